@@ -1,7 +1,13 @@
 /* What a device should be doing, put together from the state whenever it is asked for. */
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/sources.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
+#include "coordinator/core/tuning.h"
 
 /* ---- who may call ---- */
 
@@ -45,14 +51,14 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
                          struct assignment *out)
 {
     for (size_t i = 0; i < core->jobs.count; i++) {
-        const struct job_slot *job = job_slot_at(core, i);
-        if (!job->peer_sources || job_phase(job) != PHASE_PREPARE) {
+        const struct job_slot *job = slots_job_at(core, i);
+        if (!job->peer_sources || states_phase(job) != PHASE_PREPARE) {
             continue;
         }
         for (size_t s = 0; s < job->plan.stage_count; s++) {
             const struct plan_stage *stage = &job->plan.stage[s];
             for (int64_t u = stage->first; u < stage->end; u++) {
-                if (source_is(job, u, device)) {
+                if (sources_is(job, u, device)) {
                     add_caller(out, job, &stage->device);
                     break;
                 }
@@ -66,7 +72,7 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
 static void fill_peer(const struct core *core, const struct job_slot *job, size_t stage,
                       struct peer *out)
 {
-    const struct device_slot *device = stage_device(core, job, stage);
+    const struct device_slot *device = slots_stage_device(core, job, stage);
     out->device = job->plan.stage[stage].device;
     memcpy(out->codec, "none", sizeof("none"));
     if (device) {
@@ -86,11 +92,11 @@ static void fill_sources(const struct core *core, const struct job_slot *job,
             text_set(source->sha256, SHA256_SIZE, "%s", job->job.data.checkpoint_sha256);
             source->bytes = job->job.data.checkpoint_bytes;
         } else if (from->from != SOURCE_SEED) {
-            text_set(source->sha256, SHA256_SIZE, "%s", source_hash(job, u));
-            source->bytes = source_bytes(job, u);
+            text_set(source->sha256, SHA256_SIZE, "%s", sources_hash(job, u));
+            source->bytes = sources_bytes(job, u);
         }
         if (from->from == SOURCE_DEVICE) {
-            const struct device_slot *holder = device_find(core, from->device.text);
+            const struct device_slot *holder = slots_device(core, from->device.text);
             source->device = from->device;
             if (holder) {
                 memcpy(source->url, holder->device.address, URL_SIZE);
@@ -108,7 +114,7 @@ static void fill_run(const struct core *core, const struct device_slot *device,
     run->job = job->job.id;
     run->plan = plan->id;
     run->generation = plan->generation;
-    run->phase = job_phase(job);
+    run->phase = states_phase(job);
     run->resume_version = run->phase == PHASE_FINISHED ? plan->last_version : plan->resume_version;
     run->stage_index = (int64_t)device->stage;
     run->stage_count = (int64_t)plan->stage_count;
@@ -144,7 +150,7 @@ static void fill_run(const struct core *core, const struct device_slot *device,
 bool core_assignment(const struct core *core, const char *device_id, const char *boot,
                      struct assignment *out)
 {
-    const struct device_slot *device = device_find(core, device_id);
+    const struct device_slot *device = slots_device(core, device_id);
     if (!device || strcmp(device->device.boot, boot) != 0) {
         return false;
     }
@@ -164,22 +170,22 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
 
 int64_t core_assignment_revision(const struct core *core, const char *device_id)
 {
-    const struct device_slot *device = device_find(core, device_id);
+    const struct device_slot *device = slots_device(core, device_id);
     return device ? device->assignment_revision : 0;
 }
 
 bool core_may_read_blob(const struct core *core, const char *device_id, const char *sha256)
 {
-    const struct device_slot *device = device_find(core, device_id);
+    const struct device_slot *device = slots_device(core, device_id);
     const struct job_slot *job = device ? device->job : NULL;
-    if (!job || job_phase(job) != PHASE_PREPARE) {
+    if (!job || states_phase(job) != PHASE_PREPARE) {
         return false;
     }
     const struct plan_stage *stage = &job->plan.stage[device->stage];
     for (int64_t u = stage->first; u < stage->end; u++) {
         int from = job->source[u].from;
         const char *named =
-            from == SOURCE_CENTER ? source_hash(job, u) : job->job.data.checkpoint_sha256;
+            from == SOURCE_CENTER ? sources_hash(job, u) : job->job.data.checkpoint_sha256;
         if ((from == SOURCE_CENTER || from == SOURCE_CHECKPOINT) && strcmp(named, sha256) == 0) {
             return true;
         }

@@ -1,8 +1,11 @@
 /* Which devices a job does without for a while: one end of a link that is cut, a stage that was too
  * slow, a device that failed by itself. A device that fails again is left out for twice as long. */
+#include "coordinator/core/avoidance.h"
+
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 
 /* The first time; docs/protocol.md, "Deadlines". */
 #define AVOID_LEASES 6
@@ -40,14 +43,14 @@ static bool is_forgiven(const struct core *core, const struct job_slot *job,
     return core->now_ms - entry->until_ms > entry->for_ms + job->job.deadlines.prepare_ms;
 }
 
-void avoid(struct core *core, struct job_slot *job, const struct device_slot *device,
-           enum avoidance why)
+void avoidance_add(struct core *core, struct job_slot *job, const struct device_slot *device,
+                   enum avoidance why)
 {
     struct avoided *entry = take(job, device);
     /* Which devices had joined is not known after a restart of the coordinator. */
     const bool known = job->previous.stage_count > 0;
     const bool joined =
-        known && job->plan.reason == PLAN_DEVICE_JOINED && !plan_has(&job->previous, device);
+        known && job->plan.reason == PLAN_DEVICE_JOINED && !states_plan_has(&job->previous, device);
     if (is_forgiven(core, job, entry)) {
         entry->count = 0;
     }
@@ -66,8 +69,8 @@ void avoid(struct core *core, struct job_slot *job, const struct device_slot *de
     entry->until_ms = core->now_ms + for_ms;
 }
 
-bool job_avoids(const struct core *core, const struct job_slot *job,
-                const struct device_slot *device, enum avoid_level level)
+bool avoidance_has(const struct core *core, const struct job_slot *job,
+                   const struct device_slot *device, enum avoid_level level)
 {
     for (size_t i = 0; level != AVOID_NOBODY && i < AVOIDED_MAX; i++) {
         const struct avoided *entry = &job->avoided[i];
@@ -79,7 +82,7 @@ bool job_avoids(const struct core *core, const struct job_slot *job,
     return false;
 }
 
-int64_t avoided_until_ms(const struct core *core, const struct job_slot *job)
+int64_t avoidance_until_ms(const struct core *core, const struct job_slot *job)
 {
     int64_t until_ms = NEVER;
     for (size_t i = 0; i < AVOIDED_MAX; i++) {
@@ -89,7 +92,16 @@ int64_t avoided_until_ms(const struct core *core, const struct job_slot *job)
     return until_ms;
 }
 
-void avoid_nobody(struct job_slot *job)
+void avoidance_clear(struct job_slot *job)
 {
     memset(job->avoided, 0, sizeof(job->avoided));
+}
+
+void avoidance_watch(struct core *core, struct job_slot *job)
+{
+    int64_t avoided_ms = avoidance_until_ms(core, job);
+    job->join_ms = job->join_after_ms > core->now_ms && job->join_after_ms < avoided_ms
+                       ? job->join_after_ms
+                       : avoided_ms;
+    core->joinable = true;
 }

@@ -1,8 +1,29 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/collect.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/coverage.h"
+#include "coordinator/core/damage.h"
+#include "coordinator/core/deadlines.h"
+#include "coordinator/core/devices.h"
+#include "coordinator/core/exports.h"
+#include "coordinator/core/failures.h"
+#include "coordinator/core/generations.h"
+#include "coordinator/core/heartbeats.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/incidents.h"
+#include "coordinator/core/jobs.h"
+#include "coordinator/core/join.h"
+#include "coordinator/core/lease.h"
+#include "coordinator/core/restore.h"
+#include "coordinator/core/rounds.h"
+#include "coordinator/core/scheduler.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/stored.h"
+#include "coordinator/core/suspicion.h"
 #include "libtrain/memory/arena.h"
 
 const struct core_config core_config_default = {
@@ -103,47 +124,6 @@ void core_free(struct core **pointer)
     *pointer = NULL;
 }
 
-/* ---- marks ---- */
-
-static void device_mark(struct core *core, struct device_slot *device)
-{
-    if (!device->changed && !device->touched) {
-        core->device_list[core->device_list_count++] = device;
-    }
-}
-
-void device_changed(struct core *core, struct device_slot *device)
-{
-    device_mark(core, device);
-    device->changed = true;
-}
-
-void device_touch(struct core *core, struct device_slot *device)
-{
-    device_mark(core, device);
-    device->touched = true;
-}
-
-void job_mark(struct core *core, struct job_slot *job)
-{
-    if (!job->listed) {
-        job->listed = true;
-        core->job_list[core->job_list_count++] = job;
-    }
-}
-
-void job_changed(struct core *core, struct job_slot *job)
-{
-    job_mark(core, job);
-    job->changed = true;
-}
-
-void plan_changed(struct core *core, struct job_slot *job)
-{
-    job_mark(core, job);
-    job->plan_changed = true;
-}
-
 /* ---- handlers ---- */
 
 static void handle_tick(struct core *core, const struct event *event)
@@ -151,7 +131,7 @@ static void handle_tick(struct core *core, const struct event *event)
     (void)event;
     devices_tick(core);
     for (size_t i = 0; i < core->jobs.count && core->actions->count < ACTIONS_MAX / 4; i++) {
-        generation_tick(core, job_slot_at(core, i));
+        failures_tick(core, slots_job_at(core, i));
     }
 }
 
@@ -159,7 +139,7 @@ static void handle_disk(struct core *core, const struct event *event)
 {
     core->disk_nearly_full = event->disk.nearly_full;
     for (size_t i = 0; !core->disk_nearly_full && i < core->jobs.count; i++) {
-        exports_disk_has_room(core, job_slot_at(core, i));
+        exports_disk_has_room(core, slots_job_at(core, i));
     }
     act_reply(core, 204, OBJECT_NOTHING, NULL);
 }
@@ -174,7 +154,7 @@ static void settle_failures(struct core *core)
     size_t count = all ? core->jobs.count : core->job_list_count;
     core->unsettled = false;
     for (size_t i = 0; i < count; i++) {
-        struct job_slot *job = all ? job_slot_at(core, i) : core->job_list[i];
+        struct job_slot *job = all ? slots_job_at(core, i) : core->job_list[i];
         if (job->failure.cause == FAILURE_NONE) {
             continue;
         }
@@ -182,7 +162,7 @@ static void settle_failures(struct core *core)
             core->unsettled = true;
             break;
         }
-        generation_failed(core, job);
+        failures_settle(core, job);
     }
 }
 
@@ -201,7 +181,7 @@ static void flush_device(struct core *core, struct device_slot *device)
         act_wake(core, OBJECT_ASSIGNMENT, device->device.id.text);
     }
     device->changed = device->touched = false;
-    core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
+    core->device_due_ms[table_slot(&core->devices, device)] = lease_next_ms(core, device);
 }
 
 /* The row is written on every change of state and now and then for progress; the revision rises
@@ -209,7 +189,7 @@ static void flush_device(struct core *core, struct device_slot *device)
 static void flush_job(struct core *core, struct job_slot *job)
 {
     int64_t store_ms = 5 * core->config.heartbeat_ms;
-    incident_settle(core, job);
+    incidents_settle(core, job);
     bool show =
         job->progressed && core->now_ms - job->progress_shown_ms >= core->config.heartbeat_ms;
     if (show && core->now_ms - job->progress_stored_ms >= store_ms) {
@@ -275,7 +255,7 @@ static void settle(struct core *core)
         flush_device(core, core->device_list[i]);
         if (core->device_list[i]->device.state == DEVICE_REMOVED) {
             core->device_due_ms[table_slot(&core->devices, core->device_list[i])] = NEVER;
-            members_forget(core, core->device_list[i]);
+            holdings_forget_member(core, core->device_list[i]);
             table_remove(&core->devices, core->device_list[i]);
         }
     }
@@ -302,24 +282,15 @@ static void settle(struct core *core)
 void core_step(struct core *core, const struct event *event, struct actions *actions)
 {
     static void (*const handlers[])(struct core *, const struct event *) = {
-        [EVENT_RESTORED] = handle_restored,
-        [EVENT_TICK] = handle_tick,
-        [EVENT_ENROLL] = handle_enroll,
-        [EVENT_HEARTBEAT] = handle_heartbeat,
-        [EVENT_DEVICE_VERB] = handle_device_verb,
-        [EVENT_JOB_SUBMIT] = handle_job_submit,
-        [EVENT_JOB_VERB] = handle_job_verb,
-        [EVENT_DATASET_STORED] = handle_dataset_stored,
-        [EVENT_MODEL_STORED] = handle_model_stored,
-        [EVENT_CHECKPOINT_STORED] = handle_checkpoint_stored,
-        [EVENT_BLOB_STORED] = handle_blob_stored,
-        [EVENT_EXPORTED] = handle_exported,
-        [EVENT_TUNED] = handle_tuned,
-        [EVENT_PLAN_QUESTION] = handle_plan_question,
-        [EVENT_CONTACT] = handle_contact,
-        [EVENT_POLL_BROKEN] = handle_poll_broken,
-        [EVENT_BLOB_DAMAGED] = handle_blob_damaged,
-        [EVENT_DISK] = handle_disk,
+        [EVENT_RESTORED] = restore_on_rows,     [EVENT_TICK] = handle_tick,
+        [EVENT_ENROLL] = devices_on_enroll,     [EVENT_HEARTBEAT] = heartbeats_on_heartbeat,
+        [EVENT_DEVICE_VERB] = devices_on_verb,  [EVENT_JOB_SUBMIT] = jobs_on_submit,
+        [EVENT_JOB_VERB] = jobs_on_verb,        [EVENT_DATASET_STORED] = stored_on_dataset,
+        [EVENT_MODEL_STORED] = stored_on_model, [EVENT_CHECKPOINT_STORED] = stored_on_checkpoint,
+        [EVENT_BLOB_STORED] = collect_on_blob,  [EVENT_EXPORTED] = exports_on_done,
+        [EVENT_TUNED] = generations_on_tuned,   [EVENT_PLAN_QUESTION] = coverage_on_question,
+        [EVENT_CONTACT] = devices_on_contact,   [EVENT_POLL_BROKEN] = suspicion_on_poll_broken,
+        [EVENT_BLOB_DAMAGED] = damage_on_blob,  [EVENT_DISK] = handle_disk,
     };
     ASSERT(core->restored == (event->type != EVENT_RESTORED));
     core->restored = true;
@@ -343,109 +314,4 @@ void core_step(struct core *core, const struct event *event, struct actions *act
 int64_t core_deadline_ms(const struct core *core)
 {
     return core->deadline_ms;
-}
-
-/* ---- what readers see ---- */
-
-struct device_slot *device_find(const struct core *core, const char *id)
-{
-    return table_find(&core->devices, id);
-}
-
-struct job_slot *job_find(const struct core *core, const char *id)
-{
-    return table_find(&core->jobs, id);
-}
-
-struct device_slot *device_slot_at(const struct core *core, size_t index)
-{
-    return table_at(&core->devices, index);
-}
-
-struct job_slot *job_slot_at(const struct core *core, size_t index)
-{
-    return table_at(&core->jobs, index);
-}
-
-struct device_slot *stage_device(const struct core *core, const struct job_slot *job, size_t stage)
-{
-    return device_find(core, job->plan.stage[stage].device.text);
-}
-
-size_t core_device_count(const struct core *core)
-{
-    return core->devices.count;
-}
-
-const struct device *core_device_at(const struct core *core, size_t index)
-{
-    return &device_slot_at(core, index)->device;
-}
-
-const struct device *core_device(const struct core *core, const char *id)
-{
-    const struct device_slot *device = device_find(core, id);
-    return device ? &device->device : NULL;
-}
-
-size_t core_job_count(const struct core *core)
-{
-    return core->jobs.count;
-}
-
-const struct job *core_job_at(const struct core *core, size_t index)
-{
-    return &job_slot_at(core, index)->job;
-}
-
-const struct checkpoint *core_upload(const struct core *core, const char *sha256)
-{
-    return table_find(&core->checkpoints, sha256);
-}
-
-bool core_uploads_full(const struct core *core)
-{
-    return core->checkpoints.count == CHECKPOINTS_MAX;
-}
-
-const struct job *core_job(const struct core *core, const char *id)
-{
-    const struct job_slot *job = job_find(core, id);
-    return job ? &job->job : NULL;
-}
-
-const struct plan *core_job_plan(const struct core *core, const char *job_id)
-{
-    const struct job_slot *job = job_find(core, job_id);
-    return job && job->has_plan ? &job->plan : NULL;
-}
-
-size_t core_dataset_count(const struct core *core)
-{
-    return core->datasets.count;
-}
-
-const struct dataset *core_dataset_at(const struct core *core, size_t index)
-{
-    return table_at(&core->datasets, index);
-}
-
-const struct dataset *core_dataset(const struct core *core, const char *name)
-{
-    return table_find(&core->datasets, name);
-}
-
-const struct model_row *core_model(const struct core *core, const char *name)
-{
-    return table_find(&core->models, name);
-}
-
-size_t core_model_count(const struct core *core)
-{
-    return core->models.count;
-}
-
-const struct model_row *core_model_at(const struct core *core, size_t index)
-{
-    return table_at(&core->models, index);
 }

@@ -1,9 +1,22 @@
 /* Who holds what of a job, what each failure would cost, and what the job would do without some
  * devices: by the very functions that decide it when it happens. */
-#include <inttypes.h>
+#include "coordinator/core/coverage.h"
+
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/generations.h"
+#include "coordinator/core/held.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/jobs.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/placement.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 #include "libtrain/memory/memory.h"
 
 /* ---- copies ---- */
@@ -34,7 +47,7 @@ static void list_copies(const struct core *core, const struct job_slot *job, str
         out->unit[u].unit = (int64_t)u;
     }
     for (size_t d = 0; d < core->devices.count; d++) {
-        const struct device_slot *device = device_slot_at(core, d);
+        const struct device_slot *device = slots_device_at(core, d);
         for (uint32_t i = device_reachable(device) ? device->holdings : 0; i != 0;
              i = core->holding[i].next) {
             const struct holding *holding = &core->holding[i].holding;
@@ -119,12 +132,12 @@ static void count_steps(const struct job_slot *job, struct replicas *out)
 
 bool core_replicas(const struct core *core, const char *job_id, struct replicas *out)
 {
-    const struct job_slot *job = job_find(core, job_id);
+    const struct job_slot *job = slots_job(core, job_id);
     if (!job) {
         return false;
     }
     const struct need need = need_of(core, job);
-    size_t stages = plan_active(job) ? job->plan.stage_count : 0;
+    size_t stages = states_plan_active(job) ? job->plan.stage_count : 0;
     memset(out, 0, sizeof(*out));
     out->neighbor_version = job->job.neighbor_version;
     out->center_version = job->job.version;
@@ -146,7 +159,7 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
 static bool knows_all(struct core *core, const struct plan_question *question)
 {
     for (size_t i = 0; i < question->without_count; i++) {
-        if (!device_find(core, question->without[i].text)) {
+        if (!slots_device(core, question->without[i].text)) {
             act_problem(core, PROBLEM_UNKNOWN_DEVICE, "/without/%zu: no device '%s'", i,
                         question->without[i].text);
             return false;
@@ -161,10 +174,10 @@ static int64_t steps_lost(const struct job_slot *job, int64_t resume_version)
     return step > resume_version ? step - resume_version : 0;
 }
 
-void handle_plan_question(struct core *core, const struct event *event)
+void coverage_on_question(struct core *core, const struct event *event)
 {
     const struct plan_question *question = event->plan_question.question;
-    const struct job_slot *job = job_find(core, question->job.text);
+    const struct job_slot *job = slots_job(core, question->job.text);
     struct plan_answer *answer = core->answer;
     struct cut cut;
     struct err err = {0};
@@ -177,7 +190,7 @@ void handle_plan_question(struct core *core, const struct event *event)
         return;
     }
     const struct absent absent = {.device = question->without, .count = question->without_count};
-    int rc = generation_place(core, job, NULL, &absent, AVOID_NOBODY, &err);
+    int rc = generations_place(core, job, NULL, &absent, AVOID_NOBODY, &err);
     if (rc != 0) {
         act_problem(core, rc == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE : PROBLEM_NOT_ENOUGH_DEVICES,
                     "%.250s", err.text);
@@ -185,7 +198,7 @@ void handle_plan_question(struct core *core, const struct event *event)
     }
     memset(answer, 0, sizeof(*answer));
     answer->preview.steps = job->total_steps;
-    preview_stages(core, job->model);
+    jobs_preview(core, job->model);
     answer->resume_version = recovery_start(core, job, &absent, &cut);
     answer->steps_lost = steps_lost(job, answer->resume_version);
     act_reply(core, 200, OBJECT_PLAN_ANSWER, answer);

@@ -1,8 +1,10 @@
 /* How long anything is waited for: one table, formulas of the seconds that a step is expected to
  * take. docs/protocol.md shows it, and so does every job. */
+#include "coordinator/core/deadlines.h"
+
 #include <math.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/state.h"
 
 #define STEP_MS_MIN 2000
 #define PEER_MS_MIN 500
@@ -23,32 +25,32 @@ static int64_t as_ms(double ms)
 
 /* Two heartbeats are missed when the third is half due: one that is late does not make a suspect.
  */
-int64_t suspect_ms(const struct core *core)
+int64_t deadlines_suspect_ms(const struct core *core)
 {
     int64_t ms = 2 * core->config.heartbeat_ms + core->config.heartbeat_ms / 2;
     return ms < core->config.lease_ms ? ms : core->config.lease_ms;
 }
 
-int64_t first_lease_ms(const struct core *core)
+int64_t deadlines_first_lease_ms(const struct core *core)
 {
     int64_t ms = CALL_RETRY_MS_MAX + core->config.heartbeat_ms;
     return ms > core->config.lease_ms ? ms : core->config.lease_ms;
 }
 
 /* A device whose heartbeats are late as a rule is given more time to answer. */
-int64_t challenge_ms(const struct core *core, const struct device_slot *device)
+int64_t deadlines_challenge_ms(const struct core *core, const struct device_slot *device)
 {
     int64_t ms = as_ms(4 * device->jitter_ms);
     ms = ms > CHALLENGE_MS_MIN ? ms : CHALLENGE_MS_MIN;
     return ms < core->config.lease_ms ? ms : core->config.lease_ms;
 }
 
-int64_t transfer_timeout_ms(int64_t bytes)
+int64_t deadlines_transfer_ms(int64_t bytes)
 {
     return PREPARE_MS + bytes / FETCH_BYTES_PER_MS;
 }
 
-int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job)
+int64_t deadlines_prepare_ms(const struct core *core, const struct job_slot *job)
 {
     const char *const names[] = {job->job.spec.dataset_train, job->job.spec.dataset_test};
     int64_t bytes = job->moving_bytes;
@@ -56,7 +58,7 @@ int64_t prepare_timeout_ms(const struct core *core, const struct job_slot *job)
         const struct dataset *dataset = core_dataset(core, names[i]);
         bytes += dataset ? dataset->bytes : 0;
     }
-    return transfer_timeout_ms(bytes) << job->late_shift;
+    return deadlines_transfer_ms(bytes) << job->late_shift;
 }
 
 /* What is measured bounds what is predicted: one transfer that fell into a frozen device must not
@@ -72,7 +74,7 @@ static double measured_or_predicted(const struct job_slot *job)
                                        : predicted;
 }
 
-int64_t redo_ms(const struct job_slot *job, int64_t steps)
+int64_t deadlines_redo_ms(const struct job_slot *job, int64_t steps)
 {
     return as_ms(1000 * (double)steps * measured_or_predicted(job));
 }
@@ -103,14 +105,14 @@ static bool evaluates_now(const struct job_slot *job)
     return evaluates(job) && step > 0 && (step % every == 0 || step == job->total_steps);
 }
 
-int64_t step_timeout_ms(const struct job_slot *job)
+int64_t deadlines_step_ms(const struct job_slot *job)
 {
     int64_t ms = job->job.deadlines.step_ms + (evaluates_now(job) ? evaluation_timeout_ms(job) : 0);
     return as_ms((double)ms * (double)(1 << job->stall_shift));
 }
 
 /* The step under way. A stop gives evaluations up, but for the one after the last step. */
-int64_t stop_timeout_ms(const struct job_slot *job)
+int64_t deadlines_stop_ms(const struct job_slot *job)
 {
     int64_t ms = as_ms(fmax(STOP_MS, 1000 * 10 * measured_or_predicted(job)));
     return ms + (job->reached_step == job->total_steps ? evaluation_timeout_ms(job) : 0);
@@ -123,7 +125,7 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
     struct job_deadlines *deadlines = &job->job.deadlines;
     int64_t round_ms = job->state_bytes / ROUND_BYTES_PER_MS + 2 * core->config.lease_ms;
     deadlines->heartbeat_ms = core->config.heartbeat_ms;
-    deadlines->suspect_ms = suspect_ms(core);
+    deadlines->suspect_ms = deadlines_suspect_ms(core);
     deadlines->lease_ms = core->config.lease_ms;
     deadlines->challenge_ms = CHALLENGE_MS_MIN;
     deadlines->step_ms = as_ms(fmax(5000 * expected, STEP_MS_MIN));
@@ -132,7 +134,7 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
         as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* the lease would tell by then */
     deadlines->link_ms = as_ms(fmax(2 * (double)deadlines->peer_ms, LINK_MS_MIN));
     deadlines->evaluation_ms = evaluation_timeout_ms(job);
-    deadlines->prepare_ms = prepare_timeout_ms(core, job);
-    deadlines->stop_ms = stop_timeout_ms(job);
+    deadlines->prepare_ms = deadlines_prepare_ms(core, job);
+    deadlines->stop_ms = deadlines_stop_ms(job);
     deadlines->round_ms = round_ms;
 }

@@ -1,9 +1,20 @@
 /* Models that are exported from the center's versions: the last one, which a job ends with, and
  * those that are asked for. */
+#include "coordinator/core/exports.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/center.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/ending.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
 
 /* The first pause; each is twice as long as the one before. */
 #define EXPORT_RETRY_MS 10000
@@ -13,11 +24,10 @@ void exports_last(struct core *core, struct job_slot *job)
 {
     job->export_ms = NEVER;
     job->export_attempts++;
-    job_mark(core, job);
+    mark_job(core, job);
     act_export(core, job->job.id.text, job->job.version);
     if (job->job.state != JOB_CANCELLING) {
-        job_set_state(core, job, job->job.state, job->job.state_reason,
-                      "assembles the trained model");
+        states_set(core, job, job->job.state, job->job.state_reason, "assembles the trained model");
     }
 }
 
@@ -30,7 +40,7 @@ void exports_ask(struct core *core, struct job_slot *job)
         return;
     }
     job->job.export_version = version;
-    job_changed(core, job);
+    mark_job_changed(core, job);
     act_export(core, job->job.id.text, version);
 }
 
@@ -41,23 +51,23 @@ static void export_failed(struct core *core, struct job_slot *job, const char *m
         job->export_attempts - 1 < EXPORT_SHIFT_MAX ? job->export_attempts - 1 : EXPORT_SHIFT_MAX;
     int64_t pause_ms = (int64_t)EXPORT_RETRY_MS << shift;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        struct device_slot *device = stage_device(core, job, s);
+        struct device_slot *device = slots_stage_device(core, job, s);
         if (device && device->job == job) {
             device_release(core, device);
         }
     }
     job->export_ms = core->now_ms + pause_ms;
-    job_mark(core, job);
-    job_set_state(core, job, job->job.state, "export_failed",
-                  "the model could not be assembled yet: %.170s; tried again in %.0f s", message,
-                  (double)pause_ms / 1000);
+    mark_job(core, job);
+    states_set(core, job, job->job.state, "export_failed",
+               "the model could not be assembled yet: %.170s; tried again in %.0f s", message,
+               (double)pause_ms / 1000);
 }
 
 void exports_disk_has_room(struct core *core, struct job_slot *job)
 {
     if (job->export_ms != NEVER) {
         job->export_ms = core->now_ms;
-        job_mark(core, job);
+        mark_job(core, job);
     }
 }
 
@@ -69,7 +79,7 @@ static void store_checkpoint(struct core *core, const struct job_slot *job,
                                            .version = exported->version,
                                            .bytes = exported->bytes,
                                            .created_ms = core->wall_ms};
-    core_id(core, core->checkpoint.id.text, "ckpt_");
+    ids_new(core, core->checkpoint.id.text, "ckpt_");
     memcpy(core->checkpoint.sha256, exported->sha256, SHA256_SIZE);
     act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
     act_publish(core, "checkpoint_stored", core->checkpoint.id.text,
@@ -91,9 +101,9 @@ static void take_last(struct core *core, struct job_slot *job,
         char message[MESSAGE_SIZE];
         text_set(message, sizeof(message), "cancelled; step %" PRId64 " is kept",
                  exported->version);
-        job_end(core, job, JOB_CANCELLED, "", message);
+        ending_job(core, job, JOB_CANCELLED, "", message);
     } else {
-        job_end(core, job, JOB_SUCCEEDED, "", "trained");
+        ending_job(core, job, JOB_SUCCEEDED, "", "trained");
     }
 }
 
@@ -104,7 +114,7 @@ static void take_asked(struct core *core, struct job_slot *job,
 {
     bool replaced = exported->failed && job->job.version > exported->version;
     job->job.export_version = 0;
-    job_changed(core, job);
+    mark_job_changed(core, job);
     if (replaced) {
         exports_ask(core, job);
     } else if (exported->failed) {
@@ -120,15 +130,15 @@ static void take_asked(struct core *core, struct job_slot *job,
 /* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept
  * at the next start.
  */
-void handle_exported(struct core *core, const struct event *event)
+void exports_on_done(struct core *core, const struct event *event)
 {
     const struct event_exported *exported = &event->exported;
-    struct job_slot *job = job_find(core, exported->job.text);
+    struct job_slot *job = slots_job(core, exported->job.text);
     if (!job) {
         return;
     }
     bool ends = job->job.state == JOB_CANCELLING ||
-                (job_phase(job) == PHASE_FINISHED && job->plan.last_version == job->job.version);
+                (states_phase(job) == PHASE_FINISHED && job->plan.last_version == job->job.version);
     if (ends && exported->version == job->job.version && job->export_ms == NEVER) {
         take_last(core, job, exported);
     } else if (exported->version == job->job.export_version) {
@@ -140,13 +150,13 @@ void handle_exported(struct core *core, const struct event *event)
 void exports_resume(struct core *core, struct job_slot *job)
 {
     if (job->job.state == JOB_CANCELLING && job->job.version == 0) {
-        job_end(core, job, JOB_FAILED, "export_failed",
-                "cancelled; the version to keep is not whole in the center");
+        ending_job(core, job, JOB_FAILED, "export_failed",
+                   "cancelled; the version to keep is not whole in the center");
     } else if (job->job.state == JOB_CANCELLING) {
         exports_last(core, job);
     } else if (job->job.export_version > 0) {
         job->job.export_version = 0; /* the newest is what was asked for */
-        job_changed(core, job);
+        mark_job_changed(core, job);
         if (job->job.version > 0) {
             exports_ask(core, job);
         }

@@ -1,66 +1,45 @@
 /* The one path for every change of plan: generation g+1 from version t. */
+#include "coordinator/core/generations.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/core_private.h"
-
-/* ---- the end of a plan ---- */
-
-/* Where it stopped is told already, or is `version`. Rows of half a version mean something only
- * while their plan stores it. */
-static void end_plan(struct core *core, struct job_slot *job, int64_t version)
-{
-    bool ran = job->plan.state != PLAN_PREPARING;
-    ASSERT(plan_active(job));
-    job->plan.last_version = ran && job->plan.last_version == 0 ? version : job->plan.last_version;
-    job->plan.state = ran ? PLAN_DONE : PLAN_DISCARDED;
-    job->plan.ended_ms = core->wall_ms;
-    plan_changed(core, job);
-    rounds_reset(job);
-    center_discard(core, job);
-}
-
-/* Nothing of the plan is waited for any more. */
-static void quiet(struct core *core, struct job_slot *job)
-{
-    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->retry_ms = job->export_ms = NEVER;
-    job->step_due_ms = job->join_ms = NEVER;
-    if (job->job.stalled) {
-        job->job.stalled = false;
-        job_changed(core, job);
-    }
-}
-
-void plan_close(struct core *core, struct job_slot *job, int64_t version)
-{
-    job_touch(core, job);
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        struct device_slot *device = stage_device(core, job, s);
-        if (device && device->job == job) {
-            device_release(core, device);
-        }
-    }
-    quiet(core, job);
-    end_plan(core, job, version);
-}
+#include "coordinator/core/act.h"
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/center.h"
+#include "coordinator/core/charges.h"
+#include "coordinator/core/collect.h"
+#include "coordinator/core/deadlines.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/ending.h"
+#include "coordinator/core/failure.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/incidents.h"
+#include "coordinator/core/lineage.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/placement.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/sources.h"
+#include "coordinator/core/stall.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
+#include "coordinator/core/tuning.h"
+#include "coordinator/core/waiting.h"
+#include "coordinator/core/weighing.h"
 
 /* ---- the next generation ---- */
-
-void wish_drop(struct core *core, struct job_slot *job)
-{
-    if (job->job.has_wish) {
-        job->job.has_wish = false;
-        job_changed(core, job);
-    }
-}
 
 /* The present plan ends, but its devices stay with the job for now. */
 static void retire_plan(struct core *core, struct job_slot *job, int64_t start)
 {
-    if (plan_active(job)) {
-        end_plan(core, job, start);
+    if (states_plan_active(job)) {
+        ending_plan(core, job, start);
     }
     job->previous = job->plan;
     job->previous_changed = job->plan_changed;
@@ -72,7 +51,7 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     int64_t newest =
         job->job.generation > job->generation_floor ? job->job.generation : job->generation_floor;
     memset(&job->plan, 0, sizeof(job->plan));
-    core_id(core, job->plan.id.text, "plan_");
+    ids_new(core, job->plan.id.text, "plan_");
     job->plan.job = job->job.id;
     job->plan.generation = newest + 1;
     job->plan.state = PLAN_PREPARING;
@@ -83,7 +62,7 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     job->state_bytes = (int64_t)placement_state_bytes(core->planning);
     job->has_plan = true;
     job->job.generation = job->plan.generation;
-    line_push(&job->job, job->plan.generation, start);
+    lineage_push(&job->job, job->plan.generation, start);
     if (job->job.neighbor_version > start) {
         job->job.neighbor_version = 0; /* cut off */
     }
@@ -102,13 +81,13 @@ static void take_class(struct job_slot *job, const struct planning *planning)
 static void move_devices(struct core *core, struct job_slot *job, bool had_plan)
 {
     for (size_t s = 0; had_plan && s < job->previous.stage_count; s++) {
-        struct device_slot *device = device_find(core, job->previous.stage[s].device.text);
-        if (device && device->job == job && !plan_has(&job->plan, device)) {
+        struct device_slot *device = slots_device(core, job->previous.stage[s].device.text);
+        if (device && device->job == job && !states_plan_has(&job->plan, device)) {
             device_release(core, device);
         }
     }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        device_assign(core, stage_device(core, job, s), job, s);
+        device_assign(core, slots_stage_device(core, job, s), job, s);
     }
 }
 
@@ -121,12 +100,11 @@ static void tell_prepare(struct core *core, struct job_slot *job)
                 : job->job.state == JOB_PAUSING               ? JOB_PAUSING
                 : job->job.state == JOB_REPLANNING && planned ? JOB_REPLANNING
                                                               : JOB_RECOVERING;
-    job_set_state(core, job, state, plan_reason_names[job->plan.reason],
-                  "prepares generation %" PRId64 " on %zu device%s from step %" PRId64 "%s%s",
-                  job->plan.generation, job->plan.stage_count,
-                  job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
-                  tuning_wanted(job) ? ", to measure kernels" : "",
-                  state == JOB_PAUSING ? ", to pause there" : "");
+    states_set(core, job, state, plan_reason_names[job->plan.reason],
+               "prepares generation %" PRId64 " on %zu device%s from step %" PRId64 "%s%s",
+               job->plan.generation, job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s",
+               job->plan.resume_version, tuning_wanted(job) ? ", to measure kernels" : "",
+               state == JOB_PAUSING ? ", to pause there" : "");
     act_publish(core, "plan_made", job->plan.id.text,
                 "generation %" PRId64 " of '%s': %zu stage%s from step %" PRId64
                 ", %.3g s a step expected",
@@ -143,48 +121,27 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     }
     make_plan(core, job, reason, start);
     move_devices(core, job, had_plan);
-    members_add(core, job);
+    holdings_add_members(core, job);
     job->stay = false;
     take_class(job, core->planning);
     memset(job->report, 0, sizeof(job->report));
     job->kernels_told = false;
     sources_choose(core, job);
-    quiet(core, job);
-    job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job);
+    ending_timers(core, job);
+    job->deadline_ms = core->now_ms + deadlines_prepare_ms(core, job);
     job->decided_ms = core->now_ms;
-    incident_decided(core, job);
+    incidents_decided(core, job);
     progress_restart(job);
     deadlines_fill(core, job);
-    job_touch(core, job);
-    job_changed(core, job);
-    plan_changed(core, job);
+    holdings_touch_job(core, job);
+    mark_job_changed(core, job);
+    mark_plan_changed(core, job);
     tell_prepare(core, job);
 }
 
-static void wait_for_devices(struct core *core, struct job_slot *job, int reason, int64_t start,
-                             const char *text)
-{
-    wish_drop(core, job);
-    job->waiting_reason = reason;
-    job->gather_ms = job->retry_ms = NEVER;
-    job_mark(core, job);
-    if (plan_active(job)) {
-        plan_close(core, job, start);
-    }
-    if (job->job.state == JOB_PAUSING) {
-        job_pause_now(core, job);
-        return;
-    }
-    if (progress_go_back(job, start)) {
-        job_changed(core, job);
-    }
-    int state = job->job.state == JOB_QUEUED ? JOB_QUEUED : JOB_WAITING_FOR_DEVICES;
-    job_set_state(core, job, state, "waiting_for_devices", "%s", text);
-}
-
-int generation_place(struct core *core, const struct job_slot *job,
-                     const struct replan_request *wish, const struct absent *without,
-                     enum avoid_level least, struct err *err)
+int generations_place(struct core *core, const struct job_slot *job,
+                      const struct replan_request *wish, const struct absent *without,
+                      enum avoid_level least, struct err *err)
 {
     struct replan_request first;
     struct placement_request request = {
@@ -220,54 +177,23 @@ int generation_place(struct core *core, const struct job_slot *job,
     return rc;
 }
 
-void generation_gather(struct core *core, struct job_slot *job, int64_t until_ms,
-                       const char *format, ...)
-{
-    char text[MESSAGE_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    text_format(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    job->gather_ms = until_ms;
-    job->retry_ms = NEVER;
-    job_mark(core, job);
-    if (job->job.state != JOB_PAUSING) {
-        job_set_state(core, job, JOB_WAITING_FOR_DEVICES, "gathering", "%s", text);
-    }
-}
-
-/* The first devices that return, after a power cut perhaps, do not give up what those behind them
- * bring along: waiting for these never costs more than the steps would. Whether the job waits. */
-static bool wait_for_newer(struct core *core, struct job_slot *job, int64_t start)
-{
-    int64_t until_ms = core->now_ms + recovery_patience_ms(core, job, start);
-    until_ms = until_ms < job->gather_ms ? until_ms : job->gather_ms;
-    if (plan_active(job) || until_ms <= core->now_ms) {
-        return false;
-    }
-    generation_gather(core, job, until_ms,
-                      "waits for devices that are away: step %" PRId64 " is not the newest it had",
-                      start);
-    return true;
-}
-
-bool generation_begin(struct core *core, struct job_slot *job, int reason)
+bool generations_begin(struct core *core, struct job_slot *job, int reason)
 {
     const struct absent nobody = {0};
     struct err err = {0};
     int64_t start = recovery_start(core, job, &nobody, &job->cut);
     const struct replan_request *wish = job->job.has_wish ? &job->job.wish : NULL;
-    if (generation_place(core, job, wish, &nobody, AVOID_FAILURES, &err) != 0) {
-        if (generation_place(core, job, wish, &nobody, AVOID_NOBODY, &err) != 0) {
-            wait_for_devices(core, job, reason, start, err.text);
+    if (generations_place(core, job, wish, &nobody, AVOID_FAILURES, &err) != 0) {
+        if (generations_place(core, job, wish, &nobody, AVOID_NOBODY, &err) != 0) {
+            waiting_for_devices(core, job, reason, start, err.text);
             return false;
         }
-        if (generation_waits(core, job)) {
+        if (waiting_for_failed(core, job)) {
             return false;
         }
     }
-    start = weigh_start(core, job, start);
-    if (wait_for_newer(core, job, start)) {
+    start = weighing_start(core, job, start);
+    if (waiting_for_newer(core, job, start)) {
         return false;
     }
     prepare(core, job, reason, start);
@@ -276,14 +202,14 @@ bool generation_begin(struct core *core, struct job_slot *job, int reason)
 
 /* ---- run and stop ---- */
 
-void generation_stop(struct core *core, struct job_slot *job, int reason)
+void generations_stop(struct core *core, struct job_slot *job, int reason)
 {
     ASSERT(job->plan.state == PLAN_RUNNING);
     job->plan.state = PLAN_STOPPING;
     job->stop_reason = reason;
-    job->deadline_ms = core->now_ms + stop_timeout_ms(job);
-    plan_changed(core, job);
-    job_touch(core, job);
+    job->deadline_ms = core->now_ms + deadlines_stop_ms(job);
+    mark_plan_changed(core, job);
+    holdings_touch_job(core, job);
 }
 
 static void run(struct core *core, struct job_slot *job)
@@ -293,24 +219,24 @@ static void run(struct core *core, struct job_slot *job)
     job->plan.started_ms = core->wall_ms;
     job->plan.prepare_seconds = (double)(core->now_ms - job->decided_ms) / 1000;
     job->deadline_ms = NEVER;
-    wish_drop(core, job);
-    incident_ready(core, job);
+    ending_drop_wish(core, job);
+    incidents_ready(core, job);
     deadlines_fill(core, job);
     stall_watch(core, job);
-    join_watch(core, job);
+    avoidance_watch(core, job);
     job->job.started_ms = job->job.started_ms == 0 ? core->wall_ms : job->job.started_ms;
-    plan_changed(core, job);
-    job_changed(core, job);
-    job_touch(core, job);
+    mark_plan_changed(core, job);
+    mark_job_changed(core, job);
+    holdings_touch_job(core, job);
     if (job->job.state == JOB_PAUSING) {
-        generation_stop(core, job, PLAN_REQUESTED);
+        generations_stop(core, job, PLAN_REQUESTED);
         return;
     }
     char cost[MESSAGE_SIZE];
-    incident_cost(job, cost, sizeof(cost));
-    job_set_state(core, job, JOB_RUNNING, "", "runs generation %" PRId64 " on %zu device%s%s%.200s",
-                  job->plan.generation, job->plan.stage_count,
-                  job->plan.stage_count == 1 ? "" : "s", cost[0] == '\0' ? "" : "; ", cost);
+    incidents_cost(job, cost, sizeof(cost));
+    states_set(core, job, JOB_RUNNING, "", "runs generation %" PRId64 " on %zu device%s%s%.200s",
+               job->plan.generation, job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s",
+               cost[0] == '\0' ? "" : "; ", cost);
 }
 
 static bool all_ready(const struct job_slot *job)
@@ -338,21 +264,21 @@ static bool stop_complete(struct core *core, struct job_slot *job, int64_t *vers
     const struct center_version *whole = center_whole(job);
     bool in_center = whole->version == *version && whole->count == job->unit_count;
     return *version == 0 || in_center || job->cut.version == *version ||
-           cut_take(core, job, *version);
+           holdings_take_cut(core, job, *version);
 }
 
 static void stopped(struct core *core, struct job_slot *job, int64_t version)
 {
     progress_set_step(job, version);
     if (version > job->plan.resume_version) {
-        stuck_forget(job);
-        failures_progress(job, version);
+        charges_start_loaded(job);
+        charges_progress(job, version);
     }
     if (version == job->total_steps || job->job.state == JOB_PAUSING) {
-        center_collect(core, job, version);
+        collect_begin(core, job, version);
     } else {
         job->plan.last_version = version;
-        (void)generation_begin(core, job, job->stop_reason);
+        (void)generations_begin(core, job, job->stop_reason);
     }
 }
 
@@ -365,20 +291,19 @@ static void stopped_unasked(struct core *core, struct job_slot *job)
         version = job->report[s].stopped ? job->report[s].stopped_version : version;
     }
     if (version >= 0 && version < job->total_steps) {
-        job_set_state(core, job, JOB_REPLANNING, plan_reason_names[PLAN_RESTARTED],
-                      "devices have stopped at step %" PRId64 " without their coordinator",
-                      version);
-        generation_stop(core, job, PLAN_RESTARTED);
+        states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_RESTARTED],
+                   "devices have stopped at step %" PRId64 " without their coordinator", version);
+        generations_stop(core, job, PLAN_RESTARTED);
     } else if (version >= 0 && job->deadline_ms == NEVER) {
-        job->deadline_ms = core->now_ms + stop_timeout_ms(job);
-        job_mark(core, job);
+        job->deadline_ms = core->now_ms + deadlines_stop_ms(job);
+        mark_job(core, job);
     }
 }
 
-void generation_advance(struct core *core, struct job_slot *job)
+void generations_advance(struct core *core, struct job_slot *job)
 {
     int64_t version;
-    if (!plan_active(job) || job->failure.cause != FAILURE_NONE) {
+    if (!states_plan_active(job) || job->failure.cause != FAILURE_NONE) {
         return;
     }
     if (job->plan.state == PLAN_PREPARING && all_ready(job)) {
@@ -391,8 +316,32 @@ void generation_advance(struct core *core, struct job_slot *job)
     if (job->plan.state == PLAN_RUNNING) {
         stopped_unasked(core, job);
     }
-    bool stopping = job_phase(job) == PHASE_STOPPING || job_phase(job) == PHASE_RUN;
+    bool stopping = states_phase(job) == PHASE_STOPPING || states_phase(job) == PHASE_RUN;
     if (stopping && stop_complete(core, job, &version)) {
         stopped(core, job, version);
     }
+}
+
+/* ---- kernels ---- */
+
+void generations_on_tuned(struct core *core, const struct event *event)
+{
+    const struct event_tuned *tuned = &event->tuned;
+    struct job_slot *job = slots_job(core, tuned->job.text);
+    int64_t generation;
+    if (!job || !core_job_kernels(core, tuned->job.text, &generation) ||
+        generation != tuned->generation) {
+        return; /* that plan is over */
+    }
+    if (!tuned->model) {
+        failure_note(core, job, (struct blame){.cause = FAILURE_ERROR, .since_ms = core->now_ms},
+                     "the kernels could not be stored: %.200s", tuned->message);
+        return;
+    }
+    job->model = tuned->model;
+    memcpy(job->job.spec.model.sha256, tuned->sha256, SHA256_SIZE);
+    mark_job_changed(core, job);
+    placement_as_wish(&job->plan, &job->ran);
+    job->stay = true;
+    (void)generations_begin(core, job, PLAN_TUNED);
 }

@@ -1,7 +1,26 @@
+#include "coordinator/core/heartbeats.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/center.h"
+#include "coordinator/core/commits.h"
+#include "coordinator/core/ending.h"
+#include "coordinator/core/failure.h"
+#include "coordinator/core/generations.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/incidents.h"
+#include "coordinator/core/lease.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/profile.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/suspicion.h"
+#include "coordinator/core/text.h"
+#include "coordinator/core/tuning.h"
 
 #define JITTER_WINDOW 16 /* heartbeats */
 
@@ -11,11 +30,11 @@ static void take_address(struct core *core, struct device_slot *device, const ch
         return;
     }
     text_set(device->device.address, sizeof(device->device.address), "%s", address);
-    device_changed(core, device);
+    mark_device_changed(core, device);
     for (size_t i = 0; i < core->jobs.count; i++) {
-        struct job_slot *job = job_slot_at(core, i);
-        if (device->job == job || (job->peer_sources && job_phase(job) == PHASE_PREPARE)) {
-            job_touch(core, job);
+        struct job_slot *job = slots_job_at(core, i);
+        if (device->job == job || (job->peer_sources && states_phase(job) == PHASE_PREPARE)) {
+            holdings_touch_job(core, job);
         }
     }
 }
@@ -44,7 +63,7 @@ static void take_highest(struct core *core, struct device_slot *device, struct j
     }
     job->generation_floor = highest > job->generation_floor ? highest : job->generation_floor;
     if (device->job == job) {
-        generation_fail(
+        failure_note(
             core, job,
             (struct blame){.cause = FAILURE_RESTARTED, .device = device, .since_ms = core->now_ms},
             "device '%s' has seen generation %" PRId64 " of another life", device->device.name,
@@ -78,7 +97,7 @@ static void take_peer_error(struct core *core, struct device_slot *device, struc
         job->suspicion_stage = device->stage;
         text_set(job->suspicion_text, sizeof(job->suspicion_text), "device '%.60s': %.150s",
                  device->device.name, error->message);
-        job_mark(core, job);
+        mark_job(core, job);
     }
 }
 
@@ -86,7 +105,7 @@ static void take_error(struct core *core, struct device_slot *device, struct job
                        const struct device_error *error)
 {
     if (strcmp(error->code, "diverged") == 0) {
-        job_end(core, job, JOB_FAILED, "diverged", error->message);
+        ending_job(core, job, JOB_FAILED, "diverged", error->message);
     } else if (strcmp(error->code, "peer") == 0) {
         take_peer_error(core, device, job, error);
     } else {
@@ -97,8 +116,8 @@ static void take_error(struct core *core, struct device_slot *device, struct job
                                     .device = device,
                                     .code = error->code,
                                     .since_ms = core->now_ms};
-        generation_fail(core, job, blame, "device '%.60s': %.40s: %.120s", device->device.name,
-                        error->code, error->message);
+        failure_note(core, job, blame, "device '%.60s': %.40s: %.120s", device->device.name,
+                     error->code, error->message);
     }
 }
 
@@ -127,14 +146,14 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     report->fetch_seconds = heartbeat->fetch_seconds >= 0 ? heartbeat->fetch_seconds : 0;
     profile_take(core, job, device, heartbeat);
     progress_take(core, job, device, heartbeat);
-    if (heartbeat->has_error && device_needed(device)) {
+    if (heartbeat->has_error && center_needs_device(device)) {
         take_error(core, device, job, &heartbeat->error);
         return;
     }
     report->failed_at_peer = false;
     if (job->suspicion_ms != NEVER && job->suspicion_stage == device->stage) {
         job->suspicion_ms = NEVER;
-        job_mark(core, job);
+        mark_job(core, job);
     }
     switch ((enum phase)heartbeat->phase) {
     case PHASE_IDLE:
@@ -152,7 +171,7 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
         check_holdings(core, job, device, heartbeat);
         break;
     }
-    generation_advance(core, job);
+    generations_advance(core, job);
 }
 
 /* Early ones are beats at once: only what is late tells how long an answer may take. */
@@ -164,10 +183,10 @@ static void take_jitter(const struct core *core, struct device_slot *device)
     device->beat_ms = core->now_ms;
 }
 
-void handle_heartbeat(struct core *core, const struct event *event)
+void heartbeats_on_heartbeat(struct core *core, const struct event *event)
 {
     const struct heartbeat *heartbeat = event->heartbeat.heartbeat;
-    struct device_slot *device = device_find(core, heartbeat->device.text);
+    struct device_slot *device = slots_device(core, heartbeat->device.text);
     core->heartbeat_reply = (struct heartbeat_reply){.interval_ms = core->config.heartbeat_ms};
     if (!device) {
         core->heartbeat_reply.reenroll = true;
@@ -180,7 +199,7 @@ void handle_heartbeat(struct core *core, const struct event *event)
         return;
     }
     take_jitter(core, device);
-    device_seen(core, device);
+    lease_renew(core, device);
     device->device.resident_bytes = heartbeat->resident_bytes;
     device->device.replica_bytes_sent = heartbeat->replica_bytes_sent;
     device->device.replica_bytes_written = heartbeat->replica_bytes_written;
@@ -190,12 +209,12 @@ void handle_heartbeat(struct core *core, const struct event *event)
     }
     if (heartbeat->revision > device->assignment_revision && heartbeat->revision <= REVISION_MAX) {
         device->assignment_revision = heartbeat->revision; /* of an earlier life: go on above it */
-        device_touch(core, device);
+        mark_device_touched(core, device);
     }
-    struct job_slot *job = heartbeat->job[0] == '\0' ? NULL : job_find(core, heartbeat->job);
+    struct job_slot *job = heartbeat->job[0] == '\0' ? NULL : slots_job(core, heartbeat->job);
     if (job) {
         take_highest(core, device, job, heartbeat);
-        incident_heard(core, job, heartbeat);
+        incidents_heard(core, job, heartbeat);
     }
     progress_take_metrics(core, device, heartbeat);
     if (job && is_current(device, job, heartbeat)) {
@@ -203,9 +222,9 @@ void handle_heartbeat(struct core *core, const struct event *event)
     }
     suspicion_take(core, device, heartbeat);
     if (device->job && heartbeat->all_holdings) {
-        rounds_check(core, device->job);
+        commits_check(core, device->job);
     }
-    rounds_take(core, device, heartbeat);
+    commits_take(core, device, heartbeat);
     /* After a restart of ours the device goes on as if nothing had happened; enrolling again, it
      * lists what it holds.
      */

@@ -1,9 +1,14 @@
 /* Which versions of a job its devices hold, and which of them are whole: listed once, in the order
  * of versions and units, and asked as often as need be. */
+#include "coordinator/core/held.h"
+
 #include <string.h>
 
 #include "base/sort.h"
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
 
 static int compare(const void *left, const void *right)
 {
@@ -22,8 +27,8 @@ size_t held_list(const struct core *core, const struct job_slot *job, const stru
 {
     size_t count = 0;
     for (size_t d = 0; d < core->devices.count; d++) {
-        struct device_slot *device = device_slot_at(core, d);
-        if (device->holdings == 0 || !device_reachable(device) || absent_has(absent, device)) {
+        struct device_slot *device = slots_device_at(core, d);
+        if (device->holdings == 0 || !device_reachable(device) || device_absent(absent, device)) {
             continue;
         }
         for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
@@ -57,7 +62,7 @@ static bool is_whole(const struct core *core, const struct job_slot *job,
     const char *sha256 = NULL;
     for (size_t i = 0; i < count; i++) {
         const struct holding *holding = &core->holding[item[i].item].holding;
-        if (absent_has(absent, item[i].device)) {
+        if (device_absent(absent, item[i].device)) {
             continue;
         }
         if (item[i].unit == units) {
@@ -107,7 +112,7 @@ int64_t held_newest(const struct core *core, const struct job_slot *job, size_t 
         }
         for (size_t i = first; out && i < end; i++) {
             const struct holding *holding = &core->holding[core->held[i].item].holding;
-            if (!absent_has(absent, core->held[i].device) &&
+            if (!device_absent(absent, core->held[i].device) &&
                 out->unit[holding->unit].sha256[0] == '\0') {
                 memcpy(out->unit[holding->unit].sha256, holding->sha256, SHA256_SIZE);
                 out->unit[holding->unit].bytes = holding->bytes;

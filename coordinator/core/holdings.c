@@ -1,8 +1,14 @@
+#include "coordinator/core/holdings.h"
+
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/sort.h"
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/lineage.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 
 /* ---- who holds what ---- */
 
@@ -35,7 +41,7 @@ static void trim(struct core *core, struct device_slot *device, uint32_t count)
         put_item(core, index);
     }
     device->holding_count = count;
-    device_touch(core, device); /* what it is told to drop follows from the list */
+    mark_device_touched(core, device); /* what it is told to drop follows from the list */
 }
 
 /* When all the room is taken, who has the longest list gives of it to who has less: one that lists
@@ -44,7 +50,7 @@ static bool make_room(struct core *core, const struct device_slot *device)
 {
     struct device_slot *longest = NULL;
     for (size_t i = 0; i < core->devices.count; i++) {
-        struct device_slot *other = device_slot_at(core, i);
+        struct device_slot *other = slots_device_at(core, i);
         if (other != device && (!longest || other->holding_count > longest->holding_count)) {
             longest = other;
         }
@@ -73,24 +79,24 @@ static uint32_t take_item(struct core *core, const struct device_slot *device)
 
 /* ---- what is believed ---- */
 
-void members_add(struct core *core, struct job_slot *job)
+void holdings_add_members(struct core *core, struct job_slot *job)
 {
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        size_t slot = table_slot(&core->devices, stage_device(core, job, s));
+        size_t slot = table_slot(&core->devices, slots_stage_device(core, job, s));
         job->member[slot / 64] |= UINT64_C(1) << slot % 64;
     }
 }
 
-void members_forget(struct core *core, const struct device_slot *device)
+void holdings_forget_member(struct core *core, const struct device_slot *device)
 {
     size_t slot = table_slot(&core->devices, device);
     for (size_t i = 0; i < core->jobs.count; i++) {
-        job_slot_at(core, i)->member[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+        slots_job_at(core, i)->member[slot / 64] &= ~(UINT64_C(1) << slot % 64);
     }
 }
 
-bool members_has(const struct core *core, const struct job_slot *job,
-                 const struct device_slot *device)
+bool holdings_has_member(const struct core *core, const struct job_slot *job,
+                         const struct device_slot *device)
 {
     size_t slot = table_slot(&core->devices, device);
     return !job->members_known || (job->member[slot / 64] >> slot % 64 & 1) != 0;
@@ -102,13 +108,13 @@ bool members_has(const struct core *core, const struct job_slot *job,
 static bool plausible(const struct core *core, const struct device_slot *device,
                       const struct holding *holding)
 {
-    const struct job_slot *job = job_find(core, holding->job.text);
+    const struct job_slot *job = slots_job(core, holding->job.text);
     if (holding->version < 0 || holding->unit < 0 || holding->generation < 0 ||
         holding->bytes < 0 || holding->bytes > (int64_t)BLOB_BYTES_MAX) {
         return false;
     }
     return job ? holding->version <= job->total_steps && holding->unit < (int64_t)job->unit_count &&
-                     members_has(core, job, device)
+                     holdings_has_member(core, job, device)
                : !holdings_of_job(core, device, holding->job.text);
 }
 
@@ -183,14 +189,14 @@ void holdings_replace(struct core *core, struct device_slot *device,
     take_all(core, device, heartbeat, reported);
     if (holdings_drops(core, device, after) != before_count ||
         memcmp(before, after, sizeof(before)) != 0) {
-        device_touch(core, device);
+        mark_device_touched(core, device);
     }
 }
 
 bool holdings_usable(const struct job_slot *job, const struct holding_item *item)
 {
     return !item->let_go && strcmp(item->holding.job.text, job->job.id.text) == 0 &&
-           line_holds(&job->job, item->holding.generation, item->holding.version);
+           lineage_holds(&job->job, item->holding.generation, item->holding.version);
 }
 
 const struct holding *holdings_find(const struct core *core, const struct device_slot *device,
@@ -216,22 +222,57 @@ bool holdings_of_job(const struct core *core, const struct device_slot *device, 
     return false;
 }
 
-void job_touch(struct core *core, struct job_slot *job)
+void holdings_touch_job(struct core *core, struct job_slot *job)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
-        struct device_slot *device = device_slot_at(core, i);
+        struct device_slot *device = slots_device_at(core, i);
         if (device->job == job || holdings_of_job(core, device, job->job.id.text)) {
-            device_touch(core, device);
+            mark_device_touched(core, device);
         }
     }
 }
 
 /* ---- what may be dropped ---- */
 
+/* Starts since the last commit whose versions are kept: more would fill the devices' memory. */
+#define STARTS_KEPT 3
+
+static bool replicates(const struct job_slot *job)
+{
+    return job->job.spec.center_every > 0 || job->job.spec.neighbor_every > 0;
+}
+
+static size_t starts_since(const struct job *job, int64_t version)
+{
+    size_t count = 0;
+    while (count < job->line_count && job->line[job->line_count - 1 - count].first > version) {
+        count++;
+    }
+    return count;
+}
+
+/* What is older than the newest committed version is of no use to anybody. A stop leaves one copy
+ * of each unit, which no single loss may take: the version committed before stays until one of the
+ * present placement is. Without replication nothing ever is committed, and the plan's start must
+ * do. */
+static int64_t pinned_version(const struct job_slot *job)
+{
+    const struct open_round *center = &job->round[ROUND_OF_CENTER];
+    int64_t pin =
+        job->job.neighbor_version > job->job.version ? job->job.neighbor_version : job->job.version;
+    enum phase phase = states_phase(job);
+    bool started = phase == PHASE_RUN || phase == PHASE_STOPPING || phase == PHASE_FINISHED;
+    if (started && (!replicates(job) || starts_since(&job->job, pin) > STARTS_KEPT)) {
+        pin = job->plan.resume_version > pin ? job->plan.resume_version : pin;
+    }
+    /* What is on its way to the center is still read. */
+    return center->version > 0 && center->version < pin ? center->version : pin;
+}
+
 /* Snapshots of the job below this version are of no use on the device. */
 static int64_t keep_from(const struct core *core, const char *job_id)
 {
-    const struct job_slot *job = job_find(core, job_id);
+    const struct job_slot *job = slots_job(core, job_id);
     if (!job || job->ended) {
         return INT64_MAX;
     }
@@ -250,7 +291,7 @@ static int64_t keep_from(const struct core *core, const char *job_id)
     case JOB_FAILED:
     case JOB_CANCELLED: return INT64_MAX;
     }
-    return rounds_pin(job);
+    return pinned_version(job);
 }
 
 size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop)
@@ -292,13 +333,13 @@ void holdings_let_go(struct core *core, struct device_slot *device)
 
 /* ---- the cut ---- */
 
-bool cut_take(const struct core *core, struct job_slot *job, int64_t version)
+bool holdings_take_cut(const struct core *core, struct job_slot *job, int64_t version)
 {
     static const struct cut none;
     const struct holding *found[UNITS_MAX] = {NULL};
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         const struct plan_stage *stage = &job->plan.stage[s];
-        const struct device_slot *device = stage_device(core, job, s);
+        const struct device_slot *device = slots_stage_device(core, job, s);
         for (int64_t u = stage->first; u < stage->end; u++) {
             found[u] = device ? holdings_find(core, device, job, version, u) : NULL;
             if (!found[u]) {

@@ -4,10 +4,12 @@
  * the other one does. From then on no boot takes over from one that lives. Of two agents the one
  * that ran first stays: it is the one that comes back. docs/protocol.md, "Two agents with one
  * identity". */
-#include <inttypes.h>
+#include "coordinator/core/identity.h"
+
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/state.h"
 
 static bool lives(const struct core *core, const struct device_slot *device)
 {

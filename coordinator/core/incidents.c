@@ -1,9 +1,17 @@
 /* Failures of jobs as people see them: from the first suspicion to resumed training. */
+#include "coordinator/core/incidents.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
 
 /* Characters of an incident's message that what it waits for leaves of what failed. */
 #define WAITING_AFTER 130
@@ -20,14 +28,14 @@ static const int causes[] = {
 
 const struct incident *core_job_incident(const struct core *core, const char *job_id)
 {
-    const struct job_slot *job = job_find(core, job_id);
+    const struct job_slot *job = slots_job(core, job_id);
     return job && job->has_incident ? &job->incident : NULL;
 }
 
 static void changed(struct core *core, struct job_slot *job)
 {
     job->incident_changed = true;
-    job_mark(core, job);
+    mark_job(core, job);
 }
 
 /* What the core's clock showed then, as a time of day. */
@@ -61,7 +69,7 @@ static void open_incident(struct core *core, struct job_slot *job, const struct 
     int64_t since_ms = failure->since_ms < core->now_ms ? failure->since_ms : core->now_ms;
     memset(incident, 0, sizeof(*incident));
     job->message_end = 0;
-    core_id(core, incident->id.text, "inc_");
+    ids_new(core, incident->id.text, "inc_");
     incident->job = job->job.id;
     incident->state = INCIDENT_OPEN;
     incident->cause = causes[failure->cause];
@@ -76,7 +84,7 @@ static void open_incident(struct core *core, struct job_slot *job, const struct 
                 failure->text);
 }
 
-void incident_failed(struct core *core, struct job_slot *job, const struct failure *failure)
+void incidents_failed(struct core *core, struct job_slot *job, const struct failure *failure)
 {
     if (!job->has_incident) {
         open_incident(core, job, failure);
@@ -96,11 +104,11 @@ static void count_redone(struct incident *incident)
                                  : 0;
 }
 
-void incident_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
+void incidents_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
 {
     struct incident *incident = &job->incident;
     bool over = heartbeat->generation >= incident->generation_before &&
-                (heartbeat->generation < job->plan.generation || !plan_active(job));
+                (heartbeat->generation < job->plan.generation || !states_plan_active(job));
     if (!job->has_incident || !over || heartbeat->step <= incident->step_reached ||
         heartbeat->step > job->total_steps) {
         return;
@@ -112,7 +120,7 @@ void incident_heard(struct core *core, struct job_slot *job, const struct heartb
     changed(core, job);
 }
 
-void incident_decided(struct core *core, struct job_slot *job)
+void incidents_decided(struct core *core, struct job_slot *job)
 {
     struct incident *incident = &job->incident;
     if (!job->has_incident) {
@@ -129,8 +137,8 @@ void incident_decided(struct core *core, struct job_slot *job)
     changed(core, job);
 }
 
-void incident_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing,
-                      bool waits)
+void incidents_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing,
+                       bool waits)
 {
     char before[MESSAGE_SIZE];
     char *message = job->incident.message;
@@ -161,7 +169,7 @@ void incident_weighed(struct core *core, struct job_slot *job, const struct weig
 }
 
 /* Every stage is ready. Fetching takes as long as it took the slowest. */
-void incident_ready(struct core *core, struct job_slot *job)
+void incidents_ready(struct core *core, struct job_slot *job)
 {
     struct incident *incident = &job->incident;
     double fetch = 0, all = seconds_between(job->times.decided_ms, core->now_ms);
@@ -196,7 +204,7 @@ static void first_failure(const struct incident *incident, char *out, size_t siz
     }
 }
 
-void incident_cost(const struct job_slot *job, char *out, size_t size)
+void incidents_cost(const struct job_slot *job, char *out, size_t size)
 {
     const struct incident *incident = &job->incident;
     char first[MESSAGE_SIZE], more[64] = "";
@@ -242,7 +250,7 @@ static void resolve(struct core *core, struct job_slot *job)
                 incident->steps_redone == 1 ? "" : "s");
 }
 
-void incident_settle(struct core *core, struct job_slot *job)
+void incidents_settle(struct core *core, struct job_slot *job)
 {
     if (job->has_incident && job->times.ready_ms != 0 &&
         job->reached_step > job->plan.resume_version) {
@@ -250,7 +258,7 @@ void incident_settle(struct core *core, struct job_slot *job)
     }
 }
 
-void incident_end(struct core *core, struct job_slot *job)
+void incidents_end(struct core *core, struct job_slot *job)
 {
     if (job->has_incident && job->job.state == JOB_SUCCEEDED) {
         resolve(core, job); /* its last step was done before */
@@ -262,10 +270,10 @@ void incident_end(struct core *core, struct job_slot *job)
 }
 
 /* Only times of day survive a restart: good enough to show how long it took. */
-void incident_restore(struct core *core, const struct incident *row)
+void incidents_restore(struct core *core, const struct incident *row)
 {
-    struct job_slot *job = job_find(core, row->job.text);
-    core_id_seen(core, row->id.text);
+    struct job_slot *job = slots_job(core, row->job.text);
+    ids_seen(core, row->id.text);
     if (!job || row->state != INCIDENT_OPEN) {
         return;
     }

@@ -1,67 +1,30 @@
+#include "coordinator/core/jobs.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/core_private.h"
-
-/* ---- ends ---- */
-
-/* Of its devices, or of those that were kept for it while it waited. */
-static void let_go(struct core *core, struct job_slot *job)
-{
-    if (plan_active(job)) {
-        plan_close(core, job, job->plan.resume_version);
-    } else {
-        core->schedule = true;
-    }
-}
-
-void job_end(struct core *core, struct job_slot *job, int state, const char *reason,
-             const char *message)
-{
-    if (state == JOB_CANCELLED) {
-        center_forget(core, job, "");
-    }
-    let_go(core, job);
-    if (state == JOB_FAILED) {
-        center_keep_job(core, job);
-    }
-    job->job.has_wish = false;
-    job->job.export_version = 0; /* its answer finds no job */
-    job_touch(core, job);
-    job_set_state(core, job, state, reason, "%s", message);
-    job->job.ended_ms = core->wall_ms;
-    progress_end(job);
-    job_changed(core, job);
-    job->failure.cause = FAILURE_NONE;
-    job->ended = true;
-    incident_end(core, job);
-}
-
-/* Nobody works for the job any more, and what it has is the center's version. */
-static void put_down(struct core *core, struct job_slot *job)
-{
-    static const struct cut none;
-    let_go(core, job);
-    job_touch(core, job);
-    job->cut = none;
-    job->job.has_wish = false;
-    failures_forget(job);
-    job->gather_ms = job->retry_ms = NEVER;
-    job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
-    (void)progress_go_back(job, job->job.version);
-}
-
-void job_pause_now(struct core *core, struct job_slot *job)
-{
-    put_down(core, job);
-    job_set_state(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
-    incident_end(core, job);
-}
+#include "coordinator/core/act.h"
+#include "coordinator/core/charges.h"
+#include "coordinator/core/ending.h"
+#include "coordinator/core/exports.h"
+#include "coordinator/core/generations.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/incidents.h"
+#include "coordinator/core/links.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/placement.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/core/rounds.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
 
 /* ---- submit ---- */
 
-void job_init(struct core *core, struct job_slot *job, const struct model *model)
+void jobs_init(struct core *core, struct job_slot *job, const struct model *model)
 {
     job->job.spec.model.description = NULL;
     job->job.spec.kernels = NULL;
@@ -73,7 +36,7 @@ void job_init(struct core *core, struct job_slot *job, const struct model *model
     links_reset(job);
     job->members_known = job->job.generation == 0;
     rounds_reset(job);
-    job_changed(core, job);
+    mark_job_changed(core, job);
 }
 
 /* What can be said against a job before it waits in the queue. Returns whether it was answered. */
@@ -113,7 +76,7 @@ static bool refuse(struct core *core, const struct event_job_submit *submit,
     return false;
 }
 
-void preview_stages(struct core *core, const struct model *model)
+void jobs_preview(struct core *core, const struct model *model)
 {
     struct job_preview *preview = &core->answer->preview;
     struct plan plan = {0};
@@ -157,7 +120,7 @@ static void dry_run(struct core *core, const struct event_job_submit *submit,
         rc = placement_choose(core, &request, &err);
     }
     if (rc == 0) {
-        preview_stages(core, submit->model);
+        jobs_preview(core, submit->model);
     } else {
         preview->starts = PREVIEW_WHEN_MORE;
     }
@@ -167,7 +130,7 @@ static void dry_run(struct core *core, const struct event_job_submit *submit,
 static struct job_slot *add_job(struct core *core, const struct event_job_submit *submit)
 {
     struct job_id id;
-    core_id(core, id.text, "job_");
+    ids_new(core, id.text, "job_");
     struct job_slot *job = table_add(&core->jobs, id.text);
     if (!job) {
         return NULL;
@@ -178,12 +141,12 @@ static struct job_slot *add_job(struct core *core, const struct event_job_submit
     job->job.data = *submit->data;
     job->job.exact = true;
     job->job.created_ms = core->wall_ms;
-    job_init(core, job, submit->model);
+    jobs_init(core, job, submit->model);
     progress_set_step(job, 0);
     return job;
 }
 
-void handle_job_submit(struct core *core, const struct event *event)
+void jobs_on_submit(struct core *core, const struct event *event)
 {
     const struct event_job_submit *submit = &event->job_submit;
     struct replan_request first;
@@ -259,11 +222,11 @@ static bool stop_for(struct core *core, struct job_slot *job, const struct event
         }
         job->job.wish = *verb->replan;
         job->job.has_wish = true;
-        job_set_state(core, job, JOB_REPLANNING, "requested", "stops to be planned anew");
+        states_set(core, job, JOB_REPLANNING, "requested", "stops to be planned anew");
     } else {
-        job_set_state(core, job, JOB_PAUSING, "", "stops to pause");
+        states_set(core, job, JOB_PAUSING, "", "stops to pause");
     }
-    generation_stop(core, job, PLAN_REQUESTED);
+    generations_stop(core, job, PLAN_REQUESTED);
     return true;
 }
 
@@ -285,13 +248,13 @@ static bool cancel_keeping(struct core *core, struct job_slot *job)
     if (refuse_export(core, job)) {
         return false;
     }
-    put_down(core, job);
+    ending_put_down(core, job);
     job->failure.cause = FAILURE_NONE;
     job->job.export_version = 0; /* this one is what is wanted now */
     job->export_attempts = 0;
-    job_set_state(core, job, JOB_CANCELLING, "", "keeps step %" PRId64 " as a checkpoint",
-                  job->job.version);
-    incident_end(core, job);
+    states_set(core, job, JOB_CANCELLING, "", "keeps step %" PRId64 " as a checkpoint",
+               job->job.version);
+    incidents_end(core, job);
     exports_last(core, job);
     return true;
 }
@@ -310,29 +273,29 @@ static bool do_verb(struct core *core, struct job_slot *job, const struct event_
     switch (states_verb(job->job.state, verb->verb)) {
     case EFFECT_REFUSE: wrong_state(core, job, verb->verb); return false;
     case EFFECT_NOTHING: return true;
-    case EFFECT_PAUSE: job_pause_now(core, job); return true;
+    case EFFECT_PAUSE: ending_pause(core, job); return true;
     case EFFECT_PAUSE_LATER:
-        wish_drop(core, job);
-        job_set_state(core, job, JOB_PAUSING, "", "pauses as soon as it runs");
+        ending_drop_wish(core, job);
+        states_set(core, job, JOB_PAUSING, "", "pauses as soon as it runs");
         return true;
     case EFFECT_STOP: return stop_for(core, job, verb);
     case EFFECT_QUEUE:
-        job_set_state(core, job, JOB_QUEUED, "", "queued to go on from step %" PRId64,
-                      job->job.version);
+        states_set(core, job, JOB_QUEUED, "", "queued to go on from step %" PRId64,
+                   job->job.version);
         core->schedule = true;
         return true;
-    case EFFECT_RETRY: failures_retry(core, job); return true;
-    case EFFECT_CANCEL: job_end(core, job, JOB_CANCELLED, "", "cancelled"); return true;
+    case EFFECT_RETRY: charges_retry(core, job); return true;
+    case EFFECT_CANCEL: ending_job(core, job, JOB_CANCELLED, "", "cancelled"); return true;
     case EFFECT_KEEP: return cancel_keeping(core, job);
     case EFFECT_EXPORT: return export_now(core, job);
     }
     return false;
 }
 
-void handle_job_verb(struct core *core, const struct event *event)
+void jobs_on_verb(struct core *core, const struct event *event)
 {
     const struct event_job_verb *verb = &event->job_verb;
-    struct job_slot *job = job_find(core, verb->job.text);
+    struct job_slot *job = slots_job(core, verb->job.text);
     if (!job) {
         act_problem(core, PROBLEM_UNKNOWN_JOB, "no job '%s' that has not ended", verb->job.text);
         return;

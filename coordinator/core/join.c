@@ -1,9 +1,19 @@
 /* A device that came free may make a job faster that runs already: it joins when the steps it saves
  * are worth the move. */
+#include "coordinator/core/join.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/generations.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/placement.h"
+#include "coordinator/core/scheduler.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 
 #define TRIALS_PER_STEP 2   /* a trial plan is a whole search */
 #define WORTH 1.5           /* what is saved by what it costs */
@@ -13,7 +23,7 @@
 
 static bool may_grow(const struct core *core, const struct job_slot *job)
 {
-    return !job->ended && job->job.state == JOB_RUNNING && job_phase(job) == PHASE_RUN &&
+    return !job->ended && job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN &&
            job->failure.cause == FAILURE_NONE && job->join_looked != core->join_pass &&
            (int64_t)job->plan.stage_count < job->job.spec.devices_max &&
            job->plan.stage_count < job->unit_count && core->now_ms >= job->join_after_ms;
@@ -82,10 +92,10 @@ static void consider(struct core *core, struct job_slot *job)
     /* No other change before this one has paid for itself. */
     double pays_ms = 1000 * cost / gain * core->planning->plan.step_seconds;
     job->join_after_ms = core->now_ms + (pays_ms < 1e12 ? (int64_t)pays_ms : (int64_t)1e12);
-    job_set_state(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DEVICE_JOINED],
-                  "stops to go on with %zu devices: %.3g s a step instead of %.3g s",
-                  core->planning->device_count, core->planning->plan.step_seconds, present);
-    generation_stop(core, job, PLAN_DEVICE_JOINED);
+    states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DEVICE_JOINED],
+               "stops to go on with %zu devices: %.3g s a step instead of %.3g s",
+               core->planning->device_count, core->planning->plan.step_seconds, present);
+    generations_stop(core, job, PLAN_DEVICE_JOINED);
 }
 
 void join_run(struct core *core)
@@ -97,7 +107,7 @@ void join_run(struct core *core)
         core->join_pass++;
     }
     for (size_t i = 0; i < core->jobs.count && scheduler_any_free(core); i++) {
-        struct job_slot *job = job_slot_at(core, i);
+        struct job_slot *job = slots_job_at(core, i);
         if (!may_grow(core, job)) {
             continue;
         }
@@ -110,13 +120,4 @@ void join_run(struct core *core)
         consider(core, job);
     }
     core->join_open = false;
-}
-
-void join_watch(struct core *core, struct job_slot *job)
-{
-    int64_t avoided_ms = avoided_until_ms(core, job);
-    job->join_ms = job->join_after_ms > core->now_ms && job->join_after_ms < avoided_ms
-                       ? job->join_after_ms
-                       : avoided_ms;
-    core->joinable = true;
 }

@@ -1,8 +1,12 @@
 /* Pairs of devices of a job that do not reach each other although both live: what is taken from
  * whom then, and when the next generation is tried. */
+#include "coordinator/core/links.h"
+
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
 
 /* A pair is believed to be cut for so many leases, as the device of it that is left out. */
 #define BAD_LEASES 6
@@ -20,8 +24,8 @@ static bool is_pair(const struct bad_link *link, const struct device_slot *a,
            (strcmp(first, b->device.id.text) == 0 && strcmp(second, a->device.id.text) == 0);
 }
 
-void link_note(const struct core *core, struct job_slot *job, const struct device_slot *a,
-               const struct device_slot *b)
+void links_note(const struct core *core, struct job_slot *job, const struct device_slot *a,
+                const struct device_slot *b)
 {
     size_t at = 0;
     while (at < BAD_LINKS_MAX && !is_pair(&job->bad_link[at], a, b)) {
@@ -36,8 +40,8 @@ void link_note(const struct core *core, struct job_slot *job, const struct devic
                           .until_ms = core->now_ms + BAD_LEASES * core->config.lease_ms};
 }
 
-bool link_is_bad(const struct core *core, const struct job_slot *job, const struct device_slot *a,
-                 const struct device_slot *b)
+bool links_is_bad(const struct core *core, const struct job_slot *job, const struct device_slot *a,
+                  const struct device_slot *b)
 {
     for (size_t i = 0; i < BAD_LINKS_MAX; i++) {
         const struct bad_link *link = &job->bad_link[i];
@@ -55,7 +59,7 @@ bool links_break_ring(const struct core *core, const struct job_slot *job,
     for (size_t s = 0; s < count; s++) {
         const struct device_slot *next = device[(s + 1) % count];
         bool neighbors = s + 1 < count || closed;
-        if (neighbors && next != device[s] && link_is_bad(core, job, device[s], next)) {
+        if (neighbors && next != device[s] && links_is_bad(core, job, device[s], next)) {
             return true;
         }
     }
@@ -83,7 +87,7 @@ bool links_can_stay(const struct core *core, const struct job_slot *job)
         return false;
     }
     for (size_t s = 0; s < ran->device_count; s++) {
-        device[s] = device_find(core, ran->device[s].text);
+        device[s] = slots_device(core, ran->device[s].text);
         if (!device[s] || !device_ready(device[s]) || (device[s]->job && device[s]->job != job)) {
             return false;
         }

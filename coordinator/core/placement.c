@@ -1,56 +1,34 @@
 /* Which devices a job gets. */
+#include "coordinator/core/placement.h"
+
 #include <string.h>
 
-#include "base/assert.h"
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/problem.h"
+#include "coordinator/core/shortage.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 #include "libtrain/kernels/kernel_table.h"
 
 #define BLOB_HEADER_BYTES 16384 /* of a unit's blob, at most */
 #define CLASSES_MAX 16          /* numeric classes that are compared */
 
-bool placement_labels_match(const struct job_spec *spec, const struct device *device)
-{
-    for (size_t i = 0; i < spec->device_label_count; i++) {
-        size_t k = 0;
-        while (k < device->label_count &&
-               (strcmp(spec->device_label[i].key, device->label[k].key) != 0 ||
-                strcmp(spec->device_label[i].value, device->label[k].value) != 0)) {
-            k++;
-        }
-        if (k == device->label_count) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool placement_class_matches(const struct job_spec *spec, const struct device *device)
-{
-    return spec->numeric_class[0] == '\0' ||
-           strcmp(spec->numeric_class, device->numeric_class) == 0;
-}
-
-bool placement_kernels_match(const struct placement_request *request, const struct device *device)
-{
-    bool measured = request->job && request->job->job.data.tune;
-    return measured || conv2d_backend_of(device->numeric_class) == CONV2D_BACKEND_ONEDNN ||
-           !kernel_table_needs_onednn(request->model);
-}
-
 static bool is_candidate(const struct core *core, const struct placement_request *request,
                          const struct device_slot *device)
 {
     const struct job_spec *spec = request->spec;
-    if (!placement_labels_match(spec, &device->device) ||
-        !placement_class_matches(spec, &device->device) ||
-        !placement_kernels_match(request, &device->device)) {
+    if (!matching_labels(spec, &device->device) || !matching_class(spec, &device->device) ||
+        !matching_kernels(request, &device->device)) {
         return false;
     }
     if (request->candidates == CANDIDATES_KNOWN) {
         return true;
     }
-    if (absent_has(&request->without, device) ||
-        job_avoids(core, request->job, device, request->avoid)) {
+    if (device_absent(&request->without, device) ||
+        avoidance_has(core, request->job, device, request->avoid)) {
         return false;
     }
     if (request->candidates == CANDIDATES_ONLINE) {
@@ -64,7 +42,7 @@ size_t placement_count(struct core *core, const struct placement_request *reques
 {
     core->candidate_count = 0;
     for (size_t i = 0; i < core->devices.count; i++) {
-        struct device_slot *device = device_slot_at(core, i);
+        struct device_slot *device = slots_device_at(core, i);
         if (is_candidate(core, request, device)) {
             core->candidate[core->candidate_count++] = device;
         }
@@ -78,7 +56,7 @@ size_t placement_there(const struct core *core, const struct placement_request *
     size_t count = 0;
     *bytes = 0;
     for (size_t i = 0; i < core->devices.count; i++) {
-        const struct device_slot *device = device_slot_at(core, i);
+        const struct device_slot *device = slots_device_at(core, i);
         if (is_candidate(core, request, device)) {
             int64_t free_bytes = device->device.probe.free_memory_bytes;
             *bytes += free_bytes > 0 ? (uint64_t)free_bytes : 0;
@@ -222,7 +200,7 @@ static int wished_devices(struct core *core, const struct placement_request *req
     struct planning *planning = core->planning;
     planning->device_count = wish->device_count;
     for (size_t i = 0; i < wish->device_count; i++) {
-        struct device_slot *device = device_find(core, wish->device[i].text);
+        struct device_slot *device = slots_device(core, wish->device[i].text);
         if (!device) {
             return err_set(err, ERR_INVALID, "/devices/%zu: no device '%s'", i,
                            wish->device[i].text);
@@ -241,8 +219,8 @@ static int wish_too_large(const struct core *core, const struct placement_reques
                           size_t there, struct err *err)
 {
     size_t cuts = request->wish->cut_count;
-    if (!request->job || !plan_active(request->job)) {
-        return shortage(core, request, cuts + 1, there, err);
+    if (!request->job || !states_plan_active(request->job)) {
+        return shortage_explain(core, request, cuts + 1, there, err);
     }
     return err_set(err, ERR_STATE, "%zu border%s %zu stages; %zu device%s available to this job",
                    cuts, cuts == 1 ? " makes" : "s make", cuts + 1, there,
@@ -322,7 +300,7 @@ static int choose(struct core *core, const struct placement_request *request,
     most = most < request->model->unit_count ? most : request->model->unit_count;
     most = most < STAGES_MAX ? most : STAGES_MAX;
     if (there < least) {
-        return shortage(core, request, least, there, err);
+        return shortage_explain(core, request, least, there, err);
     }
     if (least > most) {
         return err_set(err, ERR_INVALID, "%zu devices for the model's %zu units", least,

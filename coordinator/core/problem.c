@@ -1,7 +1,10 @@
 /* A job on given devices as a problem of coordinator/plan: times, borders, links and memory. */
+#include "coordinator/core/problem.h"
+
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/profile.h"
+#include "coordinator/core/state.h"
 #include "libtrain/memory/memory.h"
 
 _Static_assert(STAGES_MAX <= PARTITION_DEVICES_MAX && UNITS_MAX <= PARTITION_UNITS_MAX,

@@ -1,9 +1,11 @@
 /* The speed of devices and links for the planner: measured values, or predictions from the probe if
  * there are none. */
+#include "coordinator/core/profile.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/state.h"
 
 #define UNIT_SECONDS_MIN 1e-12
 #define UNIT_SECONDS_MAX 1e6

@@ -1,8 +1,18 @@
+#include "coordinator/core/progress.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/deadlines.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/lineage.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/stall.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 
 /* A step time outside is no measurement, and the speed that would follow from it no number of JSON.
  */
@@ -19,7 +29,7 @@ void progress_set_step(struct job_slot *job, int64_t step)
     /* The epoch of the next step, or of the last one at the end. */
     int64_t at = step < job->total_steps ? step : job->total_steps - 1;
     progress->epoch = at / steps_per_epoch + 1;
-    bool trains = plan_active(job) && job->plan.state != PLAN_PREPARING;
+    bool trains = states_plan_active(job) && job->plan.state != PLAN_PREPARING;
     double seconds = trains ? job->plan.measured_step_seconds : 0;
     progress->samples_per_second = seconds > 0 ? (double)job->job.spec.batch / seconds : 0;
     progress->eta_seconds = seconds > 0 ? (double)(job->total_steps - step) * seconds : 0;
@@ -182,8 +192,8 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
         named ? heartbeat->metrics_generation : heartbeat->highest_generation;
     struct job_slot *job = heartbeat->metric_count == 0
                                ? NULL
-                               : job_find(core, named ? heartbeat->metrics_job : heartbeat->job);
-    if (!job || !members_has(core, job, device)) {
+                               : slots_job(core, named ? heartbeat->metrics_job : heartbeat->job);
+    if (!job || !holdings_has_member(core, job, device)) {
         return;
     }
     int64_t *told = told_steps(device, job, generation);
@@ -195,7 +205,7 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
         bool valid = metric->name >= 0 && metric->name < METRIC_NAMES && isfinite(metric->value) &&
                      metric->step >= 0 && metric->step <= job->total_steps;
         if (!valid || metric->step <= told[metric->name] ||
-            !line_holds(&job->job, generation, metric->step)) {
+            !lineage_holds(&job->job, generation, metric->step)) {
             continue;
         }
         take_metric(core, job, metric, present);
@@ -203,7 +213,7 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
     }
     memcpy(told, last, sizeof(last));
     if (job->progressed) {
-        job_mark(core, job);
+        mark_job(core, job);
     }
 }
 
@@ -229,11 +239,11 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
         job->reached_step =
             heartbeat->step > job->reached_step ? heartbeat->step : job->reached_step;
         job->progressed = true;
-        if (job_phase(job) == PHASE_RUN) {
+        if (states_phase(job) == PHASE_RUN) {
             stall_watch(core, job);
-        } else if (job_phase(job) == PHASE_STOPPING) {
-            job->deadline_ms = core->now_ms + stop_timeout_ms(job); /* it may be evaluated now */
-            job_mark(core, job);
+        } else if (states_phase(job) == PHASE_STOPPING) {
+            job->deadline_ms = core->now_ms + deadlines_stop_ms(job); /* it may be evaluated now */
+            mark_job(core, job);
         }
     }
     take_snapshots(job, heartbeat);
@@ -242,6 +252,6 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
          * may be new. */
         int64_t step = job->job.progress.step;
         progress_set_step(job, job->reached_step > step ? job->reached_step : step);
-        job_mark(core, job);
+        mark_job(core, job);
     }
 }

@@ -1,9 +1,32 @@
 /* The rows of an earlier life become the state again. Leases restart, long enough for agents to
  * call again; what devices hold and measured is unknown until they tell. */
+#include "coordinator/core/restore.h"
+
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/center.h"
+#include "coordinator/core/challenge.h"
+#include "coordinator/core/charges.h"
+#include "coordinator/core/collect.h"
+#include "coordinator/core/deadlines.h"
+#include "coordinator/core/ending.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/incidents.h"
+#include "coordinator/core/jobs.h"
+#include "coordinator/core/lease.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/placement.h"
+#include "coordinator/core/profile.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/core/rounds.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/sources.h"
+#include "coordinator/core/stall.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
 
 /* Revisions rise with progress without a row: more than can have been told since the last one. */
 #define REVISION_SKIP 1000
@@ -14,22 +37,22 @@ static void restore_device(struct core *core, const struct device *row)
 {
     struct device_slot *device =
         row->state == DEVICE_REMOVED ? NULL : table_add(&core->devices, row->id.text);
-    core_id_seen(core, row->id.text);
+    ids_seen(core, row->id.text);
     if (!device) {
         return;
     }
     device->device = *row;
     device->seen_ms = device->lost_ms = device->beat_ms = core->now_ms;
     device->assignment_revision = core->revision_base;
-    suspicion_clear(device);
-    core->device_due_ms[table_slot(&core->devices, device)] = device_due_ms(core, device);
+    challenge_clear(device);
+    core->device_due_ms[table_slot(&core->devices, device)] = lease_next_ms(core, device);
 }
 
 static void restore_job(struct core *core, const struct restored_job *row)
 {
     struct job_slot *job =
         job_state_ended(row->job.state) ? NULL : table_add(&core->jobs, row->job.id.text);
-    core_id_seen(core, row->job.id.text);
+    ids_seen(core, row->job.id.text);
     if (!job) {
         return;
     }
@@ -39,7 +62,7 @@ static void restore_job(struct core *core, const struct restored_job *row)
     job->accuracy_step = row->job.progress.has_accuracy ? row->job.progress.step : 0;
     job->waiting_reason = PLAN_DEVICE_LOST;
     job->stop_reason = PLAN_REQUESTED;
-    job_init(core, job, row->model);
+    jobs_init(core, job, row->model);
 }
 
 /* Whether the stages cover the model's units one after the other. */
@@ -57,8 +80,8 @@ static bool plan_fits(const struct plan *plan, size_t unit_count)
 
 static void restore_plan(struct core *core, const struct plan *row)
 {
-    struct job_slot *job = job_find(core, row->job.text);
-    core_id_seen(core, row->id.text);
+    struct job_slot *job = slots_job(core, row->job.text);
+    ids_seen(core, row->id.text);
     if (job && plan_fits(row, job->unit_count) &&
         (!job->has_plan || row->generation > job->plan.generation)) {
         job->plan = *row;
@@ -71,9 +94,9 @@ static void restore_plan(struct core *core, const struct plan *row)
 static bool take_devices(struct core *core, struct job_slot *job)
 {
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        struct device_slot *device = stage_device(core, job, s);
+        struct device_slot *device = slots_stage_device(core, job, s);
         bool works = device && strcmp(device->device.job, job->job.id.text) == 0;
-        if (job_phase(job) == PHASE_FINISHED && !works && !center_owes(job, s)) {
+        if (states_phase(job) == PHASE_FINISHED && !works && !center_owes(job, s)) {
             continue;
         }
         if (!device || device->job) {
@@ -87,15 +110,15 @@ static bool take_devices(struct core *core, struct job_slot *job)
 
 static void gather(struct core *core, struct job_slot *job)
 {
-    if (plan_active(job)) {
-        plan_close(core, job, job->plan.resume_version);
+    if (states_plan_active(job)) {
+        ending_close_plan(core, job, job->plan.resume_version);
     }
     progress_halt(job);
     job->waiting_reason = PLAN_RESTARTED;
     bool on_devices =
         job->has_plan && (job->plan.resume_version > job->job.version ||
                           job->job.neighbor_version > job->job.version || job->plan.started_ms > 0);
-    job->gather_ms = on_devices ? core->now_ms + first_lease_ms(core) : core->now_ms;
+    job->gather_ms = on_devices ? core->now_ms + deadlines_first_lease_ms(core) : core->now_ms;
 }
 
 static void resume_prepare(struct core *core, struct job_slot *job)
@@ -108,18 +131,18 @@ static void resume_prepare(struct core *core, struct job_slot *job)
     int64_t moved = job->plan.bytes_moved;
     sources_choose(core, job);
     job->plan.bytes_moved = moved;
-    job->deadline_ms = core->now_ms + prepare_timeout_ms(core, job);
+    job->deadline_ms = core->now_ms + deadlines_prepare_ms(core, job);
 }
 
 static void resume_finish(struct core *core, struct job_slot *job)
 {
     if (center_whole(job)->version == job->plan.last_version) {
-        center_collect(core, job, job->plan.last_version);
+        collect_begin(core, job, job->plan.last_version);
         return;
     }
     center_coming(job)->version = job->plan.last_version;
-    job->deadline_ms = core->now_ms + transfer_timeout_ms(job->state_bytes);
-    center_advance(core, job);
+    job->deadline_ms = core->now_ms + deadlines_transfer_ms(job->state_bytes);
+    collect_advance(core, job);
 }
 
 /* Its devices have to find their way back first. */
@@ -127,14 +150,14 @@ static void resume_run(struct core *core, struct job_slot *job)
 {
     rounds_restore_center(core, job);
     stall_watch(core, job);
-    job->step_due_ms += first_lease_ms(core);
-    join_watch(core, job);
+    job->step_due_ms += deadlines_first_lease_ms(core);
+    avoidance_watch(core, job);
 }
 
 static void resume_plan(struct core *core, struct job_slot *job)
 {
     const struct job_progress told = job->job.progress;
-    failures_progress(job, job->plan.resume_version);
+    charges_progress(job, job->plan.resume_version);
     job->state_bytes = STATE_PER_PARAMETERS_MAX *
                        (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
     job->decided_ms = core->now_ms;
@@ -142,11 +165,11 @@ static void resume_plan(struct core *core, struct job_slot *job)
     if (job->plan.state != PLAN_PREPARING) {
         placement_as_wish(&job->plan, &job->ran);
     }
-    switch (job_phase(job)) {
+    switch (states_phase(job)) {
     case PHASE_PREPARE: resume_prepare(core, job); break;
     case PHASE_STOPPING:
         rounds_restore_center(core, job);
-        job->deadline_ms = core->now_ms + stop_timeout_ms(job);
+        job->deadline_ms = core->now_ms + deadlines_stop_ms(job);
         break;
     case PHASE_FINISHED: resume_finish(core, job); break;
     case PHASE_RUN: resume_run(core, job); break;
@@ -158,9 +181,9 @@ static void resume_plan(struct core *core, struct job_slot *job)
 
 static void resume_job(struct core *core, struct job_slot *job)
 {
-    center_restored(core, job);
-    failures_progress(job, job->job.neighbor_version > job->job.version ? job->job.neighbor_version
-                                                                        : job->job.version);
+    collect_restored(core, job);
+    charges_progress(job, job->job.neighbor_version > job->job.version ? job->job.neighbor_version
+                                                                       : job->job.version);
     switch ((enum job_state)job->job.state) {
     case JOB_QUEUED:
     case JOB_PLANNING:
@@ -172,7 +195,7 @@ static void resume_job(struct core *core, struct job_slot *job)
     case JOB_RECOVERING:
     case JOB_PAUSING:
     case JOB_WAITING_FOR_DEVICES:
-        if (plan_active(job) && take_devices(core, job)) {
+        if (states_plan_active(job) && take_devices(core, job)) {
             resume_plan(core, job);
         } else {
             gather(core, job);
@@ -189,21 +212,21 @@ static void resume_job(struct core *core, struct job_slot *job)
 static void settle_devices(struct core *core)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
-        struct device_slot *device = device_slot_at(core, i);
+        struct device_slot *device = slots_device_at(core, i);
         const char *job = device->job ? device->job->job.id.text : "";
         if (strcmp(device->device.job, job) != 0) {
             text_set(device->device.job, ID_SIZE, "%s", job);
-            device_changed(core, device);
+            mark_device_changed(core, device);
         }
     }
 }
 
-void handle_restored(struct core *core, const struct event *event)
+void restore_on_rows(struct core *core, const struct event *event)
 {
     const struct event_restored *rows = &event->restored;
     core->seed = rows->seed;
     core->revision_base = core->wall_ms > 0 ? core->wall_ms : 1;
-    devices_spare(core, first_lease_ms(core));
+    lease_spare(core, deadlines_first_lease_ms(core));
     for (size_t i = 0; i < rows->device_count; i++) {
         restore_device(core, &rows->device[i]);
     }
@@ -221,7 +244,7 @@ void handle_restored(struct core *core, const struct event *event)
         struct checkpoint *checkpoint = table_add(&core->checkpoints, rows->checkpoint[i].sha256);
         ASSERT(checkpoint);
         *checkpoint = rows->checkpoint[i];
-        core_id_seen(core, checkpoint->id.text);
+        ids_seen(core, checkpoint->id.text);
     }
     for (size_t i = 0; i < rows->job_count; i++) {
         restore_job(core, &rows->job[i]);
@@ -230,7 +253,7 @@ void handle_restored(struct core *core, const struct event *event)
         restore_plan(core, &rows->plan[i]);
     }
     for (size_t i = 0; i < rows->center_unit_count; i++) {
-        struct job_slot *job = job_find(core, rows->center_unit[i].job.text);
+        struct job_slot *job = slots_job(core, rows->center_unit[i].job.text);
         if (job) {
             center_restore_unit(job, &rows->center_unit[i]);
         } else {
@@ -238,10 +261,10 @@ void handle_restored(struct core *core, const struct event *event)
         }
     }
     for (size_t i = 0; i < rows->incident_count; i++) {
-        incident_restore(core, &rows->incident[i]);
+        incidents_restore(core, &rows->incident[i]);
     }
     for (size_t i = 0; i < core->jobs.count; i++) {
-        resume_job(core, job_slot_at(core, i));
+        resume_job(core, slots_job_at(core, i));
     }
     settle_devices(core);
     core->schedule = true;

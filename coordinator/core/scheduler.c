@@ -1,8 +1,18 @@
 /* Which waiting job starts: by priority, then age. A job that waits for devices that exist but are
  * busy keeps those that are free: younger jobs do not starve it. */
+#include "coordinator/core/scheduler.h"
+
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/generations.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/placement.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/waiting.h"
 
 /* Plans made in one step; the rest waits for the next, so that heartbeats are not kept waiting. The
  * same when the searches of the step have been as much work as one may be. */
@@ -36,7 +46,7 @@ static size_t list_waiting(struct core *core)
 {
     size_t count = 0;
     for (size_t i = 0; i < core->jobs.count; i++) {
-        struct job_slot *job = job_slot_at(core, i);
+        struct job_slot *job = slots_job_at(core, i);
         size_t at = count;
         if (!waits(job)) {
             continue;
@@ -58,7 +68,7 @@ static bool still_gathering(const struct core *core, const struct job_slot *job)
         return false;
     }
     for (size_t i = 0; i < core->devices.count; i++) {
-        const struct device_slot *device = device_slot_at(core, i);
+        const struct device_slot *device = slots_device_at(core, i);
         if (device_reachable(device) && !device->holdings_known) {
             return true;
         }
@@ -115,7 +125,7 @@ static bool in_vain(const struct core *core, const struct job_slot *job)
 bool scheduler_any_free(const struct core *core)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
-        const struct device_slot *device = device_slot_at(core, i);
+        const struct device_slot *device = slots_device_at(core, i);
         if (device_ready(device) && !device->job) {
             return true;
         }
@@ -127,7 +137,7 @@ static size_t count_ready(const struct core *core)
 {
     size_t count = 0;
     for (size_t i = 0; i < core->devices.count; i++) {
-        count += device_ready(device_slot_at(core, i));
+        count += device_ready(slots_device_at(core, i));
     }
     return count;
 }
@@ -154,15 +164,15 @@ void scheduler_run(struct core *core)
         job->tried = core->pass;
         job->tried_ready = core->ready;
         if (must_ask_first(core, job)) {
-            generation_gather(core, job, core->now_ms + core->config.lease_ms,
-                              "asks its devices what they hold");
+            waiting_gather(core, job, core->now_ms + core->config.lease_ms,
+                           "asks its devices what they hold");
         }
         if (still_gathering(core, job) || backs_off(core, job)) {
             reserve(core, job);
             continue;
         }
         plans++;
-        if (!generation_begin(core, job, reason_of(job)) && waits(job)) {
+        if (!generations_begin(core, job, reason_of(job)) && waits(job)) {
             reserve(core, job);
         }
     }

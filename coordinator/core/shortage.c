@@ -1,8 +1,13 @@
 /* Why a job gets too few devices: in one sentence, for people. */
-#include <stdio.h>
+#include "coordinator/core/shortage.h"
+
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
 
 /* Devices by what they could do for the job. */
 struct fleet {
@@ -16,12 +21,12 @@ static struct fleet count_fleet(const struct core *core, const struct placement_
 {
     struct fleet fleet = {0};
     for (size_t i = 0; i < core->devices.count; i++) {
-        const struct device_slot *device = device_slot_at(core, i);
+        const struct device_slot *device = slots_device_at(core, i);
         bool online = device_online(device);
-        bool fits = placement_labels_match(request->spec, &device->device) &&
-                    placement_class_matches(request->spec, &device->device) &&
-                    placement_kernels_match(request, &device->device);
-        if (absent_has(&request->without, device)) {
+        bool fits = matching_labels(request->spec, &device->device) &&
+                    matching_class(request->spec, &device->device) &&
+                    matching_kernels(request, &device->device);
+        if (device_absent(&request->without, device)) {
             continue;
         }
         fleet.online += online;
@@ -50,9 +55,9 @@ static bool any_has(const struct core *core, const struct placement_request *req
         spec.device_label_count = 1;
     }
     for (size_t i = 0; i < core->devices.count; i++) {
-        const struct device_slot *device = device_slot_at(core, i);
-        if (device_online(device) && !absent_has(&request->without, device) &&
-            placement_labels_match(only ? &spec : request->spec, &device->device)) {
+        const struct device_slot *device = slots_device_at(core, i);
+        if (device_online(device) && !device_absent(&request->without, device) &&
+            matching_labels(only ? &spec : request->spec, &device->device)) {
             return true;
         }
     }
@@ -140,8 +145,8 @@ static int shortage_without(const struct core *core, const struct placement_requ
                    (int64_t)wanted == request->spec->devices_min ? "devices.min" : "cuts", why);
 }
 
-int shortage(const struct core *core, const struct placement_request *request, size_t wanted,
-             size_t there, struct err *err)
+int shortage_explain(const struct core *core, const struct placement_request *request,
+                     size_t wanted, size_t there, struct err *err)
 {
     char why[MESSAGE_SIZE], free[64], cuts[64] = "";
     size_t missing = wanted - there;

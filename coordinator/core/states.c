@@ -1,8 +1,13 @@
+#include "coordinator/core/states.h"
+
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
 
 #define STATE_COUNT (JOB_CANCELLED + 1)
 #define VERB_COUNT (JOB_REPLAN + 1)
@@ -76,8 +81,8 @@ enum verb_effect states_verb(int state, enum job_verb verb)
     return effects[state][verb];
 }
 
-void job_set_state(struct core *core, struct job_slot *job, int state, const char *reason,
-                   const char *format, ...)
+void states_set(struct core *core, struct job_slot *job, int state, const char *reason,
+                const char *format, ...)
 {
     char message[MESSAGE_SIZE];
     va_list arguments;
@@ -93,19 +98,19 @@ void job_set_state(struct core *core, struct job_slot *job, int state, const cha
     job->job.state = state;
     text_set(job->job.state_reason, sizeof(job->job.state_reason), "%s", reason);
     memcpy(job->job.message, message, sizeof(message));
-    job_changed(core, job);
+    mark_job_changed(core, job);
     if (!same) {
         act_publish(core, events[state], job->job.id.text, "%s", message);
     }
 }
 
-bool plan_active(const struct job_slot *job)
+bool states_plan_active(const struct job_slot *job)
 {
     return job->has_plan && (job->plan.state == PLAN_PREPARING || job->plan.state == PLAN_RUNNING ||
                              job->plan.state == PLAN_STOPPING);
 }
 
-bool plan_has(const struct plan *plan, const struct device_slot *device)
+bool states_plan_has(const struct plan *plan, const struct device_slot *device)
 {
     for (size_t s = 0; s < plan->stage_count; s++) {
         if (strcmp(plan->stage[s].device.text, device->device.id.text) == 0) {
@@ -115,9 +120,9 @@ bool plan_has(const struct plan *plan, const struct device_slot *device)
     return false;
 }
 
-enum phase job_phase(const struct job_slot *job)
+enum phase states_phase(const struct job_slot *job)
 {
-    if (!plan_active(job)) {
+    if (!states_plan_active(job)) {
         return PHASE_IDLE;
     }
     if (job->plan.state == PLAN_PREPARING) {

@@ -1,10 +1,14 @@
 /* What people put into the center: data sets, models, checkpoints. */
+#include "coordinator/core/stored.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/state.h"
 
-void handle_dataset_stored(struct core *core, const struct event *event)
+void stored_on_dataset(struct core *core, const struct event *event)
 {
     const struct dataset *stored = event->dataset_stored.dataset;
     struct dataset *dataset = table_find(&core->datasets, stored->name);
@@ -33,7 +37,7 @@ void handle_dataset_stored(struct core *core, const struct event *event)
     act_publish(core, "dataset_stored", "", "data set '%s' is stored", dataset->name);
 }
 
-void handle_model_stored(struct core *core, const struct event *event)
+void stored_on_model(struct core *core, const struct event *event)
 {
     const struct model_row *stored = event->model_stored.model;
     struct model_row *model = table_find(&core->models, stored->name);
@@ -64,7 +68,7 @@ void handle_model_stored(struct core *core, const struct event *event)
 }
 
 /* The same content again is the same checkpoint. */
-void handle_checkpoint_stored(struct core *core, const struct event *event)
+void stored_on_checkpoint(struct core *core, const struct event *event)
 {
     const struct event_checkpoint_stored *stored = &event->checkpoint_stored;
     struct checkpoint *checkpoint = table_find(&core->checkpoints, stored->sha256);
@@ -83,9 +87,51 @@ void handle_checkpoint_stored(struct core *core, const struct event *event)
     checkpoint->bytes = stored->bytes;
     checkpoint->revision = 1;
     checkpoint->created_ms = core->wall_ms;
-    core_id(core, checkpoint->id.text, "ckpt_");
+    ids_new(core, checkpoint->id.text, "ckpt_");
     act_persist(core, OBJECT_CHECKPOINT, checkpoint);
     act_reply(core, 201, OBJECT_CHECKPOINT, checkpoint);
     act_publish(core, "checkpoint_stored", checkpoint->id.text,
                 "an uploaded checkpoint of %" PRId64 " bytes is stored", checkpoint->bytes);
+}
+
+/* ---- readers of the core ---- */
+
+size_t core_dataset_count(const struct core *core)
+{
+    return core->datasets.count;
+}
+
+const struct dataset *core_dataset_at(const struct core *core, size_t index)
+{
+    return table_at(&core->datasets, index);
+}
+
+const struct dataset *core_dataset(const struct core *core, const char *name)
+{
+    return table_find(&core->datasets, name);
+}
+
+const struct model_row *core_model(const struct core *core, const char *name)
+{
+    return table_find(&core->models, name);
+}
+
+size_t core_model_count(const struct core *core)
+{
+    return core->models.count;
+}
+
+const struct model_row *core_model_at(const struct core *core, size_t index)
+{
+    return table_at(&core->models, index);
+}
+
+const struct checkpoint *core_upload(const struct core *core, const char *sha256)
+{
+    return table_find(&core->checkpoints, sha256);
+}
+
+bool core_uploads_full(const struct core *core)
+{
+    return core->checkpoints.count == CHECKPOINTS_MAX;
 }

@@ -1,9 +1,14 @@
 /* Whether a job starts from an older version than the newest that its devices hold: when the plan
  * cannot get that one, or its devices cannot load it, and waiting has cost as much as retraining.
  */
-#include <string.h>
+#include "coordinator/core/weighing.h"
 
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/deadlines.h"
+#include "coordinator/core/held.h"
+#include "coordinator/core/incidents.h"
+#include "coordinator/core/links.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/state.h"
 
 #define OLDER_MAX 8 /* versions that are looked at for one within reach */
 #define STUCK_MIN 2 /* failures to load a version before an older one is considered */
@@ -23,7 +28,7 @@ static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64
             for (; at < count && core->held[at].unit == unit; at++) {
                 const struct device_slot *holder = core->held[at].device;
                 reached = reached || holder == planning->device[s] ||
-                          !link_is_bad(core, job, holder, planning->device[s]);
+                          !links_is_bad(core, job, holder, planning->device[s]);
             }
             if (!reached) {
                 return true;
@@ -41,20 +46,6 @@ static bool is_behind_link(struct core *core, const struct job_slot *job, int64_
     return job->links > 0 &&
            !links_break_ring(core, job, planning->device, planning->device_count) &&
            is_out_of_reach(core, job, version);
-}
-
-void stuck_forget(struct job_slot *job)
-{
-    job->stuck = (struct stuck){.count = 0};
-}
-
-void stuck_count(struct job_slot *job)
-{
-    struct stuck *stuck = &job->stuck;
-    if (stuck->count == 0 || stuck->version != job->plan.resume_version) {
-        *stuck = (struct stuck){.version = job->plan.resume_version, .since_ms = job->decided_ms};
-    }
-    stuck->count++;
 }
 
 static bool is_stuck(const struct job_slot *job, int64_t version)
@@ -90,7 +81,7 @@ static int64_t attempt_ms(const struct core *core, const struct job_slot *job,
                              : weighing->waited_ms / job->stuck.count;
 }
 
-int64_t weigh_start(struct core *core, struct job_slot *job, int64_t start)
+int64_t weighing_start(struct core *core, struct job_slot *job, int64_t start)
 {
     if (start <= recovery_center(job)) {
         return start;
@@ -108,10 +99,10 @@ int64_t weigh_start(struct core *core, struct job_slot *job, int64_t start)
     const struct weighing weighing = {.newer = start,
                                       .older = older,
                                       .waited_ms = core->now_ms - since_ms,
-                                      .again_ms = redo_ms(job, start - older),
+                                      .again_ms = deadlines_redo_ms(job, start - older),
                                       .by_link = by_link};
     bool waits = weighing.waited_ms + attempt_ms(core, job, &weighing) < weighing.again_ms;
-    incident_weighed(core, job, &weighing, waits);
+    incidents_weighed(core, job, &weighing, waits);
     if (waits) {
         return start;
     }

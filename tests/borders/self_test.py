@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 import banned
+import calls
 import events
 import headers
 import includes
@@ -208,6 +209,18 @@ class Borders(unittest.TestCase):
         path = os.path.join(self.root, f"lib{name}.a")
         subprocess.run(["ar", "rcs", path, *objects], check=True)
         return path
+
+    def test_upward_calls_and_unlisted_modules_are_found(self):
+        order = calls.stated_order("SOURCES\n  # floor\n  low.c high.c\n  LINKS base)")
+        self.assertEqual(order, ["low", "high"])
+        defines = {"low": {"low_do"}, "high": {"high_do"}}
+        self.assertEqual(calls.check(order, defines, {"high": {"low_do", "memcpy"}}), [])
+        self.assertEqual(
+            calls.check(order, defines, {"low": {"high_do"}}),
+            ["low.c calls high_do of high.c, which is above it"],
+        )
+        self.assertEqual(calls.check(["low"], defines, {}), ["high.c: not in the order"])
+        self.assertEqual(calls.listed("| a | `low` | x |\n| a | `high` | y |\n"), order)
 
     def test_symbols_outside_the_list_are_found(self):
         helpers = self.archive(

@@ -1,7 +1,7 @@
 /* Places in the table of devices: who keeps one and who does not. */
 #include <string.h>
 
-#include "coordinator/core/core_state.h"
+#include "coordinator/core/state.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static const struct device *find(const struct world *world, const struct agent *agent)

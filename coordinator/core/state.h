@@ -1,8 +1,8 @@
-/* core_state.h: the state of the coordinator's core, as plain structs. For coordinator/core/ and
+/* state.h: the state of the coordinator's core, as plain structs. For coordinator/core/ and
  * nobody else; one thread. Everything is reserved in core_new; a step allocates nothing of its own.
  */
-#ifndef COORDINATOR_CORE_CORE_STATE_H
-#define COORDINATOR_CORE_CORE_STATE_H
+#ifndef COORDINATOR_CORE_STATE_H
+#define COORDINATOR_CORE_STATE_H
 
 #include "coordinator/core/core.h"
 #include "coordinator/core/table.h"

@@ -1,9 +1,11 @@
+#include "coordinator/core/act.h"
+
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/core_private.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
 
 static struct action *act(struct core *core, enum action_type type)
 {
@@ -13,20 +15,6 @@ static struct action *act(struct core *core, enum action_type type)
     action->type = type;
     action->kind = OBJECT_NOTHING;
     return action;
-}
-
-void text_format(char *out, size_t size, const char *format, va_list arguments)
-{
-    memset(out, 0, size);
-    (void)vsnprintf(out, size, format, arguments);
-}
-
-void text_set(char *out, size_t size, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    text_format(out, size, format, arguments);
-    va_end(arguments);
 }
 
 bool act_room(const struct core *core)
@@ -124,33 +112,4 @@ void act_publish(struct core *core, const char *event, const char *id, const cha
     va_start(arguments, format);
     text_format(action->text, sizeof(action->text), format, arguments);
     va_end(arguments);
-}
-
-/* Ids rise strictly within a life of the coordinator, so that the newest plan is the one with the
- * greatest id. */
-void core_id(struct core *core, char out[ID_SIZE], const char *prefix)
-{
-    struct rng_stream stream = rng_stream(core->seed, RNG_ID, 0, 0);
-    struct rng_block words = rng_block(&stream, core->id_count++);
-    if (core->wall_ms > core->id_wall_ms) {
-        core->id_wall_ms = core->wall_ms;
-        core->id_word = words.word[0] & UINT32_MAX >> 1; /* room for more of the same millisecond */
-    } else if (core->id_word == UINT32_MAX) {
-        core->id_wall_ms++;
-        core->id_word = 0;
-    } else {
-        core->id_word++;
-    }
-    words.word[0] = core->id_word;
-    memset(out, 0, ID_SIZE);
-    id_make(out, prefix, core->id_wall_ms, words);
-}
-
-void core_id_seen(struct core *core, const char *id)
-{
-    int64_t wall_ms = id_wall_ms(id);
-    if (wall_ms >= core->id_wall_ms) {
-        core->id_wall_ms = wall_ms + 1;
-        core->id_word = 0;
-    }
 }

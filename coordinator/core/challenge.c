@@ -1,0 +1,86 @@
+/* A device that others cannot reach is asked for a sign of life at once, because its lease alone
+ * would tell too late. What it answers decides between a lost device and a broken link
+ * (suspicion.c). */
+#include "coordinator/core/challenge.h"
+
+#include <string.h>
+
+#include "coordinator/core/deadlines.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+
+void challenge_send(struct core *core, struct device_slot *device)
+{
+    if (!device_reachable(device) || device->challenge_due_ms != NEVER) {
+        return;
+    }
+    ids_new(core, device->challenge, "chl_");
+    device->challenge_due_ms = core->now_ms + deadlines_challenge_ms(core, device);
+    mark_device_touched(core, device); /* its parked poll wakes */
+}
+
+void challenge_clear(struct device_slot *device)
+{
+    device->trouble_count = 0;
+    device->challenge[0] = '\0';
+    device->challenge_due_ms = NEVER;
+    device->silent = device->poll_broken = false;
+}
+
+struct trouble *challenge_trouble(struct device_slot *device, const struct device_id *about)
+{
+    for (size_t i = 0; i < device->trouble_count; i++) {
+        if (strcmp(device->trouble[i].device.text, about->text) == 0) {
+            return &device->trouble[i];
+        }
+    }
+    return NULL;
+}
+
+/* Since when, by those who say that nobody listens there or that the connection broke; NEVER:
+ * nobody says so. */
+int64_t challenge_broken_since_ms(const struct core *core, const struct device_slot *device)
+{
+    int64_t since_ms = device->poll_broken ? device->seen_ms : NEVER;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *other = slots_device_at(core, i);
+        const struct trouble *trouble = challenge_trouble(other, &device->device.id);
+        if (trouble && trouble->kind != PEER_STALLED && trouble->since_ms < since_ms) {
+            since_ms = trouble->since_ms;
+        }
+    }
+    return since_ms;
+}
+
+/* Its last sign of life: its last heartbeat, or what its peers saw later. */
+int64_t challenge_alive_ms(const struct core *core, const struct device_slot *device)
+{
+    int64_t since_ms = challenge_broken_since_ms(core, device);
+    return since_ms != NEVER && since_ms > device->seen_ms ? since_ms : device->seen_ms;
+}
+
+int64_t challenge_next_ms(const struct device_slot *device)
+{
+    int64_t due_ms = device->challenge_due_ms;
+    for (size_t i = 0; i < device->trouble_count; i++) {
+        due_ms = device->trouble[i].due_ms < due_ms ? device->trouble[i].due_ms : due_ms;
+    }
+    return due_ms;
+}
+
+/* Nobody could be heard meanwhile: a challenge begins anew, and complaints have a heartbeat left to
+ * be taken back. */
+void challenge_late(const struct core *core, struct device_slot *device)
+{
+    if (device->challenge_due_ms != NEVER) {
+        device->challenge_due_ms = core->now_ms + deadlines_challenge_ms(core, device);
+    }
+    for (size_t i = 0; i < device->trouble_count; i++) {
+        int64_t *due_ms = &device->trouble[i].due_ms,
+                least_ms = core->now_ms + 2 * core->config.heartbeat_ms;
+        *due_ms = *due_ms < least_ms ? least_ms : *due_ms;
+    }
+}

@@ -1,0 +1,158 @@
+/* A device that fails by itself is excluded before anything is charged to the job: the fault of one
+ * device must not end a job of healthy ones. The job is to blame only when several devices fail in
+ * the same way without progress in between. */
+#include "coordinator/core/charges.h"
+
+#include <string.h>
+
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/links.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+
+void charges_start_loaded(struct job_slot *job)
+{
+    job->stuck = (struct stuck){.count = 0};
+}
+
+void charges_start_failed(struct job_slot *job)
+{
+    struct stuck *stuck = &job->stuck;
+    if (stuck->count == 0 || stuck->version != job->plan.resume_version) {
+        *stuck = (struct stuck){.version = job->plan.resume_version, .since_ms = job->decided_ms};
+    }
+    stuck->count++;
+}
+
+void charges_forget(struct job_slot *job)
+{
+    job->faults = job->put_offs = job->stall_shift = job->late_shift = 0;
+    job->charge.count = 0;
+    charges_start_loaded(job);
+    links_reset(job);
+    avoidance_clear(job);
+}
+
+void charges_retry(struct core *core, struct job_slot *job)
+{
+    charges_forget(job);
+    job->retry_ms = job->retry_ms == NEVER ? NEVER : core->now_ms;
+    mark_job_changed(core, job);
+    core->schedule = true;
+}
+
+void charges_progress(struct job_slot *job, int64_t step)
+{
+    if (step > job->furthest_step) {
+        job->furthest_step = step;
+        job->faults = job->put_offs = job->stall_shift = job->late_shift = 0;
+        job->charge.count = 0;
+        links_reset(job);
+    }
+}
+
+/* The device's own copy of a unit was damaged, and is gone. */
+static bool found_damage(const struct failure *failure)
+{
+    return strcmp(failure->code, "snapshot") == 0;
+}
+
+/* A device that fails once more is charged itself: the job is when another one fails in the same
+ * way. */
+static bool charge(struct job_slot *job, const struct failure *failure)
+{
+    struct charge *charge = &job->charge;
+    if (strcmp(charge->code, failure->code) != 0) {
+        *charge = (struct charge){.count = 0};
+        memcpy(charge->code, failure->code, sizeof(charge->code));
+    }
+    for (size_t i = 0; i < failure->device_count && charge->count < FAILURES_MAX; i++) {
+        size_t at = 0;
+        while (at < charge->count &&
+               strcmp(charge->device[at].text, failure->device[i].id.text) != 0) {
+            at++;
+        }
+        if (at == charge->count) {
+            charge->device[charge->count++] = failure->device[i].id;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the job itself is charged with: a job that stalls is given more and more time first, and is
+ * then charged whoever was at work. Devices that are lost or start anew are no fault of it, nor is
+ * a link that stays cut. Whether the job is to blame by now. */
+static bool count_fault(struct job_slot *job, const struct failure *failure)
+{
+    switch (failure->cause) {
+    case FAILURE_NONE:
+    case FAILURE_DEVICE_LOST:
+    case FAILURE_RESTARTED:
+    case FAILURE_LINK: return false;
+    case FAILURE_STALLED:
+        if (job->stall_shift < STALL_SHIFT_MAX) {
+            job->stall_shift++;
+            return false;
+        }
+        break;
+    case FAILURE_ERROR:
+    case FAILURE_DEADLINE: break;
+    }
+    if (failure->device_count == 0 || failure->cause == FAILURE_STALLED) {
+        return ++job->faults >= FAILURES_MAX;
+    }
+    return charge(job, failure) && job->charge.count >= FAILURES_MAX;
+}
+
+/* Whether a device could not load the version that the generation was to start from. A damaged copy
+ * says nothing of the version: others have it, or the next start is another one. */
+static bool blames_start(const struct core *core, const struct job_slot *job,
+                         const struct failure *failure)
+{
+    const struct device_slot *device =
+        found_damage(failure) ? slots_device(core, failure->device[0].id.text) : NULL;
+    bool repeats = device && avoidance_has(core, job, device, AVOID_FAILURES);
+    return job->plan.state == PLAN_PREPARING && (repeats || strcmp(failure->code, "peer") == 0 ||
+                                                 strcmp(failure->code, "internal") == 0);
+}
+
+/* Who failed by itself is left out, before anything is charged to the job. Who is lost may be so
+ * again as soon as it returns. */
+static void avoid_devices(struct core *core, struct job_slot *job, const struct failure *failure,
+                          bool advanced)
+{
+    bool failed = failure->cause == FAILURE_ERROR || failure->cause == FAILURE_DEADLINE;
+    bool lost = failure->cause == FAILURE_DEVICE_LOST || failure->cause == FAILURE_RESTARTED;
+    for (size_t i = 0; i < failure->device_count; i++) {
+        const struct device_slot *device = slots_device(core, failure->device[i].id.text);
+        if (device && (failed || (lost && !advanced))) {
+            avoidance_add(core, job, device,
+                          lost                    ? AVOID_LOST
+                          : found_damage(failure) ? AVOID_DAMAGE
+                                                  : AVOID_FAILED);
+        }
+    }
+}
+
+/* Whether the job is to blame by now. */
+bool charges_count(struct core *core, struct job_slot *job, const struct failure *failure)
+{
+    bool advanced = job->reached_step > job->furthest_step;
+    if (advanced) {
+        charges_progress(job, job->reached_step);
+    }
+    links_count(core, job, failure->cause == FAILURE_LINK); /* this one begins the next row */
+    avoid_devices(core, job, failure, advanced);
+    if (job->reached_step > job->plan.resume_version) {
+        charges_start_loaded(job);
+    } else if (blames_start(core, job, failure)) {
+        charges_start_failed(job);
+    }
+    if (failure->cause == FAILURE_DEADLINE && job->plan.state == PLAN_PREPARING &&
+        job->late_shift < LATE_SHIFT_MAX) {
+        job->late_shift++; /* a slow device must not be late for ever */
+    }
+    return count_fault(job, failure);
+}

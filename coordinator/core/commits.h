@@ -1,0 +1,13 @@
+/* commits.h: commits complete rounds and answers the requests of stage 0. */
+#ifndef COORDINATOR_CORE_COMMITS_H
+#define COORDINATOR_CORE_COMMITS_H
+
+#include "coordinator/core/state.h"
+
+/* Commit what is complete. */
+void commits_check(struct core *core, struct job_slot *job);
+/* What stage 0 says of its rounds, and the answer in the reply. */
+void commits_take(struct core *core, const struct device_slot *device,
+                  const struct heartbeat *heartbeat);
+
+#endif

@@ -1,0 +1,58 @@
+#include "coordinator/core/device.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/state.h"
+
+bool device_online(const struct device_slot *device)
+{
+    return device->device.state == DEVICE_ONLINE;
+}
+
+bool device_reachable(const struct device_slot *device)
+{
+    return device->device.state == DEVICE_ONLINE || device->device.state == DEVICE_SUSPECT;
+}
+
+bool device_ready(const struct device_slot *device)
+{
+    return device_online(device) && !device->silent && !device->device.cordoned;
+}
+
+bool device_absent(const struct absent *absent, const struct device_slot *device)
+{
+    for (size_t i = 0; i < absent->count; i++) {
+        if (strcmp(absent->device[i].text, device->device.id.text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void device_assign(struct core *core, struct device_slot *device, struct job_slot *job,
+                   size_t stage)
+{
+    if (device->job != job) {
+        ASSERT(!device->job);
+        device->job = job;
+        memcpy(device->device.job, job->job.id.text, ID_SIZE);
+        device->device.untried = false;
+        mark_device_changed(core, device);
+    }
+    device->stage = stage;
+    device->trouble_count = 0; /* of the generation before */
+    device->busy_ms = 0;
+    mark_device_touched(core, device);
+}
+
+void device_release(struct core *core, struct device_slot *device)
+{
+    device->job = NULL;
+    device->trouble_count = 0;
+    memset(device->device.job, 0, ID_SIZE);
+    mark_device_changed(core, device);
+    mark_device_touched(core, device);
+    core->schedule = core->joinable = true;
+}

@@ -1,0 +1,118 @@
+/* One way to end a plan and one to end a job, for success, failure, pause and cancellation. */
+#include "coordinator/core/ending.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "coordinator/core/center.h"
+#include "coordinator/core/charges.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/incidents.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/core/rounds.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+
+/* Where it stopped is told already, or is `version`. Rows of half a version mean something only
+ * while their plan stores it. */
+void ending_plan(struct core *core, struct job_slot *job, int64_t version)
+{
+    bool ran = job->plan.state != PLAN_PREPARING;
+    ASSERT(states_plan_active(job));
+    job->plan.last_version = ran && job->plan.last_version == 0 ? version : job->plan.last_version;
+    job->plan.state = ran ? PLAN_DONE : PLAN_DISCARDED;
+    job->plan.ended_ms = core->wall_ms;
+    mark_plan_changed(core, job);
+    rounds_reset(job);
+    center_discard(core, job);
+}
+
+/* Nothing of the plan is waited for any more. */
+void ending_timers(struct core *core, struct job_slot *job)
+{
+    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->retry_ms = job->export_ms = NEVER;
+    job->step_due_ms = job->join_ms = NEVER;
+    if (job->job.stalled) {
+        job->job.stalled = false;
+        mark_job_changed(core, job);
+    }
+}
+
+void ending_close_plan(struct core *core, struct job_slot *job, int64_t version)
+{
+    holdings_touch_job(core, job);
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        struct device_slot *device = slots_stage_device(core, job, s);
+        if (device && device->job == job) {
+            device_release(core, device);
+        }
+    }
+    ending_timers(core, job);
+    ending_plan(core, job, version);
+}
+
+void ending_drop_wish(struct core *core, struct job_slot *job)
+{
+    if (job->job.has_wish) {
+        job->job.has_wish = false;
+        mark_job_changed(core, job);
+    }
+}
+
+/* ---- jobs ---- */
+
+/* Of its devices, or of those that were kept for it while it waited. */
+static void let_go(struct core *core, struct job_slot *job)
+{
+    if (states_plan_active(job)) {
+        ending_close_plan(core, job, job->plan.resume_version);
+    } else {
+        core->schedule = true;
+    }
+}
+
+void ending_job(struct core *core, struct job_slot *job, int state, const char *reason,
+                const char *message)
+{
+    if (state == JOB_CANCELLED) {
+        center_forget(core, job, "");
+    }
+    let_go(core, job);
+    if (state == JOB_FAILED) {
+        center_keep_job(core, job);
+    }
+    job->job.has_wish = false;
+    job->job.export_version = 0; /* its answer finds no job */
+    holdings_touch_job(core, job);
+    states_set(core, job, state, reason, "%s", message);
+    job->job.ended_ms = core->wall_ms;
+    progress_end(job);
+    mark_job_changed(core, job);
+    job->failure.cause = FAILURE_NONE;
+    job->ended = true;
+    incidents_end(core, job);
+}
+
+/* Nobody works for the job any more, and what it has is the center's version. */
+void ending_put_down(struct core *core, struct job_slot *job)
+{
+    static const struct cut none;
+    let_go(core, job);
+    holdings_touch_job(core, job);
+    job->cut = none;
+    job->job.has_wish = false;
+    charges_forget(job);
+    job->gather_ms = job->retry_ms = NEVER;
+    job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
+    (void)progress_go_back(job, job->job.version);
+}
+
+void ending_pause(struct core *core, struct job_slot *job)
+{
+    ending_put_down(core, job);
+    states_set(core, job, JOB_PAUSED, "", "paused at step %" PRId64, job->job.version);
+    incidents_end(core, job);
+}

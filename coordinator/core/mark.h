@@ -1,0 +1,16 @@
+/* mark.h: which devices, jobs and plans changed in this step; core.c writes and wakes them at its
+ * end. */
+#ifndef COORDINATOR_CORE_MARK_H
+#define COORDINATOR_CORE_MARK_H
+
+#include "coordinator/core/state.h"
+
+void mark_device_changed(struct core *core, struct device_slot *device);
+void mark_device_touched(struct core *core, struct device_slot *device);
+/* The job is looked at at the end of the step (its deadlines, a failure); job_changed and
+ * plan_changed write the row too. */
+void mark_job(struct core *core, struct job_slot *job);
+void mark_job_changed(struct core *core, struct job_slot *job);
+void mark_plan_changed(struct core *core, struct job_slot *job);
+
+#endif

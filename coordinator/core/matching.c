@@ -1,0 +1,35 @@
+#include "coordinator/core/matching.h"
+
+#include <string.h>
+
+#include "coordinator/core/state.h"
+#include "libtrain/kernels/kernel_table.h"
+
+bool matching_labels(const struct job_spec *spec, const struct device *device)
+{
+    for (size_t i = 0; i < spec->device_label_count; i++) {
+        size_t k = 0;
+        while (k < device->label_count &&
+               (strcmp(spec->device_label[i].key, device->label[k].key) != 0 ||
+                strcmp(spec->device_label[i].value, device->label[k].value) != 0)) {
+            k++;
+        }
+        if (k == device->label_count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool matching_class(const struct job_spec *spec, const struct device *device)
+{
+    return spec->numeric_class[0] == '\0' ||
+           strcmp(spec->numeric_class, device->numeric_class) == 0;
+}
+
+bool matching_kernels(const struct placement_request *request, const struct device *device)
+{
+    bool measured = request->job && request->job->job.data.tune;
+    return measured || conv2d_backend_of(device->numeric_class) == CONV2D_BACKEND_ONEDNN ||
+           !kernel_table_needs_onednn(request->model);
+}

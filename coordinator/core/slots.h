@@ -1,0 +1,14 @@
+/* slots.h: devices and jobs by id, by index and by stage. */
+#ifndef COORDINATOR_CORE_SLOTS_H
+#define COORDINATOR_CORE_SLOTS_H
+
+#include "coordinator/core/state.h"
+
+struct device_slot *slots_device(const struct core *core, const char *id);
+struct job_slot *slots_job(const struct core *core, const char *id);
+struct device_slot *slots_device_at(const struct core *core, size_t index);
+struct job_slot *slots_job_at(const struct core *core, size_t index);
+struct device_slot *slots_stage_device(const struct core *core, const struct job_slot *job,
+                                       size_t stage);
+
+#endif

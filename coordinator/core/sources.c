@@ -1,0 +1,171 @@
+/* A stage takes its units from its own snapshots, else from the device that can deliver first, else
+ * from the center. */
+#include "coordinator/core/sources.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/held.h"
+#include "coordinator/core/links.h"
+#include "coordinator/core/profile.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+
+/* A source that left a challenge without an answer, or that is out of reach, is taken when there is
+ * no other. */
+#define SILENT_SECONDS 1e9
+
+/* Those of core->held that are of one unit. */
+struct holders {
+    const struct held_item *item;
+    size_t count;
+};
+
+static double cost_seconds(const struct core *core, const struct job_slot *job,
+                           const struct device_slot *from, const struct device_slot *to,
+                           int64_t bytes)
+{
+    struct partition_link link = profile_link(from, to);
+    bool last = from->silent || links_is_bad(core, job, from, to);
+    return link.latency_seconds + (double)(from->asked_bytes + bytes) / link.bytes_per_second +
+           (last ? SILENT_SECONDS : 0);
+}
+
+/* The holder that would be through with it first, with what is asked of it already; ties in the
+ * order of ids. */
+static struct device_slot *cheapest_holder(const struct core *core, const struct job_slot *job,
+                                           struct holders holders, const struct device_slot *to,
+                                           int64_t unit)
+{
+    struct device_slot *best = NULL;
+    double least = 0;
+    for (size_t i = 0; i < holders.count; i++) {
+        struct device_slot *device = holders.item[i].device;
+        const struct holding *holding = &core->holding[holders.item[i].item].holding;
+        if (strcmp(holding->sha256, sources_hash(job, unit)) != 0) {
+            continue;
+        }
+        double cost = cost_seconds(core, job, device, to, holding->bytes);
+        if (!best || cost < least) {
+            best = device;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+static bool holds(const struct core *core, const struct job_slot *job, struct holders holders,
+                  const struct device_slot *device, int64_t unit)
+{
+    for (size_t i = 0; i < holders.count; i++) {
+        const struct holding *holding = &core->holding[holders.item[i].item].holding;
+        if (holders.item[i].device == device &&
+            strcmp(holding->sha256, sources_hash(job, unit)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *sources_hash(const struct job_slot *job, int64_t unit)
+{
+    int64_t version = job->plan.resume_version;
+    const struct center_version *whole = &job->center[job->whole];
+    return version == 0                  ? ""
+           : job->cut.version == version ? job->cut.unit[unit].sha256
+           : whole->version == version   ? whole->unit[unit].sha256
+                                         : "";
+}
+
+int64_t sources_bytes(const struct job_slot *job, int64_t unit)
+{
+    int64_t version = job->plan.resume_version;
+    const struct center_version *whole = &job->center[job->whole];
+    return version == 0                  ? 0
+           : job->cut.version == version ? job->cut.unit[unit].bytes
+           : whole->version == version   ? whole->unit[unit].bytes
+                                         : 0;
+}
+
+bool sources_is(const struct job_slot *job, int64_t unit, const struct device_slot *device)
+{
+    const struct unit_source *source = &job->source[unit];
+    return source->from == SOURCE_DEVICE &&
+           strcmp(source->device.text, device->device.id.text) == 0;
+}
+
+/* Whether somebody who is not ready yet takes units from the device. */
+bool sources_serves(const struct job_slot *job, const struct device_slot *device)
+{
+    if (!job->peer_sources || states_phase(job) != PHASE_PREPARE) {
+        return false;
+    }
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct plan_stage *stage = &job->plan.stage[s];
+        for (int64_t u = stage->first; !job->report[s].ready && u < stage->end; u++) {
+            if (sources_is(job, u, device)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void choose_source(struct core *core, struct job_slot *job, struct holders holders,
+                          const struct device_slot *device, int64_t unit)
+{
+    struct unit_source *source = &job->source[unit];
+    int64_t version = job->plan.resume_version, bytes = sources_bytes(job, unit);
+    if (version == 0) {
+        bool taken = job_from_checkpoint(&job->job.spec, job->model->unit[unit].name);
+        *source = (struct unit_source){.from = taken ? SOURCE_CHECKPOINT : SOURCE_SEED};
+        return;
+    }
+    *source = (struct unit_source){0};
+    if (holds(core, job, holders, device, unit)) {
+        source->from = SOURCE_SELF;
+        return;
+    }
+    struct device_slot *holder = cheapest_holder(core, job, holders, device, unit);
+    bool in_center = recovery_center(job) == version;
+    ASSERT(holder || in_center);
+    source->from = SOURCE_CENTER;
+    job->moving_bytes += bytes;
+    if (holder && !(in_center && links_is_bad(core, job, holder, device))) {
+        source->from = SOURCE_DEVICE;
+        source->device = holder->device.id;
+        holder->asked_bytes += bytes;
+        job->peer_sources = true;
+        job->plan.bytes_moved += bytes;
+    }
+}
+
+/* From itself, from the cheapest live device, from the center, in this order, and from the center
+ * before a device that is out of reach; version 0 from the seed or the checkpoint. */
+void sources_choose(struct core *core, struct job_slot *job)
+{
+    const struct absent nobody = {0};
+    /* The pause told every device to let go of the version; some have, and have not said so yet. */
+    bool held = job->plan.reason != PLAN_RESUMED && job->plan.resume_version > 0;
+    size_t count = held ? held_list(core, job, &nobody, job->plan.resume_version) : 0, at = 0;
+    job->peer_sources = false;
+    job->plan.bytes_moved = job->moving_bytes = 0;
+    if (job->plan.resume_version == 0) {
+        job->moving_bytes = job->job.data.checkpoint_bytes;
+    }
+    for (size_t i = 0; i < count; i++) {
+        core->held[i].device->asked_bytes = 0;
+    }
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct device_slot *device = slots_stage_device(core, job, s);
+        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+            struct holders holders = {.item = &core->held[at]};
+            for (; at < count && core->held[at].unit == u; at++) {
+                holders.count++;
+            }
+            choose_source(core, job, holders, device, u);
+        }
+    }
+}

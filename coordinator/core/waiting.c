@@ -1,0 +1,128 @@
+/* A job waits rather than fails: for devices that may hold a newer version, for enough devices, or
+ * until devices that failed are tried again. Its versions stay held while it waits. */
+#include "coordinator/core/waiting.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "coordinator/core/ending.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
+
+/* A job that is put off again and again waits a lease, then twice as long each time. */
+#define PUT_OFF_MS_MAX 300000
+#define PUT_OFF_SHIFT_MAX 16
+
+void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format,
+                    ...)
+{
+    char text[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    text_format(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    job->gather_ms = until_ms;
+    job->retry_ms = NEVER;
+    mark_job(core, job);
+    if (job->job.state != JOB_PAUSING) {
+        states_set(core, job, JOB_WAITING_FOR_DEVICES, "gathering", "%s", text);
+    }
+}
+
+/* The devices that have just come back tell what they hold, then the job goes on. */
+void waiting_ask(struct core *core, struct job_slot *job)
+{
+    ending_close_plan(core, job, job->plan.resume_version);
+    progress_halt(job);
+    mark_job_changed(core, job);
+    job->waiting_reason = PLAN_RESTARTED;
+    core->schedule = true;
+    waiting_gather(core, job, core->now_ms + core->config.lease_ms,
+                   "asks its devices what they hold");
+}
+
+/* The first devices that return, after a power cut perhaps, do not give up what those behind them
+ * bring along: waiting for these never costs more than the steps would. Whether the job waits. */
+bool waiting_for_newer(struct core *core, struct job_slot *job, int64_t start)
+{
+    int64_t until_ms = core->now_ms + recovery_patience_ms(core, job, start);
+    until_ms = until_ms < job->gather_ms ? until_ms : job->gather_ms;
+    if (states_plan_active(job) || until_ms <= core->now_ms) {
+        return false;
+    }
+    waiting_gather(core, job, until_ms,
+                   "waits for devices that are away: step %" PRId64 " is not the newest it had",
+                   start);
+    return true;
+}
+
+void waiting_for_devices(struct core *core, struct job_slot *job, int reason, int64_t start,
+                         const char *text)
+{
+    ending_drop_wish(core, job);
+    job->waiting_reason = reason;
+    job->gather_ms = job->retry_ms = NEVER;
+    mark_job(core, job);
+    if (states_plan_active(job)) {
+        ending_close_plan(core, job, start);
+    }
+    if (job->job.state == JOB_PAUSING) {
+        ending_pause(core, job);
+        return;
+    }
+    if (progress_go_back(job, start)) {
+        mark_job_changed(core, job);
+    }
+    int state = job->job.state == JOB_QUEUED ? JOB_QUEUED : JOB_WAITING_FOR_DEVICES;
+    states_set(core, job, state, "waiting_for_devices", "%s", text);
+}
+
+/* The present plan ends and the next one is put off. What is held stays held. With code
+ * device_failed the next one is tried as soon as the job can do without the devices that failed. */
+void waiting_put_off(struct core *core, struct job_slot *job, int reason, const char *code,
+                     int64_t pause_ms, const char *text)
+{
+    const struct absent nobody = {0};
+    int64_t start = recovery_start(core, job, &nobody, &job->cut);
+    if (states_plan_active(job)) {
+        ending_close_plan(core, job, start);
+    }
+    (void)progress_go_back(job, start);
+    mark_job_changed(core, job);
+    job->waiting_reason = reason;
+    job->gather_ms = NEVER;
+    job->retry_ms = core->now_ms + pause_ms;
+    job->retry_early = strcmp(code, "device_failed") == 0;
+    core->schedule = true;
+    if (job->job.state == JOB_PAUSING || job->job.state == JOB_QUEUED) {
+        return;
+    }
+    states_set(core, job, JOB_WAITING_FOR_DEVICES, code,
+               "%.170s; step %" PRId64 " is tried again in %.1f s", text, start,
+               (double)pause_ms / 1000);
+}
+
+int64_t waiting_put_off_ms(const struct core *core, struct job_slot *job)
+{
+    int shift = job->put_offs < PUT_OFF_SHIFT_MAX ? job->put_offs : PUT_OFF_SHIFT_MAX;
+    int64_t ms = core->config.lease_ms << shift;
+    job->put_offs++;
+    return ms < PUT_OFF_MS_MAX ? ms : PUT_OFF_MS_MAX;
+}
+
+bool waiting_for_failed(struct core *core, struct job_slot *job)
+{
+    if (job->retry_ms != NEVER && job->retry_ms <= core->now_ms) {
+        return false; /* it has waited */
+    }
+    if (job->retry_ms == NEVER) {
+        waiting_put_off(core, job, PLAN_PREPARE_FAILED, "device_failed",
+                        waiting_put_off_ms(core, job), job->plan.failure);
+    }
+    return true;
+}

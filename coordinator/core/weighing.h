@@ -1,0 +1,12 @@
+/* weighing.h: weighs retraining from an older version against waiting for a link. */
+#ifndef COORDINATOR_CORE_WEIGHING_H
+#define COORDINATOR_CORE_WEIGHING_H
+
+#include "coordinator/core/state.h"
+
+/* From which version the plan in core->planning starts: `start`, or an older one (and job->cut)
+ * when a link keeps `start` from the plan, or devices failed to load it, and waiting takes as long
+ * as retraining the steps in between. Never 0 in place of a held version. */
+int64_t weighing_start(struct core *core, struct job_slot *job, int64_t start);
+
+#endif
