@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_CORE_ACT_H
 #define COORDINATOR_CORE_ACT_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
 
 void act_persist(struct core *core, enum object_kind kind, const void *object);
 void act_forget(struct core *core, enum object_kind kind, const char *id, int64_t version);

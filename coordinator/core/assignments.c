@@ -52,7 +52,7 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
 {
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = slots_job_at(core, i);
-        if (!job->peer_sources || states_phase(job) != PHASE_PREPARE) {
+        if (!job->sources.from_peers || states_phase(job) != PHASE_PREPARE) {
             continue;
         }
         for (size_t s = 0; s < job->plan.stage_count; s++) {
@@ -84,7 +84,7 @@ static void fill_sources(const struct core *core, const struct job_slot *job,
                          const struct plan_stage *stage, struct assignment_run *run)
 {
     for (int64_t u = stage->first; u < stage->end; u++) {
-        const struct unit_source *from = &job->source[u];
+        const struct unit_source *from = &job->sources.unit[u];
         struct source *source = &run->source[run->source_count++];
         source->unit = u;
         source->from = from->from;
@@ -157,7 +157,7 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
     memset(out, 0, sizeof(*out));
     out->revision = device->assignment_revision;
     out->interval_ms = core->config.heartbeat_ms;
-    memcpy(out->challenge, device->challenge, sizeof(out->challenge));
+    memcpy(out->challenge, device->challenge.nonce, sizeof(out->challenge));
     out->drop_count = holdings_drops(core, device, out->drop);
     add_neighbours(device, out);
     add_fetchers(core, device, out);
@@ -183,7 +183,7 @@ bool core_may_read_blob(const struct core *core, const char *device_id, const ch
     }
     const struct plan_stage *stage = &job->plan.stage[device->stage];
     for (int64_t u = stage->first; u < stage->end; u++) {
-        int from = job->source[u].from;
+        int from = job->sources.unit[u].from;
         const char *named =
             from == SOURCE_CENTER ? sources_hash(job, u) : job->job.data.checkpoint_sha256;
         if ((from == SOURCE_CENTER || from == SOURCE_CHECKPOINT) && strcmp(named, sha256) == 0) {

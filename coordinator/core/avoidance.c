@@ -100,8 +100,8 @@ void avoidance_clear(struct job_slot *job)
 void avoidance_watch(struct core *core, struct job_slot *job)
 {
     int64_t avoided_ms = avoidance_until_ms(core, job);
-    job->join_ms = job->join_after_ms > core->now_ms && job->join_after_ms < avoided_ms
-                       ? job->join_after_ms
-                       : avoided_ms;
+    job->timer_ms[TIMER_JOIN] = job->join.after_ms > core->now_ms && job->join.after_ms < avoided_ms
+                                    ? job->join.after_ms
+                                    : avoided_ms;
     core->joinable = true;
 }

@@ -2,7 +2,20 @@
 #ifndef COORDINATOR_CORE_AVOIDANCE_H
 #define COORDINATOR_CORE_AVOIDANCE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+#define AVOIDED_MAX 8 /* devices that a job excludes at a time */
+
+/* A device that is left out of a job's plans while the job can do without it. */
+struct avoided {
+    struct device_id device;
+    bool failed; /* by itself: the job rather waits for its next try than takes it at once */
+    int count;   /* times in a row */
+    int64_t for_ms, until_ms;
+};
 
 enum avoidance {
     AVOID_LINK,   /* it does not reach another one */

@@ -13,12 +13,12 @@
 
 struct center_version *center_whole(struct job_slot *job)
 {
-    return &job->center[job->whole];
+    return &job->center.version[job->center.whole];
 }
 
 struct center_version *center_coming(struct job_slot *job)
 {
-    return &job->center[1 - job->whole];
+    return &job->center.version[1 - job->center.whole];
 }
 
 /* ---- forgetting ---- */
@@ -38,14 +38,15 @@ const struct holding *center_holding(const struct core *core, const struct job_s
                                      size_t stage, int64_t unit)
 {
     const struct device_slot *device = slots_stage_device(core, job, stage);
-    int64_t version = job->center[1 - job->whole].version;
+    int64_t version = job->center.version[1 - job->center.whole].version;
     return device ? holdings_find(core, device, job, version, unit) : NULL;
 }
 
 /* Whether the unit is being brought into the center: its blob may be there before its row. */
 static bool is_awaited(const struct core *core, const struct job_slot *job, const char *sha256)
 {
-    if (job->ended || !states_plan_active(job) || job->center[1 - job->whole].version == 0) {
+    if (job->mark.ended || !states_plan_active(job) ||
+        job->center.version[1 - job->center.whole].version == 0) {
         return false;
     }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
@@ -67,8 +68,8 @@ static bool is_referred(const struct core *core, const struct job_slot *by, cons
     }
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct job_slot *job = slots_job_at(core, i);
-        if (center_refers(&job->center[0], job->unit_count, sha256) ||
-            center_refers(&job->center[1], job->unit_count, sha256) ||
+        if (center_refers(&job->center.version[0], job->unit_count, sha256) ||
+            center_refers(&job->center.version[1], job->unit_count, sha256) ||
             (job != by && is_awaited(core, job, sha256))) {
             return true;
         }
@@ -125,7 +126,7 @@ void center_keep(struct core *core, const char *sha256)
 
 void center_keep_job(struct core *core, const struct job_slot *job)
 {
-    const struct center_version *whole = &job->center[job->whole];
+    const struct center_version *whole = &job->center.version[job->center.whole];
     for (size_t u = 0; whole->count > 0 && u < job->unit_count; u++) {
         center_keep(core, whole->unit[u].sha256);
     }
@@ -133,7 +134,7 @@ void center_keep_job(struct core *core, const struct job_slot *job)
 
 void center_forget(struct core *core, struct job_slot *job, const char *keep)
 {
-    if (job->center[0].count + job->center[1].count > 0) {
+    if (job->center.version[0].count + job->center.version[1].count > 0) {
         act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, INT64_MAX);
     }
     center_drop(core, job, center_whole(job), keep);
@@ -167,8 +168,8 @@ void center_discard(struct core *core, struct job_slot *job)
 
 bool center_owes(const struct job_slot *job, size_t stage)
 {
-    const struct center_version *whole = &job->center[job->whole],
-                                *coming = &job->center[1 - job->whole];
+    const struct center_version *whole = &job->center.version[job->center.whole],
+                                *coming = &job->center.version[1 - job->center.whole];
     if (whole->version == job->plan.last_version) {
         return false;
     }

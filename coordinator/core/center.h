@@ -2,7 +2,23 @@
 #ifndef COORDINATOR_CORE_CENTER_H
 #define COORDINATOR_CORE_CENTER_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+/* A version in the center, whole or on its way. */
+struct center_version {
+    int64_t version; /* 0: none */
+    size_t count;    /* units that are there */
+    struct center_unit unit[UNITS_MAX];
+    bool present[UNITS_MAX];
+};
+
+struct center {
+    struct center_version version[2];
+    int whole; /* which of the two is job.version; the other one is coming */
+};
 
 /* Whether its job cannot do without it: once all its units are in the center, nobody misses it. */
 bool center_needs_device(const struct device_slot *device);

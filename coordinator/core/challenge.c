@@ -14,27 +14,27 @@
 
 void challenge_send(struct core *core, struct device_slot *device)
 {
-    if (!device_reachable(device) || device->challenge_due_ms != NEVER) {
+    if (!device_reachable(device) || device->challenge.due_ms != NEVER) {
         return;
     }
-    ids_new(core, device->challenge, "chl_");
-    device->challenge_due_ms = core->now_ms + deadlines_challenge_ms(core, device);
+    ids_new(core, device->challenge.nonce, "chl_");
+    device->challenge.due_ms = core->now_ms + deadlines_challenge_ms(core, device);
     mark_device_touched(core, device); /* its parked poll wakes */
 }
 
 void challenge_clear(struct device_slot *device)
 {
-    device->trouble_count = 0;
-    device->challenge[0] = '\0';
-    device->challenge_due_ms = NEVER;
-    device->silent = device->poll_broken = false;
+    device->challenge.trouble_count = 0;
+    device->challenge.nonce[0] = '\0';
+    device->challenge.due_ms = NEVER;
+    device->challenge.silent = device->challenge.poll_broken = false;
 }
 
 struct trouble *challenge_trouble(struct device_slot *device, const struct device_id *about)
 {
-    for (size_t i = 0; i < device->trouble_count; i++) {
-        if (strcmp(device->trouble[i].device.text, about->text) == 0) {
-            return &device->trouble[i];
+    for (size_t i = 0; i < device->challenge.trouble_count; i++) {
+        if (strcmp(device->challenge.trouble[i].device.text, about->text) == 0) {
+            return &device->challenge.trouble[i];
         }
     }
     return NULL;
@@ -44,7 +44,7 @@ struct trouble *challenge_trouble(struct device_slot *device, const struct devic
  * nobody says so. */
 int64_t challenge_broken_since_ms(const struct core *core, const struct device_slot *device)
 {
-    int64_t since_ms = device->poll_broken ? device->seen_ms : NEVER;
+    int64_t since_ms = device->challenge.poll_broken ? device->lease.seen_ms : NEVER;
     for (size_t i = 0; i < core->devices.count; i++) {
         struct device_slot *other = slots_device_at(core, i);
         const struct trouble *trouble = challenge_trouble(other, &device->device.id);
@@ -59,14 +59,15 @@ int64_t challenge_broken_since_ms(const struct core *core, const struct device_s
 int64_t challenge_alive_ms(const struct core *core, const struct device_slot *device)
 {
     int64_t since_ms = challenge_broken_since_ms(core, device);
-    return since_ms != NEVER && since_ms > device->seen_ms ? since_ms : device->seen_ms;
+    return since_ms != NEVER && since_ms > device->lease.seen_ms ? since_ms : device->lease.seen_ms;
 }
 
 int64_t challenge_next_ms(const struct device_slot *device)
 {
-    int64_t due_ms = device->challenge_due_ms;
-    for (size_t i = 0; i < device->trouble_count; i++) {
-        due_ms = device->trouble[i].due_ms < due_ms ? device->trouble[i].due_ms : due_ms;
+    int64_t due_ms = device->challenge.due_ms;
+    for (size_t i = 0; i < device->challenge.trouble_count; i++) {
+        due_ms = device->challenge.trouble[i].due_ms < due_ms ? device->challenge.trouble[i].due_ms
+                                                              : due_ms;
     }
     return due_ms;
 }
@@ -75,11 +76,11 @@ int64_t challenge_next_ms(const struct device_slot *device)
  * be taken back. */
 void challenge_late(const struct core *core, struct device_slot *device)
 {
-    if (device->challenge_due_ms != NEVER) {
-        device->challenge_due_ms = core->now_ms + deadlines_challenge_ms(core, device);
+    if (device->challenge.due_ms != NEVER) {
+        device->challenge.due_ms = core->now_ms + deadlines_challenge_ms(core, device);
     }
-    for (size_t i = 0; i < device->trouble_count; i++) {
-        int64_t *due_ms = &device->trouble[i].due_ms,
+    for (size_t i = 0; i < device->challenge.trouble_count; i++) {
+        int64_t *due_ms = &device->challenge.trouble[i].due_ms,
                 least_ms = core->now_ms + 2 * core->config.heartbeat_ms;
         *due_ms = *due_ms < least_ms ? least_ms : *due_ms;
     }

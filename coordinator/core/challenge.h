@@ -2,7 +2,29 @@
 #ifndef COORDINATOR_CORE_CHALLENGE_H
 #define COORDINATOR_CORE_CHALLENGE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+
+/* A device that another one cannot reach, as that one reported. */
+struct trouble {
+    struct device_id device;
+    int kind; /* enum peer_trouble */
+    int64_t since_ms;
+    int64_t due_ms; /* the device has answered: the link is blamed then; NEVER: it has not */
+};
+
+struct challenge {
+    struct trouble
+        trouble[PEER_REPORTS_MAX]; /* peers it does not reach in its present generation */
+    size_t trouble_count;
+    char nonce[ID_SIZE]; /* that its next heartbeat must repeat; "": none */
+    int64_t due_ms;      /* for the answer; NEVER */
+    bool silent;         /* it left a challenge without an answer: no plan takes it */
+    bool poll_broken;    /* the connection of its poll broke */
+    double jitter_ms;    /* typical delay of its heartbeats */
+    int64_t busy_ms;     /* how long its compute thread has been in one task */
+};
 
 /* Ask the device for a sign of life at once. */
 void challenge_send(struct core *core, struct device_slot *device);

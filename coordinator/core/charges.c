@@ -13,22 +13,23 @@
 
 void charges_start_loaded(struct job_slot *job)
 {
-    job->stuck = (struct stuck){.count = 0};
+    job->charges.stuck = (struct stuck){.count = 0};
 }
 
 void charges_start_failed(struct job_slot *job)
 {
-    struct stuck *stuck = &job->stuck;
+    struct stuck *stuck = &job->charges.stuck;
     if (stuck->count == 0 || stuck->version != job->plan.resume_version) {
-        *stuck = (struct stuck){.version = job->plan.resume_version, .since_ms = job->decided_ms};
+        *stuck = (struct stuck){.version = job->plan.resume_version,
+                                .since_ms = job->generation.decided_ms};
     }
     stuck->count++;
 }
 
 void charges_forget(struct job_slot *job)
 {
-    job->faults = job->put_offs = job->stall_shift = job->late_shift = 0;
-    job->charge.count = 0;
+    job->charges.faults = job->waiting.put_offs = job->stall.shift = job->stall.late_shift = 0;
+    job->charges.same_way.count = 0;
     charges_start_loaded(job);
     links_reset(job);
     avoidance_clear(job);
@@ -37,17 +38,17 @@ void charges_forget(struct job_slot *job)
 void charges_retry(struct core *core, struct job_slot *job)
 {
     charges_forget(job);
-    job->retry_ms = job->retry_ms == NEVER ? NEVER : core->now_ms;
+    job->timer_ms[TIMER_RETRY] = job->timer_ms[TIMER_RETRY] == NEVER ? NEVER : core->now_ms;
     mark_job_changed(core, job);
     core->schedule = true;
 }
 
 void charges_progress(struct job_slot *job, int64_t step)
 {
-    if (step > job->furthest_step) {
-        job->furthest_step = step;
-        job->faults = job->put_offs = job->stall_shift = job->late_shift = 0;
-        job->charge.count = 0;
+    if (step > job->charges.furthest_step) {
+        job->charges.furthest_step = step;
+        job->charges.faults = job->waiting.put_offs = job->stall.shift = job->stall.late_shift = 0;
+        job->charges.same_way.count = 0;
         links_reset(job);
     }
 }
@@ -62,7 +63,7 @@ static bool found_damage(const struct failure *failure)
  * way. */
 static bool charge(struct job_slot *job, const struct failure *failure)
 {
-    struct charge *charge = &job->charge;
+    struct charge *charge = &job->charges.same_way;
     if (strcmp(charge->code, failure->code) != 0) {
         *charge = (struct charge){.count = 0};
         memcpy(charge->code, failure->code, sizeof(charge->code));
@@ -92,8 +93,8 @@ static bool count_fault(struct job_slot *job, const struct failure *failure)
     case FAILURE_RESTARTED:
     case FAILURE_LINK: return false;
     case FAILURE_STALLED:
-        if (job->stall_shift < STALL_SHIFT_MAX) {
-            job->stall_shift++;
+        if (job->stall.shift < STALL_SHIFT_MAX) {
+            job->stall.shift++;
             return false;
         }
         break;
@@ -101,9 +102,9 @@ static bool count_fault(struct job_slot *job, const struct failure *failure)
     case FAILURE_DEADLINE: break;
     }
     if (failure->device_count == 0 || failure->cause == FAILURE_STALLED) {
-        return ++job->faults >= FAILURES_MAX;
+        return ++job->charges.faults >= FAILURES_MAX;
     }
-    return charge(job, failure) && job->charge.count >= FAILURES_MAX;
+    return charge(job, failure) && job->charges.same_way.count >= FAILURES_MAX;
 }
 
 /* Whether a device could not load the version that the generation was to start from. A damaged copy
@@ -139,20 +140,20 @@ static void avoid_devices(struct core *core, struct job_slot *job, const struct 
 /* Whether the job is to blame by now. */
 bool charges_count(struct core *core, struct job_slot *job, const struct failure *failure)
 {
-    bool advanced = job->reached_step > job->furthest_step;
+    bool advanced = job->progress.reached_step > job->charges.furthest_step;
     if (advanced) {
-        charges_progress(job, job->reached_step);
+        charges_progress(job, job->progress.reached_step);
     }
     links_count(core, job, failure->cause == FAILURE_LINK); /* this one begins the next row */
     avoid_devices(core, job, failure, advanced);
-    if (job->reached_step > job->plan.resume_version) {
+    if (job->progress.reached_step > job->plan.resume_version) {
         charges_start_loaded(job);
     } else if (blames_start(core, job, failure)) {
         charges_start_failed(job);
     }
     if (failure->cause == FAILURE_DEADLINE && job->plan.state == PLAN_PREPARING &&
-        job->late_shift < LATE_SHIFT_MAX) {
-        job->late_shift++; /* a slow device must not be late for ever */
+        job->stall.late_shift < LATE_SHIFT_MAX) {
+        job->stall.late_shift++; /* a slow device must not be late for ever */
     }
     return count_fault(job, failure);
 }

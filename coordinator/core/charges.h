@@ -2,7 +2,42 @@
 #ifndef COORDINATOR_CORE_CHARGES_H
 #define COORDINATOR_CORE_CHARGES_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/failure.h"
+
+struct job_slot;
+
+#define FAILURES_MAX 3 /* devices that fail in the same way before the job is to blame */
+
+/* Devices that failed in the same way, one after the other, without progress in between: then the
+ * job is to blame. */
+struct charge {
+    char code[REASON_SIZE];
+    struct device_id device[FAILURES_MAX];
+    size_t count;
+};
+
+/* The version that devices failed to load, generation after generation. */
+struct stuck {
+    int64_t version;
+    int64_t since_ms; /* when the first of these generations was planned */
+    int count;        /* failures */
+};
+
+/* After it ran out of memory a device is given less in this job. */
+struct memory_cap {
+    struct device_id device;
+    int64_t bytes;
+};
+
+struct charges {
+    int64_t furthest_step; /* of failed and stopped generations: steps below it are no progress */
+    struct charge same_way;
+    struct stuck stuck;
+    int faults; /* failures without progress that no single device is charged with */
+    struct memory_cap cap[STAGES_MAX];
+    size_t cap_count;
+};
 
 /* The plan's devices could not load the version that it starts from. */
 void charges_start_failed(struct job_slot *job);

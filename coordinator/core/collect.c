@@ -21,7 +21,7 @@
 /* The version is whole in the center. */
 static void center_done(struct core *core, struct job_slot *job)
 {
-    job->deadline_ms = job->suspicion_ms = NEVER;
+    job->timer_ms[TIMER_PHASE] = job->timer_ms[TIMER_SUSPICION] = NEVER;
     if (job->plan.last_version == job->total_steps) {
         exports_last(core, job);
     } else {
@@ -52,7 +52,7 @@ void collect_begin(struct core *core, struct job_slot *job, int64_t version)
     if (!goes_on) {
         center_expect(core, job, version);
     }
-    job->deadline_ms = core->now_ms + deadlines_transfer_ms(bytes);
+    job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_transfer_ms(bytes);
     holdings_touch_job(core, job);
     states_set(core, job, job->job.state, job->job.state_reason,
                "stores step %" PRId64 " in the center", version);
@@ -62,7 +62,7 @@ void collect_begin(struct core *core, struct job_slot *job, int64_t version)
 /* Whether the devices report the very hashes that came: a blob may come before the report. */
 static bool is_confirmed(const struct core *core, const struct job_slot *job)
 {
-    const struct center_version *coming = &job->center[1 - job->whole];
+    const struct center_version *coming = &job->center.version[1 - job->center.whole];
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
             const struct holding *holding = center_holding(core, job, s, u);
@@ -82,7 +82,7 @@ void collect_advance(struct core *core, struct job_slot *job)
         (round && !is_confirmed(core, job))) {
         return;
     }
-    job->whole = 1 - job->whole;
+    job->center.whole = 1 - job->center.whole;
     job->job.version = coming->version;
     progress_reach(job, coming->version);
     mark_job_changed(core, job);

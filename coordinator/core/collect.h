@@ -2,7 +2,9 @@
 #ifndef COORDINATOR_CORE_COLLECT_H
 #define COORDINATOR_CORE_COLLECT_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct job_slot;
 
 void collect_on_blob(struct core *core, const struct event *event);
 /* The stop is complete at `version`: bring it into the center, then pause or export. */

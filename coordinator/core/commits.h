@@ -2,7 +2,10 @@
 #ifndef COORDINATOR_CORE_COMMITS_H
 #define COORDINATOR_CORE_COMMITS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
 
 /* Commit what is complete. */
 void commits_check(struct core *core, struct job_slot *job);

@@ -18,7 +18,7 @@
 #include "coordinator/core/join.h"
 #include "coordinator/core/lease.h"
 #include "coordinator/core/restore.h"
-#include "coordinator/core/rounds.h"
+#include "coordinator/core/timers.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -168,19 +168,19 @@ static void settle_failures(struct core *core)
 
 static void flush_device(struct core *core, struct device_slot *device)
 {
-    if (device->changed && device->device.state != DEVICE_REMOVED) {
+    if (device->mark.row && device->device.state != DEVICE_REMOVED) {
         device->device.revision++;
         act_persist(core, OBJECT_DEVICE, &device->device);
     }
-    if (device->changed) {
+    if (device->mark.row) {
         act_wake(core, OBJECT_DEVICE, device->device.id.text);
     }
-    if (device->touched) {
+    if (device->mark.touched) {
         device->assignment_revision++;
         holdings_let_go(core, device);
         act_wake(core, OBJECT_ASSIGNMENT, device->device.id.text);
     }
-    device->changed = device->touched = false;
+    device->mark.row = device->mark.touched = false;
     core->device_due_ms[table_slot(&core->devices, device)] = lease_next_ms(core, device);
 }
 
@@ -190,56 +190,40 @@ static void flush_job(struct core *core, struct job_slot *job)
 {
     int64_t store_ms = 5 * core->config.heartbeat_ms;
     incidents_settle(core, job);
-    bool show =
-        job->progressed && core->now_ms - job->progress_shown_ms >= core->config.heartbeat_ms;
-    if (show && core->now_ms - job->progress_stored_ms >= store_ms) {
-        job->changed = true;
-        job->plan_changed = job->has_plan;
+    bool show = job->progress.advanced &&
+                core->now_ms - job->progress.shown_ms >= core->config.heartbeat_ms;
+    if (show && core->now_ms - job->progress.stored_ms >= store_ms) {
+        job->mark.row = true;
+        job->mark.plan = job->has_plan;
     }
-    if (job->previous_changed) {
+    if (job->mark.previous) {
         job->previous.revision++;
         act_persist(core, OBJECT_PLAN, &job->previous);
         act_wake(core, OBJECT_PLAN, job->previous.id.text);
     }
-    if (job->plan_changed) {
+    if (job->mark.plan) {
         job->plan.revision++;
         act_persist(core, OBJECT_PLAN, &job->plan);
         act_wake(core, OBJECT_PLAN, job->plan.id.text);
     }
-    if (job->changed || show) {
+    if (job->mark.row || show) {
         job->job.revision++;
-        job->progressed = false;
-        job->progress_shown_ms = core->now_ms;
+        job->progress.advanced = false;
+        job->progress.shown_ms = core->now_ms;
         act_wake(core, OBJECT_JOB, job->job.id.text);
     }
-    if (job->incident_changed) {
-        job->incident.revision++;
-        act_persist(core, OBJECT_INCIDENT, &job->incident);
-        act_wake(core, OBJECT_INCIDENT, job->incident.id.text);
+    if (job->mark.incident) {
+        job->incidents.row.revision++;
+        act_persist(core, OBJECT_INCIDENT, &job->incidents.row);
+        act_wake(core, OBJECT_INCIDENT, job->incidents.row.id.text);
     }
-    if (job->changed) {
-        job->progress_stored_ms = core->now_ms;
+    if (job->mark.row) {
+        job->progress.stored_ms = core->now_ms;
         deadlines_fill(core, job);
         act_persist(core, OBJECT_JOB, &job->job);
     }
-    job->listed = job->changed = job->plan_changed = job->previous_changed = job->incident_changed =
+    job->mark.listed = job->mark.row = job->mark.plan = job->mark.previous = job->mark.incident =
         false;
-}
-
-static int64_t earliest(const int64_t *due_ms, size_t count)
-{
-    int64_t least = NEVER;
-    for (size_t i = 0; i < count; i++) {
-        least = due_ms[i] < least ? due_ms[i] : least;
-    }
-    return least;
-}
-
-static int64_t job_due_ms(const struct job_slot *job)
-{
-    const int64_t all[] = {job->deadline_ms, job->suspicion_ms, job->gather_ms, job->retry_ms,
-                           job->export_ms,   job->step_due_ms,  job->join_ms,   rounds_due_ms(job)};
-    return earliest(all, sizeof(all) / sizeof(all[0]));
 }
 
 static void settle(struct core *core)
@@ -262,8 +246,9 @@ static void settle(struct core *core)
     for (size_t i = 0; i < core->job_list_count; i++) {
         struct job_slot *job = core->job_list[i];
         flush_job(core, job);
-        core->job_due_ms[table_slot(&core->jobs, job)] = job->ended ? NEVER : job_due_ms(job);
-        if (job->ended) {
+        core->job_due_ms[table_slot(&core->jobs, job)] =
+            job->mark.ended ? NEVER : timers_next_ms(job->timer_ms, TIMER_COUNT);
+        if (job->mark.ended) {
             table_remove(&core->jobs, job);
         }
     }
@@ -271,8 +256,8 @@ static void settle(struct core *core)
         core->heartbeat_reply.revision = core->beating->assignment_revision;
     }
     core->device_list_count = core->job_list_count = 0;
-    int64_t devices = earliest(core->device_due_ms, core->devices.fresh);
-    int64_t jobs = earliest(core->job_due_ms, core->jobs.fresh);
+    int64_t devices = timers_next_ms(core->device_due_ms, core->devices.fresh);
+    int64_t jobs = timers_next_ms(core->job_due_ms, core->jobs.fresh);
     core->deadline_ms = devices < jobs ? devices : jobs;
     if (core->schedule || core->pass_open || core->unsettled || core->joinable || core->join_open) {
         core->deadline_ms = core->now_ms; /* this step was cut short */

@@ -48,7 +48,7 @@ static void list_copies(const struct core *core, const struct job_slot *job, str
     }
     for (size_t d = 0; d < core->devices.count; d++) {
         const struct device_slot *device = slots_device_at(core, d);
-        for (uint32_t i = device_reachable(device) ? device->holdings : 0; i != 0;
+        for (uint32_t i = device_reachable(device) ? device->holdings.first : 0; i != 0;
              i = core->holding[i].next) {
             const struct holding *holding = &core->holding[i].holding;
             if (holding->unit < (int64_t)job->unit_count &&

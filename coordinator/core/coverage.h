@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_CORE_COVERAGE_H
 #define COORDINATOR_CORE_COVERAGE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
 
 void coverage_on_question(struct core *core, const struct event *event);
 

@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_CORE_DAMAGE_H
 #define COORDINATOR_CORE_DAMAGE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
 
 void damage_on_blob(struct core *core, const struct event *event);
 

@@ -40,7 +40,7 @@ int64_t deadlines_first_lease_ms(const struct core *core)
 /* A device whose heartbeats are late as a rule is given more time to answer. */
 int64_t deadlines_challenge_ms(const struct core *core, const struct device_slot *device)
 {
-    int64_t ms = as_ms(4 * device->jitter_ms);
+    int64_t ms = as_ms(4 * device->challenge.jitter_ms);
     ms = ms > CHALLENGE_MS_MIN ? ms : CHALLENGE_MS_MIN;
     return ms < core->config.lease_ms ? ms : core->config.lease_ms;
 }
@@ -53,12 +53,12 @@ int64_t deadlines_transfer_ms(int64_t bytes)
 int64_t deadlines_prepare_ms(const struct core *core, const struct job_slot *job)
 {
     const char *const names[] = {job->job.spec.dataset_train, job->job.spec.dataset_test};
-    int64_t bytes = job->moving_bytes;
+    int64_t bytes = job->sources.moving_bytes;
     for (size_t i = 0; i < 2; i++) {
         const struct dataset *dataset = core_dataset(core, names[i]);
         bytes += dataset ? dataset->bytes : 0;
     }
-    return deadlines_transfer_ms(bytes) << job->late_shift;
+    return deadlines_transfer_ms(bytes) << job->stall.late_shift;
 }
 
 /* What is measured bounds what is predicted: one transfer that fell into a frozen device must not
@@ -70,8 +70,9 @@ static double measured_or_predicted(const struct job_slot *job)
     if (measured > 0) {
         return fmax(measured, fmin(predicted, MEASURED_FACTOR * measured));
     }
-    return job->known_step_seconds > 0 ? fmin(predicted, KNOWN_FACTOR * job->known_step_seconds)
-                                       : predicted;
+    return job->progress.known_step_seconds > 0
+               ? fmin(predicted, KNOWN_FACTOR * job->progress.known_step_seconds)
+               : predicted;
 }
 
 int64_t deadlines_redo_ms(const struct job_slot *job, int64_t steps)
@@ -89,7 +90,7 @@ static double evaluation_seconds(const struct job_slot *job)
 {
     int64_t batches = job->job.data.test_samples / job->job.spec.batch + 1;
     double predicted = measured_or_predicted(job) * (double)batches;
-    return evaluates(job) ? fmax(predicted, job->evaluation_seconds) : 0;
+    return evaluates(job) ? fmax(predicted, job->progress.evaluation_seconds) : 0;
 }
 
 static int64_t evaluation_timeout_ms(const struct job_slot *job)
@@ -101,21 +102,22 @@ static int64_t evaluation_timeout_ms(const struct job_slot *job)
 static bool evaluates_now(const struct job_slot *job)
 {
     int64_t steps_per_epoch = job->job.data.train_samples / job->job.spec.batch;
-    int64_t every = job->job.spec.evaluate_every_epochs * steps_per_epoch, step = job->reached_step;
+    int64_t every = job->job.spec.evaluate_every_epochs * steps_per_epoch,
+            step = job->progress.reached_step;
     return evaluates(job) && step > 0 && (step % every == 0 || step == job->total_steps);
 }
 
 int64_t deadlines_step_ms(const struct job_slot *job)
 {
     int64_t ms = job->job.deadlines.step_ms + (evaluates_now(job) ? evaluation_timeout_ms(job) : 0);
-    return as_ms((double)ms * (double)(1 << job->stall_shift));
+    return as_ms((double)ms * (double)(1 << job->stall.shift));
 }
 
 /* The step under way. A stop gives evaluations up, but for the one after the last step. */
 int64_t deadlines_stop_ms(const struct job_slot *job)
 {
     int64_t ms = as_ms(fmax(STOP_MS, 1000 * 10 * measured_or_predicted(job)));
-    return ms + (job->reached_step == job->total_steps ? evaluation_timeout_ms(job) : 0);
+    return ms + (job->progress.reached_step == job->total_steps ? evaluation_timeout_ms(job) : 0);
 }
 
 void deadlines_fill(const struct core *core, struct job_slot *job)
@@ -123,7 +125,7 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
     double expected = job->job.spec.expected_step_seconds;
     expected = expected > 0 ? expected : measured_or_predicted(job);
     struct job_deadlines *deadlines = &job->job.deadlines;
-    int64_t round_ms = job->state_bytes / ROUND_BYTES_PER_MS + 2 * core->config.lease_ms;
+    int64_t round_ms = job->generation.state_bytes / ROUND_BYTES_PER_MS + 2 * core->config.lease_ms;
     deadlines->heartbeat_ms = core->config.heartbeat_ms;
     deadlines->suspect_ms = deadlines_suspect_ms(core);
     deadlines->lease_ms = core->config.lease_ms;

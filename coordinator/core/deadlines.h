@@ -2,7 +2,10 @@
 #ifndef COORDINATOR_CORE_DEADLINES_H
 #define COORDINATOR_CORE_DEADLINES_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
 
 void deadlines_fill(const struct core *core, struct job_slot *job);
 int64_t deadlines_suspect_ms(const struct core *core);

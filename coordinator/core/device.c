@@ -18,7 +18,7 @@ bool device_reachable(const struct device_slot *device)
 
 bool device_ready(const struct device_slot *device)
 {
-    return device_online(device) && !device->silent && !device->device.cordoned;
+    return device_online(device) && !device->challenge.silent && !device->device.cordoned;
 }
 
 bool device_absent(const struct absent *absent, const struct device_slot *device)
@@ -42,15 +42,15 @@ void device_assign(struct core *core, struct device_slot *device, struct job_slo
         mark_device_changed(core, device);
     }
     device->stage = stage;
-    device->trouble_count = 0; /* of the generation before */
-    device->busy_ms = 0;
+    device->challenge.trouble_count = 0; /* of the generation before */
+    device->challenge.busy_ms = 0;
     mark_device_touched(core, device);
 }
 
 void device_release(struct core *core, struct device_slot *device)
 {
     device->job = NULL;
-    device->trouble_count = 0;
+    device->challenge.trouble_count = 0;
     memset(device->device.job, 0, ID_SIZE);
     mark_device_changed(core, device);
     mark_device_touched(core, device);

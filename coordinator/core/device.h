@@ -2,7 +2,16 @@
 #ifndef COORDINATOR_CORE_DEVICE_H
 #define COORDINATOR_CORE_DEVICE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+/* Devices excluded from a question. */
+struct absent {
+    const struct device_id *device;
+    size_t count;
+};
 
 bool device_online(const struct device_slot *device);
 /* Reachable for others: online or suspect. */

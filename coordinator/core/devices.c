@@ -71,32 +71,22 @@ void devices_late(struct core *core, int64_t late_ms)
     core->thawed_ms = core->now_ms + spare_ms;
     for (size_t i = 0; i < core->devices.count; i++) {
         struct device_slot *device = slots_device_at(core, i);
-        int64_t seen_ms = device->seen_ms + late_ms;
-        device->seen_ms = seen_ms < core->now_ms ? seen_ms : core->now_ms;
-        device->lost_ms += late_ms;
-        device->claim_ms += late_ms;
-        device->beat_ms += late_ms;
+        int64_t seen_ms = device->lease.seen_ms + late_ms;
+        device->lease.seen_ms = seen_ms < core->now_ms ? seen_ms : core->now_ms;
+        device->lease.lost_ms += late_ms;
+        device->identity.claim_ms += late_ms;
+        device->lease.beat_ms += late_ms;
         challenge_late(core, device);
         lease_time(core, device);
     }
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job_slot *job = slots_job_at(core, i);
-        int64_t *const deadline[] = {&job->deadline_ms,
-                                     &job->suspicion_ms,
-                                     &job->gather_ms,
-                                     &job->retry_ms,
-                                     &job->export_ms,
-                                     &job->step_due_ms,
-                                     &job->join_ms,
-                                     &job->round[ROUND_OF_NEIGHBOR].deadline_ms,
-                                     &job->round[ROUND_OF_CENTER].deadline_ms};
         int64_t soon_ms = core->now_ms + 2 * core->config.heartbeat_ms;
-        for (size_t k = 0; k < sizeof(deadline) / sizeof(deadline[0]); k++) {
-            *deadline[k] += *deadline[k] == NEVER ? 0 : late_ms;
-        }
-        job->step_due_ms = job->step_due_ms < soon_ms
-                               ? soon_ms
-                               : job->step_due_ms; /* nobody was heard meanwhile */
+        timers_shift(job, late_ms);
+        job->timer_ms[TIMER_STEP] =
+            job->timer_ms[TIMER_STEP] < soon_ms
+                ? soon_ms
+                : job->timer_ms[TIMER_STEP]; /* nobody was heard meanwhile */
         mark_job(core, job);
     }
 }
@@ -126,7 +116,7 @@ static struct device_slot *add_device(struct core *core, const struct enroll_req
     device->device.state = DEVICE_ONLINE;
     device->device.created_ms = core->wall_ms;
     device->device.untried = true;
-    device->beat_ms = core->now_ms;
+    device->lease.beat_ms = core->now_ms;
     device->assignment_revision = core->revision_base;
     challenge_clear(device);
     memcpy(device->device.public_key, request->public_key, SHA256_SIZE);
@@ -140,7 +130,7 @@ static void take_boot(struct core *core, struct device_slot *device, const char 
         .cause = FAILURE_RESTARTED, .device = device, .since_ms = challenge_alive_ms(core, device)};
     memcpy(device->device.boot, boot, ID_SIZE);
     holdings_clear(core, device);
-    device->holdings_known = false;
+    device->holdings.known = false;
     challenge_clear(device);
     mark_device_touched(core, device);
     if (device->job && !center_needs_device(device)) {
@@ -227,7 +217,7 @@ static void set_cordon(struct core *core, struct device_slot *device, bool cordo
 {
     if (device->device.cordoned != cordoned) {
         device->device.cordoned = cordoned;
-        device->lost_ms = core->now_ms; /* a person has just looked at it */
+        device->lease.lost_ms = core->now_ms; /* a person has just looked at it */
         mark_device_changed(core, device);
         core->schedule = core->joinable = true;
         act_publish(core, cordoned ? "device_cordoned" : "device_uncordoned",

@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_CORE_DEVICES_H
 #define COORDINATOR_CORE_DEVICES_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
 
 void devices_on_enroll(struct core *core, const struct event *event);
 void devices_on_contact(struct core *core, const struct event *event);

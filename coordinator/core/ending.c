@@ -33,8 +33,7 @@ void ending_plan(struct core *core, struct job_slot *job, int64_t version)
 /* Nothing of the plan is waited for any more. */
 void ending_timers(struct core *core, struct job_slot *job)
 {
-    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->retry_ms = job->export_ms = NEVER;
-    job->step_due_ms = job->join_ms = NEVER;
+    timers_clear(job);
     if (job->job.stalled) {
         job->job.stalled = false;
         mark_job_changed(core, job);
@@ -92,7 +91,7 @@ void ending_job(struct core *core, struct job_slot *job, int state, const char *
     progress_end(job);
     mark_job_changed(core, job);
     job->failure.cause = FAILURE_NONE;
-    job->ended = true;
+    job->mark.ended = true;
     incidents_end(core, job);
 }
 
@@ -105,7 +104,7 @@ void ending_put_down(struct core *core, struct job_slot *job)
     job->cut = none;
     job->job.has_wish = false;
     charges_forget(job);
-    job->gather_ms = job->retry_ms = NEVER;
+    job->timer_ms[TIMER_GATHER] = job->timer_ms[TIMER_RETRY] = NEVER;
     job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
     (void)progress_go_back(job, job->job.version);
 }

@@ -2,7 +2,9 @@
 #ifndef COORDINATOR_CORE_ENDING_H
 #define COORDINATOR_CORE_ENDING_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct job_slot;
 
 void ending_job(struct core *core, struct job_slot *job, int state, const char *reason,
                 const char *message);

@@ -22,7 +22,7 @@
 
 void exports_last(struct core *core, struct job_slot *job)
 {
-    job->export_ms = NEVER;
+    job->timer_ms[TIMER_EXPORT] = NEVER;
     job->export_attempts++;
     mark_job(core, job);
     act_export(core, job->job.id.text, job->job.version);
@@ -56,7 +56,7 @@ static void export_failed(struct core *core, struct job_slot *job, const char *m
             device_release(core, device);
         }
     }
-    job->export_ms = core->now_ms + pause_ms;
+    job->timer_ms[TIMER_EXPORT] = core->now_ms + pause_ms;
     mark_job(core, job);
     states_set(core, job, job->job.state, "export_failed",
                "the model could not be assembled yet: %.170s; tried again in %.0f s", message,
@@ -65,8 +65,8 @@ static void export_failed(struct core *core, struct job_slot *job, const char *m
 
 void exports_disk_has_room(struct core *core, struct job_slot *job)
 {
-    if (job->export_ms != NEVER) {
-        job->export_ms = core->now_ms;
+    if (job->timer_ms[TIMER_EXPORT] != NEVER) {
+        job->timer_ms[TIMER_EXPORT] = core->now_ms;
         mark_job(core, job);
     }
 }
@@ -139,7 +139,7 @@ void exports_on_done(struct core *core, const struct event *event)
     }
     bool ends = job->job.state == JOB_CANCELLING ||
                 (states_phase(job) == PHASE_FINISHED && job->plan.last_version == job->job.version);
-    if (ends && exported->version == job->job.version && job->export_ms == NEVER) {
+    if (ends && exported->version == job->job.version && job->timer_ms[TIMER_EXPORT] == NEVER) {
         take_last(core, job, exported);
     } else if (exported->version == job->job.export_version) {
         take_asked(core, job, exported);

@@ -2,7 +2,9 @@
 #ifndef COORDINATOR_CORE_EXPORTS_H
 #define COORDINATOR_CORE_EXPORTS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct job_slot;
 
 void exports_on_done(struct core *core, const struct event *event);
 /* Assemble the center's version, with which the job ends. */

@@ -49,7 +49,7 @@ static void fail_late(struct core *core, struct job_slot *job)
     const struct blame blame = {.cause = FAILURE_DEADLINE, .since_ms = core->now_ms};
     const struct device_slot *late[STAGES_MAX];
     const char *phase = phase_names[states_phase(job)];
-    int64_t seconds = (core->now_ms - job->decided_ms) / 1000;
+    int64_t seconds = (core->now_ms - job->generation.decided_ms) / 1000;
     size_t count = 0;
     if (job->failure.cause != FAILURE_NONE) {
         return; /* another failure was noted in this turn: it is not theirs */
@@ -104,14 +104,15 @@ static int failure_reason(const struct job_slot *job, enum failure_cause cause)
 static bool is_hopeless(const struct job_slot *job, const struct failure *failure)
 {
     return failure->cause == FAILURE_ERROR && failure->device_count > 0 &&
-           job->furthest_step == 0 && job->job.version == 0 && strcmp(failure->code, "peer") != 0;
+           job->charges.furthest_step == 0 && job->job.version == 0 &&
+           strcmp(failure->code, "peer") != 0;
 }
 
 void failures_settle(struct core *core, struct job_slot *job)
 {
     const struct failure failure = job->failure;
     job->failure.cause = FAILURE_NONE;
-    if (job->ended || !states_plan_active(job)) {
+    if (job->mark.ended || !states_plan_active(job)) {
         return;
     }
     int reason = failure_reason(job, failure.cause);
@@ -144,30 +145,30 @@ void failures_settle(struct core *core, struct job_slot *job)
 
 void failures_tick(struct core *core, struct job_slot *job)
 {
-    if (job->export_ms <= core->now_ms) {
+    if (job->timer_ms[TIMER_EXPORT] <= core->now_ms) {
         exports_last(core, job);
     }
-    if (job->gather_ms <= core->now_ms) {
-        job->gather_ms = core->now_ms;
+    if (job->timer_ms[TIMER_GATHER] <= core->now_ms) {
+        job->timer_ms[TIMER_GATHER] = core->now_ms;
         core->schedule = true;
     }
-    if (job->retry_ms <= core->now_ms) {
-        job->retry_ms = core->now_ms;
+    if (job->timer_ms[TIMER_RETRY] <= core->now_ms) {
+        job->timer_ms[TIMER_RETRY] = core->now_ms;
         core->schedule = true;
     }
-    if (job->suspicion_ms <= core->now_ms) {
-        job->suspicion_ms = NEVER;
+    if (job->timer_ms[TIMER_SUSPICION] <= core->now_ms) {
+        job->timer_ms[TIMER_SUSPICION] = NEVER;
         mark_job(core, job);
         suspicion_settle(core, job);
     }
     stall_tick(core, job);
     rounds_tick(core, job);
-    if (job->join_ms <= core->now_ms) {
+    if (job->timer_ms[TIMER_JOIN] <= core->now_ms) {
         avoidance_watch(core, job);
         mark_job(core, job);
     }
-    if (job->deadline_ms <= core->now_ms) {
-        job->deadline_ms = NEVER;
+    if (job->timer_ms[TIMER_PHASE] <= core->now_ms) {
+        job->timer_ms[TIMER_PHASE] = NEVER;
         mark_job(core, job);
         fail_late(core, job);
     }

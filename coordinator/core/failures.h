@@ -2,7 +2,9 @@
 #ifndef COORDINATOR_CORE_FAILURES_H
 #define COORDINATOR_CORE_FAILURES_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct job_slot;
 
 /* At the end of the step. */
 void failures_settle(struct core *core, struct job_slot *job);

@@ -42,14 +42,14 @@ static void retire_plan(struct core *core, struct job_slot *job, int64_t start)
         ending_plan(core, job, start);
     }
     job->previous = job->plan;
-    job->previous_changed = job->plan_changed;
-    job->plan_changed = false;
+    job->mark.previous = job->mark.plan;
+    job->mark.plan = false;
 }
 
 static void make_plan(struct core *core, struct job_slot *job, int reason, int64_t start)
 {
     int64_t newest =
-        job->job.generation > job->generation_floor ? job->job.generation : job->generation_floor;
+        job->job.generation > job->generation.floor ? job->job.generation : job->generation.floor;
     memset(&job->plan, 0, sizeof(job->plan));
     ids_new(core, job->plan.id.text, "plan_");
     job->plan.job = job->job.id;
@@ -59,7 +59,7 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     job->plan.resume_version = start;
     job->plan.created_ms = core->wall_ms;
     placement_fill(core->planning, &job->plan);
-    job->state_bytes = (int64_t)placement_state_bytes(core->planning);
+    job->generation.state_bytes = (int64_t)placement_state_bytes(core->planning);
     job->has_plan = true;
     job->job.generation = job->plan.generation;
     lineage_push(&job->job, job->plan.generation, start);
@@ -125,11 +125,11 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     job->stay = false;
     take_class(job, core->planning);
     memset(job->report, 0, sizeof(job->report));
-    job->kernels_told = false;
+    job->tuning.told = false;
     sources_choose(core, job);
     ending_timers(core, job);
-    job->deadline_ms = core->now_ms + deadlines_prepare_ms(core, job);
-    job->decided_ms = core->now_ms;
+    job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_prepare_ms(core, job);
+    job->generation.decided_ms = core->now_ms;
     incidents_decided(core, job);
     progress_restart(job);
     deadlines_fill(core, job);
@@ -206,8 +206,8 @@ void generations_stop(struct core *core, struct job_slot *job, int reason)
 {
     ASSERT(job->plan.state == PLAN_RUNNING);
     job->plan.state = PLAN_STOPPING;
-    job->stop_reason = reason;
-    job->deadline_ms = core->now_ms + deadlines_stop_ms(job);
+    job->generation.stop_reason = reason;
+    job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_stop_ms(job);
     mark_plan_changed(core, job);
     holdings_touch_job(core, job);
 }
@@ -217,8 +217,8 @@ static void run(struct core *core, struct job_slot *job)
     job->plan.state = PLAN_RUNNING;
     placement_as_wish(&job->plan, &job->ran);
     job->plan.started_ms = core->wall_ms;
-    job->plan.prepare_seconds = (double)(core->now_ms - job->decided_ms) / 1000;
-    job->deadline_ms = NEVER;
+    job->plan.prepare_seconds = (double)(core->now_ms - job->generation.decided_ms) / 1000;
+    job->timer_ms[TIMER_PHASE] = NEVER;
     ending_drop_wish(core, job);
     incidents_ready(core, job);
     deadlines_fill(core, job);
@@ -278,7 +278,7 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
         collect_begin(core, job, version);
     } else {
         job->plan.last_version = version;
-        (void)generations_begin(core, job, job->stop_reason);
+        (void)generations_begin(core, job, job->generation.stop_reason);
     }
 }
 
@@ -294,8 +294,8 @@ static void stopped_unasked(struct core *core, struct job_slot *job)
         states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_RESTARTED],
                    "devices have stopped at step %" PRId64 " without their coordinator", version);
         generations_stop(core, job, PLAN_RESTARTED);
-    } else if (version >= 0 && job->deadline_ms == NEVER) {
-        job->deadline_ms = core->now_ms + deadlines_stop_ms(job);
+    } else if (version >= 0 && job->timer_ms[TIMER_PHASE] == NEVER) {
+        job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_stop_ms(job);
         mark_job(core, job);
     }
 }

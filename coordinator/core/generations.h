@@ -3,7 +3,17 @@
 #define COORDINATOR_CORE_GENERATIONS_H
 
 #include "coordinator/core/avoidance.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/device.h"
+
+struct job_slot;
+
+struct generation {
+    int64_t decided_ms;  /* when its plan was made */
+    int64_t state_bytes; /* of all units, about */
+    int64_t floor;       /* the next generation is above it */
+    int stop_reason;     /* enum plan_reason of the plan after the stop */
+};
 
 /* Where the next generation would run without some devices, as placement_choose answers. wish: what
  * was asked for, or NULL. */

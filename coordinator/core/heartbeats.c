@@ -33,7 +33,7 @@ static void take_address(struct core *core, struct device_slot *device, const ch
     mark_device_changed(core, device);
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job_slot *job = slots_job_at(core, i);
-        if (device->job == job || (job->peer_sources && states_phase(job) == PHASE_PREPARE)) {
+        if (device->job == job || (job->sources.from_peers && states_phase(job) == PHASE_PREPARE)) {
             holdings_touch_job(core, job);
         }
     }
@@ -61,7 +61,7 @@ static void take_highest(struct core *core, struct device_slot *device, struct j
     if (highest > GENERATION_MAX || (highest <= job->job.generation && !other)) {
         return;
     }
-    job->generation_floor = highest > job->generation_floor ? highest : job->generation_floor;
+    job->generation.floor = highest > job->generation.floor ? highest : job->generation.floor;
     if (device->job == job) {
         failure_note(
             core, job,
@@ -76,14 +76,15 @@ static void lower_cap(struct job_slot *job, const struct device_slot *device)
     const struct plan_stage *stage = &job->plan.stage[device->stage];
     int64_t bytes = (stage->memory_bytes - stage->replica_bytes) / 10 * 9;
     size_t i = 0;
-    while (i < job->cap_count && strcmp(job->cap[i].device.text, device->device.id.text) != 0) {
+    while (i < job->charges.cap_count &&
+           strcmp(job->charges.cap[i].device.text, device->device.id.text) != 0) {
         i++;
     }
     if (i == STAGES_MAX) {
         i = 0; /* all are taken: one makes room */
     }
-    job->cap[i] = (struct memory_cap){.device = device->device.id, .bytes = bytes};
-    job->cap_count = i < job->cap_count ? job->cap_count : i + 1;
+    job->charges.cap[i] = (struct memory_cap){.device = device->device.id, .bytes = bytes};
+    job->charges.cap_count = i < job->charges.cap_count ? job->charges.cap_count : i + 1;
 }
 
 /* Another device cannot be reached: which one, the device's reports say, and it is asked
@@ -92,10 +93,10 @@ static void take_peer_error(struct core *core, struct device_slot *device, struc
                             const struct device_error *error)
 {
     job->report[device->stage].failed_at_peer = true;
-    if (job->suspicion_ms == NEVER) {
-        job->suspicion_ms = core->now_ms + job->job.deadlines.link_ms;
-        job->suspicion_stage = device->stage;
-        text_set(job->suspicion_text, sizeof(job->suspicion_text), "device '%.60s': %.150s",
+    if (job->timer_ms[TIMER_SUSPICION] == NEVER) {
+        job->timer_ms[TIMER_SUSPICION] = core->now_ms + job->job.deadlines.link_ms;
+        job->suspicion.stage = device->stage;
+        text_set(job->suspicion.text, sizeof(job->suspicion.text), "device '%.60s': %.150s",
                  device->device.name, error->message);
         mark_job(core, job);
     }
@@ -134,7 +135,7 @@ static void check_holdings(struct core *core, struct job_slot *job, struct devic
         lacks = !holdings_find(core, device, job, version, u);
     }
     if (lacks && version > 0 && !heartbeat->all_holdings && heartbeat->phase == PHASE_STOPPED) {
-        device->holdings_known = false;
+        device->holdings.known = false;
     }
 }
 
@@ -151,8 +152,8 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
         return;
     }
     report->failed_at_peer = false;
-    if (job->suspicion_ms != NEVER && job->suspicion_stage == device->stage) {
-        job->suspicion_ms = NEVER;
+    if (job->timer_ms[TIMER_SUSPICION] != NEVER && job->suspicion.stage == device->stage) {
+        job->timer_ms[TIMER_SUSPICION] = NEVER;
         mark_job(core, job);
     }
     switch ((enum phase)heartbeat->phase) {
@@ -177,10 +178,10 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
 /* Early ones are beats at once: only what is late tells how long an answer may take. */
 static void take_jitter(const struct core *core, struct device_slot *device)
 {
-    int64_t late_ms = core->now_ms - device->beat_ms - core->config.heartbeat_ms;
+    int64_t late_ms = core->now_ms - device->lease.beat_ms - core->config.heartbeat_ms;
     late_ms = late_ms < 0 ? 0 : late_ms < core->config.lease_ms ? late_ms : core->config.lease_ms;
-    device->jitter_ms += ((double)late_ms - device->jitter_ms) / JITTER_WINDOW;
-    device->beat_ms = core->now_ms;
+    device->challenge.jitter_ms += ((double)late_ms - device->challenge.jitter_ms) / JITTER_WINDOW;
+    device->lease.beat_ms = core->now_ms;
 }
 
 void heartbeats_on_heartbeat(struct core *core, const struct event *event)
@@ -228,7 +229,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
     /* After a restart of ours the device goes on as if nothing had happened; enrolling again, it
      * lists what it holds.
      */
-    core->heartbeat_reply.reenroll = !device->holdings_known;
+    core->heartbeat_reply.reenroll = !device->holdings.known;
     core->beating = device;
     act_reply(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply);
 }

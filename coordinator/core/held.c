@@ -28,10 +28,11 @@ size_t held_list(const struct core *core, const struct job_slot *job, const stru
     size_t count = 0;
     for (size_t d = 0; d < core->devices.count; d++) {
         struct device_slot *device = slots_device_at(core, d);
-        if (device->holdings == 0 || !device_reachable(device) || device_absent(absent, device)) {
+        if (device->holdings.first == 0 || !device_reachable(device) ||
+            device_absent(absent, device)) {
             continue;
         }
-        for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+        for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
             const struct holding *holding = &core->holding[i].holding;
             bool wanted = only >= 0 ? holding->version == only
                                     : holding->version > job->job.version &&

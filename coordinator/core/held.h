@@ -2,7 +2,20 @@
 #ifndef COORDINATOR_CORE_HELD_H
 #define COORDINATOR_CORE_HELD_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/holdings.h"
+
+struct device_slot;
+struct job_slot;
+
+/* A holding among those of a job. */
+struct held_item {
+    int64_t version;
+    uint32_t unit, order; /* order: of the devices' ids */
+    uint32_t item;        /* of core.holding */
+    struct device_slot *device;
+};
 
 /* Fills core->held with what reachable devices hold usably, newest versions first, then by unit and
  * device: of version `only`, or (-1) of every version that is newer than the center's. Returns how

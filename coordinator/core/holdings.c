@@ -20,18 +20,18 @@ static void put_item(struct core *core, uint32_t index)
 
 void holdings_clear(struct core *core, struct device_slot *device)
 {
-    while (device->holdings != 0) {
-        uint32_t index = device->holdings;
-        device->holdings = core->holding[index].next;
+    while (device->holdings.first != 0) {
+        uint32_t index = device->holdings.first;
+        device->holdings.first = core->holding[index].next;
         put_item(core, index);
     }
-    device->holding_count = 0;
+    device->holdings.count = 0;
 }
 
 /* The device keeps the first `count` of its list: the oldest versions go. */
 static void trim(struct core *core, struct device_slot *device, uint32_t count)
 {
-    uint32_t *link = &device->holdings;
+    uint32_t *link = &device->holdings.first;
     for (uint32_t i = 0; i < count; i++) {
         link = &core->holding[*link].next;
     }
@@ -40,7 +40,7 @@ static void trim(struct core *core, struct device_slot *device, uint32_t count)
         *link = core->holding[index].next;
         put_item(core, index);
     }
-    device->holding_count = count;
+    device->holdings.count = count;
     mark_device_touched(core, device); /* what it is told to drop follows from the list */
 }
 
@@ -51,15 +51,15 @@ static bool make_room(struct core *core, const struct device_slot *device)
     struct device_slot *longest = NULL;
     for (size_t i = 0; i < core->devices.count; i++) {
         struct device_slot *other = slots_device_at(core, i);
-        if (other != device && (!longest || other->holding_count > longest->holding_count)) {
+        if (other != device && (!longest || other->holdings.count > longest->holdings.count)) {
             longest = other;
         }
     }
-    if (!longest || longest->holding_count <= device->holding_count + 1) {
+    if (!longest || longest->holdings.count <= device->holdings.count + 1) {
         return false;
     }
     trim(core, longest,
-         longest->holding_count - (longest->holding_count - device->holding_count) / 2);
+         longest->holdings.count - (longest->holdings.count - device->holdings.count) / 2);
     return true;
 }
 
@@ -83,7 +83,7 @@ void holdings_add_members(struct core *core, struct job_slot *job)
 {
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         size_t slot = table_slot(&core->devices, slots_stage_device(core, job, s));
-        job->member[slot / 64] |= UINT64_C(1) << slot % 64;
+        job->members.bits[slot / 64] |= UINT64_C(1) << slot % 64;
     }
 }
 
@@ -91,7 +91,7 @@ void holdings_forget_member(struct core *core, const struct device_slot *device)
 {
     size_t slot = table_slot(&core->devices, device);
     for (size_t i = 0; i < core->jobs.count; i++) {
-        slots_job_at(core, i)->member[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+        slots_job_at(core, i)->members.bits[slot / 64] &= ~(UINT64_C(1) << slot % 64);
     }
 }
 
@@ -99,7 +99,7 @@ bool holdings_has_member(const struct core *core, const struct job_slot *job,
                          const struct device_slot *device)
 {
     size_t slot = table_slot(&core->devices, device);
-    return !job->members_known || (job->member[slot / 64] >> slot % 64 & 1) != 0;
+    return !job->members.known || (job->members.bits[slot / 64] >> slot % 64 & 1) != 0;
 }
 
 /* A holding is of use only with a version, unit and size that its job can have, and from a device
@@ -123,10 +123,10 @@ static bool still_let_go(const struct core *core, const struct device_slot *devi
                          const struct heartbeat *heartbeat, const struct holding *holding)
 {
     bool let_go = false;
-    if (heartbeat->revision >= device->let_go_revision) {
+    if (heartbeat->revision >= device->holdings.let_go_revision) {
         return false;
     }
-    for (uint32_t i = device->holdings; i != 0 && !let_go; i = core->holding[i].next) {
+    for (uint32_t i = device->holdings.first; i != 0 && !let_go; i = core->holding[i].next) {
         const struct holding *known = &core->holding[i].holding;
         let_go = core->holding[i].let_go && known->unit == holding->unit &&
                  known->version == holding->version &&
@@ -155,7 +155,7 @@ static int compare_reported(const void *left, const void *right)
 static void take_all(struct core *core, struct device_slot *device,
                      const struct heartbeat *heartbeat, const struct reported *reported)
 {
-    uint32_t *end = &device->holdings;
+    uint32_t *end = &device->holdings.first;
     for (size_t i = 0; i < heartbeat->holding_count; i++) {
         const struct holding *holding = &heartbeat->holding[reported[i].index];
         uint32_t index = plausible(core, device, holding) ? take_item(core, device) : 0;
@@ -164,7 +164,7 @@ static void take_all(struct core *core, struct device_slot *device,
                 (struct holding_item){.holding = *holding, .let_go = reported[i].let_go};
             *end = index;
             end = &core->holding[index].next;
-            device->holding_count++;
+            device->holdings.count++;
         }
     }
 }
@@ -184,8 +184,8 @@ void holdings_replace(struct core *core, struct device_slot *device,
     sort_in_place(reported, heartbeat->holding_count, sizeof(reported[0]), compare_reported);
     holdings_clear(core, device);
     core->schedule =
-        core->schedule || !device->holdings_known; /* some job may have waited for it */
-    device->holdings_known = true;
+        core->schedule || !device->holdings.known; /* some job may have waited for it */
+    device->holdings.known = true;
     take_all(core, device, heartbeat, reported);
     if (holdings_drops(core, device, after) != before_count ||
         memcmp(before, after, sizeof(before)) != 0) {
@@ -202,7 +202,7 @@ bool holdings_usable(const struct job_slot *job, const struct holding_item *item
 const struct holding *holdings_find(const struct core *core, const struct device_slot *device,
                                     const struct job_slot *job, int64_t version, int64_t unit)
 {
-    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+    for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
         const struct holding *holding = &core->holding[i].holding;
         if (holding->unit == unit && holding->version == version &&
             holdings_usable(job, &core->holding[i])) {
@@ -214,7 +214,7 @@ const struct holding *holdings_find(const struct core *core, const struct device
 
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id)
 {
-    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+    for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
         if (strcmp(core->holding[i].holding.job.text, job_id) == 0) {
             return true;
         }
@@ -273,7 +273,7 @@ static int64_t pinned_version(const struct job_slot *job)
 static int64_t keep_from(const struct core *core, const char *job_id)
 {
     const struct job_slot *job = slots_job(core, job_id);
-    if (!job || job->ended) {
+    if (!job || job->mark.ended) {
         return INT64_MAX;
     }
     switch ((enum job_state)job->job.state) {
@@ -297,7 +297,7 @@ static int64_t keep_from(const struct core *core, const char *job_id)
 size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop)
 {
     size_t count = 0;
-    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+    for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
         const struct holding *holding = &core->holding[i].holding;
         size_t known = 0;
         while (known < count && strcmp(drop[known].job.text, holding->job.text) != 0) {
@@ -321,8 +321,8 @@ void holdings_let_go(struct core *core, struct device_slot *device)
     if (count == 0) {
         return;
     }
-    device->let_go_revision = device->assignment_revision;
-    for (uint32_t i = device->holdings; i != 0; i = core->holding[i].next) {
+    device->holdings.let_go_revision = device->assignment_revision;
+    for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
         struct holding_item *item = &core->holding[i];
         for (size_t d = 0; d < count; d++) {
             item->let_go = item->let_go || (item->holding.version < drop[d].below_version &&

@@ -2,7 +2,42 @@
 #ifndef COORDINATOR_CORE_HOLDINGS_H
 #define COORDINATOR_CORE_HOLDINGS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+#define HOLDINGS_POOL_MAX (1u << 18) /* verified snapshots of all devices together */
+
+struct holding_item {
+    struct holding holding;
+    uint32_t next; /* in the device's list or among the free ones; 0: none */
+    bool let_go; /* the device was told to drop it and may do so at any moment: nothing relies on it
+                  */
+};
+
+/* What a device holds. */
+struct device_holdings {
+    uint32_t first; /* of its list in core->holding, the newest versions first; 0: none */
+    uint32_t count;
+    int64_t let_go_revision; /* of the assignment that last named something to drop */
+    bool known;              /* reported since its boot and since the start of the coordinator */
+};
+
+/* Devices that a plan of the job had. */
+struct members {
+    uint64_t bits[DEVICES_MAX / 64]; /* by the slot of a device */
+    bool known; /* every plan of the job was made since the start of the coordinator */
+};
+
+/* A consistent cut: a version of which the devices hold every unit. */
+struct cut {
+    int64_t version; /* 0: none */
+    struct {
+        char sha256[SHA256_SIZE];
+        int64_t bytes;
+    } unit[UNITS_MAX];
+};
 
 void holdings_replace(struct core *core, struct device_slot *device,
                       const struct heartbeat *heartbeat);

@@ -13,25 +13,25 @@
 
 static bool lives(const struct core *core, const struct device_slot *device)
 {
-    return core->now_ms - device->seen_ms < core->config.lease_ms;
+    return core->now_ms - device->lease.seen_ms < core->config.lease_ms;
 }
 
 /* Whether it lives is known half a heartbeat after the question: what was on its way before says
  * nothing. Of several that ask, one is answered after the other. */
 static void refuse(struct core *core, struct device_slot *device, const char *boot)
 {
-    bool same = strcmp(device->claim_boot, boot) == 0;
-    if (same && device->seen_ms > device->claim_ms + core->config.heartbeat_ms / 2) {
+    bool same = strcmp(device->identity.claim_boot, boot) == 0;
+    if (same && device->lease.seen_ms > device->identity.claim_ms + core->config.heartbeat_ms / 2) {
         act_problem(core, PROBLEM_IDENTITY_IN_USE,
                     "another agent uses the identity of device '%.60s', at %.100s: give each its "
                     "own --state-dir",
                     device->device.name, device->device.address);
         return;
     }
-    if (!same && (device->claim_boot[0] == '\0' ||
-                  core->now_ms - device->claim_ms >= core->config.lease_ms)) {
-        memcpy(device->claim_boot, boot, ID_SIZE);
-        device->claim_ms = core->now_ms;
+    if (!same && (device->identity.claim_boot[0] == '\0' ||
+                  core->now_ms - device->identity.claim_ms >= core->config.lease_ms)) {
+        memcpy(device->identity.claim_boot, boot, ID_SIZE);
+        device->identity.claim_ms = core->now_ms;
     }
     act_problem(core, PROBLEM_TOO_MANY, "another boot of device '%.60s' may still live: ask again",
                 device->device.name);
@@ -39,23 +39,23 @@ static void refuse(struct core *core, struct device_slot *device, const char *bo
 
 bool identity_takes(struct core *core, struct device_slot *device, const char *boot)
 {
-    if (device->shared && lives(core, device)) {
+    if (device->identity.shared && lives(core, device)) {
         refuse(core, device, boot);
         return false;
     }
     bool back = false;
     for (size_t i = 0; i < PAST_BOOTS; i++) {
-        back = back || strcmp(device->past_boot[i], boot) == 0;
+        back = back || strcmp(device->identity.past_boot[i], boot) == 0;
     }
-    if (back && !device->shared) {
+    if (back && !device->identity.shared) {
         act_publish(
             core, "device_shared", device->device.id.text,
             "two agents use the identity of device '%s': the one that has come back keeps it",
             device->device.name);
     }
-    memcpy(device->past_boot[device->next_past], device->device.boot, ID_SIZE);
-    device->next_past = (device->next_past + 1) % PAST_BOOTS;
-    device->shared = back;
-    device->claim_boot[0] = '\0';
+    memcpy(device->identity.past_boot[device->identity.next_past], device->device.boot, ID_SIZE);
+    device->identity.next_past = (device->identity.next_past + 1) % PAST_BOOTS;
+    device->identity.shared = back;
+    device->identity.claim_boot[0] = '\0';
     return true;
 }

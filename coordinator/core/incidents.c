@@ -29,12 +29,12 @@ static const int causes[] = {
 const struct incident *core_job_incident(const struct core *core, const char *job_id)
 {
     const struct job_slot *job = slots_job(core, job_id);
-    return job && job->has_incident ? &job->incident : NULL;
+    return job && job->incidents.open ? &job->incidents.row : NULL;
 }
 
 static void changed(struct core *core, struct job_slot *job)
 {
-    job->incident_changed = true;
+    job->mark.incident = true;
     mark_job(core, job);
 }
 
@@ -65,34 +65,36 @@ static void add_devices(struct incident *incident, const struct failure *failure
 
 static void open_incident(struct core *core, struct job_slot *job, const struct failure *failure)
 {
-    struct incident *incident = &job->incident;
+    struct incident *incident = &job->incidents.row;
     int64_t since_ms = failure->since_ms < core->now_ms ? failure->since_ms : core->now_ms;
     memset(incident, 0, sizeof(*incident));
-    job->message_end = 0;
+    job->incidents.message_end = 0;
     ids_new(core, incident->id.text, "inc_");
     incident->job = job->job.id;
     incident->state = INCIDENT_OPEN;
     incident->cause = causes[failure->cause];
     memcpy(incident->message, failure->text, MESSAGE_SIZE);
     incident->generation_before = job->plan.generation;
-    job->times = (struct incident_times){.suspected_ms = since_ms, .detected_ms = core->now_ms};
+    job->incidents.times =
+        (struct incident_times){.suspected_ms = since_ms, .detected_ms = core->now_ms};
     incident->suspected_ms = wall_of(core, since_ms);
     incident->detected_ms = core->wall_ms;
     incident->detect_seconds = seconds_between(since_ms, core->now_ms);
-    job->has_incident = true;
+    job->incidents.open = true;
     act_publish(core, "incident_opened", incident->id.text, "'%.60s': %.180s", job->job.spec.name,
                 failure->text);
 }
 
 void incidents_failed(struct core *core, struct job_slot *job, const struct failure *failure)
 {
-    if (!job->has_incident) {
+    if (!job->incidents.open) {
         open_incident(core, job, failure);
     }
-    struct incident *incident = &job->incident;
+    struct incident *incident = &job->incidents.row;
     incident->failures++;
-    incident->step_reached =
-        job->reached_step > incident->step_reached ? job->reached_step : incident->step_reached;
+    incident->step_reached = job->progress.reached_step > incident->step_reached
+                                 ? job->progress.reached_step
+                                 : incident->step_reached;
     add_devices(incident, failure);
     changed(core, job);
 }
@@ -106,10 +108,10 @@ static void count_redone(struct incident *incident)
 
 void incidents_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
 {
-    struct incident *incident = &job->incident;
+    struct incident *incident = &job->incidents.row;
     bool over = heartbeat->generation >= incident->generation_before &&
                 (heartbeat->generation < job->plan.generation || !states_plan_active(job));
-    if (!job->has_incident || !over || heartbeat->step <= incident->step_reached ||
+    if (!job->incidents.open || !over || heartbeat->step <= incident->step_reached ||
         heartbeat->step > job->total_steps) {
         return;
     }
@@ -122,18 +124,18 @@ void incidents_heard(struct core *core, struct job_slot *job, const struct heart
 
 void incidents_decided(struct core *core, struct job_slot *job)
 {
-    struct incident *incident = &job->incident;
-    if (!job->has_incident) {
+    struct incident *incident = &job->incidents.row;
+    if (!job->incidents.open) {
         return;
     }
-    job->times.decided_ms = core->now_ms;
-    job->times.ready_ms = 0;
+    job->incidents.times.decided_ms = core->now_ms;
+    job->incidents.times.ready_ms = 0;
     incident->decided_ms = core->wall_ms;
-    incident->decide_seconds = seconds_between(job->times.detected_ms, core->now_ms);
+    incident->decide_seconds = seconds_between(job->incidents.times.detected_ms, core->now_ms);
     incident->fetched_ms = incident->ready_ms = 0;
     incident->resume_version = job->plan.resume_version;
     count_redone(incident);
-    incident->bytes_moved += job->moving_bytes;
+    incident->bytes_moved += job->sources.moving_bytes;
     changed(core, job);
 }
 
@@ -141,23 +143,23 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
                        bool waits)
 {
     char before[MESSAGE_SIZE];
-    char *message = job->incident.message;
-    if (!job->has_incident || (waits && job->message_end > 0)) {
+    char *message = job->incidents.row.message;
+    if (!job->incidents.open || (waits && job->incidents.message_end > 0)) {
         return; /* it is said already */
     }
     memcpy(before, message, sizeof(before));
-    if (job->message_end > 0) {
-        before[job->message_end] = '\0';
+    if (job->incidents.message_end > 0) {
+        before[job->incidents.message_end] = '\0';
     }
     if (waits) {
-        job->message_end = strnlen(before, WAITING_AFTER);
+        job->incidents.message_end = strnlen(before, WAITING_AFTER);
         text_set(message, MESSAGE_SIZE,
                  "%.*s; waits for step %" PRId64 ": the steps since step %" PRId64
                  " would take %.1f s again",
                  WAITING_AFTER, before, weighing->newer, weighing->older,
                  (double)weighing->again_ms / 1000);
     } else {
-        job->message_end = 0;
+        job->incidents.message_end = 0;
         text_set(
             message, MESSAGE_SIZE,
             "%.110s; step %" PRId64 " could not be %s for %.1f s and was given up for step %" PRId64
@@ -171,16 +173,16 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
 /* Every stage is ready. Fetching takes as long as it took the slowest. */
 void incidents_ready(struct core *core, struct job_slot *job)
 {
-    struct incident *incident = &job->incident;
-    double fetch = 0, all = seconds_between(job->times.decided_ms, core->now_ms);
-    if (!job->has_incident) {
+    struct incident *incident = &job->incidents.row;
+    double fetch = 0, all = seconds_between(job->incidents.times.decided_ms, core->now_ms);
+    if (!job->incidents.open) {
         return;
     }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         fetch = fmax(fetch, job->report[s].fetch_seconds);
     }
     fetch = fmin(fetch, all);
-    job->times.ready_ms = core->now_ms;
+    job->incidents.times.ready_ms = core->now_ms;
     incident->fetch_seconds = fetch;
     incident->rebuild_seconds = all - fetch;
     incident->fetched_ms = incident->decided_ms + (int64_t)(1000 * fetch);
@@ -206,10 +208,10 @@ static void first_failure(const struct incident *incident, char *out, size_t siz
 
 void incidents_cost(const struct job_slot *job, char *out, size_t size)
 {
-    const struct incident *incident = &job->incident;
+    const struct incident *incident = &job->incidents.row;
     char first[MESSAGE_SIZE], more[64] = "";
     out[0] = '\0';
-    if (!job->has_incident) {
+    if (!job->incidents.open) {
         return;
     }
     first_failure(incident, first, sizeof(first));
@@ -228,16 +230,16 @@ void incidents_cost(const struct job_slot *job, char *out, size_t size)
 
 static void close_incident(struct core *core, struct job_slot *job, int state)
 {
-    job->incident.state = state;
-    job->has_incident = false;
+    job->incidents.row.state = state;
+    job->incidents.open = false;
     changed(core, job);
 }
 
 static void resolve(struct core *core, struct job_slot *job)
 {
-    struct incident *incident = &job->incident;
+    struct incident *incident = &job->incidents.row;
     incident->resumed_ms = core->wall_ms;
-    incident->resume_seconds = seconds_between(job->times.ready_ms, core->now_ms);
+    incident->resume_seconds = seconds_between(job->incidents.times.ready_ms, core->now_ms);
     incident->generation_after = job->plan.generation;
     close_incident(core, job, INCIDENT_RESOLVED);
     act_publish(core, "incident_resolved", incident->id.text,
@@ -252,19 +254,19 @@ static void resolve(struct core *core, struct job_slot *job)
 
 void incidents_settle(struct core *core, struct job_slot *job)
 {
-    if (job->has_incident && job->times.ready_ms != 0 &&
-        job->reached_step > job->plan.resume_version) {
+    if (job->incidents.open && job->incidents.times.ready_ms != 0 &&
+        job->progress.reached_step > job->plan.resume_version) {
         resolve(core, job);
     }
 }
 
 void incidents_end(struct core *core, struct job_slot *job)
 {
-    if (job->has_incident && job->job.state == JOB_SUCCEEDED) {
+    if (job->incidents.open && job->job.state == JOB_SUCCEEDED) {
         resolve(core, job); /* its last step was done before */
-    } else if (job->has_incident) {
+    } else if (job->incidents.open) {
         close_incident(core, job, INCIDENT_ABANDONED);
-        act_publish(core, "incident_abandoned", job->incident.id.text,
+        act_publish(core, "incident_abandoned", job->incidents.row.id.text,
                     "'%.60s' does not train on: %.150s", job->job.spec.name, job->job.message);
     }
 }
@@ -278,12 +280,12 @@ void incidents_restore(struct core *core, const struct incident *row)
         return;
     }
     const int64_t wall[] = {row->suspected_ms, row->detected_ms, row->decided_ms, row->ready_ms};
-    int64_t *const time[] = {&job->times.suspected_ms, &job->times.detected_ms,
-                             &job->times.decided_ms, &job->times.ready_ms};
+    int64_t *const time[] = {&job->incidents.times.suspected_ms, &job->incidents.times.detected_ms,
+                             &job->incidents.times.decided_ms, &job->incidents.times.ready_ms};
     for (size_t i = 0; i < sizeof(wall) / sizeof(wall[0]); i++) {
         int64_t age_ms = core->wall_ms > wall[i] ? core->wall_ms - wall[i] : 0;
         *time[i] = wall[i] == 0 ? 0 : age_ms < core->now_ms ? core->now_ms - age_ms : 1;
     }
-    job->incident = *row;
-    job->has_incident = true;
+    job->incidents.row = *row;
+    job->incidents.open = true;
 }

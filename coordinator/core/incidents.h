@@ -2,7 +2,22 @@
 #ifndef COORDINATOR_CORE_INCIDENTS_H
 #define COORDINATOR_CORE_INCIDENTS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/failure.h"
+
+struct job_slot;
+
+/* An incident's points in time, of the core's clock; 0: not yet. */
+struct incident_times {
+    int64_t suspected_ms, detected_ms, decided_ms, ready_ms;
+};
+
+struct incidents {
+    struct incident row; /* the open one, or the one that ended in this step */
+    bool open;
+    size_t message_end; /* of the row's message, before its text about a wait; 0: none */
+    struct incident_times times;
+};
 
 void incidents_failed(struct core *core, struct job_slot *job, const struct failure *failure);
 void incidents_decided(struct core *core, struct job_slot *job);

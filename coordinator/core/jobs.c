@@ -31,10 +31,9 @@ void jobs_init(struct core *core, struct job_slot *job, const struct model *mode
     job->model = model;
     job->unit_count = model->unit_count;
     job->total_steps = job_total_steps(&job->job.spec, job->job.data.train_samples);
-    job->deadline_ms = job->suspicion_ms = job->gather_ms = job->retry_ms = job->export_ms = NEVER;
-    job->step_due_ms = job->join_ms = NEVER;
+    timers_clear(job);
     links_reset(job);
-    job->members_known = job->job.generation == 0;
+    job->members.known = job->job.generation == 0;
     rounds_reset(job);
     mark_job_changed(core, job);
 }

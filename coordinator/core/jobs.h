@@ -2,7 +2,9 @@
 #ifndef COORDINATOR_CORE_JOBS_H
 #define COORDINATOR_CORE_JOBS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct job_slot;
 
 void jobs_on_submit(struct core *core, const struct event *event);
 void jobs_on_verb(struct core *core, const struct event *event);

@@ -23,10 +23,10 @@
 
 static bool may_grow(const struct core *core, const struct job_slot *job)
 {
-    return !job->ended && job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN &&
-           job->failure.cause == FAILURE_NONE && job->join_looked != core->join_pass &&
+    return !job->mark.ended && job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN &&
+           job->failure.cause == FAILURE_NONE && job->join.looked != core->join_pass &&
            (int64_t)job->plan.stage_count < job->job.spec.devices_max &&
-           job->plan.stage_count < job->unit_count && core->now_ms >= job->join_after_ms;
+           job->plan.stage_count < job->unit_count && core->now_ms >= job->join.after_ms;
 }
 
 /* Seconds per step of the plan that runs, by what is known of its devices now, and never more than
@@ -81,17 +81,18 @@ static void consider(struct core *core, struct job_slot *job)
         return;
     }
     double gain = present - core->planning->plan.step_seconds;
-    double steps_left = (double)(job->total_steps - job->reached_step);
+    double steps_left = (double)(job->total_steps - job->progress.reached_step);
     double rebuild = job->plan.prepare_seconds > 0 ? job->plan.prepare_seconds : REBUILD_SECONDS;
-    double cost = present +
-                  moved_share(core, job) * (double)job->state_bytes / MOVE_BYTES_PER_SECOND +
-                  rebuild;
+    double cost =
+        present +
+        moved_share(core, job) * (double)job->generation.state_bytes / MOVE_BYTES_PER_SECOND +
+        rebuild;
     if (!(gain * steps_left > WORTH * cost)) {
         return;
     }
     /* No other change before this one has paid for itself. */
     double pays_ms = 1000 * cost / gain * core->planning->plan.step_seconds;
-    job->join_after_ms = core->now_ms + (pays_ms < 1e12 ? (int64_t)pays_ms : (int64_t)1e12);
+    job->join.after_ms = core->now_ms + (pays_ms < 1e12 ? (int64_t)pays_ms : (int64_t)1e12);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DEVICE_JOINED],
                "stops to go on with %zu devices: %.3g s a step instead of %.3g s",
                core->planning->device_count, core->planning->plan.step_seconds, present);
@@ -116,7 +117,7 @@ void join_run(struct core *core)
             return; /* the rest in the next step */
         }
         trials++;
-        job->join_looked = core->join_pass;
+        job->join.looked = core->join_pass;
         consider(core, job);
     }
     core->join_open = false;

@@ -17,13 +17,13 @@
  * nothing, and nobody cordoned it. */
 static bool is_forgettable(const struct device_slot *device)
 {
-    return device->device.untried && !device->device.cordoned && device->holding_count == 0;
+    return device->device.untried && !device->device.cordoned && device->holdings.count == 0;
 }
 
 /* When its silence began, as far as it is its own. */
 int64_t lease_silent_from_ms(const struct core *core, const struct device_slot *device)
 {
-    return device->seen_ms > core->deaf_ms ? device->seen_ms : core->deaf_ms;
+    return device->lease.seen_ms > core->deaf_ms ? device->lease.seen_ms : core->deaf_ms;
 }
 
 int64_t lease_end_ms(const struct core *core, const struct device_slot *device)
@@ -33,7 +33,8 @@ int64_t lease_end_ms(const struct core *core, const struct device_slot *device)
     case DEVICE_ONLINE: return from_ms + deadlines_suspect_ms(core);
     case DEVICE_SUSPECT:
     case DEVICE_DISCONNECTED: return from_ms + core->config.lease_ms;
-    case DEVICE_LOST: return is_forgettable(device) ? device->lost_ms + DEVICE_FORGET_MS : NEVER;
+    case DEVICE_LOST:
+        return is_forgettable(device) ? device->lease.lost_ms + DEVICE_FORGET_MS : NEVER;
     case DEVICE_PENDING:
     case DEVICE_REJECTED:
     case DEVICE_REMOVED: break;
@@ -62,7 +63,7 @@ void lease_set_state(struct core *core, struct device_slot *device, int state, c
 
 void lease_renew(struct core *core, struct device_slot *device)
 {
-    device->seen_ms = core->now_ms;
+    device->lease.seen_ms = core->now_ms;
     device->device.last_seen_ms = core->wall_ms;
     if (!device_online(device)) {
         lease_set_state(core, device, DEVICE_ONLINE, "device_online");
@@ -94,7 +95,7 @@ void lease_lost(struct core *core, struct device_slot *device)
                                 .since_ms = challenge_alive_ms(core, device)};
     lease_fail_jobs(core, device, blame, "is lost");
     lease_set_state(core, device, DEVICE_LOST, "device_lost");
-    device->lost_ms = core->now_ms;
+    device->lease.lost_ms = core->now_ms;
     core->schedule = true; /* those who wait have to say what they wait for */
     challenge_clear(device);
 }

@@ -2,7 +2,18 @@
 #ifndef COORDINATOR_CORE_LEASE_H
 #define COORDINATOR_CORE_LEASE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/failure.h"
+
+struct device_slot;
+
+#define DEVICE_FORGET_MS 3600000 /* an idle device that never worked is removed after its loss */
+
+struct lease {
+    int64_t seen_ms; /* last call of any kind */
+    int64_t beat_ms; /* last heartbeat */
+    int64_t lost_ms; /* in state lost: when the wait of DEVICE_FORGET_MS began */
+};
 
 void lease_renew(struct core *core, struct device_slot *device);
 /* Nobody loses the lease within so long from now on. */

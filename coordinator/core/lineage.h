@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_CORE_LINEAGE_H
 #define COORDINATOR_CORE_LINEAGE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
 
 /* Whether a version that was computed or loaded in a generation is part of what the job does now.
  */

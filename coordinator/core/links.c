@@ -28,14 +28,14 @@ void links_note(const struct core *core, struct job_slot *job, const struct devi
                 const struct device_slot *b)
 {
     size_t at = 0;
-    while (at < BAD_LINKS_MAX && !is_pair(&job->bad_link[at], a, b)) {
+    while (at < BAD_LINKS_MAX && !is_pair(&job->links.bad[at], a, b)) {
         at++;
     }
     if (at == BAD_LINKS_MAX) {
-        at = job->next_bad_link;
-        job->next_bad_link = (job->next_bad_link + 1) % BAD_LINKS_MAX;
+        at = job->links.next_bad;
+        job->links.next_bad = (job->links.next_bad + 1) % BAD_LINKS_MAX;
     }
-    job->bad_link[at] =
+    job->links.bad[at] =
         (struct bad_link){.device = {a->device.id, b->device.id},
                           .until_ms = core->now_ms + BAD_LEASES * core->config.lease_ms};
 }
@@ -44,7 +44,7 @@ bool links_is_bad(const struct core *core, const struct job_slot *job, const str
                   const struct device_slot *b)
 {
     for (size_t i = 0; i < BAD_LINKS_MAX; i++) {
-        const struct bad_link *link = &job->bad_link[i];
+        const struct bad_link *link = &job->links.bad[i];
         if (link->until_ms > core->now_ms && is_pair(link, a, b)) {
             return true;
         }
@@ -109,30 +109,32 @@ bool links_ran(const struct job_slot *job, const struct device_slot *device)
 
 void links_reset(struct job_slot *job)
 {
-    job->links = 0;
-    job->link_since_ms = NEVER;
+    job->links.failures = 0;
+    job->links.since_ms = NEVER;
 }
 
 /* Steps that were done before, and are done again, end no row. */
 void links_count(const struct core *core, struct job_slot *job, bool by_link)
 {
-    if (job->reached_step > job->link_step) {
+    if (job->progress.reached_step > job->links.step) {
         links_reset(job);
     }
     if (by_link) {
-        job->link_step = job->reached_step > job->link_step ? job->reached_step : job->link_step;
-        job->link_since_ms = job->link_since_ms == NEVER ? core->now_ms : job->link_since_ms;
-        job->links++;
+        job->links.step = job->progress.reached_step > job->links.step ? job->progress.reached_step
+                                                                       : job->links.step;
+        job->links.since_ms = job->links.since_ms == NEVER ? core->now_ms : job->links.since_ms;
+        job->links.failures++;
     }
 }
 
 int64_t links_pause_ms(const struct core *core, const struct job_slot *job)
 {
-    if (job->links <= EAGER_MAX) {
+    if (job->links.failures <= EAGER_MAX) {
         return 0;
     }
-    int shift =
-        job->links - EAGER_MAX - 1 < PAUSE_SHIFT_MAX ? job->links - EAGER_MAX - 1 : PAUSE_SHIFT_MAX;
+    int shift = job->links.failures - EAGER_MAX - 1 < PAUSE_SHIFT_MAX
+                    ? job->links.failures - EAGER_MAX - 1
+                    : PAUSE_SHIFT_MAX;
     int64_t ms = core->config.heartbeat_ms << shift;
     return ms < core->config.lease_ms ? ms : core->config.lease_ms;
 }

@@ -2,7 +2,26 @@
 #ifndef COORDINATOR_CORE_LINKS_H
 #define COORDINATOR_CORE_LINKS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+#define BAD_LINKS_MAX 32 /* pairs of devices that do not reach each other, of one job */
+
+/* Two devices of a job that did not reach each other though both lived. */
+struct bad_link {
+    struct device_id device[2];
+    int64_t until_ms; /* it is believed so long */
+};
+
+struct links {
+    struct bad_link bad[BAD_LINKS_MAX];
+    size_t next_bad;
+    int failures;     /* generations in a row that failed by a link and got no further */
+    int64_t step;     /* the furthest of them */
+    int64_t since_ms; /* when the first of them failed; NEVER */
+};
 
 /* Both live, and do not reach each other. */
 void links_note(const struct core *core, struct job_slot *job, const struct device_slot *a,

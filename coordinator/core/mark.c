@@ -4,7 +4,7 @@
 
 static void mark_device(struct core *core, struct device_slot *device)
 {
-    if (!device->changed && !device->touched) {
+    if (!device->mark.row && !device->mark.touched) {
         core->device_list[core->device_list_count++] = device;
     }
 }
@@ -12,19 +12,19 @@ static void mark_device(struct core *core, struct device_slot *device)
 void mark_device_changed(struct core *core, struct device_slot *device)
 {
     mark_device(core, device);
-    device->changed = true;
+    device->mark.row = true;
 }
 
 void mark_device_touched(struct core *core, struct device_slot *device)
 {
     mark_device(core, device);
-    device->touched = true;
+    device->mark.touched = true;
 }
 
 void mark_job(struct core *core, struct job_slot *job)
 {
-    if (!job->listed) {
-        job->listed = true;
+    if (!job->mark.listed) {
+        job->mark.listed = true;
         core->job_list[core->job_list_count++] = job;
     }
 }
@@ -32,11 +32,11 @@ void mark_job(struct core *core, struct job_slot *job)
 void mark_job_changed(struct core *core, struct job_slot *job)
 {
     mark_job(core, job);
-    job->changed = true;
+    job->mark.row = true;
 }
 
 void mark_plan_changed(struct core *core, struct job_slot *job)
 {
     mark_job(core, job);
-    job->plan_changed = true;
+    job->mark.plan = true;
 }

@@ -3,7 +3,9 @@
 #define COORDINATOR_CORE_MATCHING_H
 
 #include "coordinator/core/avoidance.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/device.h"
+
+struct job_slot;
 
 enum candidates {
     CANDIDATES_FREE,   /* online, not cordoned, without another job */

@@ -3,7 +3,9 @@
 #define COORDINATOR_CORE_PLACEMENT_H
 
 #include "coordinator/core/matching.h"
-#include "coordinator/core/state.h"
+#include "coordinator/core/problem.h"
+
+struct core;
 
 /* Fills core->planning. ERR_STATE: too few devices, err says how many are missing; ERR_MEMORY: too
  * little memory (and whether recomputing would do, for a job that is not submitted yet);

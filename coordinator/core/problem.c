@@ -112,9 +112,9 @@ struct plan_memory problem_memory(const struct planning *planning, size_t device
 static uint64_t cap_bytes(const struct device_slot *device, const struct job_slot *job)
 {
     int64_t bytes = device->device.probe.free_memory_bytes;
-    for (size_t i = 0; job && i < job->cap_count; i++) {
-        bool same = strcmp(job->cap[i].device.text, device->device.id.text) == 0;
-        bytes = same && job->cap[i].bytes < bytes ? job->cap[i].bytes : bytes;
+    for (size_t i = 0; job && i < job->charges.cap_count; i++) {
+        bool same = strcmp(job->charges.cap[i].device.text, device->device.id.text) == 0;
+        bytes = same && job->charges.cap[i].bytes < bytes ? job->charges.cap[i].bytes : bytes;
     }
     return bytes > 0 ? (uint64_t)bytes : 0;
 }

@@ -23,8 +23,8 @@ static bool is_seconds(double value)
 /* Transfers to a device that could not be reached in between say nothing about the link. */
 static bool in_trouble(const struct device_slot *device, const struct device_id *other)
 {
-    for (size_t i = 0; i < device->trouble_count; i++) {
-        if (strcmp(device->trouble[i].device.text, other->text) == 0) {
+    for (size_t i = 0; i < device->challenge.trouble_count; i++) {
+        if (strcmp(device->challenge.trouble[i].device.text, other->text) == 0) {
             return true;
         }
     }
@@ -46,20 +46,21 @@ static void take_link(struct device_slot *device, const struct link_report *repo
         return;
     }
     size_t at = 0;
-    while (at < LINKS_MAX && strcmp(device->link[at].device.text, report->device.text) != 0) {
+    while (at < LINKS_MAX &&
+           strcmp(device->profile.link[at].device.text, report->device.text) != 0) {
         at++;
     }
     if (at == LINKS_MAX) {
-        at = device->next_link;
-        device->next_link = (device->next_link + 1) % LINKS_MAX;
-        device->link[at] = (struct measured_link){.device = report->device};
+        at = device->profile.next_link;
+        device->profile.next_link = (device->profile.next_link + 1) % LINKS_MAX;
+        device->profile.link[at] = (struct measured_link){.device = report->device};
     }
     const struct link_sums more = {.count = (double)report->count,
                                    .seconds = report->seconds_sum,
                                    .bytes = report->bytes_sum,
                                    .bytes_squared = report->bytes_squared_sum,
                                    .bytes_seconds = report->bytes_seconds_sum};
-    link_add(&device->link[at].sums, &more);
+    link_add(&device->profile.link[at].sums, &more);
 }
 
 uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first,
@@ -88,7 +89,7 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
                   const struct heartbeat *heartbeat)
 {
     static const struct device_profile none;
-    struct device_profile *profile = &device->profile;
+    struct device_profile *profile = &device->profile.units;
     struct plan_stage *stage = &job->plan.stage[device->stage];
     if (strcmp(profile->job.text, job->job.id.text) != 0) {
         *profile = none;
@@ -138,8 +139,8 @@ struct ratio {
 
 static bool is_measured(const struct device_slot *device, const struct job_slot *job, size_t unit)
 {
-    return job && strcmp(device->profile.job.text, job->job.id.text) == 0 &&
-           device->profile.forward_seconds[unit] > 0;
+    return job && strcmp(device->profile.units.job.text, job->job.id.text) == 0 &&
+           device->profile.units.forward_seconds[unit] > 0;
 }
 
 /* Predictions everywhere first, and how measured values compare with them. */
@@ -165,8 +166,8 @@ static void predict_device(struct planning *planning, const struct job_slot *job
             predict(probe, 0, (double)cost->trained_bytes, update_passes);
         ratio->whole += forward + backward;
         if (is_measured(device, job, u)) {
-            ratio->measured +=
-                device->profile.forward_seconds[u] + device->profile.backward_seconds[u];
+            ratio->measured += device->profile.units.forward_seconds[u] +
+                               device->profile.units.backward_seconds[u];
             ratio->predicted += forward + backward;
         }
     }
@@ -194,11 +195,11 @@ static void correct_device(struct planning *planning, const struct job_slot *job
         double *backward = &planning->backward_seconds[d * units + u];
         double *update = &planning->update_seconds[d * units + u];
         bool measured = is_measured(device, job, u);
-        *forward = measured ? device->profile.forward_seconds[u] : *forward * scale;
-        *backward = measured ? device->profile.backward_seconds[u] : *backward * scale;
-        bool known = job && strcmp(device->profile.job.text, job->job.id.text) == 0 &&
-                     device->profile.update_seconds_per_byte > 0;
-        *update = known ? device->profile.update_seconds_per_byte *
+        *forward = measured ? device->profile.units.forward_seconds[u] : *forward * scale;
+        *backward = measured ? device->profile.units.backward_seconds[u] : *backward * scale;
+        bool known = job && strcmp(device->profile.units.job.text, job->job.id.text) == 0 &&
+                     device->profile.units.update_seconds_per_byte > 0;
+        *update = known ? device->profile.units.update_seconds_per_byte *
                               (double)planning->cost[u].trained_bytes
                         : *update * scale;
     }
@@ -222,8 +223,8 @@ static void add_sums(const struct device_slot *from, const struct device_slot *t
                      struct link_sums *sums)
 {
     for (size_t i = 0; i < LINKS_MAX; i++) {
-        if (strcmp(from->link[i].device.text, to->device.id.text) == 0) {
-            link_add(sums, &from->link[i].sums);
+        if (strcmp(from->profile.link[i].device.text, to->device.id.text) == 0) {
+            link_add(sums, &from->profile.link[i].sums);
         }
     }
 }

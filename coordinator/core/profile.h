@@ -2,7 +2,32 @@
 #ifndef COORDINATOR_CORE_PROFILE_H
 #define COORDINATOR_CORE_PROFILE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/problem.h"
+#include "coordinator/plan/link.h"
+#include "coordinator/plan/partition.h"
+
+struct device_slot;
+struct job_slot;
+
+/* Of all transfers to one device. */
+struct measured_link {
+    struct device_id device;
+    struct link_sums sums;
+};
+
+/* What a device measured in its present or last job. 0: not measured. */
+struct device_profile {
+    struct job_id job;
+    double forward_seconds[UNITS_MAX], backward_seconds[UNITS_MAX]; /* per micro-batch */
+    double update_seconds_per_byte;                                 /* of parameters */
+};
+
+struct measured {
+    struct measured_link link[LINKS_MAX];
+    size_t next_link; /* the one to replace next */
+    struct device_profile units;
+};
 
 void profile_take(struct core *core, struct job_slot *job, struct device_slot *device,
                   const struct heartbeat *heartbeat);

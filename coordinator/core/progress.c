@@ -68,13 +68,13 @@ bool progress_go_back(struct job_slot *job, int64_t version)
     struct job_progress *progress = &job->job.progress;
     version = version > committed(&job->job) ? version : committed(&job->job);
     const struct job_progress before = *progress;
-    if (job->loss_step > version) {
+    if (job->progress.loss_step > version) {
         progress->has_loss = false;
-        job->loss_step = version;
+        job->progress.loss_step = version;
     }
-    if (job->accuracy_step > version) {
+    if (job->progress.accuracy_step > version) {
         progress->has_accuracy = false;
-        job->accuracy_step = version;
+        job->progress.accuracy_step = version;
     }
     progress_set_step(job, version);
     return progress->step != before.step || progress->has_loss != before.has_loss ||
@@ -90,16 +90,16 @@ void progress_restore(struct job_slot *job, const struct job_progress *told)
         return;
     }
     job->job.progress = *told;
-    job->reached_step = told->step;
-    job->loss_step = told->has_loss ? told->step : 0;
-    job->accuracy_step = told->has_accuracy ? told->step : 0;
+    job->progress.reached_step = told->step;
+    job->progress.loss_step = told->has_loss ? told->step : 0;
+    job->progress.accuracy_step = told->has_accuracy ? told->step : 0;
 }
 
 void progress_restart(struct job_slot *job)
 {
     int64_t version = job->plan.resume_version;
-    job->reached_step = version;
-    job->step_count = 0;
+    job->progress.reached_step = version;
+    job->progress.step_count = 0;
     (void)progress_go_back(job, version);
 }
 
@@ -123,20 +123,21 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     if (seconds < STEP_SECONDS_MIN || seconds > STEP_SECONDS_MAX) {
         return;
     }
-    job->step_seconds[job->step_count % STEP_WINDOW] = seconds;
-    job->step_count++;
+    job->progress.step_seconds[job->progress.step_count % STEP_WINDOW] = seconds;
+    job->progress.step_count++;
     job->plan.measured_steps++;
     job->plan.measured_step_seconds =
-        median(job->step_seconds, job->step_count < STEP_WINDOW ? job->step_count : STEP_WINDOW);
-    job->known_step_seconds = job->plan.measured_step_seconds;
+        median(job->progress.step_seconds,
+               job->progress.step_count < STEP_WINDOW ? job->progress.step_count : STEP_WINDOW);
+    job->progress.known_step_seconds = job->plan.measured_step_seconds;
 }
 
 /* From the report of the step to that of its evaluation. One that came with the step took no time
  * to speak of. */
 static void take_evaluation_seconds(const struct core *core, struct job_slot *job, int64_t version)
 {
-    if (version == job->reached_step && job->plan.state == PLAN_RUNNING) {
-        job->evaluation_seconds = (double)(core->now_ms - job->progress_ms) / 1000;
+    if (version == job->progress.reached_step && job->plan.state == PLAN_RUNNING) {
+        job->progress.evaluation_seconds = (double)(core->now_ms - job->stall.progress_ms) / 1000;
     }
 }
 
@@ -146,11 +147,11 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
 {
     struct job_progress *progress = &job->job.progress;
     act_metric(core, job->job.id.text, metric);
-    job->progressed = true;
+    job->progress.advanced = true;
     switch ((enum metric_name)metric->name) {
     case METRIC_LOSS:
-        if (metric->step >= job->loss_step) {
-            job->loss_step = metric->step;
+        if (metric->step >= job->progress.loss_step) {
+            job->progress.loss_step = metric->step;
             progress->loss = metric->value;
             progress->has_loss = true;
         }
@@ -163,8 +164,8 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
     case METRIC_TEST_LOSS: break;
     case METRIC_TEST_ACCURACY:
         take_evaluation_seconds(core, job, metric->step);
-        if (metric->step >= job->accuracy_step) {
-            job->accuracy_step = metric->step;
+        if (metric->step >= job->progress.accuracy_step) {
+            job->progress.accuracy_step = metric->step;
             progress->accuracy = metric->value;
             progress->has_accuracy = true;
         }
@@ -212,7 +213,7 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
         last[metric->name] = metric->step > last[metric->name] ? metric->step : last[metric->name];
     }
     memcpy(told, last, sizeof(last));
-    if (job->progressed) {
+    if (job->progress.advanced) {
         mark_job(core, job);
     }
 }
@@ -236,22 +237,25 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
     bool valid = heartbeat->step >= job->plan.resume_version && heartbeat->step <= job->total_steps;
     if (valid && heartbeat->step > report->step) {
         report->step = heartbeat->step;
-        job->reached_step =
-            heartbeat->step > job->reached_step ? heartbeat->step : job->reached_step;
-        job->progressed = true;
+        job->progress.reached_step = heartbeat->step > job->progress.reached_step
+                                         ? heartbeat->step
+                                         : job->progress.reached_step;
+        job->progress.advanced = true;
         if (states_phase(job) == PHASE_RUN) {
             stall_watch(core, job);
         } else if (states_phase(job) == PHASE_STOPPING) {
-            job->deadline_ms = core->now_ms + deadlines_stop_ms(job); /* it may be evaluated now */
+            job->timer_ms[TIMER_PHASE] =
+                core->now_ms + deadlines_stop_ms(job); /* it may be evaluated now */
             mark_job(core, job);
         }
     }
     take_snapshots(job, heartbeat);
-    if (job->progressed) {
+    if (job->progress.advanced) {
         /* The step that some stage has done, as what a failure costs counts from it; its seconds
          * may be new. */
         int64_t step = job->job.progress.step;
-        progress_set_step(job, job->reached_step > step ? job->reached_step : step);
+        progress_set_step(job,
+                          job->progress.reached_step > step ? job->progress.reached_step : step);
         mark_job(core, job);
     }
 }

@@ -2,7 +2,33 @@
 #ifndef COORDINATOR_CORE_PROGRESS_H
 #define COORDINATOR_CORE_PROGRESS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+#define STEP_WINDOW 32 /* step times of which the median is reported */
+#define METRIC_NAMES (METRIC_TEST_ACCURACY + 1)
+
+/* The last metrics that a device told, by name: of one generation it tells them in order, and
+ * repeats them until they are acknowledged. */
+struct metric_mark {
+    char job[ID_SIZE];
+    int64_t generation;
+    int64_t step[METRIC_NAMES];
+};
+
+struct progress {
+    bool advanced;             /* the revision rises for progress */
+    int64_t shown_ms;          /* when it last did */
+    int64_t stored_ms;         /* when the row was last written for it */
+    int64_t reached_step;      /* of this generation */
+    double known_step_seconds; /* measured by this plan or an earlier one; 0: never */
+    double evaluation_seconds; /* of the last evaluation that was measured; 0: none was */
+    double step_seconds[STEP_WINDOW];
+    size_t step_count;
+    int64_t loss_step, accuracy_step; /* of progress.loss and progress.accuracy */
+};
 
 void progress_take(struct core *core, struct job_slot *job, const struct device_slot *device,
                    const struct heartbeat *heartbeat);

@@ -11,7 +11,7 @@
 
 int64_t recovery_center(const struct job_slot *job)
 {
-    const struct center_version *whole = &job->center[job->whole];
+    const struct center_version *whole = &job->center.version[job->center.whole];
     return whole->version > 0 && whole->count == job->unit_count ? whole->version : 0;
 }
 
@@ -66,7 +66,7 @@ bool recovery_must_gather(struct core *core, const struct job_slot *job)
     bool unknown = false;
     for (size_t i = 0; i < core->devices.count && !unknown; i++) {
         const struct device_slot *device = slots_device_at(core, i);
-        unknown = device_reachable(device) && !device->holdings_known;
+        unknown = device_reachable(device) && !device->holdings.known;
     }
     struct cut cut;
     return unknown && had > job->job.version && recovery_start(core, job, &nobody, &cut) < had;

@@ -2,7 +2,11 @@
 #ifndef COORDINATOR_CORE_RECOVERY_H
 #define COORDINATOR_CORE_RECOVERY_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/holdings.h"
+
+struct core;
+struct job_slot;
 
 /* From which version the job's next generation starts without the absent devices: the newest of
  * which the reachable ones hold every unit with one hash, and its hashes; else, and after a pause,

@@ -42,7 +42,7 @@ static void restore_device(struct core *core, const struct device *row)
         return;
     }
     device->device = *row;
-    device->seen_ms = device->lost_ms = device->beat_ms = core->now_ms;
+    device->lease.seen_ms = device->lease.lost_ms = device->lease.beat_ms = core->now_ms;
     device->assignment_revision = core->revision_base;
     challenge_clear(device);
     core->device_due_ms[table_slot(&core->devices, device)] = lease_next_ms(core, device);
@@ -58,10 +58,10 @@ static void restore_job(struct core *core, const struct restored_job *row)
     }
     job->job = row->job;
     job->job.revision += REVISION_SKIP;
-    job->loss_step = row->job.progress.has_loss ? row->job.progress.step : 0;
-    job->accuracy_step = row->job.progress.has_accuracy ? row->job.progress.step : 0;
-    job->waiting_reason = PLAN_DEVICE_LOST;
-    job->stop_reason = PLAN_REQUESTED;
+    job->progress.loss_step = row->job.progress.has_loss ? row->job.progress.step : 0;
+    job->progress.accuracy_step = row->job.progress.has_accuracy ? row->job.progress.step : 0;
+    job->waiting.reason = PLAN_DEVICE_LOST;
+    job->generation.stop_reason = PLAN_REQUESTED;
     jobs_init(core, job, row->model);
 }
 
@@ -114,11 +114,12 @@ static void gather(struct core *core, struct job_slot *job)
         ending_close_plan(core, job, job->plan.resume_version);
     }
     progress_halt(job);
-    job->waiting_reason = PLAN_RESTARTED;
+    job->waiting.reason = PLAN_RESTARTED;
     bool on_devices =
         job->has_plan && (job->plan.resume_version > job->job.version ||
                           job->job.neighbor_version > job->job.version || job->plan.started_ms > 0);
-    job->gather_ms = on_devices ? core->now_ms + deadlines_first_lease_ms(core) : core->now_ms;
+    job->timer_ms[TIMER_GATHER] =
+        on_devices ? core->now_ms + deadlines_first_lease_ms(core) : core->now_ms;
 }
 
 static void resume_prepare(struct core *core, struct job_slot *job)
@@ -131,7 +132,7 @@ static void resume_prepare(struct core *core, struct job_slot *job)
     int64_t moved = job->plan.bytes_moved;
     sources_choose(core, job);
     job->plan.bytes_moved = moved;
-    job->deadline_ms = core->now_ms + deadlines_prepare_ms(core, job);
+    job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_prepare_ms(core, job);
 }
 
 static void resume_finish(struct core *core, struct job_slot *job)
@@ -141,7 +142,7 @@ static void resume_finish(struct core *core, struct job_slot *job)
         return;
     }
     center_coming(job)->version = job->plan.last_version;
-    job->deadline_ms = core->now_ms + deadlines_transfer_ms(job->state_bytes);
+    job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_transfer_ms(job->generation.state_bytes);
     collect_advance(core, job);
 }
 
@@ -150,7 +151,7 @@ static void resume_run(struct core *core, struct job_slot *job)
 {
     rounds_restore_center(core, job);
     stall_watch(core, job);
-    job->step_due_ms += deadlines_first_lease_ms(core);
+    job->timer_ms[TIMER_STEP] += deadlines_first_lease_ms(core);
     avoidance_watch(core, job);
 }
 
@@ -158,9 +159,10 @@ static void resume_plan(struct core *core, struct job_slot *job)
 {
     const struct job_progress told = job->job.progress;
     charges_progress(job, job->plan.resume_version);
-    job->state_bytes = STATE_PER_PARAMETERS_MAX *
-                       (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
-    job->decided_ms = core->now_ms;
+    job->generation.state_bytes =
+        STATE_PER_PARAMETERS_MAX *
+        (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
+    job->generation.decided_ms = core->now_ms;
     progress_restore(job, &told);
     if (job->plan.state != PLAN_PREPARING) {
         placement_as_wish(&job->plan, &job->ran);
@@ -169,7 +171,7 @@ static void resume_plan(struct core *core, struct job_slot *job)
     case PHASE_PREPARE: resume_prepare(core, job); break;
     case PHASE_STOPPING:
         rounds_restore_center(core, job);
-        job->deadline_ms = core->now_ms + deadlines_stop_ms(job);
+        job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_stop_ms(job);
         break;
     case PHASE_FINISHED: resume_finish(core, job); break;
     case PHASE_RUN: resume_run(core, job); break;

@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_CORE_RESTORE_H
 #define COORDINATOR_CORE_RESTORE_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
 
 void restore_on_rows(struct core *core, const struct event *event);
 

@@ -12,7 +12,8 @@
 void rounds_reset(struct job_slot *job)
 {
     for (size_t k = 0; k < ROUND_KINDS; k++) {
-        job->round[k] = (struct open_round){.deadline_ms = NEVER};
+        job->round[k] = (struct open_round){0};
+        job->timer_ms[TIMER_ROUND + k] = NEVER;
     }
 }
 
@@ -30,7 +31,7 @@ bool rounds_is_wanted(const struct job_slot *job, enum round_kind kind)
 void rounds_finish(struct core *core, struct job_slot *job, enum round_kind kind)
 {
     job->round[kind].version = 0;
-    job->round[kind].deadline_ms = NEVER;
+    job->timer_ms[TIMER_ROUND + kind] = NEVER;
     mark_job(core, job);
 }
 
@@ -53,9 +54,8 @@ void rounds_begin(struct core *core, struct job_slot *job, enum round_kind kind,
     if (round->version > 0) {
         abandon(core, job, kind); /* stage 0 would not begin another one otherwise */
     }
-    *round = (struct open_round){.version = version,
-                                 .last = version,
-                                 .deadline_ms = core->now_ms + job->job.deadlines.round_ms};
+    *round = (struct open_round){.version = version, .last = version};
+    job->timer_ms[TIMER_ROUND + kind] = core->now_ms + job->job.deadlines.round_ms;
     if (kind == ROUND_OF_CENTER) {
         center_expect(core, job, version);
     }
@@ -67,9 +67,8 @@ void rounds_restore_center(struct core *core, struct job_slot *job)
     const struct center_version *coming = center_coming(job);
     if (coming->count > 0) {
         job->round[ROUND_OF_CENTER] =
-            (struct open_round){.version = coming->version,
-                                .last = coming->version,
-                                .deadline_ms = core->now_ms + job->job.deadlines.round_ms};
+            (struct open_round){.version = coming->version, .last = coming->version};
+        job->timer_ms[TIMER_ROUND + ROUND_OF_CENTER] = core->now_ms + job->job.deadlines.round_ms;
     }
 }
 
@@ -82,15 +81,8 @@ void rounds_center_done(struct core *core, struct job_slot *job)
 void rounds_tick(struct core *core, struct job_slot *job)
 {
     for (size_t k = 0; k < ROUND_KINDS; k++) {
-        if (job->round[k].deadline_ms <= core->now_ms) {
+        if (job->timer_ms[TIMER_ROUND + k] <= core->now_ms) {
             abandon(core, job, (enum round_kind)k);
         }
     }
-}
-
-int64_t rounds_due_ms(const struct job_slot *job)
-{
-    int64_t neighbor = job->round[ROUND_OF_NEIGHBOR].deadline_ms,
-            center = job->round[ROUND_OF_CENTER].deadline_ms;
-    return neighbor < center ? neighbor : center;
 }

@@ -2,7 +2,17 @@
 #ifndef COORDINATOR_CORE_ROUNDS_H
 #define COORDINATOR_CORE_ROUNDS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct job_slot;
+
+enum round_kind { ROUND_OF_NEIGHBOR, ROUND_OF_CENTER, ROUND_KINDS };
+
+/* The round of replication of a kind that is open in this generation. */
+struct open_round {
+    int64_t version; /* 0: none */
+    int64_t last;    /* the newest that was ever open */
+};
 
 /* None is open any more. */
 void rounds_reset(struct job_slot *job);

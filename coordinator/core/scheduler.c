@@ -26,9 +26,9 @@ static bool is_full(const struct core *core, size_t plans)
 
 static bool waits(const struct job_slot *job)
 {
-    return !job->ended &&
+    return !job->mark.ended &&
            (job->job.state == JOB_QUEUED || job->job.state == JOB_WAITING_FOR_DEVICES ||
-            job->gather_ms != NEVER || job->retry_ms != NEVER);
+            job->timer_ms[TIMER_GATHER] != NEVER || job->timer_ms[TIMER_RETRY] != NEVER);
 }
 
 static bool goes_before(const struct job_slot *a, const struct job_slot *b)
@@ -64,12 +64,12 @@ static size_t list_waiting(struct core *core)
 /* A job whose state lies on its devices waits until they have told what they hold. */
 static bool still_gathering(const struct core *core, const struct job_slot *job)
 {
-    if (job->gather_ms == NEVER || core->now_ms >= job->gather_ms) {
+    if (job->timer_ms[TIMER_GATHER] == NEVER || core->now_ms >= job->timer_ms[TIMER_GATHER]) {
         return false;
     }
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = slots_device_at(core, i);
-        if (device_reachable(device) && !device->holdings_known) {
+        if (device_reachable(device) && !device->holdings.known) {
             return true;
         }
     }
@@ -79,23 +79,24 @@ static bool still_gathering(const struct core *core, const struct job_slot *job)
 /* The next generation was put off. */
 static bool backs_off(const struct core *core, const struct job_slot *job)
 {
-    return job->retry_ms != NEVER && core->now_ms < job->retry_ms && !job->retry_early;
+    return job->timer_ms[TIMER_RETRY] != NEVER && core->now_ms < job->timer_ms[TIMER_RETRY] &&
+           !job->waiting.early;
 }
 
 /* A device that has just come may bring the versions that the job has waited for. */
 static bool must_ask_first(struct core *core, const struct job_slot *job)
 {
-    return job->gather_ms == NEVER && job->job.state == JOB_WAITING_FOR_DEVICES &&
+    return job->timer_ms[TIMER_GATHER] == NEVER && job->job.state == JOB_WAITING_FOR_DEVICES &&
            recovery_must_gather(core, job);
 }
 
 static int reason_of(const struct job_slot *job)
 {
     if (job->job.state == JOB_WAITING_FOR_DEVICES) {
-        return job->waiting_reason;
+        return job->waiting.reason;
     }
-    if (job->gather_ms != NEVER || job->retry_ms != NEVER) {
-        return job->retry_ms != NEVER ? job->waiting_reason : PLAN_RESTARTED;
+    if (job->timer_ms[TIMER_GATHER] != NEVER || job->timer_ms[TIMER_RETRY] != NEVER) {
+        return job->timer_ms[TIMER_RETRY] != NEVER ? job->waiting.reason : PLAN_RESTARTED;
     }
     return job->job.generation == 0 ? PLAN_FIRST : PLAN_RESUMED;
 }
@@ -118,8 +119,9 @@ static void reserve(struct core *core, const struct job_slot *job)
  * it anew. */
 static bool in_vain(const struct core *core, const struct job_slot *job)
 {
-    return !core->any_free && core->ready == job->tried_ready && job->gather_ms == NEVER &&
-           job->retry_ms == NEVER && strcmp(job->job.state_reason, "waiting_for_devices") == 0;
+    return !core->any_free && core->ready == job->scheduled.ready &&
+           job->timer_ms[TIMER_GATHER] == NEVER && job->timer_ms[TIMER_RETRY] == NEVER &&
+           strcmp(job->job.state_reason, "waiting_for_devices") == 0;
 }
 
 bool scheduler_any_free(const struct core *core)
@@ -155,14 +157,14 @@ void scheduler_run(struct core *core)
     core->in_pass = true;
     for (size_t i = 0; i < count; i++) {
         struct job_slot *job = core->queue[i];
-        if (job->tried == core->pass || in_vain(core, job)) {
+        if (job->scheduled.pass == core->pass || in_vain(core, job)) {
             continue;
         }
         if (is_full(core, plans)) {
             break;
         }
-        job->tried = core->pass;
-        job->tried_ready = core->ready;
+        job->scheduled.pass = core->pass;
+        job->scheduled.ready = core->ready;
         if (must_ask_first(core, job)) {
             waiting_gather(core, job, core->now_ms + core->config.lease_ms,
                            "asks its devices what they hold");

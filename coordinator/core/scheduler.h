@@ -2,7 +2,12 @@
 #ifndef COORDINATOR_CORE_SCHEDULER_H
 #define COORDINATOR_CORE_SCHEDULER_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct scheduled {
+    uint64_t pass; /* that looked at the job last */
+    size_t ready;  /* devices that took work then, busy or not */
+};
 
 void scheduler_run(struct core *core);
 /* Whether some device takes work now. */

@@ -38,9 +38,9 @@ static struct fleet count_fleet(const struct core *core, const struct placement_
         bool busy = device->job && device->job != request->job;
         bool kept = core->in_pass && device->reserved == core->pass;
         fleet.cordoned += device->device.cordoned;
-        fleet.silent += !device->device.cordoned && device->silent;
-        fleet.busy += !device->device.cordoned && !device->silent && busy;
-        fleet.kept += !device->device.cordoned && !device->silent && !busy && kept;
+        fleet.silent += !device->device.cordoned && device->challenge.silent;
+        fleet.busy += !device->device.cordoned && !device->challenge.silent && busy;
+        fleet.kept += !device->device.cordoned && !device->challenge.silent && !busy && kept;
     }
     return fleet;
 }

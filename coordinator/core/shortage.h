@@ -3,7 +3,8 @@
 #define COORDINATOR_CORE_SHORTAGE_H
 
 #include "coordinator/core/matching.h"
-#include "coordinator/core/state.h"
+
+struct core;
 
 /* Which devices the job waits for, and why it does not get them. Returns ERR_STATE. */
 NODISCARD int shortage_explain(const struct core *core, const struct placement_request *request,

@@ -2,7 +2,10 @@
 #ifndef COORDINATOR_CORE_SLOTS_H
 #define COORDINATOR_CORE_SLOTS_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
 
 struct device_slot *slots_device(const struct core *core, const char *id);
 struct job_slot *slots_job(const struct core *core, const char *id);

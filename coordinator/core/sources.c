@@ -28,7 +28,7 @@ static double cost_seconds(const struct core *core, const struct job_slot *job,
                            int64_t bytes)
 {
     struct partition_link link = profile_link(from, to);
-    bool last = from->silent || links_is_bad(core, job, from, to);
+    bool last = from->challenge.silent || links_is_bad(core, job, from, to);
     return link.latency_seconds + (double)(from->asked_bytes + bytes) / link.bytes_per_second +
            (last ? SILENT_SECONDS : 0);
 }
@@ -72,7 +72,7 @@ static bool holds(const struct core *core, const struct job_slot *job, struct ho
 const char *sources_hash(const struct job_slot *job, int64_t unit)
 {
     int64_t version = job->plan.resume_version;
-    const struct center_version *whole = &job->center[job->whole];
+    const struct center_version *whole = &job->center.version[job->center.whole];
     return version == 0                  ? ""
            : job->cut.version == version ? job->cut.unit[unit].sha256
            : whole->version == version   ? whole->unit[unit].sha256
@@ -82,7 +82,7 @@ const char *sources_hash(const struct job_slot *job, int64_t unit)
 int64_t sources_bytes(const struct job_slot *job, int64_t unit)
 {
     int64_t version = job->plan.resume_version;
-    const struct center_version *whole = &job->center[job->whole];
+    const struct center_version *whole = &job->center.version[job->center.whole];
     return version == 0                  ? 0
            : job->cut.version == version ? job->cut.unit[unit].bytes
            : whole->version == version   ? whole->unit[unit].bytes
@@ -91,7 +91,7 @@ int64_t sources_bytes(const struct job_slot *job, int64_t unit)
 
 bool sources_is(const struct job_slot *job, int64_t unit, const struct device_slot *device)
 {
-    const struct unit_source *source = &job->source[unit];
+    const struct unit_source *source = &job->sources.unit[unit];
     return source->from == SOURCE_DEVICE &&
            strcmp(source->device.text, device->device.id.text) == 0;
 }
@@ -99,7 +99,7 @@ bool sources_is(const struct job_slot *job, int64_t unit, const struct device_sl
 /* Whether somebody who is not ready yet takes units from the device. */
 bool sources_serves(const struct job_slot *job, const struct device_slot *device)
 {
-    if (!job->peer_sources || states_phase(job) != PHASE_PREPARE) {
+    if (!job->sources.from_peers || states_phase(job) != PHASE_PREPARE) {
         return false;
     }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
@@ -116,7 +116,7 @@ bool sources_serves(const struct job_slot *job, const struct device_slot *device
 static void choose_source(struct core *core, struct job_slot *job, struct holders holders,
                           const struct device_slot *device, int64_t unit)
 {
-    struct unit_source *source = &job->source[unit];
+    struct unit_source *source = &job->sources.unit[unit];
     int64_t version = job->plan.resume_version, bytes = sources_bytes(job, unit);
     if (version == 0) {
         bool taken = job_from_checkpoint(&job->job.spec, job->model->unit[unit].name);
@@ -132,12 +132,12 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
     bool in_center = recovery_center(job) == version;
     ASSERT(holder || in_center);
     source->from = SOURCE_CENTER;
-    job->moving_bytes += bytes;
+    job->sources.moving_bytes += bytes;
     if (holder && !(in_center && links_is_bad(core, job, holder, device))) {
         source->from = SOURCE_DEVICE;
         source->device = holder->device.id;
         holder->asked_bytes += bytes;
-        job->peer_sources = true;
+        job->sources.from_peers = true;
         job->plan.bytes_moved += bytes;
     }
 }
@@ -150,10 +150,10 @@ void sources_choose(struct core *core, struct job_slot *job)
     /* The pause told every device to let go of the version; some have, and have not said so yet. */
     bool held = job->plan.reason != PLAN_RESUMED && job->plan.resume_version > 0;
     size_t count = held ? held_list(core, job, &nobody, job->plan.resume_version) : 0, at = 0;
-    job->peer_sources = false;
-    job->plan.bytes_moved = job->moving_bytes = 0;
+    job->sources.from_peers = false;
+    job->plan.bytes_moved = job->sources.moving_bytes = 0;
     if (job->plan.resume_version == 0) {
-        job->moving_bytes = job->job.data.checkpoint_bytes;
+        job->sources.moving_bytes = job->job.data.checkpoint_bytes;
     }
     for (size_t i = 0; i < count; i++) {
         core->held[i].device->asked_bytes = 0;

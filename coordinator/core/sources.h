@@ -2,7 +2,22 @@
 #ifndef COORDINATOR_CORE_SOURCES_H
 #define COORDINATOR_CORE_SOURCES_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+struct unit_source {
+    int from;                /* enum source_from */
+    struct device_id device; /* with SOURCE_DEVICE */
+};
+
+/* Where the plan's stages take their units from. */
+struct sources {
+    struct unit_source unit[UNITS_MAX];
+    bool from_peers;      /* some device fetches from another one */
+    int64_t moving_bytes; /* of state that devices fetch */
+};
 
 /* Of the plan's resume_version; "" and 0: from the seed. */
 const char *sources_hash(const struct job_slot *job, int64_t unit);

@@ -16,8 +16,8 @@
 
 void stall_watch(struct core *core, struct job_slot *job)
 {
-    job->progress_ms = core->now_ms;
-    job->step_due_ms = core->now_ms + deadlines_step_ms(job);
+    job->stall.progress_ms = core->now_ms;
+    job->timer_ms[TIMER_STEP] = core->now_ms + deadlines_step_ms(job);
     if (job->job.stalled) {
         job->job.stalled = false;
         mark_job_changed(core, job);
@@ -31,8 +31,8 @@ static struct device_slot *busiest(const struct core *core, const struct job_slo
     struct device_slot *worst = NULL;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         struct device_slot *device = slots_stage_device(core, job, s);
-        if (device && device->busy_ms > job->job.deadlines.step_ms &&
-            (!worst || device->busy_ms > worst->busy_ms)) {
+        if (device && device->challenge.busy_ms > job->job.deadlines.step_ms &&
+            (!worst || device->challenge.busy_ms > worst->challenge.busy_ms)) {
             worst = device;
         }
     }
@@ -42,37 +42,40 @@ static struct device_slot *busiest(const struct core *core, const struct job_slo
 static void stall_settle(struct core *core, struct job_slot *job)
 {
     struct device_slot *worst = busiest(core, job);
-    struct blame blame = {.cause = FAILURE_STALLED, .device = worst, .since_ms = job->progress_ms};
-    job->step_due_ms = NEVER;
+    struct blame blame = {
+        .cause = FAILURE_STALLED, .device = worst, .since_ms = job->stall.progress_ms};
+    job->timer_ms[TIMER_STEP] = NEVER;
     if (worst) {
         avoidance_add(core, job, worst, AVOID_SLOW);
         failure_note(core, job, blame,
                      "no step since step %" PRId64 ": device '%.60s' is at one task for %.1f s",
-                     job->reached_step, worst->device.name, (double)worst->busy_ms / 1000);
+                     job->progress.reached_step, worst->device.name,
+                     (double)worst->challenge.busy_ms / 1000);
     } else {
         failure_note(core, job, blame,
                      "no step since step %" PRId64 " for %.1f s, and no device works on one",
-                     job->reached_step, (double)(core->now_ms - job->progress_ms) / 1000);
+                     job->progress.reached_step,
+                     (double)(core->now_ms - job->stall.progress_ms) / 1000);
     }
 }
 
 void stall_tick(struct core *core, struct job_slot *job)
 {
-    if (job->step_due_ms > core->now_ms) {
+    if (job->timer_ms[TIMER_STEP] > core->now_ms) {
         return;
     }
     mark_job(core, job);
     if (states_phase(job) != PHASE_RUN) {
-        job->step_due_ms = NEVER;
+        job->timer_ms[TIMER_STEP] = NEVER;
     } else if (job->job.stalled) {
         stall_settle(core, job);
     } else {
         job->job.stalled = true;
-        job->step_due_ms = core->now_ms + deadlines_step_ms(job);
+        job->timer_ms[TIMER_STEP] = core->now_ms + deadlines_step_ms(job);
         mark_job_changed(core, job);
         act_publish(core, "job_stalled", job->job.id.text,
-                    "no step since step %" PRId64 " for %.1f s", job->reached_step,
-                    (double)(core->now_ms - job->progress_ms) / 1000);
+                    "no step since step %" PRId64 " for %.1f s", job->progress.reached_step,
+                    (double)(core->now_ms - job->stall.progress_ms) / 1000);
         for (size_t s = 0; s < job->plan.stage_count; s++) {
             struct device_slot *device = slots_stage_device(core, job, s);
             if (device) {

@@ -2,7 +2,10 @@
 #ifndef COORDINATOR_CORE_STATES_H
 #define COORDINATOR_CORE_STATES_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
 
 /* What a verb does to a job in a state. */
 enum verb_effect {

@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_CORE_STORED_H
 #define COORDINATOR_CORE_STORED_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
 
 void stored_on_dataset(struct core *core, const struct event *event);
 void stored_on_model(struct core *core, const struct event *event);

@@ -25,8 +25,8 @@
 
 static void unanswered(struct core *core, struct device_slot *device)
 {
-    device->challenge_due_ms = NEVER;
-    device->silent = true;
+    device->challenge.due_ms = NEVER;
+    device->challenge.silent = true;
     if (challenge_broken_since_ms(core, device) != NEVER) {
         lease_disconnected(core, device);
     }
@@ -101,22 +101,22 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
 /* An error of code peer was not settled before its time: by its reports, or by itself. */
 void suspicion_settle(struct core *core, struct job_slot *job)
 {
-    struct device_slot *device = slots_stage_device(core, job, job->suspicion_stage);
+    struct device_slot *device = slots_stage_device(core, job, job->suspicion.stage);
     const struct trouble *trouble =
-        device && device->trouble_count > 0 ? &device->trouble[0] : NULL;
+        device && device->challenge.trouble_count > 0 ? &device->challenge.trouble[0] : NULL;
     struct device_slot *suspect = trouble ? slots_device(core, trouble->device.text) : NULL;
-    if (suspect && suspect->silent) {
+    if (suspect && suspect->challenge.silent) {
         failure_note(
             core, job,
             (struct blame){
                 .cause = FAILURE_DEVICE_LOST, .device = suspect, .since_ms = trouble->since_ms},
-            "device '%.60s' does not answer; %.150s", suspect->device.name, job->suspicion_text);
+            "device '%.60s' does not answer; %.150s", suspect->device.name, job->suspicion.text);
     } else if (suspect) {
         blame_link(core, device, trouble);
     }
     const struct blame blame = {
         .cause = FAILURE_ERROR, .device = device, .code = "peer", .since_ms = core->now_ms};
-    failure_note(core, job, blame, "%s", job->suspicion_text);
+    failure_note(core, job, blame, "%s", job->suspicion.text);
 }
 
 /* The accused speaks: those who complain have link_ms left to take it back. Who could not prepare
@@ -142,13 +142,13 @@ static void answered(struct core *core, struct device_slot *suspect)
 
 static void take_answer(struct core *core, struct device_slot *device, const char *challenge)
 {
-    if (device->challenge[0] == '\0' || strcmp(device->challenge, challenge) != 0) {
+    if (device->challenge.nonce[0] == '\0' || strcmp(device->challenge.nonce, challenge) != 0) {
         return;
     }
-    device->challenge[0] = '\0';
-    device->challenge_due_ms = NEVER;
-    core->schedule = core->schedule || device->silent;
-    device->silent = device->poll_broken = false;
+    device->challenge.nonce[0] = '\0';
+    device->challenge.due_ms = NEVER;
+    core->schedule = core->schedule || device->challenge.silent;
+    device->challenge.silent = device->challenge.poll_broken = false;
     answered(core, device);
 }
 
@@ -157,10 +157,10 @@ static void take_reports(struct core *core, struct device_slot *device,
                          const struct heartbeat *heartbeat)
 {
     struct trouble before[PEER_REPORTS_MAX];
-    size_t before_count = device->trouble_count;
+    size_t before_count = device->challenge.trouble_count;
     ASSERT(before_count <= PEER_REPORTS_MAX);
-    memcpy(before, device->trouble, sizeof(before));
-    device->trouble_count = 0;
+    memcpy(before, device->challenge.trouble, sizeof(before));
+    device->challenge.trouble_count = 0;
     bool current = device->job && strcmp(heartbeat->plan, device->job->plan.id.text) == 0;
     for (size_t i = 0; current && i < heartbeat->peer_report_count; i++) {
         const struct peer_report *report = &heartbeat->peer_report[i];
@@ -181,7 +181,7 @@ static void take_reports(struct core *core, struct device_slot *device,
                 trouble.due_ms = before[k].due_ms;
             }
         }
-        device->trouble[device->trouble_count++] = trouble;
+        device->challenge.trouble[device->challenge.trouble_count++] = trouble;
         if (!known) {
             challenge_send(core, suspect);
         }
@@ -193,7 +193,7 @@ void suspicion_take(struct core *core, struct device_slot *device,
 {
     take_answer(core, device, heartbeat->challenge);
     take_reports(core, device, heartbeat);
-    device->busy_ms = heartbeat->busy_ms;
+    device->challenge.busy_ms = heartbeat->busy_ms;
     lease_time(core, device);
 }
 
@@ -201,7 +201,7 @@ void suspicion_on_poll_broken(struct core *core, const struct event *event)
 {
     struct device_slot *device = slots_device(core, event->poll_broken.device.text);
     if (device && device_reachable(device) && core->now_ms >= core->thawed_ms) {
-        device->poll_broken = true;
+        device->challenge.poll_broken = true;
         challenge_send(core, device);
     }
     act_reply(core, 204, OBJECT_NOTHING, NULL);
@@ -211,13 +211,13 @@ void suspicion_on_poll_broken(struct core *core, const struct event *event)
 
 void suspicion_tick(struct core *core, struct device_slot *device)
 {
-    if (device->challenge_due_ms <= core->now_ms) {
+    if (device->challenge.due_ms <= core->now_ms) {
         unanswered(core, device);
     }
-    for (size_t i = 0; i < device->trouble_count; i++) {
-        if (device->trouble[i].due_ms <= core->now_ms) {
-            device->trouble[i].due_ms = NEVER;
-            blame_link(core, device, &device->trouble[i]);
+    for (size_t i = 0; i < device->challenge.trouble_count; i++) {
+        if (device->challenge.trouble[i].due_ms <= core->now_ms) {
+            device->challenge.trouble[i].due_ms = NEVER;
+            blame_link(core, device, &device->challenge.trouble[i]);
         }
     }
     lease_time(core, device);

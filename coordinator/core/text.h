@@ -4,7 +4,7 @@
 
 #include <stdarg.h>
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
 
 /* Copy text into a field of `size` bytes, cut where it does not fit. */
 void text_set(char *out, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);

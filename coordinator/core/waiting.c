@@ -26,8 +26,8 @@ void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, c
     va_start(arguments, format);
     text_format(text, sizeof(text), format, arguments);
     va_end(arguments);
-    job->gather_ms = until_ms;
-    job->retry_ms = NEVER;
+    job->timer_ms[TIMER_GATHER] = until_ms;
+    job->timer_ms[TIMER_RETRY] = NEVER;
     mark_job(core, job);
     if (job->job.state != JOB_PAUSING) {
         states_set(core, job, JOB_WAITING_FOR_DEVICES, "gathering", "%s", text);
@@ -40,7 +40,7 @@ void waiting_ask(struct core *core, struct job_slot *job)
     ending_close_plan(core, job, job->plan.resume_version);
     progress_halt(job);
     mark_job_changed(core, job);
-    job->waiting_reason = PLAN_RESTARTED;
+    job->waiting.reason = PLAN_RESTARTED;
     core->schedule = true;
     waiting_gather(core, job, core->now_ms + core->config.lease_ms,
                    "asks its devices what they hold");
@@ -51,7 +51,7 @@ void waiting_ask(struct core *core, struct job_slot *job)
 bool waiting_for_newer(struct core *core, struct job_slot *job, int64_t start)
 {
     int64_t until_ms = core->now_ms + recovery_patience_ms(core, job, start);
-    until_ms = until_ms < job->gather_ms ? until_ms : job->gather_ms;
+    until_ms = until_ms < job->timer_ms[TIMER_GATHER] ? until_ms : job->timer_ms[TIMER_GATHER];
     if (states_plan_active(job) || until_ms <= core->now_ms) {
         return false;
     }
@@ -65,8 +65,8 @@ void waiting_for_devices(struct core *core, struct job_slot *job, int reason, in
                          const char *text)
 {
     ending_drop_wish(core, job);
-    job->waiting_reason = reason;
-    job->gather_ms = job->retry_ms = NEVER;
+    job->waiting.reason = reason;
+    job->timer_ms[TIMER_GATHER] = job->timer_ms[TIMER_RETRY] = NEVER;
     mark_job(core, job);
     if (states_plan_active(job)) {
         ending_close_plan(core, job, start);
@@ -94,10 +94,10 @@ void waiting_put_off(struct core *core, struct job_slot *job, int reason, const 
     }
     (void)progress_go_back(job, start);
     mark_job_changed(core, job);
-    job->waiting_reason = reason;
-    job->gather_ms = NEVER;
-    job->retry_ms = core->now_ms + pause_ms;
-    job->retry_early = strcmp(code, "device_failed") == 0;
+    job->waiting.reason = reason;
+    job->timer_ms[TIMER_GATHER] = NEVER;
+    job->timer_ms[TIMER_RETRY] = core->now_ms + pause_ms;
+    job->waiting.early = strcmp(code, "device_failed") == 0;
     core->schedule = true;
     if (job->job.state == JOB_PAUSING || job->job.state == JOB_QUEUED) {
         return;
@@ -109,18 +109,19 @@ void waiting_put_off(struct core *core, struct job_slot *job, int reason, const 
 
 int64_t waiting_put_off_ms(const struct core *core, struct job_slot *job)
 {
-    int shift = job->put_offs < PUT_OFF_SHIFT_MAX ? job->put_offs : PUT_OFF_SHIFT_MAX;
+    int shift =
+        job->waiting.put_offs < PUT_OFF_SHIFT_MAX ? job->waiting.put_offs : PUT_OFF_SHIFT_MAX;
     int64_t ms = core->config.lease_ms << shift;
-    job->put_offs++;
+    job->waiting.put_offs++;
     return ms < PUT_OFF_MS_MAX ? ms : PUT_OFF_MS_MAX;
 }
 
 bool waiting_for_failed(struct core *core, struct job_slot *job)
 {
-    if (job->retry_ms != NEVER && job->retry_ms <= core->now_ms) {
+    if (job->timer_ms[TIMER_RETRY] != NEVER && job->timer_ms[TIMER_RETRY] <= core->now_ms) {
         return false; /* it has waited */
     }
-    if (job->retry_ms == NEVER) {
+    if (job->timer_ms[TIMER_RETRY] == NEVER) {
         waiting_put_off(core, job, PLAN_PREPARE_FAILED, "device_failed",
                         waiting_put_off_ms(core, job), job->plan.failure);
     }

@@ -2,7 +2,15 @@
 #ifndef COORDINATOR_CORE_WAITING_H
 #define COORDINATOR_CORE_WAITING_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct job_slot;
+
+struct waiting {
+    int reason;   /* enum plan_reason of the plan after it */
+    bool early;   /* TIMER_RETRY ends as soon as the job can do without the devices that failed */
+    int put_offs; /* since the job last made progress */
+};
 
 /* Put the next generation off, until then at most: devices may tell of a newer version, or bring
  * one. */

@@ -43,14 +43,14 @@ static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64
 static bool is_behind_link(struct core *core, const struct job_slot *job, int64_t version)
 {
     const struct planning *planning = core->planning;
-    return job->links > 0 &&
+    return job->links.failures > 0 &&
            !links_break_ring(core, job, planning->device, planning->device_count) &&
            is_out_of_reach(core, job, version);
 }
 
 static bool is_stuck(const struct job_slot *job, int64_t version)
 {
-    return job->stuck.count >= STUCK_MIN && job->stuck.version == version;
+    return job->charges.stuck.count >= STUCK_MIN && job->charges.stuck.version == version;
 }
 
 /* ---- the choice ---- */
@@ -78,7 +78,7 @@ static int64_t attempt_ms(const struct core *core, const struct job_slot *job,
                           const struct weighing *weighing)
 {
     return weighing->by_link ? job->job.deadlines.link_ms + links_pause_ms(core, job)
-                             : weighing->waited_ms / job->stuck.count;
+                             : weighing->waited_ms / job->charges.stuck.count;
 }
 
 int64_t weighing_start(struct core *core, struct job_slot *job, int64_t start)
@@ -95,7 +95,7 @@ int64_t weighing_start(struct core *core, struct job_slot *job, int64_t start)
     if (older == 0) {
         return start;
     }
-    int64_t since_ms = by_link ? job->link_since_ms : job->stuck.since_ms;
+    int64_t since_ms = by_link ? job->links.since_ms : job->charges.stuck.since_ms;
     const struct weighing weighing = {.newer = start,
                                       .older = older,
                                       .waited_ms = core->now_ms - since_ms,

@@ -2,7 +2,9 @@
 #ifndef COORDINATOR_CORE_WEIGHING_H
 #define COORDINATOR_CORE_WEIGHING_H
 
-#include "coordinator/core/state.h"
+#include "coordinator/core/core.h"
+
+struct job_slot;
 
 /* From which version the plan in core->planning starts: `start`, or an older one (and job->cut)
  * when a link keeps `start` from the plan, or devices failed to load it, and waiting takes as long
