@@ -55,6 +55,7 @@ struct coordinator {
     size_t conversions;          /* the same: that a worker has */
     struct dataset_upload *conversion_first, *conversion_last; /* those that wait for one */
     size_t checkpoint_uploads; /* http/checkpoints.c: between the first byte and the answer */
+    size_t metric_pages;       /* http/metrics.c: that are being written */
     struct coordinator_statistics statistics;
     struct replays replays;
     uint64_t refusals; /* of requests and connections, as routes_look saw them last */

@@ -29,6 +29,8 @@
 /* Collected bodies up to this size are always taken; what is larger is charged to bodies_max_bytes.
  */
 #define HTTP_BODY_FREE_BYTES ((size_t)8 << 10)
+/* Replies up to this size are always sent; larger ones are charged to replies_max_bytes. */
+#define HTTP_REPLY_FREE_BYTES ((size_t)16 << 10)
 
 enum http_phase {
     PHASE_IDLE,   /* between requests */
@@ -60,6 +62,7 @@ struct http_exchange {
     char request_id[17];
     struct buf body;      /* collected; its memory is kept for the next request while it is small */
     size_t body_charge;   /* of it, in server->bodies_bytes */
+    size_t reply_charge;  /* of the reply that is libmicrohttpd's, in server->replies_bytes */
     uint64_t body_bytes;  /* received */
     uint64_t moved_bytes; /* received, or sent, when the stage was entered */
     bool has_body;        /* the client announced one */
@@ -80,6 +83,7 @@ struct http_exchange {
     struct buf refusal; /* the reply as it is sent in the middle of an upload; empty: it waits for
                            its end */
     int status;
+    size_t reply_bytes; /* memory that the response holds */
     bool suspended;
     bool wake_pending; /* a wake-up came while not suspended */
     uint64_t woken_in; /* the run in which, or after which, it was last resumed */
@@ -114,6 +118,7 @@ struct http_server {
     struct http_exchange *first_free;
     struct http_exchange *first_ending; /* whose clients have closed their side */
     size_t bodies_bytes;                /* of collected bodies, beyond what each has for free */
+    size_t replies_bytes;               /* of large replies under way */
     struct http_refusals refusals;
     uint64_t request_key, request_count;
     struct http_linger linger[HTTP_LINGER_MAX];
@@ -151,6 +156,7 @@ void http_watch_look(struct http_server *server);
 void http_watch_run(struct http_server *server);
 /* The header is there: whether the request may be served. */
 bool http_watch_admit(struct http_exchange *exchange);
+bool http_watch_knows(const struct http_exchange *exchange);
 void http_watch_stage(struct http_exchange *exchange, enum place_stage stage);
 /* The client has closed its side: see after the run whether anybody is left to serve. */
 void http_watch_ending(struct http_exchange *exchange);

@@ -137,10 +137,11 @@ static bool add_headers(struct http_exchange *exchange, struct MHD_Response *res
     return added;
 }
 
-/* Give the exchange its reply (takes response; NULL: it could not be made) and wake it. Nothing may
- * touch the exchange afterwards: the server's thread may already be done with it. */
+/* Give the exchange its reply (takes response, which holds `bytes` of memory; NULL: it could not be
+ * made) and wake it. Nothing may touch the exchange afterwards: the server's thread may already be
+ * done with it. */
 static void set_reply(struct http_exchange *exchange, int status, struct MHD_Response *response,
-                      const char *content_type)
+                      const char *content_type, size_t bytes)
 {
     if (response && response != exchange->server->empty &&
         !add_headers(exchange, response, content_type)) {
@@ -152,6 +153,7 @@ static void set_reply(struct http_exchange *exchange, int status, struct MHD_Res
     exchange->reply = response ? REPLY_READY : REPLY_FAILED;
     exchange->response = response;
     exchange->status = status;
+    exchange->reply_bytes = bytes;
     wake(exchange);
     http_server_unlock(exchange->server);
 }
@@ -172,7 +174,7 @@ void http_reply(struct http_exchange *exchange, int status, const char *content_
     struct MHD_Response *response;
     if (exchange->has_body && status >= 400 &&
         http_refuse_write(exchange, status, content_type, body, size, &exchange->refusal)) {
-        set_reply(exchange, status, NULL, NULL);
+        set_reply(exchange, status, NULL, NULL, 0);
         return;
     }
     if (size == 0 && !content_type && exchange->header_count == 0) {
@@ -181,7 +183,7 @@ void http_reply(struct http_exchange *exchange, int status, const char *content_
         response =
             MHD_create_response_from_buffer(size, body_data(body, size), MHD_RESPMEM_MUST_COPY);
     }
-    set_reply(exchange, status, response, content_type);
+    set_reply(exchange, status, response, content_type, size);
 }
 
 void http_reply_borrowed(struct http_exchange *exchange, int status, const char *content_type,
@@ -192,7 +194,7 @@ void http_reply_borrowed(struct http_exchange *exchange, int status, const char 
     if (!response && release) {
         release(arg);
     }
-    set_reply(exchange, status, response, content_type);
+    set_reply(exchange, status, response, content_type, 0);
 }
 
 static ssize_t read_source(void *cls, uint64_t position, char *out, size_t size)
@@ -229,12 +231,12 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
     if (!response) {
         source->done(source->arg);
     }
-    set_reply(exchange, status, response, content_type);
+    set_reply(exchange, status, response, content_type, (size_t)block + source->held_bytes);
 }
 
 /* ---- handing it over ---- */
 
-enum MHD_Result http_reply_queue(struct http_exchange *exchange)
+static struct MHD_Response *take_reply(struct http_exchange *exchange)
 {
     http_server_lock(exchange->server);
     ASSERT(exchange->reply != REPLY_NONE);
@@ -242,6 +244,40 @@ enum MHD_Result http_reply_queue(struct http_exchange *exchange)
     exchange->response = NULL;
     exchange->wake_pending = false;
     http_server_unlock(exchange->server);
+    return response;
+}
+
+/* Charge a large reply to the common bound; false when that is reached. One alone is always sent,
+ * and so is the reply to what may have changed something. */
+static bool charge_reply(struct http_exchange *exchange)
+{
+    struct http_server *server = exchange->server;
+    const size_t bound = server->config.replies_max_bytes, bytes = exchange->reply_bytes;
+    const bool reads = strcmp(exchange->method, MHD_HTTP_METHOD_GET) == 0 ||
+                       strcmp(exchange->method, MHD_HTTP_METHOD_HEAD) == 0;
+    if (bound == 0 || bytes <= HTTP_REPLY_FREE_BYTES || !reads || exchange->has_body ||
+        http_watch_knows(exchange)) {
+        return true;
+    }
+    if (server->replies_bytes > 0 && server->replies_bytes + bytes > bound) {
+        return false;
+    }
+    server->replies_bytes += bytes;
+    exchange->reply_charge = bytes;
+    return true;
+}
+
+enum MHD_Result http_reply_queue(struct http_exchange *exchange)
+{
+    const struct http_server_config *config = &exchange->server->config;
+    struct MHD_Response *response = take_reply(exchange);
+    if (response && !charge_reply(exchange)) {
+        MHD_destroy_response(response);
+        http_reply_reset(exchange);
+        exchange->server->refusals.requests++;
+        config->fallbacks.busy(config->context, exchange);
+        response = take_reply(exchange);
+    }
     if (!response) {
         return MHD_NO;
     }

@@ -349,6 +349,8 @@ static void end(struct http_exchange *exchange)
     }
     server->bodies_bytes -= exchange->body_charge;
     exchange->body_charge = 0;
+    server->replies_bytes -= exchange->reply_charge;
+    exchange->reply_charge = 0;
     http_reply_reset(exchange);
     exchange->phase = PHASE_IDLE;
     http_watch_stage(exchange, STAGE_QUIET);

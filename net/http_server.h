@@ -78,6 +78,8 @@ struct http_server_config {
     bool (*is_reserved)(void *context, const struct http_exchange *exchange);
     size_t bodies_max_bytes; /* collected bodies under way together; beyond it `busy` answers. 0: no
                                 bound */
+    size_t replies_max_bytes;    /* replies to GET and HEAD of clients that are not known, under way
+                                    together; beyond it `busy` answers. 0: no bound */
     int64_t header_timeout_ms;   /* for a whole header, from its first byte or the connection on. 0:
                                     10 s */
     int64_t progress_timeout_ms; /* in which a body or reply has to make progress. 0: 10 s */
@@ -155,6 +157,7 @@ struct http_source {
     ssize_t (*read)(void *arg, uint64_t offset, void *out, size_t size);
     void (*done)(void *arg); /* always called once, also when the client is gone */
     void *arg;
+    size_t held_bytes; /* of memory, until done; charged to replies_max_bytes */
 };
 /* Stream a body of `size` bytes, or HTTP_SIZE_UNKNOWN (chunked: server-sent events). */
 void http_reply_stream(struct http_exchange *exchange, int status, const char *content_type,

@@ -114,6 +114,11 @@ bool http_watch_admit(struct http_exchange *exchange)
     return places_admit(exchange->server->places, place_of(exchange), exchange->reserved);
 }
 
+bool http_watch_knows(const struct http_exchange *exchange)
+{
+    return places_knows(exchange->server->places, place_of(exchange));
+}
+
 void http_watch_stage(struct http_exchange *exchange, enum place_stage stage)
 {
     exchange->moved_bytes = stage == STAGE_REPLY ? 0 : exchange->body_bytes;

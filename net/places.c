@@ -299,6 +299,11 @@ void places_know(struct places *places, size_t index, int64_t now_ms)
     link_place(places, index, now_ms);
 }
 
+bool places_knows(const struct places *places, size_t index)
+{
+    return places->place[index].known;
+}
+
 /* ---- deadlines ---- */
 
 /* When the first of a queue is overdue. */

@@ -60,6 +60,7 @@ void places_enter_stage(struct places *places, size_t place, enum place_stage st
 enum place_stage places_stage(const struct places *places, size_t place);
 /* The client has proved who it is; it stays known until places_leave. */
 void places_know(struct places *places, size_t place, int64_t now_ms);
+bool places_knows(const struct places *places, size_t place);
 
 /* A connection whose time in its stage is over, or PLACE_NONE: break it off, or let it enter the
  * stage anew. */

@@ -152,7 +152,8 @@ static void begin_answer(struct content *content)
         http_reply_header(exchange, "Content-Disposition", disposition);
     }
     content->job = (struct work_job){.run = piece_run, .done = piece_done};
-    struct http_source source = {.read = content_read, .done = content_end, .arg = content};
+    struct http_source source = {
+        .read = content_read, .done = content_end, .arg = content, .held_bytes = PIECE_BYTES};
     http_reply_stream(exchange, status, "application/octet-stream", content->length, &source);
 }
 

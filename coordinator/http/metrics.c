@@ -16,6 +16,7 @@
 #define METRICS_LIMIT_MAX 10000
 #define METRICS_OF_STEP_MAX 8 /* names there may be of one step */
 #define PORTION_METRICS 1000
+#define PAGES_MAX 64 /* that are being written: each may have 700 KB */
 
 struct point {
     int64_t step;
@@ -50,6 +51,7 @@ struct metric_page {
 
 static void page_free(struct metric_page *page)
 {
+    page->coordinator->metric_pages--;
     buf_done(&page->body);
     free(page);
 }
@@ -232,10 +234,16 @@ void serve_metrics(void *context, struct http_exchange *exchange)
     if (!answer_settled(exchange, coordinator->turn)) {
         return;
     }
+    if (coordinator->metric_pages == PAGES_MAX) {
+        answer_problem(exchange, PROBLEM_BUSY, "%d pages of metrics are being written already",
+                       PAGES_MAX);
+        return;
+    }
     struct metric_page *page = calloc(1, sizeof(*page));
     struct err err = {0};
     int rc = page ? 0 : err_set(&err, ERR_MEMORY, "metrics: out of memory");
     if (!rc) {
+        coordinator->metric_pages++;
         page->coordinator = coordinator;
         page->exchange = exchange;
         page->since = since;

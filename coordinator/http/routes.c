@@ -12,6 +12,8 @@
 #define IDLE_TIMEOUT_MS 120000
 /* JSON bodies that are coming in, together. */
 #define BODIES_BYTES ((size_t)32 << 20)
+/* Pages and pieces of downloads that are going out, together. */
+#define REPLIES_BYTES ((size_t)256 << 20)
 
 /* Searched from the start: most requests are of agents. */
 static const struct http_route routes[] = {
@@ -95,7 +97,8 @@ static void fallback_busy(void *context, struct http_exchange *exchange)
 {
     (void)context;
     answer_problem(exchange, PROBLEM_BUSY,
-                   "too many requests or bodies are under way; try again in a moment");
+                   "too many requests, bodies or large answers are under way; try again in a "
+                   "moment");
 }
 
 static void fallback_bad_request(void *context, struct http_exchange *exchange)
@@ -209,6 +212,7 @@ int routes_open(struct coordinator *coordinator, struct http_server **out, struc
         .strangers_per_address_max = (size_t)coordinator->config->connections_per_address_max,
         .is_reserved = is_reserved,
         .bodies_max_bytes = BODIES_BYTES,
+        .replies_max_bytes = REPLIES_BYTES,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
     return http_server_open(&config, out, err);

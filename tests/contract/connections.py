@@ -3,6 +3,7 @@ others are served meanwhile.
 """
 
 import contextlib
+import signal
 import time
 
 from api import JSON, Api
@@ -236,6 +237,18 @@ def test_bodies_under_way_share_a_bound_that_small_ones_do_not_feel():
             lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code != "busy",
             "the bound is given back",
         )
+
+
+def test_pages_of_metrics_under_way_are_bounded():
+    with Api() as api, contextlib.ExitStack() as stack:
+        job = api.submit_named("measured")
+        path = f"/v1/jobs/{job['id']}/metrics?limit=10000"
+        api.coordinator.signal(signal.SIGSTOP)
+        clients = [stack.enter_context(contextlib.closing(waiting(api, path))) for _ in range(600)]
+        api.coordinator.signal(signal.SIGCONT)
+        first = [client.recv(12) for client in clients]
+        must(set(first) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}, f"{set(first)}")
+        must(api.get(path)["items"] == [], "the bound is given back")
 
 
 # ---- clients that vanish ----

@@ -28,6 +28,18 @@ static void empty(void *context, struct http_exchange *exchange)
     http_reply(exchange, 204, NULL, NULL, 0);
 }
 
+#define PAGE_BYTES ((size_t)16 << 20) /* more than the sockets hold */
+
+static void page(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    char *text = calloc(1, PAGE_BYTES);
+    ASSERT(text);
+    http_reply_header(exchange, "ETag", "\"1\"");
+    http_reply(exchange, 200, "text/plain", text, PAGE_BYTES);
+    free(text);
+}
+
 static void on_end(void *arg)
 {
     struct desk *desk = arg;
@@ -89,6 +101,8 @@ static void finished(void *context, const struct http_exchange *exchange, int st
 
 static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/empty", .handle = empty},
+    {.method = "GET", .pattern = "/page", .handle = page},
+    {.method = "POST", .pattern = "/page", .handle = page},
     {.method = "GET", .pattern = "/park", .handle = park},
     {.method = "GET", .pattern = "/race", .handle = race},
     {.method = "GET", .pattern = "/reserved", .handle = empty},
@@ -122,6 +136,7 @@ static int open_with(void **state, size_t connections_max, int64_t timeout_ms)
     config.finished = finished;
     config.connections_max = connections_max;
     config.is_reserved = is_reserved;
+    config.replies_max_bytes = PAGE_BYTES + PAGE_BYTES / 2;
     config.header_timeout_ms = config.progress_timeout_ms = config.idle_timeout_ms = timeout_ms;
     serve_start(&f->serve, &config);
     struct err err = {0};
@@ -164,14 +179,19 @@ static int teardown(void **state)
     return 0;
 }
 
-static int get(struct fixture *f, const char *path)
+static int ask(struct fixture *f, const char *method, const char *path)
 {
     struct serve_url url = serve_url(&f->serve, path);
-    struct http_call call = {.method = "GET", .url = url.text, .timeout_ms = 20000};
+    struct http_call call = {.method = method, .url = url.text, .timeout_ms = 20000};
     struct http_result result;
     struct err err = {0};
     assert_ok(http_client_call(f->client, &call, &result, &err), &err);
     return result.status;
+}
+
+static int get(struct fixture *f, const char *path)
+{
+    return ask(f, "GET", path);
 }
 
 static void a_long_poll_ends_when_its_client_hangs_up(void **state)
@@ -352,6 +372,26 @@ static void requests_beyond_the_bound_are_answered_by_busy(void **state)
     close(fds[1]);
 }
 
+static void large_replies_that_nobody_reads_share_a_bound(void **state)
+{
+    struct fixture *f = *state;
+    char answer[2048];
+    int fd = raw_connect(&f->serve);
+    raw_send(fd, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_read_until(fd, "HTTP/1.1 200 ", answer, sizeof(answer));
+    raw_ask(&f->serve, "GET /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", answer,
+            sizeof(answer));
+    assert_non_null(strstr(answer, "HTTP/1.1 503 "));
+    assert_null(strstr(answer, "ETag"));
+    assert_int_equal(get(f, "/empty"), 204);
+    /* What a request has changed is answered. */
+    assert_int_equal(ask(f, "POST", "/page"), 200);
+    const int before = gate_count(&f->desk.finished);
+    close(fd);
+    gate_wait(&f->desk.finished, before + 1);
+    assert_int_equal(get(f, "/page"), 200);
+}
+
 static void a_full_table_lets_the_latest_headers_go_first(void **state)
 {
     struct fixture *f = *state;
@@ -416,6 +456,7 @@ int main(void)
         TEST(closing_ends_parked_exchanges_exactly_once),
         TEST(a_reply_to_a_client_that_went_away_is_harmless),
         TEST(vanished_clients_give_their_places_back),
+        TEST(large_replies_that_nobody_reads_share_a_bound),
         TEST(a_full_table_lets_the_latest_headers_go_first),
         cmocka_unit_test_setup_teardown(requests_beyond_the_bound_are_answered_by_busy,
                                         setup_two_connections, teardown),

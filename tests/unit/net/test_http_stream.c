@@ -163,7 +163,8 @@ static void stream(void *context, struct http_exchange *exchange)
     }
     uint64_t announced =
         known ? desk->download.size + (desk->download.fails ? 100 : 0) : HTTP_SIZE_UNKNOWN;
-    struct http_source source = {read_download, end_download, &desk->download};
+    struct http_source source = {
+        .read = read_download, .done = end_download, .arg = &desk->download};
     http_reply_stream(exchange, 200, "application/octet-stream", announced, &source);
 }
 
