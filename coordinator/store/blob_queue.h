@@ -67,6 +67,7 @@ struct blob_upload {
     bool keeps_free; /* may use nothing of min_free_bytes; set before the first write */
     bool confirms;   /* no upload: asks whether `expected` is there; set before it is queued */
     bool found;      /* the writer's answer */
+    bool placed;     /* the writer's: its copy is the blob, there was no other or a damaged one */
 };
 
 struct blob_queue {

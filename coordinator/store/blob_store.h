@@ -53,7 +53,7 @@ struct blob_pool {
 };
 NODISCARD int blob_pool_init(struct blob_pool *pool, struct err *err);
 void blob_pool_done(struct blob_pool *pool);
-/* The right content has taken the blob's place. */
+/* The right content has taken the blob's place, or nothing has. */
 void blob_mend(struct blob_store *store, const char *sha256);
 
 struct blob_store {

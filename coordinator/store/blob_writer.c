@@ -95,11 +95,12 @@ static int withdraw(struct blob_writer *writer, const char *sha256, struct tally
 
 /* All rows are there: from this transaction on the blob exists. The same content may exist already;
  * then this copy's rows are space to reclaim. */
-static int publish(struct blob_writer *writer, const struct blob_upload *upload,
-                   struct tally *tally, struct err *err)
+static int publish(struct blob_writer *writer, struct blob_upload *upload, struct tally *tally,
+                   struct err *err)
 {
     bool exists = false;
     int64_t size;
+    upload->placed = false;
     int rc = find(writer, upload->sha256, &exists, &size, err);
     if (rc == 0 && exists && blob_is_damaged(writer->store, upload->sha256)) {
         exists = false;
@@ -117,6 +118,7 @@ static int publish(struct blob_writer *writer, const struct blob_upload *upload,
     }
     tally->blobs++;
     tally->bytes += (int64_t)upload->size;
+    upload->placed = true;
     return sql_run(writer->db, statement, err);
 }
 
@@ -264,6 +266,9 @@ static void report(struct blob_writer *writer, struct blob_item *items)
         if (item->kind == BLOB_ITEM_SEAL) {
             upload->sealed(upload->sealed_arg, upload->sha256);
         }
+        if (item->kind == BLOB_ITEM_DELETE) {
+            blob_mend(writer->store, item->sha256); /* what is gone is not damaged */
+        }
         if (item->kind != BLOB_ITEM_END) {
             continue;
         }
@@ -276,7 +281,7 @@ static void report(struct blob_writer *writer, struct blob_item *items)
                          upload->sha256, upload->expected);
         }
         writer->has_garbage = writer->has_garbage || !upload->finished || (rc && !upload->confirms);
-        if (upload->finished && rc == 0 && !upload->confirms) {
+        if (rc == 0 && upload->placed) {
             blob_mend(writer->store, upload->sha256);
         }
         if (upload->finished) {
