@@ -57,14 +57,14 @@ static const struct conf_program program = {
         "Plan and supervise training across devices; serve the HTTP API and store the state.",
     .usage = "",
     .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    .option_count = sizeof(options) / sizeof(options[0]),
 };
 
 static int check(struct coordinator_config *config, struct err *err)
 {
     enum log_level level;
-    int code = log_level_parse(config->log_level, &level, err);
-    if (code) {
+    int rc = log_level_parse(config->log_level, &level, err);
+    if (rc) {
         return err_wrap(err, "--log-level");
     }
     log_set_level(level);
@@ -84,18 +84,18 @@ static int check(struct coordinator_config *config, struct err *err)
             return err_wrap(err, "--allow-host");
         }
     }
-    code = address_parse(config->listen, &config->address, err);
-    if (!code) {
-        code = address_check(&config->address, config->insecure, err);
+    rc = address_parse(config->listen, &config->address, err);
+    if (!rc) {
+        rc = address_check(&config->address, config->insecure, err);
     }
-    if (code) {
+    if (rc) {
         return err_wrap(err, "--listen");
     }
     if (!config->state_dir[0]) {
-        code = file_default_state_directory("coordinator", config->state_dir,
-                                            sizeof config->state_dir, err);
+        rc = file_default_state_directory("coordinator", config->state_dir,
+                                          sizeof(config->state_dir), err);
     }
-    return code ? err_wrap(err, "--state-dir") : 0;
+    return rc ? err_wrap(err, "--state-dir") : 0;
 }
 
 int config_read(int argc, char **argv, struct coordinator_config *out, bool *done, struct err *err)
@@ -111,13 +111,13 @@ int config_read(int argc, char **argv, struct coordinator_config *out, bool *don
         .connections_per_address_max = 4096,
     };
     struct conf_list positional = {0};
-    int code = conf_parse(&program, argc, argv, &config, &positional, done, err);
-    if (!code && !*done) {
-        code = check(&config, err);
+    int rc = conf_parse(&program, argc, argv, &config, &positional, done, err);
+    if (!rc && !*done) {
+        rc = check(&config, err);
     }
-    if (code) {
+    if (rc) {
         config_done(&config);
-        return code;
+        return rc;
     }
     *out = config;
     return 0;

@@ -122,7 +122,7 @@ static int judge_answer(struct outbox_upload *upload, const struct outbox_send *
                         int64_t *retry_ms, struct err *err)
 {
     const bool center = send->kind == REPLICA_CENTER;
-    int code = ERR_PROTOCOL;
+    int rc = ERR_PROTOCOL;
     if (status >= 200 && status < 300) {
         if (send->whole) {
             (void)atomic_fetch_add(upload->config.sent, send->bytes);
@@ -130,22 +130,22 @@ static int judge_answer(struct outbox_upload *upload, const struct outbox_send *
         return 0;
     }
     switch (status) {
-    case 404: code = ERR_NOT_FOUND; break;
+    case 404: rc = ERR_NOT_FOUND; break;
     /* The center has not heard yet of a round that stage 0 has just opened. */
-    case 409: code = center ? ERR_STATE : ERR_STALE; break;
+    case 409: rc = center ? ERR_STATE : ERR_STALE; break;
     case 429:
     case 500:
     case 502:
-    case 503: code = ERR_STATE; break;
+    case 503: rc = ERR_STATE; break;
     case 507:
-        code = ERR_FULL;
+        rc = ERR_FULL;
         *retry_ms = FULL_RETRY_MS;
         break;
     default: break;
     }
     char message[MESSAGE_SIZE];
     (void)problem_read(upload->reply.data ? upload->reply.data : "", upload->reply.size, message);
-    return err_set(err, code, "version %" PRId64 " of unit %zu: %s answers %d %s", send->version,
+    return err_set(err, rc, "version %" PRId64 " of unit %zu: %s answers %d %s", send->version,
                    send->unit, center ? "the center" : upload->config.neighbor.device.text, status,
                    message);
 }

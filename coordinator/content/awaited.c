@@ -8,7 +8,7 @@
 
 void awaited_begin(struct coordinator *coordinator, struct awaited *awaited, const char *sha256)
 {
-    snprintf(awaited->sha256, sizeof awaited->sha256, "%s", sha256);
+    snprintf(awaited->sha256, sizeof(awaited->sha256), "%s", sha256);
     awaited->unwanted = false;
     awaited->link = &coordinator->awaited;
     awaited->next = coordinator->awaited;
@@ -89,7 +89,7 @@ static bool is_needed(const struct coordinator *coordinator, const char *sha256)
 void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited)
 {
     char sha256[SHA256_SIZE];
-    memcpy(sha256, awaited->sha256, sizeof sha256);
+    memcpy(sha256, awaited->sha256, sizeof(sha256));
     awaited_end(awaited);
     if (sha256[0] && awaited->unwanted && !is_needed(coordinator, sha256)) {
         blob_delete(coordinator->blobs, sha256);

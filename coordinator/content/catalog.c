@@ -20,7 +20,7 @@ struct catalog {
 
 int catalog_new(struct state_store *state, struct catalog **out, struct err *err)
 {
-    struct catalog *catalog = calloc(1, sizeof *catalog);
+    struct catalog *catalog = calloc(1, sizeof(*catalog));
     if (!catalog) {
         return err_set(err, ERR_MEMORY, "model catalog: out of memory");
     }
@@ -69,9 +69,9 @@ static int entry_fill(struct catalog_entry *entry, struct err *err)
     if (!entry->description) {
         return err_set(err, ERR_MEMORY, "model '%s': out of memory", entry->model->name);
     }
-    int code = json_write(entry->description, &entry->text, err);
-    if (code) {
-        return code;
+    int rc = json_write(entry->description, &entry->text, err);
+    if (rc) {
+        return rc;
     }
     sha256_text(entry->text.data, entry->text.size, entry->sha256);
     return 0;
@@ -93,29 +93,28 @@ static int change_model(struct model *model, const struct catalog_change *change
     if (change->measured) {
         kernel_text_apply(model, change->measured);
     }
-    int code = change->normalise ? model_normalise(model, change->normalise, faults, err) : 0;
-    code =
-        code || !change->samples ? code : model_take_samples(model, change->samples, faults, err);
-    return code ? code : kernel_table_apply(model, change->kernels, faults, err);
+    int rc = change->normalise ? model_normalise(model, change->normalise, faults, err) : 0;
+    rc = rc || !change->samples ? rc : model_take_samples(model, change->samples, faults, err);
+    return rc ? rc : kernel_table_apply(model, change->kernels, faults, err);
 }
 
 int catalog_resolve(struct catalog *catalog, const json_t *description, const struct model_fit *fit,
                     const struct catalog_change *change, const struct catalog_entry **out,
                     struct record_faults *faults, struct err *err)
 {
-    struct catalog_entry *entry = calloc(1, sizeof *entry);
+    struct catalog_entry *entry = calloc(1, sizeof(*entry));
     if (!entry) {
         return err_set(err, ERR_MEMORY, "model: out of memory");
     }
     buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
-    int code = description_parse(description, fit, &entry->model, faults, err);
-    code = code || !change ? code : change_model(entry->model, change, faults, err);
-    if (!code) {
-        code = entry_fill(entry, err);
+    int rc = description_parse(description, fit, &entry->model, faults, err);
+    rc = rc || !change ? rc : change_model(entry->model, change, faults, err);
+    if (!rc) {
+        rc = entry_fill(entry, err);
     }
-    if (code) {
+    if (rc) {
         entry_free(entry);
-        return code;
+        return rc;
     }
     const struct catalog_entry *known = lookup(catalog, entry->sha256);
     if (known) {
@@ -155,21 +154,21 @@ static bool parse_row(void *arg, const struct state_row *row)
 static int read_row(struct catalog *catalog, const char *sha256, struct stored *out,
                     struct err *err)
 {
-    int code = state_get(catalog->state, STATE_DESCRIPTIONS, sha256, parse_row, out, err);
-    if (!code && !out->description) {
-        code = err_set(err, ERR_FORMAT, "model description %s in the store is not JSON", sha256);
+    int rc = state_get(catalog->state, STATE_DESCRIPTIONS, sha256, parse_row, out, err);
+    if (!rc && !out->description) {
+        rc = err_set(err, ERR_FORMAT, "model description %s in the store is not JSON", sha256);
     }
-    return code;
+    return rc;
 }
 
 int catalog_read(struct catalog *catalog, const char *sha256, json_t **out, struct err *err)
 {
     struct stored stored = {0};
-    int code = read_row(catalog, sha256, &stored, err);
-    if (!code) {
+    int rc = read_row(catalog, sha256, &stored, err);
+    if (!rc) {
         *out = stored.description;
     }
-    return code;
+    return rc;
 }
 
 /* Add a description under the hash of its row: an earlier version may have written the same
@@ -178,18 +177,18 @@ static int add_stored(struct catalog *catalog, const struct stored *stored,
                       const struct catalog_entry **out, struct err *err)
 {
     struct record_faults faults = {0};
-    struct catalog_entry *entry = calloc(1, sizeof *entry);
+    struct catalog_entry *entry = calloc(1, sizeof(*entry));
     if (!entry) {
         return err_set(err, ERR_MEMORY, "model: out of memory");
     }
     buf_init(&entry->text, MODEL_DESCRIPTION_BYTES_MAX);
-    int code = description_parse(stored->description, NULL, &entry->model, &faults, err);
-    code = code ? code : entry_fill(entry, err);
-    if (code) {
+    int rc = description_parse(stored->description, NULL, &entry->model, &faults, err);
+    rc = rc ? rc : entry_fill(entry, err);
+    if (rc) {
         entry_free(entry);
-        return code;
+        return rc;
     }
-    memcpy(entry->sha256, stored->sha256, sizeof entry->sha256);
+    memcpy(entry->sha256, stored->sha256, sizeof(entry->sha256));
     keep_entry(catalog, entry);
     *out = entry;
     return 0;
@@ -203,14 +202,14 @@ int catalog_find(struct catalog *catalog, const char *sha256, const struct catal
         return 0;
     }
     struct stored stored = {0};
-    int code = read_row(catalog, sha256, &stored, err);
-    if (!code && strcmp(stored.sha256, sha256) != 0) {
-        code = err_set(err, ERR_FORMAT, "the row of model description %s holds another one, %s",
-                       sha256, stored.sha256);
+    int rc = read_row(catalog, sha256, &stored, err);
+    if (!rc && strcmp(stored.sha256, sha256) != 0) {
+        rc = err_set(err, ERR_FORMAT, "the row of model description %s holds another one, %s",
+                     sha256, stored.sha256);
     }
-    code = code ? code : add_stored(catalog, &stored, out, err);
+    rc = rc ? rc : add_stored(catalog, &stored, out, err);
     json_decref(stored.description);
-    return code;
+    return rc;
 }
 
 void catalog_pin(struct catalog *catalog, const char *sha256)

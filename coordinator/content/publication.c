@@ -18,7 +18,7 @@ static void on_durable(void *arg, int code, const char *sha256, uint64_t size,
     publication->code = code;
     publication->err = *err;
     publication->bytes = size;
-    snprintf(publication->sha256, sizeof publication->sha256, "%s", sha256);
+    snprintf(publication->sha256, sizeof(publication->sha256), "%s", sha256);
     publication->job.done = publication_report;
     work_post(publication->coordinator->work, &publication->job);
 }
@@ -40,7 +40,7 @@ static void publish(struct work_job *job)
 static void on_sealed(void *arg, const char *sha256)
 {
     struct publication *publication = arg;
-    snprintf(publication->sha256, sizeof publication->sha256, "%s", sha256);
+    snprintf(publication->sha256, sizeof(publication->sha256), "%s", sha256);
     publication->job.done = publish;
     work_post(publication->coordinator->work, &publication->job);
 }

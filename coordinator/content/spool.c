@@ -118,8 +118,8 @@ static int open_unnamed(const char *directory)
         return fd;
     }
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/upload-XXXXXX", directory);
-    if (length < 0 || (size_t)length >= sizeof path) {
+    int length = snprintf(path, sizeof(path), "%s/upload-XXXXXX", directory);
+    if (length < 0 || (size_t)length >= sizeof(path)) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -132,7 +132,7 @@ static int open_unnamed(const char *directory)
 
 int spool_new(const struct spool_config *config, struct spool **out, struct err *err)
 {
-    struct spool *spool = calloc(1, sizeof *spool);
+    struct spool *spool = calloc(1, sizeof(*spool));
     if (!spool) {
         return err_set(err, ERR_MEMORY, "upload: out of memory");
     }
@@ -143,10 +143,10 @@ int spool_new(const struct spool_config *config, struct spool **out, struct err 
     spool->fd = open_unnamed(config->directory);
     if (spool->fd < 0 || !spool->filling || !spool->writing) {
         int reason = spool->fd < 0 ? errno : ENOMEM;
-        int code = err_set(err, err_from_errno(reason), "temporary file in '%s': %s",
-                           config->directory, strerror(reason));
+        int rc = err_set(err, err_from_errno(reason), "temporary file in '%s': %s",
+                         config->directory, strerror(reason));
         spool_release(spool);
-        return code;
+        return rc;
     }
     *out = spool;
     return 0;

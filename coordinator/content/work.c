@@ -68,9 +68,9 @@ void work_post(struct work *work, struct work_job *job)
     queue_push(&work->finished, job);
     unlock(work);
     uint64_t one = 1;
-    ssize_t written = write(work->event_fd, &one, sizeof one);
+    ssize_t written = write(work->event_fd, &one, sizeof(one));
     /* EAGAIN means the counter is full: the loop is being woken already. */
-    ASSERT(written == (ssize_t)sizeof one || errno == EAGAIN);
+    ASSERT(written == (ssize_t)sizeof(one) || errno == EAGAIN);
 }
 
 void work_submit(struct work *work, struct work_job *job)
@@ -109,16 +109,16 @@ static void *worker(void *arg)
 int work_new(size_t threads, struct work **out, struct err *err)
 {
     ASSERT(threads >= 1 && threads <= WORK_THREADS_MAX);
-    struct work *work = calloc(1, sizeof *work);
+    struct work *work = calloc(1, sizeof(*work));
     if (!work) {
         return err_set(err, ERR_MEMORY, "worker threads: out of memory");
     }
     work->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (work->event_fd < 0) {
-        int code = err_from_errno(errno);
-        code = err_set(err, code, "eventfd: %s", strerror(errno));
+        int rc = err_from_errno(errno);
+        rc = err_set(err, rc, "eventfd: %s", strerror(errno));
         free(work);
-        return code;
+        return rc;
     }
     (void)pthread_mutex_init(&work->lock, NULL);
     (void)pthread_cond_init(&work->wake, NULL);
@@ -178,8 +178,8 @@ int work_fd(const struct work *work)
 void work_collect(struct work *work)
 {
     uint64_t count;
-    ssize_t got = read(work->event_fd, &count, sizeof count);
-    ASSERT(got == (ssize_t)sizeof count || errno == EAGAIN);
+    ssize_t got = read(work->event_fd, &count, sizeof(count));
+    ASSERT(got == (ssize_t)sizeof(count) || errno == EAGAIN);
     for (;;) {
         lock(work);
         struct work_job *job = queue_pop(&work->finished);

@@ -29,7 +29,7 @@ void answer_object(struct http_exchange *exchange, int status, int64_t revision,
     }
     if (revision > 0) {
         char etag[32];
-        snprintf(etag, sizeof etag, "\"%" PRId64 "\"", revision);
+        snprintf(etag, sizeof(etag), "\"%" PRId64 "\"", revision);
         http_reply_header(exchange, "ETag", etag);
     }
     http_reply(exchange, status, body->size ? content_type_json : NULL, body->data, body->size);
@@ -86,7 +86,7 @@ void answer_problem(struct http_exchange *exchange, enum problem_code code, cons
     char detail[ERR_TEXT_MAX];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(detail, sizeof detail, format, arguments);
+    vsnprintf(detail, sizeof(detail), format, arguments);
     va_end(arguments);
     send_problem(exchange, code, detail, NULL);
 }
@@ -122,7 +122,7 @@ void answer_unknown(struct http_exchange *exchange, enum problem_code code, cons
     size_t at = 0;
     while (table[at].code != code) {
         at++;
-        ASSERT(at < sizeof table / sizeof table[0]);
+        ASSERT(at < sizeof(table) / sizeof(table[0]));
     }
     answer_problem(exchange, code, "no %s '%.40s'; ids are in GET %s", table[at].what, id,
                    table[at].where);
@@ -137,7 +137,7 @@ void answer_core_problem(struct http_exchange *exchange, enum problem_code code,
     struct record_faults faults = {0};
     char pointer[RECORD_POINTER_MAX] = "";
     const char *colon = text[0] == '/' ? strstr(text, ": ") : NULL;
-    if (colon && (size_t)(colon - text) < sizeof pointer) {
+    if (colon && (size_t)(colon - text) < sizeof(pointer)) {
         memcpy(pointer, text, (size_t)(colon - text));
         record_fault(&faults, pointer, "%s", colon + 2);
     } else {
@@ -150,7 +150,7 @@ void answer_faults(struct http_exchange *exchange, const struct record_faults *f
 {
     char detail[ERR_TEXT_MAX];
     const char *pointer = faults->fault[0].pointer;
-    snprintf(detail, sizeof detail, "%s: %s", pointer[0] ? pointer : "the body",
+    snprintf(detail, sizeof(detail), "%s: %s", pointer[0] ? pointer : "the body",
              faults->fault[0].message);
     send_problem(exchange, PROBLEM_INVALID_FIELDS, detail, faults);
 }
@@ -170,7 +170,7 @@ static void send_err(struct http_exchange *exchange, const struct err *err,
         {ERR_STATE, PROBLEM_WRONG_STATE},
     };
     enum problem_code problem = PROBLEM_INTERNAL;
-    for (size_t index = 0; index < sizeof table / sizeof table[0]; index++) {
+    for (size_t index = 0; index < sizeof(table) / sizeof(table[0]); index++) {
         if (table[index].code == err->code) {
             problem = table[index].problem;
         }
@@ -203,7 +203,7 @@ static void check_query(void *arg, const char *name, const char *value)
             return;
         }
     }
-    snprintf(check->unknown, sizeof check->unknown, "%s", name);
+    snprintf(check->unknown, sizeof(check->unknown), "%s", name);
 }
 
 bool answer_check_query(struct http_exchange *exchange, const char *const *allowed)
@@ -257,7 +257,7 @@ bool answer_query_bool(struct http_exchange *exchange, const char *name, bool *o
 static bool is_json(const char *content_type)
 {
     static const char wanted[] = "application/json";
-    size_t length = sizeof wanted - 1;
+    size_t length = sizeof(wanted) - 1;
     return content_type && strncasecmp(content_type, wanted, length) == 0 &&
            (content_type[length] == '\0' || content_type[length] == ';' ||
             content_type[length] == ' ');
@@ -278,7 +278,8 @@ bool answer_check_upload_type(struct http_exchange *exchange)
     static const char *const simple_types[] = {"application/x-www-form-urlencoded",
                                                "multipart/form-data", "text/plain"};
     const char *type = http_header(exchange, "Content-Type");
-    for (size_t index = 0; type && index < sizeof simple_types / sizeof simple_types[0]; index++) {
+    for (size_t index = 0; type && index < sizeof(simple_types) / sizeof(simple_types[0]);
+         index++) {
         if (strncasecmp(type, simple_types[index], strlen(simple_types[index])) == 0) {
             answer_problem(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
                            "send the file itself (curl -T FILE), not '%.60s'", type);
@@ -342,13 +343,13 @@ bool answer_read_body(struct http_exchange *exchange, const struct record *recor
     }
     struct record_faults faults = {0};
     struct err err = {0};
-    int code = wire_read(record, body, size, out, &faults, &err);
-    if (code == ERR_INVALID && faults.count > 0) {
+    int rc = wire_read(record, body, size, out, &faults, &err);
+    if (rc == ERR_INVALID && faults.count > 0) {
         answer_faults(exchange, &faults);
-    } else if (code) {
+    } else if (rc) {
         answer_parse_err(exchange, &err);
     }
-    return !code;
+    return !rc;
 }
 
 bool answer_if_match(struct http_exchange *exchange, int64_t *revision)
@@ -362,7 +363,7 @@ bool answer_if_match(struct http_exchange *exchange, int64_t *revision)
     size_t length = strlen(text);
     struct err err = {0};
     bool quoted =
-        length >= 3 && length < sizeof digits && text[0] == '"' && text[length - 1] == '"';
+        length >= 3 && length < sizeof(digits) && text[0] == '"' && text[length - 1] == '"';
     if (quoted) {
         memcpy(digits, text + 1, length - 2);
         digits[length - 2] = '\0';
@@ -394,7 +395,7 @@ bool answer_list_begin(struct http_exchange *exchange, const struct text_form *k
         return false;
     }
     const char *cursor = http_query(exchange, "cursor");
-    if (cursor && (strlen(cursor) >= sizeof list->last || !key->valid(cursor))) {
+    if (cursor && (strlen(cursor) >= sizeof(list->last) || !key->valid(cursor))) {
         answer_bad_cursor(exchange, cursor);
         return false;
     }
@@ -414,7 +415,7 @@ static bool list_room(struct answer_list *list, const char *id)
     }
     list->failed = list->count > 0 && buf_append(&list->body, ",", 1, &list->err) != 0;
     list->count++;
-    snprintf(list->last, sizeof list->last, "%s", id);
+    snprintf(list->last, sizeof(list->last), "%s", id);
     return !list->failed;
 }
 

@@ -48,8 +48,8 @@ void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_
 static void name(struct object_row *row, const char *id, const char *parent, int64_t revision,
                  int64_t created_ms)
 {
-    snprintf(row->id, sizeof row->id, "%s", id);
-    snprintf(row->parent, sizeof row->parent, "%s", parent);
+    snprintf(row->id, sizeof(row->id), "%s", id);
+    snprintf(row->parent, sizeof(row->parent), "%s", parent);
     row->revision = revision;
     row->created_ms = created_ms;
 }

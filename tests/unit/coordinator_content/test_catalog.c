@@ -30,7 +30,7 @@ static const struct catalog_entry *resolve(struct room *room, int units, uint32_
 {
     char text[512];
     int length = snprintf(
-        text, sizeof text,
+        text, sizeof(text),
         "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": [{\"type\": \"flatten\"}, "
         "{\"type\": \"linear\", \"units\": %d}]}, {\"name\": \"b\", \"ops\": [{\"type\": "
         "\"linear\", "
@@ -110,7 +110,7 @@ static void a_model_is_found_again_by_its_hash_after_a_restart(void **state)
     open_room(&room, *state);
     const struct catalog_entry *entry = resolve(&room, 16, 10);
     char sha256[HASH_TEXT_SIZE];
-    memcpy(sha256, entry->sha256, sizeof sha256);
+    memcpy(sha256, entry->sha256, sizeof(sha256));
     put_row(&room, sha256, entry->text.data, entry->text.size);
     close_room(&room);
     open_room(&room, *state);
@@ -143,7 +143,7 @@ static void a_row_that_an_earlier_version_wrote_keeps_its_hash(void **state)
     BUF_AUTO struct buf text;
     buf_init(&text, 65536);
     assert_ok(buf_printf(&text, &err, "%.*s%s%s", (int)(at - entry->text.data), entry->text.data,
-                         other, at + sizeof change - 1),
+                         other, at + sizeof(change) - 1),
               &err);
     char sha256[HASH_TEXT_SIZE];
     sha256_text(text.data, text.size, sha256);
@@ -184,7 +184,7 @@ static void a_description_that_does_not_fit_is_refused_at_its_place(void **state
     static const char text[] = "{\"name\": \"m\", \"units\": [{\"name\": \"a\", \"ops\": "
                                "[{\"type\": \"linear\", \"units\": 4}]}]}";
     open_room(&room, *state);
-    assert_ok(json_parse(text, sizeof text - 1, &description, &err), &err);
+    assert_ok(json_parse(text, sizeof(text) - 1, &description, &err), &err);
     assert_int_equal(catalog_resolve(room.catalog, description, &fit, NULL, &entry, &faults, &err),
                      ERR_INVALID);
     assert_true(faults.count > 0);
@@ -198,8 +198,8 @@ static void what_nobody_uses_goes_when_there_is_much_and_what_is_used_or_pinned_
     struct room room;
     open_room(&room, *state);
     char used[HASH_TEXT_SIZE], pinned[HASH_TEXT_SIZE];
-    memcpy(used, resolve(&room, 1, 10)->sha256, sizeof used);
-    memcpy(pinned, resolve(&room, 2, 10)->sha256, sizeof pinned);
+    memcpy(used, resolve(&room, 1, 10)->sha256, sizeof(used));
+    memcpy(pinned, resolve(&room, 2, 10)->sha256, sizeof(pinned));
     const struct model *model = resolve(&room, 2, 10)->model;
     catalog_pin(room.catalog, pinned);
     catalog_pin(room.catalog, pinned);

@@ -99,7 +99,7 @@ static void close_room(struct room *room)
 static void all_bytes_lie_in_the_file_when_it_is_settled(void **state)
 {
     static const size_t sizes[] = {0, 1, 1u << 20, (1u << 20) + 1, 2u << 20, WHOLE_BYTES};
-    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
         struct room room;
         struct err err = {0};
         open_room(&room, *state, WHOLE_BYTES, 0);

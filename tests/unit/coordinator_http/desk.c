@@ -20,7 +20,7 @@ static void say(void *context, struct http_exchange *exchange)
 
 struct desk *desk_open(const struct http_route *routes, size_t route_count, void *context)
 {
-    struct desk *desk = calloc(1, sizeof *desk);
+    struct desk *desk = calloc(1, sizeof(*desk));
     assert_non_null(desk);
     struct http_server_config config = {
         .routes = routes,
@@ -61,9 +61,10 @@ int desk_send_body(struct desk *desk, const char *request, const char *body)
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->length), 0);
     char head[4096];
-    int length = snprintf(head, sizeof head, "%s\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
-                          request, strlen(body));
-    assert_true(length > 0 && (size_t)length < sizeof head);
+    int length =
+        snprintf(head, sizeof(head), "%s\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
+                 request, strlen(body));
+    assert_true(length > 0 && (size_t)length < sizeof(head));
     send_all(fd, head);
     if (body[0]) {
         send_all(fd, body);
@@ -89,8 +90,8 @@ void desk_run(struct desk *desk)
 static bool receive(struct desk *desk, int fd, size_t *size)
 {
     for (;;) {
-        assert_true(*size < sizeof desk->text - 1);
-        ssize_t got = recv(fd, desk->text + *size, sizeof desk->text - 1 - *size, 0);
+        assert_true(*size < sizeof(desk->text) - 1);
+        ssize_t got = recv(fd, desk->text + *size, sizeof(desk->text) - 1 - *size, 0);
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             return true;
         }

@@ -47,8 +47,8 @@ static void add(struct room *room, const char *type, const char *text)
 {
     struct action action = {.type = ACTION_PUBLISH, .event = type};
     struct err err = {0};
-    snprintf(action.id, sizeof action.id, "job_1");
-    snprintf(action.text, sizeof action.text, "%s", text);
+    snprintf(action.id, sizeof(action.id), "job_1");
+    snprintf(action.text, sizeof(action.text), "%s", text);
     if (!state_in_transaction(room->state)) {
         assert_ok(state_begin(room->state, &err), &err);
     }
@@ -59,8 +59,8 @@ static void add(struct room *room, const char *type, const char *text)
 static void add_longest(struct room *room, const char *type)
 {
     char text[MESSAGE_SIZE];
-    memset(text, '\x01', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
+    memset(text, '\x01', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
     add(room, type, text);
 }
 
@@ -75,7 +75,7 @@ static void publish(struct room *room)
 static int listen_behind(struct room *room, const char *last)
 {
     char request[128];
-    snprintf(request, sizeof request, "GET / HTTP/1.1%s%s", last ? "\r\nLast-Event-ID: " : "",
+    snprintf(request, sizeof(request), "GET / HTTP/1.1%s%s", last ? "\r\nLast-Event-ID: " : "",
              last ? last : "");
     int fd = desk_send(room->desk, request);
     if (!last) {
@@ -87,7 +87,7 @@ static int listen_behind(struct room *room, const char *last)
 static bool take_id(void *arg, const struct state_row *row)
 {
     struct room *room = arg;
-    assert_true(room->id_count < sizeof room->id / sizeof room->id[0]);
+    assert_true(room->id_count < sizeof(room->id) / sizeof(room->id[0]));
     snprintf(room->id[room->id_count++], ID_SIZE, "%s", row->id);
     return true;
 }
@@ -129,7 +129,7 @@ static void a_reader_resumes_behind_any_event_over_restarts(void **state)
     char word[16];
     open_room(&room, *state, 1);
     for (int i = 0; i < 10; i++) {
-        snprintf(word, sizeof word, "event%d", i);
+        snprintf(word, sizeof(word), "event%d", i);
         add(&room, word, word);
     }
     publish(&room);
@@ -138,9 +138,9 @@ static void a_reader_resumes_behind_any_event_over_restarts(void **state)
         for (int i = 0; i < 9; i++) {
             int fd = listen_behind(&room, room.id[i]);
             const char *text = desk_read(room.desk, fd, "event: event9\n");
-            snprintf(word, sizeof word, "event: event%d\n", i);
+            snprintf(word, sizeof(word), "event: event%d\n", i);
             assert_null(strstr(text, word));
-            snprintf(word, sizeof word, "event: event%d\n", i + 1);
+            snprintf(word, sizeof(word), "event: event%d\n", i + 1);
             assert_holds(text, word);
             close(fd);
         }
@@ -182,7 +182,7 @@ static void more_events_than_are_kept_in_memory_are_replayed_in_their_order(void
     open_room(&room, *state, 1);
     for (int i = 0; i < 3000; i++) {
         char word[16];
-        snprintf(word, sizeof word, "n%04d", i);
+        snprintf(word, sizeof(word), "n%04d", i);
         add(&room, word, "");
     }
     publish(&room);
@@ -191,7 +191,7 @@ static void more_events_than_are_kept_in_memory_are_replayed_in_their_order(void
     const char *text = desk_read(room.desk, fd, "event: n2999\n");
     for (int i = 1; i < 3000; i++) {
         char word[32];
-        snprintf(word, sizeof word, "event: n%04d\n", i);
+        snprintf(word, sizeof(word), "event: n%04d\n", i);
         text = strstr(text, word);
         assert_non_null(text);
     }
@@ -220,7 +220,7 @@ static void ids_rise_even_if_the_clock_goes_back(void **state)
     publish(&room);
     int fd = listen_behind(&room, future);
     char last[ID_SIZE];
-    memcpy(last, future, sizeof last);
+    memcpy(last, future, sizeof(last));
     ids_of(&room);
     assert_int_equal(room.id_count, 51);
     const char *text = desk_read(room.desk, fd, room.id[50]);
@@ -229,7 +229,7 @@ static void ids_rise_even_if_the_clock_goes_back(void **state)
         assert_non_null(text);
         text += 4;
         assert_true(strncmp(last, text, 30) < 0);
-        snprintf(last, sizeof last, "%.30s", text);
+        snprintf(last, sizeof(last), "%.30s", text);
     }
     close(fd);
     close_room(&room);
@@ -293,7 +293,7 @@ static void a_reader_that_is_too_slow_is_broken_off_and_forgotten(void **state)
     /* It notices when it has read what was under way. */
     char drop[65536];
     for (int i = 0; i < 1000 && event_stream_readers(room.stream) > 0; i++) {
-        while (recv(fd, drop, sizeof drop, 0) > 0) {
+        while (recv(fd, drop, sizeof(drop), 0) > 0) {
         }
         desk_run(room.desk);
         struct pollfd polled[] = {{.fd = fd, .events = POLLIN},

@@ -28,7 +28,7 @@ static bool look(void *context, struct http_exchange *exchange, const char *id, 
         return false;
     }
     char text[64];
-    int length = snprintf(text, sizeof text, "%s is at %" PRId64 "%s.", id, shelf->revision,
+    int length = snprintf(text, sizeof(text), "%s is at %" PRId64 "%s.", id, shelf->revision,
                           last ? " last" : "");
     http_reply(exchange, 200, "text/plain", text, (size_t)length);
     return true;
@@ -41,7 +41,7 @@ static void on_hangup(void *context, struct http_exchange *exchange, enum object
     assert_int_equal(kind, OBJECT_JOB);
     assert_string_equal(http_param(exchange, "id"), id);
     shelf->hangups++;
-    snprintf(shelf->gone, sizeof shelf->gone, "%s", id);
+    snprintf(shelf->gone, sizeof(shelf->gone), "%s", id);
 }
 
 static void wait_for_job(void *context, struct http_exchange *exchange)
@@ -80,7 +80,7 @@ static int tear_down(void **state)
 static int ask(struct room *room, const char *id)
 {
     char request[64];
-    snprintf(request, sizeof request, "GET /%s HTTP/1.1", id);
+    snprintf(request, sizeof(request), "GET /%s HTTP/1.1", id);
     int fd = desk_send(room->desk, request);
     desk_run(room->desk);
     return fd;

@@ -63,11 +63,11 @@ center_units_sort_by_version_then_unit_and_a_version_begins_with_its_smallest_id
     } rising[] = {{0, -1}, {0, 0},  {0, 255}, {9, -1}, {9, 0},
                   {9, 9},  {9, 10}, {10, -1}, {10, 0}, {1000000000, 3}};
     char last[OBJECT_ROW_ID_SIZE] = "";
-    for (size_t i = 0; i < sizeof rising / sizeof rising[0]; i++) {
+    for (size_t i = 0; i < sizeof(rising) / sizeof(rising[0]); i++) {
         char id[OBJECT_ROW_ID_SIZE];
         object_center_unit_id(id, "job_1", rising[i].version, rising[i].unit);
         assert_true(strcmp(last, id) < 0);
-        memcpy(last, id, sizeof last);
+        memcpy(last, id, sizeof(last));
     }
 }
 
