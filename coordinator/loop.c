@@ -14,10 +14,13 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/stop_signals.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/content/catalog.h"
 #include "coordinator/content/damage.h"
 #include "coordinator/content/disk.h"
-#include "coordinator/http/agent.h"
+#include "coordinator/content/work.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/effects.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/restore.h"
 
@@ -98,15 +101,12 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     code = code ? code : core_new(&core, &coordinator->core, err);
     code = code ? code : work_new(WORKER_THREADS, &coordinator->work, err);
     code = code ? code : catalog_new(coordinator->state, &coordinator->catalog, err);
-    code = code ? code
-                : parked_new(coordinator->connections_max, coordinator, &coordinator->parked, err);
-    code = code ? code : event_stream_new(coordinator->state, seed, &coordinator->stream, err);
-    code = code ? code : turn_new(coordinator, &coordinator->turn, err);
-    code = code ? code : agent_reserve(coordinator, err);
+    code = code ? code : edge_open(coordinator, seed, err);
+    const struct turn_effects effects = effects_of(coordinator);
+    code = code
+               ? code
+               : turn_new(coordinator->core, coordinator->state, &effects, &coordinator->turn, err);
     code = code ? code : restore_all(coordinator, seed, err);
-    if (!code) {
-        parked_on_hangup(coordinator->parked, agent_hangup);
-    }
     code = code ? code : damage_search(coordinator, err);
     code = code ? code : routes_open(coordinator, &coordinator->server, err);
     return code;
@@ -132,13 +132,10 @@ static void close_all(struct coordinator *coordinator)
         log_error("last_commit_failed", "error=\"the disk is full\"");
     }
     turn_free(&coordinator->turn);
-    agent_release(coordinator);
-    event_stream_free(&coordinator->stream);
-    parked_free(&coordinator->parked);
+    edge_close(coordinator);
     catalog_free(&coordinator->catalog);
     core_free(&coordinator->core);
     state_close(&coordinator->state); /* flushes telemetry */
-    incident_log_done(&coordinator->incidents);
 }
 
 /* ---- turning ---- */
@@ -169,7 +166,7 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
                               timers->disk_ms,
                               timers->stop_ms,
                               core_deadline_ms(coordinator->core),
-                              parked_deadline_ms(coordinator->parked)};
+                              edge_deadline_ms(coordinator->edge)};
     const int64_t held_ms[] = {timers->retry_ms, timers->stop_ms};
     const bool held = turn_held(coordinator->turn);
     const int64_t *due = held ? held_ms : due_ms;
@@ -228,7 +225,7 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
     if (turn_held(coordinator->turn)) {
         return 0;
     }
-    timers->ping_ms = event_stream_ping(coordinator->stream, now_ms);
+    timers->ping_ms = edge_ping(coordinator->edge, now_ms);
     if (now_ms >= timers->flush_ms) {
         struct err flush_err = {0};
         if (state_flush(coordinator->state, &flush_err)) {
@@ -247,11 +244,10 @@ static void begin_stop(struct coordinator *coordinator, struct timers *timers)
 {
     coordinator->stopping = true;
     timers->stop_ms = clock_now_ms() + STOP_GRACE_MS;
-    parked_end(coordinator->parked);
-    event_stream_end(coordinator->stream);
+    edge_stop(coordinator->edge);
     log_info("stopping", "uptime_seconds=%" PRId64 " requests=%" PRIu64 " open=%zu",
-             (clock_wall_ms() - coordinator->started_ms) / 1000, coordinator->statistics.requests,
-             coordinator->requests_open);
+             (clock_wall_ms() - coordinator->started_ms) / 1000, coordinator->edge->requests,
+             coordinator->edge->requests_open);
 }
 
 /* Turn until a signal asks to stop and the requests under way are answered; a second signal does
@@ -284,7 +280,7 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
             return code;
         }
         if (coordinator->stopping &&
-            (coordinator->requests_open == 0 || clock_now_ms() >= timers.stop_ms)) {
+            (coordinator->edge->requests_open == 0 || clock_now_ms() >= timers.stop_ms)) {
             return 0;
         }
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "coordinator/content/catalog.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/turn/objects.h"
 #include "schema/wire.h"

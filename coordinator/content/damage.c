@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 
 struct search {

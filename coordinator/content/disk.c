@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/http/answer.h"
 
 void disk_look(struct coordinator *coordinator)
 {
@@ -28,13 +27,7 @@ void disk_look(struct coordinator *coordinator)
     turn_event(coordinator->turn, &event, NULL, NULL);
 }
 
-bool disk_takes_rows(const struct coordinator *coordinator, struct http_exchange *exchange)
+int disk_check_rows(const struct coordinator *coordinator, struct err *err)
 {
-    struct err err = {0};
-    const int code =
-        state_check_room(coordinator->state, coordinator->config->min_free_bytes, &err);
-    if (code) {
-        answer_err(exchange, &err);
-    }
-    return !code;
+    return state_check_room(coordinator->state, coordinator->config->min_free_bytes, err);
 }

@@ -7,9 +7,11 @@
 
 #include "base/log.h"
 #include "coordinator/content/awaited.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/content/catalog.h"
 #include "coordinator/content/damage.h"
 #include "coordinator/content/publication.h"
+#include "coordinator/content/work.h"
+#include "coordinator/coordinator.h"
 #include "libtrain/state/state.h"
 #include "libtrain/state/trained.h"
 #include "schema/wire.h"

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "coordinator/content/awaited.h"
-#include "coordinator/store/blobs.h"
 #include "coordinator/content/work.h"
+#include "coordinator/store/blobs.h"
 
 /* A part of its owner's struct. */
 struct publication {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/content/catalog.h"
+#include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 
 struct tuned {

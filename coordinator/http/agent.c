@@ -6,23 +6,12 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "coordinator/content/disk.h"
+#include "coordinator/content/catalog.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
 #include "schema/wire.h"
-
-int agent_reserve(struct coordinator *coordinator, struct err *err)
-{
-    coordinator->heartbeat = calloc(1, sizeof *coordinator->heartbeat);
-    return coordinator->heartbeat ? 0 : err_set(err, ERR_MEMORY, "heartbeats: out of memory");
-}
-
-void agent_release(struct coordinator *coordinator)
-{
-    free(coordinator->heartbeat);
-    coordinator->heartbeat = NULL;
-}
 
 /* An agent of another protocol is told so before tables that are not its own judge the rest. */
 static bool check_protocol(struct http_exchange *exchange)
@@ -57,7 +46,7 @@ void serve_enroll(void *context, struct http_exchange *exchange)
         !answer_read_body(exchange, &enroll_request_record, false, &request)) {
         return;
     }
-    if (!is_enrolled(coordinator, request.public_key) && !disk_takes_rows(coordinator, exchange)) {
+    if (!is_enrolled(coordinator, request.public_key) && !edge_takes_rows(coordinator, exchange)) {
         return;
     }
     struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request}};
@@ -78,7 +67,7 @@ void serve_heartbeat(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
-    struct heartbeat *heartbeat = coordinator->heartbeat;
+    struct heartbeat *heartbeat = coordinator->edge->heartbeat;
     if (answer_check_query(exchange, allowed) &&
         answer_read_body(exchange, &heartbeat_record, false, heartbeat)) {
         know_agent(coordinator, exchange, heartbeat);
@@ -257,7 +246,7 @@ void serve_assignment(void *context, struct http_exchange *exchange)
     }
     const struct device *device = agent_caller(coordinator, exchange);
     if (device) {
-        parked_wait(coordinator->parked, exchange, OBJECT_ASSIGNMENT, device->id.text, after,
+        parked_wait(coordinator->edge->parked, exchange, OBJECT_ASSIGNMENT, device->id.text, after,
                     clock_now_ms() + wait_seconds * 1000, look_at_assignment);
     }
 }

@@ -5,10 +5,6 @@
 
 #include "coordinator/coordinator.h"
 
-/* The memory that reading heartbeats takes: coordinator->heartbeat. */
-NODISCARD int agent_reserve(struct coordinator *coordinator, struct err *err);
-void agent_release(struct coordinator *coordinator);
-
 /* The device of ?device=, whose present boot is ?boot=; NULL when the problem was answered. */
 const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange);
 /* The same of a call that has just come: a sign of life. */

@@ -8,6 +8,7 @@
 
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/upload.h"
 #include "libtrain/state/checkpoint.h"
@@ -187,7 +188,7 @@ static bool look_at_header(struct upload *frame, const char *data, size_t size)
 
 static void end_upload(struct upload *frame)
 {
-    frame->coordinator->checkpoint_uploads--;
+    frame->coordinator->edge->uploads.checkpoints--;
     buf_done(&((struct checkpoint_upload *)frame)->head);
 }
 
@@ -218,7 +219,7 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
                        BLOB_BYTES_MAX);
         return false;
     }
-    if (coordinator->checkpoint_uploads == UPLOADS_MAX) {
+    if (coordinator->edge->uploads.checkpoints == UPLOADS_MAX) {
         answer_problem(exchange, PROBLEM_TOO_MANY, "%d checkpoints are being uploaded already",
                        UPLOADS_MAX);
         return false;
@@ -232,7 +233,7 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
     struct checkpoint_upload *upload = upload_new(&checkpoint_kind, coordinator, exchange, NULL);
     if (upload) {
         buf_init(&upload->head, SAFETENSORS_HEADER_MAX);
-        coordinator->checkpoint_uploads++;
+        coordinator->edge->uploads.checkpoints++;
     }
     *state = upload;
     return upload != NULL;

@@ -7,7 +7,9 @@
 
 #include "base/log.h"
 #include "coordinator/content/damage.h"
+#include "coordinator/content/work.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 
 #define PIECE_BYTES (1u << 20)
 
@@ -80,7 +82,7 @@ static ssize_t content_read(void *arg, uint64_t offset, void *out, size_t size)
             size_t left = content->piece_size - (size_t)skip;
             size_t count = left < size ? left : size;
             memcpy(out, content->piece + skip, count);
-            content->coordinator->statistics.bytes_sent += count;
+            content->coordinator->edge->bytes_sent += count;
             return (ssize_t)count;
         }
         content->state = PIECE_EMPTY;

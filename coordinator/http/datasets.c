@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "coordinator/coordinator.h"
 #include "coordinator/content/disk.h"
+#include "coordinator/content/publication.h"
+#include "coordinator/content/spool.h"
+#include "coordinator/content/work.h"
+#include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/describe.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
-#include "coordinator/content/publication.h"
-#include "coordinator/content/spool.h"
 #include "libtrain/formats/class_names.h"
 #include "libtrain/formats/dataset.h"
 
@@ -43,7 +45,7 @@ struct dataset_upload {
 
 static void upload_free(struct dataset_upload *upload)
 {
-    upload->coordinator->dataset_uploads--;
+    upload->coordinator->edge->uploads.datasets--;
     awaited_end(&upload->publication.awaited);
     spool_free(&upload->spool);
     buf_done(&upload->class_names);
@@ -175,10 +177,11 @@ static void convert_done(struct work_job *job);
 /* Give workers what waits for its conversion, first come, first served. */
 static void convert_next(struct coordinator *coordinator)
 {
-    while (coordinator->conversion_first && coordinator->conversions < CONVERSIONS_MAX) {
-        struct dataset_upload *upload = coordinator->conversion_first;
-        coordinator->conversion_first = upload->next;
-        coordinator->conversions++;
+    struct edge_uploads *uploads = &coordinator->edge->uploads;
+    while (uploads->waiting_first && uploads->converting < CONVERSIONS_MAX) {
+        struct dataset_upload *upload = uploads->waiting_first;
+        uploads->waiting_first = upload->next;
+        uploads->converting++;
         upload->job = (struct work_job){.run = convert_run, .done = convert_done};
         work_submit(coordinator->work, &upload->job);
     }
@@ -187,7 +190,7 @@ static void convert_next(struct coordinator *coordinator)
 static void convert_done(struct work_job *job)
 {
     struct dataset_upload *upload = (struct dataset_upload *)job;
-    upload->coordinator->conversions--;
+    upload->coordinator->edge->uploads.converting--;
     convert_next(upload->coordinator);
     if (job->cancelled) {
         upload->code = err_set(&upload->err, ERR_CANCELLED, "the program ends");
@@ -209,14 +212,14 @@ static void on_spooled(void *arg, int code, const struct err *err)
         upload_fail(upload);
         return;
     }
-    struct coordinator *coordinator = upload->coordinator;
-    if (coordinator->conversion_first) {
-        coordinator->conversion_last->next = upload;
+    struct edge_uploads *uploads = &upload->coordinator->edge->uploads;
+    if (uploads->waiting_first) {
+        uploads->waiting_last->next = upload;
     } else {
-        coordinator->conversion_first = upload;
+        uploads->waiting_first = upload;
     }
-    coordinator->conversion_last = upload;
-    convert_next(coordinator);
+    uploads->waiting_last = upload;
+    convert_next(upload->coordinator);
 }
 
 /* ---- receiving ---- */
@@ -303,13 +306,13 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     if (!admit(coordinator, exchange, &reading)) {
         return false;
     }
-    if (coordinator->dataset_uploads == UPLOADS_MAX) {
+    if (coordinator->edge->uploads.datasets == UPLOADS_MAX) {
         answer_problem(exchange, PROBLEM_TOO_MANY, "%d data sets are being uploaded already",
                        UPLOADS_MAX);
         return false;
     }
     disk_look(coordinator);
-    if (!disk_takes_rows(coordinator, exchange)) {
+    if (!edge_takes_rows(coordinator, exchange)) {
         return false;
     }
     upload = calloc(1, sizeof *upload);
@@ -330,7 +333,7 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     upload->exchange = exchange;
     upload->reading = reading;
     snprintf(upload->dataset.name, sizeof upload->dataset.name, "%s", http_param(exchange, "name"));
-    coordinator->dataset_uploads++;
+    coordinator->edge->uploads.datasets++;
     *state = upload;
     return true;
 }
@@ -363,7 +366,7 @@ static size_t sink_write(void *state, const void *data, size_t size)
         answer_problem(upload->exchange, PROBLEM_INVALID_DATASET, "%s", err.text);
         return size;
     }
-    upload->coordinator->statistics.bytes_received += (uint64_t)taken;
+    upload->coordinator->edge->bytes_received += (uint64_t)taken;
     return (size_t)taken;
 }
 

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
-#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
@@ -44,7 +44,7 @@ static bool look_at_device(void *context, struct http_exchange *exchange, const 
 void serve_device(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    wait_for_object(coordinator->parked, exchange, OBJECT_DEVICE, http_param(exchange, "id"),
+    wait_for_object(coordinator->edge->parked, exchange, OBJECT_DEVICE, http_param(exchange, "id"),
                     look_at_device);
 }
 
@@ -59,7 +59,7 @@ static void device_verb(struct coordinator *coordinator, struct http_exchange *e
     if (!answer_check_query(exchange, allowed) || !answer_no_body(exchange) ||
         !answer_if_match(exchange, &event.device_verb.if_revision) ||
         (verb != DEVICE_DELETE && !replay_check(coordinator, exchange, &extra)) ||
-        (verb == DEVICE_UNCORDON && !disk_takes_rows(coordinator, exchange))) {
+        (verb == DEVICE_UNCORDON && !edge_takes_rows(coordinator, exchange))) {
         return;
     }
     if (!id_valid(text, "dev_") || !core_device(coordinator->core, text)) {

@@ -3,6 +3,7 @@
 
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/jobs.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
@@ -89,6 +90,6 @@ static bool look_at_incident(void *context, struct http_exchange *exchange, cons
 void serve_incident(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    wait_for_object(coordinator->parked, exchange, OBJECT_INCIDENT, http_param(exchange, "id"),
-                    look_at_incident);
+    wait_for_object(coordinator->edge->parked, exchange, OBJECT_INCIDENT,
+                    http_param(exchange, "id"), look_at_incident);
 }

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/content/catalog.h"
+#include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/checkpoints.h"
 #include "coordinator/http/describe.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "libtrain/description/description.h"
@@ -415,7 +417,7 @@ void serve_job_post(void *context, struct http_exchange *exchange)
     submission->dry_run = dry;
     submission->spec = job_spec_default;
     if ((dry ||
-         (replay_check(coordinator, exchange, &extra) && disk_takes_rows(coordinator, exchange))) &&
+         (replay_check(coordinator, exchange, &extra) && edge_takes_rows(coordinator, exchange))) &&
         answer_read_body(exchange, &job_spec_record, false, &submission->spec)) {
         serve_submission(&submission, exchange, &extra);
     }

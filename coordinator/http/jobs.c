@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "coordinator/coordinator.h"
-#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/jobs.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
@@ -93,7 +93,7 @@ static bool look_at_job(void *context, struct http_exchange *exchange, const cha
 void serve_job(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    wait_for_object(coordinator->parked, exchange, OBJECT_JOB, http_param(exchange, "id"),
+    wait_for_object(coordinator->edge->parked, exchange, OBJECT_JOB, http_param(exchange, "id"),
                     look_at_job);
 }
 
@@ -174,7 +174,7 @@ static void job_verb(struct coordinator *coordinator, struct http_exchange *exch
     struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = verb, .replan = replan}};
     if (!answer_if_match(exchange, &event.job_verb.if_revision) ||
         !replay_check(coordinator, exchange, &extra) ||
-        (makes_rows(verb) && !disk_takes_rows(coordinator, exchange))) {
+        (makes_rows(verb) && !edge_takes_rows(coordinator, exchange))) {
         return;
     }
     if (!id_valid(id, "job_")) {

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/jobs.h"
 #include "coordinator/http/routes.h"
 #include "schema/heartbeat.h"
@@ -51,7 +53,7 @@ struct metric_page {
 
 static void page_free(struct metric_page *page)
 {
-    page->coordinator->metric_pages--;
+    page->coordinator->edge->metric_pages--;
     buf_done(&page->body);
     free(page);
 }
@@ -234,7 +236,7 @@ void serve_metrics(void *context, struct http_exchange *exchange)
     if (!answer_settled(exchange, coordinator->turn)) {
         return;
     }
-    if (coordinator->metric_pages == PAGES_MAX) {
+    if (coordinator->edge->metric_pages == PAGES_MAX) {
         answer_problem(exchange, PROBLEM_BUSY, "%d pages of metrics are being written already",
                        PAGES_MAX);
         return;
@@ -243,7 +245,7 @@ void serve_metrics(void *context, struct http_exchange *exchange)
     struct err err = {0};
     int rc = page ? 0 : err_set(&err, ERR_MEMORY, "metrics: out of memory");
     if (!rc) {
-        coordinator->metric_pages++;
+        coordinator->edge->metric_pages++;
         page->coordinator = coordinator;
         page->exchange = exchange;
         page->since = since;

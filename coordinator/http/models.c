@@ -2,10 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/content/catalog.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/describe.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "libtrain/description/description.h"
@@ -203,7 +204,7 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     struct turn_extra extra = {0};
     json_auto_t *description = NULL;
     if (!answer_check_query(exchange, allowed) || !replay_check(coordinator, exchange, &extra) ||
-        !disk_takes_rows(coordinator, exchange) || !answer_read_json(exchange, &description)) {
+        !edge_takes_rows(coordinator, exchange) || !answer_read_json(exchange, &description)) {
         return;
     }
     struct model_row row = {0};

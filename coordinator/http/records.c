@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "coordinator/content/catalog.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define STATUS_AT SHA256_SIZE /* "<64 digits> <3 digits> <19 digits> " in front of the body */
@@ -29,11 +29,30 @@ void replay_row_id(char out[REPLAY_ROW_ID_SIZE], int64_t wall_ms, const char *ke
     snprintf(out, REPLAY_ROW_ID_SIZE, "%08" PRId64 "/%s", wall_ms / DAY_MS, key);
 }
 
-int replay_write(struct buf *out, const char *request_sha256, int status, int64_t revision,
-                 const struct buf *body, struct err *err)
+static int write_document(struct buf *out, const char *request_sha256,
+                          const struct turn_reply *reply, struct err *err)
 {
-    int code = buf_printf(out, err, "%s %03d %019" PRId64 " ", request_sha256, status, revision);
-    return code || body->size == 0 ? code : buf_append(out, body->data, body->size, err);
+    int rc = buf_printf(out, err, "%s %03d %019" PRId64 " ", request_sha256, reply->status,
+                        reply->revision);
+    return rc || reply->body.size == 0 ? rc
+                                       : buf_append(out, reply->body.data, reply->body.size, err);
+}
+
+int replay_store(struct coordinator *coordinator, const struct turn_extra *extra,
+                 const struct turn_reply *reply, struct err *err)
+{
+    BUF_AUTO struct buf document;
+    buf_init(&document, 3 * JSON_BODY_MAX);
+    int64_t wall_ms = clock_wall_ms();
+    char id[REPLAY_ROW_ID_SIZE];
+    replay_row_id(id, wall_ms, extra->replay_key);
+    int rc = write_document(&document, extra->request_sha256, reply, err);
+    if (rc) {
+        return rc;
+    }
+    struct state_row row = {id, "", 1, wall_ms, document.data, document.size};
+    coordinator->edge->replays.count++;
+    return state_put(coordinator->state, STATE_REPLAYS, &row, err);
 }
 
 static int read_number(const char *from, size_t size, int64_t *out, struct err *err)
@@ -86,7 +105,7 @@ static int find_stored(struct coordinator *coordinator, const char *key, struct 
  */
 static int forget_old(struct coordinator *coordinator, struct err *err)
 {
-    struct replays *replays = &coordinator->replays;
+    struct replays *replays = &coordinator->edge->replays;
     const int64_t wall_ms = clock_wall_ms(), day = wall_ms / DAY_MS;
     if (replays->day == day) {
         return 0;
@@ -105,14 +124,14 @@ static int forget_old(struct coordinator *coordinator, struct err *err)
 static bool can_keep(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     struct err err = {0};
-    if (!disk_takes_rows(coordinator, exchange)) {
+    if (!edge_takes_rows(coordinator, exchange)) {
         return false;
     }
     if (forget_old(coordinator, &err)) {
         answer_err(exchange, &err);
         return false;
     }
-    if (coordinator->replays.count >= REPLAYS_MAX) {
+    if (coordinator->edge->replays.count >= REPLAYS_MAX) {
         answer_problem(exchange, PROBLEM_TOO_MANY,
                        "the answers of %d requests with an Idempotency-Key are kept, the most; "
                        "each is for a day: "

@@ -14,11 +14,11 @@
 /* Answers that are kept at a time; a new key beyond it is refused, so that none is let go before
  * its day is over. */
 #define REPLAYS_MAX 100000
-/* The row of a key that is used at wall_ms: the day stands first, so that the oldest go first. */
+/* The row of a key used at wall_ms: the day comes first, so that the oldest rows go first. */
 void replay_row_id(char out[REPLAY_ROW_ID_SIZE], int64_t wall_ms, const char *key);
-/* Append the document of the row. */
-NODISCARD int replay_write(struct buf *out, const char *request_sha256, int status,
-                           int64_t revision, const struct buf *body, struct err *err);
+/* Store the answer to a request with a key, in the open transaction of its effect. */
+NODISCARD int replay_store(struct coordinator *coordinator, const struct turn_extra *extra,
+                           const struct turn_reply *reply, struct err *err);
 
 /* Look at the request's key. Returns true to go on, with the key noted in *extra for turn_event;
  * false when the stored answer, or a problem, was sent. */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 #include "net/origin.h"
 
 #define AGENT_PREFIX "/v1/agent/"
@@ -135,7 +136,7 @@ static bool is_foreign(const struct coordinator *coordinator, struct http_exchan
 static void guard(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    coordinator->requests_open++;
+    coordinator->edge->requests_open++;
     if (http_fault(exchange)) {
         return; /* what cannot be read is answered as such, whoever it is from */
     }
@@ -176,9 +177,9 @@ static void finished(void *context, const struct http_exchange *exchange, int st
                      double seconds)
 {
     struct coordinator *coordinator = context;
-    coordinator->requests_open--;
-    coordinator->statistics.requests++;
-    coordinator->statistics.errors += status >= 500;
+    coordinator->edge->requests_open--;
+    coordinator->edge->requests++;
+    coordinator->edge->errors += status >= 500;
     log_debug("request", "id=%s method=%s path=%s status=%d seconds=%.6f",
               http_request_id(exchange), http_method(exchange), log_quote(http_path(exchange)).text,
               status, seconds);
@@ -187,13 +188,13 @@ static void finished(void *context, const struct http_exchange *exchange, int st
 void routes_look(struct coordinator *coordinator)
 {
     const struct http_refusals now = http_server_refusals(coordinator->server);
-    const bool refusing = now.requests + now.connections > coordinator->refusals;
-    if (refusing && !coordinator->refusing) {
+    const bool refusing = now.requests + now.connections > coordinator->edge->refusals;
+    if (refusing && !coordinator->edge->refusing) {
         log_warn("connections_full", "refused_requests=%" PRIu64 " closed_connections=%" PRIu64,
                  now.requests, now.connections);
     }
-    coordinator->refusing = refusing;
-    coordinator->refusals = now.requests + now.connections;
+    coordinator->edge->refusing = refusing;
+    coordinator->edge->refusals = now.requests + now.connections;
 }
 
 int routes_open(struct coordinator *coordinator, struct http_server **out, struct err *err)

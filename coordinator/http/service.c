@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
+#include "coordinator/turn/incident_log.h"
 #include "schema/openapi.h"
 #include "schema/service.h"
 
@@ -57,7 +59,7 @@ void serve_events(void *context, struct http_exchange *exchange)
                        last);
         return;
     }
-    event_stream_serve(coordinator->stream, exchange, last);
+    event_stream_serve(coordinator->edge->stream, exchange, last);
 }
 
 /* One line of Prometheus' text format, with its HELP and TYPE. */
@@ -210,35 +212,33 @@ static int write_devices(struct buf *out, const struct coordinator *coordinator,
 void serve_prometheus(void *context, struct http_exchange *exchange)
 {
     const struct coordinator *coordinator = context;
-    const struct coordinator_statistics *statistics = &coordinator->statistics;
+    const struct edge *edge = coordinator->edge;
+    const struct turn_statistics *turns = turn_statistics(coordinator->turn);
     struct blob_statistics blobs;
     blob_statistics(coordinator->blobs, &blobs);
     const struct http_refusals refusals = http_server_refusals(coordinator->server);
     const struct sample samples[] = {
-        {"paceline_http_requests_total", "counter", "Requests answered.",
-         (double)statistics->requests},
+        {"paceline_http_requests_total", "counter", "Requests answered.", (double)edge->requests},
         {"paceline_http_errors_total", "counter", "Requests answered with a status of 500 or more.",
-         (double)statistics->errors},
+         (double)edge->errors},
         {"paceline_http_refused_total", "counter",
          "Requests answered with 503 because too many were under way.", (double)refusals.requests},
         {"paceline_http_connections_closed_total", "counter",
          "Connections closed because there were too many.", (double)refusals.connections},
         {"paceline_http_requests_open", "gauge",
-         "Requests begun and not finished, this one included.", (double)coordinator->requests_open},
+         "Requests begun and not finished, this one included.", (double)edge->requests_open},
         {"paceline_received_bytes_total", "counter", "Bytes of uploads received.",
-         (double)statistics->bytes_received},
+         (double)edge->bytes_received},
         {"paceline_sent_bytes_total", "counter", "Bytes of downloads sent.",
-         (double)statistics->bytes_sent},
+         (double)edge->bytes_sent},
         {"paceline_events_total", "counter", "Events the core has decided on.",
-         (double)statistics->events},
-        {"paceline_commits_total", "counter", "Transactions of state.db.",
-         (double)statistics->turns},
-        {"paceline_turn_seconds_max", "gauge", "Longest decision since start.",
-         statistics->turn_seconds_max},
+         (double)turns->events},
+        {"paceline_commits_total", "counter", "Transactions of state.db.", (double)turns->commits},
+        {"paceline_turn_seconds_max", "gauge", "Longest decision since start.", turns->seconds_max},
         {"paceline_long_polls", "gauge", "Requests that wait for a change.",
-         (double)parked_count(coordinator->parked)},
+         (double)parked_count(edge->parked)},
         {"paceline_event_readers", "gauge", "Open event streams.",
-         (double)event_stream_readers(coordinator->stream)},
+         (double)event_stream_readers(edge->stream)},
         {"paceline_blobs", "gauge", "Blobs in the center.", (double)blobs.blobs},
         {"paceline_blob_bytes", "gauge", "Bytes of the blobs in the center.", (double)blobs.bytes},
         {"paceline_blob_written_bytes_total", "counter", "Bytes of blobs written since start.",
@@ -259,7 +259,7 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     }
     rc = rc ? rc : write_states(&body, coordinator, &err);
     rc = rc ? rc : write_jobs(&body, coordinator, &err);
-    rc = rc ? rc : write_incidents(&body, &coordinator->incidents, &err);
+    rc = rc ? rc : write_incidents(&body, turn_incidents(coordinator->turn), &err);
     rc = rc ? rc : write_devices(&body, coordinator, &err);
     if (rc) {
         answer_err(exchange, &err);

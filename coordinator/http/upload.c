@@ -6,6 +6,7 @@
 
 #include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
 
 /* No longer under way. */
 static void upload_end(struct upload *upload)
@@ -31,7 +32,7 @@ static bool has_body(const struct http_exchange *exchange)
 void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator,
                  struct http_exchange *exchange, const char *sha256)
 {
-    if (!sha256 && !disk_takes_rows(coordinator, exchange)) {
+    if (!sha256 && !edge_takes_rows(coordinator, exchange)) {
         return NULL;
     }
     struct upload *upload = calloc(1, kind->size);
@@ -79,7 +80,7 @@ size_t upload_write(void *state, const void *data, size_t size)
         return size;
     }
     upload->bytes += (uint64_t)taken;
-    upload->coordinator->statistics.bytes_received += (uint64_t)taken;
+    upload->coordinator->edge->bytes_received += (uint64_t)taken;
     return (size_t)taken;
 }
 

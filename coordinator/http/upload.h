@@ -4,8 +4,8 @@
 #ifndef COORDINATOR_HTTP_UPLOAD_H
 #define COORDINATOR_HTTP_UPLOAD_H
 
-#include "coordinator/coordinator.h"
 #include "coordinator/content/publication.h"
+#include "coordinator/coordinator.h"
 
 /* The head of a kind's own struct. */
 struct upload {

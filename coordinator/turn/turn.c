@@ -8,13 +8,10 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "coordinator/content/awaited.h"
-#include "coordinator/coordinator.h"
-#include "coordinator/content/export.h"
-#include "coordinator/http/answer.h"
-#include "coordinator/http/replay.h"
+#include "coordinator/core/core.h"
+#include "coordinator/store/state.h"
+#include "coordinator/turn/incident_log.h"
 #include "coordinator/turn/objects.h"
-#include "coordinator/content/tuned.h"
 
 #define OUTBOX_MAX 4096 /* replies held back for one commit; a full outbox commits early */
 #define OUTBOX_BODY_KEPT_BYTES                                                                     \
@@ -24,15 +21,15 @@
 /* A reply that waits for the commit. */
 struct outgoing {
     struct http_exchange *exchange; /* NULL: the client is gone */
-    enum problem_code problem;      /* PROBLEM_NONE: body is the object */
-    int status;
-    int64_t revision;
-    char text[MESSAGE_SIZE];
-    struct buf body;
+    struct turn_reply reply;
 };
 
 struct turn {
-    struct coordinator *coordinator;
+    struct core *core;
+    struct state_store *state;
+    struct turn_effects effects;
+    struct incident_log incidents;
+    struct turn_statistics statistics;
     struct actions actions;
     struct outgoing outbox[OUTBOX_MAX];
     size_t outbox_count;
@@ -47,7 +44,8 @@ struct turn {
     struct err err;
 };
 
-int turn_new(struct coordinator *coordinator, struct turn **out, struct err *err)
+int turn_new(struct core *core, struct state_store *state, const struct turn_effects *effects,
+             struct turn **out, struct err *err)
 {
     /* Large and mostly untouched: pages are used as turns need them. */
     struct turn *turn = calloc(1, sizeof *turn);
@@ -57,7 +55,9 @@ int turn_new(struct coordinator *coordinator, struct turn **out, struct err *err
         free(item);
         return err_set(err, ERR_MEMORY, "turn: out of memory");
     }
-    turn->coordinator = coordinator;
+    turn->core = core;
+    turn->state = state;
+    turn->effects = *effects;
     turn->actions.item = item;
     *out = turn;
     return 0;
@@ -70,8 +70,9 @@ void turn_free(struct turn **pointer)
         return;
     }
     for (size_t index = 0; index < OUTBOX_MAX; index++) {
-        buf_done(&turn->outbox[index].body);
+        buf_done(&turn->outbox[index].reply.body);
     }
+    incident_log_done(&turn->incidents);
     free(turn->actions.item);
     free(turn);
     *pointer = NULL;
@@ -88,7 +89,7 @@ static void fail(struct turn *turn, int code, const struct err *err)
 /* Open the turn's transaction at the first row. */
 static bool begin(struct turn *turn)
 {
-    struct state_store *state = turn->coordinator->state;
+    struct state_store *state = turn->state;
     struct err err = {0};
     if (!turn->code && !state_in_transaction(state)) {
         fail(turn, state_begin(state, &err), &err);
@@ -107,10 +108,10 @@ static void persist(struct turn *turn, const struct action *action)
     if (!code && begin(turn)) {
         struct state_row row = {name.id,         name.parent,   name.revision,
                                 name.created_ms, document.data, document.size};
-        code = state_put(turn->coordinator->state, object_facts(action->kind)->table, &row, &err);
+        code = state_put(turn->state, object_facts(action->kind)->table, &row, &err);
     }
     if (!code && action->kind == OBJECT_INCIDENT) {
-        code = incident_log_note(&turn->coordinator->incidents, action->object, &err);
+        code = incident_log_note(&turn->incidents, action->object, &err);
     }
     fail(turn, code, &err);
 }
@@ -118,7 +119,7 @@ static void persist(struct turn *turn, const struct action *action)
 static void forget(struct turn *turn, const struct action *action)
 {
     struct err err = {0};
-    struct state_store *state = turn->coordinator->state;
+    struct state_store *state = turn->state;
     if (!begin(turn)) {
         return;
     }
@@ -130,26 +131,6 @@ static void forget(struct turn *turn, const struct action *action)
     } else {
         fail(turn, state_delete(state, object_facts(action->kind)->table, action->id, &err), &err);
     }
-}
-
-/* The answer of a repeated Idempotency-Key, in the transaction of the effect. */
-static void remember_reply(struct turn *turn, const struct turn_extra *extra,
-                           const struct outgoing *out)
-{
-    struct err err = {0};
-    BUF_AUTO struct buf document;
-    buf_init(&document, 3 * JSON_BODY_MAX);
-    int64_t wall_ms = clock_wall_ms();
-    char id[REPLAY_ROW_ID_SIZE];
-    replay_row_id(id, wall_ms, extra->replay_key);
-    int code = replay_write(&document, extra->request_sha256, out->status, out->revision,
-                            &out->body, &err);
-    if (!code && begin(turn)) {
-        struct state_row row = {id, "", 1, wall_ms, document.data, document.size};
-        code = state_put(turn->coordinator->state, STATE_REPLAYS, &row, &err);
-        turn->coordinator->replays.count++;
-    }
-    fail(turn, code, &err);
 }
 
 static void client_gone(void *arg)
@@ -165,34 +146,36 @@ static void reply(struct turn *turn, const struct action *action, struct http_ex
     struct outgoing *out = &turn->outbox[turn->outbox_count++];
     out->exchange = exchange;
     http_on_end(exchange, client_gone, out); /* a full disk may hold the answer for long */
-    out->problem = PROBLEM_NONE;
-    out->status = action->status;
-    out->revision = 0;
-    out->text[0] = '\0';
-    if (!out->body.limit) {
-        buf_init(&out->body, 2 * JSON_BODY_MAX);
+    struct turn_reply *answer = &out->reply;
+    answer->problem = PROBLEM_NONE;
+    answer->status = action->status;
+    answer->revision = 0;
+    answer->text[0] = '\0';
+    if (!answer->body.limit) {
+        buf_init(&answer->body, 2 * JSON_BODY_MAX);
     }
-    buf_clear(&out->body);
+    buf_clear(&answer->body);
+    struct err err = {0};
     if (action->type == ACTION_PROBLEM) {
-        out->problem = action->problem;
-        memcpy(out->text, action->text, sizeof out->text);
+        answer->problem = action->problem;
+        memcpy(answer->text, action->text, sizeof answer->text);
         return;
     }
     if (action->kind != OBJECT_NOTHING) {
-        struct err err = {0};
-        if (object_write(action->kind, action->object, &out->body, &err)) {
-            out->problem = PROBLEM_INTERNAL;
-            snprintf(out->text, sizeof out->text, "%.*s", (int)sizeof out->text - 1, err.text);
+        if (object_write(action->kind, action->object, &answer->body, &err)) {
+            answer->problem = PROBLEM_INTERNAL;
+            snprintf(answer->text, sizeof answer->text, "%.*s", (int)sizeof answer->text - 1,
+                     err.text);
             return;
         }
         if (object_facts(action->kind)->table != STATE_TABLES) {
             struct object_row name;
             object_describe(action->kind, action->object, &name);
-            out->revision = name.revision;
+            answer->revision = name.revision;
         }
     }
-    if (extra && extra->replay_key[0]) {
-        remember_reply(turn, extra, out);
+    if (extra && extra->replay_key[0] && begin(turn)) {
+        fail(turn, turn->effects.remember(turn->effects.context, extra, answer, &err), &err);
     }
 }
 
@@ -200,8 +183,8 @@ static void metric(struct turn *turn, const struct action *action)
 {
     struct err err = {0};
     const struct metric *value = &action->metric;
-    int code = state_metric(turn->coordinator->state, action->id, value->step,
-                            metric_name_names[value->name], value->value, &err);
+    int code = state_metric(turn->state, action->id, value->step, metric_name_names[value->name],
+                            value->value, &err);
     if (code) {
         log_warn("metric_dropped", "job=%s error=%s", action->id, log_quote(err.text).text);
     }
@@ -216,7 +199,7 @@ static void carry_out(struct turn *turn, const struct action *action,
     case ACTION_REPLY:
     case ACTION_PROBLEM: reply(turn, action, exchange, extra); return;
     case ACTION_METRIC: metric(turn, action); return;
-    case ACTION_WAKE: parked_wake(turn->coordinator->parked, action->kind, action->id); return;
+    case ACTION_WAKE: turn->effects.wake(turn->effects.context, action->kind, action->id); return;
     case ACTION_EXPORT:
     case ACTION_TUNE:
     case ACTION_DELETE_BLOB:
@@ -234,7 +217,7 @@ static void store_description(struct turn *turn, const struct turn_extra *extra)
     struct state_row row = {extra->description_sha256, "", 1, clock_wall_ms(), extra->description,
                             extra->description_size};
     if (begin(turn)) {
-        fail(turn, state_put(turn->coordinator->state, STATE_DESCRIPTIONS, &row, &err), &err);
+        fail(turn, state_put(turn->state, STATE_DESCRIPTIONS, &row, &err), &err);
     }
 }
 
@@ -245,28 +228,18 @@ static bool names_description(const struct action *action)
             action->kind == OBJECT_DATASET);
 }
 
-static void send_reply(struct outgoing *out)
-{
-    struct http_exchange *exchange = out->exchange;
-    out->exchange = NULL;
-    if (!exchange) {
-        return;
-    }
-    http_on_end(exchange, NULL, NULL);
-    if (out->problem != PROBLEM_NONE) {
-        answer_core_problem(exchange, out->problem, out->text);
-    } else {
-        answer_object(exchange, out->status, out->revision, &out->body);
-    }
-}
-
 static void send_outbox(struct turn *turn)
 {
     for (size_t index = 0; index < turn->outbox_count; index++) {
         struct outgoing *out = &turn->outbox[index];
-        send_reply(out);
-        if (out->body.capacity > OUTBOX_BODY_KEPT_BYTES) {
-            buf_done(&out->body);
+        struct http_exchange *exchange = out->exchange;
+        out->exchange = NULL;
+        if (exchange) {
+            http_on_end(exchange, NULL, NULL);
+            turn->effects.answer(turn->effects.context, exchange, &out->reply);
+        }
+        if (out->reply.body.capacity > OUTBOX_BODY_KEPT_BYTES) {
+            buf_done(&out->reply.body);
         }
     }
     turn->outbox_count = 0;
@@ -276,7 +249,7 @@ static void send_outbox(struct turn *turn)
  * commit are rows too. */
 static bool is_stored(const struct turn *turn)
 {
-    return !turn->code && turn->late_count == 0 && !state_in_transaction(turn->coordinator->state);
+    return !turn->code && turn->late_count == 0 && !state_in_transaction(turn->state);
 }
 
 /* An early commit when the next event might not find room. */
@@ -297,10 +270,9 @@ static void make_room(struct turn *turn)
 void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange,
                 const struct turn_extra *extra)
 {
-    struct coordinator *coordinator = turn->coordinator;
     make_room(turn);
     if (turn->held && exchange) {
-        answer_held(exchange);
+        turn->effects.refuse(turn->effects.context, exchange);
         return;
     }
     double start = clock_now_seconds();
@@ -308,7 +280,7 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
     event->wall_ms = clock_wall_ms();
     event->request = exchange ? 1 : 0;
     turn->actions.count = 0;
-    core_step(coordinator->core, event, &turn->actions);
+    core_step(turn->core, event, &turn->actions);
     bool stored = !extra || !extra->description;
     bool replied = false;
     for (size_t index = 0; index < turn->actions.count; index++) {
@@ -325,10 +297,9 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
         send_outbox(turn);
     }
     double seconds = clock_now_seconds() - start;
-    coordinator->statistics.events++;
-    if (seconds > coordinator->statistics.turn_seconds_max) {
-        coordinator->statistics.turn_seconds_max = seconds;
-    }
+    struct turn_statistics *statistics = &turn->statistics;
+    statistics->events++;
+    statistics->seconds_max = seconds > statistics->seconds_max ? seconds : statistics->seconds_max;
 }
 
 /* Public events are rows too, so that a reader can resume after a restart. */
@@ -338,7 +309,7 @@ static void store_events(struct turn *turn)
         const struct action *action = &turn->late[turn->late_stored];
         if (action->type == ACTION_PUBLISH && begin(turn)) {
             struct err err = {0};
-            fail(turn, event_stream_add(turn->coordinator->stream, action, &err), &err);
+            fail(turn, turn->effects.store_event(turn->effects.context, action, &err), &err);
         }
     }
 }
@@ -364,29 +335,31 @@ static enum log_level level_of(const char *event)
     return LOG_LEVEL_INFO;
 }
 
-/* The next start sweeps blobs that nothing refers to and exports what is whole in the center: a
- * coordinator that stops begins neither. */
+static void log_public_event(const struct action *action)
+{
+    if (!is_logged_elsewhere(action)) {
+        log_event(level_of(action->event), action->event, "subject=%s message=%s", action->id,
+                  log_quote(action->text).text);
+    }
+}
+
 static void send_late(struct turn *turn)
 {
-    struct coordinator *coordinator = turn->coordinator;
+    const struct turn_effects *effects = &turn->effects;
     for (size_t index = 0; index < turn->late_count; index++) {
         const struct action *action = &turn->late[index];
         struct err err = {0};
-        if (action->type == ACTION_PUBLISH && is_logged_elsewhere(action)) {
-            continue;
-        }
+        int code = 0;
         if (action->type == ACTION_PUBLISH) {
-            log_event(level_of(action->event), action->event, "subject=%s message=%s", action->id,
-                      log_quote(action->text).text);
-        } else if (coordinator->stopping) {
-            continue;
+            log_public_event(action);
         } else if (action->type == ACTION_EXPORT) {
-            fail(turn, export_start(coordinator, action->id, action->version, &err), &err);
+            code = effects->export_model(effects->context, action->id, action->version, &err);
         } else if (action->type == ACTION_TUNE) {
-            fail(turn, tuned_start(coordinator, action->id, &err), &err);
+            code = effects->tune_kernels(effects->context, action->id, &err);
         } else {
-            awaited_delete(coordinator, action->sha256);
+            effects->delete_blob(effects->context, action->sha256);
         }
+        fail(turn, code, &err);
     }
     turn->late_count = turn->late_stored = 0;
 }
@@ -395,14 +368,14 @@ static void send_late(struct turn *turn)
 static int commit_rows(struct turn *turn)
 {
     struct err err = {0};
-    int code = state_commit(turn->coordinator->state, &err);
+    int code = state_commit(turn->state, &err);
     if (code == ERR_FULL && !turn->held) {
         log_error("commit_held", "error=%s", log_quote(err.text).text);
     } else if (!code && turn->held) {
         log_info("commit_made_up", "replies=%zu", turn->outbox_count);
     }
     turn->held = code == ERR_FULL;
-    turn->coordinator->statistics.turns += code == 0;
+    turn->statistics.commits += code == 0;
     if (!turn->held) {
         fail(turn, code, &err);
     }
@@ -411,9 +384,8 @@ static int commit_rows(struct turn *turn)
 
 static int commit(struct turn *turn, struct err *err)
 {
-    struct coordinator *coordinator = turn->coordinator;
     store_events(turn);
-    if (!turn->code && state_in_transaction(coordinator->state)) {
+    if (!turn->code && state_in_transaction(turn->state)) {
         (void)commit_rows(turn);
     }
     if (turn->code) {
@@ -424,10 +396,9 @@ static int commit(struct turn *turn, struct err *err)
         return 0;
     }
     send_outbox(turn);
-    incident_log_write(&coordinator->incidents);
+    incident_log_write(&turn->incidents);
     send_late(turn);
-    event_stream_publish(coordinator->stream);
-    parked_run(coordinator->parked, clock_now_ms());
+    turn->effects.publish(turn->effects.context);
     return 0;
 }
 
@@ -438,6 +409,16 @@ int turn_commit(struct turn *turn, struct err *err)
     int code = commit(turn, err);
     turn->committing = false;
     return code;
+}
+
+const struct turn_statistics *turn_statistics(const struct turn *turn)
+{
+    return &turn->statistics;
+}
+
+const struct incident_log *turn_incidents(const struct turn *turn)
+{
+    return &turn->incidents;
 }
 
 bool turn_held(const struct turn *turn)
@@ -451,7 +432,6 @@ bool turn_settle(struct turn *turn)
     if (turn->held) {
         return true;
     }
-    bool open = turn->outbox_count > 0 || turn->late_count > 0 ||
-                state_in_transaction(turn->coordinator->state);
+    bool open = turn->outbox_count > 0 || turn->late_count > 0 || state_in_transaction(turn->state);
     return !turn->code && (!open || turn_commit(turn, &err) == 0);
 }

@@ -7,17 +7,64 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "coordinator/core/action.h"
 #include "coordinator/core/event.h"
 #include "net/http_server.h"
 #include "schema/limits.h"
 
-struct coordinator;
+struct core;
+struct incident_log;
+struct state_store;
 struct turn;
+struct turn_extra;
 
-NODISCARD int turn_new(struct coordinator *coordinator, struct turn **out, struct err *err);
+/* The answer to one request. */
+struct turn_reply {
+    enum problem_code problem; /* PROBLEM_NONE: body is the object */
+    int status;
+    int64_t revision;
+    char text[MESSAGE_SIZE]; /* of the problem */
+    struct buf body;
+};
+
+/* The effects of a turn. Content and HTTP stand above the turn, so it is handed their functions. A
+ * negative code ends the program. */
+struct turn_effects {
+    void *context; /* the first argument of each */
+
+    /* In the open transaction: store the answer for its Idempotency-Key; store a public event. */
+    int (*remember)(void *context, const struct turn_extra *extra, const struct turn_reply *reply,
+                    struct err *err);
+    int (*store_event)(void *context, const struct action *action, struct err *err);
+    /* Before the commit too, but nothing leaves: note which long polls to look at. */
+    void (*wake)(void *context, enum object_kind kind, const char *id);
+    /* Answer disk_full at once: a commit is held. */
+    void (*refuse)(void *context, struct http_exchange *exchange);
+
+    /* After the commit, in this order: answers, then work, then public events and long polls. */
+    void (*answer)(void *context, struct http_exchange *exchange, struct turn_reply *reply);
+    int (*export_model)(void *context, const char *job, int64_t version, struct err *err);
+    int (*tune_kernels)(void *context, const char *job, struct err *err);
+    void (*delete_blob)(void *context, const char *sha256);
+    void (*publish)(void *context);
+};
+
+/* core and state are borrowed for the turn's life, effects is copied. */
+NODISCARD int turn_new(struct core *core, struct state_store *state,
+                       const struct turn_effects *effects, struct turn **out, struct err *err);
 void turn_free(struct turn **turn);
+
+struct turn_statistics {
+    double seconds_max; /* of one event */
+    uint64_t commits, events;
+};
+const struct turn_statistics *turn_statistics(const struct turn *turn);
+/* Counters of the incidents that the turns have opened and ended. Borrowed. */
+const struct incident_log *turn_incidents(const struct turn *turn);
 
 /* What goes into the store together with the event's effect. */
 struct turn_extra {

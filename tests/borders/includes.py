@@ -34,6 +34,7 @@ DESCRIBING = [
     "state",
 ]
 COMPUTING = ["backend", "ops", "optim", "data", "stage"]
+COORDINATOR_BASE = ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room in DESCRIBING]
 ROOMS = {
     "base": [],
     "net": ["base/"],
@@ -51,7 +52,7 @@ ROOMS = {
     "coordinator/core": PURE_BASE
     + ["schema/", "!schema/wire.h", "coordinator/plan/"]
     + ["libtrain/model/", "libtrain/kernels/", "libtrain/memory/"],
-    "coordinator": ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room in DESCRIBING],
+    "coordinator": COORDINATOR_BASE,
     "agent/core": PURE_BASE
     + ["schema/", "!schema/wire.h", "libtrain/schedule/", "libtrain/model/"],
     "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"],
@@ -63,6 +64,24 @@ ROOMS = {
     "agent": ["base/", "net/", "schema/", "libtrain/"],
     "cli": ["base/", "net/", "schema/"],
 }
+# The edges of the coordinator from the lowest to the highest: a room may include from those before
+# it. The program (coordinator/*.c) stands above all of them.
+COORDINATOR_EDGES = [
+    "store/",
+    "turn/",
+    "config.h",
+    "coordinator.h",
+    "content/",
+    "http/",
+]
+for floor, room in enumerate(COORDINATOR_EDGES):
+    ROOMS["coordinator/" + re.sub(r"/$|\.h$", "", room)] = (
+        ["base/", "net/"]
+        if room == "store/"
+        else COORDINATOR_BASE
+        + ["coordinator/core/"]
+        + [f"coordinator/{lower}" for lower in COORDINATOR_EDGES[:floor]]
+    )
 LIBTRAIN_BASE = {
     "images": PURE_BASE,
     "schedule": PURE_BASE,

@@ -10,13 +10,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/coordinator.h"
 #include "base/clock.h"
-#include "coordinator/http/agent.h"
+#include "coordinator/content/catalog.h"
+#include "coordinator/content/work.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/effects.h"
+#include "coordinator/http/edge.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
-#include "coordinator/turn/objects.h"
 #include "coordinator/restore.h"
+#include "coordinator/turn/objects.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_http/desk.h"
 #include "tests/unit/coordinator_store/fault_vfs.h"
@@ -44,10 +47,11 @@ static int open_parts(struct life *life, const char *directory, struct err *err)
     code = code ? code : core_new(&core, &coordinator->core, err);
     code = code ? code : work_new(1, &coordinator->work, err);
     code = code ? code : catalog_new(coordinator->state, &coordinator->catalog, err);
-    code = code ? code : parked_new(16, coordinator, &coordinator->parked, err);
-    code = code ? code : event_stream_new(coordinator->state, 1, &coordinator->stream, err);
-    code = code ? code : turn_new(coordinator, &coordinator->turn, err);
-    code = code ? code : agent_reserve(coordinator, err);
+    code = code ? code : edge_open(coordinator, 1, err);
+    const struct turn_effects effects = effects_of(coordinator);
+    code = code
+               ? code
+               : turn_new(coordinator->core, coordinator->state, &effects, &coordinator->turn, err);
     code = code ? code : restore_all(coordinator, 1, err);
     return code ? code : routes_open(coordinator, &coordinator->server, err);
 }
@@ -75,13 +79,10 @@ static void life_end(struct life *life)
     blob_close(&coordinator->blobs);
     work_free(&coordinator->work);
     turn_free(&coordinator->turn);
-    agent_release(coordinator);
-    event_stream_free(&coordinator->stream);
-    parked_free(&coordinator->parked);
+    edge_close(coordinator);
     catalog_free(&coordinator->catalog);
     core_free(&coordinator->core);
     state_close(&coordinator->state);
-    incident_log_done(&coordinator->incidents);
     free(life->desk);
     free(life);
 }
@@ -280,7 +281,7 @@ static void an_answer_that_waits_for_the_commit_is_dropped_with_its_client(void 
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
     close(fd);
     desk_run(life->desk);
-    assert_int_equal(life->coordinator.requests_open, 0);
+    assert_int_equal(life->coordinator.edge->requests_open, 0);
 
     fd = post_heartbeat(life);
     assert_true(desk_is_silent(life->desk, fd));
@@ -375,10 +376,10 @@ static void a_stop_while_a_commit_is_held_shows_agents_nothing_of_it(void **stat
              device.id.text, device.boot, INT64_MAX);
     int fd = desk_send(life->desk, request);
     desk_run(life->desk);
-    assert_int_equal(parked_count(life->coordinator.parked), 1);
+    assert_int_equal(parked_count(life->coordinator.edge->parked), 1);
     int model_fd = post_model(life);
     hold_commit(life, *state);
-    parked_end(life->coordinator.parked);
+    parked_end(life->coordinator.edge->parked);
     assert_holds(desk_read(life->desk, fd, NULL), "HTTP/1.1 507");
     assert_true(desk_is_silent(life->desk, model_fd));
     assert_ok(turn_commit(life->coordinator.turn, &err), &err);

@@ -1,0 +1,87 @@
+#include "coordinator/effects.h"
+
+#include "coordinator/content/awaited.h"
+#include "coordinator/content/export.h"
+#include "coordinator/content/tuned.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
+#include "coordinator/http/replay.h"
+
+static int remember(void *context, const struct turn_extra *extra, const struct turn_reply *reply,
+                    struct err *err)
+{
+    return replay_store(context, extra, reply, err);
+}
+
+static int store_event(void *context, const struct action *action, struct err *err)
+{
+    struct coordinator *coordinator = context;
+    return event_stream_add(coordinator->edge->stream, action, err);
+}
+
+static void wake(void *context, enum object_kind kind, const char *id)
+{
+    struct coordinator *coordinator = context;
+    parked_wake(coordinator->edge->parked, kind, id);
+}
+
+static void refuse(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    answer_held(exchange);
+}
+
+static void answer(void *context, struct http_exchange *exchange, struct turn_reply *reply)
+{
+    (void)context;
+    if (reply->problem != PROBLEM_NONE) {
+        answer_core_problem(exchange, reply->problem, reply->text);
+    } else {
+        answer_object(exchange, reply->status, reply->revision, &reply->body);
+    }
+}
+
+/* A coordinator that stops begins no export and deletes nothing: the next start exports what is
+ * whole in the center and sweeps blobs without a reference. */
+static int export_model(void *context, const char *job, int64_t version, struct err *err)
+{
+    struct coordinator *coordinator = context;
+    return coordinator->stopping ? 0 : export_start(coordinator, job, version, err);
+}
+
+static int tune_kernels(void *context, const char *job, struct err *err)
+{
+    struct coordinator *coordinator = context;
+    return coordinator->stopping ? 0 : tuned_start(coordinator, job, err);
+}
+
+static void delete_blob(void *context, const char *sha256)
+{
+    struct coordinator *coordinator = context;
+    if (!coordinator->stopping) {
+        awaited_delete(coordinator, sha256);
+    }
+}
+
+static void publish(void *context)
+{
+    struct coordinator *coordinator = context;
+    edge_publish(coordinator->edge);
+}
+
+struct turn_effects effects_of(struct coordinator *coordinator)
+{
+    return (struct turn_effects){
+        .context = coordinator,
+        .remember = remember,
+        .store_event = store_event,
+        .wake = wake,
+        .refuse = refuse,
+        .answer = answer,
+        .export_model = export_model,
+        .tune_kernels = tune_kernels,
+        .delete_blob = delete_blob,
+        .publish = publish,
+    };
+}

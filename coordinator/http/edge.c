@@ -1,0 +1,68 @@
+#include "coordinator/http/edge.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "coordinator/content/disk.h"
+#include "coordinator/http/agent.h"
+#include "coordinator/http/answer.h"
+#include "schema/heartbeat.h"
+
+int edge_open(struct coordinator *coordinator, uint64_t seed, struct err *err)
+{
+    struct edge *edge = coordinator->edge = calloc(1, sizeof(*edge));
+    if (!edge || !(edge->heartbeat = calloc(1, sizeof(*edge->heartbeat)))) {
+        return err_set(err, ERR_MEMORY, "HTTP edge: out of memory");
+    }
+    int rc = parked_new(coordinator->connections_max, coordinator, &edge->parked, err);
+    if (!rc) {
+        parked_on_hangup(edge->parked, agent_hangup);
+        rc = event_stream_new(coordinator->state, seed, &edge->stream, err);
+    }
+    return rc;
+}
+
+void edge_close(struct coordinator *coordinator)
+{
+    struct edge *edge = coordinator->edge;
+    if (!edge) {
+        return;
+    }
+    event_stream_free(&edge->stream);
+    parked_free(&edge->parked);
+    free(edge->heartbeat);
+    free(edge);
+    coordinator->edge = NULL;
+}
+
+void edge_publish(struct edge *edge)
+{
+    event_stream_publish(edge->stream);
+    parked_run(edge->parked, clock_now_ms());
+}
+
+int64_t edge_deadline_ms(const struct edge *edge)
+{
+    return parked_deadline_ms(edge->parked);
+}
+
+int64_t edge_ping(struct edge *edge, int64_t now_ms)
+{
+    return event_stream_ping(edge->stream, now_ms);
+}
+
+void edge_stop(struct edge *edge)
+{
+    parked_end(edge->parked);
+    event_stream_end(edge->stream);
+}
+
+bool edge_takes_rows(const struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    struct err err = {0};
+    const int rc = disk_check_rows(coordinator, &err);
+    if (rc) {
+        answer_err(exchange, &err);
+    }
+    return !rc;
+}

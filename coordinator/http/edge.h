@@ -1,0 +1,62 @@
+/* edge.h: what the HTTP edge keeps between requests: long polls, event readers, uploads, counters.
+ * The handlers use its fields; the rooms above call its functions. The loop's thread only. */
+#ifndef COORDINATOR_HTTP_EDGE_H
+#define COORDINATOR_HTTP_EDGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/http/event_stream.h"
+#include "coordinator/http/parked.h"
+
+struct dataset_upload;
+struct heartbeat;
+
+/* Stored answers for Idempotency-Key (replay.c). */
+struct replays {
+    int64_t day; /* of the last count; 0: not counted */
+    size_t count;
+};
+
+/* Uploads from the first byte to the answer, with the queue of conversions (datasets.c). */
+struct edge_uploads {
+    size_t checkpoints, datasets;
+    size_t converting;                                   /* data sets that a worker converts */
+    struct dataset_upload *waiting_first, *waiting_last; /* for a worker */
+};
+
+struct edge {
+    struct parked *parked;
+    struct event_stream *stream;
+    struct heartbeat *heartbeat; /* the one being read; too large for the stack; empty in between */
+    struct edge_uploads uploads;
+    struct replays replays;
+    size_t metric_pages;                 /* being written (metrics.c) */
+    uint64_t requests, errors;           /* answered; with 5xx */
+    uint64_t bytes_received, bytes_sent; /* of blobs and data sets */
+    size_t requests_open;
+    uint64_t refusals; /* of requests and connections, at the last routes_look */
+    bool refusing;     /* some were refused between the last two looks */
+};
+
+/* Set coordinator->edge up; its state store is open. */
+NODISCARD int edge_open(struct coordinator *coordinator, uint64_t seed, struct err *err);
+void edge_close(struct coordinator *coordinator);
+
+/* After a commit: send public events to their readers, answer the long polls that are over. */
+void edge_publish(struct edge *edge);
+/* When edge_publish is due without a commit; INT64_MAX: never. */
+int64_t edge_deadline_ms(const struct edge *edge);
+/* Keep idle event streams alive. Returns when to call it next; INT64_MAX: no readers. */
+int64_t edge_ping(struct edge *edge, int64_t now_ms);
+/* The program stops: answer all long polls, end the event streams. */
+void edge_stop(struct edge *edge);
+
+/* Check that the disk has room for the rows of a request. Rows of running jobs are not checked.
+ * Answers disk_full and returns false if it has none. */
+bool edge_takes_rows(const struct coordinator *coordinator, struct http_exchange *exchange);
+
+#endif
