@@ -45,6 +45,7 @@ enum field_flag {
     FIELD_INPUT = 16,     /* read, never written */
     FIELD_PRESENCE =
         32, /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, tells null */
+    FIELD_ADDED = 64, /* of an answer: documents that an earlier version stored lack it */
 };
 
 struct record;
@@ -53,6 +54,10 @@ struct record;
 struct text_form {
     bool (*valid)(const char *text);
     const char *expected; /* "a name: 1 to 63 of a-z 0-9 . _ -" */
+    /* For the contract. */
+    const char *pattern; /* a regular expression that no valid text fails */
+    const char *shared;  /* its schema of such texts ("job_id"), whose pattern bounds their length;
+                            NULL: none */
 };
 
 struct field {
@@ -71,6 +76,10 @@ struct field {
     size_t element_size;          /* LIST, MAP: bytes of one element */
     size_t count_offset;          /* LIST, MAP: size_t */
     size_t presence_offset;       /* RECORD with FIELD_NULLABLE, FIELD_PRESENCE: bool */
+    /* For the contract and the documents; each may be NULL. */
+    const char *about;  /* sentences in Markdown, links relative to docs/ */
+    const char *rule;   /* bounds that the other members do not state: "divisible by `n`" */
+    const char *shared; /* a schema that openapi.yaml states by hand and that describes the value */
 };
 
 struct record {
@@ -78,6 +87,10 @@ struct record {
     size_t size;      /* sizeof(of) the struct */
     const struct field *fields;
     size_t field_count;
+    const char *about; /* as of a field */
+    bool answer;       /* sent by the coordinator only: the contract requires every member that is
+                        * always written
+                        */
 };
 
 #define RECORD_FAULTS_MAX 16
@@ -121,91 +134,103 @@ void record_done(const struct record *record, void *value);
  * mostly empty and used again and again. */
 void record_clear(const struct record *record, void *value);
 
-/* Table helpers: MEMBER_x(struct type, member, "name", flags, ...). */
-#define MEMBER_BOOL(T, m, n, f)                                                                    \
+/* Table helpers: MEMBER_x(struct type, member, "name", flags, ...). A list's or a map's count and
+ * an optional's presence stand after the member. Further members of the field follow the last
+ * argument: .about = "Samples of one step." */
+#define MEMBER_BOOL(T, m, n, ...)                                                                  \
     {                                                                                              \
-        .name = (n), .type = FIELD_BOOL, .flags = (f), .offset = offsetof(T, m)                    \
+        .name = (n), .type = FIELD_BOOL, .offset = offsetof(T, m), .flags = __VA_ARGS__            \
     }
-#define MEMBER_INT(T, m, n, f, lo, hi)                                                             \
+#define MEMBER_INT(T, m, n, f, lo, ...)                                                            \
     {                                                                                              \
         .name = (n), .type = FIELD_INT, .flags = (f), .offset = offsetof(T, m), .min = (lo),       \
-        .max = (hi)                                                                                \
+        .max = __VA_ARGS__                                                                         \
     }
-#define MEMBER_DOUBLE(T, m, n, f, lo, hi)                                                          \
+#define MEMBER_DOUBLE(T, m, n, f, lo, ...)                                                         \
     {                                                                                              \
         .name = (n), .type = FIELD_DOUBLE, .flags = (f), .offset = offsetof(T, m), .min = (lo),    \
-        .max = (hi)                                                                                \
+        .max = __VA_ARGS__                                                                         \
     }
-#define MEMBER_DOUBLE_OPTIONAL(T, m, n, f, lo, hi, p)                                              \
+#define MEMBER_DOUBLE_OPTIONAL(T, m, p, n, f, lo, ...)                                             \
     {                                                                                              \
         .name = (n), .type = FIELD_DOUBLE, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE,         \
-        .offset = offsetof(T, m), .min = (lo), .max = (hi), .presence_offset = offsetof(T, p)      \
+        .offset = offsetof(T, m), .presence_offset = offsetof(T, p), .min = (lo),                  \
+        .max = __VA_ARGS__                                                                         \
     }
-#define MEMBER_FORM(T, m, n, f, what)                                                              \
+#define MEMBER_FORM(T, m, n, f, ...)                                                               \
     {                                                                                              \
         .name = (n), .type = FIELD_TEXT, .flags = (f), .offset = offsetof(T, m),                   \
-        .size = sizeof(((T *)0)->m), .form = (what)                                                \
+        .size = sizeof(((T *)0)->m), .form = __VA_ARGS__                                           \
     }
-#define MEMBER_TEXT(T, m, n, f)                                                                    \
+#define MEMBER_TEXT(T, m, n, ...)                                                                  \
     {                                                                                              \
-        .name = (n), .type = FIELD_TEXT, .flags = (f), .offset = offsetof(T, m),                   \
-        .size = sizeof(((T *)0)->m)                                                                \
+        .name = (n), .type = FIELD_TEXT, .offset = offsetof(T, m), .size = sizeof(((T *)0)->m),    \
+        .flags = __VA_ARGS__                                                                       \
     }
-#define MEMBER_ENUM(T, m, n, f, table)                                                             \
+#define MEMBER_ENUM(T, m, n, f, ...)                                                               \
     {                                                                                              \
-        .name = (n), .type = FIELD_ENUM, .flags = (f), .offset = offsetof(T, m), .names = (table)  \
+        .name = (n), .type = FIELD_ENUM, .flags = (f), .offset = offsetof(T, m),                   \
+        .names = __VA_ARGS__                                                                       \
     }
-#define MEMBER_TIME(T, m, n, f)                                                                    \
+#define MEMBER_TIME(T, m, n, ...)                                                                  \
     {                                                                                              \
-        .name = (n), .type = FIELD_TIME, .flags = (f), .offset = offsetof(T, m)                    \
+        .name = (n), .type = FIELD_TIME, .offset = offsetof(T, m), .flags = __VA_ARGS__            \
     }
-#define MEMBER_RECORD(T, m, n, f, r)                                                               \
+#define MEMBER_RECORD(T, m, n, f, ...)                                                             \
     {                                                                                              \
-        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = offsetof(T, m), .record = (r)   \
+        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = offsetof(T, m),                 \
+        .record = __VA_ARGS__                                                                      \
     }
-#define MEMBER_OPTIONAL(T, m, n, f, r, p)                                                          \
+#define MEMBER_OPTIONAL(T, m, p, n, f, ...)                                                        \
     {                                                                                              \
         .name = (n), .type = FIELD_RECORD, .flags = (f) | FIELD_NULLABLE,                          \
-        .offset = offsetof(T, m), .record = (r), .presence_offset = offsetof(T, p)                 \
+        .offset = offsetof(T, m), .presence_offset = offsetof(T, p), .record = __VA_ARGS__         \
     }
-#define MEMBER_RECORDS(T, m, n, f, r, c)                                                           \
+#define MEMBER_RECORDS(T, m, c, n, f, ...)                                                         \
     {                                                                                              \
-        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m), .record = (r),    \
-        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
-        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c)                     \
-    }
-#define MEMBER_LIST(T, m, n, f, e, c)                                                              \
-    {                                                                                              \
-        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m), .element = (e),   \
-        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
-        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c)                     \
-    }
-#define MEMBER_LIST_OPTIONAL(T, m, n, f, e, c, p)                                                  \
-    {                                                                                              \
-        .name = (n), .type = FIELD_LIST, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE,           \
-        .offset = offsetof(T, m), .element = (e),                                                  \
+        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m),                   \
         .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
         .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
-        .presence_offset = offsetof(T, p)                                                          \
+        .record = __VA_ARGS__                                                                      \
     }
-#define MEMBER_MAP(T, m, n, f, r, c)                                                               \
+#define MEMBER_LIST(T, m, c, n, f, ...)                                                            \
     {                                                                                              \
-        .name = (n), .type = FIELD_MAP, .flags = (f), .offset = offsetof(T, m), .record = (r),     \
+        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m),                   \
         .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
-        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c)                     \
+        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
+        .element = __VA_ARGS__                                                                     \
+    }
+#define MEMBER_LIST_OPTIONAL(T, m, c, p, n, f, ...)                                                \
+    {                                                                                              \
+        .name = (n), .type = FIELD_LIST, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE,           \
+        .offset = offsetof(T, m), .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),            \
+        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
+        .presence_offset = offsetof(T, p), .element = __VA_ARGS__                                  \
+    }
+#define MEMBER_MAP(T, m, c, n, f, ...)                                                             \
+    {                                                                                              \
+        .name = (n), .type = FIELD_MAP, .flags = (f), .offset = offsetof(T, m),                    \
+        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
+        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
+        .record = __VA_ARGS__                                                                      \
     }
 /* r: a table of members of the same struct. */
-#define MEMBER_GROUP(n, f, r)                                                                      \
+#define MEMBER_GROUP(n, f, ...)                                                                    \
     {                                                                                              \
-        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = 0, .record = (r)                \
+        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = 0, .record = __VA_ARGS__        \
     }
-#define MEMBER_CONSTANT(n, json)                                                                   \
+#define MEMBER_CONSTANT(n, ...)                                                                    \
     {                                                                                              \
-        .name = (n), .type = FIELD_CONSTANT, .constant = (json)                                    \
+        .name = (n), .type = FIELD_CONSTANT, .constant = __VA_ARGS__                               \
     }
-#define MEMBER_JSON(T, m, n, f)                                                                    \
+#define MEMBER_JSON(T, m, n, ...)                                                                  \
     {                                                                                              \
-        .name = (n), .type = FIELD_JSON, .flags = (f), .offset = offsetof(T, m)                    \
+        .name = (n), .type = FIELD_JSON, .offset = offsetof(T, m), .flags = __VA_ARGS__            \
+    }
+#define RECORD_WITH(T, n, table, ...)                                                              \
+    {                                                                                              \
+        .name = (n), .size = sizeof(T), .fields = (table),                                         \
+        .field_count = sizeof(table) / sizeof((table)[0]), __VA_ARGS__                             \
     }
 #define RECORD(T, n, table)                                                                        \
     {                                                                                              \

@@ -23,7 +23,8 @@ static const struct field peer_fields[] = {
     MEMBER_FORM(struct peer, ticket, "ticket", LEFT_OUT, &word_form),
     MEMBER_FORM(struct peer, codec, "codec", LEFT_OUT, &word_form),
 };
-static const struct record peer_record = RECORD(struct peer, "peer", peer_fields);
+static const struct record peer_record =
+    RECORD_WITH(struct peer, "peer", peer_fields, .about = "A neighbour.");
 
 static const struct field source_fields[] = {
     MEMBER_INT(struct source, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
@@ -34,13 +35,16 @@ static const struct field source_fields[] = {
     MEMBER_FORM(struct source, sha256, "sha256", LEFT_OUT, &sha256_form),
     MEMBER_INT(struct source, bytes, "size_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
 };
-static const struct record source_record = RECORD(struct source, "source", source_fields);
+static const struct record source_record = RECORD_WITH(
+    struct source, "source", source_fields, .about = "Where the state of one unit comes from.");
 
 static const struct field drop_fields[] = {
     MEMBER_FORM(struct drop, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_INT(struct drop, below_version, "below_version", FIELD_REQUIRED, 0, 0x1p63),
 };
-static const struct record drop_record = RECORD(struct drop, "drop", drop_fields);
+static const struct record drop_record =
+    RECORD_WITH(struct drop, "drop", drop_fields,
+                .about = "Snapshots that may go: those older than below_version.");
 
 static const struct field caller_fields[] = {
     MEMBER_FORM(struct caller, job.text, "job", FIELD_REQUIRED, &job_id_form),
@@ -53,12 +57,15 @@ static const struct record caller_record = RECORD(struct caller, "caller", calle
 static const struct field stage_fields[] = {
     MEMBER_INT(struct assignment_run, stage_index, "index", FIELD_REQUIRED, 0, STAGES_MAX - 1),
     MEMBER_INT(struct assignment_run, stage_count, "count", FIELD_REQUIRED, 1, STAGES_MAX),
-    MEMBER_INT(struct assignment_run, first, "first", FIELD_REQUIRED, 0, UNITS_MAX),
+    MEMBER_INT(struct assignment_run, first, "first", FIELD_REQUIRED, 0, UNITS_MAX,
+               .about = "Units [first, end)."),
     MEMBER_INT(struct assignment_run, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct assignment_run, in_flight, "in_flight", FIELD_REQUIRED, 1, MICRO_BATCHES_MAX),
     MEMBER_INT(struct assignment_run, previous_in_flight, "previous_in_flight", FIELD_REQUIRED, 0,
                MICRO_BATCHES_MAX),
-    MEMBER_BOOL(struct assignment_run, tune, "tune", 0),
+    MEMBER_BOOL(
+        struct assignment_run, tune, "tune", 0,
+        .about = "With prepare: measure the kernels of the stage's convolutions, build nothing."),
 };
 static const struct record stage_group =
     RECORD(struct assignment_run, "assignment_stage", stage_fields);
@@ -74,16 +81,24 @@ static const struct record deadlines_group =
 static const struct field run_fields[] = {
     MEMBER_FORM(struct assignment_run, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_INT(struct assignment_run, generation, "generation", FIELD_REQUIRED, 1, INTEGER_MAX),
-    MEMBER_FORM(struct assignment_run, plan.text, "plan", FIELD_REQUIRED, &plan_id_form),
-    MEMBER_ENUM(struct assignment_run, phase, "phase", FIELD_REQUIRED, phase_names),
+    MEMBER_FORM(
+        struct assignment_run, plan.text, "plan", FIELD_REQUIRED, &plan_id_form,
+        .about =
+            "The plan of the generation: its number alone may repeat after a restored backup."),
+    MEMBER_ENUM(struct assignment_run, phase, "phase", FIELD_REQUIRED, phase_names,
+                .about = "prepare, run, stopping or finished."),
     MEMBER_INT(struct assignment_run, resume_version, "resume_version", FIELD_REQUIRED, 0,
-               INTEGER_MAX),
+               INTEGER_MAX,
+               .about = "prepare, run: the version to start from; finished: the version to upload "
+                        "to the center."),
     MEMBER_GROUP("stage", FIELD_REQUIRED, &stage_group),
-    MEMBER_RECORDS(struct assignment_run, source, "sources", 0, &source_record, source_count),
-    MEMBER_OPTIONAL(struct assignment_run, previous, "previous", 0, &peer_record, has_previous),
-    MEMBER_OPTIONAL(struct assignment_run, next, "next", 0, &peer_record, has_next),
-    MEMBER_OPTIONAL(struct assignment_run, neighbor, "neighbor", 0, &peer_record, has_neighbor),
-    MEMBER_INT(struct assignment_run, replica_bytes, "replica_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_RECORDS(struct assignment_run, source, source_count, "sources", 0, &source_record),
+    MEMBER_OPTIONAL(struct assignment_run, previous, has_previous, "previous", 0, &peer_record),
+    MEMBER_OPTIONAL(struct assignment_run, next, has_next, "next", 0, &peer_record),
+    MEMBER_OPTIONAL(struct assignment_run, neighbor, has_neighbor, "neighbor", 0, &peer_record,
+                    .about = "The target of copies of the stage's snapshots; null: none."),
+    MEMBER_INT(struct assignment_run, replica_bytes, "replica_bytes", 0, 0, INTEGER_MAX,
+               .about = "The limit of replicas of the previous stage."),
     MEMBER_GROUP("deadlines", FIELD_REQUIRED, &deadlines_group),
     MEMBER_INT(struct assignment_run, total_steps, "total_steps", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_RECORD(struct assignment_run, job_spec, "job_spec", FIELD_REQUIRED, &job_spec_record),
@@ -94,12 +109,15 @@ static const struct record run_record = RECORD(struct assignment_run, "assignmen
 static const struct field assignment_fields[] = {
     MEMBER_INT(struct assignment, revision, "revision", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct assignment, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
-    MEMBER_RECORDS(struct assignment, drop, "drop", 0, &drop_record, drop_count),
-    MEMBER_RECORDS(struct assignment, caller, "callers", 0, &caller_record, caller_count),
+    MEMBER_RECORDS(struct assignment, drop, drop_count, "drop", 0, &drop_record),
+    MEMBER_RECORDS(struct assignment, caller, caller_count, "callers", 0, &caller_record,
+                   .about = "Who may call the device's own listener."),
     MEMBER_FORM(struct assignment, challenge, "challenge", FIELD_NULLABLE, &word_form),
-    MEMBER_OPTIONAL(struct assignment, run, "run", 0, &run_record, has_run),
+    MEMBER_OPTIONAL(struct assignment, run, has_run, "run", 0, &run_record,
+                    .about = "null: nothing."),
 };
-const struct record assignment_record = RECORD(struct assignment, "assignment", assignment_fields);
+const struct record assignment_record = RECORD_WITH(
+    struct assignment, "assignment", assignment_fields, .about = "The desired state of a device.");
 
 static bool told(int phase)
 {

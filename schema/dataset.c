@@ -3,7 +3,8 @@
 static const struct field dataset_fields[] = {
     MEMBER_FORM(struct dataset, name, "name", FIELD_REQUIRED, &name_form),
     MEMBER_INT(struct dataset, revision, "revision", 0, 0, INTEGER_MAX),
-    MEMBER_FORM(struct dataset, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
+    MEMBER_FORM(struct dataset, sha256, "sha256", FIELD_REQUIRED, &sha256_form,
+                .about = "Of the stored safetensors file."),
     MEMBER_INT(struct dataset, bytes, "size_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct dataset, samples, "samples", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct dataset, height, "height", FIELD_REQUIRED, 0, UINT32_MAX),
@@ -11,25 +12,37 @@ static const struct field dataset_fields[] = {
     MEMBER_INT(struct dataset, channels, "channels", FIELD_REQUIRED, 0, UINT32_MAX),
     MEMBER_FORM(struct dataset, dtype, "dtype", FIELD_REQUIRED, &word_form),
     MEMBER_INT(struct dataset, classes, "classes", FIELD_REQUIRED, 0, UINT32_MAX),
-    MEMBER_INT(struct dataset, positions, "positions", FIELD_SKIP_EMPTY, 2, POSITIONS_MAX),
+    MEMBER_INT(struct dataset, positions, "positions", FIELD_SKIP_EMPTY, 2, POSITIONS_MAX,
+               .about = "Labels of a sample. Left out: one."),
     MEMBER_FORM(struct dataset, class_names_sha256, "class_names_sha256", FIELD_NULLABLE,
-                &sha256_form),
-    MEMBER_TEXT(struct dataset, reading, "reading", FIELD_NULLABLE),
+                &sha256_form,
+                .about = "Of the list of class names, as compact JSON "
+                         "(`/v1/datasets/{name}/class_names`); null: the classes have none."),
+    MEMBER_TEXT(struct dataset, reading, "reading", FIELD_NULLABLE,
+                .about = "The parameters that converted sounds to samples, as at the upload; null "
+                         "for other data."),
     MEMBER_TIME(struct dataset, created_ms, "created_at", FIELD_NULLABLE),
 };
-const struct record dataset_record = RECORD(struct dataset, "dataset", dataset_fields);
+const struct record dataset_record =
+    RECORD_WITH(struct dataset, "dataset", dataset_fields, .answer = true);
 
 static const struct field checkpoint_fields[] = {
     MEMBER_FORM(struct checkpoint, id.text, "id", FIELD_REQUIRED, &checkpoint_id_form),
-    MEMBER_FORM(struct checkpoint, job.text, "job", FIELD_NULLABLE, &job_id_form),
+    MEMBER_FORM(struct checkpoint, job.text, "job", FIELD_NULLABLE, &job_id_form,
+                .about = "The job that trained it; null: uploaded."),
     MEMBER_INT(struct checkpoint, revision, "revision", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct checkpoint, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct checkpoint, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "The step after which the state was stored; 0: uploaded."),
     MEMBER_FORM(struct checkpoint, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
     MEMBER_INT(struct checkpoint, bytes, "size_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_TIME(struct checkpoint, created_ms, "created_at", FIELD_NULLABLE),
-    MEMBER_BOOL(struct checkpoint, damaged, "damaged", FIELD_SKIP_EMPTY),
+    MEMBER_BOOL(struct checkpoint, damaged, "damaged", FIELD_SKIP_EMPTY,
+                .about = "Of one checkpoint, not in lists; true: the stored content has another "
+                         "hash. Uploading the content again repairs it."),
 };
-const struct record checkpoint_record = RECORD(struct checkpoint, "checkpoint", checkpoint_fields);
+const struct record checkpoint_record =
+    RECORD_WITH(struct checkpoint, "checkpoint", checkpoint_fields, .answer = true,
+                .about = "A trained model in the center, or uploaded weights.");
 
 static const struct field center_unit_fields[] = {
     MEMBER_FORM(struct center_unit, job.text, "job", FIELD_REQUIRED, &job_id_form),
@@ -46,6 +59,8 @@ static const struct field model_row_fields[] = {
     MEMBER_TEXT(struct model_row, name, "name", FIELD_REQUIRED),
     MEMBER_FORM(struct model_row, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
     MEMBER_INT(struct model_row, revision, "revision", 0, 0, INTEGER_MAX),
-    MEMBER_TIME(struct model_row, created_ms, "created_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct model_row, created_ms, "created_at", FIELD_NULLABLE,
+                .about = "null: of the zoo."),
 };
-const struct record model_row_record = RECORD(struct model_row, "model_row", model_row_fields);
+const struct record model_row_record =
+    RECORD_WITH(struct model_row, "model_row", model_row_fields, .answer = true);

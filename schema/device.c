@@ -32,7 +32,7 @@ static const struct record inventory_record =
         MEMBER_DOUBLE(struct device_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, gflops_min, \
                       1e9),                                                                        \
             MEMBER_DOUBLE(struct device_probe, memory_bytes_per_second, "memory_bytes_per_second", \
-                          FIELD_REQUIRED, bytes_min, 1e15),                                        \
+                          FIELD_REQUIRED, bytes_min, 1e15, .about = "Triad."),                     \
             MEMBER_DOUBLE(struct device_probe, disk_write_bytes_per_second,                        \
                           "disk_write_bytes_per_second", 0, 0, 1e15),                              \
             MEMBER_INT(struct device_probe, free_memory_bytes, "free_memory_bytes",                \
@@ -42,37 +42,48 @@ static const struct record inventory_record =
     }
 static const struct field enroll_probe_fields[] = PROBE_FIELDS(1e-6, 1, 1);
 static const struct record enroll_probe_record =
-    RECORD(struct device_probe, "enroll_probe", enroll_probe_fields);
+    RECORD_WITH(struct device_probe, "enroll_probe", enroll_probe_fields,
+                .about = "Measured by the agent before it enrols.");
 static const struct field probe_fields[] = PROBE_FIELDS(0, 0, 0);
-static const struct record probe_record = RECORD(struct device_probe, "device_probe", probe_fields);
+static const struct record probe_record =
+    RECORD_WITH(struct device_probe, "device_probe", probe_fields,
+                .about = "Measured at enrolment, at the speed the agent will compute with.");
 
 static bool is_public_key(const char *text)
 {
     return sha256_form.valid(text);
 }
 
-static const struct text_form key_form = {
-    is_public_key, "an Ed25519 public key: 64 lower-case hexadecimal digits"};
+static const struct text_form key_form = {is_public_key,
+                                          "an Ed25519 public key: 64 lower-case hexadecimal digits",
+                                          "^[0-9a-f]{64}$", "sha256"};
 
 static const struct field enroll_request_fields[] = {
-    MEMBER_FORM(struct enroll_request, token, "token", FIELD_NULLABLE, &word_form),
+    MEMBER_FORM(struct enroll_request, token, "token", FIELD_NULLABLE, &word_form,
+                .about = "Not used by this version."),
     MEMBER_FORM(struct enroll_request, name, "name", FIELD_REQUIRED, &name_form),
-    MEMBER_FORM(struct enroll_request, public_key, "public_key", FIELD_REQUIRED, &key_form),
+    MEMBER_FORM(struct enroll_request, public_key, "public_key", FIELD_REQUIRED, &key_form,
+                .about = "Ed25519; the same key is the same device."),
     MEMBER_INT(struct enroll_request, protocol, "protocol", FIELD_REQUIRED, 0, 1e6),
-    MEMBER_FORM(struct enroll_request, boot, "boot", FIELD_REQUIRED, &word_form),
-    MEMBER_FORM(struct enroll_request, address, "address", FIELD_REQUIRED, &origin_form),
+    MEMBER_FORM(struct enroll_request, boot, "boot", FIELD_REQUIRED, &word_form,
+                .about = "A new random value at every start."),
+    MEMBER_FORM(struct enroll_request, address, "address", FIELD_REQUIRED, &origin_form,
+                .about = "Scheme, host and port alone: peers put paths after it."),
     MEMBER_TEXT(struct enroll_request, numeric_class, "numeric_class", FIELD_REQUIRED),
     MEMBER_RECORD(struct enroll_request, inventory, "inventory", 0, &inventory_record),
     MEMBER_RECORD(struct enroll_request, probe, "probe", FIELD_REQUIRED, &enroll_probe_record),
-    MEMBER_MAP(struct enroll_request, label, "labels", 0, &label_record, label_count),
+    MEMBER_MAP(struct enroll_request, label, label_count, "labels", 0, &label_record,
+               .shared = "labels"),
 };
 const struct record enroll_request_record =
     RECORD(struct enroll_request, "enroll_request", enroll_request_fields);
 
 static const struct field enroll_reply_fields[] = {
     MEMBER_FORM(struct enroll_reply, device.text, "device", FIELD_REQUIRED, &device_id_form),
-    MEMBER_INT(struct enroll_reply, protocol, "protocol", FIELD_REQUIRED, 0, 1e6),
-    MEMBER_INT(struct enroll_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
+    MEMBER_INT(struct enroll_reply, protocol, "protocol", FIELD_REQUIRED, 0, 1e6,
+               .about = "The coordinator's."),
+    MEMBER_INT(struct enroll_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000,
+               .about = "Between two heartbeats."),
 };
 const struct record enroll_reply_record =
     RECORD(struct enroll_reply, "enroll_reply", enroll_reply_fields);
@@ -82,29 +93,44 @@ const struct record enroll_reply_record =
     MEMBER_FORM(struct device, id.text, "id", FIELD_REQUIRED, &device_id_form),                    \
         MEMBER_INT(struct device, revision, "revision", 0, 0, INTEGER_MAX),                        \
         MEMBER_FORM(struct device, name, "name", FIELD_REQUIRED, &name_form),                      \
-        MEMBER_ENUM(struct device, state, "state", FIELD_REQUIRED, device_state_names),            \
-        MEMBER_BOOL(struct device, cordoned, "cordoned", 0),                                       \
+        MEMBER_ENUM(                                                                               \
+            struct device, state, "state", FIELD_REQUIRED, device_state_names,                     \
+            .about =                                                                               \
+                "suspect: two heartbeats missed; disconnected: unreachable and without an answer " \
+                "to a challenge; lost: its lease is over. All three can return to online."),       \
+        MEMBER_BOOL(struct device, cordoned, "cordoned", 0,                                        \
+                    .about = "Excluded from further plans."),                                      \
         MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &key_form),           \
-        MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form),                 \
-        MEMBER_TEXT(struct device, numeric_class, "numeric_class", FIELD_NULLABLE),                \
-        MEMBER_INT(struct device, protocol, "protocol", 0, 0, 1e6),                                \
+        MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form,                  \
+                    .about = "The address that its peers call."),                                  \
+        MEMBER_TEXT(struct device, numeric_class, "numeric_class", FIELD_NULLABLE,                 \
+                    .about = "Equal text, equal bits."),                                           \
+        MEMBER_INT(struct device, protocol, "protocol", 0, 0, 1e6,                                 \
+                   .about = "The protocol version of its agent."),                                 \
         MEMBER_RECORD(struct device, inventory, "inventory", 0, &inventory_record),                \
         MEMBER_RECORD(struct device, probe, "probe", 0, &probe_record),                            \
-        MEMBER_MAP(struct device, label, "labels", 0, &label_record, label_count),                 \
-        MEMBER_FORM(struct device, job, "job", FIELD_NULLABLE, &job_id_form),                      \
+        MEMBER_MAP(struct device, label, label_count, "labels", 0, &label_record,                  \
+                   .shared = "labels"),                                                            \
+        MEMBER_FORM(struct device, job, "job", FIELD_NULLABLE, &job_id_form,                       \
+                    .about = "The job it works for now."),                                         \
         MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),                      \
         MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),                  \
-        MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX),            \
-        MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX),    \
+        MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX,             \
+                   .about = "The agent's memory, as last reported."),                              \
+        MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX,     \
+                   .about = "Snapshots sent to neighbors and to the center since its boot."),      \
         MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0,            \
-                   INTEGER_MAX)
+                   INTEGER_MAX, .about = "Snapshots written to --replica-dir since its boot.")
 
 static const struct field device_fields[] = {DEVICE_FIELDS};
-const struct record device_record = RECORD(struct device, "device", device_fields);
+const struct record device_record = RECORD_WITH(
+    struct device, "device", device_fields, .answer = true, .about = "One machine with one agent.");
 
 static const struct field device_row_fields[] = {
     DEVICE_FIELDS,
     MEMBER_FORM(struct device, boot, "boot", FIELD_NULLABLE, &word_form),
     MEMBER_BOOL(struct device, untried, "untried", 0),
 };
-const struct record device_row_record = RECORD(struct device, "device", device_row_fields);
+const struct record device_row_record =
+    RECORD_WITH(struct device, "device", device_row_fields, .answer = true,
+                .about = "One machine with one agent.");

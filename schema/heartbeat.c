@@ -31,7 +31,8 @@ static const struct field unit_seconds_fields[] = {
                   SECONDS_MAX),
 };
 static const struct record unit_seconds_record =
-    RECORD(struct unit_seconds, "unit_seconds", unit_seconds_fields);
+    RECORD_WITH(struct unit_seconds, "unit_seconds", unit_seconds_fields,
+                .about = "Mean seconds per micro-batch.");
 
 static const struct field link_fields[] = {
     MEMBER_FORM(struct link_report, device.text, "device", FIELD_REQUIRED, &device_id_form),
@@ -43,7 +44,10 @@ static const struct field link_fields[] = {
     MEMBER_DOUBLE(struct link_report, bytes_seconds_sum, "bytes_seconds_sum", FIELD_REQUIRED, 0,
                   SUM_MAX),
 };
-static const struct record link_record = RECORD(struct link_report, "link_report", link_fields);
+static const struct record link_record =
+    RECORD_WITH(struct link_report, "link_report", link_fields,
+                .about = "Real transfers to a neighbour since the last report: sums for a fit of "
+                         "seconds = a + bytes / B.");
 
 static const struct field metric_fields[] = {
     MEMBER_INT(struct metric, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX),
@@ -54,13 +58,16 @@ const struct record metric_record = RECORD(struct metric, "metric", metric_field
 
 static const struct field holding_fields[] = {
     MEMBER_FORM(struct holding, job.text, "job", FIELD_REQUIRED, &job_id_form),
-    MEMBER_INT(struct holding, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct holding, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "In which it was computed."),
     MEMBER_INT(struct holding, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct holding, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
     MEMBER_FORM(struct holding, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
     MEMBER_INT(struct holding, bytes, "size_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
 };
-static const struct record holding_record = RECORD(struct holding, "holding", holding_fields);
+static const struct record holding_record =
+    RECORD_WITH(struct holding, "holding", holding_fields,
+                .about = "A verified snapshot that the device holds.");
 
 static const struct field error_fields[] = {
     MEMBER_FORM(struct device_error, code, "code", FIELD_REQUIRED, &word_form),
@@ -70,73 +77,93 @@ static const struct record error_record = RECORD(struct device_error, "device_er
 
 static const struct field peer_report_fields[] = {
     MEMBER_FORM(struct peer_report, device.text, "device", FIELD_REQUIRED, &device_id_form),
-    MEMBER_ENUM(struct peer_report, kind, "kind", FIELD_REQUIRED, peer_trouble_names),
-    MEMBER_INT(struct peer_report, for_ms, "for_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_ENUM(struct peer_report, kind, "kind", FIELD_REQUIRED, peer_trouble_names,
+                .about = "refused: no process listens there; broken: the connection broke; "
+                         "stalled: no answer in time."),
+    MEMBER_INT(struct peer_report, for_ms, "for_ms", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Since the first failure."),
 };
 static const struct record peer_report_record =
-    RECORD(struct peer_report, "peer_report", peer_report_fields);
+    RECORD_WITH(struct peer_report, "peer_report", peer_report_fields,
+                .about = "A device that this one cannot reach.");
 
 static const struct field rounds_fields[] = {
     MEMBER_INT(struct heartbeat, round_neighbor, "neighbor", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_INT(struct heartbeat, round_center, "center", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
 };
 static const struct record rounds_group =
-    RECORD(struct heartbeat, "heartbeat_rounds", rounds_fields);
+    RECORD_WITH(struct heartbeat, "heartbeat_rounds", rounds_fields,
+                .about = "Stage 0: the versions of its open rounds of replication; 0: none.");
 
 /* What is zero or empty is not written: most heartbeats say little, and there is one a second from
  * every device. */
 static const struct field heartbeat_fields[] = {
     MEMBER_FORM(struct heartbeat, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_FORM(struct heartbeat, boot, "boot", FIELD_REQUIRED, &word_form),
-    MEMBER_INT(struct heartbeat, revision, "revision", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, revision, "revision", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "Of the assignment it acts on."),
     MEMBER_FORM(struct heartbeat, job, "job", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &job_id_form),
     MEMBER_INT(struct heartbeat, generation, "generation", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
-    MEMBER_FORM(struct heartbeat, plan, "plan", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &plan_id_form),
+    MEMBER_FORM(struct heartbeat, plan, "plan", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &plan_id_form,
+                .about = "The plan of the generation."),
     MEMBER_INT(struct heartbeat, highest_generation, "highest_generation", FIELD_SKIP_EMPTY, 0,
-               INTEGER_MAX),
+               INTEGER_MAX, .about = "The highest ever seen."),
     MEMBER_ENUM(struct heartbeat, phase, "phase", FIELD_REQUIRED, phase_names),
-    MEMBER_INT(struct heartbeat, step, "step", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, step, "step", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "The last step that its stage completed."),
     MEMBER_INT(struct heartbeat, stopped_version, "stopped_version", FIELD_SKIP_EMPTY, 0,
-               INTEGER_MAX),
+               INTEGER_MAX, .about = "With phase stopped or finished."),
     MEMBER_FORM(struct heartbeat, address, "address", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
                 &origin_form),
     MEMBER_FORM(struct heartbeat, challenge, "challenge", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
                 &word_form),
-    MEMBER_RECORDS(struct heartbeat, unit_seconds, "unit_seconds", FIELD_SKIP_EMPTY,
-                   &unit_seconds_record, unit_seconds_count),
+    MEMBER_RECORDS(struct heartbeat, unit_seconds, unit_seconds_count, "unit_seconds",
+                   FIELD_SKIP_EMPTY, &unit_seconds_record, .about = "Means of the last window."),
     MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", FIELD_SKIP_EMPTY, 0,
                   SECONDS_MAX),
-    MEMBER_RECORDS(struct heartbeat, link, "links", FIELD_SKIP_EMPTY, &link_record, link_count),
+    MEMBER_RECORDS(struct heartbeat, link, link_count, "links", FIELD_SKIP_EMPTY, &link_record),
     MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", FIELD_SKIP_EMPTY, 0,
                INTEGER_MAX),
-    MEMBER_INT(struct heartbeat, bytes_moved, "bytes_moved", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, bytes_moved, "bytes_moved", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "State fetched for this generation."),
     MEMBER_DOUBLE(struct heartbeat, fetch_seconds, "fetch_seconds", FIELD_SKIP_EMPTY, 0,
-                  SECONDS_MAX),
-    MEMBER_INT(struct heartbeat, busy_ms, "busy_ms", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+                  SECONDS_MAX, .about = "How long fetching all units of this generation took."),
+    MEMBER_INT(struct heartbeat, busy_ms, "busy_ms", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "How long the compute thread has been in its present task; 0: it waits."),
     MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &rounds_group),
-    MEMBER_RECORDS(struct heartbeat, peer_report, "peer_reports", FIELD_SKIP_EMPTY,
-                   &peer_report_record, peer_report_count),
-    MEMBER_TEXT(struct heartbeat, kernels, "kernels", FIELD_NULLABLE | FIELD_SKIP_EMPTY),
+    MEMBER_RECORDS(struct heartbeat, peer_report, peer_report_count, "peer_reports",
+                   FIELD_SKIP_EMPTY, &peer_report_record,
+                   .about = "Devices that this one cannot reach."),
+    MEMBER_TEXT(struct heartbeat, kernels, "kernels", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
+                .about = "Of the stage's convolutions, as measured: a letter for each pass. "
+                         "docs/protocol.md explains it."),
     MEMBER_INT(struct heartbeat, replica_bytes_sent, "replica_bytes_sent", FIELD_SKIP_EMPTY, 0,
-               INTEGER_MAX),
+               INTEGER_MAX, .about = "Since its boot."),
     MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", FIELD_SKIP_EMPTY,
-               0, INTEGER_MAX),
-    MEMBER_RECORDS(struct heartbeat, metric, "metrics", FIELD_SKIP_EMPTY, &metric_record,
-                   metric_count),
+               0, INTEGER_MAX, .about = "Since its boot."),
+    MEMBER_RECORDS(struct heartbeat, metric, metric_count, "metrics", FIELD_SKIP_EMPTY,
+                   &metric_record, .about = "Kept by the agent until a reply acknowledges them."),
     MEMBER_FORM(struct heartbeat, metrics_job, "metrics_job", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
-                &job_id_form),
+                &job_id_form,
+                .about =
+                    "The job that they were measured in; null: job, in its highest_generation."),
     MEMBER_INT(struct heartbeat, metrics_generation, "metrics_generation", FIELD_SKIP_EMPTY, 0,
-               INTEGER_MAX),
-    MEMBER_BOOL(struct heartbeat, all_holdings, "all_holdings", FIELD_SKIP_EMPTY),
-    MEMBER_RECORDS(struct heartbeat, holding, "holdings", FIELD_SKIP_EMPTY, &holding_record,
-                   holding_count),
-    MEMBER_OPTIONAL(struct heartbeat, error, "error", FIELD_SKIP_EMPTY, &error_record, has_error),
+               INTEGER_MAX, .about = "With metrics_job."),
+    MEMBER_BOOL(struct heartbeat, all_holdings, "all_holdings", FIELD_SKIP_EMPTY,
+                .about = "holdings is the whole list."),
+    MEMBER_RECORDS(struct heartbeat, holding, holding_count, "holdings", FIELD_SKIP_EMPTY,
+                   &holding_record),
+    MEMBER_OPTIONAL(struct heartbeat, error, has_error, "error", FIELD_SKIP_EMPTY, &error_record),
 };
-const struct record heartbeat_record = RECORD(struct heartbeat, "heartbeat", heartbeat_fields);
+const struct record heartbeat_record = RECORD_WITH(
+    struct heartbeat, "heartbeat", heartbeat_fields,
+    .about = "An absent member is zero, empty, false or null: agents leave out such members.");
 
 static const struct field round_fields[] = {
     MEMBER_INT(struct round, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_ENUM(struct round, state, "state", FIELD_REQUIRED, round_state_names),
+    MEMBER_ENUM(
+        struct round, state, "state", FIELD_REQUIRED, round_state_names,
+        .about = "paused: do not open rounds of this kind; the coordinator's disk is nearly full."),
 };
 static const struct record round_record = RECORD(struct round, "round", round_fields);
 
@@ -145,13 +172,17 @@ static const struct field reply_rounds_fields[] = {
     MEMBER_RECORD(struct heartbeat_reply, center, "center", 0, &round_record),
 };
 static const struct record reply_rounds_group =
-    RECORD(struct heartbeat_reply, "reply_rounds", reply_rounds_fields);
+    RECORD_WITH(struct heartbeat_reply, "reply_rounds", reply_rounds_fields,
+                .about = "The state of the rounds of the heartbeat.");
 
 static const struct field reply_fields[] = {
     MEMBER_INT(struct heartbeat_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000),
-    MEMBER_INT(struct heartbeat_reply, revision, "revision", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_BOOL(struct heartbeat_reply, reenroll, "reenroll", FIELD_REQUIRED),
+    MEMBER_INT(struct heartbeat_reply, revision, "revision", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Of the device's assignment."),
+    MEMBER_BOOL(struct heartbeat_reply, reenroll, "reenroll", FIELD_REQUIRED,
+                .about = "The coordinator does not know this device or boot."),
     MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &reply_rounds_group),
 };
 const struct record heartbeat_reply_record =
-    RECORD(struct heartbeat_reply, "heartbeat_reply", reply_fields);
+    RECORD_WITH(struct heartbeat_reply, "heartbeat_reply", reply_fields,
+                .about = "If rounds are absent, no round of the heartbeat has changed its state.");

@@ -171,18 +171,29 @@ static bool is_origin(const char *text)
     return host > 0 && text[scheme + host] == ':' && is_port(text + scheme + host + 1);
 }
 
+#define ID_PATTERN(prefix) "^" prefix "_[0-9A-Za-z]{1,26}$"
+
 const struct text_form name_form = {
-    name_valid, "a name: 1 to 63 of a-z 0-9 . _ - and the first a letter or digit"};
-const struct text_form device_id_form = {is_device_id, "a device's id (dev_...)"};
-const struct text_form job_id_form = {is_job_id, "a job's id (job_...)"};
-const struct text_form plan_id_form = {is_plan_id, "a plan's id (plan_...)"};
-const struct text_form checkpoint_id_form = {is_checkpoint_id, "a checkpoint's id (ckpt_...)"};
-const struct text_form incident_id_form = {is_incident_id, "an incident's id (inc_...)"};
-const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits"};
-const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411"};
+    name_valid, "a name: 1 to 63 of a-z 0-9 . _ - and the first a letter or digit",
+    "^[a-z0-9][a-z0-9._-]{0,62}$", "name"};
+const struct text_form device_id_form = {is_device_id, "a device's id (dev_...)", ID_PATTERN("dev"),
+                                         "device_id"};
+const struct text_form job_id_form = {is_job_id, "a job's id (job_...)", ID_PATTERN("job"),
+                                      "job_id"};
+const struct text_form plan_id_form = {is_plan_id, "a plan's id (plan_...)", ID_PATTERN("plan"),
+                                       "plan_id"};
+const struct text_form checkpoint_id_form = {is_checkpoint_id, "a checkpoint's id (ckpt_...)",
+                                             ID_PATTERN("ckpt"), "checkpoint_id"};
+const struct text_form incident_id_form = {is_incident_id, "an incident's id (inc_...)",
+                                           ID_PATTERN("inc"), "incident_id"};
+const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits",
+                                      "^[0-9a-f]{64}$", "sha256"};
+const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411",
+                                   "^https?://[!-~]+$", NULL};
 const struct text_form origin_form = {
-    is_origin, "an origin (scheme, host and port) such as http://10.0.0.5:7411"};
-const struct text_form word_form = {is_word, "a word of printable ASCII"};
+    is_origin, "an origin (scheme, host and port) such as http://10.0.0.5:7411",
+    "^https?://([0-9A-Za-z._-]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}$", NULL};
+const struct text_form word_form = {is_word, "a word of printable ASCII", "^[!-~]+$", NULL};
 
 const struct field device_id_element = {
     .type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};

@@ -25,17 +25,24 @@ static const struct record device_record_of =
     RECORD(struct incident_device, "incident_device", device_fields);
 
 static const struct field seconds_fields[] = {
-    MEMBER_DOUBLE(struct incident, detect_seconds, "detect", FIELD_REQUIRED, 0, 0),
-    MEMBER_DOUBLE(struct incident, decide_seconds, "decide", FIELD_REQUIRED, 0, 0),
-    MEMBER_DOUBLE(struct incident, fetch_seconds, "fetch", FIELD_REQUIRED, 0, 0),
-    MEMBER_DOUBLE(struct incident, rebuild_seconds, "rebuild", FIELD_REQUIRED, 0, 0),
-    MEMBER_DOUBLE(struct incident, resume_seconds, "resume", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct incident, detect_seconds, "detect", FIELD_REQUIRED, 0, 0,
+                  .about = "From the last sign of life or progress to the failure."),
+    MEMBER_DOUBLE(struct incident, decide_seconds, "decide", FIELD_REQUIRED, 0, 0,
+                  .about = "To the next plan."),
+    MEMBER_DOUBLE(struct incident, fetch_seconds, "fetch", FIELD_REQUIRED, 0, 0,
+                  .about = "The longest that a device took to fetch its units."),
+    MEMBER_DOUBLE(struct incident, rebuild_seconds, "rebuild", FIELD_REQUIRED, 0, 0,
+                  .about = "From the plan until all devices may run, less fetch."),
+    MEMBER_DOUBLE(struct incident, resume_seconds, "resume", FIELD_REQUIRED, 0, 0,
+                  .about = "To the first new step."),
 };
 static const struct record seconds_group =
-    RECORD(struct incident, "incident_seconds", seconds_fields);
+    RECORD_WITH(struct incident, "incident_seconds", seconds_fields,
+                .about = "Of each phase; 0 before it is over.");
 
 static const struct field timeline_fields[] = {
-    MEMBER_TIME(struct incident, suspected_ms, "suspected_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct incident, suspected_ms, "suspected_at", FIELD_NULLABLE,
+                .about = "The last sign of life or progress."),
     MEMBER_TIME(struct incident, detected_ms, "detected_at", FIELD_NULLABLE),
     MEMBER_TIME(struct incident, decided_ms, "decided_at", FIELD_NULLABLE),
     MEMBER_TIME(struct incident, fetched_ms, "fetched_at", FIELD_NULLABLE),
@@ -43,25 +50,38 @@ static const struct field timeline_fields[] = {
     MEMBER_TIME(struct incident, resumed_ms, "resumed_at", FIELD_NULLABLE),
 };
 static const struct record timeline_group =
-    RECORD(struct incident, "incident_timeline", timeline_fields);
+    RECORD_WITH(struct incident, "incident_timeline", timeline_fields, .answer = true);
 
 static const struct field incident_fields[] = {
     MEMBER_FORM(struct incident, id.text, "id", FIELD_REQUIRED, &incident_id_form),
     MEMBER_INT(struct incident, revision, "revision", 0, 0, INTEGER_MAX),
     MEMBER_FORM(struct incident, job.text, "job", FIELD_REQUIRED, &job_id_form),
-    MEMBER_ENUM(struct incident, state, "state", FIELD_REQUIRED, incident_state_names),
-    MEMBER_ENUM(struct incident, cause, "cause", FIELD_REQUIRED, incident_cause_names),
-    MEMBER_TEXT(struct incident, message, "message", FIELD_NULLABLE),
-    MEMBER_RECORDS(struct incident, device, "devices", 0, &device_record_of, device_count),
-    MEMBER_INT(struct incident, generation_before, "generation_before", 0, 0, INTEGER_MAX),
+    MEMBER_ENUM(struct incident, state, "state", FIELD_REQUIRED, incident_state_names,
+                .about =
+                    "resolved: the job trains again; abandoned: it ended or was paused before."),
+    MEMBER_ENUM(struct incident, cause, "cause", FIELD_REQUIRED, incident_cause_names,
+                .about = "Of the first failure."),
+    MEMBER_TEXT(struct incident, message, "message", FIELD_NULLABLE,
+                .about = "One sentence for people."),
+    MEMBER_RECORDS(struct incident, device, device_count, "devices", 0, &device_record_of,
+                   .about = "The failed devices."),
+    MEMBER_INT(struct incident, generation_before, "generation_before", 0, 0, INTEGER_MAX,
+               .about = "The generation that failed first."),
     MEMBER_INT(struct incident, generation_after, "generation_after", FIELD_NULLABLE, 0,
-               INTEGER_MAX),
-    MEMBER_INT(struct incident, failures, "failures", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct incident, step_reached, "step_reached", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct incident, resume_version, "resume_version", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct incident, steps_redone, "steps_redone", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct incident, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX),
+               INTEGER_MAX, .about = "The generation that trains again."),
+    MEMBER_INT(struct incident, failures, "failures", 0, 0, INTEGER_MAX,
+               .about = "Generations that failed on the way."),
+    MEMBER_INT(struct incident, step_reached, "step_reached", 0, 0, INTEGER_MAX,
+               .about = "The furthest reported step."),
+    MEMBER_INT(struct incident, resume_version, "resume_version", 0, 0, INTEGER_MAX,
+               .about = "The version that training resumed from."),
+    MEMBER_INT(struct incident, steps_redone, "steps_redone", 0, 0, INTEGER_MAX,
+               .about = "From resume_version to step_reached, at least 0."),
+    MEMBER_INT(struct incident, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX,
+               .about = "State fetched from devices and the center."),
     MEMBER_GROUP("seconds", 0, &seconds_group),
     MEMBER_GROUP("timeline", 0, &timeline_group),
 };
-const struct record incident_record = RECORD(struct incident, "incident", incident_fields);
+const struct record incident_record = RECORD_WITH(
+    struct incident, "incident", incident_fields, .answer = true,
+    .about = "One failure of a running job, from the first suspicion to resumed training.");

@@ -27,50 +27,95 @@ bool job_state_ended(int state)
 /* ---- the spec ---- */
 
 static const struct field model_fields[] = {
-    MEMBER_FORM(struct job_model, name, "name", FIELD_NULLABLE, &name_form),
-    MEMBER_FORM(struct job_model, sha256, "sha256", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
-                &sha256_form),
-    MEMBER_JSON(struct job_model, description, "description", FIELD_NULLABLE | FIELD_SKIP_EMPTY),
+    MEMBER_FORM(struct job_model, name, "name", FIELD_NULLABLE, &name_form,
+                .about = "A model of the zoo or of `/v1/models`.",
+                .rule = "as `name`; either a name or a description"),
+    MEMBER_FORM(struct job_model, sha256, "sha256", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &sha256_form,
+                .about = "The hash of the description that the job uses.", .rule = "read-only"),
+    MEMBER_JSON(struct job_model, description, "description", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
+                .about = "A model description in place of a name.", .rule = "1 MiB, 256 units"),
 };
-static const struct record model_record = RECORD(struct job_model, "job_model", model_fields);
+static const struct record model_record =
+    RECORD_WITH(struct job_model, "job_model", model_fields,
+                .about = "A name of the zoo or of /v1/models, or a description.");
 
 static const struct field dataset_fields[] = {
-    MEMBER_FORM(struct job_spec, dataset_train, "train", FIELD_REQUIRED, &name_form),
-    MEMBER_FORM(struct job_spec, dataset_test, "test", FIELD_NULLABLE, &name_form),
+    MEMBER_FORM(struct job_spec, dataset_train, "train", FIELD_REQUIRED, &name_form,
+                .about = "A data set of `/v1/datasets`."),
+    MEMBER_FORM(struct job_spec, dataset_test, "test", FIELD_NULLABLE, &name_form,
+                .about = "The data set of evaluations; null: no evaluation.",
+                .rule = "same shape and type as `train`"),
 };
 static const struct record dataset_group = RECORD(struct job_spec, "job_dataset", dataset_fields);
 
 static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
 
 static const struct field init_fields[] = {
-    MEMBER_INT(struct job_spec, seed, "seed", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_spec, seed, "seed", 0, 0, INTEGER_MAX,
+               .about =
+                   "Seed of the initial weights, the order of samples, augmentation and dropout."),
     MEMBER_FORM(struct job_spec, init_checkpoint.text, "checkpoint", FIELD_NULLABLE,
-                &checkpoint_id_form),
-    MEMBER_LIST(struct job_spec, init_except, "except", 0, &unit_name_element, init_except_count),
+                &checkpoint_id_form,
+                .about = "A checkpoint of `/v1/checkpoints` with the initial weights, by name and "
+                         "shape; null: from the seed. See [fine-tuning](fine-tuning.md).",
+                .rule = "must fit the model, except units in `except`"),
+    MEMBER_LIST(struct job_spec, init_except, init_except_count, "except", 0, &unit_name_element,
+                .about = "Units that start from the seed although there is a checkpoint.",
+                .rule = "names of units; needs a checkpoint"),
 };
-static const struct record init_group = RECORD(struct job_spec, "job_init", init_fields);
+static const struct record init_group = RECORD_WITH(struct job_spec, "job_init", init_fields,
+                                                    .about = "Where the first weights come from.");
 
 static const struct field optimizer_fields[] = {
-    MEMBER_ENUM(struct optimizer, type, "type", 0, optimizer_type_names),
-    MEMBER_DOUBLE(struct optimizer, momentum, "momentum", 0, 0, 1),
-    MEMBER_BOOL(struct optimizer, nesterov, "nesterov", 0),
-    MEMBER_DOUBLE(struct optimizer, beta1, "beta1", 0, 0, 1),
-    MEMBER_DOUBLE(struct optimizer, beta2, "beta2", 0, 0, 1),
-    MEMBER_DOUBLE(struct optimizer, epsilon, "epsilon", 0, 0, 1),
-    MEMBER_DOUBLE(struct optimizer, weight_decay, "weight_decay", 0, 0, 1000),
-    MEMBER_DOUBLE(struct optimizer, clip_value, "clip_value", FIELD_NULLABLE, 1e-6, 1e6),
-    MEMBER_DOUBLE(struct optimizer, clip_norm, "clip_norm", FIELD_NULLABLE, 1e-6, 1e6),
+    MEMBER_ENUM(struct optimizer, type, "type", 0, optimizer_type_names,
+                .about = "Stochastic gradient descent, Adam, or Adam with decoupled weight decay."),
+    MEMBER_DOUBLE(struct optimizer, momentum, "momentum", 0, 0, 1,
+                  .about = "`sgd`: factor of the previous update.",
+                  .rule = "below 1; the default without `sgd`"),
+    MEMBER_BOOL(struct optimizer, nesterov, "nesterov", 0, .about = "`sgd`: Nesterov's momentum.",
+                .rule = "needs `momentum` above 0; false without `sgd`"),
+    MEMBER_DOUBLE(struct optimizer, beta1, "beta1", 0, 0, 1,
+                  .about = "`adam`, `adamw`: decay of the gradient's average.",
+                  .rule = "below 1; the default with `sgd`"),
+    MEMBER_DOUBLE(struct optimizer, beta2, "beta2", 0, 0, 1,
+                  .about = "`adam`, `adamw`: decay of the squared gradient's average.",
+                  .rule = "below 1; the default with `sgd`"),
+    MEMBER_DOUBLE(struct optimizer, epsilon, "epsilon", 0, 0, 1,
+                  .about = "`adam`, `adamw`: added to the root of that average.",
+                  .rule = "at least 1e-16; the default with `sgd`"),
+    MEMBER_DOUBLE(struct optimizer, weight_decay, "weight_decay", 0, 0, 1000,
+                  .about = "`sgd`, `adam`: L2, added to the gradient; `adamw`: times the learning "
+                           "rate, subtracted from the parameter."),
+    MEMBER_DOUBLE(struct optimizer, clip_value, "clip_value", FIELD_NULLABLE, 1e-6, 1e6,
+                  .about = "Limit of each gradient element's absolute value; null: no limit."),
+    MEMBER_DOUBLE(
+        struct optimizer, clip_norm, "clip_norm", FIELD_NULLABLE, 1e-6, 1e6,
+        .about =
+            "Limit of the Euclidean norm of all gradients of the model together; null: no limit.",
+        .rule = "not with `clip_value`"),
 };
 static const struct record optimizer_record =
     RECORD(struct optimizer, "optimizer", optimizer_fields);
 
 static const struct field learning_rate_fields[] = {
-    MEMBER_ENUM(struct learning_rate, type, "type", 0, learning_rate_type_names),
-    MEMBER_DOUBLE(struct learning_rate, value, "value", FIELD_NULLABLE, 1e-30, 1000),
-    MEMBER_INT(struct learning_rate, warmup_steps, "warmup_steps", 0, 0, STEPS_MAX),
-    MEMBER_INT(struct learning_rate, step_size, "step_size", FIELD_NULLABLE, 1, STEPS_MAX),
-    MEMBER_DOUBLE(struct learning_rate, gamma, "gamma", 0, 0, 1000),
-    MEMBER_DOUBLE(struct learning_rate, final_value, "final_value", 0, 0, 1000),
+    MEMBER_ENUM(struct learning_rate, type, "type", 0, learning_rate_type_names,
+                .about = "The schedule of the rate."),
+    MEMBER_DOUBLE(struct learning_rate, value, "value", FIELD_NULLABLE, 1e-30, 1000,
+                  .about = "The rate after the warm-up; null: 0.01 with `sgd` (a model of the zoo "
+                           "may have its own: `sgd_learning_rate` of `GET /v1/models/NAME`), 0.001 "
+                           "with `adam` and `adamw`. The answer states the number."),
+    MEMBER_INT(struct learning_rate, warmup_steps, "warmup_steps", 0, 0, STEPS_MAX,
+               .about = "The rate rises linearly over these steps.",
+               .rule = "below the number of steps of the job"),
+    MEMBER_INT(struct learning_rate, step_size, "step_size", FIELD_NULLABLE, 1, STEPS_MAX,
+               .about = "`step`: steps between two drops.",
+               .rule = "required with `step`, else null"),
+    MEMBER_DOUBLE(struct learning_rate, gamma, "gamma", 0, 0, 1000,
+                  .about = "`step`: the factor of a drop.",
+                  .rule = "above 0; the default without `step`"),
+    MEMBER_DOUBLE(struct learning_rate, final_value, "final_value", 0, 0, 1000,
+                  .about = "`cosine`: the rate of the last step.",
+                  .rule = "at most `value`; 0 without `cosine`"),
 };
 static const struct record learning_rate_record =
     RECORD(struct learning_rate, "learning_rate", learning_rate_fields);
@@ -82,37 +127,55 @@ static const struct field std_element = {
 /* An element shows what its type has. */
 static const struct field augment_fields[] = {
     MEMBER_ENUM(struct augment, type, "type", FIELD_REQUIRED, augment_type_names),
-    MEMBER_INT(struct augment, padding, "padding", FIELD_SKIP_EMPTY, 1, AUGMENT_PADDING_MAX),
-    MEMBER_LIST(struct augment, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean_element,
-                normalise.mean_count),
-    MEMBER_LIST(struct augment, normalise.std, "std", FIELD_SKIP_EMPTY, &std_element,
-                normalise.std_count),
+    MEMBER_INT(struct augment, padding, "padding", FIELD_SKIP_EMPTY, 1, AUGMENT_PADDING_MAX,
+               .about = "Required with type crop: rows and columns of zeros around a sample."),
+    MEMBER_LIST(
+        struct augment, normalise.mean, normalise.mean_count, "mean", FIELD_SKIP_EMPTY,
+        &mean_element,
+        .about =
+            "Required with type normalise: a number for each channel, after the input's scale."),
+    MEMBER_LIST(struct augment, normalise.std, normalise.std_count, "std", FIELD_SKIP_EMPTY,
+                &std_element, .about = "As mean."),
 };
 static const struct record augment_record = RECORD(struct augment, "augment", augment_fields);
 
 static const struct field devices_fields[] = {
-    MEMBER_MAP(struct job_spec, device_label, "labels", 0, &label_record, device_label_count),
-    MEMBER_INT(struct job_spec, devices_min, "min", 0, 1, STAGES_MAX),
-    MEMBER_INT(struct job_spec, devices_max, "max", 0, 1, STAGES_MAX),
-    MEMBER_TEXT(struct job_spec, numeric_class, "numeric_class", FIELD_NULLABLE),
+    MEMBER_MAP(struct job_spec, device_label, device_label_count, "labels", 0, &label_record,
+               .shared = "labels", .about = "Only devices with all of these labels."),
+    MEMBER_INT(struct job_spec, devices_min, "min", 0, 1, STAGES_MAX,
+               .about = "The job waits until this many devices are free.", .rule = "at most `max`"),
+    MEMBER_INT(struct job_spec, devices_max, "max", 0, 1, STAGES_MAX,
+               .about = "The most devices that the job uses."),
+    MEMBER_TEXT(struct job_spec, numeric_class, "numeric_class", FIELD_NULLABLE,
+                .about = "Only devices of this class: the result is reproducible bit for bit.",
+                .rule = "text, or null for any"),
 };
 static const struct record devices_group = RECORD(struct job_spec, "job_devices", devices_fields);
 
 static const struct field replication_fields[] = {
-    MEMBER_INT(struct job_spec, neighbor_every, "neighbor_every", 0, 0, STEPS_MAX),
-    MEMBER_INT(struct job_spec, center_every, "center_every", 0, 0, STEPS_MAX),
+    MEMBER_INT(struct job_spec, neighbor_every, "neighbor_every", 0, 0, STEPS_MAX,
+               .about =
+                   "Steps between two copies of each stage's state to the next device; 0: never."),
+    MEMBER_INT(struct job_spec, center_every, "center_every", 0, 0, STEPS_MAX,
+               .about = "Steps between two copies to the coordinator, which survive the loss of "
+                        "all devices; 0: only at a pause and at the end."),
 };
 static const struct record replication_group =
     RECORD(struct job_spec, "job_replication", replication_fields);
 
 static const struct field replan_fields[] = {
-    MEMBER_INT(struct job_spec, replan_first, "first", 0, 0, STEPS_MAX),
-    MEMBER_INT(struct job_spec, replan_every, "every", 0, 0, STEPS_MAX),
+    MEMBER_INT(struct job_spec, replan_first, "first", 0, 0, STEPS_MAX,
+               .about = "The step of the first comparison of measured speeds with the plan; 0: "
+                        "never. Stored, without effect in this version."),
+    MEMBER_INT(struct job_spec, replan_every, "every", 0, 0, STEPS_MAX,
+               .about = "Steps between two such comparisons; 0: never. Stored, without effect in "
+                        "this version."),
 };
 static const struct record replan_group = RECORD(struct job_spec, "job_replan", replan_fields);
 
 static const struct field evaluate_fields[] = {
-    MEMBER_INT(struct job_spec, evaluate_every_epochs, "every_epochs", 0, 0, EPOCHS_MAX),
+    MEMBER_INT(struct job_spec, evaluate_every_epochs, "every_epochs", 0, 0, EPOCHS_MAX,
+               .about = "Epochs between evaluations on `dataset.test`; 0: never."),
 };
 static const struct record evaluate_group =
     RECORD(struct job_spec, "job_evaluate", evaluate_fields);
@@ -120,35 +183,68 @@ static const struct record evaluate_group =
 static const struct field cut_element = {.type = FIELD_INT, .min = 1, .max = UNITS_MAX - 1};
 
 static const struct field spec_fields[] = {
-    MEMBER_FORM(struct job_spec, name, "name", 0, &name_form),
+    MEMBER_FORM(struct job_spec, name, "name", 0, &name_form,
+                .about = "For people; need not be unique."),
     MEMBER_RECORD(struct job_spec, model, "model", FIELD_REQUIRED, &model_record),
     MEMBER_GROUP("dataset", FIELD_REQUIRED, &dataset_group),
     MEMBER_GROUP("init", 0, &init_group),
-    MEMBER_INT(struct job_spec, batch, "batch", 0, 1, BATCH_MAX),
-    MEMBER_INT(struct job_spec, micro_batches, "micro_batches", 0, 1, MICRO_BATCHES_MAX),
-    MEMBER_INT(struct job_spec, epochs, "epochs", 0, 1, EPOCHS_MAX),
-    MEMBER_INT(struct job_spec, steps, "steps", FIELD_NULLABLE, 1, STEPS_MAX),
+    MEMBER_INT(struct job_spec, batch, "batch", 0, 1, BATCH_MAX, .about = "Samples of one step.",
+               .rule = "divisible by `micro_batches`, at most the samples of `train`"),
+    MEMBER_INT(struct job_spec, micro_batches, "micro_batches", 0, 1, MICRO_BATCHES_MAX,
+               .about = "Parts of a batch that travel through the stages."),
+    MEMBER_INT(struct job_spec, epochs, "epochs", 0, 1, EPOCHS_MAX,
+               .about = "Passes over the data; the last partial batch of an epoch is dropped."),
+    MEMBER_INT(struct job_spec, steps, "steps", FIELD_NULLABLE, 1, STEPS_MAX,
+               .about = "Ends the job before `epochs` do."),
     MEMBER_RECORD(struct job_spec, optimizer, "optimizer", 0, &optimizer_record),
     MEMBER_RECORD(struct job_spec, learning_rate, "learning_rate", 0, &learning_rate_record),
-    MEMBER_RECORDS(struct job_spec, augment, "augment", 0, &augment_record, augment_count),
-    MEMBER_LIST(struct job_spec, freeze, "freeze", 0, &unit_name_element, freeze_count),
-    MEMBER_JSON(struct job_spec, kernels, "kernels", FIELD_NULLABLE),
-    MEMBER_CONSTANT("strategy", "\"pipeline\""),
-    MEMBER_CONSTANT("pipeline", "\"sync\""),
-    MEMBER_CONSTANT("aggregate_every", "0"),
+    MEMBER_RECORDS(
+        struct job_spec, augment, augment_count, "augment", 0, &augment_record,
+        .about =
+            "Transformations of images before the first unit. See [Augmentation](#augmentation).",
+        .rule = "each type once, in this order: crop, flip, normalise"),
+    MEMBER_LIST(
+        struct job_spec, freeze, freeze_count, "freeze", 0, &unit_name_element,
+        .about = "Units that are not trained: parameters and running statistics do not change, and "
+                 "they compute as in evaluation. See [fine-tuning](fine-tuning.md#freeze-units).",
+        .rule = "names of units, not all that have parameters"),
+    MEMBER_JSON(struct job_spec, kernels, "kernels", FIELD_NULLABLE, .shared = "kernel_table",
+                .about =
+                    "The kernel of each pass of each convolution; null: by shape, or measured "
+                    "where devices have oneDNN. In an answer always null. See [Kernels](#kernels).",
+                .rule = "null, or a table"),
+    MEMBER_CONSTANT("strategy", "\"pipeline\"",
+                    .about = "Stages of the model on different devices."),
+    MEMBER_CONSTANT(
+        "pipeline", "\"sync\"",
+        .about =
+            "One update per step, after all micro-batches: the same weights as on one device."),
+    MEMBER_CONSTANT("aggregate_every", "0", .about = "Not offered by this version."),
     MEMBER_GROUP("devices", 0, &devices_group),
     MEMBER_GROUP("replication", 0, &replication_group),
     MEMBER_GROUP("replan", 0, &replan_group),
-    MEMBER_CONSTANT("compression", "\"none\""),
-    MEMBER_ENUM(struct job_spec, recompute, "recompute", 0, recompute_names),
+    MEMBER_CONSTANT("compression", "\"none\"", .about = "Not offered by this version."),
+    MEMBER_ENUM(struct job_spec, recompute, "recompute", 0, recompute_names,
+                .about = "`unit`: devices keep only the inputs of units and recompute the rest: "
+                         "less memory, more time, the same bits. See [memory](memory.md)."),
     MEMBER_DOUBLE(struct job_spec, expected_step_seconds, "expected_step_seconds", FIELD_NULLABLE,
-                  1e-6, 86400),
-    MEMBER_INT(struct job_spec, autonomy_seconds, "autonomy_seconds", 0, 0, 31536000),
+                  1e-6, 86400,
+                  .about = "Scales the deadlines; null: the larger of the plan's prediction and "
+                           "the measured step."),
+    MEMBER_INT(struct job_spec, autonomy_seconds, "autonomy_seconds", 0, 0, 31536000,
+               .about = "How long devices train without the coordinator."),
     MEMBER_GROUP("evaluate", 0, &evaluate_group),
-    MEMBER_INT(struct job_spec, priority, "priority", 0, -1000, 1000),
-    MEMBER_LIST(struct job_spec, cut, "cuts", FIELD_NULLABLE, &cut_element, cut_count),
+    MEMBER_INT(struct job_spec, priority, "priority", 0, -1000, 1000,
+               .about = "Higher runs first, then older."),
+    MEMBER_LIST(struct job_spec, cut, cut_count, "cuts", FIELD_NULLABLE, &cut_element,
+                .about =
+                    "Stage boundaries of the first plan: the indices of the units that begin a new "
+                    "stage (`[2, 4]`: units 0-1, 2-3, 4 and up); null: the planner chooses.",
+                .rule = "rising, 1 to units - 1, fewer than `devices.max`"),
 };
-const struct record job_spec_record = RECORD(struct job_spec, "job_spec", spec_fields);
+const struct record job_spec_record =
+    RECORD_WITH(struct job_spec, "job_spec", spec_fields,
+                .about = "A request for a job. docs/jobs.md explains every field.");
 
 const struct job_spec job_spec_default = {
     .name = "job",
@@ -186,23 +282,34 @@ static const struct field data_fields[] = {
     MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE,
                 &sha256_form),
     MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX),
-    MEMBER_BOOL(struct job_data, tune, "tune", 0),
+    MEMBER_BOOL(
+        struct job_data, tune, "tune", 0,
+        .about =
+            "Whether kernels are measured where devices have oneDNN. docs/jobs.md explains it."),
 };
-const struct record job_data_record = RECORD(struct job_data, "job_data", data_fields);
+const struct record job_data_record =
+    RECORD_WITH(struct job_data, "job_data", data_fields, .answer = true,
+                .about = "The data sets and the checkpoint of the job, fixed at submission.");
 
 static const struct field progress_fields[] = {
     MEMBER_DOUBLE(struct job_progress, fraction, "fraction", 0, 0, 0),
     MEMBER_INT(struct job_progress, step, "step", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_progress, steps, "steps", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct job_progress, epoch, "epoch", 0, 0, INTEGER_MAX),
-    MEMBER_DOUBLE_OPTIONAL(struct job_progress, loss, "loss", 0, 0, 0, has_loss),
-    MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, "accuracy", 0, 0, 0, has_accuracy),
+    MEMBER_DOUBLE_OPTIONAL(struct job_progress, loss, has_loss, "loss", 0, 0, 0,
+                           .about = "Of the last step."),
+    MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, has_accuracy, "accuracy", 0, 0, 0,
+                           .about = "Of the last evaluation."),
     MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0,
-                  0),
-    MEMBER_DOUBLE(struct job_progress, eta_seconds, "eta_seconds", FIELD_NULLABLE, 0, 0),
+                  0,
+                  .about = "null: nothing trains, or the first step of a generation is not "
+                           "complete. For an ended job the mean: samples of all its steps by the "
+                           "seconds from started_at to ended_at, pauses included."),
+    MEMBER_DOUBLE(struct job_progress, eta_seconds, "eta_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "null: unknown, or nothing trains."),
 };
 static const struct record progress_record =
-    RECORD(struct job_progress, "job_progress", progress_fields);
+    RECORD_WITH(struct job_progress, "job_progress", progress_fields, .answer = true);
 
 static const struct field deadlines_fields[] = {
     MEMBER_INT(struct job_deadlines, heartbeat_ms, "heartbeat_ms", 0, 0, INTEGER_MAX),
@@ -218,18 +325,22 @@ static const struct field deadlines_fields[] = {
     MEMBER_INT(struct job_deadlines, round_ms, "round_ms", 0, 0, INTEGER_MAX),
 };
 static const struct record deadlines_record =
-    RECORD(struct job_deadlines, "job_deadlines", deadlines_fields);
+    RECORD_WITH(struct job_deadlines, "job_deadlines", deadlines_fields, .answer = true,
+                .about = "The timeouts for the job's devices. docs/protocol.md has the formulas.");
 
 static const struct field line_fields[] = {
     MEMBER_INT(struct line_start, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_INT(struct line_start, first, "first", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct line_start, first, "first", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "The version it started from."),
 };
 static const struct record line_record = RECORD(struct line_start, "line_start", line_fields);
 
 static const struct field replan_request_fields[] = {
-    MEMBER_LIST_OPTIONAL(struct replan_request, cut, "cuts", 0, &cut_element, cut_count, has_cuts),
-    MEMBER_LIST(struct replan_request, device, "devices", FIELD_NULLABLE, &device_id_element,
-                device_count),
+    MEMBER_LIST_OPTIONAL(struct replan_request, cut, cut_count, has_cuts, "cuts", 0, &cut_element,
+                         .about = "Stage boundaries; []: one stage; null: the planner chooses."),
+    MEMBER_LIST(struct replan_request, device, device_count, "devices", FIELD_NULLABLE,
+                &device_id_element,
+                .about = "Devices in the order of the stages; null: the planner chooses."),
 };
 const struct record replan_request_record =
     RECORD(struct replan_request, "replan_request", replan_request_fields);
@@ -238,28 +349,48 @@ static const struct field job_fields[] = {
     MEMBER_FORM(struct job, id.text, "id", FIELD_REQUIRED, &job_id_form),
     MEMBER_INT(struct job, revision, "revision", 0, 0, INTEGER_MAX),
     MEMBER_ENUM(struct job, state, "state", FIELD_REQUIRED, job_state_names),
-    MEMBER_TEXT(struct job, state_reason, "state_reason", FIELD_NULLABLE),
-    MEMBER_TEXT(struct job, message, "message", FIELD_NULLABLE),
+    MEMBER_TEXT(struct job, state_reason, "state_reason", FIELD_NULLABLE, .about = "A code."),
+    MEMBER_TEXT(struct job, message, "message", FIELD_NULLABLE,
+                .about = "One sentence for people."),
     MEMBER_RECORD(struct job, spec, "spec", FIELD_REQUIRED, &job_spec_record),
     MEMBER_RECORD(struct job, data, "data", 0, &job_data_record),
     MEMBER_RECORD(struct job, progress, "progress", 0, &progress_record),
-    MEMBER_INT(struct job, generation, "generation", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job, version, "version", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job, neighbor_version, "neighbor_version", 0, 0, INTEGER_MAX),
-    MEMBER_BOOL(struct job, stalled, "stalled", 0),
-    MEMBER_RECORD(struct job, deadlines, "deadlines", 0, &deadlines_record),
-    MEMBER_RECORDS(struct job, line, "line", 0, &line_record, line_count),
-    MEMBER_OPTIONAL(struct job, wish, "replan_request", 0, &replan_request_record, has_wish),
-    MEMBER_BOOL(struct job, exact, "exact", 0),
+    MEMBER_INT(struct job, generation, "generation", 0, 0, INTEGER_MAX,
+               .about = "Of its newest plan."),
+    MEMBER_INT(struct job, version, "version", 0, 0, INTEGER_MAX,
+               .about =
+                   "The newest version that is whole in the center; 0: only seed and checkpoint."),
+    MEMBER_INT(struct job, neighbor_version, "neighbor_version", FIELD_ADDED, 0, INTEGER_MAX,
+               .about = "The newest version that survives the loss of any one device: two hold "
+                        "every unit. 0: only the seed."),
+    MEMBER_BOOL(struct job, stalled, "stalled", FIELD_ADDED,
+                .about = "No step completed within deadlines.step_ms."),
+    MEMBER_RECORD(struct job, deadlines, "deadlines", FIELD_ADDED, &deadlines_record),
+    MEMBER_RECORDS(struct job, line, line_count, "line", FIELD_ADDED, &line_record,
+                   .about = "The lineage: starts of generations, oldest first. Snapshots of an "
+                            "earlier generation that are newer than a start are ignored."),
+    MEMBER_OPTIONAL(struct job, wish, has_wish, "replan_request", FIELD_ADDED,
+                    &replan_request_record, .about = "The pending replan request."),
+    MEMBER_BOOL(
+        struct job, exact, "exact", 0,
+        .about = "One numeric class so far: the weights equal those of one device, bit for bit."),
     MEMBER_TEXT(struct job, numeric_class, "numeric_class", FIELD_NULLABLE),
-    MEMBER_FORM(struct job, checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form),
-    MEMBER_INT(struct job, export_version, "export_version", FIELD_NULLABLE, 0, INTEGER_MAX),
-    MEMBER_INT(struct job, exported_version, "exported_version", FIELD_NULLABLE, 0, INTEGER_MAX),
+    MEMBER_FORM(
+        struct job, checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form,
+        .about =
+            "The trained model of a succeeded job, or the model that a cancel with `keep` stored."),
+    MEMBER_INT(struct job, export_version, "export_version", FIELD_NULLABLE | FIELD_ADDED, 0,
+               INTEGER_MAX, .about = "The version that an export is storing; null: none."),
+    MEMBER_INT(struct job, exported_version, "exported_version", FIELD_NULLABLE | FIELD_ADDED, 0,
+               INTEGER_MAX, .about = "The last version that an export stored; null: none."),
     MEMBER_TIME(struct job, created_ms, "created_at", FIELD_NULLABLE),
     MEMBER_TIME(struct job, started_ms, "started_at", FIELD_NULLABLE),
     MEMBER_TIME(struct job, ended_ms, "ended_at", FIELD_NULLABLE),
 };
-const struct record job_record = RECORD(struct job, "job", job_fields);
+const struct record job_record =
+    RECORD_WITH(struct job, "job", job_fields, .answer = true,
+                .about = "A training run: its request and its state. A job that an earlier version "
+                         "ended lacks newer members.");
 
 /* ---- requests and answers about a job ---- */
 
@@ -267,16 +398,18 @@ static const struct field preview_stage_fields[] = {
     MEMBER_FORM(struct preview_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct preview_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct preview_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
-    MEMBER_LIST(struct preview_stage, unit, "units", FIELD_REQUIRED, &unit_name_element,
-                unit_count),
+    MEMBER_LIST(struct preview_stage, unit, unit_count, "units", FIELD_REQUIRED, &unit_name_element,
+                .about = "Their names."),
     MEMBER_INT(struct preview_stage, in_flight, "in_flight", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX),
-    MEMBER_INT(struct preview_stage, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct preview_stage, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "The total of the stage."),
     MEMBER_RECORD(struct preview_stage, memory, "memory", FIELD_REQUIRED, &plan_memory_record),
     MEMBER_DOUBLE(struct preview_stage, predicted_forward_seconds, "predicted_forward_seconds",
-                  FIELD_REQUIRED, 0, 0),
+                  FIELD_REQUIRED, 0, 0, .about = "Per micro-batch."),
     MEMBER_DOUBLE(struct preview_stage, predicted_backward_seconds, "predicted_backward_seconds",
-                  FIELD_REQUIRED, 0, 0),
-    MEMBER_DOUBLE(struct preview_stage, predicted_busy, "predicted_busy", FIELD_REQUIRED, 0, 0),
+                  FIELD_REQUIRED, 0, 0, .about = "Per micro-batch."),
+    MEMBER_DOUBLE(struct preview_stage, predicted_busy, "predicted_busy", FIELD_REQUIRED, 0, 0,
+                  .about = "Share of the step it computes."),
 };
 static const struct record preview_stage_record =
     RECORD(struct preview_stage, "preview_stage", preview_stage_fields);
@@ -287,16 +420,22 @@ static const char *const preview_start_names[] = {[PREVIEW_NOW] = "now",
                                                   NULL};
 
 static const struct field preview_fields[] = {
-    MEMBER_ENUM(struct job_preview, starts, "starts", FIELD_REQUIRED, preview_start_names),
-    MEMBER_RECORDS(struct job_preview, stage, "stages", FIELD_REQUIRED, &preview_stage_record,
-                   stage_count),
+    MEMBER_ENUM(struct job_preview, starts, "starts", FIELD_REQUIRED, preview_start_names,
+                .about = "now: at once; when_free: once busy devices of the plan are free; "
+                         "when_more_devices: there is no plan without more or larger devices."),
+    MEMBER_RECORDS(
+        struct job_preview, stage, stage_count, "stages", FIELD_REQUIRED, &preview_stage_record,
+        .about = "The plan with all online devices. Empty: waiting_for names the shortage."),
     MEMBER_DOUBLE(struct job_preview, predicted_step_seconds, "predicted_step_seconds",
                   FIELD_NULLABLE, 0, 0),
     MEMBER_DOUBLE(struct job_preview, predicted_efficiency, "predicted_efficiency", FIELD_NULLABLE,
                   0, 0),
     MEMBER_DOUBLE(struct job_preview, predicted_total_seconds, "predicted_total_seconds",
-                  FIELD_NULLABLE, 0, 0),
+                  FIELD_NULLABLE, 0, 0, .about = "For all steps, including completed ones."),
     MEMBER_INT(struct job_preview, steps, "steps", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_TEXT(struct job_preview, waiting_for, "waiting_for", FIELD_NULLABLE),
+    MEMBER_TEXT(struct job_preview, waiting_for, "waiting_for", FIELD_NULLABLE,
+                .about = "The devices that the job would wait for now; null: none."),
 };
-const struct record job_preview_record = RECORD(struct job_preview, "job_preview", preview_fields);
+const struct record job_preview_record =
+    RECORD_WITH(struct job_preview, "job_preview", preview_fields, .answer = true,
+                .about = "The answer of a dry run.");

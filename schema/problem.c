@@ -58,7 +58,8 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
 };
 
 static const struct field fault_fields[] = {
-    MEMBER_TEXT(struct record_fault, pointer, "pointer", FIELD_REQUIRED),
+    MEMBER_TEXT(struct record_fault, pointer, "pointer", FIELD_REQUIRED,
+                .about = "RFC 6901; empty for the whole body."),
     MEMBER_TEXT(struct record_fault, message, "message", FIELD_REQUIRED),
 };
 static const struct record fault_record = RECORD(struct record_fault, "fault", fault_fields);
@@ -69,14 +70,18 @@ static const struct field problem_fields[] = {
     MEMBER_INT(struct problem, status, "status", FIELD_REQUIRED, 400, 599),
     MEMBER_TEXT(struct problem, detail, "detail", FIELD_SKIP_EMPTY),
     MEMBER_TEXT(struct problem, instance, "instance", FIELD_SKIP_EMPTY),
-    MEMBER_TEXT(struct problem, code, "code", FIELD_REQUIRED),
-    MEMBER_TEXT(struct problem, request_id, "request_id", FIELD_SKIP_EMPTY),
-    MEMBER_BOOL(struct problem, retryable, "retryable", FIELD_REQUIRED),
-    MEMBER_RECORDS(struct problem, errors.fault, "errors", FIELD_SKIP_EMPTY, &fault_record,
-                   errors.count),
-    MEMBER_BOOL(struct problem, errors.more, "more_errors", FIELD_SKIP_EMPTY),
+    MEMBER_TEXT(struct problem, code, "code", FIELD_REQUIRED, .shared = "problem_code"),
+    MEMBER_TEXT(struct problem, request_id, "request_id", FIELD_SKIP_EMPTY,
+                .about = "Also in the log."),
+    MEMBER_BOOL(struct problem, retryable, "retryable", FIELD_REQUIRED,
+                .about = "The same request may succeed later."),
+    MEMBER_RECORDS(struct problem, errors.fault, errors.count, "errors", FIELD_SKIP_EMPTY,
+                   &fault_record, .about = "The faults of the body, field by field."),
+    MEMBER_BOOL(struct problem, errors.more, "more_errors", FIELD_SKIP_EMPTY,
+                .about = "There are more than the listed ones."),
 };
-const struct record problem_record = RECORD(struct problem, "problem", problem_fields);
+const struct record problem_record =
+    RECORD_WITH(struct problem, "problem", problem_fields, .about = "RFC 9457.");
 
 static void put_text(char *out, size_t size, const char *text)
 {

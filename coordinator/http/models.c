@@ -92,7 +92,8 @@ void serve_models(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
     struct answer_list list;
-    static const struct text_form key_form = {is_model_key, "a place in the list of models"};
+    static const struct text_form key_form = {.valid = is_model_key,
+                                              .expected = "a place in the list of models"};
     const char *after;
     if (!answer_list_begin(exchange, &key_form, &list, &after)) {
         return;

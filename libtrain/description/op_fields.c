@@ -56,8 +56,8 @@ static const struct field conv2d_fields[] = {
     FIELD_PADDING,
     MEMBER_INT(struct op_fields, groups, "groups", 0, 1, MODEL_CHANNELS_MAX),
     MEMBER_BOOL(struct op_fields, bias, "bias", 0),
-    MEMBER_OPTIONAL(struct op_fields, kernels, "kernels", FIELD_SKIP_EMPTY, &kernel_choice_record,
-                    has_kernels),
+    MEMBER_OPTIONAL(struct op_fields, kernels, has_kernels, "kernels", FIELD_SKIP_EMPTY,
+                    &kernel_choice_record),
 };
 static const struct field linear_fields[] = {
     FIELD_TYPE,

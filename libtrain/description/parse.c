@@ -37,8 +37,8 @@ static const struct field branch = {
 static const struct field unit_field[] = {
     MEMBER_TEXT(struct unit_fields, name, "name", FIELD_REQUIRED),
     CHAIN(struct unit_fields, ops, "ops", FIELD_SKIP_EMPTY, 1),
-    MEMBER_OPTIONAL(struct unit_fields, residual, "residual", FIELD_SKIP_EMPTY, &residual_record,
-                    has_residual),
+    MEMBER_OPTIONAL(struct unit_fields, residual, has_residual, "residual", FIELD_SKIP_EMPTY,
+                    &residual_record),
     {.name = "branches",
      .type = FIELD_LIST,
      .flags = FIELD_SKIP_EMPTY,
@@ -75,10 +75,10 @@ static const struct field input_field[] = {
     MEMBER_DOUBLE(struct input_fields, scale, "scale", 0, 1e-30, 1e30),
     /* Not written where there are none: descriptions without them keep their bytes, and so their
        hash. */
-    MEMBER_LIST(struct input_fields, normalise.mean, "mean", FIELD_SKIP_EMPTY, &mean,
-                normalise.mean_count),
-    MEMBER_LIST(struct input_fields, normalise.std, "std", FIELD_SKIP_EMPTY, &std,
-                normalise.std_count),
+    MEMBER_LIST(struct input_fields, normalise.mean, normalise.mean_count, "mean", FIELD_SKIP_EMPTY,
+                &mean),
+    MEMBER_LIST(struct input_fields, normalise.std, normalise.std_count, "std", FIELD_SKIP_EMPTY,
+                &std),
     MEMBER_TEXT(struct input_fields, reading, "reading", FIELD_SKIP_EMPTY),
 };
 static const struct record input_record = RECORD(struct input_fields, "input", input_field);
@@ -94,7 +94,7 @@ static const struct record loss_record = RECORD(struct loss_fields, "loss", loss
 
 static const struct field description_field[] = {
     MEMBER_TEXT(struct description, name, "name", FIELD_REQUIRED),
-    MEMBER_OPTIONAL(struct description, input, "input", 0, &input_record, has_input),
+    MEMBER_OPTIONAL(struct description, input, has_input, "input", 0, &input_record),
     {.name = "units",
      .type = FIELD_LIST,
      .flags = FIELD_REQUIRED,

@@ -47,6 +47,7 @@ ROOMS = {
         "libtrain/model/",
         "libtrain/kernels/",
     ],
+    "schema/tables": ["base/", "schema/"],
     "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
     "coordinator/plan": PURE_BASE + ["libtrain/schedule/"],
     "coordinator/core": PURE_BASE

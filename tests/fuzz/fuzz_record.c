@@ -52,7 +52,7 @@ static bool is_short(const char *text)
     return text[0] != '\0' && strlen(text) < 5;
 }
 
-static const struct text_form short_form = {is_short, "short"};
+static const struct text_form short_form = {.valid = is_short, .expected = "short"};
 
 static const struct field label_fields[] = {
     MEMBER_FORM(struct label, key, "key", FIELD_REQUIRED, &short_form),
@@ -61,7 +61,7 @@ static const struct field label_fields[] = {
 static const struct record label_record = RECORD(struct label, "label", label_fields);
 
 static const struct field limit_fields[] = {
-    MEMBER_DOUBLE_OPTIONAL(struct whole, limit, "limit", 0, -1, 1, has_limit),
+    MEMBER_DOUBLE_OPTIONAL(struct whole, limit, has_limit, "limit", 0, -1, 1),
     MEMBER_CONSTANT("mode", "[1, \"x\"]"),
 };
 static const struct record limit_record = RECORD(struct whole, "limits", limit_fields);
@@ -76,11 +76,11 @@ static const struct field whole_fields[] = {
     MEMBER_ENUM(struct whole, kind, "kind", 0, kinds),
     MEMBER_TIME(struct whole, time_ms, "time", FIELD_NULLABLE),
     MEMBER_RECORD(struct whole, part, "part", FIELD_SKIP_EMPTY, &part_record),
-    MEMBER_OPTIONAL(struct whole, option, "option", 0, &part_record, has_option),
-    MEMBER_RECORDS(struct whole, parts, "parts", FIELD_SKIP_EMPTY, &part_record, part_count),
-    MEMBER_LIST(struct whole, numbers, "numbers", FIELD_NULLABLE, &number_field, number_count),
+    MEMBER_OPTIONAL(struct whole, option, has_option, "option", 0, &part_record),
+    MEMBER_RECORDS(struct whole, parts, part_count, "parts", FIELD_SKIP_EMPTY, &part_record),
+    MEMBER_LIST(struct whole, numbers, number_count, "numbers", FIELD_NULLABLE, &number_field),
     MEMBER_JSON(struct whole, any, "any", FIELD_NULLABLE),
-    MEMBER_MAP(struct whole, labels, "labels", 0, &label_record, label_count),
+    MEMBER_MAP(struct whole, labels, label_count, "labels", 0, &label_record),
     MEMBER_GROUP("limits", 0, &limit_record),
 };
 static const struct record whole_record = RECORD(struct whole, "whole", whole_fields);

@@ -10,7 +10,7 @@
 #include "schema/limits.h"
 #include "schema/problem.h"
 #include "schema/wire.h"
-#include "tests/unit/schema/records.h"
+#include "schema/records.h"
 
 static const char *const inputs[] = {
     "job_spec",        "replan_request", "enroll_request", "enroll_reply",
@@ -22,12 +22,12 @@ static const char *const rows[] = {"job"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void try_record(const struct test_record *test, const char *text, size_t size, bool row)
+static void try_record(const struct records_entry *test, const char *text, size_t size, bool row)
 {
     struct record_faults faults = {0};
     struct err err = {0};
-    void *value = test_record_new(test);
-    void *again = test_record_new(test);
+    void *value = records_new(test);
+    void *again = records_new(test);
     ASSERT(value && again);
     int rc = wire_read(test->record, text, size, value, &faults, &err);
     ASSERT(rc == 0 || err.code == rc);
@@ -54,10 +54,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *text = (const char *)data;
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
-        try_record(test_record_find(inputs[i]), text, size, false);
+        try_record(records_find(inputs[i]), text, size, false);
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        try_record(test_record_find(rows[i]), text, size, true);
+        try_record(records_find(rows[i]), text, size, true);
     }
     char message[MESSAGE_SIZE];
     (void)problem_read(text, size, message);

@@ -49,7 +49,7 @@ static const struct field tag = {.type = FIELD_TEXT, .size = 8};
 static const struct field layer_fields[] = {
     MEMBER_TEXT(struct layer, name, "name", FIELD_REQUIRED),
     MEMBER_INT(struct layer, units, "units", 0, 1, 64),
-    MEMBER_LIST(struct layer, shape, "shape", FIELD_SKIP_EMPTY, &dimension, shape_count),
+    MEMBER_LIST(struct layer, shape, shape_count, "shape", FIELD_SKIP_EMPTY, &dimension),
     MEMBER_JSON(struct layer, extra, "extra", FIELD_SKIP_EMPTY),
 };
 static const struct record layer_record = RECORD(struct layer, "layer", layer_fields);
@@ -73,9 +73,9 @@ static const struct field job_fields[] = {
     MEMBER_BOOL(struct job, recompute, "recompute", 0),
     MEMBER_TIME(struct job, created_ms, "created", FIELD_NULLABLE),
     MEMBER_RECORD(struct job, rate, "rate", 0, &rate_record),
-    MEMBER_OPTIONAL(struct job, limit, "limit", 0, &rate_record, has_limit),
-    MEMBER_RECORDS(struct job, layers, "layers", 0, &layer_record, layer_count),
-    MEMBER_LIST(struct job, tags, "tags", FIELD_NULLABLE, &tag, tag_count),
+    MEMBER_OPTIONAL(struct job, limit, has_limit, "limit", 0, &rate_record),
+    MEMBER_RECORDS(struct job, layers, layer_count, "layers", 0, &layer_record),
+    MEMBER_LIST(struct job, tags, tag_count, "tags", FIELD_NULLABLE, &tag),
     MEMBER_JSON(struct job, spec, "spec", FIELD_NULLABLE),
     MEMBER_TEXT(struct job, secret, "secret", FIELD_INPUT),
 };
@@ -496,7 +496,7 @@ static const struct field event_fields[] = {
     MEMBER_TEXT(struct event, text, "text", FIELD_SKIP_EMPTY),
     MEMBER_ENUM(struct event, kind, "kind", FIELD_SKIP_EMPTY, strategies),
     MEMBER_JSON(struct event, extra, "extra", FIELD_SKIP_EMPTY),
-    MEMBER_OPTIONAL(struct event, nested, "nested", FIELD_SKIP_EMPTY, &rate_record, has_nested),
+    MEMBER_OPTIONAL(struct event, nested, has_nested, "nested", FIELD_SKIP_EMPTY, &rate_record),
     MEMBER_GROUP("span", FIELD_SKIP_EMPTY, &span_record),
 };
 static const struct record event_record = RECORD(struct event, "event", event_fields);

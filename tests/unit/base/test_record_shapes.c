@@ -35,7 +35,7 @@ static bool is_lower(const char *text)
     return text[0] != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyz")] == '\0';
 }
 
-static const struct text_form lower_form = {is_lower, "a word of a-z"};
+static const struct text_form lower_form = {.valid = is_lower, .expected = "a word of a-z"};
 static const char *const kinds[] = {"none", "some", NULL};
 
 static const struct field label_fields[] = {
@@ -55,9 +55,9 @@ static const struct field any_field = {.type = FIELD_JSON};
 
 static const struct field node_fields[] = {
     MEMBER_FORM(struct node, name, "name", 0, &lower_form),
-    MEMBER_MAP(struct node, labels, "labels", FIELD_SKIP_EMPTY, &label_record, label_count),
-    MEMBER_DOUBLE_OPTIONAL(struct node, clip_norm, "clip_norm", 0, 0, 100, has_clip_norm),
-    MEMBER_LIST_OPTIONAL(struct node, cuts, "cuts", 0, &cut_field, cut_count, has_cuts),
+    MEMBER_MAP(struct node, labels, label_count, "labels", FIELD_SKIP_EMPTY, &label_record),
+    MEMBER_DOUBLE_OPTIONAL(struct node, clip_norm, has_clip_norm, "clip_norm", 0, 0, 100),
+    MEMBER_LIST_OPTIONAL(struct node, cuts, cut_count, has_cuts, "cuts", 0, &cut_field),
     MEMBER_GROUP("replan", 0, &replan_record),
     MEMBER_CONSTANT("pipeline", "\"sync\""),
     MEMBER_ENUM(struct node, kind, "kind", FIELD_NULLABLE, kinds),

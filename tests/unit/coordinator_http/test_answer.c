@@ -100,7 +100,7 @@ static bool is_lower_case(const char *text)
 
 static void list(void *context, struct http_exchange *exchange)
 {
-    static const struct text_form key = {is_lower_case, "letters"};
+    static const struct text_form key = {.valid = is_lower_case, .expected = "letters"};
     (void)context;
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     struct answer_list page;

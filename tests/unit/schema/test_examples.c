@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "schema/limits.h"
 #include "schema/wire.h"
-#include "tests/unit/schema/records.h"
+#include "schema/records.h"
 
 /* Whether `whole` says everything that `part` says: members left out of `whole` are null, 1 and 1.0
  * are the same. */
@@ -50,7 +50,7 @@ static bool holds(const json_t *whole, json_t *part)
 
 /* An example as its record reads and judges it. */
 struct reading {
-    const struct test_record *test;
+    const struct records_entry *test;
     void *value; /* heap; record_done is the caller's where rc is 0 */
     struct record_faults faults;
     struct err err;
@@ -59,12 +59,12 @@ struct reading {
 
 static void read_example(const char *name, const struct buf *text, struct reading *out)
 {
-    const struct test_record *test = test_record_find(name);
+    const struct records_entry *test = records_find(name);
     if (!test) {
         fail_msg("%s: no record of that name", name);
         return;
     }
-    *out = (struct reading){.test = test, .value = test_record_new(test)};
+    *out = (struct reading){.test = test, .value = records_new(test)};
     assert_non_null(out->value);
     out->rc = wire_read(test->record, text->data, text->size, out->value, &out->faults, &out->err);
     if (!out->rc && test->check) {
@@ -161,9 +161,9 @@ static size_t walk(const char *folder, void (*check)(const char *name, const str
             buf_init(&text, JSON_BODY_MAX);
             assert_ok(file_read(test_path_in(directory.text, name).text, &text, &err), &err);
             check(name, &text);
-            const struct test_record *test = test_record_find(name);
+            const struct records_entry *test = records_find(name);
             assert_non_null(test);
-            seen[test - test_records]++;
+            seen[test - records_all]++;
             checked++;
         }
         free(entries[i]);
@@ -176,11 +176,11 @@ static void valid_examples_are_read_written_and_read_again_the_same(void **state
 {
     (void)state;
     size_t seen[64] = {0};
-    assert_true(test_record_count <= 64);
+    assert_true(records_count <= 64);
     (void)walk("schema/examples/valid", check_valid, seen);
-    for (size_t i = 0; i < test_record_count; i++) {
+    for (size_t i = 0; i < records_count; i++) {
         if (seen[i] == 0) {
-            fail_msg("no valid example of record '%s'", test_records[i].record->name);
+            fail_msg("no valid example of record '%s'", records_all[i].record->name);
         }
     }
 }
@@ -193,7 +193,7 @@ static void invalid_examples_give_exactly_the_stated_faults(void **state)
     static const char *const inputs[] = {"job_spec",  "replan_request", "enroll_request",
                                          "heartbeat", "assignment",     "plan_question"};
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
-        if (seen[test_record_find(inputs[i]) - test_records] == 0) {
+        if (seen[records_find(inputs[i]) - records_all] == 0) {
             fail_msg("no invalid example of '%s'", inputs[i]);
         }
     }

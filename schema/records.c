@@ -1,4 +1,4 @@
-#include "tests/unit/schema/records.h"
+#include "schema/records.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static int check_assignment(const void *value, struct record_faults *faults, str
     return assignment_check(value, err);
 }
 
-const struct test_record test_records[] = {
+const struct records_entry records_all[] = {
     {&assignment_record, NULL, check_assignment},
     {&center_unit_record, NULL, NULL},
     {&checkpoint_record, NULL, NULL},
@@ -59,21 +59,21 @@ const struct test_record test_records[] = {
     {&service_status_record, NULL, NULL},
     {&service_version_record, NULL, NULL},
 };
-const size_t test_record_count = sizeof(test_records) / sizeof(test_records[0]);
+const size_t records_count = sizeof(records_all) / sizeof(records_all[0]);
 
-const struct test_record *test_record_find(const char *name)
+const struct records_entry *records_find(const char *name)
 {
     size_t size = strcspn(name, ".");
-    for (size_t i = 0; i < test_record_count; i++) {
-        const char *known = test_records[i].record->name;
+    for (size_t i = 0; i < records_count; i++) {
+        const char *known = records_all[i].record->name;
         if (strlen(known) == size && strncmp(known, name, size) == 0) {
-            return &test_records[i];
+            return &records_all[i];
         }
     }
     return NULL;
 }
 
-void *test_record_new(const struct test_record *test)
+void *records_new(const struct records_entry *test)
 {
     void *value = calloc(1, test->record->size);
     if (value && test->defaults) {

@@ -1,0 +1,94 @@
+#include "schema/tables/documents.h"
+
+#include <stdio.h>
+
+#include "schema/job.h"
+#include "schema/limits.h"
+
+#define NAME_BYTES 64 /* "optimizer.weight_decay" */
+
+static void add_range(struct page *page, const struct field *field)
+{
+    char number[PAGE_NUMBER_SIZE];
+    page_number(field->min, number);
+    page_add(page, "%s to ", number);
+    if (field->max >= INTEGER_MAX) {
+        page_add(page, "2^53 - 1");
+    } else {
+        page_number(field->max, number);
+        page_add(page, "%s", number);
+    }
+    page_add(page, "%s", field->flags & FIELD_NULLABLE ? ", or null" : "");
+}
+
+static void add_words(struct page *page, const struct field *field)
+{
+    for (size_t i = 0; field->names[i]; i++) {
+        page_add(page, "%s`%s`", i > 0 ? ", " : "", field->names[i]);
+    }
+}
+
+/* What the table says by itself; the field's rule follows. */
+static bool add_bounds(struct page *page, const struct field *field)
+{
+    if (field->type == FIELD_CONSTANT) {
+        page_add(page, "only the default");
+    } else if (field->type == FIELD_ENUM) {
+        add_words(page, field);
+    } else if (field->type == FIELD_LIST || field->type == FIELD_MAP) {
+        page_add(page, "at most %zu", field->size);
+    } else if ((field->type == FIELD_INT || field->type == FIELD_DOUBLE) &&
+               page_is_bounded(field)) {
+        add_range(page, field);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void add_row(struct page *page, const char *name, const struct field *field,
+                    const json_t *value)
+{
+    page_add(page, "| `%s` | ", name);
+    if (field->flags & FIELD_REQUIRED) {
+        page_add(page, "required");
+    } else if (value) {
+        page_add(page, "`");
+        page_add_default(page, value);
+        page_add(page, "`");
+    } else {
+        page_add(page, "none");
+    }
+    page_add(page, " | %s | ", field->about ? field->about : "");
+    const bool bounded = add_bounds(page, field);
+    if (field->rule) {
+        page_add(page, "%s%s", bounded ? "; " : "", field->rule);
+    }
+    page_add(page, bounded || field->rule ? " |\n" : "|\n");
+}
+
+/* Recursion is bounded by the nesting of the tables. */
+static void add_rows(struct page *page, const char *prefix, const struct record *record,
+                     const json_t *defaults)
+{
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        const json_t *value = json_object_get(defaults, field->name);
+        char name[NAME_BYTES];
+        (void)snprintf(name, sizeof(name), "%s%s", prefix, field->name);
+        if (field->type == FIELD_RECORD) {
+            (void)snprintf(name, sizeof(name), "%s%s.", prefix, field->name);
+            add_rows(page, name, field->record, value);
+        } else {
+            add_row(page, name, field, value);
+        }
+    }
+}
+
+void documents_add_job_fields(struct page *page)
+{
+    json_auto_t *defaults = record_write(&job_spec_record, &job_spec_default);
+    page_add(page, "\n| field | default | meaning | bounds |\n|---|---|---|---|\n");
+    add_rows(page, "", &job_spec_record, defaults);
+    page_add(page, "\n");
+}
