@@ -340,6 +340,9 @@ void generations_on_tuned(struct core *core, const struct event *event)
     }
     job->model = tuned->model;
     memcpy(job->job.spec.model.sha256, tuned->sha256, SHA256_SIZE);
+    /* Nothing was trained yet. Versions that devices hold nevertheless were trained before a backup
+     * was restored, with other kernels. */
+    lineage_push(&job->job, job->job.generation + 1, 0);
     mark_job_changed(core, job);
     placement_as_wish(&job->plan, &job->ran);
     job->stay = true;

@@ -116,6 +116,28 @@ static void a_coordinator_that_starts_anew_is_told_again(void **state)
     story_finish(world, id);
 }
 
+/* Rows of a backup may not know that the job has trained, with kernels that were measured then. */
+static void versions_of_before_the_measurement_are_no_start(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    choosers(world, id, 3);
+    struct agent *a = &world->agent[0];
+    agent_beat(world, a);
+    a->heartbeat.all_holdings = true;
+    for (int64_t u = 0; u < 5; u++) {
+        struct holding *holding = &a->heartbeat.holding[a->heartbeat.holding_count++];
+        *holding = (struct holding){.generation = 1, .version = 2, .unit = u, .bytes = 1000};
+        memcpy(holding->job.text, id, ID_SIZE);
+        memset(holding->sha256, 'a', SHA256_SIZE - 1);
+    }
+    agent_beat_again(world, a);
+    world_settle(world);
+    world_tuned(world, false);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_TUNED);
+    assert_int_equal(world_plan(world, id, 2)->resume_version, 0);
+}
+
 static void kernels_that_do_not_fit_the_units_fail_the_generation(void **state)
 {
     static const char *const wrong[] = {"", "NDc", "NDcNDcNDcNDc", "ND-", "NDw", "zzz"};
@@ -215,6 +237,7 @@ int main(void)
         STORY(own_kernels_and_stated_ones_are_not_measured),
         STORY(a_device_that_is_lost_while_measuring_costs_a_generation_and_nothing_else),
         STORY(a_coordinator_that_starts_anew_is_told_again),
+        STORY(versions_of_before_the_measurement_are_no_start),
         STORY(kernels_that_do_not_fit_the_units_fail_the_generation),
         STORY(kernels_that_cannot_be_stored_are_measured_again),
         STORY(a_pause_that_is_asked_for_meanwhile_is_kept),
