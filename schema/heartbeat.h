@@ -124,6 +124,7 @@ struct heartbeat {
 struct heartbeat_reply {
     int64_t interval_ms;
     int64_t revision; /* of the device's assignment: poll if it is newer */
+    int64_t start_id; /* of the coordinator's present start; 0: unknown */
     bool reenroll; /* the coordinator does not know this device, or what it holds: enrol (again) and
                       list it */
     struct round neighbor, center; /* what became of the rounds that the heartbeat named */

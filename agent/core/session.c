@@ -32,6 +32,7 @@ struct session {
     struct call_pace pace;
     struct call_timer enroll, beat, poll;
     int64_t revision;
+    int64_t start_id; /* of the coordinator, as in its last reply */
     char challenge[ID_SIZE];
     bool challenged; /* and no heartbeat has repeated it */
     struct current_run run;
@@ -277,6 +278,10 @@ static void take_beaten(struct session *session, const struct session_event *eve
     const struct heartbeat_reply *reply = event->reply;
     heard(session, &session->beat, event->now_ms, actions);
     set_interval(session, reply->interval_ms);
+    if (reply->start_id != session->start_id) {
+        session->start_id = reply->start_id;
+        metric_queue_resend(&session->metrics); /* its predecessor may not have stored them */
+    }
     if (reply->reenroll) {
         enroll_again(session, event->now_ms);
         return;

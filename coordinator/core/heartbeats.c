@@ -188,7 +188,8 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
 {
     const struct heartbeat *heartbeat = event->heartbeat.heartbeat;
     struct device_slot *device = slots_device(core, heartbeat->device.text);
-    core->heartbeat_reply = (struct heartbeat_reply){.interval_ms = core->config.heartbeat_ms};
+    core->heartbeat_reply = (struct heartbeat_reply){.interval_ms = core->config.heartbeat_ms,
+                                                     .start_id = core->revision_base};
     if (!device) {
         core->heartbeat_reply.reenroll = true;
         act_reply(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply);

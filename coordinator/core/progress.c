@@ -146,7 +146,6 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
                         bool present)
 {
     struct job_progress *progress = &job->job.progress;
-    act_metric(core, job->job.id.text, metric);
     job->progress.advanced = true;
     switch ((enum metric_name)metric->name) {
     case METRIC_LOSS:
@@ -205,9 +204,12 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
         const struct metric *metric = &heartbeat->metric[i];
         bool valid = metric->name >= 0 && metric->name < METRIC_NAMES && isfinite(metric->value) &&
                      metric->step >= 0 && metric->step <= job->total_steps;
-        if (!valid || metric->step <= told[metric->name] ||
-            !lineage_holds(&job->job, generation, metric->step)) {
+        if (!valid || !lineage_holds(&job->job, generation, metric->step)) {
             continue;
+        }
+        act_metric(core, job->job.id.text, metric);
+        if (metric->step <= told[metric->name]) {
+            continue; /* a repeat: it may not be durable, but changes nothing here */
         }
         take_metric(core, job, metric, present);
         last[metric->name] = metric->step > last[metric->name] ? metric->step : last[metric->name];

@@ -95,6 +95,35 @@ static void metrics_are_kept_until_a_reply_acknowledges_them(void **state)
     assert_int_equal(bench->heartbeat.metric[0].step, 4);
 }
 
+/* A coordinator that restarts between two heartbeats breaks no call, and has not stored metrics
+ * that its predecessor acknowledged. */
+static void metrics_are_sent_again_to_a_restarted_coordinator(void **state)
+{
+    struct bench *bench = *state;
+    struct heartbeat_reply reply = {.interval_ms = 1000, .start_id = 1};
+    const struct session_event answer = {.type = SESSION_BEATEN, .reply = &reply};
+    bench_start(bench);
+    bench_assign(bench, BENCH_JOB, 1, PHASE_PREPARE, 0);
+    const int64_t serial = bench_find(bench, SESSION_DO_PREPARE)->serial;
+    reply.revision = bench->assignment.revision;
+    bench_step(bench, answer);
+    for (size_t i = 0; i < 4; i++) {
+        struct session_event event = {.type = SESSION_METRIC, .serial = serial};
+        event.metric = (struct metric){.step = 1, .name = METRIC_LOSS, .value = 0.5};
+        if (i == 0) {
+            bench_step(bench, event);
+        }
+        reply.start_id = i < 2 ? 1 : 2;
+        bench->now_ms += 500;
+        bench_step(bench, (struct session_event){.type = SESSION_TICK});
+        bench->now_ms += 500;
+        bench_step(bench, (struct session_event){.type = SESSION_TICK});
+        bench_beat(bench);
+        assert_int_equal(bench->heartbeat.metric_count, i == 0 || i == 3);
+        bench_step(bench, answer);
+    }
+}
+
 static void keep(struct bench *bench, int64_t serial, int64_t step)
 {
     struct session_event event = {.type = SESSION_METRIC, .serial = serial};
@@ -446,6 +475,7 @@ int main(void)
         bench_test(a_stated_retry_after_is_respected),
         bench_test(a_refused_enrolment_ends_the_agent_and_says_why),
         bench_test(metrics_are_kept_until_a_reply_acknowledges_them),
+        bench_test(metrics_are_sent_again_to_a_restarted_coordinator),
         bench_test(metrics_outlive_their_generation_and_their_job),
         bench_test(a_coordinator_that_started_anew_is_told_what_it_may_have_forgotten),
         bench_test(metrics_of_too_many_generations_lose_those_of_the_oldest),
