@@ -15,6 +15,7 @@
 
 /* Characters of an incident's message that what it waits for leaves of what failed. */
 #define WAITING_AFTER 130
+#define WAITING "; waits for step " /* how that begins */
 
 static const int causes[] = {
     [FAILURE_NONE] = INCIDENT_ERROR,
@@ -154,7 +155,7 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
     if (waits) {
         job->incidents.message_end = strnlen(before, WAITING_AFTER);
         text_set(message, MESSAGE_SIZE,
-                 "%.*s; waits for step %" PRId64 ": the steps since step %" PRId64
+                 "%.*s" WAITING "%" PRId64 ": the steps since step %" PRId64
                  " would take %.1f s again",
                  WAITING_AFTER, before, weighing->newer, weighing->older,
                  (double)weighing->again_ms / 1000);
@@ -288,4 +289,6 @@ void incidents_restore(struct core *core, const struct incident *row)
     }
     job->incidents.row = *row;
     job->incidents.open = true;
+    const char *message = job->incidents.row.message, *waiting = strstr(message, WAITING);
+    job->incidents.message_end = waiting ? (size_t)(waiting - message) : 0;
 }

@@ -161,6 +161,27 @@ static void a_job_whose_last_version_nobody_has_any_more_trains_again(void **sta
     assert_int_equal(world_job(world, id)->progress.step, 3);
 }
 
+static void an_export_is_not_repeated_after_its_version_was_lost(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 3, 6);
+    world_exported(world, true);
+    for (size_t i = 0; i < 3; i++) {
+        agent_kill(&world->agent[i]);
+    }
+    damage(world, id);
+    world_live(world, 400000);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    assert_int_equal(world->exports, 1);
+    for (size_t i = 0; i < 3; i++) {
+        agent_restart(world, &world->agent[i]);
+    }
+    world_live(world, 6000);
+    story_finish(world, id);
+    assert_int_equal(world_job(world, id)->progress.step, 3);
+}
+
 static void a_cancelled_job_that_cannot_keep_its_damaged_version_fails(void **state)
 {
     struct world *world = *state;
@@ -234,6 +255,7 @@ int main(void)
         STORY(the_last_version_is_stored_again_when_a_unit_of_it_is_damaged),
         STORY(the_last_version_is_stored_again_when_its_export_finds_damage),
         STORY(a_job_whose_last_version_nobody_has_any_more_trains_again),
+        STORY(an_export_is_not_repeated_after_its_version_was_lost),
         STORY(a_cancelled_job_that_cannot_keep_its_damaged_version_fails),
         STORY(a_device_whose_own_copy_is_damaged_is_not_left_out),
         STORY(who_finds_damage_again_and_again_is_left_out),

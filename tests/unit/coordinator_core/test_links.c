@@ -238,6 +238,20 @@ static void steps_that_take_longer_are_waited_for(void **state)
     story_finish(world, id);
 }
 
+static void a_restart_does_not_leave_what_was_said_of_a_wait(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    int64_t version = part_two(world, id, 1, 0, 0.05);
+    assert_kept(world, id, version, 7000);
+    assert_holds(core_job_incident(world->core, id)->message, "waits for step");
+    world_restart(world);
+    (void)until_given_up(world, id, version);
+    assert_holds(core_job_incident(world->core, id)->message, "was given up");
+    assert_null(strstr(core_job_incident(world->core, id)->message, "waits for step"));
+    story_finish(world, id);
+}
+
 static void what_is_held_is_not_given_up_for_a_plan_that_cannot_run_either(void **state)
 {
     struct world *world = *state;
@@ -254,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(what_is_held_outlives_links_that_are_cut),
+        STORY(a_restart_does_not_leave_what_was_said_of_a_wait),
         STORY(a_committed_version_outlives_links_that_are_cut),
         STORY(waiting_for_a_link_says_so),
         STORY(the_second_failure_in_a_row_of_a_job_that_ran_is_put_off),
