@@ -86,19 +86,19 @@ static bool is_needed(const struct coordinator *coordinator, const char *sha256)
            awaited_has(coordinator, sha256);
 }
 
+void awaited_discard(struct coordinator *coordinator, const char *sha256)
+{
+    if (!is_needed(coordinator, sha256) && !is_model(coordinator, sha256)) {
+        blob_delete(coordinator->blobs, sha256);
+    }
+}
+
 void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited)
 {
     char sha256[SHA256_SIZE];
     memcpy(sha256, awaited->sha256, sizeof(sha256));
     awaited_end(awaited);
-    if (sha256[0] && awaited->unwanted && !is_needed(coordinator, sha256)) {
-        blob_delete(coordinator->blobs, sha256);
-    }
-}
-
-void awaited_discard(struct coordinator *coordinator, const char *sha256)
-{
-    if (!is_needed(coordinator, sha256) && !is_model(coordinator, sha256)) {
-        blob_delete(coordinator->blobs, sha256);
+    if (sha256[0] && awaited->unwanted) {
+        awaited_discard(coordinator, sha256);
     }
 }

@@ -27,11 +27,12 @@ bool awaited_has(const struct coordinator *coordinator, const char *sha256);
  * unwanted. */
 void awaited_delete(struct coordinator *coordinator, const char *sha256);
 
-/* awaited_end of a blob that was only read: delete it if the core wanted that meanwhile and still
- * does. */
+/* awaited_end of a blob that was only read, or that did not come: delete it if the core wanted that
+ * meanwhile and still does. */
 void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited);
 
-/* The core was told of the blob: delete it unless something refers to it or is about to. */
+/* Nobody waits for the blob any more, and the core was told of it if it came: delete it unless
+ * something refers to it or is about to. */
 void awaited_discard(struct coordinator *coordinator, const char *sha256);
 
 #endif

@@ -121,8 +121,7 @@ void collect_on_blob(struct core *core, const struct event *event)
                     "unit %" PRId64 " at version %" PRId64
                     " is not asked of '%s' in generation %" PRId64,
                     unit->unit, unit->version, event->blob_stored.device.text, unit->generation);
-        return; /* the blob may be on its way for somebody else: what nobody refers to is swept at
-                   the next start */
+        return; /* the blob may be on its way for somebody else: its upload's end looks */
     }
     struct job_slot *job = slots_job(core, unit->job.text);
     struct center_version *coming = center_coming(job);

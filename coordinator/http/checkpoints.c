@@ -204,8 +204,7 @@ static const struct upload_kind checkpoint_kind = {.size = sizeof(struct checkpo
                                                    .look = look_at_header,
                                                    .end = end_upload,
                                                    .event = stored_event,
-                                                   .refuse = answer_err,
-                                                   .may_discard = true};
+                                                   .refuse = answer_err};
 
 static bool open_upload(void *context, struct http_exchange *exchange, void **state)
 {

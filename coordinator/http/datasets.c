@@ -46,7 +46,7 @@ struct dataset_upload {
 static void upload_free(struct dataset_upload *upload)
 {
     upload->coordinator->edge->uploads.datasets--;
-    awaited_end(&upload->publication.awaited);
+    awaited_let_go(upload->coordinator, &upload->publication.awaited);
     spool_free(&upload->spool);
     buf_done(&upload->class_names);
     free(upload);

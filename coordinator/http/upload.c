@@ -92,14 +92,15 @@ static void upload_report(void *arg)
     if (exchange) {
         http_on_end(exchange, NULL, NULL);
     }
+    if (publication->code) {
+        awaited_let_go(upload->coordinator, &upload->publication.awaited);
+    }
     upload_end(upload); /* before the turn, in which the core may have the blob deleted */
     upload->bytes = publication->bytes;
     if (!publication->code) {
         struct event event = upload->kind->event(upload);
         turn_event(upload->coordinator->turn, &event, exchange, NULL);
-        if (upload->kind->may_discard) {
-            awaited_discard(upload->coordinator, publication->sha256);
-        }
+        awaited_discard(upload->coordinator, publication->sha256);
     } else if (exchange) {
         upload->kind->refuse(exchange, &publication->err);
     }
@@ -124,6 +125,7 @@ void upload_finish(void *state)
     } else if (publication_confirm(&upload->publication, upload->coordinator, upload_report, upload,
                                    &err)) {
         http_on_end(exchange, NULL, NULL);
+        awaited_let_go(upload->coordinator, &upload->publication.awaited);
         upload_end(upload);
         free(upload);
         answer_upload_err(exchange, &err);
@@ -136,6 +138,7 @@ void upload_abort(void *state)
     if (upload->blob) {
         blob_upload_abort(upload->blob);
     }
+    awaited_let_go(upload->coordinator, &upload->publication.awaited);
     upload_end(upload);
     free(upload);
 }

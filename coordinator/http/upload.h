@@ -26,8 +26,6 @@ struct upload_kind {
     void (*end)(struct upload *upload);
     struct event (*event)(const struct upload *upload); /* of a durable blob */
     void (*refuse)(struct http_exchange *exchange, const struct err *err);
-    bool may_discard; /* the core does not say itself that a blob which it would not have is to be
-                         deleted */
 };
 
 /* A zeroed struct of kind->size with its frame, or NULL when the problem was answered. sha256: of

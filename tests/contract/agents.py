@@ -5,6 +5,7 @@ import threading
 import time
 
 from api import BINARY, CONTRACT, HEARTBEAT_MS, JOB, JSON, Api, example
+from connections import wait_for
 from fake_agent import FakeAgent, drive, finish, pause, unit_state
 from paceline import ROOT, must
 
@@ -316,6 +317,7 @@ def test_units_are_stored_by_the_device_that_runs_them_only():
         api.problem("PUT", path, b"", huge, code="body_too_large")
         agent.put_unit(run, 0, state)
         agent.put_unit(run, 0, state)
+        blobs = api.number("paceline_blobs")
         other_state = unit_state(run, 0, 5)
         api.problem(
             "PUT",
@@ -326,6 +328,7 @@ def test_units_are_stored_by_the_device_that_runs_them_only():
             words=("hash",),
         )
         must(api.job(job)["state"] == "running", "one of three units is there")
+        wait_for(lambda: api.number("paceline_blobs") == blobs, "the refused unit stays")
 
 
 def test_a_unit_is_put_off_while_the_disk_is_full_and_taken_later():

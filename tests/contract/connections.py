@@ -241,10 +241,14 @@ def test_bodies_under_way_share_a_bound_that_small_ones_do_not_feel():
 
 def test_pages_of_metrics_under_way_are_bounded():
     with Api() as api, contextlib.ExitStack() as stack:
-        job = api.submit_named("measured")
-        path = f"/v1/jobs/{job['id']}/metrics?limit=10000"
-        api.coordinator.signal(signal.SIGSTOP)
-        clients = [stack.enter_context(contextlib.closing(waiting(api, path))) for _ in range(600)]
+        path = f"/v1/jobs/{api.submit_named('measured')['id']}/metrics?limit=10000"
+        begun = [waiting(api, "/healthz") for _ in range(200)]
+        clients = [stack.enter_context(contextlib.closing(client)) for client in begun]
+        for client in clients:
+            client.recv(65536)
+        api.coordinator.signal(signal.SIGSTOP)  # all requests come in one turn
+        for client in clients:
+            client.sendall(f"GET {path} {HEAD}\r\n".encode())
         api.coordinator.signal(signal.SIGCONT)
         first = [client.recv(12) for client in clients]
         must(set(first) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}, f"{set(first)}")
