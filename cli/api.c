@@ -85,7 +85,7 @@ static int refused(struct api *api, const struct http_result *result, struct err
     }
     if (!detail || !code) {
         return err_set(err, ERR_PROTOCOL,
-                       "%s answered %d without saying why; is it a Paceline coordinator?",
+                       "%s answered %d without a reason; is it a Paceline coordinator?",
                        api->server, result->status);
     }
     read_faults(api, problem);

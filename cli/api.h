@@ -1,5 +1,5 @@
-/* api.h: calls to a coordinator's public API, for the commands of the cli. One thread. What the
- * server refuses becomes an error of one line and, where it names fields, one fault a field. */
+/* api.h: calls to a coordinator's public API, for the commands of the cli. One thread. A
+ * rejected call becomes an error of one line and one fault for each field that the server names. */
 #ifndef CLI_API_H
 #define CLI_API_H
 
@@ -22,17 +22,16 @@ struct api {
     bool answered;                /* by a server, once at least */
 };
 
-/* ERR_INVALID for a server that is no http URL of a host alone. */
+/* ERR_INVALID: server is not an http URL with only a host and port. */
 NODISCARD int api_open(struct api *api, const char *server, struct err *err);
 void api_close(struct api *api);
-/* Call server + path and keep the answer in api->reply. body may be NULL; json bodies only.
- * wait_seconds: how long the server may hold the answer back. ERR_NETWORK says what to check;
- * answers beyond 2xx are ERR_NOT_FOUND (404), ERR_STATE (503: it is going down or overloaded) or
- * ERR_INVALID, with api->faults. */
+/* Call server + path and store the answer in api->reply. body: JSON, or NULL. wait_seconds: how
+ * long the server may delay the answer. ERR_NETWORK says what to check; answers beyond 2xx are
+ * ERR_NOT_FOUND (404), ERR_STATE (503: stopping or overloaded) or ERR_INVALID, with api->faults. */
 NODISCARD int api_call(struct api *api, const char *method, const char *path, const char *body,
                        size_t size, int wait_seconds, struct err *err);
 /* Read the last answer into a struct that holds the defaults; record_done is due afterwards.
- * ERR_PROTOCOL when it is not what this version knows. */
+ * ERR_PROTOCOL: this version does not understand it. */
 NODISCARD int api_read(const struct api *api, const struct record *record, void *out,
                        struct err *err);
 

@@ -93,7 +93,7 @@ static const struct command {
 
 #define WORDS_BEFORE 2 /* thing and verb, in front of what the command takes */
 
-/* What was asked for is none of the table: "unknown command 'job foo'; there are job submit, job
+/* The command is not in the table: "unknown command 'job foo'; there are job submit, job
  * get, job watch". */
 static int refuse(const struct conf_list *words, struct err *err)
 {
@@ -140,9 +140,7 @@ static int find(const struct conf_list *words, const struct options *options,
     return 0;
 }
 
-/* One line a fault where the server named fields of what was sent (`word`: the file), else the one
- * line of the error.
- */
+/* Write one line for each fault in the file (`word`) that the server named, or else the error. */
 static void complain(const struct api *api, const char *word, const struct err *err,
                      FILE *complaints)
 {

@@ -82,7 +82,7 @@ int job_get(struct api *api, const char *id, FILE *out, struct err *err)
     json_auto_t *job = NULL;
     rc = json_parse(api->reply.data ? api->reply.data : "", api->reply.size, &job, err);
     if (rc) {
-        return err_wrap(err, "%s answered what is no JSON", api->server);
+        return err_wrap(err, "the answer of %s is not JSON", api->server);
     }
     BUF_AUTO struct buf text;
     buf_init(&text, 8 * api->reply.limit); /* a byte may become an escape */
@@ -95,8 +95,7 @@ int job_get(struct api *api, const char *id, FILE *out, struct err *err)
 
 /* ---- watch ---- */
 
-/* The name of a device, its id when it cannot be had: a line of progress is not worth failing for.
- */
+/* The name of a device, or its id: a line of progress must not fail for a missing name. */
 static void name_of(struct api *api, const char *id, char out[NAME_SIZE])
 {
     char path[API_PATH_SIZE];

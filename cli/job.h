@@ -1,6 +1,5 @@
-/* job.h: the commands about jobs. They write results to out; errors go to the caller, who tells
- * them once. One thread.
- */
+/* job.h: the commands about jobs. They write results to out; the caller
+ * prints errors. One thread. */
 #ifndef CLI_JOB_H
 #define CLI_JOB_H
 
@@ -16,9 +15,8 @@ NODISCARD int job_submit(struct api *api, const char *path, FILE *out, struct jo
 /* Write the job as indented JSON. */
 NODISCARD int job_get(struct api *api, const char *id, FILE *out, struct err *err);
 /* Write a line each time the job has changed, until it has ended; on a terminal the line is written
- * over. *succeeded says how it ended. A coordinator that has answered before may be away for some
- * minutes, as when it is started again: that is told to complaints, once each time, and asked
- * again. */
+ * over. *succeeded says how it ended. If a coordinator that has answered stops answering, for a
+ * restart perhaps, write one line to complaints and retry for some minutes. */
 NODISCARD int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints,
                         bool *succeeded, struct err *err);
 

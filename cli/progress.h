@@ -1,4 +1,4 @@
-/* progress.h: where a job stands, as one line for people. Pure. */
+/* progress.h: the progress of a job as one line of text. Pure. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
@@ -18,9 +18,9 @@ struct progress_shares {
 };
 
 /* "running  step 46/93  ETA 0:12  loss 0.4213  accuracy 0.8512  1234 samples/s  epoch 1  units
- * kitchen 2/5, board1 3/5"; what is not known yet is left out, and a loss before the first step is
- * done. columns (0: any number): what does not fit is left out, the last first; a message is cut
- * with "...", and so is a line of more than `size` bytes. */
+ * kitchen 2/5, board1 3/5"; unknown values are left out, and so is the loss before the first step
+ * has completed. columns (0: unlimited): items that do not fit are left out, the last first; a
+ * message is truncated with "...", and so is a line of more than `size` bytes. */
 void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns,
                    char *out, size_t size);
 /* How a job that runs came to its newest generation: "running  step 650/1860  (runs generation 2 on

@@ -42,8 +42,8 @@ static void answer(void *context, struct http_exchange *exchange, struct turn_re
     }
 }
 
-/* A coordinator that stops begins no export and deletes nothing: the next start exports what is
- * whole in the center and sweeps blobs without a reference. */
+/* A stopping coordinator begins no export and deletes nothing: the next start exports the whole
+ * versions of the center and sweeps blobs without a reference. */
 static int export_model(void *context, const char *job, int64_t version, struct err *err)
 {
     struct coordinator *coordinator = context;

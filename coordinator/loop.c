@@ -112,8 +112,9 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     return code;
 }
 
-/* Requests end first, then the workers, then the writer of blobs, whose last reports are told to
- * the core and committed; then what they all used. Each part may be missing: opening it failed. */
+/* Requests end first, then the workers, then the writer of blobs, whose last reports go to the core
+ * and are committed; then the parts that all of them used. Each part may be missing: opening it
+ * failed. */
 static void close_all(struct coordinator *coordinator)
 {
     struct err err = {0};
@@ -185,8 +186,7 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
     return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
 }
 
-/* While the disk is full time stands still: the core learns of the time that passed when the commit
- * is made up for. */
+/* While a commit is held, the core gets no events; afterwards it learns how much time passed. */
 static int pass_held(struct coordinator *coordinator, struct timers *timers, struct err *err)
 {
     int64_t now_ms = clock_now_ms();
@@ -197,8 +197,7 @@ static int pass_held(struct coordinator *coordinator, struct timers *timers, str
     return turn_commit(coordinator->turn, err) ? err_wrap(err, "commit") : 0;
 }
 
-/* One pass: input before timers, so that a device whose heartbeat waits in the socket is not lost.
- */
+/* Read input before timers: a device whose heartbeat waits in the socket must not be lost. */
 static int pass(struct coordinator *coordinator, bool work_ended, struct timers *timers,
                 struct err *err)
 {

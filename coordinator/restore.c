@@ -34,7 +34,7 @@ static void *grow(void *item, size_t element_size, size_t count, size_t *capacit
     return moved;
 }
 
-/* What is over stays in the rows. */
+/* Ended jobs and incidents stay in the rows. */
 static bool is_over(enum object_kind kind, const void *item)
 {
     const struct job *job = item;
@@ -235,8 +235,8 @@ static int check_lost_state(struct coordinator *coordinator, struct err *err)
     }
     return err_set(err, ERR_STATE,
                    "state.db is new, but checkpoints.db holds %" PRIu64
-                   " blobs: put the old state.db (or its backup) back, or move checkpoints.db away "
-                   "to start anew",
+                   " blobs: restore the old state.db or its backup, or move checkpoints.db away "
+                   "to start empty",
                    blobs.blobs);
 }
 

@@ -1,6 +1,9 @@
-/* restore.h: the rows of state.db turned into the core's first event, and the two stores
- * reconciled: a blob without a row goes, a row without a blob is reported. Once, at start, before
- * listening. */
+/* restore.h: makes the core's first event from the rows of state.db and reconciles the two stores:
+ * blobs without a row are deleted, rows without a blob are logged. Once, at start, before
+ * listening.
+ *
+ * The stores commit separately, so a crash can leave either without the other. Only before
+ * listening is it certain that no upload is about to refer to a blob. */
 #ifndef COORDINATOR_RESTORE_H
 #define COORDINATOR_RESTORE_H
 
@@ -10,8 +13,7 @@
 
 struct coordinator;
 
-/* Feed EVENT_RESTORED. `seed`: entropy of this start. ERR_FORMAT: a row is damaged; err says which.
- */
+/* Feed EVENT_RESTORED. `seed`: entropy of this start. ERR_FORMAT: err names the damaged row. */
 NODISCARD int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err);
 
 #endif

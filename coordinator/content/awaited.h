@@ -1,6 +1,9 @@
-/* awaited.h: blobs that must not be deleted though the core refers to none of them: those that it
- * is about to hear of, as their uploads or exports end, and those that an export still reads. And
- * the end of those that it would not have. The loop's thread only. */
+/* awaited.h: protects blobs from deletion to which the core does not refer: blobs of uploads and
+ * exports that are about to be reported to it, and blobs that an export still reads. Deletes those
+ * that it does not accept. The loop's thread only.
+ *
+ * The center stores each content once. An upload can bring content that its former owner gives back
+ * in the same turn; without this list the core's order to delete would take the new copy too. */
 #ifndef COORDINATOR_CONTENT_AWAITED_H
 #define COORDINATOR_CONTENT_AWAITED_H
 
@@ -13,26 +16,25 @@ struct coordinator;
 /* A part of its owner's struct. */
 struct awaited {
     char sha256[SHA256_SIZE]; /* "": none, it is not in the list */
-    bool unwanted;            /* the core wanted it deleted meanwhile */
+    bool unwanted;            /* the core has asked to delete it meanwhile */
     struct awaited *next, **link;
 };
 
-/* From the blob's announcement, or before it is finished at the latest, until just before the core
- * is told. */
+/* Protect the blob from its announcement, at the latest from before it is finished, until just
+ * before the report to the core. */
 void awaited_begin(struct coordinator *coordinator, struct awaited *awaited, const char *sha256);
-/* Also of one that did not begin. */
+/* Does nothing for one that did not begin. */
 void awaited_end(struct awaited *awaited);
 bool awaited_has(const struct coordinator *coordinator, const char *sha256);
-/* The core wants the blob deleted: at once, unless somebody waits for it, who is told that it is
- * unwanted. */
+/* Delete the blob for the core: at once, or, while it is protected, mark it unwanted. */
 void awaited_delete(struct coordinator *coordinator, const char *sha256);
 
-/* awaited_end of a blob that was only read, or that did not come: delete it if the core wanted that
- * meanwhile and still does. */
+/* awaited_end of a blob that was only read, or whose upload failed: delete it if it was marked and
+ * the core still does not refer to it. */
 void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited);
 
-/* Nobody waits for the blob any more, and the core was told of it if it came: delete it unless
- * something refers to it or is about to. */
+/* The blob is no longer protected, and the core has the report if it came: delete it unless the
+ * core refers to it or will. */
 void awaited_discard(struct coordinator *coordinator, const char *sha256);
 
 #endif

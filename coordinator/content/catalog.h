@@ -29,7 +29,7 @@ struct catalog_entry {
 NODISCARD int catalog_new(struct state_store *state, struct catalog **out, struct err *err);
 void catalog_free(struct catalog **catalog);
 
-/* What a job changes in a description; what is NULL changes nothing. */
+/* A job's changes to a description; a NULL member changes nothing. */
 struct catalog_change {
     const struct normalise *normalise; /* of the input */
     const struct model_samples *samples;
@@ -59,8 +59,8 @@ NODISCARD int catalog_find(struct catalog *catalog, const char *sha256,
 /* Keep an entry beyond the end of its job, until it is unpinned as often. */
 void catalog_pin(struct catalog *catalog, const char *sha256);
 void catalog_unpin(struct catalog *catalog, const char *sha256);
-/* Let go of entries that nobody uses, when there are many. in_use says whether a job that has not
- * ended does. */
+/* Discard unused entries when there are many. in_use says whether a job that has not ended uses the
+ * entry. */
 typedef bool (*catalog_in_use_fn)(const void *arg, const char *sha256);
 void catalog_trim(struct catalog *catalog, catalog_in_use_fn in_use, const void *arg);
 size_t catalog_count(const struct catalog *catalog);

@@ -1,5 +1,5 @@
-/* damage.h: what happens when a blob of the center is found damaged: who has that content is looked
- * up, logged and told to the core. The loop's thread only. */
+/* damage.h: handles a damaged blob of the center: finds its owners, logs them and reports them
+ * to the core. The loop's thread only. */
 #ifndef COORDINATOR_CONTENT_DAMAGE_H
 #define COORDINATOR_CONTENT_DAMAGE_H
 
@@ -7,8 +7,7 @@
 
 struct coordinator;
 
-/* Something went wrong when the blob was read. Does nothing unless it is damaged and that was not
- * reported before. */
+/* Call this after a failed read. Does nothing unless the blob is damaged and not reported yet. */
 void damage_report(struct coordinator *coordinator, const char *sha256);
 /* Read every blob of the store once, on a worker, and report those that are damaged. */
 NODISCARD int damage_search(struct coordinator *coordinator, struct err *err);

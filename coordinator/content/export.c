@@ -19,9 +19,8 @@
 #define EXPORT_PIECE_BYTES (1u << 20)
 #define CENTER_ROWS_MAX ((size_t)UNITS_MAX * 4) /* of a job: the newest versions stand first */
 
-/* One export under way. The worker reads the model, whose catalog entry is pinned: the job may be
- * cancelled meanwhile.
- */
+/* An open export. The worker reads the model, so its catalog entry is pinned: the job may be
+ * cancelled meanwhile. */
 struct export
 {
     struct work_job job; /* first */
@@ -76,8 +75,8 @@ static int copy_unit(struct export *export, size_t unit, struct err *err)
                                 &size, err);
     }
     if (!code && size != layout->blob_bytes) {
-        code = err_set(err, ERR_FORMAT, "its state has %" PRIu64 " bytes, not %" PRIu64, size,
-                       layout->blob_bytes);
+        code = err_set(err, ERR_FORMAT, "the stored state has %" PRIu64 " bytes, expected %" PRIu64,
+                       size, layout->blob_bytes);
     }
     uint64_t offset = code ? 0 : layout->header.data_offset;
     uint64_t end = code ? 0 : offset + layout->export_bytes;
@@ -87,10 +86,10 @@ static int copy_unit(struct export *export, size_t unit, struct err *err)
         size_t got = 0;
         code = blob_read(reader, offset, export->piece, wanted, &got, err);
         if (!code && got == 0) {
-            code = err_set(err, ERR_FORMAT, "its state ends at byte %" PRIu64, offset);
+            code = err_set(err, ERR_FORMAT, "the stored state ends at byte %" PRIu64, offset);
         }
         if (!code && work_stopping(export->coordinator->work)) {
-            code = err_set(err, ERR_CANCELLED, "the program ends");
+            code = err_set(err, ERR_CANCELLED, "the coordinator is stopping");
         }
         if (!code) {
             code = blob_upload_write_all(export->upload, export->piece, got, err);

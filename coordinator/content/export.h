@@ -10,8 +10,7 @@
 struct coordinator;
 
 /* Start assembling `version` of the job; the answer, good or bad, comes as EVENT_EXPORTED, unless
- * the program ends before. A job that has ended since is left alone. The loop's thread. ERR_MEMORY.
- */
+ * the program ends first. Ignored if the job has ended. The loop's thread. ERR_MEMORY. */
 NODISCARD int export_start(struct coordinator *coordinator, const char *job_id, int64_t version,
                            struct err *err);
 

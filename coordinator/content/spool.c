@@ -44,7 +44,7 @@ static void spool_run(struct work_job *job)
     spool->write_code = file_free_bytes(spool->config.directory, &free_bytes, &spool->write_err);
     if (!spool->write_code && free_bytes < spool->config.min_free_bytes + spool->writing_size) {
         spool->write_code =
-            err_set(&spool->write_err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free",
+            err_set(&spool->write_err, ERR_FULL, "'%s' has %llu bytes free; %llu must stay free",
                     spool->config.directory, (unsigned long long)free_bytes,
                     (unsigned long long)spool->config.min_free_bytes);
     }
@@ -95,7 +95,7 @@ static void spool_done(struct work_job *job)
         return;
     }
     if (job->cancelled) {
-        spool->code = err_set(&spool->err, ERR_CANCELLED, "the program ends");
+        spool->code = err_set(&spool->err, ERR_CANCELLED, "the coordinator is stopping");
     } else if (spool->write_code) {
         spool->code = spool->write_code;
         spool->err = spool->write_err;

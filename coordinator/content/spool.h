@@ -1,6 +1,6 @@
-/* spool.h: an upload on its way into an unnamed temporary file: the loop's thread gives bytes,
- * workers write them, so that a slow disk slows the upload and nothing else. The file has no name:
- * a crash leaves nothing behind. */
+/* spool.h: receives an upload into an unnamed temporary file. The loop's thread gives bytes and
+ * workers write them, so a slow disk slows only the upload. A crash leaves no file, because the
+ * file has no name. */
 #ifndef COORDINATOR_CONTENT_SPOOL_H
 #define COORDINATOR_CONTENT_SPOOL_H
 

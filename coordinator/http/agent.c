@@ -13,7 +13,8 @@
 #include "coordinator/http/routes.h"
 #include "schema/wire.h"
 
-/* An agent of another protocol is told so before tables that are not its own judge the rest. */
+/* Report another protocol version first: this version's tables would reject the rest for a wrong
+ * reason. */
 static bool check_protocol(struct http_exchange *exchange)
 {
     size_t size;
@@ -80,7 +81,7 @@ void serve_heartbeat(void *context, struct http_exchange *exchange)
 /* ---- the assignment, a long poll ---- */
 
 /* HMAC over job, plan and both ends: the same text on the caller's and on the called side. The
- * plan's identifier stands for the generation it made: after a restored backup another generation
+ * plan's identifier represents its generation: after a restored backup another generation
  * may get the same number. */
 static void ticket(const struct coordinator *coordinator, const char *job, const char *from,
                    const char *to, char out[TICKET_SIZE])
@@ -183,7 +184,7 @@ const struct device *agent_device(struct coordinator *coordinator, struct http_e
     const char *boot = http_query(exchange, "boot");
     if (!id || !boot) {
         answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
-                       "query parameters 'device' and 'boot' are needed");
+                       "query parameters 'device' and 'boot' are required");
         return NULL;
     }
     const struct device *device = core_device(coordinator->core, id);
@@ -191,7 +192,7 @@ const struct device *agent_device(struct coordinator *coordinator, struct http_e
         answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; enrol it", id);
     } else if (strcmp(device->boot, boot) != 0) {
         answer_problem(exchange, PROBLEM_STALE_BOOT,
-                       "device '%.40s' has started anew; boot '%.40s' is over", id, boot);
+                       "device '%.40s' has restarted; boot '%.40s' has ended", id, boot);
         device = NULL;
     } else {
         http_know_client(exchange);
@@ -207,8 +208,7 @@ const struct device *agent_caller(struct coordinator *coordinator, struct http_e
     }
     struct event event = {.type = EVENT_CONTACT, .contact = {.device = device->id}};
     turn_event(coordinator->turn, &event, NULL, NULL);
-    /* The call can bring a lost device back, and a plan with it: both are stored before the answer.
-     */
+    /* The call can bring a lost device back, and with it a plan: commit both before the answer. */
     if (!answer_settled(exchange, coordinator->turn)) {
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* agent.h: who an agent is that asks for something: what its routes have in common. The loop's
+/* agent.h: identifies the agent that calls; shared by the routes for agents. The loop's
  * thread only. */
 #ifndef COORDINATOR_HTTP_AGENT_H
 #define COORDINATOR_HTTP_AGENT_H
@@ -9,8 +9,7 @@
 const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange);
 /* The same of a call that has just come: a sign of life. */
 const struct device *agent_caller(struct coordinator *coordinator, struct http_exchange *exchange);
-/* The client of a parked request hung up: where that was a device's poll, the device may be gone.
- */
+/* The client of a parked request hung up. If it was a device's poll, the device may be gone. */
 void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind,
                   const char *id);
 

@@ -94,14 +94,15 @@ void answer_problem(struct http_exchange *exchange, enum problem_code code, cons
 void answer_held(struct http_exchange *exchange)
 {
     answer_problem(exchange, PROBLEM_DISK_FULL,
-                   "nothing can be stored until the disk of --state-dir has room");
+                   "the disk of --state-dir is full; free space there");
 }
 
 bool answer_settled(struct http_exchange *exchange, struct turn *turn)
 {
     bool settled = turn_settle(turn);
     if (!settled) {
-        answer_problem(exchange, PROBLEM_INTERNAL, "the store has failed");
+        answer_problem(exchange, PROBLEM_INTERNAL,
+                       "the store has failed; see the log of the coordinator");
     }
     return settled;
 }
@@ -379,7 +380,7 @@ bool answer_if_match(struct http_exchange *exchange, int64_t *revision)
 void answer_bad_cursor(struct http_exchange *exchange, const char *cursor)
 {
     answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
-                   "query parameter 'cursor': '%.40s' is not one that this list gave; send its "
+                   "query parameter 'cursor': '%.40s' is not a cursor of this list; send its "
                    "'next_cursor' unchanged",
                    cursor);
 }

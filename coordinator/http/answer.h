@@ -29,8 +29,7 @@ void answer_held(struct http_exchange *exchange);
 /* Store what earlier calls of the turn have changed, before an answer that shows it. false: the
  * store has failed, which is answered. */
 bool answer_settled(struct http_exchange *exchange, struct turn *turn);
-/* For an id that nothing has: a device, job, checkpoint or incident, and where such ids are listed.
- */
+/* For an unknown device, job, checkpoint or incident; the answer names the list of such ids. */
 void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id);
 /* answer_problem with a text as the core makes it: one about a field begins with its JSON pointer
  * ("/cuts: ..."). */
@@ -51,8 +50,7 @@ bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t 
 bool answer_query_bool(struct http_exchange *exchange, const char *name, bool *out);
 /* Whether the body is announced as JSON: false when answered. */
 bool answer_check_json_type(struct http_exchange *exchange);
-/* Whether the body of an upload is none that a form of a web page could send: false when answered.
- */
+/* Reject an upload with a content type that a web form could send: false when answered. */
 bool answer_check_upload_type(struct http_exchange *exchange);
 /* Verbs without arguments take no body, or {}: false when answered. */
 bool answer_no_body(struct http_exchange *exchange);

@@ -123,7 +123,7 @@ static int read_head(void *arg, uint64_t offset, void *out, size_t size, struct 
 {
     const struct buf *head = arg;
     if (offset > head->size || size > head->size - offset) {
-        return err_set(err, ERR_FORMAT, "the file ends in its header");
+        return err_set(err, ERR_FORMAT, "the file ends within its header");
     }
     memcpy(out, head->data + offset, size);
     return 0;
@@ -141,11 +141,12 @@ static int judge_header(struct checkpoint_upload *upload, struct err *err)
     upload->expected_bytes = checkpoint_file_bytes(file);
     buf_done(&upload->head);
     if (checkpoint_file_tensors(file) == 0) {
-        return err_set(err, ERR_FORMAT, "it has no tensors");
+        return err_set(err, ERR_FORMAT, "the file has no tensors");
     }
     if (announced > 0 && (uint64_t)announced != upload->expected_bytes) {
-        return err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header",
-                       announced, upload->expected_bytes);
+        return err_set(err, ERR_FORMAT,
+                       "the file has %" PRId64 " bytes; its header describes %" PRIu64, announced,
+                       upload->expected_bytes);
     }
     return 0;
 }
@@ -219,13 +220,13 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
         return false;
     }
     if (coordinator->edge->uploads.checkpoints == UPLOADS_MAX) {
-        answer_problem(exchange, PROBLEM_TOO_MANY, "%d checkpoints are being uploaded already",
-                       UPLOADS_MAX);
+        answer_problem(exchange, PROBLEM_TOO_MANY,
+                       "%d checkpoints are being uploaded already; try again later", UPLOADS_MAX);
         return false;
     }
     if (core_uploads_full(coordinator->core)) {
         answer_problem(exchange, PROBLEM_TOO_MANY,
-                       "there are %d uploaded checkpoints, the most this version keeps",
+                       "the coordinator stores %d uploaded checkpoints, its limit",
                        CHECKPOINTS_MAX);
         return false;
     }
@@ -248,8 +249,8 @@ static void finish_upload(void *state)
     }
     if (upload->known) {
         answer_problem(frame->exchange, PROBLEM_INVALID_CHECKPOINT,
-                       "it has %" PRIu64 " bytes, %" PRIu64 " by its header", frame->bytes,
-                       upload->expected_bytes);
+                       "the file has %" PRIu64 " bytes; its header describes %" PRIu64,
+                       frame->bytes, upload->expected_bytes);
     } else {
         answer_problem(
             frame->exchange, PROBLEM_INVALID_CHECKPOINT,

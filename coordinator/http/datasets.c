@@ -18,12 +18,12 @@
 #include "libtrain/formats/dataset.h"
 
 #define UPLOADS_MAX 64    /* data sets on their way at once: each holds two buffers and a file */
-#define CONVERSIONS_MAX 2 /* of them at once with a worker: the others are for what is short */
+#define CONVERSIONS_MAX 2 /* at once; the other workers are for short jobs */
 
 _Static_assert(READING_SIZE == READING_TEXT_MAX, "a row holds what a data set says");
 
-/* One PUT on its way: received into a spool, converted by a worker into the center, then told to
- * the core. */
+/* One PUT: received into a spool, converted by a worker into the center, then reported to the
+ * core. */
 struct dataset_upload {
     struct work_job job; /* first */
     struct coordinator *coordinator;
@@ -72,7 +72,7 @@ static int convert_go_on(void *arg, struct err *err)
 {
     const struct dataset_upload *upload = arg;
     return work_stopping(upload->coordinator->work)
-               ? err_set(err, ERR_CANCELLED, "the program ends")
+               ? err_set(err, ERR_CANCELLED, "the coordinator is stopping")
                : 0;
 }
 
@@ -115,7 +115,7 @@ static void convert_run(struct work_job *job)
     upload->code = upload->code ? upload->code : keep_class_names(upload, &names.class);
     dataset_names_done(&names);
     if (upload->code) {
-        /* What is larger inside than allowed is a fault of the data as well. */
+        /* An archive with too large a content is a fault of the data too. */
         upload->refused = upload->code == ERR_FORMAT || upload->code == ERR_INVALID ||
                           upload->code == ERR_UNSUPPORTED || upload->code == ERR_LIMIT;
         blob_upload_abort(upload->blob);
@@ -193,7 +193,7 @@ static void convert_done(struct work_job *job)
     upload->coordinator->edge->uploads.converting--;
     convert_next(upload->coordinator);
     if (job->cancelled) {
-        upload->code = err_set(&upload->err, ERR_CANCELLED, "the program ends");
+        upload->code = err_set(&upload->err, ERR_CANCELLED, "the coordinator is stopping");
     }
     if (upload->code) {
         upload_fail(upload);
@@ -290,7 +290,7 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
     }
     if (free_bytes < config->min_free_bytes + (uint64_t)(length > 0 ? length : 0)) {
         answer_problem(exchange, PROBLEM_DISK_FULL,
-                       "%" PRIu64 " bytes are free, %" PRIu64 " are to stay free (--min-free)",
+                       "%" PRIu64 " bytes are free; %" PRIu64 " must stay free (--min-free)",
                        free_bytes, config->min_free_bytes);
         return false;
     }
@@ -307,8 +307,8 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
         return false;
     }
     if (coordinator->edge->uploads.datasets == UPLOADS_MAX) {
-        answer_problem(exchange, PROBLEM_TOO_MANY, "%d data sets are being uploaded already",
-                       UPLOADS_MAX);
+        answer_problem(exchange, PROBLEM_TOO_MANY,
+                       "%d data sets are being uploaded already; try again later", UPLOADS_MAX);
         return false;
     }
     disk_look(coordinator);
@@ -352,7 +352,7 @@ static int look_at_head(struct dataset_upload *upload, const uint8_t *data, size
     return part == missing ? dataset_check_head(upload->head, &upload->reading, err) : 0;
 }
 
-/* A refusal is told at once; the server reads the rest of the body away and calls sink_abort. */
+/* Rejections are answered at once; the server discards the rest of the body, then aborts. */
 static size_t sink_write(void *state, const void *data, size_t size)
 {
     struct dataset_upload *upload = state;

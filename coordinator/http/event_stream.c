@@ -18,9 +18,8 @@
 
 #define RING_EVENTS 1024
 #define READERS_MAX 1024
-#define EVENT_TEXT_MAX                                                                             \
-    2048                   /* a message of nothing but control characters, escaped, and the rest   \
-                            */
+/* A message of nothing but control characters, escaped, and the rest. */
+#define EVENT_TEXT_MAX 2048
 #define EVENTS_KEEP 100000 /* rows */
 #define PING_MS 15000
 
@@ -35,7 +34,7 @@ struct reader {
     struct http_exchange *exchange; /* NULL: free */
     uint64_t next;                  /* number of the event it reads next */
     size_t sent;                    /* bytes of that event already given */
-    char replay_after[ID_SIZE];   /* events older than the ring: read from the store behind this id;
+    char replay_after[ID_SIZE];   /* events older than the ring: read from the store after this id;
                                      "" when caught up */
     char pending[EVENT_TEXT_MAX]; /* one event of the store, or a ping */
     size_t pending_size, pending_sent;
@@ -87,8 +86,8 @@ int event_stream_new(struct state_store *state, uint64_t seed, struct event_stre
 }
 
 /* Readers resume by id, so the ids of one millisecond must rise as well: a counter takes the place
- * of the first random word. The id's time, not the clock, goes into the row, so that a restart goes
- * on behind it. */
+ * of the first random word. The id's time, not the clock, goes into the row, so that a restart
+ * continues after it. */
 static void make_id(struct event_stream *stream, struct public_event *event)
 {
     int64_t now_ms = clock_wall_ms();

@@ -14,7 +14,7 @@
 struct event_stream;
 struct state_store;
 
-/* Goes on behind the newest event of the store. */
+/* Continues after the newest event of the store. */
 NODISCARD int event_stream_new(struct state_store *state, uint64_t seed, struct event_stream **out,
                                struct err *err);
 void event_stream_free(struct event_stream **stream);
@@ -24,7 +24,7 @@ NODISCARD int event_stream_add(struct event_stream *stream, const struct action 
                                struct err *err);
 /* After the commit: let readers have what was added. */
 void event_stream_publish(struct event_stream *stream);
-/* Answer with the stream, behind last_event_id ("" or NULL: only what comes from now on). */
+/* Answer with the events after last_event_id ("" or NULL: only new events). */
 void event_stream_serve(struct event_stream *stream, struct http_exchange *exchange,
                         const char *last_event_id);
 /* Send ": ping" to readers that got nothing for a while. The next time to call it; INT64_MAX

@@ -272,8 +272,9 @@ static int read_blob(void *arg, uint64_t offset, void *out, size_t size, struct 
 {
     size_t got = 0;
     int code = blob_read(arg, offset, out, size, &got, err);
-    return code || got == size ? code
-                               : err_set(err, ERR_FORMAT, "it ends at byte %" PRIu64, offset + got);
+    return code || got == size
+               ? code
+               : err_set(err, ERR_FORMAT, "the file ends at byte %" PRIu64, offset + got);
 }
 
 static void note_misfit(struct submission *submission, int code, const struct err *err,
@@ -287,8 +288,7 @@ static void note_misfit(struct submission *submission, int code, const struct er
     }
 }
 
-/* A fault for each unit that cannot be taken, and one where its weights would mean something else.
- */
+/* Note a fault for each unit that does not fit, and one if the weights expect other samples. */
 static void check_units(struct submission *submission, const struct checkpoint_file *file)
 {
     const struct model *model = submission->model->model;
@@ -297,7 +297,8 @@ static void check_units(struct submission *submission, const struct checkpoint_f
     for (size_t unit = 0; unit < model->unit_count && !submission->code; unit++) {
         taken[unit] = job_from_checkpoint(&submission->spec, model->unit[unit].name);
         int code = taken[unit] ? checkpoint_check_unit(file, model, unit, &err) : 0;
-        note_misfit(submission, code, &err, "; init.except names units that start anew");
+        note_misfit(submission, code, &err,
+                    "; list such units in init.except to start them with new weights");
     }
     if (!submission->code) {
         note_misfit(submission, checkpoint_check_samples(file, model, taken, &err), &err, "");
@@ -351,13 +352,13 @@ static void answer_fit(struct submission *submission, struct http_exchange *exch
     }
 }
 
-/* Nobody is there to be told of a job whose client has gone: there is none. */
+/* If the client has gone, no job is created: it could not learn the id. */
 static void fit_done(struct work_job *job)
 {
     struct submission *submission = (struct submission *)job;
     struct http_exchange *exchange = submission->exchange;
     if (job->cancelled) {
-        submission->code = err_set(&submission->err, ERR_CANCELLED, "the program ends");
+        submission->code = err_set(&submission->err, ERR_CANCELLED, "the coordinator is stopping");
     }
     if (exchange) {
         http_on_end(exchange, NULL, NULL);

@@ -1,6 +1,5 @@
-/* jobs.h: the job that a request names: what the routes of jobs and of their records have in
- * common. The loop's thread only.
- */
+/* jobs.h: finds the job that a request names; shared by the routes of jobs and of their records.
+ * The loop's thread only. */
 #ifndef COORDINATOR_HTTP_JOBS_H
 #define COORDINATOR_HTTP_JOBS_H
 

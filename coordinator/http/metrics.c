@@ -183,8 +183,7 @@ static bool known_metric(const char *name)
     return false;
 }
 
-/* The step after which the page starts: that of ?cursor=, or else of ?since=. false when answered.
- */
+/* The page starts after the step of ?cursor=, or else of ?since=. false when answered. */
 static bool read_start(struct http_exchange *exchange, int64_t *out)
 {
     const char *cursor = http_query(exchange, "cursor");

@@ -116,7 +116,7 @@ void serve_models(void *context, struct http_exchange *exchange)
 }
 
 /* Resolve for the view: with the named data set, else with the usual one of a model of the zoo,
- * else as it stands or with the usual guess. */
+ * else unchanged or with the default guess. */
 static int resolve_view(const json_t *description, const char *name, const struct dataset *dataset,
                         struct model **out, bool *assumed, struct record_faults *faults,
                         struct err *err)
@@ -215,8 +215,8 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     if (!name || !name_valid(name)) {
         record_fault(&faults, "/name", "expected %s", name_form.expected);
     } else if (zoo_text(name)) {
-        answer_problem(exchange, PROBLEM_NAME_TAKEN,
-                       "'%s' is a model of the zoo; take another name", name);
+        answer_problem(exchange, PROBLEM_NAME_TAKEN, "the zoo has a model '%s'; take another name",
+                       name);
         return;
     } else {
         snprintf(row.name, sizeof row.name, "%s", name);

@@ -24,7 +24,7 @@ struct entry {
 
 struct parked {
     void *context;
-    parked_hangup_fn hangup; /* NULL: nobody asks */
+    parked_hangup_fn hangup; /* NULL: not reported */
     struct entry *entry;
     size_t capacity, count;
     size_t fresh; /* entries from here on were never used: their memory is not touched */
@@ -145,7 +145,7 @@ static void reuse(struct parked *parked, size_t index)
     parked->first_free = index;
 }
 
-/* A woken entry stands in the ready list: its place is free only when parked_run has passed it. */
+/* A woken entry is in the ready list; its place becomes free when parked_run has passed it. */
 static void release(struct parked *parked, struct entry *entry)
 {
     size_t index = (size_t)(entry - parked->entry);

@@ -101,8 +101,7 @@ static int find_stored(struct coordinator *coordinator, const char *key, struct 
     return code ? code : stored->code;
 }
 
-/* Once a day answers are let go that are older than yesterday's, and those that stay are counted.
- */
+/* Once a day, delete answers older than yesterday's and count the others. */
 static int forget_old(struct coordinator *coordinator, struct err *err)
 {
     struct replays *replays = &coordinator->edge->replays;
@@ -132,11 +131,11 @@ static bool can_keep(struct coordinator *coordinator, struct http_exchange *exch
         return false;
     }
     if (coordinator->edge->replays.count >= REPLAYS_MAX) {
-        answer_problem(exchange, PROBLEM_TOO_MANY,
-                       "the answers of %d requests with an Idempotency-Key are kept, the most; "
-                       "each is for a day: "
-                       "send this one without a key, or tomorrow",
-                       REPLAYS_MAX);
+        answer_problem(
+            exchange, PROBLEM_TOO_MANY,
+            "%d answers for an Idempotency-Key are stored, the limit; each is stored for "
+            "a day: send this request without a key, or tomorrow",
+            REPLAYS_MAX);
         return false;
     }
     return true;
@@ -173,7 +172,7 @@ static void answer_stored(struct http_exchange *exchange, const struct turn_extr
 {
     if (strcmp(stored->request_sha256, extra->request_sha256) != 0) {
         answer_problem(exchange, PROBLEM_IDEMPOTENCY_MISMATCH,
-                       "Idempotency-Key '%.60s' was used for another request; take a new key",
+                       "Idempotency-Key '%.60s' was used for another request; use a new key",
                        extra->replay_key);
     } else {
         http_reply_header(exchange, "Idempotent-Replay", "true");

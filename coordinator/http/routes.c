@@ -11,9 +11,9 @@
 
 #define AGENT_PREFIX "/v1/agent/"
 #define IDLE_TIMEOUT_MS 120000
-/* JSON bodies that are coming in, together. */
+/* All JSON bodies being received. */
 #define BODIES_BYTES ((size_t)32 << 20)
-/* Pages and pieces of downloads that are going out, together. */
+/* All pages and pieces of downloads being sent. */
 #define REPLIES_BYTES ((size_t)256 << 20)
 
 /* Searched from the start: most requests are of agents. */
@@ -75,31 +75,30 @@ static const struct http_route routes[] = {
 static void fallback_not_found(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    answer_problem(exchange, PROBLEM_NOT_FOUND, "no route '%.200s'; GET /openapi.json lists them",
-                   http_path(exchange));
+    answer_problem(exchange, PROBLEM_NOT_FOUND,
+                   "no route '%.200s'; GET /openapi.json lists the routes", http_path(exchange));
 }
 
 static void fallback_method(void *context, struct http_exchange *exchange)
 {
     (void)context;
     answer_problem(exchange, PROBLEM_METHOD_NOT_ALLOWED,
-                   "'%.16s' is not a method of '%.200s'; it has %s", http_method(exchange),
-                   http_path(exchange), http_allowed(exchange));
+                   "route '%.200s' does not support %.16s; it supports %s", http_path(exchange),
+                   http_method(exchange), http_allowed(exchange));
 }
 
 static void fallback_too_large(void *context, struct http_exchange *exchange)
 {
     (void)context;
     answer_problem(exchange, PROBLEM_BODY_TOO_LARGE,
-                   "the body is larger than this route takes (JSON: %u bytes)", JSON_BODY_MAX);
+                   "the body exceeds the limit of this route (JSON: %u bytes)", JSON_BODY_MAX);
 }
 
 static void fallback_busy(void *context, struct http_exchange *exchange)
 {
     (void)context;
     answer_problem(exchange, PROBLEM_BUSY,
-                   "too many requests, bodies or large answers are under way; try again in a "
-                   "moment");
+                   "too many open requests, bodies or large answers; try again in a moment");
 }
 
 static void fallback_bad_request(void *context, struct http_exchange *exchange)
@@ -118,15 +117,14 @@ static bool is_foreign(const struct coordinator *coordinator, struct http_exchan
     const char *origin = http_header(exchange, "Origin");
     if (address_is_loopback(&config->address) && !origin_is_own_host(host, &config->allow_host)) {
         answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN,
-                       "Host '%.100s' is not a loopback name; behind a reverse proxy start the "
-                       "coordinator with "
-                       "--allow-host NAME",
+                       "Host '%.100s' is not a loopback name; for a reverse proxy, start the "
+                       "coordinator with --allow-host NAME",
                        host ? host : "");
         return true;
     }
     if (origin && !origin_is_own(origin, host)) {
         answer_problem(exchange, PROBLEM_FORBIDDEN_ORIGIN,
-                       "requests from the web page '%.100s' are not taken", origin);
+                       "requests from the web page '%.100s' are rejected", origin);
         return true;
     }
     return false;
@@ -138,7 +136,7 @@ static void guard(void *context, struct http_exchange *exchange)
     struct coordinator *coordinator = context;
     coordinator->edge->requests_open++;
     if (http_fault(exchange)) {
-        return; /* what cannot be read is answered as such, whoever it is from */
+        return; /* a malformed request gets that answer whatever its origin */
     }
     if (is_foreign(coordinator, exchange)) {
         return;

@@ -11,7 +11,7 @@ struct coordinator;
 /* Listen with all routes. */
 NODISCARD int routes_open(struct coordinator *coordinator, struct http_server **out,
                           struct err *err);
-/* Now and then: log the first refusals of a series, for want of connections or of memory. */
+/* Log the first rejections of a series, for lack of connections or of memory. Call it regularly. */
 void routes_look(struct coordinator *coordinator);
 
 #define HANDLER(name) void name(void *context, struct http_exchange *exchange)
@@ -49,7 +49,7 @@ HANDLER(serve_job_resume);
 HANDLER(serve_job_cancel);
 HANDLER(serve_job_export);
 HANDLER(serve_job_replan);
-/* records.c: what a job leaves behind */
+/* records.c: plans, checkpoints and kernels of a job */
 HANDLER(serve_plans);
 HANDLER(serve_plan);
 HANDLER(serve_checkpoints);

@@ -54,8 +54,8 @@ void serve_events(void *context, struct http_exchange *exchange)
     }
     if (last && last[0] && !id_valid(last, "evt_")) {
         answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
-                       "Last-Event-ID: expected the id of an event (evt_...), or no such header: "
-                       "from now on; not '%.40s'",
+                       "Last-Event-ID: expected the id of an event (evt_...), not '%.40s'; without "
+                       "this header the stream starts with the next event",
                        last);
         return;
     }

@@ -6,9 +6,8 @@
 #include "coordinator/http/routes.h"
 #include "coordinator/http/upload.h"
 
-/* One unit's state on its way: received, durable, told to the core. Without a body the blob of that
- * hash is to be there already: a unit that did not change since the last version costs no transfer.
- */
+/* The upload of one unit's state: received, stored, then reported to the core. Without a body the
+ * blob must exist already: a unit that did not change since the last version costs no transfer. */
 struct unit_upload {
     struct upload frame; /* first */
     struct event_blob_stored stored;
@@ -19,7 +18,8 @@ static bool read_number(struct http_exchange *exchange, const char *name, int64_
                         int64_t *out)
 {
     if (!http_query(exchange, name)) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s' is needed", name);
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s' is required",
+                       name);
         return false;
     }
     return answer_query_int(exchange, name, min, max, 0, out);
@@ -69,10 +69,10 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
     stored->device = device->id;
     if (!core_may_store_unit(coordinator->core, device->id.text, unit)) {
         answer_problem(exchange, PROBLEM_STALE_GENERATION,
-                       "unit %" PRId64 " of '%s' at version %" PRId64
-                       " is not asked of '%s' in generation %" PRId64,
-                       unit->unit, unit->job.text, unit->version, device->id.text,
-                       unit->generation);
+                       "generation %" PRId64 " of '%s' does not expect unit %" PRId64
+                       " at version %" PRId64 " from '%s'",
+                       unit->generation, unit->job.text, unit->unit, unit->version,
+                       device->id.text);
         return false;
     }
     return true;

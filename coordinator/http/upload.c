@@ -66,7 +66,7 @@ void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator
     return upload;
 }
 
-/* A refusal is told at once; the server reads the rest of the body away and calls upload_abort. */
+/* Rejections are answered at once; the server discards the rest of the body, then aborts. */
 size_t upload_write(void *state, const void *data, size_t size)
 {
     struct upload *upload = state;

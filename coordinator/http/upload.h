@@ -1,6 +1,6 @@
-/* upload.h: the frame of an upload into the center: the body's pieces become a blob, the client may
- * go meanwhile, and the core is told when the blob is durable, not before. The loop's thread only.
- */
+/* upload.h: the common part of uploads into the center. The pieces of the body become a blob; the
+ * client may disconnect meanwhile; the core gets the event when the blob is durable. The loop's
+ * thread only. */
 #ifndef COORDINATOR_HTTP_UPLOAD_H
 #define COORDINATOR_HTTP_UPLOAD_H
 
@@ -17,12 +17,12 @@ struct upload {
     uint64_t bytes;                 /* received; of the blob once that is durable */
 };
 
-/* What uploads differ in. */
+/* The differences between kinds of uploads. */
 struct upload_kind {
     size_t size; /* of the struct that begins with struct upload */
-    /* Look at what was taken. Answers and returns false to refuse the upload. May be NULL. */
+    /* Check the bytes taken. Answers and returns false to reject the upload. May be NULL. */
     bool (*look)(struct upload *upload, const char *data, size_t size);
-    /* Give back what was taken since upload_new, but for the struct. May be NULL. */
+    /* Release the resources taken since upload_new, except the struct. May be NULL. */
     void (*end)(struct upload *upload);
     struct event (*event)(const struct upload *upload); /* of a durable blob */
     void (*refuse)(struct http_exchange *exchange, const struct err *err);

@@ -1,7 +1,6 @@
-/* blob_queue.h: what travels from the threads that feed uploads to the writer: one queue, in order,
- * with one lock that is never held while the disk works. It bounds the memory of chunks on their
- * way, knows which uploads are alive, and tells paused ones when there is room. Private to
- * coordinator/store; knows nothing of SQL. */
+/* blob_queue.h: the queue from the threads that feed uploads to the writer, in order, with one lock
+ * that is never held during disk access. It bounds the memory of queued chunks, counts open uploads
+ * and resumes paused ones when there is room. Private to coordinator/store; knows no SQL. */
 #ifndef COORDINATOR_STORE_BLOB_QUEUE_H
 #define COORDINATOR_STORE_BLOB_QUEUE_H
 
@@ -58,7 +57,7 @@ struct blob_upload {
     size_t queued_bytes;
     void (*on_room)(void *arg);
     void *on_room_arg;
-    bool waiting;  /* was told that there is no room */
+    bool waiting;  /* its last push found no room */
     bool calling;  /* on_room is running */
     bool fed;      /* no more bytes come */
     bool ended;    /* finished or aborted */
@@ -100,10 +99,10 @@ NODISCARD int blob_queue_admit(struct blob_queue *queue, struct blob_upload *upl
  * failed. */
 int blob_queue_push(struct blob_queue *queue, struct blob_upload *upload, bool wait,
                     struct err *err);
-/* Hand over what is left and the seal. Returns when on_room cannot run any more. */
+/* Hand over the partial chunk and the seal. Returns when on_room cannot run any more. */
 void blob_queue_seal(struct blob_queue *queue, struct blob_upload *upload);
-/* Hand over what is left and the end. Returns when on_room cannot run any more; the upload is the
- * writer's then. */
+/* Hand over the partial chunk and the end. Returns when on_room cannot run any more; the upload is
+ * the writer's then. */
 void blob_queue_end(struct blob_queue *queue, struct blob_upload *upload, bool finished);
 /* false: no memory, or too many wait already. */
 bool blob_queue_delete(struct blob_queue *queue, const char *sha256);
@@ -116,7 +115,7 @@ void blob_queue_stop(struct blob_queue *queue);
 /* The next batch, as a list in order. NULL: there is nothing; waits for something unless the caller
  * has other work. *stopped: nothing will come any more. */
 struct blob_item *blob_queue_take(struct blob_queue *queue, bool other_work, bool *stopped);
-/* From now on the upload's feeder is told why. */
+/* Later calls of the upload's feeder fail with this error. */
 void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload,
                      const struct err *failure);
 /* Whether rows of this id belong to an upload that goes on. */

@@ -1,5 +1,5 @@
-/* Reading: connections of their own, so that nobody waits for the writer's transaction, only for
- * its commit. */
+/* Reading uses connections of its own, so that readers do not wait for the writer's transaction,
+ * only for its commit. */
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,9 +235,9 @@ bool blob_tell_damage(struct blob_store *store, const char *sha256)
     struct blob_pool *pool = &store->pool;
     (void)pthread_mutex_lock(&pool->lock);
     const size_t index = damaged_index(pool, sha256);
-    const bool news = index < pool->damaged_count && !pool->damaged[index].told;
+    const bool news = index < pool->damaged_count && !pool->damaged[index].reported;
     if (news) {
-        pool->damaged[index].told = true;
+        pool->damaged[index].reported = true;
     }
     (void)pthread_mutex_unlock(&pool->lock);
     return news;
@@ -248,7 +248,7 @@ bool blob_untold_damage(struct blob_store *store, char out[BLOB_SHA256_SIZE])
     struct blob_pool *pool = &store->pool;
     (void)pthread_mutex_lock(&pool->lock);
     size_t index = 0;
-    while (index < pool->damaged_count && pool->damaged[index].told) {
+    while (index < pool->damaged_count && pool->damaged[index].reported) {
         index++;
     }
     const bool there = index < pool->damaged_count;
@@ -276,7 +276,7 @@ static void add_damage(struct blob_pool *pool, const char *sha256)
     (void)pthread_mutex_lock(&pool->lock);
     if (damaged_index(pool, sha256) == pool->damaged_count &&
         pool->damaged_count < BLOB_DAMAGED_MAX) {
-        pool->damaged[pool->damaged_count].told = false;
+        pool->damaged[pool->damaged_count].reported = false;
         memcpy(pool->damaged[pool->damaged_count++].sha256, sha256, BLOB_SHA256_SIZE);
     }
     (void)pthread_mutex_unlock(&pool->lock);
@@ -410,7 +410,7 @@ int blob_check(struct blob_store *store, const char *sha256, bool (*go_on)(void 
                    : err_set(err, ERR_MEMORY, "blob: out of memory");
     for (uint64_t at = 0; rc == 0 && got > 0; at += got) {
         rc = go_on(arg) ? blob_read(reader, at, piece, BLOB_CHUNK_BYTES, &got, err)
-                        : err_set(err, ERR_CANCELLED, "the program ends");
+                        : err_set(err, ERR_CANCELLED, "the coordinator is stopping");
     }
     blob_reader_close(&reader);
     free(piece);
@@ -422,7 +422,7 @@ struct listed {
     uint64_t size;
 };
 
-/* Copy the blobs behind `after`, at most LIST_ROWS. */
+/* Copy the blobs after `after`, at most LIST_ROWS. */
 static int list_some(struct blob_store *store, const char *after, struct listed *out, size_t *count,
                      struct err *err)
 {

@@ -1,5 +1,4 @@
-/* The other half of the writer: opening its database, and giving back what nothing owns any more.
- */
+/* The other half of the writer: opens its database and reclaims rows without an owner. */
 #include <sqlite3.h>
 #include <stdlib.h>
 
@@ -72,7 +71,7 @@ int blob_reclaim_one(struct blob_writer *writer, int64_t id, struct err *err)
     return rc;
 }
 
-/* The next id behind *id that nothing owns; *id becomes 0 when there is none. */
+/* The next id after *id that nothing owns; *id becomes 0 when there is none. */
 static int next_garbage(struct blob_writer *writer, int64_t *id, struct err *err)
 {
     sqlite3_stmt *statement = writer->statement[WRITER_NEXT_GARBAGE];

@@ -1,4 +1,4 @@
-/* blob_store.h: what the files behind blobs.h share. Private to coordinator/store. */
+/* blob_store.h: shared by the files that implement blobs.h. Private to coordinator/store. */
 #ifndef COORDINATOR_STORE_BLOB_STORE_H
 #define COORDINATOR_STORE_BLOB_STORE_H
 
@@ -25,8 +25,7 @@ struct sqlite3_stmt;
 NODISCARD int blob_open_with(const struct blob_config *config, const char *durability,
                              struct blob_store **out, struct err *err);
 
-/* ---- blob_writer.c: the one connection that writes; used by its thread alone once that runs ----
- */
+/* ---- blob_writer.c: the one writing connection; only its thread uses it once that runs ---- */
 struct blob_writer;
 /* Opens the database, migrates it and removes what a crash left half written. *next_id: the first
  * id not in use. */
@@ -47,7 +46,7 @@ struct blob_pool {
     size_t open_readers;
     struct {
         char sha256[BLOB_SHA256_SIZE];
-        bool told;
+        bool reported;
     } damaged[BLOB_DAMAGED_MAX];
     size_t damaged_count;
 };
@@ -66,8 +65,8 @@ struct blob_store {
     struct blob_writer *writer;
     pthread_t thread;
     bool has_queue, has_pool, has_thread, has_commit_lock;
-    /* Readers hold it shared for one chunk, the writer alone for one commit: nobody meets a locked
-     * file and polls. */
+    /* Readers hold it shared for one chunk, the writer alone for one commit, so no connection polls
+     * for a locked file. */
     pthread_rwlock_t commit_lock;
     _Atomic uint64_t blobs, bytes, bytes_written;
     _Atomic uint64_t reusable_bytes; /* free pages inside the file */

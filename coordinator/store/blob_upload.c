@@ -44,10 +44,10 @@ static int check_space(const struct blob_store *store, uint64_t announced_bytes,
     if (rc == 0 && low) {
         char announced[64] = "";
         if (announced_bytes > 0) {
-            (void)snprintf(announced, sizeof(announced), " beside the %llu that come",
+            (void)snprintf(announced, sizeof(announced), " beside the %llu of the upload",
                            (unsigned long long)announced_bytes);
         }
-        return err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free%s",
+        return err_set(err, ERR_FULL, "'%s' has %llu bytes free; %llu must stay free%s",
                        store->directory, (unsigned long long)free_bytes,
                        (unsigned long long)store->min_free_bytes, announced);
     }

@@ -27,7 +27,7 @@ int blob_writer_end(struct blob_writer *writer, int rc, struct err *err)
     if (rc) {
         sql_rollback(writer->db);
         /* A commit that failed half way leaves its journal to the next one who looks: let that be
-         * us, while no reader can meet it. What is wrong with the disk shows at the next batch. */
+         * us, while no reader can meet it. A fault of the disk shows at the next batch. */
         (void)sqlite3_exec(writer->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     }
     (void)pthread_rwlock_unlock(&writer->store->commit_lock);
@@ -213,8 +213,8 @@ static void commit_each(struct blob_writer *writer, struct blob_item *items)
     }
 }
 
-/* New uploads are refused below min_free_bytes, those that had begun below half of it, but for
- * those that leave all of it free: what they bring in this batch must fit beside it. */
+/* Reject new uploads below min_free_bytes and open uploads below half of it. Uploads that keep all
+ * of it free fail when their bytes of this batch do not fit beside it. */
 static void refuse_when_full(struct blob_writer *writer, struct blob_item *items)
 {
     const struct blob_store *store = writer->store;
@@ -232,7 +232,7 @@ static void refuse_when_full(struct blob_writer *writer, struct blob_item *items
         const uint64_t need_bytes = taken_bytes + item->size + BLOB_PAGE_BYTES;
         if (free_bytes < store->min_free_bytes / 2 ||
             (item->upload->keeps_free && free_bytes < store->min_free_bytes + need_bytes)) {
-            int rc = err_set(&err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free",
+            int rc = err_set(&err, ERR_FULL, "'%s' has %llu bytes free; %llu must stay free",
                              store->directory, (unsigned long long)free_bytes,
                              (unsigned long long)store->min_free_bytes);
             ASSERT(rc == ERR_FULL);
@@ -267,7 +267,7 @@ static void report(struct blob_writer *writer, struct blob_item *items)
             upload->sealed(upload->sealed_arg, upload->sha256);
         }
         if (item->kind == BLOB_ITEM_DELETE) {
-            blob_mend(writer->store, item->sha256); /* what is gone is not damaged */
+            blob_mend(writer->store, item->sha256); /* a deleted blob is not damaged */
         }
         if (item->kind != BLOB_ITEM_END) {
             continue;

@@ -34,7 +34,7 @@ NODISCARD int blob_writer_end(struct blob_writer *writer, int rc, struct err *er
 
 /* Remove all rows of one blob that does not exist (any more). */
 NODISCARD int blob_reclaim_one(struct blob_writer *writer, int64_t id, struct err *err);
-/* Remove all rows of all blobs that nobody owns. */
+/* Remove all rows of all blobs without an owner. */
 NODISCARD int blob_reclaim_all(struct blob_writer *writer, struct err *err);
 /* A bounded piece of that, then of giving free pages back to the file system; false: nothing is
  * left to do, or it failed and waits for better times. */

@@ -27,15 +27,15 @@ struct blob_config {
     size_t queue_bytes;      /* memory for chunks on their way, of all uploads: 64 MiB */
 };
 
-/* Opens, removes what a crash left half written, starts the writer. */
+/* Open, remove the half-written blobs of a crash, start the writer. */
 NODISCARD int blob_open(const struct blob_config *config, struct blob_store **out, struct err *err);
-/* Waits for what was finished; drops open uploads, whose feeding threads must have stopped. No
- * reader is open. */
+/* Wait for finished uploads and drop open ones, whose feeding threads must have stopped. No reader
+ * may be open. */
 void blob_close(struct blob_store **store);
 
 /* Begin an upload. expected_sha256 may be NULL; size_limit bounds it. Besides the queue each upload
- * holds at most one chunk that is not full yet, so a slow client costs 1 MiB and blocks nobody; 256
- * may be open or unwritten at a time. ERR_FULL; ERR_LIMIT: too many uploads; ERR_INVALID: not a
+ * holds at most one chunk that is not full yet, so a slow client costs 1 MiB and blocks no other;
+ * 256 may be open or unwritten at a time. ERR_FULL; ERR_LIMIT: too many uploads; ERR_INVALID: not a
  * sha256. */
 NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sha256,
                                uint64_t size_limit, struct blob_upload **out, struct err *err);
@@ -69,10 +69,10 @@ void blob_upload_seal(struct blob_upload *upload, blob_sealed_fn sealed, void *a
 typedef void (*blob_done_fn)(void *arg, int code, const char *sha256, uint64_t size,
                              const struct err *err);
 void blob_upload_finish(struct blob_upload *upload, blob_done_fn done, void *arg);
-/* Give up: its rows are removed. Ends the upload. */
+/* Discard the upload with its rows. */
 void blob_upload_abort(struct blob_upload *upload);
-/* Ask whether there is a blob of this hash, in the order of all that the writer was told: a
- * deletion that was ordered before has happened. done as above: code 0 with its size, or
+/* Ask whether there is a blob of this hash, in the order of the writer's queue: a
+ * deletion queued before has happened. done as above: code 0 with its size, or
  * ERR_NOT_FOUND. Needs no space on the disk. ERR_LIMIT: too many uploads; ERR_INVALID: not a
  * sha256. */
 NODISCARD int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done,
@@ -86,9 +86,8 @@ NODISCARD int blob_reader_open(struct blob_store *store, const char *sha256,
                                struct blob_reader **out, uint64_t *size, struct err *err);
 void blob_reader_close(struct blob_reader **reader);
 /* Up to `size` bytes from offset; *out_size 0 at the end. ERR_FORMAT: damage. A row is missing, or,
- * where all of the blob was read in order, its content has another hash: that is told instead of
- * the last bytes, so that nobody takes it for whole, and the blob is known as damaged from then on.
- */
+ * where all of the blob was read in order, its content has another hash. The error replaces the
+ * last bytes, so that no reader takes the blob for whole, and the blob is marked as damaged. */
 NODISCARD int blob_read(struct blob_reader *reader, uint64_t offset, void *out, size_t size,
                         size_t *out_size, struct err *err);
 /* Read all of it: ERR_FORMAT when it is damaged; ERR_CANCELLED when go_on says so; ERR_NOT_FOUND;
@@ -98,9 +97,9 @@ NODISCARD int blob_check(struct blob_store *store, const char *sha256, bool (*go
 /* Whether damage was found since the store was opened. Such a blob is still read, but an upload of
  * the right content takes its place, and blob_confirm does not find it. Any thread. */
 bool blob_is_damaged(struct blob_store *store, const char *sha256);
-/* The same, true only once for each blob: whoever gets it reports it. */
+/* The same, true only once for each blob: the caller must report it. */
 bool blob_tell_damage(struct blob_store *store, const char *sha256);
-/* A damaged blob that blob_tell_damage has not told of; false: there is none. */
+/* A damaged blob for which blob_tell_damage has not returned true yet; false: none. */
 bool blob_untold_damage(struct blob_store *store, char out[BLOB_SHA256_SIZE]);
 /* Removed by the writer thread; readers that are open still end properly (ERR_NOT_FOUND at the next
  * chunk). */
@@ -108,8 +107,7 @@ void blob_delete(struct blob_store *store, const char *sha256);
 /* Wait until the writer has nothing left to do: queued chunks, deletions, and space given back. For
  * tests and tools; not from a callback, and not while others keep writing. */
 void blob_drain(struct blob_store *store);
-/* Visit every blob; false: delete it. Only before listening can be said that nothing refers to it.
- */
+/* Visit every blob; false: delete it. Only before listening, when no upload can refer to it. */
 NODISCARD int blob_sweep(struct blob_store *store,
                          bool (*keep)(void *arg, const char *sha256, uint64_t size), void *arg,
                          struct err *err);

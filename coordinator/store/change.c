@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* A record is the struct, whose pointers mean nothing, and the three texts behind it with their
+/* A record is the struct, whose pointers mean nothing, and the three texts after it with their
  * NULs. */
 int change_log_append(struct buf *log, const struct change *change, struct err *err)
 {

@@ -75,8 +75,7 @@ static int check_owner(sqlite3 *db, int64_t version, int application_id, struct 
     }
     bool fresh = version == 0 && objects == 0 && id == 0;
     if (!fresh && id != application_id) {
-        return err_set(err, ERR_FORMAT,
-                       "a database, but not one of Paceline's (application id %lld)",
+        return err_set(err, ERR_FORMAT, "not a Paceline database (application id %lld)",
                        (long long)id);
     }
     return 0;
@@ -100,7 +99,7 @@ int migrate_run(sqlite3 *db, const struct migration *migrations, int application
     }
     if (version > newest) {
         return err_set(err, ERR_UNSUPPORTED,
-                       "schema %lld was made by a newer version; this one knows up to %d",
+                       "schema %lld was made by a newer version; this version supports up to %d",
                        (long long)version, newest);
     }
     if (version > 0 && version < newest && backup) {

@@ -17,7 +17,7 @@ struct migration {
 extern const struct migration state_migrations[];
 extern const struct migration checkpoint_migrations[];
 
-/* Apply what is missing.
+/* Apply the missing migrations.
  * application_id   marks whose file it is: a database of another program is refused
  * backup           path of the copy made before an older schema is changed; NULL: none (blobs are
  * too large to copy) ERR_UNSUPPORTED: the file was made by a newer build. ERR_FORMAT: not our

@@ -16,8 +16,8 @@ struct reserve; /* one owner, one thread */
 NODISCARD int reserve_open(const char *directory, const char *name, struct reserve **out,
                            struct err *err);
 void reserve_close(struct reserve **reserve);
-/* Make the file if it is missing. ERR_FULL: no space for it now, try again later; nothing is left
- * behind. */
+/* Make the file if it is missing. ERR_FULL: no space for it now, try again later; no partial file
+ * remains. */
 NODISCARD int reserve_fill(struct reserve *reserve, struct err *err);
 /* The same, but only when the disk has room for it twice: what was just given back is not taken
  * away again at once. Whether the reserve is there now. */

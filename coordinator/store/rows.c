@@ -22,7 +22,7 @@ static const char *const table_names[STATE_TABLES] = {
     [STATE_META] = "meta",
 };
 
-/* A statement is its text before and behind the name of the table (trim names it twice).
+/* A statement is its text before and after the name of the table (trim names it twice).
  * Parameters: ?1 id, ?2 parent, ?3 revision, ?4 created_ms, ?5 document, ?6 a count. */
 struct statement_text {
     const char *head;

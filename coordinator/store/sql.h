@@ -19,8 +19,8 @@ NODISCARD int sql_open(const char *path, struct sqlite3 **out, struct err *err);
 void sql_close(struct sqlite3 **db);
 
 /* Describe what SQLite just refused: "WHAT: reason". ERR_FULL (disk full, quota), ERR_FORMAT
- * (corrupt, no database), ERR_STATE (locked), ERR_MEMORY, ERR_LIMIT (value too large), else ERR_IO.
- */
+ * (corrupt, no database), ERR_STATE (locked), ERR_MEMORY, ERR_LIMIT (value too large) or
+ * ERR_IO. */
 NODISCARD int sql_fail(struct sqlite3 *db, const char *what, struct err *err);
 
 /* Run statements that give no rows of interest. */

@@ -125,7 +125,7 @@ static void clear_log(struct state_store *store)
     buf_clear(&store->log);
 }
 
-/* Begin anew and apply all changes of the open transaction. */
+/* Begin again and apply all changes of the open transaction. */
 static int replay(struct state_store *store, struct err *err)
 {
     int rc = sql_exec(store->db, "BEGIN IMMEDIATE", err);
@@ -222,14 +222,14 @@ int state_check_room(const struct state_store *store, uint64_t min_free_bytes, s
     /* What waits for the commit is written twice: to the journal, and from there to its place. */
     const uint64_t least_bytes = min_free_bytes + 2 * store->log.size;
     if (rc == 0 && free_bytes < least_bytes) {
-        rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free, %llu are to stay free",
+        rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free; %llu must stay free",
                      store->directory, (unsigned long long)free_bytes,
                      (unsigned long long)min_free_bytes);
     } else if (rc == 0 && !reserve_filled(store->reserve) &&
                free_bytes - least_bytes < RESERVE_BYTES) {
-        rc = err_set(err, ERR_FULL,
-                     "'%s' has %llu bytes free; %u more than --min-free are needed first",
-                     store->directory, (unsigned long long)free_bytes, RESERVE_BYTES);
+        rc =
+            err_set(err, ERR_FULL, "'%s' has %llu bytes free; it must have %u more than --min-free",
+                    store->directory, (unsigned long long)free_bytes, RESERVE_BYTES);
     }
     return rc;
 }

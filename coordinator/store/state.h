@@ -40,10 +40,10 @@ void state_close(struct state_store **store);
 
 /* One transaction around all puts and deletes of a turn; they are possible only inside. All of it
  * survives a power cut when commit returned 0, and all or nothing of it otherwise. After a failed
- * put or delete the transaction can only be rolled back; a failed commit has ended it, but for one:
- * a disk that is full, with the reserve used up, is told by commit alone (ERR_FULL). Then the
- * transaction stays open with all its changes, takes more of them, and commit may be tried again;
- * readers see the rows as they were before. */
+ * put or delete the transaction can only be rolled back; a failed commit has ended it, with one
+ * exception: ERR_FULL, the disk is full and the reserve is used up. Then the transaction stays open
+ * with all its changes, takes more of them, and commit may be retried; readers see the rows as they
+ * were before. Only commit returns ERR_FULL for this. */
 NODISCARD int state_begin(struct state_store *store, struct err *err);
 NODISCARD int state_commit(struct state_store *store, struct err *err);
 void state_rollback(struct state_store *store);

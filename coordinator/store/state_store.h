@@ -1,5 +1,5 @@
-/* state_store.h: what the files behind state.h share. Private to coordinator/store. One thread: the
- * loop's. */
+/* state_store.h: shared by the files that implement state.h. Private to coordinator/store. One
+ * thread: the loop's. */
 #ifndef COORDINATOR_STORE_STATE_STORE_H
 #define COORDINATOR_STORE_STATE_STORE_H
 
@@ -24,7 +24,7 @@ NODISCARD int state_open_with(const char *directory, const char *durability,
 /* ---- rows.c: rows as SQL; statements are prepared at first use and kept ---- */
 enum row_query {
     ROW_GET =
-        CHANGE_KINDS, /* behind the kinds of changes: one index for all statements of a table */
+        CHANGE_KINDS, /* after the kinds of changes: one index for all statements of a table */
     ROW_LIST,
     ROW_LIST_NEWEST,
     ROW_LIST_CHILDREN,

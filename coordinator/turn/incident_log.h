@@ -1,6 +1,5 @@
-/* incident_log.h: what the program itself tells of incidents: counters for /metrics and one log
- * line, with every phase, for each that is over. Told after the commit, like all that leaves a
- * turn. The loop's thread only. */
+/* incident_log.h: counts incidents for /metrics and logs one line, with the seconds of each phase,
+ * for each that has ended; after the commit, like all effects of a turn. The loop's thread only. */
 #ifndef COORDINATOR_TURN_INCIDENT_LOG_H
 #define COORDINATOR_TURN_INCIDENT_LOG_H
 
@@ -21,7 +20,7 @@ enum recovery_phase {
 extern const char *const recovery_phase_names[RECOVERY_PHASES];
 
 struct incident_log {
-    struct incident *noted; /* in this turn: opened or over */
+    struct incident *noted; /* opened or ended in this turn */
     size_t noted_count, noted_capacity;
     uint64_t opened[INCIDENT_DEADLINE + 1]; /* by cause, since the start of the program */
     uint64_t resolved;                      /* since then; the seconds below are their sums */
@@ -31,7 +30,7 @@ struct incident_log {
 /* Note a row of the turn that is under way. ERR_MEMORY. */
 NODISCARD int incident_log_note(struct incident_log *log, const struct incident *incident,
                                 struct err *err);
-/* The turn is committed: count and log what was noted. */
+/* After the commit: count and log the noted incidents. */
 void incident_log_write(struct incident_log *log);
 void incident_log_done(struct incident_log *log);
 

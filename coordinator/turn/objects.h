@@ -1,5 +1,5 @@
-/* objects.h: what the edges must know of each kind of object, as one table: its record, its table
- * in the store, how its row is named. Pure. */
+/* objects.h: one table of the kinds of objects: the record of each, its table in the store, the
+ * name of its row. Pure. */
 #ifndef COORDINATOR_TURN_OBJECTS_H
 #define COORDINATOR_TURN_OBJECTS_H
 

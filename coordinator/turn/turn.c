@@ -35,10 +35,9 @@ struct turn {
     size_t outbox_count;
     struct action late[LATE_MAX]; /* exports, kernels, deletions and public events of the turn */
     size_t late_count;
-    size_t late_stored; /* public events among the first so many are rows of the open transaction */
+    size_t late_stored; /* public events before this index are rows of the open transaction */
     bool committing;
-    bool held; /* the disk is full: the commit is tried again and again, and nobody learns anything
-                  before */
+    bool held; /* the disk is full: the loop retries the commit, and until then nothing leaves */
     int code;  /* the first failure; from then on nothing is stored or answered, turn_commit reports
                   it */
     struct err err;
@@ -261,9 +260,11 @@ static void make_room(struct turn *turn)
     struct err err = {0};
     fail(turn, turn_commit(turn, &err), &err);
     if (turn->held && turn->late_count > LATE_MAX / 2) {
-        fail(turn, err_set(&err, ERR_FULL, "the disk is full and too much waits for it"), &err);
+        fail(turn,
+             err_set(&err, ERR_FULL, "the disk is full and too many changes wait for the commit"),
+             &err);
     }
-    turn->outbox_count = turn->code ? 0 : turn->outbox_count; /* nobody is answered any more */
+    turn->outbox_count = turn->code ? 0 : turn->outbox_count; /* no answer leaves after a failure */
     turn->late_count = turn->code ? 0 : turn->late_count;
 }
 

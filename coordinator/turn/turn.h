@@ -76,19 +76,19 @@ struct turn_extra {
     char request_sha256[SHA256_SIZE];
 };
 
-/* Feed one event (times are filled in) and collect its actions. exchange: who is answered; NULL:
- * nobody. The answer waits for the commit unless nothing waits to be stored, neither of this event
- * nor of those before it. extra may be NULL. */
+/* Feed one event (times are filled in) and collect its actions. exchange: the
+ * request to answer, or NULL. The answer leaves at once if this event and those before it left
+ * nothing to store, else after the commit. extra may be NULL. */
 void turn_event(struct turn *turn, struct event *event, struct http_exchange *exchange,
                 const struct turn_extra *extra);
 /* Commit and let the effects out. ERR_ when the store failed: the caller logs and ends the program;
- * a restart is the normal start. 0 with turn_held: the disk is full, with the reserve used up;
- * nothing is lost and nobody has learnt anything. The loop then tries again from time to time;
- * until it succeeds, requests are refused and no ticks fed. */
+ * a restart is the normal start. 0 with turn_held: the disk is full and the reserve is used up.
+ * Nothing is lost and no answer has left. The loop retries; until a retry succeeds, it rejects
+ * requests and feeds no ticks. */
 NODISCARD int turn_commit(struct turn *turn, struct err *err);
 bool turn_held(const struct turn *turn);
-/* Commit what is open, if anything is, so that a reader sees nothing that a restart could forget
- * (while held it may). false: the store has failed; the next turn_commit says how. */
+/* Commit open changes, so that a reader sees nothing that a restart could forget (except while
+ * held). false: the store has failed; the next turn_commit returns the error. */
 NODISCARD bool turn_settle(struct turn *turn);
 
 #endif

@@ -645,7 +645,7 @@ def test_what_an_upload_announces_must_fit_beside_what_is_to_stay_free():
                     f"Content-Length: {3 << 30}\r\n\r\n".encode()
                 )
                 answer = connection.recv(1000)
-            must(answer.startswith(b"HTTP/1.1 507") and b"to stay free" in answer, f"{answer}")
+            must(answer.startswith(b"HTTP/1.1 507") and b"must stay free" in answer, f"{answer}")
 
 
 def test_more_uploads_at_once_than_the_bound_are_put_off():

@@ -50,7 +50,7 @@ def test_unknown_methods_are_answered_with_405_and_the_methods_there_are():
                 allow = set(re.split(", *", answer.headers["Allow"]))
                 must(allow == offered, f"{path}: Allow {allow}, offered {offered}")
                 must(
-                    f"it has {answer.headers['Allow']}" in answer.json["detail"],
+                    f"it supports {answer.headers['Allow']}" in answer.json["detail"],
                     f"{path}: {answer.json['detail']}",
                 )
 

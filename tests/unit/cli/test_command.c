@@ -419,7 +419,7 @@ static void answers_that_no_coordinator_gives_are_told(void **state)
     struct fixture *f = *state;
     f->rubbish = true;
     assert_int_equal(RUN(f, "job", "get", ID), COMMAND_FAILED);
-    assert_holds(f->complaints, "answered what is no JSON");
+    assert_holds(f->complaints, "is not JSON");
     assert_int_equal(RUN(f, "job", "watch", ID), COMMAND_FAILED);
     assert_holds(f->complaints, "answered a job that this version does not understand");
     /* A plain 404, as any web server would answer. */
@@ -436,7 +436,7 @@ static void an_unknown_route_is_no_coordinator(void **state)
     struct http_server_config config = serve_config(routes, 1, &f);
     serve_start(&f.serve, &config);
     assert_int_equal(RUN(&f, "job", "get", ID), COMMAND_FAILED);
-    assert_holds(f.complaints, "answered 404 without saying why; is it a Paceline coordinator?");
+    assert_holds(f.complaints, "answered 404 without a reason; is it a Paceline coordinator?");
     serve_stop(&f.serve);
     /* And nobody at all, once it has stopped. */
     assert_int_equal(RUN(&f, "job", "get", ID), COMMAND_FAILED);

@@ -300,9 +300,9 @@ static void lists_come_in_pages_with_a_cursor_to_the_next(void **state)
     assert_holds(ask(*state, "GET /list?limit=0 HTTP/1.1"), "invalid_parameter");
     char request[256];
     snprintf(request, sizeof request, "GET /list?cursor=%.100s HTTP/1.1", LONG_KEY);
-    assert_holds(ask(*state, request), "not one that this list gave");
-    assert_holds(ask(*state, "GET /list?cursor=B HTTP/1.1"), "'B' is not one that this list gave");
-    assert_holds(ask(*state, "GET /list?cursor= HTTP/1.1"), "not one that this list gave");
+    assert_holds(ask(*state, request), "is not a cursor of this list");
+    assert_holds(ask(*state, "GET /list?cursor=B HTTP/1.1"), "'B' is not a cursor of this list");
+    assert_holds(ask(*state, "GET /list?cursor= HTTP/1.1"), "is not a cursor of this list");
 }
 
 int main(void)

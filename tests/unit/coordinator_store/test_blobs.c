@@ -400,7 +400,7 @@ static void below_the_space_that_is_to_stay_free_new_blobs_are_refused(void **st
     struct blob_upload *upload = NULL;
     assert_ok(blob_open(&config, &store, &err), &err);
     assert_int_equal(blob_upload_open(store, NULL, 10, &upload, &err), ERR_FULL);
-    assert_holds(err.text, "are to stay free");
+    assert_holds(err.text, "must stay free");
     blob_close(&store);
 }
 

@@ -178,7 +178,7 @@ static void a_commit_on_a_full_disk_is_held_with_all_its_changes_until_there_is_
     assert_ok(state_check_room(store, 4 * MIB, &err), &err);
     fill(*state);
     assert_int_equal(state_check_room(store, 4 * MIB, &err), ERR_FULL);
-    assert_holds(err.text, "are to stay free");
+    assert_holds(err.text, "must stay free");
     int written = 1;
     while (put_one(store, written, &err) == 0) {
         written++; /* the reserve is used up */
@@ -264,7 +264,7 @@ static void uploads_that_have_begun_may_use_half_of_what_is_to_stay_free(void **
     }
     blob_drain(store);
     assert_int_equal(blob_upload_open(store, NULL, 10, &another, &err), ERR_FULL);
-    assert_holds(err.text, "are to stay free");
+    assert_holds(err.text, "must stay free");
     outcome_init(&outcome);
     blob_upload_finish(upload, outcome_set, &outcome);
     assert_int_equal(outcome_wait(&outcome), 0);
@@ -297,7 +297,7 @@ static void uploads_of_people_leave_all_that_is_to_stay_free(void **state)
     assert_ok(blob_open(&config, &store, &err), &err);
     assert_ok(blob_upload_open(store, NULL, 60 * MIB, &upload, &err), &err);
     assert_int_equal(blob_upload_keep_free(upload, 13 * MIB, &err), ERR_FULL);
-    assert_holds(err.text, "beside the 13631488 that come");
+    assert_holds(err.text, "beside the 13631488 of the upload");
     blob_upload_abort(upload);
     assert_ok(blob_upload_open(store, NULL, 60 * MIB, &upload, &err), &err);
     assert_ok(blob_upload_keep_free(upload, 8 * MIB, &err), &err);
@@ -309,7 +309,7 @@ static void uploads_of_people_leave_all_that_is_to_stay_free(void **state)
     }
     assert_true(written >= 3);
     assert_int_equal(rc, ERR_FULL);
-    assert_holds(err.text, "are to stay free");
+    assert_holds(err.text, "must stay free");
     blob_upload_abort(upload);
     free(data);
     blob_close(&store);

@@ -99,7 +99,7 @@ static void the_database_of_another_program_is_refused(void **state)
     assert_int_equal(migrate_run(db, two, OURS, NULL, &err), ERR_FORMAT);
     assert_ok(sql_exec(db, "DROP TABLE theirs; PRAGMA application_id = 99", &err), &err);
     assert_int_equal(migrate_run(db, two, OURS, NULL, &err), ERR_FORMAT);
-    assert_holds(err.text, "not one of Paceline's");
+    assert_holds(err.text, "not a Paceline database");
     sql_close(&db);
 }
 
