@@ -24,7 +24,7 @@ struct progress_shares {
 void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns,
                    char *out, size_t size);
 /* How a job that runs came to its newest generation: "running  step 650/1860  (runs generation 2 on
- * 2 devices; device 'board1' was lost, 49 steps are made again from step 650)" */
+ * 2 devices; device 'board1' was lost, 49 steps to retrain from step 650)" */
 void progress_news(const struct job *job, char *out, size_t size);
 /* How it ended: "succeeded: trained 93 steps, accuracy 0.8512, checkpoint ckpt_..." */
 void progress_end(const struct job *job, char *out, size_t size);

@@ -119,7 +119,7 @@ void collect_on_blob(struct core *core, const struct event *event)
     if (!core_may_store_unit(core, event->blob_stored.device.text, unit)) {
         act_problem(core, PROBLEM_STALE_GENERATION,
                     "unit %" PRId64 " at version %" PRId64
-                    " is not asked of '%s' in generation %" PRId64,
+                    " is not expected from '%s' in generation %" PRId64,
                     unit->unit, unit->version, event->blob_stored.device.text, unit->generation);
         return; /* the blob may be on its way for somebody else: its upload's end looks */
     }
@@ -133,7 +133,8 @@ void collect_on_blob(struct core *core, const struct event *event)
                                                           : unit->sha256;
     if (strcmp(known, unit->sha256) != 0) {
         act_problem(core, PROBLEM_INVALID_BLOB,
-                    "unit %" PRId64 " at version %" PRId64 " has another hash than reported",
+                    "unit %" PRId64 " at version %" PRId64
+                    ": the hash differs from the device's report; upload the unit again",
                     unit->unit, unit->version);
         return;
     }

@@ -39,16 +39,17 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
 {
     if (config->heartbeat_ms < 1 ||
         config->lease_ms < LEASE_HEARTBEATS_MIN * config->heartbeat_ms) {
-        return err_set(err, ERR_INVALID, "a lease is at least %d heartbeats", LEASE_HEARTBEATS_MIN);
+        return err_set(err, ERR_INVALID, "a lease must be at least %d heartbeats",
+                       LEASE_HEARTBEATS_MIN);
     }
     if (config->devices_max < 1 || config->devices_max > DEVICES_MAX || config->jobs_max < 1 ||
         config->jobs_max > JOBS_LIVE_MAX) {
-        return err_set(err, ERR_INVALID, "expected 1 to %d devices and 1 to %d jobs", DEVICES_MAX,
-                       JOBS_LIVE_MAX);
+        return err_set(err, ERR_INVALID, "the limits must be 1 to %d devices and 1 to %d jobs",
+                       DEVICES_MAX, JOBS_LIVE_MAX);
     }
     AUTO(core_free) struct core *core = calloc(1, sizeof(*core));
     if (!core) {
-        return err_set(err, ERR_MEMORY, "out of memory for the core");
+        return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
     core->config = *config;
     core->deadline_ms = NEVER;
@@ -83,7 +84,7 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept ||
         !core->device_list || !core->job_list || !core->queue || !core->candidate || !core->held ||
         !core->planning || !core->answer) {
-        return err_set(err, ERR_MEMORY, "out of memory for the core");
+        return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
     rc = arena_scratch_new(&core->planning->scratch, err);
     if (rc != 0) {

@@ -160,7 +160,7 @@ static bool knows_all(struct core *core, const struct plan_question *question)
 {
     for (size_t i = 0; i < question->without_count; i++) {
         if (!slots_device(core, question->without[i].text)) {
-            act_problem(core, PROBLEM_UNKNOWN_DEVICE, "/without/%zu: no device '%s'", i,
+            act_problem(core, PROBLEM_UNKNOWN_DEVICE, "/without/%zu: unknown device '%s'", i,
                         question->without[i].text);
             return false;
         }
@@ -182,7 +182,7 @@ void coverage_on_question(struct core *core, const struct event *event)
     struct cut cut;
     struct err err = {0};
     if (!job) {
-        act_problem(core, PROBLEM_UNKNOWN_JOB, "no job '%s' that has not ended",
+        act_problem(core, PROBLEM_UNKNOWN_JOB, "job '%s' is unknown or has ended",
                     question->job.text);
         return;
     }

@@ -47,15 +47,14 @@ static void lose_whole(struct core *core, struct job_slot *job)
     center_lose(core, job);
     if (job->job.state == JOB_CANCELLING) {
         text_set(message, sizeof(message),
-                 "cancelled; step %" PRId64 ", which was to be kept, is damaged in the center",
+                 "cancelled; step %" PRId64 " could not be kept: it is damaged in the center",
                  version);
         ending_job(core, job, JOB_FAILED, "export_failed", message);
     } else if (!states_plan_active(job)) {
-        states_set(
-            core, job, job->job.state, job->job.state_reason,
-            "step %" PRId64
-            " in the center is damaged; the next start is from what the devices hold, or step 0",
-            version);
+        states_set(core, job, job->job.state, job->job.state_reason,
+                   "step %" PRId64 " in the center is damaged; the job resumes from its devices' "
+                   "snapshots, or from step 0",
+                   version);
     } else if (rested) {
         failure_note(core, job, (struct blame){.cause = FAILURE_ERROR, .since_ms = core->now_ms},
                      "step %" PRId64 " in the center is damaged", version);

@@ -36,7 +36,7 @@ static void remove_device(struct core *core, struct device_slot *device, const c
     mark_device_changed(core, device);
     mark_device_touched(core, device);
     act_forget(core, OBJECT_DEVICE, device->device.id.text, 0);
-    act_publish(core, "device_removed", device->device.id.text, "device '%s' is removed%s",
+    act_publish(core, "device_removed", device->device.id.text, "device '%s' was removed%s",
                 device->device.name, why);
 }
 
@@ -51,7 +51,7 @@ void devices_tick(struct core *core)
         if (lease_end_ms(core, device) > core->now_ms) {
             suspicion_tick(core, device);
         } else if (device->device.state == DEVICE_LOST) {
-            remove_device(core, device, ": it was lost and had never worked");
+            remove_device(core, device, ": it was lost and never worked for a job");
         } else if (core->now_ms - lease_silent_from_ms(core, device) >= core->config.lease_ms) {
             lease_lost(core, device);
         } else {
@@ -136,7 +136,7 @@ static void take_boot(struct core *core, struct device_slot *device, const char 
     if (device->job && !center_needs_device(device)) {
         device_release(core, device);
     }
-    lease_fail_jobs(core, device, blame, "has started anew");
+    lease_fail_jobs(core, device, blame, "restarted");
 }
 
 static void take_request(struct device *device, const struct enroll_request *request)
@@ -169,7 +169,8 @@ void devices_on_enroll(struct core *core, const struct event *event)
     }
     if (!device) {
         act_problem(core, PROBLEM_TOO_MANY,
-                    "there are %zu devices, the most this coordinator keeps", core->devices.max);
+                    "the coordinator has its maximum of %zu devices; delete a lost one first",
+                    core->devices.max);
         return;
     }
     bool same_boot = known && strcmp(device->device.boot, request->boot) == 0;
@@ -231,12 +232,14 @@ static void set_cordon(struct core *core, struct device_slot *device, bool cordo
 static void delete_device(struct core *core, struct device_slot *device)
 {
     if (device->job) {
-        act_problem(core, PROBLEM_WRONG_STATE, "device '%s' works for %s", device->device.name,
-                    device->job->job.id.text);
+        act_problem(core, PROBLEM_WRONG_STATE,
+                    "device '%s' works for %s; cordon it and replan the job, or cancel the job",
+                    device->device.name, device->job->job.id.text);
         return;
     }
     if (device_named(core, device)) {
-        act_problem(core, PROBLEM_WRONG_STATE, "device '%s' still hands over what it has to others",
+        act_problem(core, PROBLEM_WRONG_STATE,
+                    "device '%s' still sends units to other devices; retry when the job is running",
                     device->device.name);
         return;
     }
@@ -249,13 +252,13 @@ void devices_on_verb(struct core *core, const struct event *event)
     const struct event_device_verb *verb = &event->device_verb;
     struct device_slot *device = slots_device(core, verb->device.text);
     if (!device) {
-        act_problem(core, PROBLEM_UNKNOWN_DEVICE, "no device '%s'", verb->device.text);
+        act_problem(core, PROBLEM_UNKNOWN_DEVICE, "unknown device '%s'", verb->device.text);
         return;
     }
     if (verb->if_revision != 0 && verb->if_revision != device->device.revision) {
         act_problem(core, PROBLEM_REVISION_MISMATCH,
-                    "device '%s' has revision %" PRId64 ", not %" PRId64, device->device.name,
-                    device->device.revision, verb->if_revision);
+                    "device '%s' has revision %" PRId64 ", not %" PRId64 "; read it and retry",
+                    device->device.name, device->device.revision, verb->if_revision);
         return;
     }
     switch (verb->verb) {

@@ -59,7 +59,7 @@ static void export_failed(struct core *core, struct job_slot *job, const char *m
     job->timer_ms[TIMER_EXPORT] = core->now_ms + pause_ms;
     mark_job(core, job);
     states_set(core, job, job->job.state, "export_failed",
-               "the model could not be assembled yet: %.170s; tried again in %.0f s", message,
+               "could not assemble the model: %.170s; next attempt in %.0f s", message,
                (double)pause_ms / 1000);
 }
 
@@ -83,7 +83,7 @@ static void store_checkpoint(struct core *core, const struct job_slot *job,
     memcpy(core->checkpoint.sha256, exported->sha256, SHA256_SIZE);
     act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
     act_publish(core, "checkpoint_stored", core->checkpoint.id.text,
-                "the model of '%s' at step %" PRId64, job->job.spec.name, exported->version);
+                "stored the model of '%s' at step %" PRId64, job->job.spec.name, exported->version);
 }
 
 /* What the job ends with. */
@@ -151,7 +151,7 @@ void exports_resume(struct core *core, struct job_slot *job)
 {
     if (job->job.state == JOB_CANCELLING && job->job.version == 0) {
         ending_job(core, job, JOB_FAILED, "export_failed",
-                   "cancelled; the version to keep is not whole in the center");
+                   "cancelled; no checkpoint: the center has no whole version");
     } else if (job->job.state == JOB_CANCELLING) {
         exports_last(core, job);
     } else if (job->job.export_version > 0) {

@@ -62,9 +62,8 @@ static void fail_late(struct core *core, struct job_slot *job)
         }
     }
     if (count == 0 || (count > 1 && count == job->plan.stage_count)) {
-        failure_note(core, job, blame,
-                     "phase %s did not end in time, %" PRId64 " s after its plan was made", phase,
-                     seconds);
+        failure_note(core, job, blame, "phase %s timed out %" PRId64 " s after the plan was made",
+                     phase, seconds);
         return;
     }
     char more[64] = "";
@@ -72,8 +71,8 @@ static void fail_late(struct core *core, struct job_slot *job)
         text_set(more, sizeof(more), " and %zu more", count - 1);
     }
     failure_note(core, job, blame,
-                 "phase %s did not end in time, %" PRId64 " s after its plan was made: device"
-                 " '%.60s'%s is late",
+                 "phase %s timed out %" PRId64 " s after the plan was made: waited for device"
+                 " '%.60s'%s",
                  phase, seconds, late[0]->device.name, more);
     for (size_t i = 0; i < count; i++) {
         failure_add(&job->failure, late[i]);

@@ -107,7 +107,7 @@ static void tell_prepare(struct core *core, struct job_slot *job)
                state == JOB_PAUSING ? ", to pause there" : "");
     act_publish(core, "plan_made", job->plan.id.text,
                 "generation %" PRId64 " of '%s': %zu stage%s from step %" PRId64
-                ", %.3g s a step expected",
+                ", expected step time %.3g s",
                 job->plan.generation, job->job.spec.name, job->plan.stage_count,
                 job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
                 job->plan.predicted_step_seconds);
@@ -292,7 +292,8 @@ static void stopped_unasked(struct core *core, struct job_slot *job)
     }
     if (version >= 0 && version < job->total_steps) {
         states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_RESTARTED],
-                   "devices have stopped at step %" PRId64 " without their coordinator", version);
+                   "the devices stopped at step %" PRId64 " while the coordinator was away",
+                   version);
         generations_stop(core, job, PLAN_RESTARTED);
     } else if (version >= 0 && job->timer_ms[TIMER_PHASE] == NEVER) {
         job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_stop_ms(job);
@@ -335,7 +336,7 @@ void generations_on_tuned(struct core *core, const struct event *event)
     }
     if (!tuned->model) {
         failure_note(core, job, (struct blame){.cause = FAILURE_ERROR, .since_ms = core->now_ms},
-                     "the kernels could not be stored: %.200s", tuned->message);
+                     "could not store the measured kernels: %.200s", tuned->message);
         return;
     }
     job->model = tuned->model;

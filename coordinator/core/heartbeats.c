@@ -66,8 +66,8 @@ static void take_highest(struct core *core, struct device_slot *device, struct j
         failure_note(
             core, job,
             (struct blame){.cause = FAILURE_RESTARTED, .device = device, .since_ms = core->now_ms},
-            "device '%s' has seen generation %" PRId64 " of another life", device->device.name,
-            highest);
+            "device '%s' reports generation %" PRId64 ", which is not in the database",
+            device->device.name, highest);
     }
 }
 
@@ -196,7 +196,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
         return;
     }
     if (strcmp(device->device.boot, heartbeat->boot) != 0) {
-        act_problem(core, PROBLEM_STALE_BOOT, "device '%s' has started anew; boot '%.31s' is over",
+        act_problem(core, PROBLEM_STALE_BOOT, "device '%s' restarted: boot '%.31s' is not valid",
                     device->device.name, heartbeat->boot);
         return;
     }

@@ -33,7 +33,8 @@ static void refuse(struct core *core, struct device_slot *device, const char *bo
         memcpy(device->identity.claim_boot, boot, ID_SIZE);
         device->identity.claim_ms = core->now_ms;
     }
-    act_problem(core, PROBLEM_TOO_MANY, "another boot of device '%.60s' may still live: ask again",
+    act_problem(core, PROBLEM_TOO_MANY,
+                "another agent may use the identity of device '%.60s': retry in one lease",
                 device->device.name);
 }
 
@@ -50,7 +51,8 @@ bool identity_takes(struct core *core, struct device_slot *device, const char *b
     if (back && !device->identity.shared) {
         act_publish(
             core, "device_shared", device->device.id.text,
-            "two agents use the identity of device '%s': the one that has come back keeps it",
+            "two agents use the identity of device '%.60s': the returning one keeps it; give the "
+            "other its own --state-dir",
             device->device.name);
     }
     memcpy(device->identity.past_boot[device->identity.next_past], device->device.boot, ID_SIZE);

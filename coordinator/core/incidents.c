@@ -155,18 +155,17 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
     if (waits) {
         job->incidents.message_end = strnlen(before, WAITING_AFTER);
         text_set(message, MESSAGE_SIZE,
-                 "%.*s" WAITING "%" PRId64 ": the steps since step %" PRId64
-                 " would take %.1f s again",
+                 "%.*s" WAITING "%" PRId64 ": retraining from step %" PRId64 " would take %.1f s",
                  WAITING_AFTER, before, weighing->newer, weighing->older,
                  (double)weighing->again_ms / 1000);
     } else {
         job->incidents.message_end = 0;
-        text_set(
-            message, MESSAGE_SIZE,
-            "%.110s; step %" PRId64 " could not be %s for %.1f s and was given up for step %" PRId64
-            ": the steps since take %.1f s again",
-            before, weighing->newer, weighing->by_link ? "fetched" : "loaded",
-            (double)weighing->waited_ms / 1000, weighing->older, (double)weighing->again_ms / 1000);
+        text_set(message, MESSAGE_SIZE,
+                 "%.110s; step %" PRId64 " could not be %s for %.1f s: resumes from step %" PRId64
+                 ", %.1f s to retrain",
+                 before, weighing->newer, weighing->by_link ? "fetched" : "loaded",
+                 (double)weighing->waited_ms / 1000, weighing->older,
+                 (double)weighing->again_ms / 1000);
     }
     changed(core, job);
 }
@@ -197,13 +196,13 @@ static void first_failure(const struct incident *incident, char *out, size_t siz
     const char *name = incident->device[0].name, *other = incident->device[1].name;
     switch ((enum incident_cause)incident->cause) {
     case INCIDENT_DEVICE_LOST: text_set(out, size, "device '%.60s' was lost", name); break;
-    case INCIDENT_DEVICE_RESTARTED: text_set(out, size, "device '%.60s' started anew", name); break;
+    case INCIDENT_DEVICE_RESTARTED: text_set(out, size, "device '%.60s' restarted", name); break;
     case INCIDENT_LINK:
         text_set(out, size, "devices '%.60s' and '%.60s' did not reach each other", name, other);
         break;
-    case INCIDENT_STALLED: text_set(out, size, "no step was done for too long"); break;
+    case INCIDENT_STALLED: text_set(out, size, "no step completed within the step deadline"); break;
     case INCIDENT_ERROR: text_set(out, size, "device '%.60s' reported an error", name); break;
-    case INCIDENT_DEADLINE: text_set(out, size, "a phase did not end in time"); break;
+    case INCIDENT_DEADLINE: text_set(out, size, "a phase timed out"); break;
     }
 }
 
@@ -221,10 +220,10 @@ void incidents_cost(const struct job_slot *job, char *out, size_t size)
                  incident->failures == 2 ? "" : "s");
     }
     if (incident->steps_redone == 0) {
-        text_set(out, size, "%s%s, no step is made again", first, more);
+        text_set(out, size, "%s%s, 0 steps to retrain", first, more);
     } else {
-        text_set(out, size, "%s%s, %" PRId64 " step%s made again from step %" PRId64, first, more,
-                 incident->steps_redone, incident->steps_redone == 1 ? " is" : "s are",
+        text_set(out, size, "%s%s, %" PRId64 " step%s to retrain from step %" PRId64, first, more,
+                 incident->steps_redone, incident->steps_redone == 1 ? "" : "s",
                  incident->resume_version);
     }
 }
@@ -244,7 +243,7 @@ static void resolve(struct core *core, struct job_slot *job)
     incident->generation_after = job->plan.generation;
     close_incident(core, job, INCIDENT_RESOLVED);
     act_publish(core, "incident_resolved", incident->id.text,
-                "'%.40s' trains again from step %" PRId64
+                "'%.40s' resumed from step %" PRId64
                 " after %s: detect %.3f s, decide %.3f s, fetch %.3f s, "
                 "rebuild %.3f s, resume %.3f s, %" PRId64 " step%s redone",
                 job->job.spec.name, incident->resume_version, incident_cause_names[incident->cause],
@@ -268,7 +267,7 @@ void incidents_end(struct core *core, struct job_slot *job)
     } else if (job->incidents.open) {
         close_incident(core, job, INCIDENT_ABANDONED);
         act_publish(core, "incident_abandoned", job->incidents.row.id.text,
-                    "'%.60s' does not train on: %.150s", job->job.spec.name, job->job.message);
+                    "'%.60s' does not resume: %.150s", job->job.spec.name, job->job.message);
     }
 }
 

@@ -46,7 +46,7 @@ static bool refuse(struct core *core, const struct event_job_submit *submit,
     struct err err = {0};
     if (job_total_steps(spec, submit->data->train_samples) < 1) {
         act_problem(core, PROBLEM_INVALID_FIELDS,
-                    "/batch: the data set's %" PRId64 " samples do not make one batch",
+                    "/batch: larger than the data set, which has %" PRId64 " training samples",
                     submit->data->train_samples);
         return true;
     }
@@ -160,9 +160,10 @@ void jobs_on_submit(struct core *core, const struct event *event)
     }
     struct job_slot *job = add_job(core, submit);
     if (!job) {
-        act_problem(core, PROBLEM_TOO_MANY,
-                    "there are %zu jobs that have not ended, the most this coordinator keeps",
-                    core->jobs.max);
+        act_problem(
+            core, PROBLEM_TOO_MANY,
+            "the coordinator has its maximum of %zu jobs; cancel one, or wait until one ends",
+            core->jobs.max);
         return;
     }
     act_publish(core, "job_queued", job->job.id.text, "job '%s' is queued", job->job.spec.name);
@@ -179,7 +180,7 @@ static void wrong_state(struct core *core, const struct job_slot *job, enum job_
         [JOB_CANCEL_KEEP] = "cancel", [JOB_EXPORT] = "export", [JOB_REPLAN] = "replan"};
     if (verb == JOB_REPLAN && job->job.state == JOB_REPLANNING) {
         act_problem(core, PROBLEM_WRONG_STATE,
-                    "a re-plan is under way; try again when the job runs");
+                    "a replan is in progress; retry when the job is running");
         return;
     }
     act_problem(core, PROBLEM_WRONG_STATE, "cannot %s a job that is %s (%s)", words[verb],
@@ -221,7 +222,7 @@ static bool stop_for(struct core *core, struct job_slot *job, const struct event
         }
         job->job.wish = *verb->replan;
         job->job.has_wish = true;
-        states_set(core, job, JOB_REPLANNING, "requested", "stops to be planned anew");
+        states_set(core, job, JOB_REPLANNING, "requested", "stops to replan");
     } else {
         states_set(core, job, JOB_PAUSING, "", "stops to pause");
     }
@@ -236,9 +237,8 @@ static bool refuse_export(struct core *core, const struct job_slot *job)
         return false;
     }
     act_problem(core, PROBLEM_WRONG_STATE,
-                "the coordinator has no whole version of the job yet; a pause stores its newest "
-                "step there, and so "
-                "does every replication.center_every steps");
+                "the center has no whole version of the job yet; pause the job to store one, or "
+                "set replication.center_every");
     return true;
 }
 
@@ -279,7 +279,7 @@ static bool do_verb(struct core *core, struct job_slot *job, const struct event_
         return true;
     case EFFECT_STOP: return stop_for(core, job, verb);
     case EFFECT_QUEUE:
-        states_set(core, job, JOB_QUEUED, "", "queued to go on from step %" PRId64,
+        states_set(core, job, JOB_QUEUED, "", "queued to resume from step %" PRId64,
                    job->job.version);
         core->schedule = true;
         return true;
@@ -296,13 +296,13 @@ void jobs_on_verb(struct core *core, const struct event *event)
     const struct event_job_verb *verb = &event->job_verb;
     struct job_slot *job = slots_job(core, verb->job.text);
     if (!job) {
-        act_problem(core, PROBLEM_UNKNOWN_JOB, "no job '%s' that has not ended", verb->job.text);
+        act_problem(core, PROBLEM_UNKNOWN_JOB, "job '%s' is unknown or has ended", verb->job.text);
         return;
     }
     if (verb->if_revision != 0 && verb->if_revision != job->job.revision) {
         act_problem(core, PROBLEM_REVISION_MISMATCH,
-                    "job '%s' has revision %" PRId64 ", not %" PRId64, verb->job.text,
-                    job->job.revision, verb->if_revision);
+                    "job '%s' has revision %" PRId64 ", not %" PRId64 "; read it and retry",
+                    verb->job.text, job->job.revision, verb->if_revision);
         return;
     }
     if (do_verb(core, job, verb)) {

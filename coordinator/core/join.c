@@ -94,7 +94,7 @@ static void consider(struct core *core, struct job_slot *job)
     double pays_ms = 1000 * cost / gain * core->planning->plan.step_seconds;
     job->join.after_ms = core->now_ms + (pays_ms < 1e12 ? (int64_t)pays_ms : (int64_t)1e12);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DEVICE_JOINED],
-               "stops to go on with %zu devices: %.3g s a step instead of %.3g s",
+               "stops to resume on %zu devices: expected step time %.3g s instead of %.3g s",
                core->planning->device_count, core->planning->plan.step_seconds, present);
     generations_stop(core, job, PLAN_DEVICE_JOINED);
 }

@@ -82,7 +82,7 @@ void lease_fail_jobs(struct core *core, const struct device_slot *device, struct
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job_slot *job = slots_job_at(core, i);
         if (job != device->job && sources_serves(job, device)) {
-            failure_note(core, job, blame, "device '%s', which has units to hand over, %s",
+            failure_note(core, job, blame, "device '%s', from which units are fetched, %s",
                          device->device.name, how);
         }
     }
@@ -93,7 +93,7 @@ void lease_lost(struct core *core, struct device_slot *device)
     const struct blame blame = {.cause = FAILURE_DEVICE_LOST,
                                 .device = device,
                                 .since_ms = challenge_alive_ms(core, device)};
-    lease_fail_jobs(core, device, blame, "is lost");
+    lease_fail_jobs(core, device, blame, "was lost");
     lease_set_state(core, device, DEVICE_LOST, "device_lost");
     device->lease.lost_ms = core->now_ms;
     core->schedule = true; /* those who wait have to say what they wait for */

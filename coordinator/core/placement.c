@@ -202,11 +202,11 @@ static int wished_devices(struct core *core, const struct placement_request *req
     for (size_t i = 0; i < wish->device_count; i++) {
         struct device_slot *device = slots_device(core, wish->device[i].text);
         if (!device) {
-            return err_set(err, ERR_INVALID, "/devices/%zu: no device '%s'", i,
+            return err_set(err, ERR_INVALID, "/devices/%zu: unknown device '%s'", i,
                            wish->device[i].text);
         }
         if (!is_candidate(core, request, device)) {
-            return err_set(err, ERR_STATE, "device '%s' is not free for this job",
+            return err_set(err, ERR_STATE, "device '%s' is not available to this job",
                            device->device.name);
         }
         planning->device[i] = device;
@@ -222,9 +222,9 @@ static int wish_too_large(const struct core *core, const struct placement_reques
     if (!request->job || !states_plan_active(request->job)) {
         return shortage_explain(core, request, cuts + 1, there, err);
     }
-    return err_set(err, ERR_STATE, "%zu border%s %zu stages; %zu device%s available to this job",
-                   cuts, cuts == 1 ? " makes" : "s make", cuts + 1, there,
-                   there == 1 ? " is" : "s are");
+    return err_set(
+        err, ERR_STATE, "%zu stage boundar%s %zu stages; %zu device%s available to this job", cuts,
+        cuts == 1 ? "y makes" : "ies make", cuts + 1, there, there == 1 ? " is" : "s are");
 }
 
 static int place_wish(struct core *core, const struct placement_request *request, struct err *err)
@@ -237,11 +237,11 @@ static int place_wish(struct core *core, const struct placement_request *request
     size_t least = (size_t)request->spec->devices_min, most = (size_t)request->spec->devices_max;
     const char *where = wish->has_cuts ? "/cuts" : "/devices";
     if (count > units || count > STAGES_MAX) {
-        return err_set(err, ERR_INVALID, "%s: %zu stages for the model's %zu unit%s", where, count,
-                       units, units == 1 ? "" : "s");
+        return err_set(err, ERR_INVALID, "%s: %zu stages, but the model has %zu unit%s", where,
+                       count, units, units == 1 ? "" : "s");
     }
     if (count < least || count > most) {
-        return err_set(err, ERR_INVALID, "%s: %zu stage%s, the job asks for %zu to %zu devices",
+        return err_set(err, ERR_INVALID, "%s: %zu stage%s, but the job requests %zu to %zu devices",
                        where, count, count == 1 ? "" : "s", least, most);
     }
     if (wish->device_count > 0) {
@@ -303,7 +303,7 @@ static int choose(struct core *core, const struct placement_request *request,
         return shortage_explain(core, request, least, there, err);
     }
     if (least > most) {
-        return err_set(err, ERR_INVALID, "%zu devices for the model's %zu units", least,
+        return err_set(err, ERR_INVALID, "%zu devices, but the model has %zu units", least,
                        request->model->unit_count);
     }
     struct device_slot *chosen[STAGES_MAX];
@@ -328,7 +328,7 @@ int placement_choose(struct core *core, const struct placement_request *request,
     if (rc == ERR_MEMORY && !request->job && request->spec->recompute == RECOMPUTE_NONE) {
         struct err again = {0};
         bool fits = choose(core, request, RECOMPUTE_UNIT, &again) == 0;
-        rc = fits ? err_wrap(err, "it would fit with \"recompute\": \"unit\"") : rc;
+        rc = fits ? err_wrap(err, "it fits with \"recompute\": \"unit\"") : rc;
     }
     return rc;
 }

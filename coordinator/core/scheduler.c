@@ -167,7 +167,7 @@ void scheduler_run(struct core *core)
         job->scheduled.ready = core->ready;
         if (must_ask_first(core, job)) {
             waiting_gather(core, job, core->now_ms + core->config.lease_ms,
-                           "asks its devices what they hold");
+                           "waits for its devices to report their snapshots");
         }
         if (still_gathering(core, job) || backs_off(core, job)) {
             reserve(core, job);

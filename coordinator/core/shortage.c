@@ -77,9 +77,9 @@ static void nobody_fits(const struct core *core, const struct placement_request 
         }
     }
     if (!any_has(core, request, NULL)) {
-        text_set(out, size, "no device has all the labels together (%zu online)", online);
+        text_set(out, size, "no device has all labels of the job (%zu online)", online);
     } else if (spec->numeric_class[0] == '\0') {
-        text_set(out, size, "no device%s has oneDNN, which kernels of the job need (%zu online)",
+        text_set(out, size, "no device%s has oneDNN, which the job's kernels need (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "", online);
     } else {
         text_set(out, size, "no device%s has the numeric class '%.120s' (%zu online)",
@@ -95,7 +95,7 @@ static void some_are_free(const struct fleet *fleet, const char *there, char *ou
         size_t count;
         const char *what;
     } other[] = {
-        {fleet->busy, "busy"},         {fleet->kept, "kept for an earlier job"},
+        {fleet->busy, "busy"},         {fleet->kept, "reserved for an earlier job"},
         {fleet->cordoned, "cordoned"}, {fleet->silent, "silent"},
         {fleet->away, "not online"},
     };
@@ -121,7 +121,7 @@ static void describe(const struct core *core, const struct placement_request *re
         nobody_fits(core, request, fleet.online, out, size);
     } else if (fleet.busy == fleet.fit) {
         text_set(out, size,
-                 fleet.fit == 1 ? "%zu device fits, it is busy" : "%zu devices fit, all busy",
+                 fleet.fit == 1 ? "%zu device matches, but is busy" : "%zu devices match, all busy",
                  fleet.fit);
     } else {
         some_are_free(&fleet, there, out, size);
@@ -153,10 +153,10 @@ int shortage_explain(const struct core *core, const struct placement_request *re
     if (request->without.count > 0) {
         return shortage_without(core, request, wanted, there, err);
     }
-    text_set(free, sizeof(free), "%zu of %zu are there and free", there, wanted);
+    text_set(free, sizeof(free), "%zu of %zu are available", there, wanted);
     describe(core, request, free, why, sizeof(why));
     if ((int64_t)wanted > request->spec->devices_min) {
-        text_set(cuts, sizeof(cuts), ", because 'cuts' makes %zu stages", wanted);
+        text_set(cuts, sizeof(cuts), ", because 'cuts' defines %zu stages", wanted);
     }
     return err_set(err, ERR_STATE, "waits for %zu more device%s%s: %.180s", missing,
                    missing == 1 ? "" : "s", cuts, why);

@@ -48,12 +48,14 @@ static void stall_settle(struct core *core, struct job_slot *job)
     if (worst) {
         avoidance_add(core, job, worst, AVOID_SLOW);
         failure_note(core, job, blame,
-                     "no step since step %" PRId64 ": device '%.60s' is at one task for %.1f s",
+                     "stalled after step %" PRId64
+                     ": device '%.60s' has been in one task for %.1f s",
                      job->progress.reached_step, worst->device.name,
                      (double)worst->challenge.busy_ms / 1000);
     } else {
         failure_note(core, job, blame,
-                     "no step since step %" PRId64 " for %.1f s, and no device works on one",
+                     "stalled: no step completed after step %" PRId64
+                     " for %.1f s, and no device is computing",
                      job->progress.reached_step,
                      (double)(core->now_ms - job->stall.progress_ms) / 1000);
     }
@@ -74,7 +76,8 @@ void stall_tick(struct core *core, struct job_slot *job)
         job->timer_ms[TIMER_STEP] = core->now_ms + deadlines_step_ms(job);
         mark_job_changed(core, job);
         act_publish(core, "job_stalled", job->job.id.text,
-                    "no step since step %" PRId64 " for %.1f s", job->progress.reached_step,
+                    "stalled: no step completed after step %" PRId64 " for %.1f s",
+                    job->progress.reached_step,
                     (double)(core->now_ms - job->stall.progress_ms) / 1000);
         for (size_t s = 0; s < job->plan.stage_count; s++) {
             struct device_slot *device = slots_stage_device(core, job, s);

@@ -17,15 +17,15 @@ void stored_on_dataset(struct core *core, const struct event *event)
             act_reply(core, 200, OBJECT_DATASET, dataset);
         } else {
             act_problem(core, PROBLEM_NAME_TAKEN,
-                        "data set '%s' exists with other content (sha256 %.16s...); "
-                        "what a name stands for never changes: take another name",
+                        "data set '%s' exists with different content (sha256 %.16s...); choose "
+                        "another name",
                         dataset->name, dataset->sha256);
         }
         return;
     }
     dataset = table_add(&core->datasets, stored->name);
     if (!dataset) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %d data sets, the most this version keeps",
+        act_problem(core, PROBLEM_TOO_MANY, "the coordinator has its maximum of %d data sets",
                     DATASETS_MAX);
         return;
     }
@@ -45,17 +45,15 @@ void stored_on_model(struct core *core, const struct event *event)
         if (strcmp(model->sha256, stored->sha256) == 0) {
             act_reply(core, 200, OBJECT_MODEL, model);
         } else {
-            act_problem(
-                core, PROBLEM_NAME_TAKEN,
-                "model '%s' exists with another description; what a name stands for never changes: "
-                "take another name",
-                model->name);
+            act_problem(core, PROBLEM_NAME_TAKEN,
+                        "model '%s' exists with a different description; choose another name",
+                        model->name);
         }
         return;
     }
     model = table_add(&core->models, stored->name);
     if (!model) {
-        act_problem(core, PROBLEM_TOO_MANY, "there are %d models, the most this version keeps",
+        act_problem(core, PROBLEM_TOO_MANY, "the coordinator has its maximum of %d models",
                     MODELS_MAX);
         return;
     }
@@ -79,8 +77,7 @@ void stored_on_checkpoint(struct core *core, const struct event *event)
     checkpoint = table_add(&core->checkpoints, stored->sha256);
     if (!checkpoint) {
         act_problem(core, PROBLEM_TOO_MANY,
-                    "there are %d uploaded checkpoints, the most this version keeps",
-                    CHECKPOINTS_MAX);
+                    "the coordinator has its maximum of %d uploaded checkpoints", CHECKPOINTS_MAX);
         return;
     }
     memcpy(checkpoint->sha256, stored->sha256, SHA256_SIZE);
@@ -91,7 +88,7 @@ void stored_on_checkpoint(struct core *core, const struct event *event)
     act_persist(core, OBJECT_CHECKPOINT, checkpoint);
     act_reply(core, 201, OBJECT_CHECKPOINT, checkpoint);
     act_publish(core, "checkpoint_stored", checkpoint->id.text,
-                "an uploaded checkpoint of %" PRId64 " bytes is stored", checkpoint->bytes);
+                "stored an uploaded checkpoint of %" PRId64 " bytes", checkpoint->bytes);
 }
 
 /* ---- readers of the core ---- */

@@ -94,7 +94,7 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
                                 .device = leaves,
                                 .other = later ? device : suspect,
                                 .since_ms = trouble->since_ms},
-                 "devices '%.60s' and '%.60s' are alive and do not reach each other",
+                 "devices '%.60s' and '%.60s' are alive but do not reach each other",
                  device->device.name, suspect->device.name);
 }
 

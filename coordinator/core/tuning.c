@@ -33,8 +33,7 @@ void tuning_take(struct core *core, struct job_slot *job, const struct device_sl
         failure_note(
             core, job,
             (struct blame){.cause = FAILURE_ERROR, .device = device, .since_ms = core->now_ms},
-            "device '%.60s': the kernels that it measured are not those of units %" PRId64
-            " to %" PRId64,
+            "device '%.60s' reported kernels that do not match units %" PRId64 " to %" PRId64,
             device->device.name, stage->first, stage->end - 1);
         return;
     }

@@ -43,7 +43,7 @@ void waiting_ask(struct core *core, struct job_slot *job)
     job->waiting.reason = PLAN_RESTARTED;
     core->schedule = true;
     waiting_gather(core, job, core->now_ms + core->config.lease_ms,
-                   "asks its devices what they hold");
+                   "waits for its devices to report their snapshots");
 }
 
 /* The first devices that return, after a power cut perhaps, do not give up what those behind them
@@ -56,7 +56,7 @@ bool waiting_for_newer(struct core *core, struct job_slot *job, int64_t start)
         return false;
     }
     waiting_gather(core, job, until_ms,
-                   "waits for devices that are away: step %" PRId64 " is not the newest it had",
+                   "waits for absent devices that may hold a version newer than step %" PRId64,
                    start);
     return true;
 }
@@ -103,7 +103,7 @@ void waiting_put_off(struct core *core, struct job_slot *job, int reason, const 
         return;
     }
     states_set(core, job, JOB_WAITING_FOR_DEVICES, code,
-               "%.170s; step %" PRId64 " is tried again in %.1f s", text, start,
+               "%.170s; next attempt from step %" PRId64 " in %.1f s", text, start,
                (double)pause_ms / 1000);
 }
 

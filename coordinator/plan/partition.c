@@ -39,7 +39,7 @@ static int check_problem(const struct partition_problem *problem, struct err *er
                        PARTITION_DEVICES_MAX);
     }
     if (problem->device_count > problem->unit_count) {
-        return err_set(err, ERR_INVALID, "%zu devices for %zu units: each needs at least one",
+        return err_set(err, ERR_INVALID, "%zu devices for %zu units: each device needs a unit",
                        problem->device_count, problem->unit_count);
     }
     if (problem->micro_batches < 1) {
@@ -331,13 +331,13 @@ static int misfit(const struct stages *stages, size_t device, size_t first, size
     uint64_t missing = bytes > cap ? bytes - cap : 0;
     if (first == unit) {
         return err_set(err, ERR_MEMORY,
-                       "%s does not fit on %s: it needs %" PRIu64 " bytes of the %" PRIu64
-                       " there (%" PRIu64 " too many)",
+                       "%s does not fit on %s: it needs %" PRIu64 " bytes, %" PRIu64
+                       " are available (%" PRIu64 " too many)",
                        unit_name, device_name, bytes, cap, missing);
     }
     return err_set(err, ERR_MEMORY,
-                   "%s does not fit on %s beside %zu unit%s from %s on: they need %" PRIu64
-                   " bytes of the %" PRIu64 " there (%" PRIu64 " too many)",
+                   "%s does not fit on %s with %zu unit%s from %s on: they need %" PRIu64
+                   " bytes, %" PRIu64 " are available (%" PRIu64 " too many)",
                    unit_name, device_name, unit - first, unit - first == 1 ? "" : "s", first_name,
                    bytes, cap, missing);
 }
@@ -355,7 +355,7 @@ static int explain(const struct search *search, struct err *err)
         }
         first = end;
     }
-    return err_set(err, ERR_MEMORY, "no cut of the %zu units fits the %zu devices' memory",
+    return err_set(err, ERR_MEMORY, "no split of the %zu units fits the memory of the %zu devices",
                    problem->unit_count, problem->device_count);
 }
 
@@ -400,8 +400,9 @@ int partition_evaluate(const struct partition_problem *problem, const size_t *en
         bool last = d + 1 == problem->device_count;
         if (end[d] <= first || end[d] > problem->unit_count ||
             (last && end[d] != problem->unit_count)) {
-            return err_set(err, ERR_INVALID, "stage %zu ends at unit %zu: borders must rise to %zu",
-                           d, end[d], problem->unit_count);
+            return err_set(err, ERR_INVALID,
+                           "stage %zu ends at unit %zu: boundaries must rise to %zu", d, end[d],
+                           problem->unit_count);
         }
         first = end[d];
     }
@@ -419,5 +420,6 @@ int partition_evaluate(const struct partition_problem *problem, const size_t *en
             return misfit(&stages, d, first, end[d] - 1, err);
         }
     }
-    return err_set(err, ERR_MEMORY, "the cuts do not fit the devices' memory");
+    return err_set(err, ERR_MEMORY,
+                   "the stages of these cuts do not fit the memory of the devices");
 }

@@ -202,7 +202,7 @@ def test_models_are_listed_the_zoo_first_and_stored_once():
                 "units": [*TINY["units"], {"name": "third", "ops": [{"type": "relu"}]}],
             },
             code="name_taken",
-            words=("a", "take another name"),
+            words=("a", "choose another name"),
         )
         api.problem(
             "POST", "/v1/models", {**TINY, "name": "lenet5"}, code="name_taken", words=("zoo",)
@@ -372,7 +372,7 @@ def test_a_data_set_is_stored_once_under_its_name():
             tar_of(*data_files("digits", "test")),
             BINARY,
             code="name_taken",
-            words=("a", "take another name"),
+            words=("a", "choose another name"),
         )
         must(blobs(api) == 1, "the refused content is in the center")
         same = api.request("PUT", "/v1/datasets/b", images, BINARY, expect=201)

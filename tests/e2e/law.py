@@ -178,7 +178,7 @@ def test_an_agent_with_too_little_memory_for_all_activations_trains_a_job_that_r
     with fashion_fleet(1, "--memory", (least + most) // 2) as fleet:
         refused = fleet.request("POST", "/v1/jobs", kept)
         must(
-            refused.status == 422 and "would fit" in refused.json["detail"],
+            refused.status == 422 and "it fits" in refused.json["detail"],
             f"{refused.status} {refused.body!r}",
         )
         check(fleet, again, expected, "with little memory")

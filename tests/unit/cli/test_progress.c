@@ -40,16 +40,15 @@ static void a_new_generation_tells_its_story(void **state)
     (void)state;
     struct job job = {
         .state = JOB_RUNNING,
-        .message =
-            "runs generation 2 on 2 devices; device 'board1' was lost, 49 steps are made again "
-            "from step 650",
+        .message = "runs generation 2 on 2 devices; device 'board1' was lost, 49 steps to retrain "
+                   "from step 650",
         .progress = {.step = 650, .steps = 1860}};
     char line[256];
     progress_news(&job, line, sizeof(line));
     assert_string_equal(
         line,
         "running  step 650/1860  (runs generation 2 on 2 devices; device 'board1' was lost, 49 "
-        "steps are made again from step 650)");
+        "steps to retrain from step 650)");
 }
 
 static void what_is_not_known_is_left_out(void **state)

@@ -173,7 +173,7 @@ static void check_start(struct world *world, const struct plan *plan)
 {
     const struct commit *commit = commit_of(world, plan->job.text);
     const struct incident *incident = core_job_incident(world->core, plan->job.text);
-    bool outlasted = incident && strstr(incident->message, "was given up for step");
+    bool outlasted = incident && strstr(incident->message, "resumes from step");
     size_t failed = 0;
     for (size_t a = 0; a < world->agent_count; a++) {
         const struct agent *agent = &world->agent[a];

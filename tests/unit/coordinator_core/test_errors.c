@@ -126,9 +126,9 @@ static void a_job_that_has_trained_waits_and_is_tried_again(void **state)
     fail_all(world, id);
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     assert_string_equal(world_job(world, id)->state_reason, "no_progress");
-    assert_non_null(
-        strstr(world_job(world, id)->message, "device 'c': internal: it went wrong; step "));
-    assert_non_null(strstr(world_job(world, id)->message, " is tried again in 5.0 s"));
+    assert_non_null(strstr(world_job(world, id)->message,
+                           "device 'c': internal: it went wrong; next attempt from step "));
+    assert_non_null(strstr(world_job(world, id)->message, " in 5.0 s"));
     int64_t generation = world_job(world, id)->generation;
     world_live(world, 4500);
     assert_int_equal(world_job(world, id)->generation, generation);
@@ -244,7 +244,7 @@ static void who_is_late_in_prepare_is_named_and_left_out(void **state)
     assert_string_equal(incident->device[0].name, "b");
     assert_string_equal(
         incident->message,
-        "phase prepare did not end in time, 60 s after its plan was made: device 'b' is late");
+        "phase prepare timed out 60 s after the plan was made: waited for device 'b'");
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
 }

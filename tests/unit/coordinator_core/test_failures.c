@@ -238,7 +238,7 @@ static void too_few_devices_are_waited_for(void **state)
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     assert_string_equal(world_job(world, id)->state_reason, "waiting_for_devices");
     assert_string_equal(world_job(world, id)->message,
-                        "waits for 1 more device: 2 of 3 are there and free (1 not online)");
+                        "waits for 1 more device: 2 of 3 are available (1 not online)");
     agent_restart(world, b);
     assert_state(world, id, JOB_RECOVERING);
     story_finish(world, id);
@@ -273,7 +273,7 @@ static void what_a_loss_cost_is_told(void **state)
     assert_true(incident->steps_redone > 1);
     (void)snprintf(
         expected, sizeof(expected),
-        "runs generation 2 on 2 devices; device 'c' was lost, %d steps are made again from step %d",
+        "runs generation 2 on 2 devices; device 'c' was lost, %d steps to retrain from step %d",
         (int)incident->steps_redone, (int)committed);
     assert_string_equal(world_job(world, id)->message, expected);
     assert_string_equal(world_plan(world, id, 1)->failure, incident->message);

@@ -235,13 +235,13 @@ static void a_replan_moves_only_units_that_change_hands(void **state)
     world_replan(world, id, &large);
     assert_int_equal(world->problem, PROBLEM_NOT_ENOUGH_DEVICES);
     assert_string_equal(world->text,
-                        "4 borders make 5 stages; 3 devices are available to this job");
+                        "4 stage boundaries make 5 stages; 3 devices are available to this job");
     story_replan(world, id, 2, 3);
     assert_int_equal(world->status, 202);
     assert_int_equal(world->job.state, JOB_REPLANNING);
     story_replan(world, id, 2, 3);
     assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
-    assert_string_equal(world->text, "a re-plan is under way; try again when the job runs");
+    assert_string_equal(world->text, "a replan is in progress; retry when the job is running");
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     const struct plan *old = world_plan(world, id, 1), *new = world_plan(world, id, 2);

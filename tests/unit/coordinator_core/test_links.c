@@ -93,9 +93,9 @@ static void waiting_for_a_link_says_so(void **state)
     }
     assert_string_equal(world_job(world, id)->state_reason, "link");
     char expected[MESSAGE_SIZE];
-    (void)snprintf(expected, sizeof(expected), "; step %lld is tried again in 1.0 s",
+    (void)snprintf(expected, sizeof(expected), "; next attempt from step %lld in 1.0 s",
                    (long long)version);
-    assert_non_null(strstr(world_job(world, id)->message, "are alive and do not reach each other"));
+    assert_non_null(strstr(world_job(world, id)->message, "are alive but do not reach each other"));
     assert_non_null(strstr(world_job(world, id)->message, expected));
     assert_int_equal(world_job(world, id)->progress.step, version);
     world_restart(world); /* and the coordinator may start anew meanwhile */
@@ -190,7 +190,7 @@ static void assert_alone(struct world *world, const char *id, int64_t start, int
     const struct incident *incident = core_job_incident(world->core, id);
     assert_int_equal(incident->resume_version, start);
     assert_int_equal(incident->steps_redone, version - start);
-    assert_non_null(strstr(incident->message, " s and was given up for step "));
+    assert_non_null(strstr(incident->message, " s: resumes from step "));
 }
 
 static void steps_that_are_done_again_sooner_are_not_waited_for(void **state)
@@ -227,9 +227,8 @@ static void steps_that_take_longer_are_waited_for(void **state)
     assert_true(again_seconds > 10);
     assert_kept(world, id, version, 7000);
     (void)snprintf(expected, sizeof(expected),
-                   "devices 'a' and 'b' are alive and do not reach each other; waits for step %d: "
-                   "the steps since step"
-                   " %d would take %.1f s again",
+                   "devices 'a' and 'b' are alive but do not reach each other; waits for step %d: "
+                   "retraining from step %d would take %.1f s",
                    (int)version, (int)center, again_seconds);
     assert_string_equal(core_job_incident(world->core, id)->message, expected);
     assert_in_range(until_given_up(world, id, version), 0, (uint64_t)(1000 * again_seconds));
@@ -247,7 +246,7 @@ static void a_restart_does_not_leave_what_was_said_of_a_wait(void **state)
     assert_holds(core_job_incident(world->core, id)->message, "waits for step");
     world_restart(world);
     (void)until_given_up(world, id, version);
-    assert_holds(core_job_incident(world->core, id)->message, "was given up");
+    assert_holds(core_job_incident(world->core, id)->message, "resumes from step");
     assert_null(strstr(core_job_incident(world->core, id)->message, "waits for step"));
     story_finish(world, id);
 }

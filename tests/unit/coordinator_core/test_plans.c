@@ -38,7 +38,7 @@ static void a_dry_run_says_what_would_be_waited_for(void **state)
     world_dry_run(world, &spec);
     assert_int_equal(world->preview->stage_count, 0);
     assert_string_equal(world->preview->waiting_for,
-                        "waits for 1 more device: 1 of 2 are there and free");
+                        "waits for 1 more device: 1 of 2 are available");
     spec.numeric_class[0] = 'x';
     world_dry_run(world, &spec);
     assert_string_equal(world->preview->waiting_for,
@@ -150,7 +150,7 @@ static void a_device_with_little_memory_is_planned_only_where_the_job_recomputes
     spec.recompute = RECOMPUTE_NONE;
     world_submit(world, &spec);
     assert_int_equal(world->problem, PROBLEM_MODEL_TOO_LARGE);
-    assert_holds(world->text, "it would fit with \"recompute\": \"unit\": unit '");
+    assert_holds(world->text, "it fits with \"recompute\": \"unit\": unit '");
     spec.recompute = RECOMPUTE_UNIT;
     story_submit(world, id, &spec);
     assert_state(world, id, JOB_PREPARING);

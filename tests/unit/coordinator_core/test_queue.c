@@ -67,7 +67,7 @@ static void jobs_queue_by_priority_then_age(void **state)
     story_submit(world, urgent, &spec);
     assert_state(world, urgent, JOB_QUEUED);
     assert_string_equal(world_job(world, old)->message,
-                        "waits for 1 more device: 1 device fits, it is busy");
+                        "waits for 1 more device: 1 device matches, but is busy");
     const char *const order[] = {running, urgent, old, young};
     for (size_t i = 0; i < 4; i++) {
         for (size_t k = 0; k < 4; k++) {
@@ -89,15 +89,15 @@ static void a_job_says_why_it_waits(void **state)
     spec.devices_min = 4;
     story_submit(world, id, &spec);
     assert_string_equal(world_job(world, id)->message,
-                        "waits for 1 more device: 3 of 4 are there and free");
+                        "waits for 1 more device: 3 of 4 are available");
     world_device_verb(world, &world->agent[0], DEVICE_CORDON);
     assert_string_equal(world_job(world, id)->message,
-                        "waits for 2 more devices: 2 of 4 are there and free (1 cordoned)");
+                        "waits for 2 more devices: 2 of 4 are available (1 cordoned)");
     world->agent[2].up = false;
     world_live(world, 6000);
     assert_string_equal(
         world_job(world, id)->message,
-        "waits for 3 more devices: 1 of 4 are there and free (1 cordoned, 1 not online)");
+        "waits for 3 more devices: 1 of 4 are available (1 cordoned, 1 not online)");
     world->agent[0].up = world->agent[1].up = false;
     world_live(world, 6000);
     assert_string_equal(world_job(world, id)->message,
@@ -116,7 +116,7 @@ static void a_job_that_waits_for_its_cuts_names_them(void **state)
     story_submit(world, id, &spec);
     assert_string_equal(
         world_job(world, id)->message,
-        "waits for 1 more device, because 'cuts' makes 4 stages: 3 of 4 are there and free");
+        "waits for 1 more device, because 'cuts' defines 4 stages: 3 of 4 are available");
     (void)world_agent(world, "d", 10);
     assert_int_equal(world_plan(world, id, 1)->stage_count, 4);
 }
@@ -131,11 +131,11 @@ static void a_job_that_waits_for_the_busy_hears_of_their_end(void **state)
     struct job_spec spec = world_spec("j", 5);
     story_submit(world, id, &spec);
     assert_string_equal(world_job(world, id)->message,
-                        "waits for 1 more device: 3 devices fit, all busy");
+                        "waits for 1 more device: 3 devices match, all busy");
     world->agent[2].up = false;
     world_live(world, 6000);
     assert_string_equal(world_job(world, id)->message,
-                        "waits for 1 more device: 2 devices fit, all busy");
+                        "waits for 1 more device: 2 devices match, all busy");
 }
 
 /* b and c are free, the large job waits for a: a small younger job does not take them. */

@@ -282,7 +282,8 @@ static int64_t cut_power(struct world *world, char id[ID_SIZE], double step_seco
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     agent_restart(world, &world->agent[0]);
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    assert_string_equal(world_job(world, id)->message, "asks its devices what they hold");
+    assert_string_equal(world_job(world, id)->message,
+                        "waits for its devices to report their snapshots");
     agent_beat(world, &world->agent[0]);
     return committed;
 }
@@ -295,7 +296,7 @@ static void what_the_next_device_brings_is_waited_for(void **state)
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     assert_string_equal(world_job(world, id)->state_reason, "gathering");
     assert_string_equal(world_job(world, id)->message,
-                        "waits for devices that are away: step 0 is not the newest it had");
+                        "waits for absent devices that may hold a version newer than step 0");
     world_live(world, 2000);
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     agent_restart(world, &world->agent[1]);

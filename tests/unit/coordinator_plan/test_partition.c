@@ -251,16 +251,15 @@ static void what_does_not_fit_is_named(void **state)
     struct partition_plan plan;
     struct err err = {0};
     assert_int_equal(partition_solve(&sample.problem, &plan, &err), ERR_MEMORY);
-    assert_string_equal(
-        err.text,
-        "unit 'block2' does not fit on device 'beta': it needs 500 bytes of the 400 there (100 "
-        "too many)");
+    assert_string_equal(err.text,
+                        "unit 'block2' does not fit on device 'beta': it needs 500 bytes, 400 are "
+                        "available (100 too many)");
     sample.cap[1] = 510;
     assert_int_equal(partition_solve(&sample.problem, &plan, &err), ERR_MEMORY);
     assert_string_equal(
         err.text,
-        "unit 'head' does not fit on device 'beta' beside 1 unit from unit 'block2' on: they "
-        "need 520 bytes of the 510 there (10 too many)");
+        "unit 'head' does not fit on device 'beta' with 1 unit from unit 'block2' on: they "
+        "need 520 bytes, 510 are available (10 too many)");
     const size_t cuts[] = {3, 4};
     sample.problem.unit_name = NULL;
     sample.problem.device_name = NULL;
