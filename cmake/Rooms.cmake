@@ -8,6 +8,20 @@ function(paceline_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
+# paceline_embed(SYMBOL files ...): SYMBOL.c in the build directory, a source of a library of the
+# same directory. It defines `const struct embedded SYMBOL[]` (base/embedded.h), in the order given.
+function(paceline_embed symbol)
+  set(files ${ARGN})
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.c)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DSYMBOL=${symbol} "-DFILES=${files}" -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT "Embedding ${symbol}"
+    VERBATIM)
+endfunction()
+
 # paceline_program(NAME SOURCES main.c ... LINKS ...): build/<preset>/bin/NAME
 function(paceline_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,13 +43,17 @@ static int make_backup(sqlite3 *db, const char *path, struct err *err)
     return rc == 0 ? 0 : err_wrap(err, "back up to '%s'", path);
 }
 
-static int apply(sqlite3 *db, const struct migration *migration, int application_id,
-                 struct err *err)
+static int number_of(const struct embedded *migration)
+{
+    return (int)strtol(migration->name, NULL, 10);
+}
+
+static int apply(sqlite3 *db, const struct embedded *migration, int application_id, struct err *err)
 {
     char mark[96];
     (void)snprintf(mark, sizeof(mark),
                    "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", application_id,
-                   migration->number);
+                   number_of(migration));
     int rc = sql_exec(db, "BEGIN IMMEDIATE", err);
     if (rc == 0 && sqlite3_exec(db, migration->text, NULL, NULL, NULL) != SQLITE_OK) {
         rc = sql_fail(db, "statement", err);
@@ -58,7 +63,7 @@ static int apply(sqlite3 *db, const struct migration *migration, int application
     }
     if (rc) {
         sql_rollback(db);
-        return err_wrap(err, "migration %04d_%s", migration->number, migration->name);
+        return err_wrap(err, "migration %s", migration->name);
     }
     return 0;
 }
@@ -81,13 +86,13 @@ static int check_owner(sqlite3 *db, int64_t version, int application_id, struct 
     return 0;
 }
 
-int migrate_run(sqlite3 *db, const struct migration *migrations, int application_id,
+int migrate_run(sqlite3 *db, const struct embedded *migrations, int application_id,
                 const char *backup, struct err *err)
 {
     int newest = 0;
-    for (const struct migration *each = migrations; each->text; each++) {
-        ASSERT(each->number == newest + 1);
-        newest = each->number;
+    for (const struct embedded *each = migrations; each->name; each++) {
+        ASSERT(number_of(each) == newest + 1);
+        newest++;
     }
     int64_t version = 0;
     int rc = sql_integer(db, "PRAGMA user_version", &version, err);

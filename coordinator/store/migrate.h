@@ -4,25 +4,21 @@
 #ifndef COORDINATOR_STORE_MIGRATE_H
 #define COORDINATOR_STORE_MIGRATE_H
 
+#include "base/embedded.h"
 #include "base/err.h"
 
 struct sqlite3;
 
-struct migration {
-    int number; /* 1, 2, 3 ... */
-    const char *name;
-    const char *text; /* SQL; NULL ends a list */
-};
-
-extern const struct migration state_migrations[];
-extern const struct migration checkpoint_migrations[];
+/* By the number that their names begin with, from 1 without gaps: "0002_incidents". */
+extern const struct embedded state_migrations[];
+extern const struct embedded checkpoint_migrations[];
 
 /* Apply the missing migrations.
  * application_id   marks whose file it is: a database of another program is refused
  * backup           path of the copy made before an older schema is changed; NULL: none (blobs are
  * too large to copy) ERR_UNSUPPORTED: the file was made by a newer build. ERR_FORMAT: not our
  * database. Nothing is changed by a migration that fails. */
-NODISCARD int migrate_run(struct sqlite3 *db, const struct migration *migrations,
-                          int application_id, const char *backup, struct err *err);
+NODISCARD int migrate_run(struct sqlite3 *db, const struct embedded *migrations, int application_id,
+                          const char *backup, struct err *err);
 
 #endif

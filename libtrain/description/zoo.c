@@ -2,16 +2,18 @@
 
 #include <string.h>
 
-#include "libtrain/description/zoo_table.h"
+#include "base/embedded.h"
+
+extern const struct embedded zoo_files[]; /* libtrain/zoo */
 
 const char *zoo_name(size_t index)
 {
     for (size_t i = 0; i < index; i++) {
-        if (!zoo_entries[i].name) {
+        if (!zoo_files[i].name) {
             return NULL;
         }
     }
-    return zoo_entries[index].name;
+    return zoo_files[index].name;
 }
 
 const struct model_fit *zoo_fit(const char *name)
@@ -44,7 +46,7 @@ const struct model_fit *zoo_fit(const char *name)
 
 const char *zoo_text(const char *name)
 {
-    for (const struct zoo_entry *entry = zoo_entries; entry->name; entry++) {
+    for (const struct embedded *entry = zoo_files; entry->name; entry++) {
         if (strcmp(entry->name, name) == 0) {
             return entry->text;
         }

@@ -1,6 +1,7 @@
 #include "tests/support/test.h"
 
 #include <sqlite3.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,16 +11,17 @@
 
 #define OURS 0x1234
 
-static const struct migration first_only[] = {
-    {1, "first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);"}, {0, NULL, NULL}};
-static const struct migration two[] = {
-    {1, "first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);"},
-    {2, "second", "CREATE TABLE b (x INTEGER) STRICT; UPDATE a SET x = 8;"},
-    {0, NULL, NULL}};
-static const struct migration broken[] = {
-    {1, "first", "CREATE TABLE a (x INTEGER) STRICT;"},
-    {2, "second", "UPDATE a SET x = 9; CREATE TABLE a (x INTEGER);"},
-    {0, NULL, NULL}};
+static const struct embedded first_only[] = {
+    {"0001_first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);", 0},
+    {NULL, NULL, 0}};
+static const struct embedded two[] = {
+    {"0001_first", "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);", 0},
+    {"0002_second", "CREATE TABLE b (x INTEGER) STRICT; UPDATE a SET x = 8;", 0},
+    {NULL, NULL, 0}};
+static const struct embedded broken[] = {
+    {"0001_first", "CREATE TABLE a (x INTEGER) STRICT;", 0},
+    {"0002_second", "UPDATE a SET x = 9; CREATE TABLE a (x INTEGER);", 0},
+    {NULL, NULL, 0}};
 
 static sqlite3 *open_database(const char *directory, const char *name)
 {
@@ -119,12 +121,14 @@ static void a_state_file_of_a_newer_version_is_refused_with_its_path(void **stat
 static void the_shipped_migrations_are_numbered_without_gaps(void **state)
 {
     (void)state;
-    const struct migration *const lists[] = {state_migrations, checkpoint_migrations};
+    const struct embedded *const lists[] = {state_migrations, checkpoint_migrations};
     for (size_t list = 0; list < 2; list++) {
         int count = 0;
-        for (const struct migration *each = lists[list]; each->text; each++) {
-            assert_int_equal(each->number, ++count);
-            assert_true(strlen(each->name) > 0);
+        for (const struct embedded *each = lists[list]; each->name; each++) {
+            char number[16];
+            (void)snprintf(number, sizeof(number), "%04d_", ++count);
+            assert_memory_equal(each->name, number, strlen(number));
+            assert_true(strlen(each->name) > strlen(number));
         }
         assert_true(count > 0);
     }
@@ -140,7 +144,7 @@ static bool is_old_job(void *arg, const struct state_row *row)
 
 static void a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incidents(void **state)
 {
-    const struct migration first[] = {state_migrations[0], {0, NULL, NULL}};
+    const struct embedded first[] = {state_migrations[0], {NULL, NULL, 0}};
     struct err err = {0};
     sqlite3 *db = open_database(*state, "state.db");
     struct state_store *store = NULL;

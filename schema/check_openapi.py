@@ -1,4 +1,4 @@
-"""Turn openapi.yaml into a C file that holds it as JSON text: embed_openapi.py INPUT.yaml OUTPUT.c
+"""Check openapi.yaml and turn it into compact JSON: check_openapi.py INPUT.yaml OUTPUT.json
 
 Every "$ref" must lead somewhere, so that a broken contract stops the build.
 """
@@ -47,15 +47,8 @@ def main():
     with open(source, encoding="utf-8") as file:
         contract = yaml.load(file, Loader=StrictLoader)
     check_references(contract, contract, "")
-    data = json.dumps(contract, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-    lines = [
-        ",".join(str(byte) for byte in data[at : at + 32]) + "," for at in range(0, len(data), 32)
-    ]
     with open(output, "w", encoding="ascii") as file:
-        file.write("/* Made from openapi.yaml by embed_openapi.py. */\n")
-        file.write('#include "schema/openapi_text.h"\n\n')
-        file.write("const char openapi_text[] = {\n" + "\n".join(lines) + "\n0};\n")
-        file.write("const size_t openapi_text_size = sizeof(openapi_text) - 1;\n")
+        json.dump(contract, file, ensure_ascii=True, separators=(",", ":"))
 
 
 main()
