@@ -29,7 +29,7 @@ void buf_clear(struct buf *buf)
     }
 }
 
-/* Make room for `size` more bytes and the NUL behind them. */
+/* Make room for `size` more bytes and the NUL after them. */
 static int make_room(struct buf *buf, size_t size, struct err *err)
 {
     size_t needed;
@@ -80,7 +80,7 @@ int buf_printf(struct buf *buf, struct err *err, const char *format, ...)
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     if (length < 0) {
-        return err_set(err, ERR_INVALID, "text that cannot be formatted: '%s'", format);
+        return err_set(err, ERR_INVALID, "cannot format text with '%s'", format);
     }
     int rc = make_room(buf, (size_t)length, err);
     if (rc) {

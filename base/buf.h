@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 struct buf {
-    char *data;  /* NUL-terminated behind size whenever data is not NULL */
+    char *data;  /* data[size] is NUL whenever data is not NULL */
     size_t size; /* bytes in use, without the NUL */
     size_t capacity;
     size_t limit; /* never grows beyond this many bytes */

@@ -63,7 +63,7 @@ void clock_format_rfc3339(int64_t wall_ms, char out[CLOCK_RFC3339_SIZE])
                    (unsigned)date.tm_min % 100, (unsigned)date.tm_sec % 100, (unsigned)ms % 1000);
 }
 
-/* Take exactly `count` digits and the byte `after` behind them ('\0': none is asked for). */
+/* Take exactly `count` digits and the byte `after` that must follow them ('\0': none). */
 static bool take_number(const char **text, int count, char after, int *out)
 {
     int value = 0;
@@ -82,7 +82,7 @@ static bool take_number(const char **text, int count, char after, int *out)
     return true;
 }
 
-/* ".5" is 500 ms; digits behind the third are cut. */
+/* ".5" is 500 ms; digits after the third are dropped. */
 static bool take_fraction(const char **text, int *ms)
 {
     *ms = 0;

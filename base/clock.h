@@ -18,9 +18,7 @@ double clock_thread_seconds(void);
 int64_t clock_wall_ms(void);
 
 #define CLOCK_RFC3339_SIZE 32
-/* "2026-01-31T12:00:00.123Z"; the empty text for 0. Times outside the years 1 to 9999 show the
- * nearest moment inside.
- */
+/* "2026-01-31T12:00:00.123Z"; "" for 0. Times outside the years 1 to 9999 are clamped to them. */
 void clock_format_rfc3339(int64_t wall_ms, char out[CLOCK_RFC3339_SIZE]);
 NODISCARD int clock_parse_rfc3339(const char *text, int64_t *wall_ms, struct err *err);
 

@@ -227,7 +227,7 @@ struct word {
     const char *value;
 };
 
-/* Read the word at argv[*index] and move *index behind it. */
+/* Read the word at argv[*index] and move *index past it. */
 static int next_word(const struct conf_program *program, int argc, char **argv, int *index,
                      bool only_positional, struct word *out, struct err *err)
 {

@@ -98,7 +98,7 @@ static double polynomial(const double *factor, size_t count, double x)
     return sum;
 }
 
-/* Every reduction, to the nearest whole turn, half and quarter, is exact. What is left is at most
+/* Every reduction, to the nearest whole turn, half and quarter, is exact. The remainder is at most
  * an eighth of a turn, where the Taylor polynomials of degree 17 and 16 have remainders below
  * 3e-18. */
 double elementary_cos_turns(double turns)

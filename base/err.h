@@ -27,7 +27,7 @@ enum err_code {
     ERR_STALE = -13,       /* an older generation, boot or revision */
     ERR_CANCELLED = -14,   /* the caller asked to stop */
     ERR_DIVERGED = -15,    /* a loss or gradient is not finite */
-    ERR_UNSUPPORTED = -16, /* valid, but not offered here */
+    ERR_UNSUPPORTED = -16, /* valid, but not supported here */
 };
 
 #define ERR_TEXT_MAX 512
@@ -47,8 +47,8 @@ NODISCARD int err_set(struct err *err, int code, const char *format, ...) PRINTF
 NODISCARD int err_wrap(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #ifdef __clang_analyzer__
-/* Tell the analyser (and nobody else) what the contract says, that a failure is never 0: it could
- * not know otherwise that outputs are set wherever a call returned 0. */
+/* For the analyser only: a failure code is never 0. Without it the analyser assumes that a call can
+ * return 0 and leave its outputs unset. */
 #define ERR_NEGATIVE(call)                                                                         \
     __extension__({                                                                                \
         int negative = (call);                                                                     \

@@ -185,7 +185,7 @@ static int make_one(const char *path, unsigned mode, struct err *err)
     }
     return S_ISDIR(status.st_mode)
                ? 0
-               : err_set(err, ERR_EXISTS, "'%s' is there and is not a directory", path);
+               : err_set(err, ERR_EXISTS, "'%s' exists and is not a directory", path);
 }
 
 int file_make_directory(const char *path, unsigned mode, struct err *err)

@@ -63,9 +63,8 @@ void json_number(double value, char out[JSON_NUMBER_SIZE])
         memcpy(out, "null", sizeof("null"));
         return;
     }
-    /* A decimal of up to DBL_DIG digits survives the way to a normal double and back: where a
-     * shorter one reads back the same, DBL_DIG digits print it, as %g leaves zeros at the end out.
-     */
+    /* A decimal of up to DBL_DIG digits survives conversion to a normal double and back. %g omits
+     * trailing zeros, so DBL_DIG digits print the shortest decimal that reads back the same. */
     int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG;
     do {
         (void)snprintf(out, JSON_NUMBER_SIZE, "%.*g", digits, value);

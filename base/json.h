@@ -13,7 +13,7 @@
 #define JSON_DEPTH_MAX 32
 #define JSON_NUMBER_SIZE 32
 
-/* Parse one JSON text: UTF-8, no duplicate keys, nothing behind it, at most JSON_DEPTH_MAX levels.
+/* Parse one JSON text: UTF-8, no duplicate keys, nothing after it, at most JSON_DEPTH_MAX levels.
  * ERR_FORMAT names line and column. */
 NODISCARD int json_parse(const char *text, size_t size, json_t **out, struct err *err);
 /* Append compact JSON, keys in the order in which they were set, reals in their shortest form. */

@@ -63,7 +63,8 @@ int parse_size(const char *text, uint64_t *out_bytes, struct err *err)
                        "'%s' is not a size; expected bytes such as 512, 64K, 8M, 2G or 1T", text);
     }
     if (errno == ERANGE || value > UINT64_MAX >> shift) {
-        return err_set(err, ERR_INVALID, "'%s' is more bytes than 64 bits can count", text);
+        return err_set(err, ERR_INVALID, "'%s' is out of range; expected less than 2^64 bytes",
+                       text);
     }
     *out_bytes = value << shift;
     return 0;
@@ -73,7 +74,7 @@ int parse_bool(const char *text, bool *out, struct err *err)
 {
     bool yes = strcmp(text, "true") == 0;
     if (!yes && strcmp(text, "false") != 0) {
-        return err_set(err, ERR_INVALID, "'%s' is neither true nor false", text);
+        return err_set(err, ERR_INVALID, "'%s' is not a boolean; expected true or false", text);
     }
     *out = yes;
     return 0;

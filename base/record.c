@@ -107,8 +107,7 @@ static void put_place(struct pointer_text *out, const struct place *place)
     put_escaped(out, place->name ? place->name : number);
 }
 
-/* Whether another fault would change nothing: a body of many thousands must not cost time for each.
- */
+/* Whether further faults are dropped. It bounds the time for a body with thousands of faults. */
 static bool is_full(const struct reader *reader)
 {
     return reader->failed && (!reader->faults || reader->faults->more);
@@ -351,13 +350,13 @@ static void read_map(struct reader *reader, const struct place *place, const str
     }
 }
 
-/* What this version does not offer stands in the table with the one value that means so. */
+/* A field that this version does not support has one allowed value in its table. */
 static void read_constant(struct reader *reader, const struct place *place,
                           const struct field *field, const json_t *value)
 {
     json_auto_t *constant = json_loads(field->constant, JSON_DECODE_ANY, NULL);
     if (!constant || !json_equal(constant, value)) {
-        add_fault(reader, place, "not offered by this version; leave it out or use %s",
+        add_fault(reader, place, "not supported by this version; leave it out or use %s",
                   field->constant);
     }
 }

@@ -24,9 +24,8 @@ enum field_type {
     FIELD_TEXT,   /* char[size], NUL-terminated; longer text is a fault */
     FIELD_ENUM,   /* int: index into names, which ends with NULL */
     FIELD_TIME,   /* int64_t wall_ms as RFC 3339 text */
-    FIELD_RECORD, /* a struct inside the struct; with FIELD_NULLABLE a bool at presence_offset says
-                   * whether it is there
-                   */
+    FIELD_RECORD, /* a nested struct; with FIELD_NULLABLE the bool at presence_offset says
+                   * whether it is present */
     FIELD_LIST, /* element[size] inside the struct, their number (size_t) at count_offset; elements
                    are `element` */
     FIELD_MAP,  /* as a LIST of records with two TEXT fields; in JSON one object of texts: the first
@@ -113,9 +112,9 @@ struct record_faults {
 void record_fault(struct record_faults *faults, const char *pointer, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-/* Fill *out from `value`. base_pointer ("" at the top) goes in front of every pointer. faults may
- * be NULL: then only the first one is told, by err. Elements of a list are read over what the
- * caller placed in their slots. FIELD_JSON members share their value with the document (a reference
+/* Fill *out from `value`. base_pointer ("" at the top) precedes every pointer. faults may be NULL:
+ * then err alone reports the first fault. List elements are read over the values that the caller
+ * placed in their slots. FIELD_JSON members share their value with the document (a reference
  * is taken): neither may be changed afterwards. Returns 0, or ERR_INVALID when faults were added
  * (err holds the first one as "pointer: message"). On failure *out is half filled: discard it
  * (record_done still works). */

@@ -14,8 +14,7 @@ struct rng_block {
 /* The raw function: key[2], counter[4] -> four uniform 32-bit words. */
 struct rng_block rng_philox(const uint32_t key[2], const uint32_t counter[4]);
 
-/* What a stream of numbers is for: part of the counter, so that no two purposes ever share a draw.
- */
+/* The purpose of a stream of numbers. It is part of the counter: no two purposes share a draw. */
 enum rng_purpose {
     RNG_INITIALISE =
         1,           /* a = unit, b = parameter of the unit, index = element in PyTorch's order */

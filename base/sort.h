@@ -1,5 +1,5 @@
-/* sort.h: sorting in place, where libc's qsort may allocate: for cores and for whoever must not.
- * Pure; any thread. */
+/* sort.h: sort in place without allocating, for cores; libc's qsort may allocate. Pure; any
+ * thread. */
 #ifndef BASE_SORT_H
 #define BASE_SORT_H
 
@@ -9,7 +9,7 @@
 typedef int (*sort_compare_fn)(const void *a, const void *b);
 
 /* Sort item[count] of `size` bytes each. Not stable. Heapsort: O(count log count) for any order,
- * allocates nothing; what is sorted already costs one pass. */
+ * allocates nothing; sorted input costs one pass. */
 void sort_in_place(void *items, size_t count, size_t size, sort_compare_fn compare);
 
 #endif

@@ -15,9 +15,8 @@ void utf8_repair(char *text);
 /* The same, and every control character too: what remains is one line. */
 void utf8_repair_line(char *text);
 
-/* Mark text[capacity], filled to the last byte by something longer, as cut: it ends with "...", on
- * a whole character.
- */
+/* Mark text[capacity], which a longer text filled to the last byte, as truncated: end it with
+ * "..." after a whole character. */
 void utf8_mark_cut(char *text, size_t capacity);
 
 #endif

@@ -72,7 +72,7 @@ static int make_row(const char *name, struct row *row, struct err *err)
     return 0;
 }
 
-/* Digits behind the point, so that a number has about three in all. */
+/* Digits after the decimal point, so that a number has about three in all. */
 static int digits(double value)
 {
     return value < 1 ? 3 : value < 100 ? 1 : 0;

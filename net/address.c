@@ -99,6 +99,6 @@ int address_check(const struct address *address, bool insecure, struct err *err)
     }
     return err_set(
         err, ERR_INVALID,
-        "refusing to listen on %s without --insecure: tokens and TLS are not offered yet",
+        "refusing to listen on %s without --insecure: tokens and TLS are not supported yet",
         address->text);
 }

@@ -84,7 +84,7 @@ bool hash_text_equal(const char *a, const char *b)
 {
     size_t a_size = strlen(a);
     size_t b_size = strlen(b);
-    /* Always as many steps as b is long: what is compared when a is shorter does not matter. */
+    /* Constant time: always as many steps as b is long, whatever the length of a. */
     unsigned difference = a_size != b_size;
     for (size_t i = 0; i < b_size; i++) {
         difference |= (unsigned char)a[i < a_size ? i : a_size] ^ (unsigned char)b[i];

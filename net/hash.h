@@ -1,5 +1,5 @@
-/* hash.h: SHA-256 and HMAC, behind our own names so that OpenSSL is seen by this room only. Any
- * thread; a struct sha256 belongs to one. */
+/* hash.h: SHA-256 and HMAC. They wrap OpenSSL, which only net includes. Any thread; a struct sha256
+ * belongs to one. */
 #ifndef NET_HASH_H
 #define NET_HASH_H
 

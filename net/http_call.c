@@ -8,8 +8,7 @@
 #include "base/clock.h"
 
 #define CONNECT_TIMEOUT_MS 5000
-/* A body up to this size that lies in one piece goes out together with the headers, in one packet.
- */
+/* A contiguous body of up to this size is sent with the headers, in one packet. */
 #define SMALL_BODY_BYTES ((uint64_t)64 << 10)
 #define HEADER_TEXT_MAX 1024
 
@@ -63,7 +62,7 @@ static size_t on_read(char *out, size_t item, size_t count, void *arg)
     }
     ssize_t got = call->read(call->read_arg, out, left < size ? (size_t)left : size);
     if (got < 0) {
-        transfer->failure.code = err_set(&transfer->failure, ERR_IO, "the body could not be read");
+        transfer->failure.code = err_set(&transfer->failure, ERR_IO, "read the request body");
         return CURL_READFUNC_ABORT;
     }
     if (got == 0) {
@@ -101,14 +100,15 @@ static size_t on_write(char *data, size_t item, size_t count, void *arg)
     if (call->write && status >= 200 && status < 300) {
         rc = call->write(call->write_arg, data, size);
         if (rc) {
-            transfer->failure.code = err_set(&transfer->failure, rc, "the answer was not taken");
+            transfer->failure.code =
+                err_set(&transfer->failure, rc, "the receiver rejected the response");
         }
     } else if (call->reply) {
         struct err why = {0};
         rc = buf_append(call->reply, data, size, &why);
         if (rc) {
             transfer->failure.code =
-                err_set(&transfer->failure, rc, "the answer is too long: %s", why.text);
+                err_set(&transfer->failure, rc, "the response is too long: %s", why.text);
         }
     }
     return rc ? CURL_WRITEFUNC_ERROR : size;

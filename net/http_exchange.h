@@ -26,8 +26,7 @@
  * those that are closed but not gone yet. */
 #define HTTP_DOOR_PLACES 32
 #define HTTP_CLOSING_PLACES 32
-/* Collected bodies up to this size are always taken; what is larger is charged to bodies_max_bytes.
- */
+/* Collected bodies up to this size are always accepted; larger ones count in bodies_max_bytes. */
 #define HTTP_BODY_FREE_BYTES ((size_t)8 << 10)
 /* Replies up to this size are always sent; larger ones are charged to replies_max_bytes. */
 #define HTTP_REPLY_FREE_BYTES ((size_t)16 << 10)
@@ -79,7 +78,7 @@ struct http_exchange {
 
     /* Guarded by server->mutex. */
     enum http_reply_state reply;
-    struct MHD_Response *response; /* owned while REPLY_READY, but for server->empty */
+    struct MHD_Response *response; /* owned while REPLY_READY, except server->empty */
     struct buf refusal; /* the reply as it is sent in the middle of an upload; empty: it waits for
                            its end */
     int status;
@@ -141,9 +140,8 @@ static inline void http_server_unlock(struct http_server *server)
     ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
 }
 
-/* http_framing.c: what is wrong with the headers, as one sentence, or NULL: what makes it doubtful
- * where the request ends or whom it is for (RFC 9112, 6.3 and 3.2). libmicrohttpd takes all of it.
- */
+/* http_framing.c: the fault of the headers as one sentence, or NULL. Faulty headers leave the end
+ * or the host of the request ambiguous (RFC 9112, 6.3 and 3.2); libmicrohttpd accepts them. */
 const char *http_framing_fault(struct MHD_Connection *connection, const char *version);
 
 /* http_watch.c: what libmicrohttpd does not look after: vanished and slow clients, and the bounds

@@ -33,7 +33,7 @@ struct http_head {
     bool is_length;    /* it is Content-Length, as far as its name goes */
     size_t digits;     /* of its value */
     bool carriage;     /* the byte before was a CR */
-    const char *fault; /* what is wrong, as one sentence; NULL: nothing so far */
+    const char *fault; /* one sentence; NULL: none so far */
 };
 
 /* Look at the next bytes; all zeroes begin a header. Bytes after its end, or after a fault, are

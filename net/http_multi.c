@@ -200,8 +200,7 @@ int http_multi_poll(struct http_multi *multi, struct pollfd *extra, size_t extra
                           (extra[i].events & POLLOUT ? CURL_WAIT_POLLOUT : 0u);
         wait[i] = (struct curl_waitfd){.fd = extra[i].fd, .events = (short)events};
     }
-    /* Calls that were just started send before anything is waited for, and what is over already
-     * ends the wait. */
+    /* New calls send before the wait starts; a call that has ended already ends the wait. */
     size_t ended = end_overdue(multi);
     int rc = perform(multi, &ended, err);
     if (rc) {

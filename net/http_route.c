@@ -31,8 +31,8 @@ static bool is_clean(const char *text)
     return true;
 }
 
-/* Undo percent-encoding in place. False for a broken escape, a control character or what is not
- * UTF-8. */
+/* Undo percent-encoding in place. False for a broken escape, a control character or
+ * invalid UTF-8. */
 static bool decode(char *text, bool plus_is_space)
 {
     char *to = text;
@@ -161,8 +161,7 @@ struct part {
     size_t size;
 };
 
-/* The pattern's next segment; false after the last one. *rest starts at the pattern's first slash.
- */
+/* The pattern's next segment; false after the last. *rest starts at the pattern's first slash. */
 static bool next_part(const char **rest, struct part *out)
 {
     if (**rest != '/') {

@@ -36,15 +36,12 @@ void http_url_parse(struct http_url *url, const char *target);
  * own. */
 struct http_match {
     const struct http_route *route; /* NULL: none */
-    char allow[HTTP_ALLOW_MAX]; /* methods of the routes whose pattern matches; "": no pattern does
-                                 */
+    char allow[HTTP_ALLOW_MAX];     /* methods of the matching routes; "": no pattern matches */
 };
 void http_route_find(const struct http_route *routes, size_t route_count,
                      const struct http_url *url, const char *method, struct http_match *out);
 
-/* The value of {name} in the pattern, which must match. NULL: the pattern
- * has no such part.
- */
+/* The value of {name} in the pattern, which must match. NULL: the pattern has no {name}. */
 const char *http_route_param(const char *pattern, const struct http_url *url, const char *name);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * Threads: one thread, the owner, calls http_server_run; handlers run inside it. http_reply*,
  * http_exchange_continue and http_exchange_ready may be called from any thread; a wake-up that
- * comes before its wait is not lost. Other threads let go of an exchange when its end is told
- * (abort, http_on_end, done), under a lock of the owner's. libmicrohttpd is seen by this room only.
+ * comes before its wait is not lost. Other threads stop using an exchange when its end is reported
+ * (abort, http_on_end, done), under a lock of the owner's. Only net includes libmicrohttpd.
  * Source for its traps: docs/adr. */
 #ifndef NET_HTTP_SERVER_H
 #define NET_HTTP_SERVER_H
@@ -85,15 +85,14 @@ struct http_server_config {
     int64_t progress_timeout_ms; /* in which a body or reply has to make progress. 0: 10 s */
     int64_t idle_timeout_ms;     /* between two requests */
     /* Memory of a connection, for its headers and a piece of a body; 0: 32 KiB. libmicrohttpd
-     * zeroes all of it after every request: more pays only where most requests carry large bodies.
-     */
+     * zeroes all of it after every request, so more pays only for mostly large bodies. */
     size_t connection_bytes;
 };
 
 NODISCARD int http_server_open(const struct http_server_config *config, struct http_server **out,
                                struct err *err);
-/* Parked exchanges are dropped; sinks aborted; sources done. No other thread may use an exchange
- * from here on, but for one that is synchronised with those calls. */
+/* Parked exchanges are dropped; sinks aborted; sources done. From here on another thread
+ * may use an exchange only if it is synchronised with those calls. */
 void http_server_close(struct http_server **server);
 /* Where it really listens (port 0 was asked). */
 const struct address *http_server_address(const struct http_server *server);
@@ -152,8 +151,7 @@ void http_reply_borrowed(struct http_exchange *exchange, int status, const char 
 struct http_source {
     /* Write up to `size` bytes of the body from `offset` on. Returns the count, 0 for "not yet"
      * (the connection is parked until http_exchange_ready), -1 for the end of a body of unknown
-     * size, -2 for a failure (the connection is broken off, so that no client takes it for whole).
-     */
+     * size, -2 for a failure (the connection is aborted, so the client sees a truncated body). */
     ssize_t (*read)(void *arg, uint64_t offset, void *out, size_t size);
     void (*done)(void *arg); /* always called once, also when the client is gone */
     void *arg;
@@ -168,8 +166,8 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
  * then. A client that closes only the side on which it sends is not gone. */
 void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
 /* The reply may take long: a client that closes its side does not wait for it any more. Then fn is
- * called, once, on the server's thread, and the exchange ends. Given up with the reply. On the
- * server's thread. */
+ * called, once, on the server's thread, and the exchange ends. The reply cancels the watch. On
+ * the server's thread. */
 void http_on_hangup(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
 /* A sink that returned 0 can take more. */
 void http_exchange_continue(struct http_exchange *exchange);

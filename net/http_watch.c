@@ -26,7 +26,7 @@ static size_t place_of(const struct http_exchange *exchange)
     return (size_t)(exchange - exchange->server->exchanges);
 }
 
-/* Clients behind one address share its bounds; a client has all of an IPv6 /64. */
+/* Clients with one address share its bounds; a client has all of an IPv6 /64. */
 static uint64_t address_key(const struct sockaddr *address)
 {
     uint64_t key = 0;
@@ -180,9 +180,9 @@ static void ask_before_reading(struct http_exchange *exchange)
                                     HALF_CLOSED_SECONDS);
 }
 
-/* Whether nobody is left to serve: the client is gone, or it has closed the side on which the rest
- * of its request was to come. One that closes that side after its request can still read the
- * answer, but for those that wait without end (long polls, event streams) it counts as gone. */
+/* Whether the client is gone, or has closed its sending side before the end of its request. A
+ * client that closes that side after its request can still read the response, except in long polls
+ * and event streams, where it counts as gone. */
 static bool is_over(struct http_exchange *exchange)
 {
     switch (exchange->phase) {
@@ -305,8 +305,8 @@ void http_watch_look(struct http_server *server)
 
 /* ---- deadlines ---- */
 
-/* Whether the stage may last on: the server is what is waited for, or enough has moved since it was
- * entered. */
+/* Whether the stage may continue: the server causes the delay, or enough bytes have moved since the
+ * stage began. */
 static bool goes_on(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
@@ -320,9 +320,9 @@ static bool goes_on(struct http_exchange *exchange)
     } else {
         return false;
     }
-    const bool behind =
-        exchange->phase == PHASE_BODY && unread(exchange) > 0; /* it is the server that is slow */
-    const bool enough = is_suspended(exchange) || behind || moved - exchange->moved_bytes >= least;
+    const bool server_is_slow = exchange->phase == PHASE_BODY && unread(exchange) > 0;
+    const bool enough =
+        is_suspended(exchange) || server_is_slow || moved - exchange->moved_bytes >= least;
     http_watch_stage(exchange, places_stage(server->places, place_of(exchange)));
     exchange->moved_bytes = moved;
     return enough;

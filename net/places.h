@@ -1,9 +1,10 @@
 /* places.h: who may have a connection to a server, and for how long: every connection has a place
- * and is in one stage; stages have deadlines, places have bounds. Whoever proved who it is (an
- * enrolled agent, the holder of a ticket) is known; all others are strangers, who share a part of
- * the places.
+ * and is in one stage; stages have deadlines, places have bounds. A client that proved its identity
+ * (an enrolled agent, the holder of a ticket) is known; all others are strangers, who share a part
+ * of the places.
  *
- * Pure: the caller owns sockets and clock, and breaks off what it is told to. One thread. */
+ * Pure: the caller owns sockets and clock, and closes the connections that this module names. One
+ * thread. */
 #ifndef NET_PLACES_H
 #define NET_PLACES_H
 
@@ -54,7 +55,8 @@ void places_break_off(struct places *places, size_t place);
 /* Whether the request whose header is there may be served. `reserved`: it may use the reserved
  * share. */
 bool places_admit(struct places *places, size_t place, bool reserved);
-/* Enter a stage, or the same anew. Before places_admit and with STAGE_QUIET there is no request. */
+/* Enter a stage, or the same one again. Before places_admit and with STAGE_QUIET there is no
+ * request. */
 void places_enter_stage(struct places *places, size_t place, enum place_stage stage,
                         int64_t now_ms);
 enum place_stage places_stage(const struct places *places, size_t place);
@@ -62,8 +64,8 @@ enum place_stage places_stage(const struct places *places, size_t place);
 void places_know(struct places *places, size_t place, int64_t now_ms);
 bool places_knows(const struct places *places, size_t place);
 
-/* A connection whose time in its stage is over, or PLACE_NONE: break it off, or let it enter the
- * stage anew. */
+/* A connection whose time in its stage is over, or PLACE_NONE: close it, or let it enter the stage
+ * again. */
 size_t places_overdue(const struct places *places, int64_t now_ms);
 /* When places_overdue has one next; INT64_MAX: never as it is. */
 int64_t places_deadline_ms(const struct places *places);

@@ -219,11 +219,11 @@ static const struct field spec_fields[] = {
         "pipeline", "\"sync\"",
         .about =
             "One update per step, after all micro-batches: the same weights as on one device."),
-    MEMBER_CONSTANT("aggregate_every", "0", .about = "Not offered by this version."),
+    MEMBER_CONSTANT("aggregate_every", "0", .about = "Not supported by this version."),
     MEMBER_GROUP("devices", 0, &devices_group),
     MEMBER_GROUP("replication", 0, &replication_group),
     MEMBER_GROUP("replan", 0, &replan_group),
-    MEMBER_CONSTANT("compression", "\"none\"", .about = "Not offered by this version."),
+    MEMBER_CONSTANT("compression", "\"none\"", .about = "Not supported by this version."),
     MEMBER_ENUM(struct job_spec, recompute, "recompute", 0, recompute_names,
                 .about = "`unit`: devices keep only the inputs of units and recompute the rest: "
                          "less memory, more time, the same bits. See [memory](memory.md)."),

@@ -38,7 +38,7 @@
 
 #define EVENTS_MAX 256
 #define READ_BYTES 65536
-#define HEAD_BYTES 1024 /* of an answer: what is looked at */
+#define HEAD_BYTES 1024 /* of a response that are inspected */
 #define REQUEST_BYTES 4096
 #define LINE_BYTES 4096
 #define ROTA_MAX 32
@@ -56,7 +56,7 @@ static const char *const kind_names[KINDS] = {"enroll", "heartbeat", "assignment
 struct agent {
     struct device_id id;
     char revision[24]; /* of the assignment it has */
-    struct buf beat;   /* its heartbeat's body, once it has told what it holds */
+    struct buf beat;   /* its heartbeat's body, once it has reported its holdings */
 };
 
 /* One connection with at most one request under way. */
@@ -406,7 +406,7 @@ static void do_devices(struct crowd *crowd, size_t count, double period_ms)
     crowd->beat_began = clock_now_seconds();
 }
 
-/* Three words behind each other, each with its NUL. "-" is the empty text. */
+/* Three words in a row, each with its NUL. "-" is the empty text. */
 static char *pack(const char *method, const char *target, const char *body)
 {
     body = strcmp(body, "-") == 0 ? "" : body;

@@ -1,5 +1,4 @@
-/* tally.h: durations of many answers of one kind, and their quantiles. For the crowd; one thread.
- */
+/* tally.h: durations of many responses of one kind and their quantiles. One thread. */
 #ifndef BENCH_LOAD_TALLY_H
 #define BENCH_LOAD_TALLY_H
 

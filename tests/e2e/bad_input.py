@@ -119,7 +119,7 @@ def test_bad_jobs_say_which_field_is_wrong_and_why():
             "/learning_rate/value",
         )
         expect_problem(
-            post({"strategy": "gossip"}), 422, "invalid_fields", "/strategy", "not offered"
+            post({"strategy": "gossip"}), 422, "invalid_fields", "/strategy", "not supported"
         )
         expect_problem(post({"cuts": [99]}), 422, "invalid_fields", "/cuts")
         expect_problem(post(None, b"{not json"), 400, "invalid_json", "line")

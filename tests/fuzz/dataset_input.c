@@ -80,7 +80,7 @@ static bool convert_with(const int *fd, size_t count, const struct reading *read
     return rc == 0;
 }
 
-/* What is a data set is one where labels are not needed, too. */
+/* A data set with labels is also valid where labels are not needed. */
 static void convert_files(const int *fd, size_t count, const struct reading *reading)
 {
     const bool labelled = convert_with(fd, count, reading, false);

@@ -6,9 +6,7 @@
 #include "base/assert.h"
 #include "libtrain/images/image.h"
 
-#define PIXELS_MAX                                                                                 \
-    (1u << 20) /* larger images decode as smaller ones do, and take a second each                  \
-                */
+#define PIXELS_MAX (1u << 20) /* larger images decode the same way, at a second each */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -30,8 +30,7 @@ static struct model *read_back(const struct buf *text)
     return model;
 }
 
-/* Stages are planned for every device: a whole model as one, and its second half.
- */
+/* Stages are planned for every device: the whole model as one, and its second half. */
 static void check_memory(const struct model *model, const struct optimizer *optimizer)
 {
     for (int variant = 0; variant < 8; variant++) {

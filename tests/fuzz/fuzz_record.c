@@ -1,5 +1,5 @@
-/* base/json and base/record under any bytes. What is read must come out of write and read
- * unchanged. */
+/* base/json and base/record under any bytes. A value that was read must come out of
+ * write and read unchanged. */
 #include <string.h>
 
 #include "base/assert.h"

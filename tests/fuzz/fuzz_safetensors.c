@@ -1,5 +1,5 @@
-/* A whole header: what is accepted covers its data without hole or overlap, and reads back from
- * what is written. */
+/* A whole header: an accepted one covers its data without hole or overlap, and reads back the same
+ * after it was written. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,4 @@
-/* Request targets, Range headers and whole headers under any bytes. What is decoded may be shown,
+/* Request targets, Range headers and whole headers under any bytes. Decoded text can be shown,
  * logged and stored; a range lies within its content; a header is judged alike in one piece and in
  * two. */
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* Every body that a coordinator or an agent takes from outside: what is read without a fault is
- * written and read again as the same text. */
+/* Every body that a coordinator or an agent accepts from outside: a body that is read without a
+ * fault is written and read again as the same text. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const char *const inputs[] = {
     "job_spec",        "replan_request", "enroll_request", "enroll_reply",
     "heartbeat_reply", "heartbeat",      "assignment",
 };
-/* Rows of the store: always written whole, so what is left out of one need not be readable when
+/* Rows of the store: always written whole, so a row with absent fields need not be readable when
  * written again. */
 static const char *const rows[] = {"job"};
 

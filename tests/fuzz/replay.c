@@ -1,7 +1,6 @@
 /* The main of a fuzz target outside the fuzz preset. It feeds every file of the directories given
- * to LLVMFuzzerTestOneInput, in the order of their names, and prints how many: the committed corpus
- * is an ordinary test.
- */
+ * to LLVMFuzzerTestOneInput, in the order of their names, and prints the count. It makes the
+ * committed corpus an ordinary test. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

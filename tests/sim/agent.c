@@ -54,7 +54,7 @@ static void forget(struct world *world, struct agent *agent)
     agent->caller_count = agent->event_count = agent->metric_count = 0;
     agent->access_job = (struct job_id){{0}};
     agent->access_generation = agent->access_replica_bytes = 0;
-    agent->snapshot_revision = agent->told_revision = 0;
+    agent->snapshot_revision = agent->reported_revision = 0;
     agent->snapshot_whole = false;
     memset(agent->cut, 0, sizeof(agent->cut));
     agent->cuts = 0;
@@ -117,13 +117,13 @@ static void tell_failure(struct world *world, struct agent *agent, size_t kind,
 static void take_assignment(struct world *world, struct agent *agent, struct call *call)
 {
     struct err err = {0};
-    agent->told = call->assignment;
+    agent->desired = call->assignment;
     call->assignment = NULL;
-    const int rc = assignment_check(agent->told, &err);
+    const int rc = assignment_check(agent->desired, &err);
     ASSERT(rc == 0);
-    struct session_event event = {.type = SESSION_ASSIGNED, .assignment = agent->told};
+    struct session_event event = {.type = SESSION_ASSIGNED, .assignment = agent->desired};
     handle(world, agent, &event);
-    net_put_assignment(world, &agent->told);
+    net_put_assignment(world, &agent->desired);
 }
 
 static void take_answer(struct world *world, struct call *call)
@@ -219,17 +219,17 @@ static void poll(struct world *world, struct agent *agent, const struct session_
 
 static void set_callers(struct agent *agent)
 {
-    const struct assignment *told = agent->told;
-    agent->caller_count = told->caller_count;
-    memcpy(agent->caller, told->caller, told->caller_count * sizeof(agent->caller[0]));
-    agent->access_job = told->has_run ? told->run.job : (struct job_id){{0}};
-    agent->access_generation = told->has_run ? told->run.generation : 0;
-    agent->access_replica_bytes = told->has_run ? told->run.replica_bytes : 0;
+    const struct assignment *desired = agent->desired;
+    agent->caller_count = desired->caller_count;
+    memcpy(agent->caller, desired->caller, desired->caller_count * sizeof(agent->caller[0]));
+    agent->access_job = desired->has_run ? desired->run.job : (struct job_id){{0}};
+    agent->access_generation = desired->has_run ? desired->run.generation : 0;
+    agent->access_replica_bytes = desired->has_run ? desired->run.replica_bytes : 0;
 }
 
 static void prepare(struct world *world, struct agent *agent, int64_t serial)
 {
-    const struct assignment_run *run = &agent->told->run;
+    const struct assignment_run *run = &agent->desired->run;
     TRACE(world, agent->actor,
           "prepares %s generation %" PRId64 " stage %" PRId64 " units %" PRId64 "-%" PRId64
           " from %" PRId64,
@@ -238,7 +238,7 @@ static void prepare(struct world *world, struct agent *agent, int64_t serial)
     const struct cut cut = {
         .job = run->job, .generation = run->generation, .version = run->resume_version};
     agent_cut(world, agent, &cut);
-    run_start(world, agent, serial, &agent->told, &agent->run);
+    run_start(world, agent, serial, &agent->desired, &agent->run);
     agent->discarded = false;
 }
 
@@ -260,7 +260,7 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
     case SESSION_DO_CALLERS: set_callers(agent); break;
     case SESSION_DO_DROP:
         agent_drop(world, agent, &action->drop);
-        if (run && strcmp(run->told->job.text, action->drop.job.text) == 0) {
+        if (run && strcmp(run->desired->job.text, action->drop.job.text) == 0) {
             replicate_drop(run, action->drop.below_version);
         }
         break;
@@ -328,8 +328,8 @@ static void turn(struct world *world, void *arg, int64_t number)
     struct agent *agent = arg;
     (void)number;
     agent->turn_asked = false;
-    if (agent->snapshot_revision != agent->told_revision) {
-        agent->told_revision = agent->snapshot_revision;
+    if (agent->snapshot_revision != agent->reported_revision) {
+        agent->reported_revision = agent->snapshot_revision;
         struct session_event event = {.type = SESSION_HOLDINGS_CHANGED,
                                       .partial = !agent->snapshot_whole};
         agent->snapshot_whole = false;

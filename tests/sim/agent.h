@@ -42,8 +42,7 @@ struct receive {
     bool parked, marks, duplicate;
 };
 
-/* What is wrong with the device alone: no generation can be prepared on it, and it goes on beating.
- */
+/* A fault of this device alone: it cannot prepare a generation but still sends heartbeats. */
 enum local_fault {
     LOCAL_NONE,
     LOCAL_DISK_FULL,
@@ -76,18 +75,18 @@ struct agent {
     struct device_id id;
     struct session *session;
     struct session_actions actions;
-    struct assignment *told; /* while its event is handled */
+    struct assignment *desired; /* while its event is handled */
     struct caller caller[STAGES_MAX];
     size_t caller_count;
     struct job_id access_job;
     int64_t access_generation, access_replica_bytes;
     struct snapshot snapshot[SNAPSHOTS_MAX];
     size_t snapshot_count;
-    uint64_t snapshot_revision, told_revision;
+    uint64_t snapshot_revision, reported_revision;
     bool snapshot_whole; /* since the list was last looked at, a version has become so */
     struct cut cut[CUTS_MAX];
     size_t cuts;
-    struct run *run; /* the present one, or one that has been given up and still ends */
+    struct run *run; /* the current one, or an abandoned one that has not ended yet */
     bool discarded;
     struct run *stage; /* takes tensors */
     struct call *under_way[3];
@@ -137,7 +136,7 @@ int agent_keep(struct world *world, struct agent *agent, const struct holding *h
                uint64_t digest, bool replica);
 void agent_drop(struct world *world, struct agent *agent, const struct drop *drop);
 void agent_cut(struct world *world, struct agent *agent, const struct cut *cut);
-/* Room is short: let go of versions of rounds of this run that were given up. */
+/* Memory is short: discard versions of this run's abandoned rounds. */
 void agent_release(struct world *world, struct agent *agent, const struct run *run, bool replica);
 
 /* ---- peer.c ---- */

@@ -103,28 +103,28 @@ void check_snapshot(struct world *world, const struct agent *agent, const struct
 static void check_kernels(struct world *world, const struct run *run)
 {
     struct check *check = world->check;
-    const struct assignment_run *told = run->told;
-    const size_t at = check_known(check, told->job.text);
+    const struct assignment_run *desired = run->desired;
+    const size_t at = check_known(check, desired->job.text);
     if (at == check->known_count) {
         return;
     }
-    if (told->resume_version == 0 && told->generation >= check->known[at].first_generation) {
-        check->known[at].first_generation = told->generation;
-        memcpy(check->known[at].model, told->job_spec.model.sha256, SHA256_SIZE);
-    } else if (told->resume_version > 0 &&
-               strcmp(check->known[at].model, told->job_spec.model.sha256) != 0) {
+    if (desired->resume_version == 0 && desired->generation >= check->known[at].first_generation) {
+        check->known[at].first_generation = desired->generation;
+        memcpy(check->known[at].model, desired->job_spec.model.sha256, SHA256_SIZE);
+    } else if (desired->resume_version > 0 &&
+               strcmp(check->known[at].model, desired->job_spec.model.sha256) != 0) {
         check_fail(world, "%s trains generation %" PRId64 " with other kernels than it began with",
-                   run->agent->name, told->generation);
+                   run->agent->name, desired->generation);
     }
-    if (told->tune) {
+    if (desired->tune) {
         check_fail(world, "%s trains where it shall measure", run->agent->name);
     }
 }
 
 void check_step(struct world *world, const struct run *run)
 {
-    const struct reference *reference = check_reference(world, run->told->job.text);
-    const size_t at = check_known(world->check, run->told->job.text);
+    const struct reference *reference = check_reference(world, run->desired->job.text);
+    const size_t at = check_known(world->check, run->desired->job.text);
     if (at < world->check->known_count && run->step > world->check->known[at].furthest) {
         world->check->known[at].furthest = run->step;
     }
@@ -167,7 +167,7 @@ void check_delete_blob(struct world *world, const char *sha256)
         if (strcmp(rows->unit[i].sha256, sha256) == 0 && job && !job_state_ended(job->state)) {
             check_fail(world,
                        "the blob of unit %" PRId64 " of %s at %" PRId64
-                       " is deleted while its row stands",
+                       " is deleted while its row exists",
                        rows->unit[i].unit, job->spec.name, rows->unit[i].version);
         }
     }
@@ -227,8 +227,7 @@ static void check_checkpoints(struct world *world)
     }
 }
 
-/* A job that has succeeded has a model of its last step, and one that was told to keep its weights
- * has them. */
+/* A succeeded job has a model of its last step, and its weights if it keeps them. */
 static void check_end(struct world *world, const struct job *job)
 {
     const struct rows *rows = &world->coordinator->rows;
@@ -346,7 +345,8 @@ static void check_neighbor_version(struct world *world, const struct job *job)
     const bool newer = plan && plan->resume_version > job->neighbor_version &&
                        is_whole(world, job, plan->resume_version);
     if (!newer && !is_whole(world, job, job->neighbor_version)) {
-        check_fail(world, "version %" PRId64 " of %s was committed, and nobody holds all of it",
+        check_fail(world,
+                   "version %" PRId64 " of %s was committed, but no consistent cut of it is left",
                    job->neighbor_version, job->spec.name);
     }
 }

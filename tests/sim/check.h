@@ -17,7 +17,7 @@ struct check {
     uint64_t
         heard[SIM_DEVICES_MAX]; /* losses of memory that each device had had at its last report */
     char failure[512];          /* "" while everything holds */
-    /* Ids that jobs ever had, and what is known of them. */
+    /* Ids that jobs ever had, and the facts known of each. */
     struct {
         struct job_id id;
         size_t job; /* of the users' */
@@ -41,8 +41,7 @@ struct check {
             size_t agent;
         } measured[CHECK_STEPS_MAX];  /* who measured the loss of a step last */
         bool stored[CHECK_STEPS_MAX]; /* its row is committed */
-        bool forgotten; /* rows of an earlier time were put back since: who dropped what meanwhile,
-                           nobody knows */
+        bool forgotten; /* earlier rows were restored since: the drops in between are unknown */
     } known[CHECK_IDS_MAX];
     size_t known_count;
     struct {
@@ -65,7 +64,7 @@ const struct reference *check_reference(const struct world *world, const char *i
 
 /* A number that the coordinator takes of a job is that of the undisturbed run. */
 void check_metric(struct world *world, const struct action *action);
-/* While only the coordinator goes away, nobody is accused of anything. */
+/* While only the coordinator fails, no device is blamed. */
 void check_event(struct world *world, const struct action *action);
 /* A device's report is taken: what it says it holds, it held then. */
 void check_heartbeat(struct world *world, const struct call *call);
@@ -82,7 +81,7 @@ void check_snapshot(struct world *world, const struct agent *agent, const struct
 void check_step(struct world *world, const struct run *run);
 
 /* ---- check_rows.c ---- */
-/* The rows are what is alive. */
+/* The rows equal the live state. */
 void check_alive(struct world *world);
 /* A core of these rows alone has the same jobs, versions, and generations not below. */
 void check_restore(struct world *world);

@@ -131,13 +131,13 @@ void check_metric(struct world *world, const struct action *action)
 void check_measured(struct world *world, const struct run *run)
 {
     struct check *check = world->check;
-    const size_t at = check_known(check, run->told->job.text);
-    const bool last = run->told->stage_index + 1 == run->told->stage_count;
+    const size_t at = check_known(check, run->desired->job.text);
+    const bool last = run->desired->stage_index + 1 == run->desired->stage_count;
     if (at == check->known_count || !last || run->step >= CHECK_STEPS_MAX) {
         return;
     }
-    if (run->told->generation >= check->known[at].measured[run->step].generation) {
-        check->known[at].measured[run->step].generation = run->told->generation;
+    if (run->desired->generation >= check->known[at].measured[run->step].generation) {
+        check->known[at].measured[run->step].generation = run->desired->generation;
         check->known[at].measured[run->step].agent = run->agent->index;
         check->known[at].measured[run->step].boots = run->agent->boots;
     }

@@ -7,8 +7,8 @@
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 
-/* What is told of a job agrees: no version is newer than the step. */
-static void check_told_step(struct world *world, const struct job *job, const char *what)
+/* A job's reported progress is consistent: no version is newer than the step. */
+static void check_reported_step(struct world *world, const struct job *job, const char *what)
 {
     const int64_t newest =
         job->version > job->neighbor_version ? job->version : job->neighbor_version;
@@ -58,12 +58,13 @@ static void compare_job(struct world *world, const struct core *core, const stru
         row->neighbor_version != live->neighbor_version || row->line_count != live->line_count ||
         strcmp(row->state_reason, live->state_reason) != 0) {
         check_fail(world,
-                   "the row of %s is not what is alive: %s generation %" PRId64 " version %" PRId64,
+                   "the row of %s differs from the live state: %s generation %" PRId64
+                   " version %" PRId64,
                    row->spec.name, job_state_names[row->state], row->generation, row->version);
         return;
     }
-    check_told_step(world, row, "the row");
-    check_told_step(world, live, "the core");
+    check_reported_step(world, row, "the row");
+    check_reported_step(world, live, "the core");
     const struct plan *plan = core_job_plan(core, row->id.text);
     const struct plan *stored = rows_plan(&world->coordinator->rows, row->id.text);
     const bool same = plan ? stored && plan->generation == stored->generation &&
@@ -73,7 +74,7 @@ static void compare_job(struct world *world, const struct core *core, const stru
                                  plan->stage_count == stored->stage_count
                            : !stored;
     if (!same) {
-        check_fail(world, "the plan row of %s is not what is alive", row->spec.name);
+        check_fail(world, "the plan row of %s differs from the live state", row->spec.name);
     }
 }
 
@@ -90,7 +91,7 @@ void check_alive(struct world *world)
         const struct device *row = &rows->device[i], *live = core_device(core, row->id.text);
         if (!live || row->state != live->state || row->cordoned != live->cordoned ||
             strcmp(row->job, live->job) != 0 || strcmp(row->boot, live->boot) != 0) {
-            check_fail(world, "the row of %s is not what is alive", row->name);
+            check_fail(world, "the row of %s differs from the live state", row->name);
             return;
         }
         check_work(world, core, live);

@@ -8,33 +8,35 @@
 
 #define UNIT_US 400 /* of a forward pass on a usual device */
 
-static size_t test_batches(const struct assignment_run *told)
+static size_t test_batches(const struct assignment_run *desired)
 {
-    const int64_t micro_batch = told->job_spec.batch / told->job_spec.micro_batches;
-    const bool tests = told->job_spec.evaluate_every_epochs > 0 && told->data.test_samples > 0;
-    return tests ? (size_t)((told->data.test_samples + micro_batch - 1) / micro_batch) : 0;
+    const int64_t micro_batch = desired->job_spec.batch / desired->job_spec.micro_batches;
+    const bool tests =
+        desired->job_spec.evaluate_every_epochs > 0 && desired->data.test_samples > 0;
+    return tests ? (size_t)((desired->data.test_samples + micro_batch - 1) / micro_batch) : 0;
 }
 
 int run_make_pipeline(const struct world *world, struct run *run, struct err *err)
 {
-    const struct assignment_run *told = run->told;
+    const struct assignment_run *desired = run->desired;
     const struct pipeline_config config = {
-        .index = (size_t)told->stage_index,
-        .count = (size_t)told->stage_count,
-        .micro_batches = (size_t)told->job_spec.micro_batches,
-        .in_flight = (size_t)told->in_flight,
-        .previous_in_flight = (size_t)told->previous_in_flight,
-        .resume_version = told->resume_version,
-        .total_steps = told->total_steps,
-        .evaluate_every = told->job_spec.evaluate_every_epochs *
-                          (told->data.train_samples / told->job_spec.batch),
-        .evaluation_batches = test_batches(told),
-        .clips_norm = told->job_spec.optimizer.clip_norm > 0,
-        .round_every = {[REPLICA_NEIGHBOR] = told->has_neighbor ? told->job_spec.neighbor_every : 0,
-                        [REPLICA_CENTER] = told->job_spec.center_every},
+        .index = (size_t)desired->stage_index,
+        .count = (size_t)desired->stage_count,
+        .micro_batches = (size_t)desired->job_spec.micro_batches,
+        .in_flight = (size_t)desired->in_flight,
+        .previous_in_flight = (size_t)desired->previous_in_flight,
+        .resume_version = desired->resume_version,
+        .total_steps = desired->total_steps,
+        .evaluate_every = desired->job_spec.evaluate_every_epochs *
+                          (desired->data.train_samples / desired->job_spec.batch),
+        .evaluation_batches = test_batches(desired),
+        .clips_norm = desired->job_spec.optimizer.clip_norm > 0,
+        .round_every = {[REPLICA_NEIGHBOR] =
+                            desired->has_neighbor ? desired->job_spec.neighbor_every : 0,
+                        [REPLICA_CENTER] = desired->job_spec.center_every},
     };
     run->stage.clips = config.clips_norm;
-    run->stage.units = coordinator_model(world, &told->job_spec)->unit_count;
+    run->stage.units = coordinator_model(world, &desired->job_spec)->unit_count;
     return pipeline_new(&config, &run->pipeline, err);
 }
 
@@ -45,12 +47,12 @@ uint64_t *run_slot(struct run *run, const struct transfer *transfer, size_t slot
 
 static bool is_first(const struct run *run)
 {
-    return run->told->stage_index == 0;
+    return run->desired->stage_index == 0;
 }
 
 static bool is_last(const struct run *run)
 {
-    return run->told->stage_index + 1 == run->told->stage_count;
+    return run->desired->stage_index + 1 == run->desired->stage_count;
 }
 
 static void report(struct world *world, const struct run *run, int64_t step, enum metric_name name,
@@ -79,7 +81,7 @@ static void send(struct world *world, struct run *run, const struct pipeline_tas
 
 static uint64_t forward(struct world *world, struct run *run, const struct pipeline_task *task)
 {
-    const int64_t seed = run->told->job_spec.seed;
+    const int64_t seed = run->desired->job_spec.seed;
     if (is_first(run) && run->step_began_us == 0) {
         run->step_began_us = world->now_us;
     }
@@ -94,7 +96,7 @@ static uint64_t evaluate(struct world *world, struct run *run, const struct pipe
         run->test_sum = 0;
     }
     const uint64_t input = is_first(run)
-                               ? digest_test_samples(run->told->job_spec.seed, task->micro_batch)
+                               ? digest_test_samples(run->desired->job_spec.seed, task->micro_batch)
                                : run->slot[LANE_ACTIVATION][task->input];
     const uint64_t output = digest_evaluate(&run->stage, input);
     run->step_began_us = 0;

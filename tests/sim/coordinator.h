@@ -13,7 +13,7 @@
 #define PARKED_MAX 128
 #define LATE_MAX 512
 #define EXPORTS_MAX 16
-#define TUNED "tuned" /* stands for the hash of a description with measured kernels */
+#define TUNED "tuned" /* in place of the hash of a description with measured kernels */
 
 /* Where it dies, as seen from a turn's transaction. */
 enum crash_point { CRASH_NOT, CRASH_BEFORE_COMMIT, CRASH_AFTER_COMMIT };
@@ -56,7 +56,8 @@ struct coordinator {
     bool busy;           /* a commit is under way */
     bool turn_asked;
     int64_t timer_us;
-    bool disk_full, disk_low; /* of the blob store: as it is, as the core was told */
+    bool disk_full,
+        disk_low; /* of the blob store: its state, and the state last reported to the core */
     int64_t disk_look_us;
     uint64_t lives, commits;
     uint64_t ticket_key;
@@ -101,7 +102,7 @@ void coordinator_restore_backup(struct world *world);
 void coordinator_poke(struct world *world);
 
 /* ---- answers.c ---- */
-/* A request that is answered from what is committed: polls, blobs, data sets. */
+/* A request that is answered from committed state: polls, blobs, data sets. */
 void coordinator_look(struct world *world, struct call *call);
 /* Answer polls that were woken or have waited long enough. */
 void coordinator_run_parked(struct world *world);

@@ -89,9 +89,9 @@ uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradi
     return g;
 }
 
-uint64_t digest_sum(const struct digest_stage *stage, uint64_t behind)
+uint64_t digest_sum(const struct digest_stage *stage, uint64_t later_stages)
 {
-    uint64_t sum = behind;
+    uint64_t sum = later_stages;
     for (size_t u = stage->end; u-- > stage->first;) {
         sum = digest_mix(sum, stage->gradient[u]);
     }

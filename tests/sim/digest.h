@@ -36,7 +36,7 @@ struct digest_stage {
     bool clips;                          /* by the norm of all gradients */
     uint64_t state[DIGEST_UNITS_MAX];    /* parameters, optimizer state */
     uint64_t gradient[DIGEST_UNITS_MAX]; /* summed over the micro-batches so far */
-    uint64_t running[DIGEST_UNITS_MAX];  /* what forward passes leave behind */
+    uint64_t running[DIGEST_UNITS_MAX];  /* buffers that forward passes update */
     uint64_t saved[DIGEST_SLOTS_MAX]
                   [DIGEST_UNITS_MAX + 1]; /* activations of micro-batches in flight */
     uint64_t loss;                        /* of the step; last stage */
@@ -45,9 +45,9 @@ struct digest_stage {
 uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input);
 /* `gradient`: from the next stage; ignored on the last one. */
 uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradient);
-/* Where gradients are clipped: what the stages behind came to and the stage's own gradients, from
- * the last unit to the first. On stage 0 it is the total. */
-uint64_t digest_sum(const struct digest_stage *stage, uint64_t behind);
+/* For gradient clipping: the sum of the later stages plus the stage's own gradients, from the last
+ * unit to the first. On stage 0 it is the total. */
+uint64_t digest_sum(const struct digest_stage *stage, uint64_t later_stages);
 /* `total`: ignored where gradients are not clipped. */
 void digest_update(struct digest_stage *stage, int64_t step, uint64_t total);
 /* Reads, and changes nothing. */

@@ -45,9 +45,10 @@ static const struct {
 #define OUTAGE_US_MAX (400 * SECOND)
 #define FREEZE_US_MAX (200 * SECOND) /* its sockets keep what was sent to it meanwhile */
 
-#define LOCAL_SEEDS 3   /* every third seed has faults of single devices */
-#define LOCAL_MOST 4    /* so many at most */
-#define LOCAL_DEVICES 2 /* on so many: what more devices fail by alike is charged to the job */
+#define LOCAL_SEEDS 3 /* every third seed has faults of single devices */
+#define LOCAL_MOST 4  /* at most this many faults */
+#define LOCAL_DEVICES                                                                              \
+    2 /* on at most this many devices: a fault of more devices is charged to the job */
 #define LOCAL_US_MAX (100 * SECOND)
 
 int faults_new(struct world *world, struct err *err)

@@ -15,7 +15,7 @@
 
 static void try_next(struct world *world, struct run *run);
 
-/* ---- what is next ---- */
+/* ---- the next fetch ---- */
 
 static bool has_data(const struct agent *agent, const char *sha256)
 {
@@ -29,10 +29,11 @@ static bool has_data(const struct agent *agent, const char *sha256)
 
 static struct call *data_call(struct world *world, struct run *run)
 {
-    const struct assignment_run *told = run->told;
-    const bool reads = told->stage_index == 0 || told->stage_index + 1 == told->stage_count;
-    const bool tests = told->job_spec.evaluate_every_epochs > 0;
-    const char *const set[] = {told->data.train_sha256, tests ? told->data.test_sha256 : ""};
+    const struct assignment_run *desired = run->desired;
+    const bool reads =
+        desired->stage_index == 0 || desired->stage_index + 1 == desired->stage_count;
+    const bool tests = desired->job_spec.evaluate_every_epochs > 0;
+    const char *const set[] = {desired->data.train_sha256, tests ? desired->data.test_sha256 : ""};
     while (run->fetch.at < 2 &&
            (!reads || set[run->fetch.at][0] == '\0' || has_data(run->agent, set[run->fetch.at]))) {
         run->fetch.at++;
@@ -50,8 +51,8 @@ static struct call *peer_call(struct world *world, struct run *run, enum call_ty
 {
     struct call *call = net_call(world, type, run->agent->actor, agent_at(world, url));
     run->fetch.device = *peer;
-    call->peer.job = run->told->job;
-    call->peer.generation = run->told->generation;
+    call->peer.job = run->desired->job;
+    call->peer.generation = run->desired->generation;
     memcpy(call->peer.ticket, ticket, TICKET_SIZE);
     return call;
 }
@@ -82,18 +83,18 @@ static bool load(struct world *world, struct run *run, const struct source *sour
  * has failed. */
 static struct call *unit_call(struct world *world, struct run *run)
 {
-    const struct assignment_run *told = run->told;
-    while (run->fetch.at < told->source_count) {
-        const struct source *source = &told->source[run->fetch.at];
-        ASSERT(source->unit == told->first + (int64_t)run->fetch.at);
+    const struct assignment_run *desired = run->desired;
+    while (run->fetch.at < desired->source_count) {
+        const struct source *source = &desired->source[run->fetch.at];
+        ASSERT(source->unit == desired->first + (int64_t)run->fetch.at);
         if (source->from == SOURCE_SEED) {
-            ASSERT(told->resume_version == 0);
+            ASSERT(desired->resume_version == 0);
             run->stage.state[source->unit] =
-                digest_initial(told->job_spec.seed, (size_t)source->unit);
+                digest_initial(desired->job_spec.seed, (size_t)source->unit);
             run->fetch.at++;
         } else if (source->from == SOURCE_SELF) {
-            const struct snapshot *own =
-                agent_snapshot(run->agent, told->job.text, told->resume_version, source->unit);
+            const struct snapshot *own = agent_snapshot(run->agent, desired->job.text,
+                                                        desired->resume_version, source->unit);
             if (!own) {
                 run_fail(world, run, "snapshot", "this device does not hold that version");
                 return NULL;
@@ -104,7 +105,7 @@ static struct call *unit_call(struct world *world, struct run *run)
         } else if (source->from == SOURCE_DEVICE) {
             struct call *call = peer_call(world, run, CALL_GET_SNAPSHOT, &source->device,
                                           source->url, source->ticket);
-            call->peer.version = told->resume_version;
+            call->peer.version = desired->resume_version;
             call->peer.unit = source->unit;
             return call;
         } else {
@@ -119,13 +120,13 @@ static struct call *unit_call(struct world *world, struct run *run)
 
 static struct call *ping_call(struct world *world, struct run *run)
 {
-    const struct assignment_run *told = run->told;
-    run->fetch.at += run->fetch.at == 0 && !told->has_previous;
-    run->fetch.at += run->fetch.at == 1 && !told->has_next;
+    const struct assignment_run *desired = run->desired;
+    run->fetch.at += run->fetch.at == 0 && !desired->has_previous;
+    run->fetch.at += run->fetch.at == 1 && !desired->has_next;
     if (run->fetch.at == 2) {
         return NULL;
     }
-    const struct peer *peer = run->fetch.at == 0 ? &told->previous : &told->next;
+    const struct peer *peer = run->fetch.at == 0 ? &desired->previous : &desired->next;
     return peer_call(world, run, CALL_PING, &peer->device, peer->url, peer->ticket);
 }
 
@@ -153,8 +154,8 @@ static void take_body(struct world *world, struct run *run, const struct call *c
         memcpy(run->agent->data[run->agent->data_count++], call->unit.sha256, SHA256_SIZE);
     } else if (call->type == CALL_GET_SNAPSHOT || call->type == CALL_GET_BLOB) {
         run->bytes_moved +=
-            call->type == CALL_GET_SNAPSHOT ? run->told->source[run->fetch.at].bytes : 0;
-        (void)load(world, run, &run->told->source[run->fetch.at], call->digest);
+            call->type == CALL_GET_SNAPSHOT ? run->desired->source[run->fetch.at].bytes : 0;
+        (void)load(world, run, &run->desired->source[run->fetch.at], call->digest);
         return;
     }
     run->fetch.at++;
@@ -205,7 +206,7 @@ static void answered(struct world *world, struct call *call)
     }
     /* Whether a neighbour that cannot be pinged is lost is for the coordinator to say. */
     const bool of_source = call->type == CALL_GET_SNAPSHOT && call->network != 0;
-    const int64_t patience_us = of_source ? run->told->peer_ms * MS : PATIENCE_US;
+    const int64_t patience_us = of_source ? run->desired->peer_ms * MS : PATIENCE_US;
     if (!again || world->now_us - fetch->failing_since_us > patience_us) {
         char text[MESSAGE_SIZE];
         (void)snprintf(text, sizeof(text), "%s: %s answers %d %.80s", run_state_names[run->state],
@@ -240,7 +241,7 @@ static void try_next(struct world *world, struct run *run)
     call->number = run->serial;
     call->device = run->agent->id;
     memcpy(call->boot, run->agent->boot, ID_SIZE);
-    call->timeout_us = is_of_peer(call) ? run->told->peer_ms * MS : STALL_US;
+    call->timeout_us = is_of_peer(call) ? run->desired->peer_ms * MS : STALL_US;
     call->body_us = call->type == CALL_PING ? 0 : world_draw(world, DRAW_DEVICE, MS, BODY_US);
     net_send(world, call);
 }

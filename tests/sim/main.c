@@ -1,7 +1,7 @@
 /* sim: run seeds of the simulator, or replay one.
  *
  *   sim --seeds FIRST..LAST    ends with "N passed, N failed"; failing seeds are named above it
- *   sim --seeds FILE           the seeds of a file: one a line, a comment behind #
+ *   sim --seeds FILE           the seeds of a file: one per line, # starts a comment
  *   sim --seed N [--trace]     one seed, with a line for everything that happens
  *
  * Seeds run in a child process: one that ends by an assertion, or does not end, fails alone. */

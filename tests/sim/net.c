@@ -294,7 +294,7 @@ static void deliver(struct world *world, void *arg, int64_t number)
     }
 }
 
-/* The same request once more, to which nobody listens. */
+/* Send the request a second time; its answer is ignored. */
 static void send_double(struct world *world, const struct call *call)
 {
     struct call *copy = net_call(world, call->type, call->from, call->to);

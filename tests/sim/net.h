@@ -48,7 +48,7 @@ struct call {
     enum call_type type;
     int from, to;
     int64_t from_life;
-    call_fn done; /* at the caller, once; NULL: nobody listens */
+    call_fn done; /* at the caller, once; NULL: the answer is ignored */
     void *owner;
     int64_t number;     /* of the owner's */
     int64_t timeout_us; /* without an answer: ERR_TIMEOUT */
@@ -68,7 +68,7 @@ struct call {
 
     /* The answer. */
     int network;  /* 0, ERR_NETWORK, ERR_TIMEOUT */
-    bool refused; /* with ERR_NETWORK: nobody listens there */
+    bool refused; /* with ERR_NETWORK: connection refused */
     int status;
     enum problem_code problem;
     char text[MESSAGE_SIZE];
@@ -113,7 +113,7 @@ struct call *net_call(struct world *world, enum call_type type, int from, int to
 void net_send(struct world *world, struct call *call);
 /* The caller does not wait any longer; `done` does not come. */
 void net_cancel(struct world *world, struct call *call);
-/* The other side answers; what it says stands in the call. A second answer is ignored. */
+/* The other side answers; the call holds its answer. A second answer is ignored. */
 void net_answer(struct world *world, struct call *call, int status);
 void net_problem(struct world *world, struct call *call, enum problem_code problem,
                  const char *text);

@@ -43,8 +43,8 @@ static enum verdict find_stage(const struct agent *agent, const struct peer_requ
                                struct run **out)
 {
     struct run *run = agent->stage;
-    const bool same = run && strcmp(run->told->job.text, peer->job.text) == 0;
-    *out = same && run->told->generation == peer->generation ? run : NULL;
+    const bool same = run && strcmp(run->desired->job.text, peer->job.text) == 0;
+    *out = same && run->desired->generation == peer->generation ? run : NULL;
     const bool older = strcmp(agent->access_job.text, peer->job.text) == 0 &&
                        peer->generation < agent->access_generation;
     return *out ? GRANTED : older ? STALE : EARLY;
@@ -166,7 +166,8 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
         net_answer(world, call, (int)verdict);
         return;
     }
-    const int64_t border = transfer_info(&peer->transfer)->back ? run->told->end : run->told->first;
+    const int64_t border =
+        transfer_info(&peer->transfer)->back ? run->desired->end : run->desired->first;
     size_t at = 0;
     while (at < RECEIVES_MAX && agent->receive[at].call) {
         at++;
@@ -178,7 +179,7 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
     struct receive *receive = &agent->receive[at];
     net_hold(call);
     const int64_t half_us =
-        run->told->peer_ms * MS / 2; /* the sender calls again before it thinks it is lost */
+        run->desired->peer_ms * MS / 2; /* the sender calls again before it thinks it is lost */
     const int64_t park_us = half_us < PARK_US ? half_us : PARK_US;
     *receive = (struct receive){
         .call = call, .serial = run->serial, .deadline_us = world->now_us + park_us};

@@ -17,9 +17,9 @@ static void send_next(struct world *world, struct run *run);
 
 int replicate_new(struct run *run, struct err *err)
 {
-    const struct outbox_queue_config config = {.first = (size_t)run->told->first,
-                                               .end = (size_t)run->told->end,
-                                               .resume_version = run->told->resume_version};
+    const struct outbox_queue_config config = {.first = (size_t)run->desired->first,
+                                               .end = (size_t)run->desired->end,
+                                               .resume_version = run->desired->resume_version};
     run->replicate.timer_us = INT64_MAX;
     return outbox_queue_new(&config, &run->replicate.book, err);
 }
@@ -29,22 +29,22 @@ int replicate_new(struct run *run, struct err *err)
 /* Whether a set of all units is at hand for the next snapshot. */
 static bool has_set(const struct world *world, const struct run *run)
 {
-    const struct assignment_run *told = run->told;
+    const struct assignment_run *desired = run->desired;
     const struct kept_bytes own =
-        agent_count_bytes(run->agent, false, &told->job, told->generation);
+        agent_count_bytes(run->agent, false, &desired->job, desired->generation);
     int64_t set = 0;
-    for (int64_t unit = told->first; unit < told->end; unit++) {
-        set += coordinator_unit_bytes(world, told->job_spec.model.name, unit);
+    for (int64_t unit = desired->first; unit < desired->end; unit++) {
+        set += coordinator_unit_bytes(world, desired->job_spec.model.name, unit);
     }
     return run->agent->keeps || own.held + set <= SETS_USUAL * set || own.present <= set;
 }
 
 static void release_replicas(struct world *world, const struct run *run)
 {
-    const struct assignment_run *told = run->told;
-    const int64_t bound = told->replica_bytes;
+    const struct assignment_run *desired = run->desired;
+    const int64_t bound = desired->replica_bytes;
     const struct kept_bytes others =
-        agent_count_bytes(run->agent, true, &told->job, told->generation);
+        agent_count_bytes(run->agent, true, &desired->job, desired->generation);
     if (!holdings_have_room(bound, others.held, others.present, bound / 2)) {
         agent_release(world, run->agent, run, true);
     }
@@ -53,16 +53,16 @@ static void release_replicas(struct world *world, const struct run *run)
 /* Of a version that was taken. */
 static bool keep(struct world *world, struct run *run, int64_t version)
 {
-    const struct assignment_run *told = run->told;
+    const struct assignment_run *desired = run->desired;
     release_replicas(world, run);
-    for (int64_t unit = told->first; unit < told->end; unit++) {
+    for (int64_t unit = desired->first; unit < desired->end; unit++) {
         const uint64_t digest = run->stage.state[unit];
         struct holding holding = {
-            .job = told->job,
-            .generation = told->generation,
+            .job = desired->job,
+            .generation = desired->generation,
             .version = version,
             .unit = unit,
-            .bytes = coordinator_unit_bytes(world, told->job_spec.model.name, unit)};
+            .bytes = coordinator_unit_bytes(world, desired->job_spec.model.name, unit)};
         digest_text(digest, holding.sha256);
         if (agent_keep(world, run->agent, &holding, digest, false) != 0) {
             return false;
@@ -212,27 +212,27 @@ static void answered(struct world *world, struct call *call)
 static struct call *make_call(struct world *world, const struct run *run,
                               const struct outbox_send *send)
 {
-    const struct assignment_run *told = run->told;
+    const struct assignment_run *desired = run->desired;
     const int64_t unit = (int64_t)send->unit;
     struct call *call = NULL;
     if (send->kind == REPLICA_CENTER) {
         call = net_call(world, CALL_PUT_BLOB, run->agent->actor, ACTOR_COORDINATOR);
-        call->unit = (struct center_unit){.job = told->job,
+        call->unit = (struct center_unit){.job = desired->job,
                                           .version = send->version,
                                           .unit = unit,
-                                          .generation = told->generation,
+                                          .generation = desired->generation,
                                           .bytes = send->bytes};
         memcpy(call->unit.sha256, send->sha256, SHA256_SIZE);
     } else {
         call = net_call(world, CALL_PUT_REPLICA, run->agent->actor,
-                        agent_at(world, told->neighbor.url));
-        call->peer = (struct peer_request){.job = told->job,
-                                           .generation = told->generation,
+                        agent_at(world, desired->neighbor.url));
+        call->peer = (struct peer_request){.job = desired->job,
+                                           .generation = desired->generation,
                                            .version = send->version,
                                            .unit = unit,
                                            .bytes = send->bytes};
         memcpy(call->peer.sha256, send->sha256, SHA256_SIZE);
-        memcpy(call->peer.ticket, told->neighbor.ticket, TICKET_SIZE);
+        memcpy(call->peer.ticket, desired->neighbor.ticket, TICKET_SIZE);
     }
     call->empty = !send->whole;
     return call;
@@ -242,10 +242,11 @@ static void transmit(struct world *world, struct run *run)
 {
     struct replicate *replicate = &run->replicate;
     const struct outbox_send *send = &replicate->sending;
-    const struct assignment_run *told = run->told;
+    const struct assignment_run *desired = run->desired;
     const struct snapshot *held =
-        agent_snapshot(run->agent, told->job.text, send->version, (int64_t)send->unit);
-    if (!held || held->holding.generation != told->generation) { /* something newer is committed */
+        agent_snapshot(run->agent, desired->job.text, send->version, (int64_t)send->unit);
+    if (!held ||
+        held->holding.generation != desired->generation) { /* something newer is committed */
         give_up(world, run, "a version to be sent is no longer held");
         send_next(world, run);
         return;
@@ -258,7 +259,7 @@ static void transmit(struct world *world, struct run *run)
     call->number = run->serial;
     call->device = run->agent->id;
     memcpy(call->boot, run->agent->boot, ID_SIZE);
-    call->timeout_us = send->kind == REPLICA_CENTER ? CENTER_STALL_US : told->peer_ms * MS;
+    call->timeout_us = send->kind == REPLICA_CENTER ? CENTER_STALL_US : desired->peer_ms * MS;
     call->body_us = send->whole ? world_draw(world, DRAW_DEVICE, MS, BODY_US) : 0;
     net_send(world, call);
 }

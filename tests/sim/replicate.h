@@ -36,7 +36,7 @@ void replicate_step(struct world *world, struct run *run, int64_t step,
                     const struct round_mark *mark);
 /* It has stopped at this version, and keeps it. false: there is no room. */
 bool replicate_stop(struct world *world, struct run *run, int64_t version);
-/* What is older was dropped. */
+/* Older versions were dropped. */
 void replicate_drop(struct run *run, int64_t below_version);
 /* The version is to be sent to the center, too. */
 void replicate_collect(struct world *world, struct run *run, int64_t version);

@@ -33,7 +33,7 @@ void run_fail(struct world *world, struct run *run, const char *code, const char
         (void)snprintf(event.error.code, sizeof(event.error.code), "%s", code);
         (void)snprintf(event.error.message, sizeof(event.error.message), "%.120s", text);
         TRACE(world, run->agent->actor, "generation %" PRId64 " fails: %s: %s",
-              run->told->generation, code, text);
+              run->desired->generation, code, text);
         agent_report(world, run->agent, &event);
     }
     run_cancel(world, run);
@@ -47,17 +47,18 @@ static void tuned(struct world *world, void *arg, int64_t number)
     if (!run || run->state != RUN_TUNES || run->cancelled) {
         return;
     }
-    const struct assignment_run *told = run->told;
-    kernel_text_write(coordinator_tuned(world, told->job_spec.model.name), (size_t)told->first,
-                      (size_t)told->end, run->kernels);
+    const struct assignment_run *desired = run->desired;
+    kernel_text_write(coordinator_tuned(world, desired->job_spec.model.name),
+                      (size_t)desired->first, (size_t)desired->end, run->kernels);
     run_report(world, run, SESSION_PREPARED, 0);
 }
 
 /* Whether something is wrong with the device alone. */
 static bool fails_by_itself(struct world *world, struct run *run)
 {
-    const struct assignment_run *told = run->told;
-    const bool reads = told->stage_index == 0 || told->stage_index + 1 == told->stage_count;
+    const struct assignment_run *desired = run->desired;
+    const bool reads =
+        desired->stage_index == 0 || desired->stage_index + 1 == desired->stage_count;
     switch (run->agent->local_fault) {
     case LOCAL_NONE:
     case LOCAL_FAULTS:
@@ -83,12 +84,12 @@ static void build(struct world *world, void *arg, int64_t number)
         world_at(world, run->agent->actor, world->now_us + HUNG_US, build, run->agent, run->serial);
         return;
     }
-    if (run->told->tune) {
+    if (run->desired->tune) {
         run->state = RUN_TUNES;
         world_at(world, run->agent->actor,
                  world->now_us + world_draw(world, DRAW_DEVICE, MS, TUNE_US), tuned, run->agent,
                  run->serial);
-    } else if (run->told->source_count != (size_t)(run->told->end - run->told->first)) {
+    } else if (run->desired->source_count != (size_t)(run->desired->end - run->desired->first)) {
         run_fail(world, run, "format", "the sources do not cover the units");
     } else {
         run_fetch(world, run, RUN_DATA);
@@ -119,10 +120,10 @@ static void publish(struct world *world, struct run *run)
     pipeline_hold(run->pipeline, run->held);
     pipeline_away(run->pipeline, run->away);
     run->agent->stage = run;
-    if (run->told->has_next) {
+    if (run->desired->has_next) {
         sender_start(world, run, TO_NEXT);
     }
-    if (run->told->has_previous) {
+    if (run->desired->has_previous) {
         sender_start(world, run, TO_PREVIOUS);
     }
     run_fetch(world, run, RUN_PINGS);
@@ -131,16 +132,16 @@ static void publish(struct world *world, struct run *run)
 static void make_stage(struct world *world, struct run *run)
 {
     struct err err = {0};
-    const struct assignment_run *told = run->told;
+    const struct assignment_run *desired = run->desired;
     int rc = run_make_pipeline(world, run, &err);
     rc = rc ? rc : replicate_new(run, &err);
     if (rc != 0) {
         run_fail(world, run, "format", err.text);
         return;
     }
-    run->stage.first = (size_t)told->first;
-    run->stage.end = (size_t)told->end;
-    run->step = told->resume_version;
+    run->stage.first = (size_t)desired->first;
+    run->stage.end = (size_t)desired->end;
+    run->step = desired->resume_version;
     run_fetch(world, run, RUN_UNITS);
 }
 
@@ -197,7 +198,7 @@ void run_start(struct world *world, struct agent *agent, int64_t serial,
     run->agent = agent;
     run->serial = serial;
     run->assignment = *assignment;
-    run->told = &run->assignment->run;
+    run->desired = &run->assignment->run;
     run->previous = *slot;
     *assignment = NULL;
     *slot = run;
@@ -279,7 +280,7 @@ void run_tell(struct world *world, struct run *run, const struct session_action 
         return;
     }
     if (action->type == SESSION_DO_RUN) {
-        TRACE(world, run->agent->actor, "runs generation %" PRId64, run->told->generation);
+        TRACE(world, run->agent->actor, "runs generation %" PRId64, run->desired->generation);
         pipeline_run(run->pipeline);
     } else if (action->type == SESSION_DO_STOP) {
         pipeline_stop(run->pipeline);
@@ -338,13 +339,13 @@ static void add_trouble(const struct world *world, const struct trouble *trouble
     }
 }
 
-/* What is volatile: troubles, rounds, what the compute thread is at. */
+/* Volatile state: troubles, rounds, the compute thread's position. */
 static void tell_present(const struct world *world, const struct run *run, struct heartbeat *out)
 {
-    const struct assignment_run *told = run->told;
-    add_trouble(world, &run->sender[TO_NEXT].trouble, &told->next.device, out);
-    add_trouble(world, &run->sender[TO_PREVIOUS].trouble, &told->previous.device, out);
-    add_trouble(world, &run->replicate.trouble, &told->neighbor.device, out);
+    const struct assignment_run *desired = run->desired;
+    add_trouble(world, &run->sender[TO_NEXT].trouble, &desired->next.device, out);
+    add_trouble(world, &run->sender[TO_PREVIOUS].trouble, &desired->previous.device, out);
+    add_trouble(world, &run->replicate.trouble, &desired->neighbor.device, out);
     add_trouble(world, &run->fetch.trouble, &run->fetch.device, out);
     out->round_neighbor = run->published ? pipeline_round(run->pipeline, REPLICA_NEIGHBOR) : 0;
     out->round_center = run->published ? pipeline_round(run->pipeline, REPLICA_CENTER) : 0;

@@ -17,7 +17,7 @@ enum run_state {
     RUN_DATA,    /* opens its data sets */
     RUN_UNITS,   /* takes its units from where the assignment says */
     RUN_PINGS,   /* its neighbours */
-    RUN_TRAINS,  /* or waits to be told to */
+    RUN_TRAINS,  /* or waits for the assignment to ask for it */
     RUN_STOPPED, /* done; the stop mark and snapshots may still be on their way */
     RUN_ENDED,
 };
@@ -60,7 +60,7 @@ struct run {
     struct agent *agent;
     int64_t serial;
     struct assignment *assignment;
-    const struct assignment_run *told;
+    const struct assignment_run *desired;
     struct run *previous;
     enum run_state state;
     bool cancelled, failed;
@@ -84,9 +84,8 @@ struct run {
     char kernels[KERNEL_TEXT_SIZE];             /* as measured */
 };
 
-/* Starts a run of the assignment, which it takes; *slot is the run before, which ends first, and
- * becomes the new one.
- */
+/* Start a run of the assignment, which it takes. The run in *slot ends first; the new one replaces
+ * it. */
 void run_start(struct world *world, struct agent *agent, int64_t serial,
                struct assignment **assignment, struct run **slot);
 void run_cancel(struct world *world, struct run *run);
@@ -98,8 +97,8 @@ void run_measure(const struct world *world, struct run *run, struct heartbeat *o
 
 void run_report(struct world *world, const struct run *run, enum session_event_type type,
                 int64_t version);
-/* What a call to a peer says about the way to it. patient: nobody is told of a connection that
- * broke once. Returns whether the call is to be made again at once. */
+/* What a call to a peer says about the way to it. patient: a connection that broke once
+ * is not reported. Returns whether to retry the call at once. */
 bool run_trouble(struct world *world, struct run *run, struct trouble *trouble,
                  const struct call *call, bool patient);
 /* The first error counts. */

@@ -26,14 +26,14 @@ static struct run *find(const struct agent *agent, int64_t number, enum directio
 static struct call *new_call(struct world *world, struct run *run, enum direction direction,
                              enum call_type type)
 {
-    const struct peer *peer = direction == TO_NEXT ? &run->told->next : &run->told->previous;
+    const struct peer *peer = direction == TO_NEXT ? &run->desired->next : &run->desired->previous;
     struct call *call = net_call(world, type, run->agent->actor, agent_at(world, peer->url));
-    call->peer.job = run->told->job;
-    call->peer.generation = run->told->generation;
+    call->peer.job = run->desired->job;
+    call->peer.generation = run->desired->generation;
     memcpy(call->peer.ticket, peer->ticket, TICKET_SIZE);
     call->owner = run->agent;
     call->number = run->serial * 2 + direction;
-    call->timeout_us = run->told->peer_ms * MS;
+    call->timeout_us = run->desired->peer_ms * MS;
     run->sender[direction].call = call;
     return call;
 }
@@ -119,10 +119,10 @@ static void try_again(struct world *world, void *arg, int64_t number)
 static double tensor_bytes(const struct world *world, const struct run *run,
                            enum direction direction)
 {
-    const struct assignment_run *told = run->told;
-    const struct model *model = coordinator_model(world, &told->job_spec);
-    const int64_t unit = direction == TO_NEXT ? told->end - 1 : told->first - 1;
-    const int64_t samples = told->job_spec.batch / told->job_spec.micro_batches;
+    const struct assignment_run *desired = run->desired;
+    const struct model *model = coordinator_model(world, &desired->job_spec);
+    const int64_t unit = direction == TO_NEXT ? desired->end - 1 : desired->first - 1;
+    const int64_t samples = desired->job_spec.batch / desired->job_spec.micro_batches;
     return (double)samples * (double)shape_elements(model->unit[unit].out) * sizeof(float);
 }
 
@@ -195,7 +195,7 @@ static void send_first(struct world *world, struct run *run, enum direction dire
     }
     struct call *call = new_call(world, run, direction, CALL_PUT_TENSOR);
     call->peer.transfer = parcel->transfer;
-    call->peer.boundary = direction == TO_NEXT ? run->told->end : run->told->first;
+    call->peer.boundary = direction == TO_NEXT ? run->desired->end : run->desired->first;
     call->peer.digest = parcel->digest;
     call->peer.mark = parcel->mark;
     call->peer.last = parcel->last;
@@ -208,10 +208,10 @@ static void send_first(struct world *world, struct run *run, enum direction dire
 void sender_start(struct world *world, struct run *run, enum direction direction)
 {
     struct sender *sender = &run->sender[direction];
-    sender->capacity = (size_t)(run->told->in_flight + run->told->previous_in_flight) + 2;
+    sender->capacity = (size_t)(run->desired->in_flight + run->desired->previous_in_flight) + 2;
     sender->wait_us = RETRY_US_FIRST;
     sender->link.device =
-        direction == TO_NEXT ? run->told->next.device : run->told->previous.device;
+        direction == TO_NEXT ? run->desired->next.device : run->desired->previous.device;
     ASSERT(sender->capacity <= PARCELS_MAX);
     be_idle(world, run, direction);
 }

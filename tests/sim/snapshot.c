@@ -151,10 +151,10 @@ struct release {
 static bool is_released(const struct snapshot *snapshot, const void *arg)
 {
     const struct release *release = arg;
-    const struct assignment_run *told = release->run->told;
+    const struct assignment_run *desired = release->run->desired;
     const struct holding *holding = &snapshot->holding;
-    return snapshot->replica == release->replica && holding->generation == told->generation &&
-           strcmp(holding->job.text, told->job.text) == 0 &&
+    return snapshot->replica == release->replica && holding->generation == desired->generation &&
+           strcmp(holding->job.text, desired->job.text) == 0 &&
            outbox_queue_is_expendable(release->run->replicate.book, holding->version);
 }
 

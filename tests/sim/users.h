@@ -1,4 +1,4 @@
-/* users.h: who submits jobs, pauses, resumes, plans anew, cancels, and wants them to end. One
+/* users.h: users who submit, pause, resume, replan and cancel jobs and expect them to end. One
  * thread. */
 #ifndef TESTS_SIM_USERS_H
 #define TESTS_SIM_USERS_H
@@ -43,11 +43,11 @@ int users_new(struct world *world, struct err *err);
 void users_free(struct world *world);
 /* One more job, submitted at once; its fields may be changed until time passes. */
 struct user_job *users_add(struct world *world, size_t model, int64_t steps);
-/* The job starts from the world's checkpoint, but for its last unit. */
+/* The job starts from the world's checkpoint, except for its last unit. */
 void users_start_from(const struct world *world, struct user_job *job);
 /* Compute what they must come to, and start to look after them. */
 int users_begin(struct world *world, struct err *err);
-/* Send a verb; what is answered is in the trace. */
+/* Send a verb; the trace shows the answer. */
 void users_ask(struct world *world, struct user_job *job, enum job_verb verb);
 bool users_served(const struct world *world);
 

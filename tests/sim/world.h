@@ -92,7 +92,7 @@ struct world {
     uint64_t events_max; /* more are a circle */
     struct actor actor[ACTORS_MAX];
     const struct models *models;
-    struct trace *trace; /* NULL: nobody reads along */
+    struct trace *trace; /* NULL: no trace is kept */
     struct net *net;
     struct coordinator *coordinator;
     struct agent *agent[SIM_DEVICES_MAX];
@@ -110,7 +110,7 @@ void world_done(struct world *world);
 void world_at(struct world *world, int actor, int64_t at_us, event_fn run, void *arg,
               int64_t number);
 void world_at_call(struct world *world, int actor, int64_t at_us, event_fn run, struct call *call);
-/* The next event. false: there is none before until_us; time stands at until_us then. */
+/* The next event. false: there is none before until_us; the time is until_us then. */
 bool world_step(struct world *world, int64_t until_us);
 
 /* The clocks of an actor. */

@@ -40,7 +40,7 @@ struct module {
     size_t count;
 };
 
-/* glibc's own names of what is replaced here. */
+/* glibc's names of the functions replaced here. */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);
@@ -190,7 +190,7 @@ __attribute__((constructor)) static void start(void)
     table = memory;
 }
 
-/* ---- what is replaced ---- */
+/* ---- the replaced functions ---- */
 
 void *malloc(size_t size)
 {

@@ -25,7 +25,7 @@ void no_alloc_end(void)
 
 #if !defined(SIMD_BASELINE_ONLY) /* simd.h: no sanitizer */
 
-/* glibc's own names of what is replaced here. */
+/* glibc's names of the functions replaced here. */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);

@@ -87,20 +87,20 @@ static size_t find_line(const struct story *story, const char *line, size_t at)
 static void tell_trace(const struct story *story, const char *line)
 {
     fail_msg("the trace does not go on with '%s' but:\n%s", line,
-             story->trace.text.data + story->told);
+             story->trace.text.data + story->desired);
 }
 
 void story_until(struct story *story, const char *line)
 {
     const int64_t until_us = story->world.now_us + PATIENCE_US;
-    while (find_line(story, line, story->told) == SIZE_MAX) {
+    while (find_line(story, line, story->desired) == SIZE_MAX) {
         if (story->world.now_us >= until_us) {
             tell_trace(story, line);
         }
         story_pass(story, LOOK_US);
     }
-    story->told = find_line(story, line, story->told) + strlen(line);
-    story->told += strcspn(story->trace.text.data + story->told, "\n") + 1;
+    story->desired = find_line(story, line, story->desired) + strlen(line);
+    story->desired += strcspn(story->trace.text.data + story->desired, "\n") + 1;
 }
 
 void story_step(struct story *story, int64_t step)
@@ -118,7 +118,7 @@ void story_step(struct story *story, int64_t step)
     }
 }
 
-/* ---- what is told ---- */
+/* ---- the trace ---- */
 
 void story_never(const struct story *story, const char *line)
 {

@@ -17,15 +17,15 @@ struct story {
     struct world world;
     struct models models;
     struct trace trace;
-    size_t told; /* bytes of the trace that were asserted already */
+    size_t desired; /* bytes of the trace that were asserted already */
     struct user_job *job;
 };
 
-/* So many devices and one job of 40 steps, which begins in as many stages (at most 3). */
+/* `devices` devices and one job of 40 steps, which starts with as many stages (at most 3). */
 struct story *story_new(size_t devices);
-/* The same with a job that needs at least so many devices. */
+/* The same with a job that needs at least devices_min devices. */
 struct story *story_new_min(size_t devices, int64_t devices_min);
-/* The same with a job that is evaluated on so many samples after step 30 and after the last one. */
+/* The same with a job that is evaluated on test_samples samples after step 30 and at its end. */
 struct story *story_new_evaluated(size_t devices, int64_t test_samples);
 void story_free(struct story *story);
 

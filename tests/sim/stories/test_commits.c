@@ -1,5 +1,5 @@
-/* The coordinator dies before and after each commit of a job's life: nobody was told what its
- * restart does not know. */
+/* The coordinator dies before and after each commit of a job's life: no client has seen a state
+ * that the restarted coordinator does not know. */
 #include "tests/sim/stories/story.h"
 
 /* It dies at the n-th commit after all devices have enrolled. Returns whether there was one. */

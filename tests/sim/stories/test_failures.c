@@ -94,7 +94,7 @@ static void a_device_that_starts_anew_is_taken_back(void **state)
     faults_kill_device(&story->world, story_stage(story, 1), 300 * MS);
     story_until(story, "center: generation_failed: generation 1: device");
     story_until(story, "center: job job1 succeeded");
-    story_never(story, "center: device_lost"); /* nobody waited for a lease */
+    story_never(story, "center: device_lost"); /* no lease had to expire */
     story_free(story);
 }
 

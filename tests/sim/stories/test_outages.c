@@ -8,8 +8,8 @@
 #define STEPS 60
 #define HOUR_EVENTS_MAX 30000000
 
-/* So many devices, and a job for each STAGES of them, whose steps take `slowness` percent of a
- * usual device's time. */
+/* `devices` devices and a job for each STAGES of them. Steps take `slowness` percent of the usual
+ * time. */
 static struct story *begin(size_t devices, int64_t slowness, int64_t steps)
 {
     struct err err = {0};
@@ -29,7 +29,7 @@ static struct story *begin(size_t devices, int64_t slowness, int64_t steps)
         agent->slowness = agent->usual_slowness = slowness;
         agent->gflops = 1000.0 / (double)slowness;
     }
-    story->world.faults->outages = true; /* whoever is accused of anything fails the test */
+    story->world.faults->outages = true; /* any blame fails the test */
     sim_start(&story->world);
     story_pass(story, 100 * MS);
     assert_ok(users_begin(&story->world, &err), &err);

@@ -12,7 +12,7 @@ static void setting_returns_the_code_and_keeps_the_text(void **state)
     assert_int_equal(err_set(&err, ERR_IO, "open '%s': %s", "x", "No such file"), ERR_IO);
     assert_int_equal(err.code, ERR_IO);
     assert_string_equal(err.text, "open 'x': No such file");
-    assert_int_equal(err_set(NULL, ERR_LIMIT, "nobody listens"), ERR_LIMIT);
+    assert_int_equal(err_set(NULL, ERR_LIMIT, "no receiver"), ERR_LIMIT);
 }
 
 static void wrapping_puts_the_callers_knowledge_in_front(void **state)

@@ -105,8 +105,7 @@ static void check_fault(const char *text, const char *pointer, const char *messa
     record_done(&node_record, &out.node);
 }
 
-/* Read the text, write the struct and compare; then read what was written and write it once more.
- */
+/* Read the text, write the struct and compare; then read the written text and write it again. */
 static void check_written(const char *text, const char *expected)
 {
     struct outcome out;
@@ -180,9 +179,9 @@ static void a_constant_takes_its_one_value_only(void **state)
     read_node(&out, "{\"pipeline\":\"sync\"}");
     assert_ok(out.rc, &out.err);
     check_fault("{\"pipeline\":\"async\"}", "/pipeline",
-                "not offered by this version; leave it out or use \"sync\"");
+                "not supported by this version; leave it out or use \"sync\"");
     check_fault("{\"pipeline\":null}", "/pipeline",
-                "not offered by this version; leave it out or use \"sync\"");
+                "not supported by this version; leave it out or use \"sync\"");
 }
 
 static void a_zero_beside_a_presence_is_not_null(void **state)

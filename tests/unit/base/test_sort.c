@@ -8,7 +8,7 @@
 
 struct item {
     uint32_t key;
-    char rest[90]; /* larger than what is swapped at once */
+    char rest[90]; /* larger than one swap */
 };
 
 static int compare(const void *left, const void *right)

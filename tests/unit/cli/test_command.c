@@ -28,7 +28,7 @@ struct fixture {
     _Atomic(const char *) end_state; /* of the second answer about the job */
     atomic_bool refuses;
     atomic_bool rubbish;
-    atomic_int news;   /* so many answers about the running job before it ends */
+    atomic_int news;   /* this many answers about the running job precede its end */
     atomic_int gets;   /* of the job */
     atomic_int starts; /* of calls that carried an Idempotency-Key and the right type */
     char *out, *complaints;
@@ -293,7 +293,7 @@ static void a_job_that_did_not_succeed_is_a_status_of_its_own(void **state)
     assert_holds(f->out, "\ncancelled");
 }
 
-/* Progress is told once a second, what happens to the job at once. */
+/* Progress is printed once a second, an event of the job at once. */
 static void quick_progress_floods_nobody(void **state)
 {
     struct fixture *f = *state;
@@ -414,7 +414,7 @@ static void a_watch_outlives_a_restart_of_the_coordinator(void **state)
     }
 }
 
-static void answers_that_no_coordinator_gives_are_told(void **state)
+static void answers_that_no_coordinator_gives_are_reported(void **state)
 {
     struct fixture *f = *state;
     f->rubbish = true;
@@ -438,7 +438,7 @@ static void an_unknown_route_is_no_coordinator(void **state)
     assert_int_equal(RUN(&f, "job", "get", ID), COMMAND_FAILED);
     assert_holds(f.complaints, "answered 404 without a reason; is it a Paceline coordinator?");
     serve_stop(&f.serve);
-    /* And nobody at all, once it has stopped. */
+    /* After it has stopped the connection is refused. */
     assert_int_equal(RUN(&f, "job", "get", ID), COMMAND_FAILED);
     assert_holds(f.complaints, "paceline: no coordinator answers at http://127.0.0.1:");
     assert_holds(f.complaints, "check that paceline-coordinator runs there");
@@ -493,7 +493,7 @@ int main(void)
         TEST(quick_progress_floods_nobody),
         TEST(on_a_terminal_the_line_is_written_over),
         TEST(a_watch_outlives_a_restart_of_the_coordinator),
-        TEST(answers_that_no_coordinator_gives_are_told),
+        TEST(answers_that_no_coordinator_gives_are_reported),
         cmocka_unit_test(an_unknown_route_is_no_coordinator),
         TEST(a_wrong_command_line_is_told_before_anything_is_called),
     };

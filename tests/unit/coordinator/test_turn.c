@@ -87,8 +87,7 @@ static void life_end(struct life *life)
     free(life);
 }
 
-/* A model of the user's: the only way to 201 is to be the first, or the answer kept for the first.
- */
+/* A user's model: only the first upload, or its stored response, is a 201. */
 static const char model[] =
     "{\"name\":\"tiny\",\"units\":[{\"name\":\"head\",\"ops\":[{\"type\":\"flatten\"},"
     "{\"type\":\"linear\",\"units\":10}]}]}";
@@ -103,7 +102,7 @@ static int post_model(struct life *life)
     return fd;
 }
 
-/* Of a device that nobody knows: it is asked to enrol, which is stored nowhere. */
+/* An unknown device is asked to enrol; nothing is stored. */
 static int post_heartbeat(struct life *life)
 {
     int fd = desk_send_body(

@@ -76,7 +76,7 @@ static void put_row(struct room *room, const char *sha256, const char *text, siz
     assert_ok(state_commit(room->state, &err), &err);
 }
 
-static bool nobody(const void *arg, const char *sha256)
+static bool is_unused(const void *arg, const char *sha256)
 {
     (void)arg;
     (void)sha256;
@@ -203,7 +203,7 @@ static void what_nobody_uses_goes_when_there_is_much_and_what_is_used_or_pinned_
     const struct model *model = resolve(&room, 2, 10)->model;
     catalog_pin(room.catalog, pinned);
     catalog_pin(room.catalog, pinned);
-    catalog_trim(room.catalog, nobody, NULL);
+    catalog_trim(room.catalog, is_unused, NULL);
     assert_int_equal(catalog_count(room.catalog), 2); /* few are kept for their own sake */
     for (int units = 3; units < 100; units++) {
         (void)resolve(&room, units, 10);
@@ -219,7 +219,7 @@ static void what_nobody_uses_goes_when_there_is_much_and_what_is_used_or_pinned_
     for (int units = 100; units < 200; units++) {
         (void)resolve(&room, units, 10);
     }
-    catalog_trim(room.catalog, nobody, NULL);
+    catalog_trim(room.catalog, is_unused, NULL);
     few = catalog_count(room.catalog);
     (void)resolve(&room, 2, 10);
     assert_int_equal(catalog_count(room.catalog), few + 1);

@@ -107,7 +107,7 @@ static void a_posted_job_is_done_without_running(void **state)
     work_free(&work);
 }
 
-/* Runs until it is told that the work stops. */
+/* Runs until the work is stopped. */
 static void long_run(struct work_job *job)
 {
     struct task *task = (struct task *)job;

@@ -147,12 +147,12 @@ static void report_peers(struct world *world, struct agent *agent)
     }
 }
 
-/* Its poll, which is always parked, has told it. */
+/* The challenge came with its poll, which is always parked. */
 static void take_challenge(const struct world *world, struct agent *agent)
 {
-    static struct assignment told;
-    if (core_assignment(world->core, agent->id.text, agent->boot, &told)) {
-        memcpy(agent->challenge, told.challenge, ID_SIZE);
+    static struct assignment desired;
+    if (core_assignment(world->core, agent->id.text, agent->boot, &desired)) {
+        memcpy(agent->challenge, desired.challenge, ID_SIZE);
     }
 }
 
@@ -214,7 +214,7 @@ void agent_beat(struct world *world, struct agent *agent)
     if (world->problem != PROBLEM_NONE) {
         return;
     }
-    agent->told_life = heartbeat->all_holdings ? world->lives : agent->told_life;
+    agent->reported_life = heartbeat->all_holdings ? world->lives : agent->reported_life;
     agent_take_rounds(world, agent);
     if (world->heartbeat_reply.reenroll) {
         agent_enroll(world, agent);
@@ -313,32 +313,32 @@ static void stop(struct agent *agent, int64_t version)
 
 static void take_assignment(struct world *world, struct agent *agent)
 {
-    static struct assignment told;
-    if (!core_assignment(world->core, agent->id.text, agent->boot, &told)) {
+    static struct assignment desired;
+    if (!core_assignment(world->core, agent->id.text, agent->boot, &desired)) {
         return;
     }
     struct err err = {0};
-    assert_ok(assignment_check(&told, &err), &err); /* as real agents do */
-    bool same_job = told.has_run && strcmp(told.run.job.text, agent->job) == 0;
-    if (same_job && told.run.generation < agent->highest) {
-        return; /* a coordinator that is behind */
+    assert_ok(assignment_check(&desired, &err), &err); /* as real agents do */
+    bool same_job = desired.has_run && strcmp(desired.run.job.text, agent->job) == 0;
+    if (same_job && desired.run.generation < agent->highest) {
+        return; /* an outdated coordinator */
     }
-    agent->assignment = told;
+    agent->assignment = desired;
     agent->assigned = true;
-    for (size_t i = 0; i < told.drop_count; i++) {
-        agent_drop(agent, &told.drop[i]);
+    for (size_t i = 0; i < desired.drop_count; i++) {
+        agent_drop(agent, &desired.drop[i]);
     }
-    if (!told.has_run) {
+    if (!desired.has_run) {
         forget_run(agent);
-    } else if (!same_job || told.run.generation != agent->generation ||
-               strcmp(told.run.plan.text, agent->plan.text) != 0) {
-        assert_true(told.run.phase == PHASE_PREPARE || world->lives > 1);
+    } else if (!same_job || desired.run.generation != agent->generation ||
+               strcmp(desired.run.plan.text, agent->plan.text) != 0) {
+        assert_true(desired.run.phase == PHASE_PREPARE || world->lives > 1);
         forget_run(agent);
-        memcpy(agent->job, told.run.job.text, ID_SIZE);
-        agent->generation = agent->highest = told.run.generation;
-        agent->plan = told.run.plan;
+        memcpy(agent->job, desired.run.job.text, ID_SIZE);
+        agent->generation = agent->highest = desired.run.generation;
+        agent->plan = desired.run.plan;
         agent->phase = PHASE_PREPARE;
-        agent_cut_off(agent, agent->job, told.run.resume_version);
+        agent_cut_off(agent, agent->job, desired.run.resume_version);
     }
 }
 
@@ -346,21 +346,21 @@ void agent_follow(struct world *world, struct agent *agent)
 {
     int64_t version;
     take_assignment(world, agent);
-    int told =
+    int desired =
         agent->assigned && agent->assignment.has_run ? agent->assignment.run.phase : PHASE_IDLE;
     if (agent->phase == PHASE_IDLE || agent->error[0] != '\0') {
         return;
     }
-    if (agent->phase == PHASE_PREPARE && told == PHASE_PREPARE) {
+    if (agent->phase == PHASE_PREPARE && desired == PHASE_PREPARE) {
         prepare(world, agent);
     }
-    if (agent->phase == PHASE_READY && told >= PHASE_RUN) {
+    if (agent->phase == PHASE_READY && desired >= PHASE_RUN) {
         agent->phase = PHASE_RUN;
         if (agent->step == agent->assignment.run.total_steps) {
             stop(agent, agent->step); /* it was resumed from the last step */
         }
     }
-    if (agent->phase == PHASE_RUN && told >= PHASE_STOPPING) {
+    if (agent->phase == PHASE_RUN && desired >= PHASE_STOPPING) {
         agent->phase = PHASE_STOPPING;
     }
     if (agent->phase == PHASE_STOPPING && stop_at(world, agent, &version) &&

@@ -88,14 +88,14 @@ bool agent_lets_in(const struct agent *other, const struct agent *agent)
 
 void agent_take_rounds(struct world *world, struct agent *agent)
 {
-    const struct round *const told[] = {&world->heartbeat_reply.neighbor,
-                                        &world->heartbeat_reply.center};
+    const struct round *const replied[] = {&world->heartbeat_reply.neighbor,
+                                           &world->heartbeat_reply.center};
     for (int k = 0; k < AGENT_ROUNDS; k++) {
         struct agent_round *round = &agent->round[k];
-        bool over = told[k]->state == ROUND_COMMITTED || told[k]->state == ROUND_ABANDONED ||
-                    told[k]->state == ROUND_PAUSED;
-        round->paused = told[k]->state == ROUND_PAUSED;
-        if (over && told[k]->version == round->open) {
+        bool over = replied[k]->state == ROUND_COMMITTED || replied[k]->state == ROUND_ABANDONED ||
+                    replied[k]->state == ROUND_PAUSED;
+        round->paused = replied[k]->state == ROUND_PAUSED;
+        if (over && replied[k]->version == round->open) {
             round->open = 0;
         }
     }

@@ -8,7 +8,7 @@
 void agent_hold(struct agent *agent, const char *job, int64_t generation, int64_t version,
                 int64_t unit);
 void agent_drop(struct agent *agent, const struct drop *drop);
-/* A new generation starts from the version: what is above it goes. */
+/* A new generation starts from the version: newer versions are discarded. */
 void agent_cut_off(struct agent *agent, const char *job, int64_t version);
 /* Whether the other agent lets this one in: it goes by the assignment it has itself. */
 bool agent_lets_in(const struct agent *other, const struct agent *agent);

@@ -47,8 +47,8 @@ static void check_incident(const struct world *world, const char *job)
     assert_true(!row || live->failures == row->failures);
 }
 
-/* What is told of a job agrees: no version is newer than the step, and a loss costs the steps since
- * the version that is left. */
+/* A job's reported progress is consistent: no version is newer than the step, and a loss costs the
+ * steps after the version that is left. */
 static void check_progress(const struct world *world, const struct job *live)
 {
     assert_true(live->version <= live->progress.step);
@@ -68,7 +68,7 @@ static void check_progress(const struct world *world, const struct job *live)
     }
 }
 
-/* Rows are the durable state: they equal what is alive, but for what is volatile. */
+/* Rows are the durable state: they equal the live state except its volatile fields. */
 void world_check(const struct world *world)
 {
     const struct rows *rows = &world->rows;
@@ -166,9 +166,9 @@ static void check_commit(struct world *world, const struct job *job)
     }
 }
 
-/* And then no single device takes it away, nor do links, but where the incident says that one was
- * waited for in vain. A device that has not told a new coordinator what it holds is as good as
- * lost. After two failures the center is tried on purpose. */
+/* Then the loss of one device or of links does not lose it, unless the incident says that the wait
+ * for one timed out. A device that has not reported its holdings to a new coordinator counts as
+ * lost. After two failures the job starts from the center on purpose. */
 static void check_start(struct world *world, const struct plan *plan)
 {
     const struct commit *commit = commit_of(world, plan->job.text);
@@ -179,7 +179,7 @@ static void check_start(struct world *world, const struct plan *plan)
         const struct agent *agent = &world->agent[a];
         const struct device *device = core_device(world->core, agent->id.text);
         bool there = device && (device->state == DEVICE_ONLINE || device->state == DEVICE_SUSPECT);
-        failed += !there || agent->told_life != world->lives || !agent->up ||
+        failed += !there || agent->reported_life != world->lives || !agent->up ||
                   (agent->boots != commit->boots[a] && !agent->disk);
     }
     if (failed < 2 && commit->failures < 2 && !outlasted &&
@@ -191,7 +191,7 @@ static void check_start(struct world *world, const struct plan *plan)
     }
 }
 
-/* Nobody runs before all are ready: a plan that runs was reported ready by every stage. */
+/* No stage runs before all are ready: every stage of a running plan has reported ready. */
 static void check_run(const struct world *world, const struct plan *plan)
 {
     for (size_t s = 0; s < plan->stage_count; s++) {

@@ -149,11 +149,11 @@ void story_replicated(struct world *world, char id[ID_SIZE], int64_t neighbor_ev
     world_clear(world);
 }
 
-const struct assignment *story_told(const struct world *world, const struct agent *agent)
+const struct assignment *story_assignment(const struct world *world, const struct agent *agent)
 {
-    static struct assignment told;
-    assert_true(core_assignment(world->core, agent->id.text, agent->boot, &told));
-    return &told;
+    static struct assignment desired;
+    assert_true(core_assignment(world->core, agent->id.text, agent->boot, &desired));
+    return &desired;
 }
 
 void story_work(struct world *world, int64_t ms)

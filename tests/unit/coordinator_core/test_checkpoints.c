@@ -10,8 +10,8 @@ static void store(struct world *world, const char *sha256)
     world_send(world, &event);
 }
 
-/* Devices a, b and c prepare a job of the stages 0, 1, 2-4 that starts from a checkpoint, but for
- * unit `head`. */
+/* Devices a, b and c prepare a job of the stages 0, 1, 2-4 that starts from a checkpoint, except
+ * for unit `head`. */
 static void story_start(struct world *world, char id[ID_SIZE])
 {
     struct job_spec spec = story_spec(100);
@@ -25,7 +25,7 @@ static void story_start(struct world *world, char id[ID_SIZE])
 
 static void assert_started(const struct world *world, const struct agent *agent)
 {
-    const struct assignment_run *run = &story_told(world, agent)->run;
+    const struct assignment_run *run = &story_assignment(world, agent)->run;
     assert_int_equal(run->phase, PHASE_PREPARE);
     assert_int_equal(run->resume_version, 0);
     assert_int_equal(run->source_count, run->end - run->first);

@@ -129,8 +129,7 @@ static void a_question_without_an_answer_says_why(void **state)
     assert_state(world, id, JOB_RUNNING); /* questions change nothing */
 }
 
-/* Better with a device that is to be avoided than not at all: so it is done, and so it is answered.
- */
+/* A plan with an avoided device beats no plan, in the plan and in the dry run. */
 static void a_question_counts_on_those_that_are_avoided_if_need_be(void **state)
 {
     struct world *world = *state;

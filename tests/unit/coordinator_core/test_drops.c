@@ -1,4 +1,4 @@
-/* What devices are told to drop, and that nothing relies on it from then on. */
+/* Drops: versions that assignments let devices discard. No decision relies on them afterwards. */
 #include <string.h>
 
 #include "tests/unit/coordinator_core/story.h"
@@ -12,18 +12,18 @@ static void a_job_that_ends_is_dropped_until_it_is_gone(void **state)
     world_settle(world);
     struct agent *a = &world->agent[0];
     assert_true(a->held_count > 0);
-    assert_int_equal(story_told(world, a)->drop_count, 0);
+    assert_int_equal(story_assignment(world, a)->drop_count, 0);
     world_verb(world, id, JOB_CANCEL);
-    const struct assignment *told = story_told(world, a);
-    assert_false(told->has_run);
-    assert_int_equal(told->drop_count, 1);
-    assert_string_equal(told->drop[0].job.text, id);
-    assert_true(told->drop[0].below_version == INT64_MAX);
+    const struct assignment *desired = story_assignment(world, a);
+    assert_false(desired->has_run);
+    assert_int_equal(desired->drop_count, 1);
+    assert_string_equal(desired->drop[0].job.text, id);
+    assert_true(desired->drop[0].below_version == INT64_MAX);
     agent_beat_again(world, a); /* it has not seen the order yet */
-    assert_int_equal(story_told(world, a)->drop_count, 1);
+    assert_int_equal(story_assignment(world, a)->drop_count, 1);
     agent_follow(world, a);
     agent_beat(world, a);
-    assert_int_equal(story_told(world, a)->drop_count, 0);
+    assert_int_equal(story_assignment(world, a)->drop_count, 0);
 }
 
 static void a_running_plan_keeps_its_start_and_drops_what_is_older(void **state)
@@ -65,8 +65,8 @@ static void nothing_is_dropped_while_a_generation_is_prepared(void **state)
     world_settle(world);
     agent_restart(world, &world->agent[1]);
     assert_state(world, id, JOB_RECOVERING);
-    assert_int_equal(story_told(world, &world->agent[0])->drop_count, 0);
-    assert_int_equal(story_told(world, &world->agent[2])->drop_count, 0);
+    assert_int_equal(story_assignment(world, &world->agent[0])->drop_count, 0);
+    assert_int_equal(story_assignment(world, &world->agent[2])->drop_count, 0);
 }
 
 /* After a pause devices drop the version; a resume must not take it from them, whether they have
@@ -83,9 +83,9 @@ static void a_resume_does_not_rely_on_what_a_pause_let_go(void **state)
     agent_follow(world, &world->agent[0]); /* drops, and says nothing yet */
     world_verb(world, id, JOB_RESUME);
     for (size_t k = 0; k < 3; k++) {
-        const struct assignment *told = story_told(world, &world->agent[k]);
-        for (size_t i = 0; i < told->run.source_count; i++) {
-            assert_int_equal(told->run.source[i].from, SOURCE_CENTER);
+        const struct assignment *desired = story_assignment(world, &world->agent[k]);
+        for (size_t i = 0; i < desired->run.source_count; i++) {
+            assert_int_equal(desired->run.source[i].from, SOURCE_CENTER);
         }
     }
     world_settle(world);
@@ -110,15 +110,15 @@ static void a_device_that_let_go_fetches_like_any_other(void **state)
     assert_int_equal(b->held_count, 0);
     world_device_verb(world, b, DEVICE_UNCORDON);
     int64_t version = core_job(world->core, id)->neighbor_version;
-    c->highest = 3; /* a failure for which nobody is left out */
+    c->highest = 3; /* a failure that excludes no device */
     agent_beat(world, c);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 3);
     assert_int_equal(core_job_plan(world->core, id)->resume_version,
                      version); /* a and c hold all of it */
-    const struct assignment *told = story_told(world, b);
-    assert_true(told->has_run);
-    for (size_t i = 0; i < told->run.source_count; i++) {
-        assert_int_equal(told->run.source[i].from, SOURCE_DEVICE);
+    const struct assignment *desired = story_assignment(world, b);
+    assert_true(desired->has_run);
+    for (size_t i = 0; i < desired->run.source_count; i++) {
+        assert_int_equal(desired->run.source[i].from, SOURCE_DEVICE);
     }
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);

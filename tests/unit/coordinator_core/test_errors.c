@@ -53,7 +53,7 @@ static void who_fails_again_is_left_out_for_twice_as_long(void **state)
         int64_t since_ms = world->now_ms;
         while (!has_stage(world, id, &world->agent[0])) {
             agent_restart(world,
-                          &world->agent[1 + (world->now_ms / 1000) % 2]); /* nobody makes a step */
+                          &world->agent[1 + (world->now_ms / 1000) % 2]); /* no step completes */
             world_live(world, 1000);
             assert_true(world->now_ms - since_ms < 200000);
         }
@@ -148,7 +148,7 @@ static void a_resume_tries_it_at_once(void **state)
     world_verb(world, id, JOB_RESUME);
     assert_int_equal(world->status, 202);
     assert_int_equal(core_job_plan(world->core, id)->stage_count,
-                     3); /* nobody is left out any more */
+                     3); /* no device is excluded any more */
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     story_finish(world, id);
@@ -272,7 +272,7 @@ static void when_all_are_late_nobody_is_left_out(void **state)
     story_finish(world, id);
 }
 
-/* Its link is slow, and nobody else can do its work. */
+/* Its link is slow, and no other device can take its stage. */
 static void who_is_late_gets_twice_the_time_the_next_time(void **state)
 {
     struct world *world = *state;
@@ -305,7 +305,7 @@ static void a_stop_that_takes_too_long_fails(void **state)
     char id[ID_SIZE];
     story_train(world, id, 50, 4);
     world_verb(world, id, JOB_PAUSE);
-    world_live(world, 29000); /* nobody follows */
+    world_live(world, 29000); /* no agent follows */
     assert_int_equal(world_job(world, id)->generation, 1);
     world_live(world, 2000);
     assert_int_equal(world_job(world, id)->generation, 2);
@@ -365,8 +365,8 @@ static void a_device_out_of_memory_gets_less(void **state)
     assert_state(world, id, JOB_RUNNING);
 }
 
-/* A killed neighbour is told of at once by its peers; the job must not fail before the lease says
- * who it was. */
+/* Peers report a killed neighbour at once; the job must not fail before the lease shows which
+ * device it was. */
 static void an_error_with_a_peer_waits_for_the_lease(void **state)
 {
     struct world *world = *state;
@@ -408,7 +408,7 @@ static void an_export_that_fails_is_tried_again(void **state)
     assert_int_equal(world->exports, 1);
     world_exported(world, true);
     assert_state(world, id, JOB_RUNNING);
-    world_exported(world, true); /* told twice: one attempt */
+    world_exported(world, true); /* reported twice: one attempt */
     world_live(world, 11000);
     assert_int_equal(world->exports, 2);
     world_exported(world, false);
@@ -427,7 +427,7 @@ static void an_export_that_does_not_work_is_tried_with_longer_pauses(void **stat
         assert_state(world, id, JOB_RUNNING);
         assert_string_equal(world_job(world, id)->state_reason, "export_failed");
         assert_string_equal(core_device(world->core, world->agent[0].id.text)->job,
-                            ""); /* nobody waits for it */
+                            ""); /* no job waits for it */
         world_live(world, i < 5 ? 9500 << i : 300000);
         assert_int_equal(world->exports, exports);
         world_live(world, 22000);
@@ -451,7 +451,7 @@ static void an_export_is_tried_as_soon_as_the_disk_has_room(void **state)
     assert_state(world, id, JOB_SUCCEEDED);
 }
 
-/* Nobody can go on from half a version. */
+/* Training cannot resume from half a version. */
 static void what_a_failed_job_had_only_begun_to_store_is_forgotten(void **state)
 {
     struct world *world = *state;

@@ -95,7 +95,7 @@ static void an_export_that_was_overtaken_takes_the_newer_version(void **state)
     assert_int_equal(world->rows.checkpoint[0].version, world_job(world, id)->exported_version);
 }
 
-static void an_export_that_fails_is_told_and_costs_nothing(void **state)
+static void a_failed_export_is_reported_and_costs_nothing(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -269,7 +269,7 @@ int main(void)
         STORY(a_job_that_has_ended_exports_nothing_more),
         STORY(without_a_version_in_the_center_there_is_nothing_to_export_or_keep),
         STORY(an_export_that_was_overtaken_takes_the_newer_version),
-        STORY(an_export_that_fails_is_told_and_costs_nothing),
+        STORY(a_failed_export_is_reported_and_costs_nothing),
         STORY(an_export_outlives_a_restart_of_the_coordinator),
         STORY(a_paused_job_is_cancelled_with_its_weights_kept),
         STORY(a_running_job_lets_its_devices_go_before_its_weights_are_kept),

@@ -244,7 +244,7 @@ static void too_few_devices_are_waited_for(void **state)
     story_finish(world, id);
 }
 
-/* Patient: nobody is blamed for a step that takes long. */
+/* Patient: a slow step is not blamed on a device. */
 static void run_replicated(struct world *world, char id[ID_SIZE])
 {
     struct job_spec spec = story_spec(100);
@@ -368,7 +368,7 @@ static void a_device_that_has_seen_a_later_generation_is_overtaken(void **state)
     assert_int_equal(world_job(world, id)->generation, 42);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
-    world->agent[0].highest = INT64_MAX; /* nobody believes that */
+    world->agent[0].highest = INT64_MAX; /* not credible */
     agent_beat(world, &world->agent[0]);
     assert_int_equal(world_job(world, id)->generation, 42);
 }

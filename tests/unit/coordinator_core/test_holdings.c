@@ -1,4 +1,4 @@
-/* What devices say that they hold: what is believed of it, and what room it takes. */
+/* Holdings that devices report: which of them count, and the memory they take. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +76,7 @@ static void what_cannot_be_held_is_not_believed(void **state)
     assert_int_equal(start_after_failure(world, id), committed);
 }
 
-/* A coordinator that starts anew does not know who worked for the job before its newest plan: it
- * asks them all. */
+/* A restarted coordinator does not know the devices of earlier plans of the job: it asks all. */
 static void a_device_of_an_older_plan_is_believed_after_a_restart(void **state)
 {
     struct world *world = *state;
@@ -125,7 +124,7 @@ static void beat(struct crowd *crowd, const struct device_id *device, struct hea
     step(crowd, &event);
 }
 
-/* A coordinator with the world's job that starts anew, and many devices: it has to ask them all. */
+/* A restarted coordinator with the world's job and many devices: it has to ask all of them. */
 static void restart_with_many(struct crowd *crowd, struct world *world, struct device *device)
 {
     struct err err = {0};

@@ -9,7 +9,7 @@ static const struct incident *row_of(const struct world *world)
     return &world->rows.incident[world->rows.incident_count - 1];
 }
 
-/* A job with some steps done, of which b has started anew. */
+/* A job with some steps done, whose device b has restarted. */
 static void restart_b(struct world *world, char id[ID_SIZE])
 {
     story_replicated(world, id, 3, 0);
@@ -28,7 +28,7 @@ static void an_incident_has_a_time_for_each_phase(void **state)
     int64_t before = world->now_ms, step = world->agent[0].step;
     world->reports = true;
     agent_kill(b);
-    world_pass(world, 200); /* nobody notices yet */
+    world_pass(world, 200); /* not noticed yet */
     world->agent[0].trouble_since_ms = before;
     agent_beat(world, &world->agent[0]);
     world_pass(world, 300);

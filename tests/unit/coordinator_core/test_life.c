@@ -122,12 +122,12 @@ static void a_job_lives_from_submission_to_success(void **state)
         assert_int_equal(world->agent[i].phase, PHASE_IDLE);
     }
     world_clear(world);
-    world_exported(world, false); /* told twice */
+    world_exported(world, false); /* reported twice */
     assert_trace(world, "");
     assert_int_equal(world->rows.checkpoint_count, 1);
 }
 
-static void progress_is_told_but_rows_are_written_seldom(void **state)
+static void progress_is_reported_at_once_but_rows_are_written_seldom(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -171,8 +171,8 @@ static size_t tell_losses(struct world *world, struct agent *agent, const char *
     return world->metrics - before;
 }
 
-/* A device was not heard while it trained, and works for the next generation, or for nobody, when
- * it is. */
+/* A device was silent while it trained. When it reports again it works for the next generation, or
+ * for no job. */
 static void metrics_of_steps_that_were_kept_may_come_late(void **state)
 {
     struct world *world = *state;
@@ -187,7 +187,7 @@ static void metrics_of_steps_that_were_kept_may_come_late(void **state)
     assert_true(world_job(world, id)->generation > before && kept > 10);
     struct agent *c = &world->agent[2];
     assert_int_equal(tell_losses(world, c, id, before, kept - 5, kept), 6);
-    /* Others have told later steps meanwhile. */
+    /* Others have reported later steps meanwhile. */
     assert_int_equal(tell_losses(world, &world->agent[0], id, before, kept - 8, kept - 6), 3);
     world_verb(world, id, JOB_PAUSE);
     world_settle(world);
@@ -529,7 +529,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORY(a_device_enrols),
         STORY(a_job_lives_from_submission_to_success),
-        STORY(progress_is_told_but_rows_are_written_seldom),
+        STORY(progress_is_reported_at_once_but_rows_are_written_seldom),
         STORY(repeated_metrics_are_stored_again_and_measure_nothing),
         STORY(metrics_of_steps_that_were_kept_may_come_late),
         STORY(metrics_of_abandoned_steps_and_strangers_are_not_taken),

@@ -1,4 +1,4 @@
-/* Devices that live and do not reach each other: what they hold is not given up for that. */
+/* Bad pairs: live devices that do not reach each other. Their holdings still count. */
 #include <stdio.h>
 #include <string.h>
 
@@ -98,7 +98,7 @@ static void waiting_for_a_link_says_so(void **state)
     assert_non_null(strstr(world_job(world, id)->message, "are alive but do not reach each other"));
     assert_non_null(strstr(world_job(world, id)->message, expected));
     assert_int_equal(world_job(world, id)->progress.step, version);
-    world_restart(world); /* and the coordinator may start anew meanwhile */
+    world_restart(world); /* and the coordinator may restart meanwhile */
     for (size_t i = 0; i < 3; i++) {
         world->agent[i].cut = false;
     }

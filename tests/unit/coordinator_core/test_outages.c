@@ -201,7 +201,7 @@ static void a_shared_device_whose_agent_ends_is_free_after_its_lease(void **stat
     assert_int_equal(enroll_as(world, a, "fourth"), PROBLEM_NONE);
 }
 
-/* The turn is late, and nobody could be heard meanwhile. */
+/* The turn is late: no heartbeat could be read meanwhile. */
 static void a_late_turn_does_not_refuse_an_agent_for_good(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* What a plan promises and on what it rests, and what devices are told of it. */
+/* Plans: their predictions, the measurements they use, and the assignments that carry them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -384,7 +384,7 @@ static void extreme_measurements_leave_finite_numbers(void **state)
     assert_true(isfinite(plan->predicted_efficiency));
 }
 
-static void step_times_are_told_as_their_median(void **state)
+static void the_reported_step_time_is_the_median(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -409,16 +409,16 @@ static void an_assignment_says_everything_a_stage_needs(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    static struct assignment told;
+    static struct assignment desired;
     story_devices(world);
     struct job_spec spec = story_spec(100);
     story_submit(world, id, &spec);
     struct agent *b = &world->agent[1];
-    assert_true(core_assignment(world->core, b->id.text, b->boot, &told));
-    assert_true(told.has_run);
-    assert_int_equal(told.revision, core_assignment_revision(world->core, b->id.text));
-    assert_int_equal(told.interval_ms, 1000);
-    const struct assignment_run *run = &told.run;
+    assert_true(core_assignment(world->core, b->id.text, b->boot, &desired));
+    assert_true(desired.has_run);
+    assert_int_equal(desired.revision, core_assignment_revision(world->core, b->id.text));
+    assert_int_equal(desired.interval_ms, 1000);
+    const struct assignment_run *run = &desired.run;
     assert_string_equal(run->job.text, id);
     assert_int_equal(run->generation, 1);
     assert_int_equal(run->phase, PHASE_PREPARE);
@@ -439,12 +439,12 @@ static void an_assignment_says_everything_a_stage_needs(void **state)
     assert_string_equal(run->data.train_sha256, "train");
     assert_string_equal(run->job_spec.name, "j");
     assert_true(run->step_ms >= 2000 && run->peer_ms >= 500 && run->lease_ms == 5000);
-    assert_int_equal(told.caller_count, 2);
-    assert_string_equal(told.caller[0].device.text, world->agent[0].id.text);
-    assert_int_equal(told.caller[0].generation, 1);
-    assert_int_equal(told.drop_count, 0);
-    assert_false(core_assignment(world->core, "dev_nobody", b->boot, &told));
-    assert_int_equal(core_assignment_revision(world->core, "dev_nobody"), 0);
+    assert_int_equal(desired.caller_count, 2);
+    assert_string_equal(desired.caller[0].device.text, world->agent[0].id.text);
+    assert_int_equal(desired.caller[0].generation, 1);
+    assert_int_equal(desired.drop_count, 0);
+    assert_false(core_assignment(world->core, "dev_unknown", b->boot, &desired));
+    assert_int_equal(core_assignment_revision(world->core, "dev_unknown"), 0);
 }
 
 static void blobs_are_for_those_whose_assignment_names_them(void **state)
@@ -465,7 +465,7 @@ static void blobs_are_for_those_whose_assignment_names_them(void **state)
     assert_true(core_may_read_blob(world->core, a->id.text, sha256));
     assert_false(core_may_read_blob(world->core, a->id.text, "another"));
     assert_false(core_may_read_blob(world->core, d->id.text, sha256));
-    assert_false(core_may_read_blob(world->core, "dev_nobody", sha256));
+    assert_false(core_may_read_blob(world->core, "dev_unknown", sha256));
     world_settle(world);
     assert_false(core_may_read_blob(world->core, a->id.text, sha256)); /* it runs */
 }
@@ -512,7 +512,7 @@ int main(void)
         STORY(marked_tensors_do_not_make_a_link_slow),
         STORY(nonsense_measurements_are_ignored),
         STORY(extreme_measurements_leave_finite_numbers),
-        STORY(step_times_are_told_as_their_median),
+        STORY(the_reported_step_time_is_the_median),
         STORY(an_assignment_says_everything_a_stage_needs),
         STORY(blobs_are_for_those_whose_assignment_names_them),
         STORY(a_unit_with_another_hash_than_reported_is_refused),

@@ -121,7 +121,7 @@ static void a_job_that_waits_for_its_cuts_names_them(void **state)
     assert_int_equal(world_plan(world, id, 1)->stage_count, 4);
 }
 
-/* With every device at work nobody is looked at for long, but what is said stays true. */
+/* While every device works, the search for a plan is short, but the reported reason stays true. */
 static void a_job_that_waits_for_the_busy_hears_of_their_end(void **state)
 {
     struct world *world = *state;

@@ -53,7 +53,7 @@ static void two_neighbours_at_once_cost_what_nobody_else_holds(void **state)
     story_finish(world, id);
 }
 
-/* All holders of a unit must agree, or nobody knows which is right. */
+/* All holders of a unit must agree: with different hashes the right one is unknown. */
 static void a_version_whose_holders_disagree_is_not_taken(void **state)
 {
     struct world *world = *state;
@@ -96,7 +96,7 @@ static void a_source_that_is_lost_costs_a_generation(void **state)
     assert_state(world, id, JOB_RUNNING);
 }
 
-/* Until it has told what it holds, a device that is back may have the only copy of something. */
+/* A device that is back may hold the only copy of a unit until it has reported its holdings. */
 static void a_device_that_is_back_is_asked_before_steps_are_given_up(void **state)
 {
     struct world *world = *state;
@@ -196,8 +196,8 @@ static void versions_of_unknown_generations_are_not_taken(void **state)
     assert_int_equal(start_of(world, id), 4);
 }
 
-/* What a device was told to drop it may have dropped at any moment since. */
-static void what_was_let_go_is_no_start(void **state)
+/* A device may discard dropped versions at any moment after the assignment. */
+static void training_does_not_resume_from_dropped_versions(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -307,7 +307,7 @@ static void what_the_next_device_brings_is_waited_for(void **state)
     story_finish(world, id);
 }
 
-/* Nobody waits for longer than the steps would take again, nor for longer than a lease. */
+/* The wait is at most the time to retrain the steps, and at most a lease. */
 static void waiting_for_more_costs_no_more_than_the_steps(void **state)
 {
     struct world *world = *state;
@@ -397,11 +397,12 @@ static void units_come_from_where_they_come_fastest(void **state)
     agent_beat(world, b);
     size_t from_a = 0, fetched = 0;
     for (size_t k = 0; k < 4; k++) {
-        const struct assignment *told = story_told(world, &world->agent[k]);
-        for (size_t i = 0; told->has_run && i < told->run.source_count; i++) {
-            bool device = told->run.source[i].from == SOURCE_DEVICE;
+        const struct assignment *desired = story_assignment(world, &world->agent[k]);
+        for (size_t i = 0; desired->has_run && i < desired->run.source_count; i++) {
+            bool device = desired->run.source[i].from == SOURCE_DEVICE;
             fetched += device;
-            from_a += device && k == 1 && strcmp(told->run.source[i].device.text, a->id.text) == 0;
+            from_a +=
+                device && k == 1 && strcmp(desired->run.source[i].device.text, a->id.text) == 0;
         }
     }
     assert_true(fetched > 0);
@@ -419,15 +420,15 @@ static void reports_about_another_plan_of_the_same_number_are_not_believed(void 
     (void)snprintf(a->plan.text, ID_SIZE, "plan_01HZZZZZZZZZZZZZZZZZZZZZZZ");
     a->step = 50;
     agent_beat(world, a);
-    assert_int_equal(world_job(world, id)->generation, 2); /* given up: a works for somebody else */
+    assert_int_equal(world_job(world, id)->generation, 2); /* abandoned: a works for another job */
     assert_int_equal(core_job_incident(world->core, id)->step_reached,
                      0); /* what it says is of another life */
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
 }
 
-/* An idle device raises the floor first; the plan's own device must still make it fail. */
-static void a_plan_that_its_device_refuses_is_given_up_whoever_told_of_it_first(void **state)
+/* An idle device reports a later generation first; the plan's device must still end the plan. */
+static void an_idle_device_does_not_hide_that_a_plans_device_is_ahead(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -442,7 +443,7 @@ static void a_plan_that_its_device_refuses_is_given_up_whoever_told_of_it_first(
     assert_int_equal(world_job(world, id)->generation, 7);
 }
 
-/* A held version that two devices could not load is given up for the center's. */
+/* A version that two devices could not load is abandoned for the center's. */
 static void after_two_devices_failed_to_load_it_the_center_is_tried(void **state)
 {
     struct world *world = *state;
@@ -542,7 +543,7 @@ int main(void)
         STORY(asking_has_a_bound),
         STORY(what_a_rollback_cut_off_never_comes_back),
         STORY(versions_of_unknown_generations_are_not_taken),
-        STORY(what_was_let_go_is_no_start),
+        STORY(training_does_not_resume_from_dropped_versions),
         STORY(a_job_that_waited_asks_those_who_come),
         STORY(what_the_next_device_brings_is_waited_for),
         STORY(waiting_for_more_costs_no_more_than_the_steps),
@@ -551,7 +552,7 @@ int main(void)
         STORY(waiting_for_those_that_were_cut_off_takes_no_longer_than_a_lease),
         STORY(units_come_from_where_they_come_fastest),
         STORY(reports_about_another_plan_of_the_same_number_are_not_believed),
-        STORY(a_plan_that_its_device_refuses_is_given_up_whoever_told_of_it_first),
+        STORY(an_idle_device_does_not_hide_that_a_plans_device_is_ahead),
         STORY(after_two_devices_failed_to_load_it_the_center_is_tried),
         STORY(one_device_that_the_job_needs_and_cannot_load_it_gets_the_centers),
         STORY(devices_that_cannot_load_it_never_send_a_job_back_to_the_seed),

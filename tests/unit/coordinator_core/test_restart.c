@@ -155,8 +155,8 @@ static void a_replan_whose_devices_are_gone_starts_from_the_center(void **state)
     assert_int_equal(world_plan(world, id, 3)->stage_count, 2);
 }
 
-/* What a paused job's devices hold they were told to drop, also those that were away and had said
- * nothing to this life of the coordinator: it goes on from the center, whatever they bring along
+/* All devices of a paused job may drop their snapshots, also devices that were away and have not
+ * reported to this life of the coordinator. The job resumes from the center, whatever they hold
  * when they return. */
 static void a_resumed_job_goes_on_from_the_center_whatever_devices_bring_along(void **state)
 {

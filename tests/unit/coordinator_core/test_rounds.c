@@ -3,7 +3,7 @@
 
 #include "tests/unit/coordinator_core/story.h"
 
-/* Train until stage 0 has opened a round of the kind; nobody has sent anything yet. */
+/* Train until stage 0 has opened a round of the kind; no replica has been sent yet. */
 static void open_round(struct world *world, int kind)
 {
     struct agent *a = &world->agent[0];
@@ -50,15 +50,15 @@ static void every_stage_has_its_ring_neighbor(void **state)
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
     for (size_t s = 0; s < 3; s++) {
-        const struct assignment *told = story_told(world, &world->agent[s]);
-        assert_true(told->run.has_neighbor);
-        assert_string_equal(told->run.neighbor.device.text, world->agent[(s + 1) % 3].id.text);
-        assert_true(told->run.neighbor.url[0] != '\0');
-        assert_true(told->run.replica_bytes > 0);
+        const struct assignment *desired = story_assignment(world, &world->agent[s]);
+        assert_true(desired->run.has_neighbor);
+        assert_string_equal(desired->run.neighbor.device.text, world->agent[(s + 1) % 3].id.text);
+        assert_true(desired->run.neighbor.url[0] != '\0');
+        assert_true(desired->run.replica_bytes > 0);
         bool let_in = false;
-        for (size_t i = 0; i < told->caller_count; i++) {
+        for (size_t i = 0; i < desired->caller_count; i++) {
             let_in = let_in ||
-                     strcmp(told->caller[i].device.text, world->agent[(s + 2) % 3].id.text) == 0;
+                     strcmp(desired->caller[i].device.text, world->agent[(s + 2) % 3].id.text) == 0;
         }
         assert_true(let_in);
     }
@@ -98,7 +98,7 @@ static void only_stage_0_opens_a_round(void **state)
     agent_beat(world, &world->agent[1]);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_ABANDONED);
     agent_beat(world, &world->agent[0]);
-    assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN); /* a's stands */
+    assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN); /* a's is still open */
 }
 
 static void copies_that_differ_commit_nothing(void **state)
@@ -204,9 +204,9 @@ static void the_start_stays_until_a_later_version_is_committed(void **state)
     world_settle(world);
     int64_t start = core_job_plan(world->core, id)->resume_version;
     for (size_t i = 0; i < 3; i++) {
-        const struct assignment *told = story_told(world, &world->agent[i]);
-        for (size_t d = 0; d < told->drop_count; d++) {
-            assert_true(told->drop[d].below_version <= start);
+        const struct assignment *desired = story_assignment(world, &world->agent[i]);
+        for (size_t d = 0; d < desired->drop_count; d++) {
+            assert_true(desired->drop[d].below_version <= start);
         }
     }
     open_round(world, AGENT_NEIGHBOR); /* of start + 1: redundancy comes back at once */
@@ -215,9 +215,9 @@ static void the_start_stays_until_a_later_version_is_committed(void **state)
     send_all(world);
     beat_all(world);
     assert_int_equal(committed(world, id), start + 1);
-    const struct assignment *told = story_told(world, &world->agent[0]);
-    assert_int_equal(told->drop_count, 1);
-    assert_int_equal(told->drop[0].below_version, start + 1);
+    const struct assignment *desired = story_assignment(world, &world->agent[0]);
+    assert_int_equal(desired->drop_count, 1);
+    assert_int_equal(desired->drop[0].below_version, start + 1);
 }
 
 static void a_round_to_the_center_raises_the_jobs_version(void **state)
@@ -272,7 +272,7 @@ static void a_blob_with_another_hash_than_reported_is_refused(void **state)
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_INVALID_BLOB);
     assert_int_equal(world_units(world, id), 0);
-    event.blob_stored.unit.version = 4; /* nobody asked for it */
+    event.blob_stored.unit.version = 4; /* not requested */
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_STALE_GENERATION);
 }
@@ -338,7 +338,7 @@ static void without_replication_the_start_is_all_that_is_kept(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 0, 0);
-    assert_false(story_told(world, &world->agent[0])->run.has_neighbor);
+    assert_false(story_assignment(world, &world->agent[0])->run.has_neighbor);
     for (int i = 0; i < 3; i++) {
         world_train(world, 5);
         world_verb(world, id, JOB_REPLAN);
@@ -365,7 +365,7 @@ static void a_plan_of_one_device_does_not_let_go_of_what_was_committed(void **st
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 1);
     assert_true(core_job_plan(world->core, id)->resume_version > before);
     world_train(world, 5);
-    agent_kill(&world->agent[0]); /* it alone had what is newer */
+    agent_kill(&world->agent[0]); /* it alone had newer versions */
     world_live(world, 6000);
     assert_int_equal(core_job_plan(world->core, id)->resume_version, before);
 }

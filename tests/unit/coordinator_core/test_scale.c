@@ -74,7 +74,7 @@ static size_t jobs_in(const struct crowd *crowd, enum job_state state)
     return count;
 }
 
-/* As many jobs as there may be, and for each so many devices; then nobody is heard of any more. */
+/* The maximum of jobs with devices_each devices each; then all devices go silent. */
 static void lose_everybody(size_t devices_each)
 {
     struct crowd crowd = {.now_ms = 1000,

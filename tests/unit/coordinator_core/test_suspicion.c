@@ -66,19 +66,19 @@ static void a_report_makes_the_suspect_speak(void **state)
     begin(world, id);
     struct agent *b = &world->agent[1];
     int64_t revision = core_assignment_revision(world->core, b->id.text);
-    assert_string_equal(story_told(world, b)->challenge, "");
+    assert_string_equal(story_assignment(world, b)->challenge, "");
     b->stopped_cpu = true; /* it hangs */
     agent_beat(world, &world->agent[0]);
     assert_true(core_assignment_revision(world->core, b->id.text) > revision); /* its poll wakes */
     char nonce[ID_SIZE];
-    memcpy(nonce, story_told(world, b)->challenge, ID_SIZE);
+    memcpy(nonce, story_assignment(world, b)->challenge, ID_SIZE);
     assert_true(nonce[0] != '\0');
     agent_beat(world, &world->agent[2]);
-    assert_string_equal(story_told(world, b)->challenge, nonce); /* one at a time */
+    assert_string_equal(story_assignment(world, b)->challenge, nonce); /* one at a time */
     b->stopped_cpu = false;
     agent_beat(world, b);
     assert_string_equal(b->heartbeat.challenge, nonce);
-    assert_string_equal(story_told(world, b)->challenge, "");
+    assert_string_equal(story_assignment(world, b)->challenge, "");
 }
 
 static void silence_without_a_refusal_is_left_to_the_lease(void **state)
@@ -196,7 +196,7 @@ static void a_broken_poll_makes_the_device_speak(void **state)
     struct agent *b = &world->agent[1];
     struct event event = {.type = EVENT_POLL_BROKEN, .poll_broken = {.device = b->id}};
     world_send(world, &event);
-    agent_beat(world, b); /* it has only connected anew */
+    agent_beat(world, b); /* it has only reconnected */
     world_pass(world, 400);
     assert_int_equal(state_of(world, b), DEVICE_ONLINE);
     agent_kill(b);
@@ -237,7 +237,7 @@ static void an_error_at_a_peer_that_lives_is_the_links_at_once(void **state)
     c->cut = true;
     agent_fail(c, "peer");
     agent_beat(world, c);
-    for (size_t i = 0; i < 2; i++) { /* whoever was asked answers */
+    for (size_t i = 0; i < 2; i++) { /* each challenged device answers */
         agent_beat(world, &world->agent[i]);
     }
     assert_int_equal(world_job(world, id)->generation, 3);
@@ -258,7 +258,7 @@ static void a_job_without_a_step_is_stalled_and_all_are_asked(void **state)
     world_pass(world, 200);
     assert_true(world_job(world, id)->stalled);
     for (size_t i = 0; i < 3; i++) {
-        assert_true(story_told(world, &world->agent[i])->challenge[0] != '\0');
+        assert_true(story_assignment(world, &world->agent[i])->challenge[0] != '\0');
     }
     assert_true(agent_step(world, &world->agent[0]));
     others_beat(world, NULL, 50);
@@ -473,7 +473,7 @@ static void no_plan_takes_a_device_that_owes_an_answer(void **state)
     agent_beat(world, &world->agent[0]);
     world_pass(world, 300);
     assert_int_equal(state_of(world, b), DEVICE_ONLINE);
-    c->highest = 2; /* a failure for which nobody is left out */
+    c->highest = 2; /* a failure that excludes no device */
     agent_beat(world, c);
     assert_left_out(core_job_plan(world->core, id), b);
 }
@@ -511,7 +511,7 @@ static void a_device_that_was_out_comes_back_as_a_spare(void **state)
     agent_follow(world, b);
     assert_int_equal(b->phase, PHASE_IDLE);
     world_settle(world);
-    world->agent[2].highest = 5; /* a failure for which nobody is left out */
+    world->agent[2].highest = 5; /* a failure that excludes no device */
     agent_beat(world, &world->agent[2]);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 3); /* and is used */
     world_settle(world);

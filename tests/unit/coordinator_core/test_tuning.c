@@ -1,6 +1,5 @@
-/* The kernels of a job's convolutions are measured by the devices of its first plan and part of its
- * model from then on.
- */
+/* The devices of a job's first plan measure the kernels of its convolutions; from then on the
+ * kernels are part of the job's model. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +29,7 @@ static void a_job_is_measured_once_and_then_trains_with_its_kernels(void **state
     struct world *world = *state;
     char id[ID_SIZE];
     choosers(world, id, 3);
-    assert_true(story_told(world, &world->agent[1])->run.tune);
+    assert_true(story_assignment(world, &world->agent[1])->run.tune);
     assert_non_null(strstr(world_job(world, id)->message, "to measure kernels"));
     world_settle(world);
     assert_string_equal(world->tune_job, id);
@@ -46,7 +45,7 @@ static void a_job_is_measured_once_and_then_trains_with_its_kernels(void **state
     assert_int_equal(plan->stage[0].end, 1);
     assert_int_equal(plan->stage[1].end, 2);
     assert_state(world, id, JOB_PREPARING);
-    assert_false(story_told(world, &world->agent[1])->run.tune);
+    assert_false(story_assignment(world, &world->agent[1])->run.tune);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     story_finish(world, id);
@@ -73,8 +72,8 @@ static void own_kernels_and_stated_ones_are_not_measured(void **state)
     struct event event = {.type = EVENT_JOB_SUBMIT,
                           .job_submit = {.spec = &spec, .data = &data, .model = world->model}};
     world_send(world, &event);
-    assert_false(story_told(world, d)->run.tune);
-    assert_string_equal(story_told(world, d)->run.job.text, world->job.id.text);
+    assert_false(story_assignment(world, d)->run.tune);
+    assert_string_equal(story_assignment(world, d)->run.job.text, world->job.id.text);
 }
 
 static void a_device_that_is_lost_while_measuring_costs_a_generation_and_nothing_else(void **state)
@@ -94,7 +93,7 @@ static void a_device_that_is_lost_while_measuring_costs_a_generation_and_nothing
     story_finish(world, id);
 }
 
-static void a_coordinator_that_starts_anew_is_told_again(void **state)
+static void kernels_are_reported_again_to_a_restarted_coordinator(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -117,7 +116,7 @@ static void a_coordinator_that_starts_anew_is_told_again(void **state)
 }
 
 /* Rows of a backup may not know that the job has trained, with kernels that were measured then. */
-static void versions_of_before_the_measurement_are_no_start(void **state)
+static void training_does_not_resume_from_versions_before_the_measurement(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -155,7 +154,7 @@ static void kernels_that_do_not_fit_the_units_fail_the_generation(void **state)
         agent_beat(world, agent);
         world->tune_job[0] = '\0';
         assert_int_equal(world_job(world, id)->generation, 1);
-        agent_restart(world, agent); /* measured anew, by an agent that is wrong */
+        agent_restart(world, agent); /* measured again, by a faulty agent */
         agent_beat(world, agent);
         world_live(world, 1000);
         agent_follow(world, agent);
@@ -181,7 +180,7 @@ static void kernels_that_cannot_be_stored_are_measured_again(void **state)
     world_settle(world);
     world_tuned(world, true);
     assert_int_equal(world_job(world, id)->generation, 2);
-    assert_true(story_told(world, &world->agent[0])->run.tune);
+    assert_true(story_assignment(world, &world->agent[0])->run.tune);
     world_settle(world);
     world_tuned(world, false);
     world_settle(world);
@@ -236,8 +235,8 @@ int main(void)
         STORY(a_job_is_measured_once_and_then_trains_with_its_kernels),
         STORY(own_kernels_and_stated_ones_are_not_measured),
         STORY(a_device_that_is_lost_while_measuring_costs_a_generation_and_nothing_else),
-        STORY(a_coordinator_that_starts_anew_is_told_again),
-        STORY(versions_of_before_the_measurement_are_no_start),
+        STORY(kernels_are_reported_again_to_a_restarted_coordinator),
+        STORY(training_does_not_resume_from_versions_before_the_measurement),
         STORY(kernels_that_do_not_fit_the_units_fail_the_generation),
         STORY(kernels_that_cannot_be_stored_are_measured_again),
         STORY(a_pause_that_is_asked_for_meanwhile_is_kept),

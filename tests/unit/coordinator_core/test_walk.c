@@ -273,7 +273,7 @@ static void every_job_of_a_random_walk_ends(void **state)
 {
     static const uint64_t found_bugs[] = {
         104613, /* rows of half a version outlived their plan */
-        23801,  /* a version that was committed was given up for a link that had failed before it */
+        23801,  /* a committed version was abandoned for a link that had failed before it */
         31748,  /* the same for an error at a step where there had been one before */
     };
     const struct seeds *seeds = *state;

@@ -51,10 +51,10 @@ struct agent {
     struct held held[AGENT_HELD];
     size_t held_count;
     bool tell_holdings;
-    uint64_t told_life; /* of the coordinator: in which it last told them */
+    uint64_t reported_life; /* of the coordinator: in which it last reported them */
     struct agent_round round[AGENT_ROUNDS];
     bool disk;                 /* snapshots outlive its process */
-    bool stopped_cpu;          /* its process stands still (SIGSTOP) */
+    bool stopped_cpu;          /* its process is stopped (SIGSTOP) */
     bool spoilt;               /* what it holds for others has another hash */
     bool cut;                  /* no other agent reaches it, nor it them */
     const struct agent *apart; /* NULL or the one agent that it does not reach, nor that one it */
@@ -128,8 +128,7 @@ struct world {
     int64_t pending_version[WORLD_EXPORTS];
     size_t pending_count;
     size_t exports, metrics, deleted;
-    char tune_job[ID_SIZE]; /* the last one whose kernels are to be put into its model; "": answered
-                             */
+    char tune_job[ID_SIZE]; /* the last one whose model waits for tuned kernels; "": none */
 };
 
 struct world *world_new(void);
@@ -152,7 +151,7 @@ void world_restart(struct world *world);
 void world_clear(struct world *world);
 
 /* ---- users ---- */
-/* A job of so many steps. */
+/* A job of `steps` steps. */
 struct job_spec world_spec(const char *name, int64_t steps);
 /* The answer is in world->job. */
 void world_submit(struct world *world, const struct job_spec *spec);

@@ -22,7 +22,7 @@ void desk_shut(struct desk *desk);
 void desk_close(struct desk **desk);
 
 /* Connect and send `request`, to which the line ends and the Host are added: "GET /x HTTP/1.1" or
- * with headers behind \r\n. The descriptor is the caller's. */
+ * with headers after \r\n. The descriptor is the caller's. */
 int desk_send(struct desk *desk, const char *request);
 /* The same with a body. */
 int desk_send_body(struct desk *desk, const char *request, const char *body);

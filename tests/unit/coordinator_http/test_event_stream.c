@@ -71,8 +71,8 @@ static void publish(struct room *room)
     event_stream_publish(room->stream);
 }
 
-/* A reader behind `last`; NULL: of what comes from now on, with its greeting read. */
-static int listen_behind(struct room *room, const char *last)
+/* A reader of the events after `last`; NULL: of new events only, with its greeting read. */
+static int listen_after(struct room *room, const char *last)
 {
     char request[128];
     snprintf(request, sizeof(request), "GET / HTTP/1.1%s%s", last ? "\r\nLast-Event-ID: " : "",
@@ -105,9 +105,9 @@ static void readers_get_what_happens_from_now_on(void **state)
 {
     static struct room room;
     open_room(&room, *state, 1);
-    add(&room, "before", "nobody listened");
+    add(&room, "before", "no reader yet");
     publish(&room);
-    int fd = listen_behind(&room, NULL);
+    int fd = listen_after(&room, NULL);
     assert_int_equal(event_stream_readers(room.stream), 1);
     add(&room, "first", "one");
     add(&room, "second", "two");
@@ -136,7 +136,7 @@ static void a_reader_resumes_behind_any_event_over_restarts(void **state)
     for (int life = 0; life < 2; life++) {
         ids_of(&room);
         for (int i = 0; i < 9; i++) {
-            int fd = listen_behind(&room, room.id[i]);
+            int fd = listen_after(&room, room.id[i]);
             const char *text = desk_read(room.desk, fd, "event: event9\n");
             snprintf(word, sizeof(word), "event: event%d\n", i);
             assert_null(strstr(text, word));
@@ -144,7 +144,7 @@ static void a_reader_resumes_behind_any_event_over_restarts(void **state)
             assert_holds(text, word);
             close(fd);
         }
-        int fd = listen_behind(&room, room.id[9]);
+        int fd = listen_after(&room, room.id[9]);
         assert_null(strstr(desk_read(room.desk, fd, ": events\n\n"), "event: "));
         assert_true(desk_is_silent(room.desk, fd));
         close(fd);
@@ -187,7 +187,7 @@ static void more_events_than_are_kept_in_memory_are_replayed_in_their_order(void
     }
     publish(&room);
     ids_of(&room);
-    int fd = listen_behind(&room, room.id[0]);
+    int fd = listen_after(&room, room.id[0]);
     const char *text = desk_read(room.desk, fd, "event: n2999\n");
     for (int i = 1; i < 3000; i++) {
         char word[32];
@@ -218,7 +218,7 @@ static void ids_rise_even_if_the_clock_goes_back(void **state)
         add(&room, "later", "");
     }
     publish(&room);
-    int fd = listen_behind(&room, future);
+    int fd = listen_after(&room, future);
     char last[ID_SIZE];
     memcpy(last, future, sizeof(last));
     ids_of(&room);
@@ -239,7 +239,7 @@ static void the_longest_message_fits_whatever_its_characters(void **state)
 {
     static struct room room;
     open_room(&room, *state, 1);
-    int fd = listen_behind(&room, NULL);
+    int fd = listen_after(&room, NULL);
     add_longest(&room, "a_type_that_is_as_long_as_one_can_possibly_be___");
     publish(&room);
     assert_holds(desk_read(room.desk, fd, "}\n\n"), "\\u0001\"");
@@ -253,7 +253,7 @@ static void readers_that_hear_nothing_get_a_ping(void **state)
     open_room(&room, *state, 1);
     assert_int_equal(event_stream_ping(room.stream, 0), INT64_MAX);
     int64_t now_ms = clock_now_ms();
-    int fd = listen_behind(&room, NULL);
+    int fd = listen_after(&room, NULL);
     int64_t next_ms = event_stream_ping(room.stream, now_ms);
     assert_true(next_ms > now_ms && next_ms <= now_ms + 20000);
     assert_true(desk_is_silent(room.desk, fd));
@@ -267,7 +267,7 @@ static void streams_end_with_the_program(void **state)
 {
     static struct room room;
     open_room(&room, *state, 1);
-    int fd = listen_behind(&room, NULL);
+    int fd = listen_after(&room, NULL);
     add(&room, "last", "");
     publish(&room);
     event_stream_end(room.stream);
@@ -282,7 +282,7 @@ static void a_reader_that_is_too_slow_is_broken_off_and_forgotten(void **state)
 {
     static struct room room;
     open_room(&room, *state, 1);
-    int fd = listen_behind(&room, NULL);
+    int fd = listen_after(&room, NULL);
     for (int round = 0; round < 20 && event_stream_readers(room.stream) > 0; round++) {
         for (int i = 0; i < 1000; i++) {
             add_longest(&room, "flood");
@@ -309,7 +309,7 @@ static void a_reader_that_stands_still_is_not_looked_at_all_the_time(void **stat
 {
     static struct room room;
     open_room(&room, *state, 1);
-    int fd = listen_behind(&room, NULL);
+    int fd = listen_after(&room, NULL);
     for (int i = 0; i < 8000; i++) {
         add_longest(&room, "flood");
         if (i % 500 == 499) {

@@ -195,7 +195,7 @@ static void places_are_used_again(void **state)
     }
 }
 
-/* Let all of the crowd be answered, so many at most in a run; how many runs that took. */
+/* Answer all parked exchanges, a bounded number per run. Returns the number of runs. */
 static int runs_until_all_looked(struct parked *parked, int64_t now_ms, const struct shelf *shelf,
                                  int most)
 {

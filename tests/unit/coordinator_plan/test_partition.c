@@ -332,9 +332,8 @@ static void a_search_does_the_work_it_may_and_no_more(void **state)
     assert_int_equal(partition_solve(&sample.problem, &first, &err), ERR_MEMORY);
 }
 
-/* A stage's memory is the dearest answer: the longest stages that fit are looked for beside those
- * of the unit before.
- */
+/* A stage's memory is the costliest query: the search for the longest stages that fit starts at
+ * the result for the unit before. */
 static void few_questions_are_asked_of_the_memory(void **state)
 {
     (void)state;

@@ -142,8 +142,8 @@ static void many_micro_batches_are_extrapolated(void **state)
 }
 
 /* The sum follows the last gradient over the link while stage 0 still works, so only the total's
- * way to stage 1 is added to its update, and that is hidden behind the first forward pass of stage
- * 0 as long as it is no longer. */
+ * way to stage 1 is added to its update, and the first forward pass of stage 0 hides it unless it
+ * is longer. */
 static void clipping_by_the_norm_adds_latency_that_work_does_not_hide(void **state)
 {
     (void)state;
@@ -235,9 +235,8 @@ static bool naive_there(int at, int now)
     return at >= 0 && at <= now;
 }
 
-/* The sums of squares of stages that have done their passes, once they reach every stage that they
- * can; a link that has tensors to carry carries them first. Returns whether something has changed.
- */
+/* Send the sums of squares of stages that have completed their passes. Tensors on the same link go
+ * first. Returns whether something has changed. */
 static bool naive_sums(struct naive_stage *all, int count, int micro_batches, int now)
 {
     bool changed = false;

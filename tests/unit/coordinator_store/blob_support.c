@@ -190,8 +190,7 @@ bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, ui
     return rc == 0;
 }
 
-/* By the file layer of the system, whatever is the default: one of the tests puts faults into that.
- */
+/* Uses the system's file layer: one of the tests puts faults into the default one. */
 bool database_is_sound(const char *path)
 {
     sqlite3 *db = NULL;

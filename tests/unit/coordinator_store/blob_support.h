@@ -29,7 +29,7 @@ void outcome_set(void *arg, int code, const char *sha256, uint64_t size, const s
 /* The code. */
 int outcome_wait(struct outcome *outcome);
 
-/* For an upload that was told to wait: pause_end is its on_room. */
+/* For an upload that has to wait: pause_end is its on_room. */
 struct pause {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -52,8 +52,7 @@ int store_put(struct blob_store *store, uint64_t seed, uint64_t size, char sha25
               struct err *err);
 /* Whether the blob is there, and its size: as blob_reader_open. */
 int store_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err);
-/* Whether the blob is there and holds exactly content(seed, size). false: err says what is wrong.
- */
+/* Whether the blob exists and is content(seed, size). false: err says why not. */
 bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, uint64_t size,
                  struct err *err);
 /* Whether SQLite finds nothing wrong with a file that no store has open. */

@@ -10,7 +10,7 @@
 struct fault_file {
     sqlite3_file base;
     bool is_main;
-    sqlite3_file *real; /* behind this struct */
+    sqlite3_file *real; /* follows this struct in memory */
 };
 
 static sqlite3_vfs *real_vfs;
@@ -150,7 +150,7 @@ void fault_vfs_install(void)
 {
     real_vfs = sqlite3_vfs_find(NULL);
     ASSERT(real_vfs);
-    /* What is not wrapped finds its state in the copied fields. */
+    /* Functions that are not wrapped find their state in the copied fields. */
     fault_vfs = *real_vfs;
     fault_vfs.zName = "fault";
     fault_vfs.pNext = NULL;

@@ -140,7 +140,7 @@ static void damage_found_while_the_same_content_is_stored_stays_known(void **sta
     outcome_done(&stored);
 }
 
-/* Store so many blobs, the numbers from `first` on, in one batch. */
+/* Store `count` blobs with the seeds from `first` on, in one batch. */
 static void put_many(struct blob_store *store, uint64_t first, size_t count,
                      char (*sha256)[BLOB_SHA256_SIZE])
 {

@@ -172,7 +172,7 @@ static void uploads_readers_and_deletions_do_not_disturb_each_other(void **state
     assert_true(scene.reads >= 10);
     blob_close(&scene.store);
 
-    /* What is left is whole. */
+    /* The remaining blobs are whole. */
     scene.store = store_open(*state);
     for (uint64_t seed = 0; seed < STABLE; seed++) {
         assert_true(store_holds(scene.store, scene.stable[seed], seed, stable_size(seed), &err));

@@ -157,7 +157,7 @@ static bool check_blob(void *arg, const char *sha256, uint64_t size)
             return true;
         }
     }
-    fail_msg("a blob that nobody wrote");
+    fail_msg("a blob that no thread wrote");
     return false;
 }
 
@@ -315,6 +315,6 @@ int main(void)
         test_with_directory(a_missing_row_is_found_when_it_is_read),
     };
     fault_vfs_install();
-    log_set_level(LOG_LEVEL_ERROR); /* the warnings are what is asked for here */
+    log_set_level(LOG_LEVEL_ERROR); /* the warnings are expected here */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

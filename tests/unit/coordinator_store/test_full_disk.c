@@ -43,7 +43,7 @@ static int unmount_disk(void **state)
     return test_directory_teardown(state) || rc;
 }
 
-/* Fill what is left of the disk. */
+/* Fill the rest of the disk. */
 static void fill(const char *directory)
 {
     int fd = open(test_path_in(directory, "filler").text, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -268,7 +268,7 @@ static void uploads_that_have_begun_may_use_half_of_what_is_to_stay_free(void **
     outcome_init(&outcome);
     blob_upload_finish(upload, outcome_set, &outcome);
     assert_int_equal(outcome_wait(&outcome), 0);
-    /* What is deleted is room for new ones, whether or not the file has shrunk. */
+    /* Deleted blobs make room for new ones, whether or not the file has shrunk. */
     blob_delete(store, outcome.sha256);
     blob_drain(store);
     assert_ok(blob_upload_open(store, NULL, 60 * MIB, &upload, &err), &err);

@@ -80,7 +80,7 @@ static void nothing_listens_beyond_loopback_by_accident(void **state)
     assert_ok(address_parse("10.0.0.5:7410", &address, &err), &err);
     assert_int_equal(address_check(&address, false, &err), ERR_INVALID);
     assert_string_equal(err.text, "refusing to listen on 10.0.0.5:7410 without --insecure: tokens "
-                                  "and TLS are not offered yet");
+                                  "and TLS are not supported yet");
     assert_ok(address_check(&address, true, &err), &err);
     assert_ok(address_parse("[::1]:7410", &address, &err), &err);
     assert_ok(address_check(&address, false, &err), &err);

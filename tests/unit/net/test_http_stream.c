@@ -24,7 +24,7 @@ struct upload {
 struct download {
     struct desk *desk;
     struct http_exchange *exchange;
-    uint64_t size; /* ends after so many bytes */
+    uint64_t size; /* the body ends after this many bytes */
     unsigned pauses_left;
     bool fails;
     bool waits; /* for ever, after the first bytes */
@@ -70,8 +70,7 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
     return true;
 }
 
-/* Every other write pauses while there are pauses left, and takes an odd number of bytes otherwise.
- */
+/* Every second write pauses while pauses are left; the others take an odd number of bytes. */
 static size_t write_upload(void *state, const void *data, size_t size)
 {
     struct upload *upload = state;

@@ -187,8 +187,8 @@ static void strangers_of_one_address_share_a_bound(void **state)
         places_enter_stage(places, i, STAGE_BODY, 0);
         assert_true(places_admit(places, i, false));
     }
-    /* None of them gives way: the next is let in to be told so, and the one after it takes its
-     * place. */
+    /* None of them gives way: the next connects only to read its rejection, and the one after
+     * it takes its place. */
     enter(places, 3, 7, 1);
     assert_false(places_admit(places, 3, false));
     assert_true(places_admit(places, 3, true));

@@ -1,5 +1,5 @@
-/* The contract and the tables say the same: names, types, null, bounds, words, what is required,
- * defaults, errors. */
+/* The contract and the tables agree on names, types, null, bounds, words, required fields, defaults
+ * and errors. */
 #include "tests/support/test.h"
 
 #include <math.h>
