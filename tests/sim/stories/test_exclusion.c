@@ -6,7 +6,7 @@ static const enum local_fault every_fault[] = {LOCAL_DISK_FULL, LOCAL_DISK_HUNG,
                                                LOCAL_MEMORY};
 #define FAULTS (sizeof(every_fault) / sizeof(every_fault[0]))
 
-static void one_device_that_fails_costs_the_others_one_generation(void **state)
+static void one_failed_device_costs_one_generation(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FAULTS; i++) {
@@ -19,7 +19,7 @@ static void one_device_that_fails_costs_the_others_one_generation(void **state)
     }
 }
 
-static void one_that_fails_in_the_middle_of_the_job_costs_one_more(void **state)
+static void a_failure_in_mid_job_costs_one_more_generation(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FAULTS; i++) {
@@ -34,7 +34,7 @@ static void one_that_fails_in_the_middle_of_the_job_costs_one_more(void **state)
     }
 }
 
-static void a_job_waits_for_the_only_device_and_goes_on_with_it(void **state)
+static void a_job_waits_for_the_only_device_and_resumes_on_it(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FAULTS; i++) {
@@ -49,7 +49,7 @@ static void a_job_waits_for_the_only_device_and_goes_on_with_it(void **state)
     }
 }
 
-static void a_job_that_needs_them_all_goes_on_with_them(void **state)
+static void a_job_that_needs_all_devices_resumes_when_they_return(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FAULTS; i++) {
@@ -66,10 +66,10 @@ static void a_job_that_needs_them_all_goes_on_with_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_device_that_fails_costs_the_others_one_generation),
-        cmocka_unit_test(one_that_fails_in_the_middle_of_the_job_costs_one_more),
-        cmocka_unit_test(a_job_waits_for_the_only_device_and_goes_on_with_it),
-        cmocka_unit_test(a_job_that_needs_them_all_goes_on_with_them),
+        cmocka_unit_test(one_failed_device_costs_one_generation),
+        cmocka_unit_test(a_failure_in_mid_job_costs_one_more_generation),
+        cmocka_unit_test(a_job_waits_for_the_only_device_and_resumes_on_it),
+        cmocka_unit_test(a_job_that_needs_all_devices_resumes_when_they_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void all_are_lost_and_one_returns(void **state)
     story_free(story);
 }
 
-static void a_device_that_starts_anew_is_taken_back(void **state)
+static void a_restarted_device_rejoins_the_job(void **state)
 {
     (void)state;
     struct story *story = story_new(3);
@@ -98,7 +98,7 @@ static void a_device_that_starts_anew_is_taken_back(void **state)
     story_free(story);
 }
 
-static void a_device_that_was_silent_for_too_long_is_taken_back(void **state)
+static void a_device_that_was_lost_rejoins_the_job(void **state)
 {
     (void)state;
     struct story *story = story_new(3);
@@ -116,7 +116,7 @@ static void a_device_that_was_silent_for_too_long_is_taken_back(void **state)
     story_free(story);
 }
 
-static void a_link_that_is_cut_and_heals_costs_a_generation_at_most(void **state)
+static void a_link_that_fails_and_heals_costs_at_most_one_generation(void **state)
 {
     (void)state;
     struct story *story = story_new(3);
@@ -172,7 +172,7 @@ static void with_too_few_devices_the_job_waits(void **state)
     story_free(story);
 }
 
-static void power_lost_everywhere_needs_no_command(void **state)
+static void training_resumes_by_itself_after_power_loss_everywhere(void **state)
 {
     (void)state;
     struct story *story = story_new(3);
@@ -197,13 +197,13 @@ int main(void)
         cmocka_unit_test(the_last_stage_is_lost),
         cmocka_unit_test(two_neighbours_are_lost_at_once),
         cmocka_unit_test(all_are_lost_and_one_returns),
-        cmocka_unit_test(a_device_that_starts_anew_is_taken_back),
-        cmocka_unit_test(a_device_that_was_silent_for_too_long_is_taken_back),
-        cmocka_unit_test(a_link_that_is_cut_and_heals_costs_a_generation_at_most),
+        cmocka_unit_test(a_restarted_device_rejoins_the_job),
+        cmocka_unit_test(a_device_that_was_lost_rejoins_the_job),
+        cmocka_unit_test(a_link_that_fails_and_heals_costs_at_most_one_generation),
         cmocka_unit_test(without_their_coordinator_devices_train_on),
         cmocka_unit_test(a_failure_during_prepare_makes_the_next_generation),
         cmocka_unit_test(with_too_few_devices_the_job_waits),
-        cmocka_unit_test(power_lost_everywhere_needs_no_command),
+        cmocka_unit_test(training_resumes_by_itself_after_power_loss_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static int64_t resumed(const struct story *story)
     return rows_plan(&story->world.coordinator->rows, story->job->id.text)->resume_version;
 }
 
-static void two_devices_hold_what_is_committed(void **state)
+static void two_devices_hold_every_committed_version(void **state)
 {
     (void)state;
     struct story *story = replicated();
@@ -80,7 +80,7 @@ static void redundancy_comes_back_with_the_first_step(void **state)
     story_free(story);
 }
 
-static void power_lost_everywhere_costs_nothing_that_disks_keep(void **state)
+static void power_loss_everywhere_costs_no_version_on_disk(void **state)
 {
     (void)state;
     struct story *story = replicated();
@@ -116,7 +116,7 @@ static void a_link_is_to_blame_when_both_its_ends_live(void **state)
     story_free(story);
 }
 
-static void a_full_center_pauses_its_rounds_only(void **state)
+static void a_full_center_pauses_only_rounds_to_the_center(void **state)
 {
     (void)state;
     struct story *story = replicated();
@@ -150,12 +150,12 @@ static void rounds_go_on_over_a_restart_of_the_coordinator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_devices_hold_what_is_committed),
+        cmocka_unit_test(two_devices_hold_every_committed_version),
         cmocka_unit_test(the_loss_of_any_device_costs_no_committed_step),
         cmocka_unit_test(redundancy_comes_back_with_the_first_step),
-        cmocka_unit_test(power_lost_everywhere_costs_nothing_that_disks_keep),
+        cmocka_unit_test(power_loss_everywhere_costs_no_version_on_disk),
         cmocka_unit_test(a_link_is_to_blame_when_both_its_ends_live),
-        cmocka_unit_test(a_full_center_pauses_its_rounds_only),
+        cmocka_unit_test(a_full_center_pauses_only_rounds_to_the_center),
         cmocka_unit_test(rounds_go_on_over_a_restart_of_the_coordinator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

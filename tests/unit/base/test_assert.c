@@ -6,14 +6,14 @@
 
 #include "tests/support/test.h"
 
-static void what_holds_passes(void **state)
+static void a_true_condition_passes(void **state)
 {
     (void)state;
     ASSERT(1 + 1 == 2);
 }
 
 /* Run in a child: the status tells how it ended, the text what it said. */
-static void what_does_not_hold_names_the_place_and_aborts(void **state)
+static void a_false_condition_names_its_place_and_aborts(void **state)
 {
     (void)state;
     int ends[2];
@@ -40,8 +40,8 @@ static void what_does_not_hold_names_the_place_and_aborts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_holds_passes),
-        cmocka_unit_test(what_does_not_hold_names_the_place_and_aborts),
+        cmocka_unit_test(a_true_condition_passes),
+        cmocka_unit_test(a_false_condition_names_its_place_and_aborts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void a_size_that_would_overflow_is_refused(void **state)
     assert_string_equal(buf.data, "ab");
 }
 
-static void what_is_written_into_reserved_room_is_kept_when_the_buffer_grows(void **state)
+static void bytes_in_reserved_room_survive_growth(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -92,7 +92,7 @@ int main(void)
         cmocka_unit_test(pieces_follow_each_other_and_end_with_a_nul),
         cmocka_unit_test(a_buffer_takes_exactly_its_limit),
         cmocka_unit_test(a_size_that_would_overflow_is_refused),
-        cmocka_unit_test(what_is_written_into_reserved_room_is_kept_when_the_buffer_grows),
+        cmocka_unit_test(bytes_in_reserved_room_survive_growth),
         cmocka_unit_test(clearing_keeps_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static void times_are_written_in_utc_with_milliseconds(void **state)
     check_format(951782400000, "2000-02-29T00:00:00.000Z");
 }
 
-static void times_that_have_no_text_show_the_nearest_that_has(void **state)
+static void times_outside_the_range_are_clamped(void **state)
 {
     (void)state;
     check_format(INT64_MAX, "9999-12-31T23:59:59.999Z");
@@ -58,7 +58,7 @@ static void times_are_read_with_zones_and_fractions(void **state)
     check_parse("0001-01-01T00:00:00Z", -62135596800000);
 }
 
-static void what_is_not_a_time_is_refused(void **state)
+static void malformed_times_are_rejected(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -94,7 +94,7 @@ static void what_is_not_a_time_is_refused(void **state)
     }
 }
 
-static void what_is_written_reads_back(void **state)
+static void a_written_value_reads_back_unchanged(void **state)
 {
     (void)state;
     for (int64_t wall_ms = -62135596800000; wall_ms < INT64_C(253402300799999);
@@ -110,10 +110,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_clocks_tell_the_same_time),
         cmocka_unit_test(times_are_written_in_utc_with_milliseconds),
-        cmocka_unit_test(times_that_have_no_text_show_the_nearest_that_has),
+        cmocka_unit_test(times_outside_the_range_are_clamped),
         cmocka_unit_test(times_are_read_with_zones_and_fractions),
-        cmocka_unit_test(what_is_not_a_time_is_refused),
-        cmocka_unit_test(what_is_written_reads_back),
+        cmocka_unit_test(malformed_times_are_rejected),
+        cmocka_unit_test(a_written_value_reads_back_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

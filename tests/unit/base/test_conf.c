@@ -96,7 +96,7 @@ static void run(struct outcome *out, const char *const *words)
         conf_parse(&program, argc, argv, &out->options, &out->positional, &out->done, &out->err);
 }
 
-static void what_is_not_given_keeps_its_default(void **state)
+static void absent_options_keep_their_defaults(void **state)
 {
     (void)state;
     struct outcome out;
@@ -170,7 +170,7 @@ static void check_refused(const char *const *words, int code, const char *text)
     assert_string_equal(out.err.text, text);
 }
 
-static void mistakes_name_the_option_and_what_is_expected(void **state)
+static void an_error_names_the_option_and_the_expected_value(void **state)
 {
     (void)state;
     check_refused((const char *const[]){"--sate-dir", "x", NULL}, ERR_INVALID,
@@ -214,7 +214,7 @@ static struct test_path write_config(const char *directory, const char *text, si
     return path;
 }
 
-static void a_file_lies_between_the_defaults_and_the_command_line(void **state)
+static void the_command_line_overrides_the_file_which_overrides_defaults(void **state)
 {
     static const char text[] = "# comment\n\n port = 81 \r\nstate-dir=/from file\ninsecure = true\n"
                                "label = a = 1\nlabel = b\nmemory = 2M";
@@ -231,7 +231,7 @@ static void a_file_lies_between_the_defaults_and_the_command_line(void **state)
     conf_list_done(&out.options.labels);
 }
 
-static void a_list_of_the_command_line_replaces_that_of_the_file(void **state)
+static void a_list_on_the_command_line_replaces_the_list_in_the_file(void **state)
 {
     struct test_path path = write_config(*state, "label = a\nlabel = b\n", 20);
     struct outcome out;
@@ -251,7 +251,7 @@ static void check_config(void **state, const char *text, size_t size, int code,
     assert_holds(out.err.text, expected);
 }
 
-static void mistakes_in_a_file_name_its_line(void **state)
+static void an_error_in_a_file_names_its_line(void **state)
 {
     check_config(state, "port = 1\nprot = 2\n", 18, ERR_INVALID, "conf:2: unknown option 'prot'");
     check_config(state, "port 1\n", 7, ERR_INVALID, "conf:1: expected 'name = value'");
@@ -319,16 +319,16 @@ static void the_version_is_the_projects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_given_keeps_its_default),
+        cmocka_unit_test(absent_options_keep_their_defaults),
         cmocka_unit_test(every_type_is_read_in_both_spellings),
         cmocka_unit_test(the_last_value_wins_and_a_flag_can_be_taken_back),
         cmocka_unit_test(two_dashes_end_the_options),
         cmocka_unit_test(the_whole_range_of_integers_can_be_asked_for),
-        cmocka_unit_test(mistakes_name_the_option_and_what_is_expected),
+        cmocka_unit_test(an_error_names_the_option_and_the_expected_value),
         cmocka_unit_test(a_list_is_bounded),
-        test_with_directory(a_file_lies_between_the_defaults_and_the_command_line),
-        test_with_directory(a_list_of_the_command_line_replaces_that_of_the_file),
-        test_with_directory(mistakes_in_a_file_name_its_line),
+        test_with_directory(the_command_line_overrides_the_file_which_overrides_defaults),
+        test_with_directory(a_list_on_the_command_line_replaces_the_list_in_the_file),
+        test_with_directory(an_error_in_a_file_names_its_line),
         test_with_directory(a_file_that_is_missing_or_too_large_is_an_error),
         test_with_directory(help_comes_from_the_table),
         test_with_directory(the_version_is_the_projects),

@@ -15,7 +15,7 @@ static void setting_returns_the_code_and_keeps_the_text(void **state)
     assert_int_equal(err_set(NULL, ERR_LIMIT, "no receiver"), ERR_LIMIT);
 }
 
-static void wrapping_puts_the_callers_knowledge_in_front(void **state)
+static void wrapping_prefixes_the_text_of_the_caller(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -34,7 +34,7 @@ static void an_error_may_be_part_of_its_own_text(void **state)
     assert_string_equal(err.text, "outer (inner)");
 }
 
-static void a_text_that_does_not_fit_is_cut_with_dots(void **state)
+static void a_text_that_does_not_fit_is_truncated_with_dots(void **state)
 {
     (void)state;
     char text[2 * ERR_TEXT_MAX];
@@ -49,7 +49,7 @@ static void a_text_that_does_not_fit_is_cut_with_dots(void **state)
     assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1);
 }
 
-static void a_text_that_fits_exactly_is_not_cut(void **state)
+static void a_text_that_fits_exactly_is_not_truncated(void **state)
 {
     (void)state;
     char text[ERR_TEXT_MAX];
@@ -60,7 +60,7 @@ static void a_text_that_fits_exactly_is_not_cut(void **state)
     assert_string_equal(err.text, text);
 }
 
-static void a_cut_never_splits_a_character(void **state)
+static void truncation_never_splits_a_character(void **state)
 {
     (void)state;
     for (size_t shift = 0; shift < 4; shift++) {
@@ -118,11 +118,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(setting_returns_the_code_and_keeps_the_text),
-        cmocka_unit_test(wrapping_puts_the_callers_knowledge_in_front),
+        cmocka_unit_test(wrapping_prefixes_the_text_of_the_caller),
         cmocka_unit_test(an_error_may_be_part_of_its_own_text),
-        cmocka_unit_test(a_text_that_does_not_fit_is_cut_with_dots),
-        cmocka_unit_test(a_text_that_fits_exactly_is_not_cut),
-        cmocka_unit_test(a_cut_never_splits_a_character),
+        cmocka_unit_test(a_text_that_does_not_fit_is_truncated_with_dots),
+        cmocka_unit_test(a_text_that_fits_exactly_is_not_truncated),
+        cmocka_unit_test(truncation_never_splits_a_character),
         cmocka_unit_test(the_text_is_always_one_line_of_utf8),
         cmocka_unit_test(system_reasons_become_codes),
         cmocka_unit_test(every_code_has_its_own_name),

@@ -20,7 +20,7 @@ static size_t count_entries(const char *directory)
     return (size_t)count - 2;
 }
 
-static void what_is_written_reads_back(void **state)
+static void a_written_value_reads_back_unchanged(void **state)
 {
     struct err err = {0};
     struct test_path path = test_path_in(*state, "file");
@@ -167,7 +167,7 @@ static void pieces_are_written_and_read_at_their_offsets(void **state)
     assert_int_equal(file_write_at(fd, text, 1, 0, &err), ERR_IO);
 }
 
-static void free_space_is_told_for_a_path_that_exists(void **state)
+static void free_space_is_reported_for_an_existing_path(void **state)
 {
     struct err err = {0};
     uint64_t bytes = 0;
@@ -199,7 +199,7 @@ static void the_state_directory_follows_the_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test_with_directory(what_is_written_reads_back),
+        test_with_directory(a_written_value_reads_back_unchanged),
         test_with_directory(a_file_may_be_exactly_as_large_as_the_limit),
         test_with_directory(an_empty_file_reads_as_nothing),
         test_with_directory(failures_name_the_path_and_the_reason),
@@ -209,7 +209,7 @@ int main(void)
         test_with_directory(directories_are_made_with_their_parents),
         test_with_directory(a_file_in_the_way_of_a_directory_is_named),
         test_with_directory(pieces_are_written_and_read_at_their_offsets),
-        test_with_directory(free_space_is_told_for_a_path_that_exists),
+        test_with_directory(free_space_is_reported_for_an_existing_path),
         cmocka_unit_test(the_state_directory_follows_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

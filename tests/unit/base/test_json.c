@@ -118,7 +118,7 @@ static void lines_for_people_have_the_same_numbers(void **state)
                         "{\n  \"momentum\": 0.9,\n  \"words\": [\n    \"\\u00E9\"\n  ]\n}");
 }
 
-static void what_is_no_number_of_json_is_null(void **state)
+static void non_finite_numbers_are_written_as_null(void **state)
 {
     (void)state;
     char text[JSON_NUMBER_SIZE];
@@ -145,7 +145,7 @@ static void faulty_texts_are_refused_with_line_and_column(void **state)
     check_refused("[1,]", ERR_FORMAT, "line 1");
 }
 
-static void bytes_behind_a_nul_are_not_overlooked(void **state)
+static void bytes_after_a_nul_are_rejected(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -203,9 +203,9 @@ int main(void)
         cmocka_unit_test(reals_are_written_with_the_fewest_digits),
         cmocka_unit_test(only_reals_are_shortened),
         cmocka_unit_test(lines_for_people_have_the_same_numbers),
-        cmocka_unit_test(what_is_no_number_of_json_is_null),
+        cmocka_unit_test(non_finite_numbers_are_written_as_null),
         cmocka_unit_test(faulty_texts_are_refused_with_line_and_column),
-        cmocka_unit_test(bytes_behind_a_nul_are_not_overlooked),
+        cmocka_unit_test(bytes_after_a_nul_are_rejected),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(brackets_inside_texts_are_not_nesting),
         cmocka_unit_test(a_buffer_that_is_too_small_is_left_as_it_was),

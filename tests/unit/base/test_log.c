@@ -60,7 +60,7 @@ static void events_below_the_level_are_dropped(void **state)
     assert_holds(out.data, "event=shown a=1\n");
 }
 
-static void a_line_that_is_too_long_is_cut_with_dots(void **state)
+static void a_long_line_is_truncated_with_dots(void **state)
 {
     int saved;
     char text[10000];
@@ -100,7 +100,7 @@ static void values_are_quoted_where_logfmt_needs_it(void **state)
     assert_string_equal(log_quote("\xC3\xA9\xFF").text, "\xC3\xA9?");
 }
 
-static void a_value_that_is_too_long_is_cut_inside_its_quotes(void **state)
+static void a_long_value_is_truncated_inside_its_quotes(void **state)
 {
     (void)state;
     char text[3 * LOG_QUOTE_MAX];
@@ -120,10 +120,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_with_directory(an_event_is_one_line_with_time_level_and_name_first),
         test_with_directory(events_below_the_level_are_dropped),
-        test_with_directory(a_line_that_is_too_long_is_cut_with_dots),
+        test_with_directory(a_long_line_is_truncated_with_dots),
         cmocka_unit_test(levels_are_read_by_name),
         cmocka_unit_test(values_are_quoted_where_logfmt_needs_it),
-        cmocka_unit_test(a_value_that_is_too_long_is_cut_inside_its_quotes),
+        cmocka_unit_test(a_long_value_is_truncated_inside_its_quotes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void whole_numbers_within_the_range_are_read(void **state)
     assert_int_equal(value, INT64_MIN);
 }
 
-static void what_is_not_a_whole_number_in_range_is_refused(void **state)
+static void malformed_integers_and_integers_out_of_range_are_rejected(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",
@@ -56,7 +56,7 @@ static void numbers_within_the_range_are_read(void **state)
     assert_close(value, ((const double[]){-1.5, 2e-3, 7}), 3, 0);
 }
 
-static void what_is_not_a_number_in_range_is_refused(void **state)
+static void malformed_numbers_and_numbers_out_of_range_are_rejected(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",   "x",  "nan", "inf", "-inf", "0x1p3", "1e999",
@@ -89,7 +89,7 @@ static void sizes_have_binary_suffixes(void **state)
     }
 }
 
-static void what_is_not_a_size_is_refused(void **state)
+static void malformed_sizes_are_rejected(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",     "K",  "-1",  "1k",        "1KB",
@@ -103,7 +103,7 @@ static void what_is_not_a_size_is_refused(void **state)
     }
 }
 
-static void truth_is_true_or_false_and_nothing_else(void **state)
+static void a_boolean_is_exactly_true_or_false(void **state)
 {
     (void)state;
     bool value = false;
@@ -199,12 +199,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_numbers_within_the_range_are_read),
-        cmocka_unit_test(what_is_not_a_whole_number_in_range_is_refused),
+        cmocka_unit_test(malformed_integers_and_integers_out_of_range_are_rejected),
         cmocka_unit_test(numbers_within_the_range_are_read),
-        cmocka_unit_test(what_is_not_a_number_in_range_is_refused),
+        cmocka_unit_test(malformed_numbers_and_numbers_out_of_range_are_rejected),
         cmocka_unit_test(sizes_have_binary_suffixes),
-        cmocka_unit_test(what_is_not_a_size_is_refused),
-        cmocka_unit_test(truth_is_true_or_false_and_nothing_else),
+        cmocka_unit_test(malformed_sizes_are_rejected),
+        cmocka_unit_test(a_boolean_is_exactly_true_or_false),
         cmocka_unit_test(hexadecimal_goes_both_ways),
         cmocka_unit_test(hexadecimal_of_another_length_or_case_is_refused),
         cmocka_unit_test(the_nearest_name_is_found_for_small_mistakes_only),

@@ -127,7 +127,7 @@ static void check_fault(const char *text, const char *pointer, const char *messa
     record_done(&job_record, &out.job);
 }
 
-static void what_is_absent_keeps_its_default(void **state)
+static void absent_fields_keep_their_defaults(void **state)
 {
     (void)state;
     struct outcome out;
@@ -177,7 +177,7 @@ static void every_type_is_read(void **state)
     assert_string_equal(out.job.name, "1234567");
 }
 
-static void what_is_written_reads_back(void **state)
+static void a_written_value_reads_back_unchanged(void **state)
 {
     (void)state;
     struct outcome out;
@@ -198,7 +198,7 @@ static void what_is_written_reads_back(void **state)
     record_done(&job_record, &out.job);
 }
 
-static void null_is_the_zero_value_of_what_may_be_null_and_back(void **state)
+static void null_reads_as_the_zero_value_of_nullable_fields_and_back(void **state)
 {
     (void)state;
     struct outcome out;
@@ -269,7 +269,7 @@ static void wrong_types_are_named(void **state)
                 "expected an object with the members name, units, shape, extra, got an integer");
 }
 
-static void values_out_of_bounds_tell_the_bound(void **state)
+static void a_value_out_of_bounds_is_reported_with_the_bound(void **state)
 {
     (void)state;
     check_fault("{\"batch\":0}", "/batch", "must be at least 1");
@@ -425,7 +425,7 @@ static void faults_of_the_whole_document_name_the_record_in_the_error(void **sta
     assert_string_equal(out.err.text, "job: expected an object, got an integer");
 }
 
-static void long_names_are_cut_to_one_line_of_text(void **state)
+static void long_names_are_truncated_to_one_line(void **state)
 {
     (void)state;
     struct outcome out;
@@ -440,7 +440,7 @@ static void long_names_are_cut_to_one_line_of_text(void **state)
     assert_string_equal(pointer + RECORD_POINTER_MAX - 4, "...");
 }
 
-static void a_shorter_list_frees_what_the_longer_default_owned(void **state)
+static void a_shorter_list_frees_elements_of_the_longer_default(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -457,7 +457,7 @@ static void a_shorter_list_frees_what_the_longer_default_owned(void **state)
     assert_null(job.layers[0].extra);
 }
 
-static void what_json_cannot_say_is_written_as_something_it_can(void **state)
+static void values_outside_json_are_written_as_valid_json(void **state)
 {
     (void)state;
     struct job job = defaults;
@@ -537,15 +537,15 @@ static void empty_members_are_skipped_where_the_table_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_absent_keeps_its_default),
+        cmocka_unit_test(absent_fields_keep_their_defaults),
         cmocka_unit_test(every_type_is_read),
-        cmocka_unit_test(what_is_written_reads_back),
-        cmocka_unit_test(null_is_the_zero_value_of_what_may_be_null_and_back),
+        cmocka_unit_test(a_written_value_reads_back_unchanged),
+        cmocka_unit_test(null_reads_as_the_zero_value_of_nullable_fields_and_back),
         cmocka_unit_test(unknown_fields_name_the_nearest_known_one),
         cmocka_unit_test(fields_of_the_server_are_refused_and_never_suggested),
         cmocka_unit_test(fields_of_the_client_are_never_written),
         cmocka_unit_test(wrong_types_are_named),
-        cmocka_unit_test(values_out_of_bounds_tell_the_bound),
+        cmocka_unit_test(a_value_out_of_bounds_is_reported_with_the_bound),
         cmocka_unit_test(integer_bounds_are_exact_where_doubles_are_not),
         cmocka_unit_test(integer_bounds_may_lie_beyond_int64_or_between_integers),
         cmocka_unit_test(all_faults_are_collected_at_any_depth),
@@ -553,9 +553,9 @@ int main(void)
         cmocka_unit_test(nearest_names_are_searched_only_for_the_faults_that_are_kept),
         cmocka_unit_test(a_full_list_of_faults_does_not_hide_the_first_new_one),
         cmocka_unit_test(faults_of_the_whole_document_name_the_record_in_the_error),
-        cmocka_unit_test(long_names_are_cut_to_one_line_of_text),
-        cmocka_unit_test(a_shorter_list_frees_what_the_longer_default_owned),
-        cmocka_unit_test(what_json_cannot_say_is_written_as_something_it_can),
+        cmocka_unit_test(long_names_are_truncated_to_one_line),
+        cmocka_unit_test(a_shorter_list_frees_elements_of_the_longer_default),
+        cmocka_unit_test(values_outside_json_are_written_as_valid_json),
         cmocka_unit_test(empty_members_are_skipped_where_the_table_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

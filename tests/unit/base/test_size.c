@@ -12,7 +12,7 @@ static void products_and_sums_that_fit_are_given(void **state)
     assert_int_equal(out, SIZE_MAX);
 }
 
-static void what_overflows_leaves_the_output_alone(void **state)
+static void an_overflow_leaves_the_output_unchanged(void **state)
 {
     (void)state;
     size_t out = 42;
@@ -34,7 +34,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_and_sums_that_fit_are_given),
-        cmocka_unit_test(what_overflows_leaves_the_output_alone),
+        cmocka_unit_test(an_overflow_leaves_the_output_unchanged),
         cmocka_unit_test(alignment_goes_to_the_next_multiple),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static void valid_sequences_have_their_length(void **state)
     assert_int_equal(utf8_sequence("", 1), 1);
 }
 
-static void broken_sequences_have_none(void **state)
+static void invalid_sequences_have_length_zero(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -50,7 +50,7 @@ static void broken_sequences_have_none(void **state)
     assert_int_equal(utf8_sequence("\xE2\x82\xAC", 2), 0);
 }
 
-static void repair_keeps_what_is_valid(void **state)
+static void repair_keeps_valid_text(void **state)
 {
     (void)state;
     char text[] = "a\tb\xC3\xA9\xFF\xE2\x82.";
@@ -60,7 +60,7 @@ static void repair_keeps_what_is_valid(void **state)
     assert_string_equal(text, "a?b\xC3\xA9???.");
 }
 
-static void a_cut_ends_with_dots_within_the_capacity(void **state)
+static void truncated_text_ends_with_dots_within_the_capacity(void **state)
 {
     (void)state;
     char text[9] = "abcdefgh";
@@ -75,9 +75,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_sequences_have_their_length),
-        cmocka_unit_test(broken_sequences_have_none),
-        cmocka_unit_test(repair_keeps_what_is_valid),
-        cmocka_unit_test(a_cut_ends_with_dots_within_the_capacity),
+        cmocka_unit_test(invalid_sequences_have_length_zero),
+        cmocka_unit_test(repair_keeps_valid_text),
+        cmocka_unit_test(truncated_text_ends_with_dots_within_the_capacity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -294,7 +294,7 @@ static void a_job_that_did_not_succeed_is_a_status_of_its_own(void **state)
 }
 
 /* Progress is printed once a second, an event of the job at once. */
-static void quick_progress_floods_nobody(void **state)
+static void quick_progress_is_printed_at_most_once_a_second(void **state)
 {
     struct fixture *f = *state;
     f->news = NEWS;
@@ -313,7 +313,7 @@ static void quick_progress_floods_nobody(void **state)
     assert_true(lines >= 5 && lines < NEWS);
 }
 
-static void on_a_terminal_the_line_is_written_over(void **state)
+static void on_a_terminal_the_progress_line_is_overwritten(void **state)
 {
     struct fixture *f = *state;
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -429,7 +429,7 @@ static void answers_that_no_coordinator_gives_are_reported(void **state)
     assert_holds(f->complaints, "is not a server; expected a URL such as http://127.0.0.1:7410");
 }
 
-static void an_unknown_route_is_no_coordinator(void **state)
+static void an_unknown_route_is_reported_as_a_wrong_server(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -446,7 +446,7 @@ static void an_unknown_route_is_no_coordinator(void **state)
     free(f.complaints);
 }
 
-static void a_wrong_command_line_is_told_before_anything_is_called(void **state)
+static void a_wrong_command_line_is_reported_before_any_call(void **state)
 {
     struct fixture *f = *state;
     static const char known[] = "there are job submit, job get, job watch";
@@ -490,12 +490,12 @@ int main(void)
         TEST(get_writes_the_job_as_json),
         TEST(watch_shows_who_does_what_until_the_end),
         TEST(a_job_that_did_not_succeed_is_a_status_of_its_own),
-        TEST(quick_progress_floods_nobody),
-        TEST(on_a_terminal_the_line_is_written_over),
+        TEST(quick_progress_is_printed_at_most_once_a_second),
+        TEST(on_a_terminal_the_progress_line_is_overwritten),
         TEST(a_watch_outlives_a_restart_of_the_coordinator),
         TEST(answers_that_no_coordinator_gives_are_reported),
-        cmocka_unit_test(an_unknown_route_is_no_coordinator),
-        TEST(a_wrong_command_line_is_told_before_anything_is_called),
+        cmocka_unit_test(an_unknown_route_is_reported_as_a_wrong_server),
+        TEST(a_wrong_command_line_is_reported_before_any_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void a_running_job_shows_all_that_is_known(void **state)
     assert_holds(line, "  ETA 2:02:05  loss 0.4213  accuracy 0.8512  9.9 samples/s  ");
 }
 
-static void a_new_generation_tells_its_story(void **state)
+static void the_message_of_a_new_generation_is_printed(void **state)
 {
     (void)state;
     struct job job = {
@@ -51,7 +51,7 @@ static void a_new_generation_tells_its_story(void **state)
         "steps to retrain from step 650)");
 }
 
-static void what_is_not_known_is_left_out(void **state)
+static void unknown_values_are_omitted(void **state)
 {
     (void)state;
     struct progress_shares none = {0};
@@ -68,7 +68,7 @@ static void what_is_not_known_is_left_out(void **state)
     assert_string_equal(line, "queued");
 }
 
-static void what_does_not_fit_the_columns_is_left_out(void **state)
+static void values_beyond_the_terminal_width_are_omitted(void **state)
 {
     (void)state;
     struct job job = {.state = JOB_RUNNING,
@@ -98,7 +98,7 @@ static void what_does_not_fit_the_columns_is_left_out(void **state)
     assert_string_equal(line, "waiting_for_devices  (there are not e...");
 }
 
-static void a_line_that_does_not_fit_is_cut(void **state)
+static void a_line_that_does_not_fit_is_truncated(void **state)
 {
     (void)state;
     struct job job = {.state = JOB_RUNNING, .progress = {.step = 46, .steps = 93}};
@@ -107,7 +107,7 @@ static void a_line_that_does_not_fit_is_cut(void **state)
     assert_string_equal(line, "running  step 46/93 ...");
 }
 
-static void nothing_of_the_server_steers_a_terminal(void **state)
+static void control_characters_from_the_server_are_replaced(void **state)
 {
     (void)state;
     struct progress_shares odd = {
@@ -145,11 +145,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_running_job_shows_all_that_is_known),
-        cmocka_unit_test(a_new_generation_tells_its_story),
-        cmocka_unit_test(what_is_not_known_is_left_out),
-        cmocka_unit_test(what_does_not_fit_the_columns_is_left_out),
-        cmocka_unit_test(a_line_that_does_not_fit_is_cut),
-        cmocka_unit_test(nothing_of_the_server_steers_a_terminal),
+        cmocka_unit_test(the_message_of_a_new_generation_is_printed),
+        cmocka_unit_test(unknown_values_are_omitted),
+        cmocka_unit_test(values_beyond_the_terminal_width_are_omitted),
+        cmocka_unit_test(a_line_that_does_not_fit_is_truncated),
+        cmocka_unit_test(control_characters_from_the_server_are_replaced),
         cmocka_unit_test(the_end_says_how_and_where),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

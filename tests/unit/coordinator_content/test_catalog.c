@@ -157,7 +157,7 @@ static void a_row_that_an_earlier_version_wrote_keeps_its_hash(void **state)
     close_room(&room);
 }
 
-static void damaged_rows_are_told_from_missing_ones(void **state)
+static void damaged_rows_are_format_errors(void **state)
 {
     struct room room;
     struct err err = {0};
@@ -193,7 +193,7 @@ static void a_description_that_does_not_fit_is_refused_at_its_place(void **state
     close_room(&room);
 }
 
-static void what_nobody_uses_goes_when_there_is_much_and_what_is_used_or_pinned_stays(void **state)
+static void only_unused_models_are_evicted_when_the_catalog_is_full(void **state)
 {
     struct room room;
     open_room(&room, *state);
@@ -233,10 +233,9 @@ int main(void)
         test_with_directory(a_normalised_model_is_another_entry),
         test_with_directory(a_model_is_found_again_by_its_hash_after_a_restart),
         test_with_directory(a_row_that_an_earlier_version_wrote_keeps_its_hash),
-        test_with_directory(damaged_rows_are_told_from_missing_ones),
+        test_with_directory(damaged_rows_are_format_errors),
         test_with_directory(a_description_that_does_not_fit_is_refused_at_its_place),
-        test_with_directory(
-            what_nobody_uses_goes_when_there_is_much_and_what_is_used_or_pinned_stays),
+        test_with_directory(only_unused_models_are_evicted_when_the_catalog_is_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static void stopping_waits_for_running_jobs_and_cancels_queued_ones(void **state
     work_free(&work);
 }
 
-static void what_is_left_is_done_when_the_work_is_freed(void **state)
+static void freeing_the_work_ends_every_task(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -167,7 +167,7 @@ int main(void)
         cmocka_unit_test(a_job_may_submit_another_when_it_is_done),
         cmocka_unit_test(a_posted_job_is_done_without_running),
         cmocka_unit_test(stopping_waits_for_running_jobs_and_cancels_queued_ones),
-        cmocka_unit_test(what_is_left_is_done_when_the_work_is_freed),
+        cmocka_unit_test(freeing_the_work_ends_every_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

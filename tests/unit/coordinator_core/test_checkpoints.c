@@ -75,7 +75,7 @@ static void there_is_a_bound_on_uploads(void **state)
     assert_int_equal(world->status, 200);
 }
 
-static void units_come_from_the_checkpoint_but_for_those_that_are_named(void **state)
+static void units_come_from_the_checkpoint_except_the_named_ones(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -138,7 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORY(the_same_content_is_the_same_checkpoint),
         STORY(there_is_a_bound_on_uploads),
-        STORY(units_come_from_the_checkpoint_but_for_those_that_are_named),
+        STORY(units_come_from_the_checkpoint_except_the_named_ones),
         STORY(a_failure_before_the_first_copy_leads_back_to_the_checkpoint),
         STORY(a_preparation_from_the_checkpoint_outlives_a_restart_of_the_coordinator),
         STORY(a_blob_that_is_a_checkpoint_too_stays_when_its_version_goes),

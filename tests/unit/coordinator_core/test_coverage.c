@@ -12,7 +12,7 @@ static struct replicas *replicas_of(const struct world *world, const char *id)
     return replicas;
 }
 
-static void coverage_says_who_holds_what(void **state)
+static void coverage_lists_the_holders_of_each_unit(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -158,7 +158,7 @@ static void a_question_counts_on_those_that_are_avoided_if_need_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(coverage_says_who_holds_what),
+        STORY(coverage_lists_the_holders_of_each_unit),
         STORY(every_forecast_comes_true),
         STORY(a_question_without_an_answer_says_why),
         STORY(a_question_counts_on_those_that_are_avoided_if_need_be),

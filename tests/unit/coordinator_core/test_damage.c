@@ -43,7 +43,7 @@ static void a_damaged_version_in_the_center_is_not_held_and_the_devices_are_aske
     assert_int_equal(start_of(world, id), neighbor);
 }
 
-static void a_paused_job_whose_version_is_damaged_says_so_and_begins_anew(void **state)
+static void a_paused_job_with_a_damaged_version_says_so_and_restarts(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -144,7 +144,7 @@ static void the_last_version_is_stored_again_when_its_export_finds_damage(void *
 }
 
 /* Its devices have left and lost their copies since. */
-static void a_job_whose_last_version_nobody_has_any_more_trains_again(void **state)
+static void a_job_whose_last_version_is_lost_retrains_it(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -210,7 +210,7 @@ static void find_damage(struct world *world, struct agent *agent)
     agent->error[0] = '\0';
 }
 
-static void a_device_whose_own_copy_is_damaged_is_not_left_out(void **state)
+static void a_device_whose_own_copy_is_damaged_is_not_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -230,7 +230,7 @@ static void a_device_whose_own_copy_is_damaged_is_not_left_out(void **state)
 }
 
 /* One that goes on saying so is like any other that fails. */
-static void who_finds_damage_again_and_again_is_left_out(void **state)
+static void a_device_that_finds_damage_repeatedly_is_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -249,16 +249,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(a_damaged_version_in_the_center_is_not_held_and_the_devices_are_asked),
-        STORY(a_paused_job_whose_version_is_damaged_says_so_and_begins_anew),
+        STORY(a_paused_job_with_a_damaged_version_says_so_and_restarts),
         STORY(a_version_that_is_being_loaded_from_the_center_is_given_up_when_it_is_damaged),
         STORY(a_round_with_a_damaged_unit_is_abandoned_and_the_next_is_stored),
         STORY(the_last_version_is_stored_again_when_a_unit_of_it_is_damaged),
         STORY(the_last_version_is_stored_again_when_its_export_finds_damage),
-        STORY(a_job_whose_last_version_nobody_has_any_more_trains_again),
+        STORY(a_job_whose_last_version_is_lost_retrains_it),
         STORY(an_export_is_not_repeated_after_its_version_was_lost),
         STORY(a_cancelled_job_that_cannot_keep_its_damaged_version_fails),
-        STORY(a_device_whose_own_copy_is_damaged_is_not_left_out),
-        STORY(who_finds_damage_again_and_again_is_left_out),
+        STORY(a_device_whose_own_copy_is_damaged_is_not_excluded),
+        STORY(a_device_that_finds_damage_repeatedly_is_excluded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void a_lost_device_that_never_worked_is_removed_after_an_hour(void **stat
     assert_non_null(strstr(world->trace.data, "forget device of idle\npublish device_removed\n"));
 }
 
-static void the_hour_begins_anew_with_every_loss_restart_and_cordon(void **state)
+static void every_loss_restart_and_cordon_restarts_the_hour(void **state)
 {
     struct world *world = *state;
     struct agent *idle = world_agent(world, "idle", 10);
@@ -88,7 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(a_lost_device_that_never_worked_is_removed_after_an_hour),
-        STORY(the_hour_begins_anew_with_every_loss_restart_and_cordon),
+        STORY(every_loss_restart_and_cordon_restarts_the_hour),
         STORY(a_device_that_has_worked_stays_through_a_restart),
         STORY(a_removed_device_that_comes_back_enrols_as_another),
     };

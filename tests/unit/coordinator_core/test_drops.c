@@ -26,7 +26,7 @@ static void a_job_that_ends_is_dropped_until_it_is_gone(void **state)
     assert_int_equal(story_assignment(world, a)->drop_count, 0);
 }
 
-static void a_running_plan_keeps_its_start_and_drops_what_is_older(void **state)
+static void a_running_plan_keeps_its_start_and_drops_older_versions(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -71,7 +71,7 @@ static void nothing_is_dropped_while_a_generation_is_prepared(void **state)
 
 /* After a pause devices drop the version; a resume must not take it from them, whether they have
  * said so or not. */
-static void a_resume_does_not_rely_on_what_a_pause_let_go(void **state)
+static void a_resume_does_not_rely_on_versions_that_a_pause_dropped(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -93,7 +93,7 @@ static void a_resume_does_not_rely_on_what_a_pause_let_go(void **state)
 }
 
 /* b leaves the plan, drops what it held without having said so, and is needed again. */
-static void a_device_that_let_go_fetches_like_any_other(void **state)
+static void a_device_that_dropped_its_snapshots_fetches_them(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -129,10 +129,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(a_job_that_ends_is_dropped_until_it_is_gone),
-        STORY(a_running_plan_keeps_its_start_and_drops_what_is_older),
+        STORY(a_running_plan_keeps_its_start_and_drops_older_versions),
         STORY(nothing_is_dropped_while_a_generation_is_prepared),
-        STORY(a_resume_does_not_rely_on_what_a_pause_let_go),
-        STORY(a_device_that_let_go_fetches_like_any_other),
+        STORY(a_resume_does_not_rely_on_versions_that_a_pause_dropped),
+        STORY(a_device_that_dropped_its_snapshots_fetches_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static bool has_stage(const struct world *world, const char *id, const struct ag
     return false;
 }
 
-static void who_fails_in_prepare_is_left_out(void **state)
+static void a_device_that_fails_in_prepare_is_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -40,7 +40,7 @@ static void who_fails_in_prepare_is_left_out(void **state)
     assert_int_equal(world_job(world, id)->generation, 2);
 }
 
-static void who_fails_again_is_left_out_for_twice_as_long(void **state)
+static void a_device_that_fails_again_is_excluded_for_twice_as_long(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -63,7 +63,7 @@ static void who_fails_again_is_left_out_for_twice_as_long(void **state)
     assert_true(last_ms > 100000);
 }
 
-static void what_three_devices_fail_by_before_the_first_step_ends_the_job(void **state)
+static void one_failure_of_three_devices_before_the_first_step_fails_the_job(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -81,7 +81,7 @@ static void what_three_devices_fail_by_before_the_first_step_ends_the_job(void *
     assert_string_equal(core_device(world->core, world->agent[0].id.text)->job, "");
 }
 
-static void failures_of_different_kinds_do_not_end_it(void **state)
+static void failures_of_different_kinds_do_not_fail_the_job(void **state)
 {
     static const char *const codes[] = {"data", "memory", "internal"};
     struct world *world = *state;
@@ -137,7 +137,7 @@ static void a_job_that_has_trained_waits_and_is_tried_again(void **state)
     story_finish(world, id);
 }
 
-static void a_resume_tries_it_at_once(void **state)
+static void a_resume_retries_at_once(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -178,7 +178,7 @@ static void the_only_device_is_tried_again_with_longer_pauses(void **state)
     story_finish(world, id);
 }
 
-static void the_job_goes_on_as_soon_as_another_device_comes(void **state)
+static void the_job_resumes_as_soon_as_another_device_enrols(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -211,7 +211,7 @@ static void the_only_device_is_given_its_memory_again(void **state)
 }
 
 /* An operating system ends its process at every start. */
-static void who_starts_anew_again_and_again_is_left_out(void **state)
+static void a_device_that_restarts_repeatedly_is_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -224,7 +224,7 @@ static void who_starts_anew_again_and_again_is_left_out(void **state)
     story_finish(world, id);
 }
 
-static void who_is_late_in_prepare_is_named_and_left_out(void **state)
+static void a_device_that_is_late_in_prepare_is_named_and_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -249,7 +249,7 @@ static void who_is_late_in_prepare_is_named_and_left_out(void **state)
     assert_state(world, id, JOB_RUNNING);
 }
 
-static void when_all_are_late_nobody_is_left_out(void **state)
+static void when_all_devices_are_late_none_is_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -273,7 +273,7 @@ static void when_all_are_late_nobody_is_left_out(void **state)
 }
 
 /* Its link is slow, and no other device can take its stage. */
-static void who_is_late_gets_twice_the_time_the_next_time(void **state)
+static void a_late_device_gets_twice_the_time_next(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -452,7 +452,7 @@ static void an_export_is_tried_as_soon_as_the_disk_has_room(void **state)
 }
 
 /* Training cannot resume from half a version. */
-static void what_a_failed_job_had_only_begun_to_store_is_forgotten(void **state)
+static void a_partly_stored_version_of_a_failed_job_is_forgotten(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -480,7 +480,7 @@ static int64_t pause_and_resume(struct world *world, char id[ID_SIZE])
 
 /* An equal job that ends well must not take the blobs of one that failed with it, in this life or
  * the next. */
-static void what_a_failed_job_keeps_is_not_deleted_for_an_equal_one(void **state)
+static void blobs_of_a_failed_job_outlive_an_equal_job(void **state)
 {
     struct world *world = *state;
     char failed[ID_SIZE], again[ID_SIZE];
@@ -501,19 +501,19 @@ static void what_a_failed_job_keeps_is_not_deleted_for_an_equal_one(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(who_fails_in_prepare_is_left_out),
-        STORY(who_fails_again_is_left_out_for_twice_as_long),
-        STORY(what_three_devices_fail_by_before_the_first_step_ends_the_job),
-        STORY(failures_of_different_kinds_do_not_end_it),
+        STORY(a_device_that_fails_in_prepare_is_excluded),
+        STORY(a_device_that_fails_again_is_excluded_for_twice_as_long),
+        STORY(one_failure_of_three_devices_before_the_first_step_fails_the_job),
+        STORY(failures_of_different_kinds_do_not_fail_the_job),
         STORY(a_job_that_has_trained_waits_and_is_tried_again),
-        STORY(a_resume_tries_it_at_once),
+        STORY(a_resume_retries_at_once),
         STORY(the_only_device_is_tried_again_with_longer_pauses),
-        STORY(the_job_goes_on_as_soon_as_another_device_comes),
+        STORY(the_job_resumes_as_soon_as_another_device_enrols),
         STORY(the_only_device_is_given_its_memory_again),
-        STORY(who_starts_anew_again_and_again_is_left_out),
-        STORY(who_is_late_in_prepare_is_named_and_left_out),
-        STORY(when_all_are_late_nobody_is_left_out),
-        STORY(who_is_late_gets_twice_the_time_the_next_time),
+        STORY(a_device_that_restarts_repeatedly_is_excluded),
+        STORY(a_device_that_is_late_in_prepare_is_named_and_excluded),
+        STORY(when_all_devices_are_late_none_is_excluded),
+        STORY(a_late_device_gets_twice_the_time_next),
         STORY(a_stop_that_takes_too_long_fails),
         STORY(losses_with_progress_in_between_never_end_the_job),
         STORY(a_job_that_diverges_fails_at_once),
@@ -523,8 +523,8 @@ int main(void)
         STORY(an_export_that_fails_is_tried_again),
         STORY(an_export_that_does_not_work_is_tried_with_longer_pauses),
         STORY(an_export_is_tried_as_soon_as_the_disk_has_room),
-        STORY(what_a_failed_job_had_only_begun_to_store_is_forgotten),
-        STORY(what_a_failed_job_keeps_is_not_deleted_for_an_equal_one),
+        STORY(a_partly_stored_version_of_a_failed_job_is_forgotten),
+        STORY(blobs_of_a_failed_job_outlive_an_equal_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

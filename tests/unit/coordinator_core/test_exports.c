@@ -23,7 +23,7 @@ static void train_on(struct world *world, const char *id, int64_t version)
     assert_true(world_job(world, id)->version > version);
 }
 
-static void an_export_is_a_checkpoint_of_a_job_that_goes_on(void **state)
+static void a_running_job_can_be_exported_as_a_checkpoint(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -205,7 +205,7 @@ static void keeping_that_fails_again_and_again_loses_nothing(void **state)
     assert_int_equal(world->rows.checkpoint_count, 1);
 }
 
-static void a_second_cancel_does_without(void **state)
+static void a_second_cancel_ends_the_job_without_keeping_its_weights(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -239,7 +239,7 @@ static void an_export_does_not_end_a_job_that_stores_its_last_step(void **state)
     assert_int_equal(world->rows.checkpoint[0].version, version);
 }
 
-static void an_ended_job_tells_its_mean_speed(void **state)
+static void an_ended_job_reports_its_mean_speed(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -265,7 +265,7 @@ static void an_ended_job_tells_its_mean_speed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(an_export_is_a_checkpoint_of_a_job_that_goes_on),
+        STORY(a_running_job_can_be_exported_as_a_checkpoint),
         STORY(a_job_that_has_ended_exports_nothing_more),
         STORY(without_a_version_in_the_center_there_is_nothing_to_export_or_keep),
         STORY(an_export_that_was_overtaken_takes_the_newer_version),
@@ -275,9 +275,9 @@ int main(void)
         STORY(a_running_job_lets_its_devices_go_before_its_weights_are_kept),
         STORY(keeping_is_tried_again_and_outlives_a_restart),
         STORY(keeping_that_fails_again_and_again_loses_nothing),
-        STORY(a_second_cancel_does_without),
+        STORY(a_second_cancel_ends_the_job_without_keeping_its_weights),
         STORY(an_export_does_not_end_a_job_that_stores_its_last_step),
-        STORY(an_ended_job_tells_its_mean_speed),
+        STORY(an_ended_job_reports_its_mean_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

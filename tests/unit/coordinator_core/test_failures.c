@@ -47,7 +47,7 @@ static void a_late_turn_extends_the_leases(void **state)
     assert_int_equal(core_device(world->core, a->id.text)->state, DEVICE_LOST);
 }
 
-static void a_device_lost_while_running_is_left_out(void **state)
+static void a_device_lost_while_running_is_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -101,7 +101,7 @@ static void the_version_of_the_last_replan_is_a_start_while_it_is_held(void **st
     story_finish(world, id);
 }
 
-static void a_device_lost_while_preparing_is_left_out(void **state)
+static void a_device_lost_while_preparing_is_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -222,7 +222,7 @@ static void an_unknown_device_enrols_again(void **state)
     assert_non_null(core_device(world->core, a->id.text));
 }
 
-static void too_few_devices_are_waited_for(void **state)
+static void with_too_few_devices_the_job_waits_for_more(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -254,7 +254,7 @@ static void run_replicated(struct world *world, char id[ID_SIZE])
     world_train(world, 20);
 }
 
-static void what_a_loss_cost_is_told(void **state)
+static void the_steps_redone_after_a_loss_are_reported(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE], expected[MESSAGE_SIZE];
@@ -296,7 +296,7 @@ static void measure_steps(struct world *world, int64_t step)
     agent_beat(world, &world->agent[0]);
 }
 
-static void what_is_given_up_is_shown_no_more(void **state)
+static void steps_that_a_rollback_discards_are_no_longer_shown(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -428,7 +428,7 @@ static void an_address_that_changes_reaches_the_neighbours(void **state)
 }
 
 /* The lease of c and the deadline of b end in the same turn. */
-static void who_is_late_when_another_one_is_lost_is_not_named(void **state)
+static void a_device_is_not_named_late_when_another_is_lost(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -476,10 +476,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORY(a_silent_device_is_suspect_then_lost_then_online_again),
         STORY(a_late_turn_extends_the_leases),
-        STORY(a_device_lost_while_running_is_left_out),
+        STORY(a_device_lost_while_running_is_excluded),
         STORY(after_a_pause_a_loss_costs_the_steps_since),
         STORY(the_version_of_the_last_replan_is_a_start_while_it_is_held),
-        STORY(a_device_lost_while_preparing_is_left_out),
+        STORY(a_device_lost_while_preparing_is_excluded),
         STORY(a_device_lost_while_stopping_discards_the_replan),
         STORY(a_device_lost_while_pausing_does_not_undo_the_pause),
         STORY(a_device_that_has_stored_its_units_is_not_missed),
@@ -488,15 +488,15 @@ int main(void)
         STORY(the_same_boot_may_enrol_again),
         STORY(an_older_boot_is_fenced),
         STORY(an_unknown_device_enrols_again),
-        STORY(too_few_devices_are_waited_for),
-        STORY(what_a_loss_cost_is_told),
-        STORY(what_is_given_up_is_shown_no_more),
+        STORY(with_too_few_devices_the_job_waits_for_more),
+        STORY(the_steps_redone_after_a_loss_are_reported),
+        STORY(steps_that_a_rollback_discards_are_no_longer_shown),
         STORY(reports_of_an_older_generation_decide_nothing),
         STORY(a_device_that_has_seen_a_later_generation_is_overtaken),
         STORY(devices_that_stopped_without_their_coordinator_go_on),
         STORY(every_report_may_come_twice),
         STORY(an_address_that_changes_reaches_the_neighbours),
-        STORY(who_is_late_when_another_one_is_lost_is_not_named),
+        STORY(a_device_is_not_named_late_when_another_is_lost),
         STORY(a_job_whose_only_device_stalls_waits_in_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static int64_t start_after_failure(struct world *world, const char *id)
 }
 
 /* It says that it holds one unit of every version there may ever be. */
-static void versions_that_are_not_whole_do_not_hide_those_that_are(void **state)
+static void partial_versions_do_not_hide_whole_ones(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -44,7 +44,7 @@ static void versions_that_are_not_whole_do_not_hide_those_that_are(void **state)
 
 /* Nor is a version beyond the job's end, a unit that the model lacks, or anything from who never
  * worked for the job. */
-static void what_cannot_be_held_is_not_believed(void **state)
+static void impossible_holdings_are_ignored(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -150,7 +150,7 @@ static void restart_with_many(struct crowd *crowd, struct world *world, struct d
     step(crowd, &event);
 }
 
-static void who_lists_too_much_takes_nothing_from_the_others(void **state)
+static void a_device_with_too_many_holdings_takes_no_room_of_others(void **state)
 {
     struct world *world = *state;
     static struct crowd crowd;
@@ -198,10 +198,10 @@ static void who_lists_too_much_takes_nothing_from_the_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(versions_that_are_not_whole_do_not_hide_those_that_are),
-        STORY(what_cannot_be_held_is_not_believed),
+        STORY(partial_versions_do_not_hide_whole_ones),
+        STORY(impossible_holdings_are_ignored),
         STORY(a_device_of_an_older_plan_is_believed_after_a_restart),
-        STORY(who_lists_too_much_takes_nothing_from_the_others),
+        STORY(a_device_with_too_many_holdings_takes_no_room_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

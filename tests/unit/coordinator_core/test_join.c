@@ -72,7 +72,7 @@ static void a_joiner_that_failed_joins_when_its_exclusion_is_over(void **state)
 }
 
 /* Which devices had joined is not known after a restart: a failure weighs as much as any other. */
-static void after_a_restart_nobody_counts_as_a_joiner(void **state)
+static void after_a_restart_no_device_counts_as_a_joiner(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -175,7 +175,7 @@ int main(void)
         STORY(a_device_joins_when_it_is_worth_it),
         STORY(a_joiner_that_fails_costs_one_generation),
         STORY(a_joiner_that_failed_joins_when_its_exclusion_is_over),
-        STORY(after_a_restart_nobody_counts_as_a_joiner),
+        STORY(after_a_restart_no_device_counts_as_a_joiner),
         STORY(a_device_that_comes_too_late_is_a_spare),
         STORY(a_move_pays_for_itself_before_the_next),
         STORY(a_plan_that_is_fast_is_left_alone),

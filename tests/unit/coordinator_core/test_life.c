@@ -260,7 +260,7 @@ static void a_replan_moves_only_units_that_change_hands(void **state)
     assert_state(world, id, JOB_SUCCEEDED);
 }
 
-static void a_replan_without_cuts_is_a_new_generation_all_the_same(void **state)
+static void a_replan_without_stage_boundaries_is_a_new_generation(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -534,7 +534,7 @@ int main(void)
         STORY(metrics_of_steps_that_were_kept_may_come_late),
         STORY(metrics_of_abandoned_steps_and_strangers_are_not_taken),
         STORY(a_replan_moves_only_units_that_change_hands),
-        STORY(a_replan_without_cuts_is_a_new_generation_all_the_same),
+        STORY(a_replan_without_stage_boundaries_is_a_new_generation),
         STORY(a_replan_can_name_its_devices_in_order),
         STORY(impossible_replans_are_refused),
         STORY(a_pause_brings_the_state_into_the_center_and_a_resume_takes_it_from_there),

@@ -42,7 +42,7 @@ static int64_t stop_for(struct world *world, const char *id, int64_t first, int6
 }
 
 /* Nothing is in the center, and for half a minute no device reaches another. */
-static void what_is_held_outlives_links_that_are_cut(void **state)
+static void holdings_count_while_links_are_down(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -64,7 +64,7 @@ static void what_is_held_outlives_links_that_are_cut(void **state)
 }
 
 /* Committed, and older in the center: the same. */
-static void a_committed_version_outlives_links_that_are_cut(void **state)
+static void a_committed_version_survives_failed_links(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -193,7 +193,7 @@ static void assert_alone(struct world *world, const char *id, int64_t start, int
     assert_non_null(strstr(incident->message, " s: resumes from step "));
 }
 
-static void steps_that_are_done_again_sooner_are_not_waited_for(void **state)
+static void a_job_does_not_wait_for_steps_that_are_retrained_sooner(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -217,7 +217,7 @@ static void a_copy_at_a_neighbour_is_nearer_than_the_center(void **state)
 
 /* Trying takes as long as the steps would, and no longer; the incident says what was chosen, and
  * why. */
-static void steps_that_take_longer_are_waited_for(void **state)
+static void a_job_waits_for_steps_that_take_longer_to_retrain(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE], expected[MESSAGE_SIZE];
@@ -237,7 +237,7 @@ static void steps_that_take_longer_are_waited_for(void **state)
     story_finish(world, id);
 }
 
-static void a_restart_does_not_leave_what_was_said_of_a_wait(void **state)
+static void a_restart_removes_the_remark_of_an_ended_wait(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -251,7 +251,7 @@ static void a_restart_does_not_leave_what_was_said_of_a_wait(void **state)
     story_finish(world, id);
 }
 
-static void what_is_held_is_not_given_up_for_a_plan_that_cannot_run_either(void **state)
+static void a_version_is_not_abandoned_for_a_plan_that_cannot_run(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -266,16 +266,16 @@ static void what_is_held_is_not_given_up_for_a_plan_that_cannot_run_either(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY(what_is_held_outlives_links_that_are_cut),
-        STORY(a_restart_does_not_leave_what_was_said_of_a_wait),
-        STORY(a_committed_version_outlives_links_that_are_cut),
+        STORY(holdings_count_while_links_are_down),
+        STORY(a_restart_removes_the_remark_of_an_ended_wait),
+        STORY(a_committed_version_survives_failed_links),
         STORY(waiting_for_a_link_says_so),
         STORY(the_second_failure_in_a_row_of_a_job_that_ran_is_put_off),
         STORY(units_that_cannot_move_stay),
-        STORY(steps_that_are_done_again_sooner_are_not_waited_for),
+        STORY(a_job_does_not_wait_for_steps_that_are_retrained_sooner),
         STORY(a_copy_at_a_neighbour_is_nearer_than_the_center),
-        STORY(steps_that_take_longer_are_waited_for),
-        STORY(what_is_held_is_not_given_up_for_a_plan_that_cannot_run_either),
+        STORY(a_job_waits_for_steps_that_take_longer_to_retrain),
+        STORY(a_version_is_not_abandoned_for_a_plan_that_cannot_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static void after_a_short_delay_leases_are_not_much_longer(void **state)
 }
 
 /* Their agents gave them up while the coordinator did not run, and have not called again yet. */
-static void polls_that_broke_while_a_turn_was_late_accuse_nobody(void **state)
+static void polls_that_broke_during_a_late_turn_raise_no_suspicion(void **state)
 {
     struct world *world = *state;
     struct agent *a = world_agent(world, "a", 10);
@@ -243,7 +243,7 @@ int main(void)
         STORY(a_device_that_does_not_come_back_is_lost_after_the_first_lease),
         STORY(any_call_of_a_device_is_a_sign_of_life),
         STORY(after_a_short_delay_leases_are_not_much_longer),
-        STORY(polls_that_broke_while_a_turn_was_late_accuse_nobody),
+        STORY(polls_that_broke_during_a_late_turn_raise_no_suspicion),
         STORY(a_lease_shorter_than_three_heartbeats_is_refused),
         STORY(steps_that_were_trained_unheard_are_counted_as_redone),
         STORY(of_two_agents_the_first_stays_and_the_second_is_refused),

@@ -29,7 +29,7 @@ static void a_dry_run_shows_the_plan_and_leaves_nothing(void **state)
     assert_int_equal(core_job_count(world->core), 0);
 }
 
-static void a_dry_run_says_what_would_be_waited_for(void **state)
+static void a_dry_run_says_why_the_job_would_wait(void **state)
 {
     struct world *world = *state;
     struct job_spec spec = world_spec("j", 40);
@@ -192,7 +192,7 @@ static void a_job_that_asks_too_much_is_refused(void **state)
     assert_int_equal(world->rows.job_count, 0);
 }
 
-static void first_cuts_need_their_number_of_devices(void **state)
+static void first_stage_boundaries_need_one_device_per_stage(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -500,12 +500,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(a_dry_run_shows_the_plan_and_leaves_nothing),
-        STORY(a_dry_run_says_what_would_be_waited_for),
+        STORY(a_dry_run_says_why_the_job_would_wait),
         STORY(a_plan_promises_the_memory_that_the_stage_will_plan),
         STORY(a_model_that_never_fits_is_refused),
         STORY(a_device_with_little_memory_is_planned_only_where_the_job_recomputes),
         STORY(a_job_that_asks_too_much_is_refused),
-        STORY(first_cuts_need_their_number_of_devices),
+        STORY(first_stage_boundaries_need_one_device_per_stage),
         STORY(measured_times_win_over_predicted_ones),
         STORY(one_unit_says_little_of_the_others),
         STORY(slow_links_are_known_after_they_were_measured),

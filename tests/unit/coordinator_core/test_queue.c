@@ -104,7 +104,7 @@ static void a_job_says_why_it_waits(void **state)
                         "waits for 4 more devices: no device is online");
 }
 
-static void a_job_that_waits_for_its_cuts_names_them(void **state)
+static void a_job_that_waits_for_its_stage_boundaries_names_them(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -122,7 +122,7 @@ static void a_job_that_waits_for_its_cuts_names_them(void **state)
 }
 
 /* While every device works, the search for a plan is short, but the reported reason stays true. */
-static void a_job_that_waits_for_the_busy_hears_of_their_end(void **state)
+static void a_job_that_waits_for_busy_devices_starts_when_they_are_free(void **state)
 {
     struct world *world = *state;
     char running[ID_SIZE], id[ID_SIZE];
@@ -162,7 +162,7 @@ static void a_job_that_waits_for_busy_devices_keeps_the_free_ones(void **state)
     assert_int_equal(world_plan(world, large, 1)->stage_count, 3);
 }
 
-static void a_job_that_waits_for_devices_nobody_has_is_overtaken(void **state)
+static void a_job_that_waits_for_missing_devices_is_overtaken(void **state)
 {
     struct world *world = *state;
     char huge[ID_SIZE], small[ID_SIZE];
@@ -236,7 +236,7 @@ static void a_cordoned_device_leaves_at_the_next_replan(void **state)
     assert_int_equal(core_device(world->core, world->agent[1].id.text)->cordoned, false);
 }
 
-static void a_device_is_deleted_only_when_nobody_needs_it(void **state)
+static void a_device_is_deleted_only_when_no_job_needs_it(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -342,7 +342,7 @@ static void there_is_a_bound_on_jobs_and_devices(void **state)
 }
 
 /* The device is kept for a job that waits to try it again, and waits no more. */
-static void what_was_kept_for_a_job_is_free_when_it_waits_no_more(void **state)
+static void devices_reserved_for_a_waiting_job_are_freed_with_it(void **state)
 {
     static const enum job_verb verbs[] = {JOB_CANCEL, JOB_PAUSE};
     struct world *world = *state;
@@ -372,19 +372,19 @@ int main(void)
         STORY(equal_jobs_share_their_blobs),
         STORY(jobs_queue_by_priority_then_age),
         STORY(a_job_says_why_it_waits),
-        STORY(a_job_that_waits_for_its_cuts_names_them),
-        STORY(a_job_that_waits_for_the_busy_hears_of_their_end),
+        STORY(a_job_that_waits_for_its_stage_boundaries_names_them),
+        STORY(a_job_that_waits_for_busy_devices_starts_when_they_are_free),
         STORY(a_job_that_waits_for_busy_devices_keeps_the_free_ones),
-        STORY(a_job_that_waits_for_devices_nobody_has_is_overtaken),
+        STORY(a_job_that_waits_for_missing_devices_is_overtaken),
         STORY(the_fastest_devices_are_taken),
         STORY(labels_and_cordons_are_respected),
         STORY(a_cordoned_device_leaves_at_the_next_replan),
-        STORY(a_device_is_deleted_only_when_nobody_needs_it),
+        STORY(a_device_is_deleted_only_when_no_job_needs_it),
         STORY(one_numeric_class_is_enough_if_it_can_be),
         STORY(an_unknown_protocol_is_refused),
         STORY(names_of_data_sets_and_models_are_taken_once),
         STORY(there_is_a_bound_on_jobs_and_devices),
-        STORY(what_was_kept_for_a_job_is_free_when_it_waits_no_more),
+        STORY(devices_reserved_for_a_waiting_job_are_freed_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

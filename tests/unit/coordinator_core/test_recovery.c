@@ -35,7 +35,7 @@ static void one_loss_costs_the_steps_since_the_last_commit(void **state)
     }
 }
 
-static void two_neighbours_at_once_cost_what_nobody_else_holds(void **state)
+static void losing_two_neighbours_costs_versions_that_only_they_held(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -54,7 +54,7 @@ static void two_neighbours_at_once_cost_what_nobody_else_holds(void **state)
 }
 
 /* All holders of a unit must agree: with different hashes the right one is unknown. */
-static void a_version_whose_holders_disagree_is_not_taken(void **state)
+static void a_version_with_different_hashes_is_not_resumed(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -97,7 +97,7 @@ static void a_source_that_is_lost_costs_a_generation(void **state)
 }
 
 /* A device that is back may hold the only copy of a unit until it has reported its holdings. */
-static void a_device_that_is_back_is_asked_before_steps_are_given_up(void **state)
+static void a_returning_device_is_asked_before_steps_are_discarded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -160,7 +160,7 @@ static void list_all(struct world *world, struct agent *agent, const char *id, i
 }
 
 /* A version above where a later generation began belongs to another line. */
-static void what_a_rollback_cut_off_never_comes_back(void **state)
+static void versions_that_a_rollback_discarded_stay_discarded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -229,7 +229,7 @@ static void training_does_not_resume_from_dropped_versions(void **state)
 }
 
 /* The first device that comes back must not make a job that waited forget what it brings along. */
-static void a_job_that_waited_asks_those_who_come(void **state)
+static void a_waiting_job_asks_devices_that_return(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -288,7 +288,7 @@ static int64_t cut_power(struct world *world, char id[ID_SIZE], double step_seco
     return committed;
 }
 
-static void what_the_next_device_brings_is_waited_for(void **state)
+static void a_job_waits_for_holdings_of_the_next_device(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -308,7 +308,7 @@ static void what_the_next_device_brings_is_waited_for(void **state)
 }
 
 /* The wait is at most the time to retrain the steps, and at most a lease. */
-static void waiting_for_more_costs_no_more_than_the_steps(void **state)
+static void waiting_for_more_holdings_takes_at_most_the_time_to_retrain(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -321,7 +321,7 @@ static void waiting_for_more_costs_no_more_than_the_steps(void **state)
     assert_int_equal(start_of(world, id), 0);
 }
 
-static void waiting_for_more_takes_no_longer_than_a_lease(void **state)
+static void waiting_for_more_holdings_takes_at_most_a_lease(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -347,7 +347,7 @@ static int64_t cut_off(struct world *world, char id[ID_SIZE], double step_second
     return committed;
 }
 
-static void devices_that_were_cut_off_are_waited_for_as_well(void **state)
+static void a_job_waits_for_unreachable_devices_too(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -358,7 +358,7 @@ static void devices_that_were_cut_off_are_waited_for_as_well(void **state)
     story_finish(world, id);
 }
 
-static void waiting_for_those_that_were_cut_off_takes_no_longer_than_a_lease(void **state)
+static void waiting_for_unreachable_devices_takes_at_most_a_lease(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -536,20 +536,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(one_loss_costs_the_steps_since_the_last_commit),
-        STORY(two_neighbours_at_once_cost_what_nobody_else_holds),
-        STORY(a_version_whose_holders_disagree_is_not_taken),
+        STORY(losing_two_neighbours_costs_versions_that_only_they_held),
+        STORY(a_version_with_different_hashes_is_not_resumed),
         STORY(a_source_that_is_lost_costs_a_generation),
-        STORY(a_device_that_is_back_is_asked_before_steps_are_given_up),
+        STORY(a_returning_device_is_asked_before_steps_are_discarded),
         STORY(asking_has_a_bound),
-        STORY(what_a_rollback_cut_off_never_comes_back),
+        STORY(versions_that_a_rollback_discarded_stay_discarded),
         STORY(versions_of_unknown_generations_are_not_taken),
         STORY(training_does_not_resume_from_dropped_versions),
-        STORY(a_job_that_waited_asks_those_who_come),
-        STORY(what_the_next_device_brings_is_waited_for),
-        STORY(waiting_for_more_costs_no_more_than_the_steps),
-        STORY(waiting_for_more_takes_no_longer_than_a_lease),
-        STORY(devices_that_were_cut_off_are_waited_for_as_well),
-        STORY(waiting_for_those_that_were_cut_off_takes_no_longer_than_a_lease),
+        STORY(a_waiting_job_asks_devices_that_return),
+        STORY(a_job_waits_for_holdings_of_the_next_device),
+        STORY(waiting_for_more_holdings_takes_at_most_the_time_to_retrain),
+        STORY(waiting_for_more_holdings_takes_at_most_a_lease),
+        STORY(a_job_waits_for_unreachable_devices_too),
+        STORY(waiting_for_unreachable_devices_takes_at_most_a_lease),
         STORY(units_come_from_where_they_come_fastest),
         STORY(reports_about_another_plan_of_the_same_number_are_not_believed),
         STORY(an_idle_device_does_not_hide_that_a_plans_device_is_ahead),

@@ -96,7 +96,7 @@ static void a_first_prepare_continues(void **state)
 }
 
 /* The state of a replan lies on the devices alone: the new life asks them first. */
-static void a_replan_under_way_starts_again_from_what_the_devices_hold(void **state)
+static void a_replan_under_way_restarts_from_the_devices_snapshots(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -123,7 +123,7 @@ static void a_replan_under_way_starts_again_from_what_the_devices_hold(void **st
     story_finish(world, id);
 }
 
-static void a_replan_that_stops_keeps_its_borders(void **state)
+static void a_replan_that_stops_keeps_its_stage_boundaries(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -158,7 +158,7 @@ static void a_replan_whose_devices_are_gone_starts_from_the_center(void **state)
 /* All devices of a paused job may drop their snapshots, also devices that were away and have not
  * reported to this life of the coordinator. The job resumes from the center, whatever they hold
  * when they return. */
-static void a_resumed_job_goes_on_from_the_center_whatever_devices_bring_along(void **state)
+static void a_resumed_job_starts_from_the_center_whatever_devices_hold(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -261,10 +261,10 @@ int main(void)
         STORY(assignments_of_another_life_are_never_taken_for_new_ones),
         STORY(a_queue_is_restored_in_its_order),
         STORY(a_first_prepare_continues),
-        STORY(a_replan_under_way_starts_again_from_what_the_devices_hold),
-        STORY(a_replan_that_stops_keeps_its_borders),
+        STORY(a_replan_under_way_restarts_from_the_devices_snapshots),
+        STORY(a_replan_that_stops_keeps_its_stage_boundaries),
         STORY(a_replan_whose_devices_are_gone_starts_from_the_center),
-        STORY(a_resumed_job_goes_on_from_the_center_whatever_devices_bring_along),
+        STORY(a_resumed_job_starts_from_the_center_whatever_devices_hold),
         STORY(a_pause_under_way_is_brought_to_its_end),
         STORY(an_export_under_way_is_asked_for_again),
         STORY(a_remembered_pause_survives),

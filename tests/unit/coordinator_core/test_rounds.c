@@ -171,7 +171,7 @@ static void a_new_generation_abandons_the_round(void **state)
 
 /* A stop leaves one copy of each unit. Were the version committed before it dropped, one loss would
  * cost everything. */
-static void what_a_stop_leaves_does_not_count_as_committed(void **state)
+static void snapshots_of_a_stop_do_not_count_as_committed(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -277,7 +277,7 @@ static void a_blob_with_another_hash_than_reported_is_refused(void **state)
     assert_int_equal(world->problem, PROBLEM_STALE_GENERATION);
 }
 
-static void what_is_on_its_way_to_the_center_is_not_dropped(void **state)
+static void snapshots_under_way_to_the_center_are_not_dropped(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -352,7 +352,7 @@ static void without_replication_the_start_is_all_that_is_kept(void **state)
 
 /* With one device nothing can be committed to a neighbor: what two devices held before stays with
  * both. */
-static void a_plan_of_one_device_does_not_let_go_of_what_was_committed(void **state)
+static void a_plan_of_one_device_does_not_drop_the_committed_version(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -408,16 +408,16 @@ int main(void)
         STORY(copies_that_differ_commit_nothing),
         STORY(a_round_that_takes_too_long_is_abandoned_and_the_next_one_may_begin),
         STORY(a_new_generation_abandons_the_round),
-        STORY(what_a_stop_leaves_does_not_count_as_committed),
+        STORY(snapshots_of_a_stop_do_not_count_as_committed),
         STORY(the_start_stays_until_a_later_version_is_committed),
         STORY(a_round_to_the_center_raises_the_jobs_version),
         STORY(a_round_to_the_center_waits_for_the_devices_word),
         STORY(a_blob_with_another_hash_than_reported_is_refused),
-        STORY(what_is_on_its_way_to_the_center_is_not_dropped),
+        STORY(snapshots_under_way_to_the_center_are_not_dropped),
         STORY(a_disk_that_is_nearly_full_pauses_rounds_to_the_center),
         STORY(an_open_round_survives_a_restart_of_the_coordinator),
         STORY(without_replication_the_start_is_all_that_is_kept),
-        STORY(a_plan_of_one_device_does_not_let_go_of_what_was_committed),
+        STORY(a_plan_of_one_device_does_not_drop_the_committed_version),
         STORY(starts_without_a_commit_do_not_pile_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

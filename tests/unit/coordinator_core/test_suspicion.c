@@ -59,7 +59,7 @@ static void a_dead_device_whose_socket_is_refused_is_out_at_once(void **state)
     assert_int_equal(state_of(world, b), DEVICE_LOST);
 }
 
-static void a_report_makes_the_suspect_speak(void **state)
+static void a_report_challenges_the_suspect(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -102,7 +102,7 @@ static void silence_without_a_refusal_is_left_to_the_lease(void **state)
 }
 
 /* What was sent before it died may arrive after: only the nonce is a sign of life. */
-static void a_heartbeat_without_the_nonce_is_no_answer(void **state)
+static void a_heartbeat_without_the_nonce_does_not_answer_a_challenge(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -188,7 +188,7 @@ static void a_job_that_needs_both_ends_of_a_bad_link_outlives_it(void **state)
     story_finish(world, id);
 }
 
-static void a_broken_poll_makes_the_device_speak(void **state)
+static void a_broken_poll_challenges_the_device(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -246,7 +246,7 @@ static void an_error_at_a_peer_that_lives_is_the_links_at_once(void **state)
     assert_int_equal(world_plan(world, id, 3)->stage_count, 2);
 }
 
-static void a_job_without_a_step_is_stalled_and_all_are_asked(void **state)
+static void a_stalled_job_challenges_all_its_devices(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -267,7 +267,7 @@ static void a_job_without_a_step_is_stalled_and_all_are_asked(void **state)
     assert_int_equal(world_job(world, id)->generation, 1);
 }
 
-static void the_stage_that_holds_work_is_left_out(void **state)
+static void the_stage_that_holds_work_is_excluded(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -285,7 +285,7 @@ static void the_stage_that_holds_work_is_left_out(void **state)
     assert_int_equal(core_job_incident(world->core, id)->cause, INCIDENT_STALLED);
 }
 
-static void when_nobody_holds_work_all_are_planned_again(void **state)
+static void when_no_stage_holds_work_all_are_planned_again(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -319,7 +319,7 @@ static void a_job_that_stalls_again_gets_more_time(void **state)
 }
 
 /* One absurd prediction must not make everybody wait for hours. */
-static void what_is_measured_bounds_what_is_waited_for(void **state)
+static void measured_step_times_bound_the_deadlines(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -522,20 +522,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(a_dead_device_whose_socket_is_refused_is_out_at_once),
-        STORY(a_report_makes_the_suspect_speak),
+        STORY(a_report_challenges_the_suspect),
         STORY(silence_without_a_refusal_is_left_to_the_lease),
-        STORY(a_heartbeat_without_the_nonce_is_no_answer),
+        STORY(a_heartbeat_without_the_nonce_does_not_answer_a_challenge),
         STORY(between_two_that_live_the_link_is_to_blame),
         STORY(a_report_that_is_taken_back_has_no_effect),
         STORY(a_job_that_needs_both_ends_of_a_bad_link_outlives_it),
-        STORY(a_broken_poll_makes_the_device_speak),
+        STORY(a_broken_poll_challenges_the_device),
         STORY(an_error_at_a_peer_that_is_dead_is_the_devices),
         STORY(an_error_at_a_peer_that_lives_is_the_links_at_once),
-        STORY(a_job_without_a_step_is_stalled_and_all_are_asked),
-        STORY(the_stage_that_holds_work_is_left_out),
-        STORY(when_nobody_holds_work_all_are_planned_again),
+        STORY(a_stalled_job_challenges_all_its_devices),
+        STORY(the_stage_that_holds_work_is_excluded),
+        STORY(when_no_stage_holds_work_all_are_planned_again),
         STORY(a_job_that_stalls_again_gets_more_time),
-        STORY(what_is_measured_bounds_what_is_waited_for),
+        STORY(measured_step_times_bound_the_deadlines),
         STORY(an_evaluation_is_not_a_stall),
         STORY(a_job_that_is_never_evaluated_gets_no_time_for_it),
         STORY(an_evaluation_that_was_measured_makes_its_own_deadline),

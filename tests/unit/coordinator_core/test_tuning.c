@@ -207,7 +207,7 @@ static void a_pause_that_is_asked_for_meanwhile_is_kept(void **state)
 }
 
 /* Its kernels are no wish: better inexact than not at all. */
-static void a_measured_job_goes_on_without_devices_of_its_kind(void **state)
+static void a_measured_job_runs_on_devices_of_another_class(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -240,7 +240,7 @@ int main(void)
         STORY(kernels_that_do_not_fit_the_units_fail_the_generation),
         STORY(kernels_that_cannot_be_stored_are_measured_again),
         STORY(a_pause_that_is_asked_for_meanwhile_is_kept),
-        STORY(a_measured_job_goes_on_without_devices_of_its_kind),
+        STORY(a_measured_job_runs_on_devices_of_another_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static void ids_of(struct room *room)
               &err);
 }
 
-static void readers_get_what_happens_from_now_on(void **state)
+static void readers_get_events_from_their_start_on(void **state)
 {
     static struct room room;
     open_room(&room, *state, 1);
@@ -123,7 +123,7 @@ static void readers_get_what_happens_from_now_on(void **state)
     close_room(&room);
 }
 
-static void a_reader_resumes_behind_any_event_over_restarts(void **state)
+static void a_reader_resumes_after_any_event_across_restarts(void **state)
 {
     static struct room room;
     char word[16];
@@ -305,7 +305,7 @@ static void a_reader_that_is_too_slow_is_broken_off_and_forgotten(void **state)
     close_room(&room);
 }
 
-static void a_reader_that_stands_still_is_not_looked_at_all_the_time(void **state)
+static void a_stalled_reader_is_not_polled_continuously(void **state)
 {
     static struct room room;
     open_room(&room, *state, 1);
@@ -327,14 +327,14 @@ static void a_reader_that_stands_still_is_not_looked_at_all_the_time(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test_with_directory(readers_get_what_happens_from_now_on),
-        test_with_directory(a_reader_resumes_behind_any_event_over_restarts),
+        test_with_directory(readers_get_events_from_their_start_on),
+        test_with_directory(a_reader_resumes_after_any_event_across_restarts),
         test_with_directory(an_event_that_is_not_committed_is_not_replayed_either),
         test_with_directory(more_events_than_are_kept_in_memory_are_replayed_in_their_order),
         test_with_directory(ids_rise_even_if_the_clock_goes_back),
         test_with_directory(the_longest_message_fits_whatever_its_characters),
         test_with_directory(readers_that_hear_nothing_get_a_ping),
-        test_with_directory(a_reader_that_stands_still_is_not_looked_at_all_the_time),
+        test_with_directory(a_stalled_reader_is_not_polled_continuously),
         test_with_directory(streams_end_with_the_program),
         test_with_directory(a_reader_that_is_too_slow_is_broken_off_and_forgotten),
     };

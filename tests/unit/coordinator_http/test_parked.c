@@ -122,7 +122,7 @@ static void a_request_waits_until_its_object_is_woken_with_news(void **state)
     close(fd);
 }
 
-static void all_who_wait_for_an_object_are_answered(void **state)
+static void every_reader_that_waits_for_an_object_is_answered(void **state)
 {
     struct room *room = *state;
     int fd[CAPACITY];
@@ -297,7 +297,7 @@ static void requests_that_end_by_themselves_are_forgotten_woken_or_not(void **st
     close(two);
 }
 
-static void a_client_that_hangs_up_is_told_of_and_its_place_is_free(void **state)
+static void a_client_that_hangs_up_is_reported_and_frees_its_place(void **state)
 {
     struct room *room = *state;
     struct parked *parked = room->shelf.parked;
@@ -323,7 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_newer_object_is_answered_at_once),
         TEST(a_request_waits_until_its_object_is_woken_with_news),
-        TEST(all_who_wait_for_an_object_are_answered),
+        TEST(every_reader_that_waits_for_an_object_is_answered),
         TEST(when_the_wait_is_over_the_object_is_answered_as_it_is),
         TEST(with_no_room_left_the_answer_is_given_now),
         TEST(places_are_used_again),
@@ -331,7 +331,7 @@ int main(void)
         TEST(requests_are_due_in_the_order_of_their_deadlines),
         TEST(at_the_end_all_are_answered),
         TEST(requests_that_end_by_themselves_are_forgotten_woken_or_not),
-        TEST(a_client_that_hangs_up_is_told_of_and_its_place_is_free),
+        TEST(a_client_that_hangs_up_is_reported_and_frees_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static void one_size_is_held_against_a_usual_link(void **state)
     assert_between(far.bytes_per_second, 10e6, 100e6);
 }
 
-static void a_slower_link_is_never_thought_faster(void **state)
+static void a_slower_link_never_has_a_shorter_estimate(void **state)
 {
     (void)state;
     for (double bytes = 10; bytes < 1e8; bytes *= 3) {
@@ -114,7 +114,7 @@ static void a_slower_link_is_never_thought_faster(void **state)
 }
 
 /* Whatever was seen: the mean is met, and no bandwidth is below the mean rate. */
-static void estimates_are_bounded_by_what_was_seen(void **state)
+static void estimates_stay_within_the_measurements(void **state)
 {
     (void)state;
     const struct rng_stream rng = rng_stream(28, RNG_SIMULATION, 0, 0);
@@ -176,8 +176,8 @@ int main(void)
         cmocka_unit_test(sizes_that_hardly_differ_say_nothing_of_bandwidth),
         cmocka_unit_test(sizes_that_differ_tell_latency_from_bandwidth),
         cmocka_unit_test(one_size_is_held_against_a_usual_link),
-        cmocka_unit_test(a_slower_link_is_never_thought_faster),
-        cmocka_unit_test(estimates_are_bounded_by_what_was_seen),
+        cmocka_unit_test(a_slower_link_never_has_a_shorter_estimate),
+        cmocka_unit_test(estimates_stay_within_the_measurements),
         cmocka_unit_test(a_link_that_changed_is_seen),
         cmocka_unit_test(sums_of_nonsense_stay_finite),
     };

@@ -116,7 +116,7 @@ static double brute_force(const struct partition_problem *problem, size_t device
     return best;
 }
 
-static void the_best_cut_equals_brute_force(void **state)
+static void the_best_partition_equals_brute_force(void **state)
 {
     (void)state;
     struct rng_stream stream = rng_stream(1, RNG_SIMULATION, 11, 0);
@@ -236,7 +236,7 @@ static void in_flight_gives_way_to_memory(void **state)
     assert_int_equal(plan.in_flight[0] * 10 * plan.end[0], plan.memory_bytes[0]);
 }
 
-static void what_does_not_fit_is_named(void **state)
+static void the_unit_that_does_not_fit_is_named(void **state)
 {
     (void)state;
     static struct sample sample;
@@ -385,13 +385,13 @@ static void questions_for_the_memory_are_work_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_cut_equals_brute_force),
+        cmocka_unit_test(the_best_partition_equals_brute_force),
         cmocka_unit_test(a_plan_keeps_every_promise),
         cmocka_unit_test(a_slow_device_gets_fewer_units),
         cmocka_unit_test(links_that_are_slow_are_crossed_where_little_travels),
         cmocka_unit_test(slow_links_raise_the_in_flight_limit),
         cmocka_unit_test(in_flight_gives_way_to_memory),
-        cmocka_unit_test(what_does_not_fit_is_named),
+        cmocka_unit_test(the_unit_that_does_not_fit_is_named),
         cmocka_unit_test(wrong_sizes_are_refused),
         cmocka_unit_test(the_largest_problem_ends_with_a_good_plan),
         cmocka_unit_test(few_questions_are_asked_of_the_memory),

@@ -108,7 +108,7 @@ static void a_store_that_closes_drops_a_sealed_upload(void **state)
     blob_close(&store);
 }
 
-static void a_seal_that_is_queued_when_the_store_closes_is_told(void **state)
+static void a_seal_that_is_queued_when_the_store_closes_is_reported(void **state)
 {
     struct blob_store *store = store_open(*state);
     struct err err = {0};
@@ -131,7 +131,7 @@ int main(void)
         test_with_directory(a_sealed_upload_of_many_chunks_has_the_hash_of_all_of_them),
         test_with_directory(a_deletion_between_seal_and_finish_leaves_the_new_copy),
         test_with_directory(a_store_that_closes_drops_a_sealed_upload),
-        test_with_directory(a_seal_that_is_queued_when_the_store_closes_is_told),
+        test_with_directory(a_seal_that_is_queued_when_the_store_closes_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

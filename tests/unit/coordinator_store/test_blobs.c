@@ -73,7 +73,7 @@ static void a_read_may_begin_anywhere_and_cross_chunks(void **state)
     blob_close(&store);
 }
 
-static void a_blob_that_nobody_wrote_is_not_found(void **state)
+static void an_unwritten_blob_is_not_found(void **state)
 {
     struct blob_store *store = store_open(*state);
     struct err err = {0};
@@ -112,7 +112,7 @@ static void a_blob_does_not_exist_before_it_is_finished(void **state)
     blob_close(&store);
 }
 
-static void content_that_is_not_what_was_announced_is_refused(void **state)
+static void content_with_another_hash_or_size_is_rejected(void **state)
 {
     struct blob_store *store = store_open(*state);
     struct err err = {0};
@@ -169,7 +169,7 @@ static void more_uploads_than_the_bound_are_refused_and_ended_ones_make_room(voi
     blob_close(&store);
 }
 
-static void an_abandoned_upload_leaves_nothing_behind(void **state)
+static void an_abandoned_upload_leaves_no_rows(void **state)
 {
     struct blob_store *store = store_open(*state);
     struct err err = {0};
@@ -285,7 +285,7 @@ static void the_same_content_from_two_uploads_at_a_time_is_stored_once(void **st
     blob_close(&store);
 }
 
-static void a_deleted_blob_is_gone_and_its_open_reader_is_told(void **state)
+static void a_deleted_blob_is_gone_and_its_open_reader_fails(void **state)
 {
     struct blob_store *store = store_open(*state);
     struct err err = {0};
@@ -341,7 +341,7 @@ static bool keep_named(void *arg, const char *sha256, uint64_t size)
     return strcmp(arg, sha256) == 0;
 }
 
-static void a_sweep_visits_every_blob_and_removes_what_nothing_refers_to(void **state)
+static void a_sweep_visits_every_blob_and_removes_unreferenced_ones(void **state)
 {
     struct blob_store *store = store_open(*state);
     struct err err = {0};
@@ -485,18 +485,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_with_directory(a_blob_of_any_size_is_read_back_as_it_was_written),
         test_with_directory(a_read_may_begin_anywhere_and_cross_chunks),
-        test_with_directory(a_blob_that_nobody_wrote_is_not_found),
+        test_with_directory(an_unwritten_blob_is_not_found),
         test_with_directory(a_blob_does_not_exist_before_it_is_finished),
-        test_with_directory(content_that_is_not_what_was_announced_is_refused),
+        test_with_directory(content_with_another_hash_or_size_is_rejected),
         test_with_directory(an_upload_is_bounded_and_its_hash_is_checked_for_form),
         test_with_directory(more_uploads_than_the_bound_are_refused_and_ended_ones_make_room),
-        test_with_directory(an_abandoned_upload_leaves_nothing_behind),
+        test_with_directory(an_abandoned_upload_leaves_no_rows),
         test_with_directory(uploads_that_are_open_when_the_store_closes_are_dropped),
         test_with_directory(the_same_content_is_stored_once),
         test_with_directory(the_same_content_from_two_uploads_at_a_time_is_stored_once),
-        test_with_directory(a_deleted_blob_is_gone_and_its_open_reader_is_told),
+        test_with_directory(a_deleted_blob_is_gone_and_its_open_reader_fails),
         test_with_directory(the_space_of_deleted_blobs_goes_back_to_the_file_system),
-        test_with_directory(a_sweep_visits_every_blob_and_removes_what_nothing_refers_to),
+        test_with_directory(a_sweep_visits_every_blob_and_removes_unreferenced_ones),
         test_with_directory(a_second_store_on_the_same_directory_is_refused_by_name),
         test_with_directory(below_the_space_that_is_to_stay_free_new_blobs_are_refused),
         test_with_directory(a_full_queue_takes_no_more_and_says_when_it_does),

@@ -247,7 +247,7 @@ static void a_blob_that_does_not_fit_is_refused_and_the_stored_ones_stay(void **
     blob_close(&store);
 }
 
-static void uploads_that_have_begun_may_use_half_of_what_is_to_stay_free(void **state)
+static void started_uploads_may_use_half_of_the_reserved_space(void **state)
 {
     struct blob_config config = {
         .directory = *state, .min_free_bytes = 12 * MIB, .queue_bytes = QUEUE_BYTES};
@@ -332,9 +332,8 @@ int main(void)
             unmount_disk),
         cmocka_unit_test_setup_teardown(uploads_of_people_leave_all_that_is_to_stay_free,
                                         mount_24_mib, unmount_disk),
-        cmocka_unit_test_setup_teardown(
-            uploads_that_have_begun_may_use_half_of_what_is_to_stay_free, mount_24_mib,
-            unmount_disk),
+        cmocka_unit_test_setup_teardown(started_uploads_may_use_half_of_the_reserved_space,
+                                        mount_24_mib, unmount_disk),
     };
     if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
         (void)fprintf(stderr, "skipped: no mount namespace of its own: %s\n", strerror(errno));

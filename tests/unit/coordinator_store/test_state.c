@@ -280,7 +280,7 @@ static void a_trim_keeps_the_newest(void **state)
     state_close(&store);
 }
 
-static void what_is_rolled_back_or_not_committed_was_never_there(void **state)
+static void rolled_back_and_uncommitted_rows_are_absent(void **state)
 {
     struct state_store *store = open_state(state);
     assert_false(state_in_transaction(store));
@@ -350,7 +350,7 @@ static void the_files_are_for_the_owner_alone_and_the_reserve_is_allocated(void 
     state_close(&store);
 }
 
-static void a_file_that_is_no_database_is_refused(void **state)
+static void a_file_that_is_not_a_database_is_rejected(void **state)
 {
     struct err err = {0};
     struct state_store *store = NULL;
@@ -385,11 +385,11 @@ int main(void)
         test_with_directory(a_missing_row_is_not_found),
         test_with_directory(rows_are_deleted_alone_by_parent_and_below_an_id),
         test_with_directory(a_trim_keeps_the_newest),
-        test_with_directory(what_is_rolled_back_or_not_committed_was_never_there),
+        test_with_directory(rolled_back_and_uncommitted_rows_are_absent),
         test_with_directory(the_history_of_a_job_goes_with_it),
         test_with_directory(a_second_coordinator_on_the_same_directory_is_refused_by_name),
         test_with_directory(the_files_are_for_the_owner_alone_and_the_reserve_is_allocated),
-        test_with_directory(a_file_that_is_no_database_is_refused),
+        test_with_directory(a_file_that_is_not_a_database_is_rejected),
         test_with_directory(a_directory_that_cannot_be_made_is_an_error_that_names_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static void the_known_answers_of_sha256_come_out(void **state)
     assert_string_equal(text, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
-static void a_running_hash_takes_pieces_and_starts_anew(void **state)
+static void a_running_hash_takes_pieces_and_can_restart(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -116,7 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_known_answers_of_sha256_come_out),
-        cmocka_unit_test(a_running_hash_takes_pieces_and_starts_anew),
+        cmocka_unit_test(a_running_hash_takes_pieces_and_can_restart),
         cmocka_unit_test(hmac_agrees_with_another_implementation),
         cmocka_unit_test(texts_are_equal_only_when_all_of_them_is),
         cmocka_unit_test(random_bytes_differ_from_draw_to_draw),

@@ -450,7 +450,7 @@ static void *ssh_server(void *arg)
     return NULL;
 }
 
-static void what_is_no_http_is_an_error(void **state)
+static void a_reply_that_is_not_http_is_an_error(void **state)
 {
     struct fixture *f = *state;
     struct plain plain;
@@ -478,7 +478,7 @@ int main(void)
         TEST(a_call_is_cancelled_from_another_thread),
         TEST(calls_go_on_over_a_restart_of_the_server),
         TEST(a_kept_connection_that_dies_is_replaced),
-        TEST(what_is_no_http_is_an_error),
+        TEST(a_reply_that_is_not_http_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void proper_headers_are_complete_at_their_empty_line(void **state)
     }
 }
 
-static void what_follows_the_header_is_not_looked_at(void **state)
+static void bytes_after_the_header_are_not_parsed(void **state)
 {
     (void)state;
     static const char text[] = "PUT /x HTTP/1.1\r\nHost: x\r\n\r\n\0\x01\x02\xff";
@@ -119,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(proper_headers_are_complete_at_their_empty_line),
-        cmocka_unit_test(what_follows_the_header_is_not_looked_at),
+        cmocka_unit_test(bytes_after_the_header_are_not_parsed),
         cmocka_unit_test(everything_else_has_a_fault_that_names_it),
         cmocka_unit_test(a_header_has_a_bound_in_bytes_and_in_lines),
     };

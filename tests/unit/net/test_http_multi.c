@@ -193,7 +193,7 @@ static void deadlines_end_calls(void **state)
     assert_holds(f->ask[1].err.text, "no byte moved");
 }
 
-static void descriptors_of_the_owner_are_waited_for_too(void **state)
+static void a_poll_also_waits_for_descriptors_of_the_owner(void **state)
 {
     struct fixture *f = *state;
     int quiet = eventfd(0, EFD_CLOEXEC);
@@ -226,7 +226,7 @@ static void there_is_a_bound_on_calls(void **state)
     assert_holds(f->err.text, "more than 32 calls at once");
 }
 
-static void a_refused_connection_is_told_to_done(void **state)
+static void a_refused_connection_is_reported_to_done(void **state)
 {
     struct fixture *f = *state;
     struct http_call call = {.method = "GET", .url = "http://127.0.0.1:1/x"};
@@ -245,9 +245,9 @@ int main(void)
         TEST(a_call_can_be_started_from_the_end_of_another),
         TEST(a_cancelled_call_ends_once_with_the_next_poll),
         TEST(deadlines_end_calls),
-        TEST(descriptors_of_the_owner_are_waited_for_too),
+        TEST(a_poll_also_waits_for_descriptors_of_the_owner),
         TEST(there_is_a_bound_on_calls),
-        TEST(a_refused_connection_is_told_to_done),
+        TEST(a_refused_connection_is_reported_to_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

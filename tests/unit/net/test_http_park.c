@@ -251,7 +251,7 @@ static void a_parked_exchange_whose_client_resets_the_connection_ends(void **sta
     gate_wait(&f->desk.finished, 1);
 }
 
-static void nobody_is_told_of_a_client_that_has_its_reply(void **state)
+static void a_hangup_after_the_reply_is_not_reported(void **state)
 {
     struct fixture *f = *state;
     char reply[512];
@@ -372,7 +372,7 @@ static void requests_beyond_the_bound_are_answered_by_busy(void **state)
     close(fds[1]);
 }
 
-static void large_replies_that_nobody_reads_share_a_bound(void **state)
+static void large_replies_that_are_not_read_share_a_bound(void **state)
 {
     struct fixture *f = *state;
     char answer[2048];
@@ -451,12 +451,12 @@ int main(void)
         TEST(a_client_that_hung_up_before_its_long_poll_was_parked_is_seen_as_well),
         TEST(a_client_that_only_stops_sending_gets_its_reply),
         TEST(a_parked_exchange_whose_client_resets_the_connection_ends),
-        TEST(nobody_is_told_of_a_client_that_has_its_reply),
+        TEST(a_hangup_after_the_reply_is_not_reported),
         TEST(a_reply_that_overtakes_the_parking_is_not_lost),
         TEST(closing_ends_parked_exchanges_exactly_once),
         TEST(a_reply_to_a_client_that_went_away_is_harmless),
         TEST(vanished_clients_give_their_places_back),
-        TEST(large_replies_that_nobody_reads_share_a_bound),
+        TEST(large_replies_that_are_not_read_share_a_bound),
         TEST(a_full_table_lets_the_latest_headers_go_first),
         cmocka_unit_test_setup_teardown(requests_beyond_the_bound_are_answered_by_busy,
                                         setup_two_connections, teardown),

@@ -88,7 +88,7 @@ static void params_are_decoded_texts_of_the_path(void **state)
     assert_string_equal(url.path, "/v1/jobs/gr%C3%BC%20%41+b/plans/7");
 }
 
-static void queries_are_cut_into_decoded_names_and_values(void **state)
+static void queries_are_split_into_decoded_names_and_values(void **state)
 {
     (void)state;
     struct http_url url;
@@ -166,7 +166,7 @@ static void the_length_of_a_url_is_bounded(void **state)
     assert_int_equal(strlen(url.path), HTTP_URL_MAX - 1);
 }
 
-static void ranges_are_cut_to_what_is_there(void **state)
+static void ranges_are_clamped_to_the_content(void **state)
 {
     (void)state;
     static const struct {
@@ -219,10 +219,10 @@ int main(void)
         cmocka_unit_test(a_route_is_found_by_method_and_pattern),
         cmocka_unit_test(the_methods_of_a_known_path_are_named),
         cmocka_unit_test(params_are_decoded_texts_of_the_path),
-        cmocka_unit_test(queries_are_cut_into_decoded_names_and_values),
+        cmocka_unit_test(queries_are_split_into_decoded_names_and_values),
         cmocka_unit_test(a_broken_url_is_a_fault_with_a_path_to_show),
         cmocka_unit_test(the_length_of_a_url_is_bounded),
-        cmocka_unit_test(ranges_are_cut_to_what_is_there),
+        cmocka_unit_test(ranges_are_clamped_to_the_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,7 +198,7 @@ static void a_head_request_gets_the_headers_of_get(void **state)
     assert_int_equal(f->reply.size, 0);
 }
 
-static void unknown_paths_and_methods_are_told_apart(void **state)
+static void an_unknown_path_is_404_and_an_unknown_method_405(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(call(f, "GET", "/nothing", NULL, 0), 404);
@@ -215,7 +215,7 @@ static void unknown_paths_and_methods_are_told_apart(void **state)
     assert_holds(text, "Allow: DELETE, GET, HEAD\r\n");
 }
 
-static void the_guard_comes_before_everything_else(void **state)
+static void the_guard_runs_before_everything_else(void **state)
 {
     struct fixture *f = *state;
     struct serve_url url = serve_url(&f->serve, "/nothing");
@@ -477,8 +477,8 @@ int main(void)
         TEST(a_handler_sees_all_of_the_request),
         TEST(replies_carry_their_headers_and_no_forged_ones),
         TEST(a_head_request_gets_the_headers_of_get),
-        TEST(unknown_paths_and_methods_are_told_apart),
-        TEST(the_guard_comes_before_everything_else),
+        TEST(an_unknown_path_is_404_and_an_unknown_method_405),
+        TEST(the_guard_runs_before_everything_else),
         TEST(broken_urls_are_bad_requests_that_say_why),
         TEST(a_request_beyond_all_bounds_is_refused_and_the_server_lives),
         TEST(rubbish_is_answered_with_400_or_a_closed_connection),

@@ -322,7 +322,7 @@ static void a_sink_gets_all_bytes_in_order(void **state)
     free(body);
 }
 
-static void a_paused_sink_goes_on_when_it_is_woken(void **state)
+static void a_paused_sink_continues_when_it_is_woken(void **state)
 {
     struct fixture *f = *state;
     start_waker(f);
@@ -358,7 +358,7 @@ static void a_refused_upload_of_50_mb_gets_its_answer(void **state)
     free(body);
 }
 
-static void refused_uploads_that_all_go_on_at_once_hold_up_nobody(void **state)
+static void many_rejected_uploads_do_not_delay_other_clients(void **state)
 {
     (void)state;
     enum { UPLOADS = 80 };
@@ -463,7 +463,7 @@ static void an_upload_whose_client_vanishes_is_aborted_once(void **state)
     assert_int_equal(gate_count(&f->desk.finished), 0);
 }
 
-static void a_paused_upload_whose_client_vanished_is_aborted_when_it_goes_on(void **state)
+static void a_paused_upload_whose_client_vanished_is_aborted_on_wake_up(void **state)
 {
     struct fixture *f = *state;
     int fd = raw_connect(&f->serve);
@@ -531,7 +531,7 @@ static void a_source_is_sent_whole(void **state)
     gate_wait(&f->desk.done, 5);
 }
 
-static void a_source_that_pauses_goes_on_when_it_is_woken(void **state)
+static void a_source_that_pauses_continues_when_it_is_woken(void **state)
 {
     struct fixture *f = *state;
     start_waker(f);
@@ -545,7 +545,7 @@ static void a_source_that_pauses_goes_on_when_it_is_woken(void **state)
     }
 }
 
-static void a_source_that_fails_is_not_taken_for_whole(void **state)
+static void a_source_that_fails_ends_in_a_truncated_body(void **state)
 {
     struct fixture *f = *state;
     struct err err = {0};
@@ -590,19 +590,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_sink_gets_all_bytes_in_order),
-        TEST(a_paused_sink_goes_on_when_it_is_woken),
+        TEST(a_paused_sink_continues_when_it_is_woken),
         TEST(a_refused_upload_of_50_mb_gets_its_answer),
-        cmocka_unit_test(refused_uploads_that_all_go_on_at_once_hold_up_nobody),
+        cmocka_unit_test(many_rejected_uploads_do_not_delay_other_clients),
         TEST(a_client_that_asks_first_is_refused_before_it_sends),
         TEST(a_reply_in_the_middle_of_an_upload_ends_the_sink),
         TEST(a_reply_from_another_thread_ends_a_paused_upload),
         TEST(an_upload_whose_client_vanishes_is_aborted_once),
-        TEST(a_paused_upload_whose_client_vanished_is_aborted_when_it_goes_on),
+        TEST(a_paused_upload_whose_client_vanished_is_aborted_on_wake_up),
         TEST(a_paused_upload_whose_client_only_stops_sending_is_finished),
         TEST(closing_aborts_open_uploads_once),
         TEST(a_source_is_sent_whole),
-        TEST(a_source_that_pauses_goes_on_when_it_is_woken),
-        TEST(a_source_that_fails_is_not_taken_for_whole),
+        TEST(a_source_that_pauses_continues_when_it_is_woken),
+        TEST(a_source_that_fails_ends_in_a_truncated_body),
         TEST(a_download_whose_client_vanishes_is_done_once),
         TEST(closing_ends_downloads_once),
     };

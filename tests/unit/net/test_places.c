@@ -25,7 +25,7 @@ static void enter(struct places *places, size_t place, uint64_t address, int64_t
     assert_int_equal(places_enter(places, place, address, now_ms), PLACE_NONE);
 }
 
-static void a_header_has_its_time_from_its_first_byte_on(void **state)
+static void the_timeout_of_a_header_starts_with_its_first_byte(void **state)
 {
     (void)state;
     struct places *places = eight();
@@ -78,7 +78,7 @@ static void a_newcomer_takes_the_place_of_the_latest_header(void **state)
     places_free(&places);
 }
 
-static void a_new_header_gives_way_after_those_who_are_quiet(void **state)
+static void quiet_connections_give_way_before_a_new_header(void **state)
 {
     (void)state;
     struct places *places = eight();
@@ -156,7 +156,7 @@ static void a_guest_in_the_reserved_share_gives_way(void **state)
     places_free(&places);
 }
 
-static void an_answer_that_nobody_reads_gives_way_in_the_reserved_share(void **state)
+static void an_unread_response_gives_way_in_the_reserved_share(void **state)
 {
     (void)state;
     struct places *places = eight();
@@ -225,14 +225,14 @@ static void places_are_used_again_without_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_header_has_its_time_from_its_first_byte_on),
+        cmocka_unit_test(the_timeout_of_a_header_starts_with_its_first_byte),
         cmocka_unit_test(the_first_to_be_overdue_comes_first_whatever_its_stage),
         cmocka_unit_test(a_newcomer_takes_the_place_of_the_latest_header),
-        cmocka_unit_test(a_new_header_gives_way_after_those_who_are_quiet),
+        cmocka_unit_test(quiet_connections_give_way_before_a_new_header),
         cmocka_unit_test(requests_and_known_clients_keep_their_places),
         cmocka_unit_test(strangers_leave_the_reserved_share_free),
         cmocka_unit_test(a_guest_in_the_reserved_share_gives_way),
-        cmocka_unit_test(an_answer_that_nobody_reads_gives_way_in_the_reserved_share),
+        cmocka_unit_test(an_unread_response_gives_way_in_the_reserved_share),
         cmocka_unit_test(strangers_of_one_address_share_a_bound),
         cmocka_unit_test(places_are_used_again_without_end),
     };

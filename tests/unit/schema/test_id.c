@@ -74,7 +74,7 @@ static void names_are_short_lower_case_and_safe_in_a_path(void **state)
     }
 }
 
-static void forms_keep_what_is_unsafe_in_paths_urls_and_headers_out(void **state)
+static void forms_reject_unsafe_text_in_paths_urls_and_headers(void **state)
 {
     (void)state;
     char hash[SHA256_SIZE + 1];
@@ -141,7 +141,7 @@ int main(void)
         cmocka_unit_test(every_bit_of_the_randomness_counts),
         cmocka_unit_test(an_id_of_another_kind_length_or_alphabet_is_not_valid),
         cmocka_unit_test(names_are_short_lower_case_and_safe_in_a_path),
-        cmocka_unit_test(forms_keep_what_is_unsafe_in_paths_urls_and_headers_out),
+        cmocka_unit_test(forms_reject_unsafe_text_in_paths_urls_and_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

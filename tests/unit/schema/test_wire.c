@@ -30,7 +30,7 @@ static void a_body_that_is_not_json_is_a_format_error(void **state)
     assert_int_equal(faults.count, 0);
 }
 
-static void a_body_with_faults_is_invalid_and_what_was_read_is_released(void **state)
+static void a_body_with_faults_is_invalid_and_its_memory_is_released(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -44,7 +44,7 @@ static void a_body_with_faults_is_invalid_and_what_was_read_is_released(void **s
     assert_holds(err.text, "/dataset: is required");
 }
 
-static void what_does_not_fit_the_buffer_is_a_limit_error(void **state)
+static void a_value_larger_than_the_buffer_is_a_limit_error(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -137,7 +137,7 @@ static void a_problem_is_read_back_for_people_and_programs(void **state)
     assert_string_equal(message, "/batch: is wrong");
 }
 
-static void what_is_no_problem_has_no_code(void **state)
+static void a_body_that_is_not_a_problem_has_no_code(void **state)
 {
     (void)state;
     char message[MESSAGE_SIZE];
@@ -152,7 +152,7 @@ static void what_is_no_problem_has_no_code(void **state)
     assert_string_equal(message, "T");
 }
 
-static void long_texts_of_problems_are_cut(void **state)
+static void long_texts_of_problems_are_truncated(void **state)
 {
     (void)state;
     char detail[2 * PROBLEM_DETAIL_SIZE];
@@ -175,14 +175,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_that_is_not_json_is_a_format_error),
-        cmocka_unit_test(a_body_with_faults_is_invalid_and_what_was_read_is_released),
-        cmocka_unit_test(what_does_not_fit_the_buffer_is_a_limit_error),
+        cmocka_unit_test(a_body_with_faults_is_invalid_and_its_memory_is_released),
+        cmocka_unit_test(a_value_larger_than_the_buffer_is_a_limit_error),
         cmocka_unit_test(another_protocol_version_is_named_on_both_sides),
         cmocka_unit_test(a_problem_says_code_status_and_every_fault),
         cmocka_unit_test(a_problem_without_details_is_short),
         cmocka_unit_test(a_problem_is_read_back_for_people_and_programs),
-        cmocka_unit_test(what_is_no_problem_has_no_code),
-        cmocka_unit_test(long_texts_of_problems_are_cut),
+        cmocka_unit_test(a_body_that_is_not_a_problem_has_no_code),
+        cmocka_unit_test(long_texts_of_problems_are_truncated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
