@@ -62,7 +62,8 @@ static size_t on_read(char *out, size_t item, size_t count, void *arg)
     }
     ssize_t got = call->read(call->read_arg, out, left < size ? (size_t)left : size);
     if (got < 0) {
-        transfer->failure.code = err_set(&transfer->failure, ERR_IO, "read the request body");
+        transfer->failure.code =
+            err_set(&transfer->failure, ERR_IO, "cannot read the request body");
         return CURL_READFUNC_ABORT;
     }
     if (got == 0) {

@@ -188,7 +188,7 @@ static void an_error_names_the_option_and_the_expected_value(void **state)
     check_refused((const char *const[]){"--port=0", NULL}, ERR_INVALID,
                   "--port: '0' is out of range; expected 1 to 65535");
     check_refused((const char *const[]){"--insecure=maybe", NULL}, ERR_INVALID,
-                  "--insecure: 'maybe' is neither true nor false");
+                  "--insecure: 'maybe' is not a boolean; expected true or false");
     check_refused((const char *const[]){"--state-dir=1234567890123456", NULL}, ERR_LIMIT,
                   "--state-dir: longer than 15 bytes");
     check_refused((const char *const[]){"a", "b", "c", "d", NULL}, ERR_INVALID,

@@ -208,7 +208,7 @@ static void a_body_is_read_piece_by_piece(void **state)
 
     reader = (struct reader){.left = 1000001, .fail_at_left = 5000};
     assert_int_equal(http_client_call(f->client, &call, &f->result, &f->err), ERR_IO);
-    assert_holds(f->err.text, "/mirror: the body could not be read");
+    assert_holds(f->err.text, "/mirror: cannot read the request body");
 
     reader = (struct reader){.left = 1000001, .fail_at_left = 500000, .ends_early = true};
     assert_int_equal(http_client_call(f->client, &call, &f->result, &f->err), ERR_FORMAT);
@@ -265,7 +265,7 @@ static void an_answer_over_the_bound_is_an_error(void **state)
     buf_init(&small, 10);
     struct http_call call = {.method = "GET", .url = url.text, .reply = &small};
     assert_int_equal(http_client_call(f->client, &call, &f->result, &f->err), ERR_LIMIT);
-    assert_holds(f->err.text, "the answer is too long: more than 10 bytes");
+    assert_holds(f->err.text, "the response is too long: more than 10 bytes");
 }
 
 static void redirects_are_not_followed(void **state)
