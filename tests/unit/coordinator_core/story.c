@@ -163,3 +163,49 @@ void story_work(struct world *world, int64_t ms)
         story_round(world, true);
     }
 }
+
+void story_committed(struct world *world, char id[ID_SIZE])
+{
+    story_replicated(world, id, 5, 0);
+    world_train(world, 12);
+    assert_true(world_job(world, id)->neighbor_version >= 5);
+    world->reports = true;
+}
+
+void story_others_beat(struct world *world, const struct agent *except, int64_t ms)
+{
+    for (; ms > 0; ms -= 50) {
+        world_pass(world, 50);
+        for (size_t i = 0; i < world->agent_count; i++) {
+            if (&world->agent[i] != except && world->agent[i].up) {
+                agent_beat(world, &world->agent[i]);
+            }
+        }
+    }
+}
+
+void assert_excluded(const struct plan *plan, const struct agent *agent)
+{
+    assert_int_equal(plan->stage_count, 2);
+    for (size_t s = 0; s < 2; s++) {
+        assert_string_not_equal(plan->stage[s].device.text, agent->id.text);
+    }
+}
+
+void story_measure_step(struct world *world, double seconds)
+{
+    struct agent *c = &world->agent[2];
+    agent_beat(world, c);
+    c->heartbeat.metric[0] =
+        (struct metric){.step = c->step, .name = METRIC_STEP_SECONDS, .value = seconds};
+    c->heartbeat.metric_count = 1;
+    agent_beat_again(world, c);
+}
+
+void story_report(struct world *world, struct agent *agent, const char *code)
+{
+    agent_follow(world, agent);
+    agent_fail(agent, code);
+    agent_beat(world, agent);
+    agent->error[0] = '\0';
+}

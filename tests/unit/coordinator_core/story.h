@@ -40,5 +40,15 @@ void assert_state(const struct world *world, const char *job, enum job_state sta
 void assert_trace(struct world *world, const char *expected);
 /* Train to the end. */
 void story_finish(struct world *world, const char *id);
+/* Devices a, b and c run story_replicated with rounds of 5 steps; version 5 is committed. */
+void story_committed(struct world *world, char id[ID_SIZE]);
+/* Let `ms` milliseconds pass; all devices but one (NULL: all) send heartbeats. */
+void story_others_beat(struct world *world, const struct agent *except, int64_t ms);
+/* c, the last stage, reports the duration of its last step. */
+void story_measure_step(struct world *world, double seconds);
+/* The device gets its assignment and reports an error of this code. */
+void story_report(struct world *world, struct agent *agent, const char *code);
+/* The plan has the other two of three devices. */
+void assert_excluded(const struct plan *plan, const struct agent *agent);
 
 #endif

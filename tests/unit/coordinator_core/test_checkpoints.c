@@ -1,6 +1,4 @@
 /* Checkpoints that are uploaded, and jobs that start from one. */
-#include <string.h>
-
 #include "tests/unit/coordinator_core/story.h"
 
 static void store(struct world *world, const char *sha256)

@@ -1,6 +1,4 @@
 /* Damage in the center's blobs, and in the copies that a device keeps itself. */
-#include <string.h>
-
 #include "tests/unit/coordinator_core/story.h"
 
 static int64_t start_of(const struct world *world, const char *id)

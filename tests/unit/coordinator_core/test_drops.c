@@ -1,6 +1,4 @@
 /* Drops: versions that assignments let devices discard. No decision relies on them afterwards. */
-#include <string.h>
-
 #include "tests/unit/coordinator_core/story.h"
 
 static void a_job_that_ends_is_dropped_until_it_is_gone(void **state)

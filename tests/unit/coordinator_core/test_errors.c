@@ -3,15 +3,6 @@
 
 #include "tests/unit/coordinator_core/story.h"
 
-/* The device gets its assignment, and reports an error of this code. */
-static void report(struct world *world, struct agent *agent, const char *code)
-{
-    agent_follow(world, agent);
-    agent_fail(agent, code);
-    agent_beat(world, agent);
-    agent->error[0] = '\0';
-}
-
 static bool has_stage(const struct world *world, const char *id, const struct agent *agent)
 {
     const struct plan *plan = core_job_plan(world->core, id);
@@ -30,7 +21,7 @@ static void a_device_that_fails_in_prepare_is_excluded(void **state)
     story_devices(world);
     struct job_spec spec = world_spec("j", 50);
     story_submit(world, id, &spec);
-    report(world, &world->agent[0], "data");
+    story_report(world, &world->agent[0], "data");
     assert_int_equal(world_job(world, id)->generation, 2);
     assert_false(has_stage(world, id, &world->agent[0]));
     const struct incident *incident = core_job_incident(world->core, id);
@@ -49,7 +40,7 @@ static void a_device_that_fails_again_is_excluded_for_twice_as_long(void **state
     struct job_spec spec = world_spec("j", 50);
     story_submit(world, id, &spec);
     for (int i = 0; i < 3; i++) {
-        report(world, &world->agent[0], "data");
+        story_report(world, &world->agent[0], "data");
         int64_t since_ms = world->now_ms;
         while (!has_stage(world, id, &world->agent[0])) {
             agent_restart(world,
@@ -72,7 +63,7 @@ static void one_failure_of_three_devices_before_the_first_step_fails_the_job(voi
     story_submit(world, id, &spec);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(world_job(world, id)->generation, i + 1);
-        report(world, &world->agent[i], "format");
+        story_report(world, &world->agent[i], "format");
     }
     assert_state(world, id, JOB_FAILED);
     assert_string_equal(world_job(world, id)->state_reason, "no_progress");
@@ -90,7 +81,7 @@ static void failures_of_different_kinds_do_not_fail_the_job(void **state)
     struct job_spec spec = world_spec("j", 50);
     story_submit(world, id, &spec);
     for (size_t i = 0; i < 3; i++) {
-        report(world, &world->agent[i], codes[i]);
+        story_report(world, &world->agent[i], codes[i]);
     }
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     world_live(world, 6000);
@@ -113,7 +104,7 @@ static void fail_all(struct world *world, const char *id)
         for (size_t k = 0; k < 3; k++) {
             world->agent[k].step = world->agent[k].step > 20 ? 20 : world->agent[k].step;
         }
-        report(world, agent, "internal");
+        story_report(world, agent, "internal");
     }
 }
 
@@ -166,7 +157,7 @@ static void the_only_device_is_tried_again_with_longer_pauses(void **state)
     int64_t since_ms = world->now_ms;
     for (int i = 0; i < 6; i++) {
         int64_t generation = world_job(world, id)->generation;
-        report(world, a, "data");
+        story_report(world, a, "data");
         assert_state(world, id, JOB_WAITING_FOR_DEVICES);
         assert_string_equal(world_job(world, id)->state_reason, "device_failed");
         assert_non_null(strstr(world_job(world, id)->message, "device 'a': data: it went wrong"));
@@ -185,7 +176,7 @@ static void the_job_resumes_as_soon_as_another_device_enrols(void **state)
     struct agent *a = world_agent(world, "a", 10);
     struct job_spec spec = world_spec("j", 50);
     story_submit(world, id, &spec);
-    report(world, a, "data");
+    story_report(world, a, "data");
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
     (void)world_agent(world, "b", 10);
     assert_int_equal(world_job(world, id)->generation, 2);
@@ -202,7 +193,7 @@ static void the_only_device_is_given_its_memory_again(void **state)
     struct job_spec spec = world_spec("j", 50);
     story_submit(world, id, &spec);
     for (int i = 0; i < 3; i++) {
-        report(world, a, "memory");
+        story_report(world, a, "memory");
         assert_state(world, id, JOB_WAITING_FOR_DEVICES);
         assert_string_equal(world_job(world, id)->state_reason, "device_failed");
         world_live(world, (5000 << i) + 1000);
@@ -400,104 +391,6 @@ static void an_error_with_a_peer_that_lives_is_the_links(void **state)
     assert_int_equal(world_plan(world, id, 2)->reason, PLAN_RESTARTED);
 }
 
-static void an_export_that_fails_is_tried_again(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_train(world, id, 3, 6);
-    assert_int_equal(world->exports, 1);
-    world_exported(world, true);
-    assert_state(world, id, JOB_RUNNING);
-    world_exported(world, true); /* reported twice: one attempt */
-    world_live(world, 11000);
-    assert_int_equal(world->exports, 2);
-    world_exported(world, false);
-    assert_state(world, id, JOB_SUCCEEDED);
-}
-
-/* What was trained is whole in the center, and stays there. */
-static void an_export_that_does_not_work_is_tried_with_longer_pauses(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_train(world, id, 3, 6);
-    for (int i = 0; i < 8; i++) {
-        size_t exports = world->exports;
-        world_exported(world, true);
-        assert_state(world, id, JOB_RUNNING);
-        assert_string_equal(world_job(world, id)->state_reason, "export_failed");
-        assert_string_equal(core_device(world->core, world->agent[0].id.text)->job,
-                            ""); /* no job waits for it */
-        world_live(world, i < 5 ? 9500 << i : 300000);
-        assert_int_equal(world->exports, exports);
-        world_live(world, 22000);
-        assert_int_equal(world->exports, exports + 1);
-    }
-    world_exported(world, false);
-    assert_state(world, id, JOB_SUCCEEDED);
-}
-
-static void an_export_is_tried_as_soon_as_the_disk_has_room(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_train(world, id, 3, 6);
-    world_exported(world, true);
-    struct event event = {.type = EVENT_DISK, .disk = {.nearly_full = false}};
-    world_send(world, &event);
-    world_pass(world, 1);
-    assert_int_equal(world->exports, 2);
-    world_exported(world, false);
-    assert_state(world, id, JOB_SUCCEEDED);
-}
-
-/* Training cannot resume from half a version. */
-static void a_partly_stored_version_of_a_failed_job_is_forgotten(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_half_stored(world, id);
-    agent_fail(&world->agent[2], "diverged");
-    agent_beat(world, &world->agent[2]);
-    assert_state(world, id, JOB_FAILED);
-    assert_int_equal(world_units(world, id), 0);
-    assert_int_equal(world->deleted, 1);
-}
-
-/* Train a job, pause it, and let it go on: the version of the pause is in the center. */
-static int64_t pause_and_resume(struct world *world, char id[ID_SIZE])
-{
-    story_run(world, id, 20);
-    world_train(world, 4);
-    world_verb(world, id, JOB_PAUSE);
-    world_settle(world);
-    assert_state(world, id, JOB_PAUSED);
-    world_verb(world, id, JOB_RESUME);
-    world_settle(world);
-    assert_state(world, id, JOB_RUNNING);
-    return world_job(world, id)->version;
-}
-
-/* An equal job that ends well must not take the blobs of one that failed with it, in this life or
- * the next. */
-static void blobs_of_a_failed_job_outlive_an_equal_job(void **state)
-{
-    struct world *world = *state;
-    char failed[ID_SIZE], again[ID_SIZE];
-    story_devices(world);
-    int64_t version = pause_and_resume(world, failed);
-    assert_true(version > 0);
-    report(world, &world->agent[2], "diverged");
-    assert_state(world, failed, JOB_FAILED);
-    world_settle(world);
-    for (int life = 0; life < 2; life++) {
-        assert_int_equal(pause_and_resume(world, again), version);
-        story_finish(world, again); /* the world checks that no row loses its blob */
-        world_restart(world);
-    }
-    assert_int_equal(world_units(world, failed), 5);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -520,11 +413,6 @@ int main(void)
         STORY(a_device_out_of_memory_gets_less),
         STORY(an_error_with_a_peer_waits_for_the_lease),
         STORY(an_error_with_a_peer_that_lives_is_the_links),
-        STORY(an_export_that_fails_is_tried_again),
-        STORY(an_export_that_does_not_work_is_tried_with_longer_pauses),
-        STORY(an_export_is_tried_as_soon_as_the_disk_has_room),
-        STORY(a_partly_stored_version_of_a_failed_job_is_forgotten),
-        STORY(blobs_of_a_failed_job_outlive_an_equal_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 /* Checkpoints of jobs that have not trained their last step: on request, and by a cancel that
  * keeps. */
-#include <string.h>
-
 #include "tests/unit/coordinator_core/story.h"
 
 /* Ten steps are trained, some of them in the center. */

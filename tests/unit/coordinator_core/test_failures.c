@@ -170,58 +170,6 @@ static void a_device_lost_before_it_stored_its_units_costs_a_generation(void **s
     story_finish(world, id);
 }
 
-static void a_new_boot_in_a_plan_is_a_new_generation(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_train(world, id, 100, 5);
-    agent_restart(world, &world->agent[1]);
-    assert_int_equal(world->status, 200);
-    assert_state(world, id, JOB_RECOVERING);
-    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_RESTARTED);
-    assert_int_equal(world_plan(world, id, 2)->stage_count, 3);
-    world_settle(world);
-    assert_state(world, id, JOB_RUNNING);
-    story_finish(world, id);
-}
-
-static void the_same_boot_may_enrol_again(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_train(world, id, 100, 5);
-    struct device_id before = world->agent[1].id;
-    agent_enroll(world, &world->agent[1]);
-    assert_string_equal(world->agent[1].id.text, before.text);
-    assert_state(world, id, JOB_RUNNING);
-    assert_int_equal(world_job(world, id)->generation, 1);
-}
-
-static void an_older_boot_is_fenced(void **state)
-{
-    struct world *world = *state;
-    struct agent *a = world_agent(world, "a", 10);
-    struct agent zombie = *a;
-    agent_restart(world, a);
-    agent_beat(world, &zombie);
-    assert_int_equal(world->problem, PROBLEM_STALE_BOOT);
-    static struct assignment assignment;
-    assert_false(core_assignment(world->core, a->id.text, zombie.boot, &assignment));
-    assert_true(core_assignment(world->core, a->id.text, a->boot, &assignment));
-}
-
-static void an_unknown_device_enrols_again(void **state)
-{
-    struct world *world = *state;
-    struct agent *a = world_agent(world, "a", 10);
-    struct device_id before = a->id;
-    world_device_verb(world, a, DEVICE_DELETE);
-    assert_int_equal(world->status, 204);
-    agent_beat(world, a);
-    assert_string_not_equal(a->id.text, before.text);
-    assert_non_null(core_device(world->core, a->id.text));
-}
-
 static void with_too_few_devices_the_job_waits_for_more(void **state)
 {
     struct world *world = *state;
@@ -484,10 +432,6 @@ int main(void)
         STORY(a_device_lost_while_pausing_does_not_undo_the_pause),
         STORY(a_device_that_has_stored_its_units_is_not_missed),
         STORY(a_device_lost_before_it_stored_its_units_costs_a_generation),
-        STORY(a_new_boot_in_a_plan_is_a_new_generation),
-        STORY(the_same_boot_may_enrol_again),
-        STORY(an_older_boot_is_fenced),
-        STORY(an_unknown_device_enrols_again),
         STORY(with_too_few_devices_the_job_waits_for_more),
         STORY(the_steps_redone_after_a_loss_are_reported),
         STORY(steps_that_a_rollback_discards_are_no_longer_shown),

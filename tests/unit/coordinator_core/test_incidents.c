@@ -1,6 +1,4 @@
 /* Failures as people see them. */
-#include <string.h>
-
 #include "tests/unit/coordinator_core/story.h"
 
 static const struct incident *row_of(const struct world *world)

@@ -1,6 +1,4 @@
 /* A device that comes while a job runs joins when that is worth the move. */
-#include <string.h>
-
 #include "tests/unit/coordinator_core/story.h"
 
 /* A job whose steps take seconds: `seconds` for each unit on a. */

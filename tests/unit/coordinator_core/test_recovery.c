@@ -252,126 +252,6 @@ static void a_waiting_job_asks_devices_that_return(void **state)
     assert_int_equal(start_of(world, id), committed);
 }
 
-/* c, the last stage, reports what its last step took. */
-static void measure_step(struct world *world, double seconds)
-{
-    struct agent *c = &world->agent[2];
-    agent_beat(world, c);
-    c->heartbeat.metric[0] =
-        (struct metric){.step = c->step, .name = METRIC_STEP_SECONDS, .value = seconds};
-    c->heartbeat.metric_count = 1;
-    agent_beat_again(world, c);
-}
-
-/* Steps take so long; then all devices lose power, and a is the first to return. Returns the
- * version that was committed: a alone has not all of it. */
-static int64_t cut_power(struct world *world, char id[ID_SIZE], double step_seconds)
-{
-    story_replicated(world, id, 3, 0);
-    for (size_t k = 0; k < 3; k++) {
-        world->agent[k].disk = true;
-    }
-    world_train(world, 20);
-    measure_step(world, step_seconds);
-    int64_t committed = world_job(world, id)->neighbor_version;
-    assert_true(committed > 10);
-    for (size_t k = 0; k < 3; k++) {
-        agent_kill(&world->agent[k]);
-    }
-    world_live(world, 6000);
-    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    agent_restart(world, &world->agent[0]);
-    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    assert_string_equal(world_job(world, id)->message,
-                        "waits for its devices to report their snapshots");
-    agent_beat(world, &world->agent[0]);
-    return committed;
-}
-
-static void a_job_waits_for_holdings_of_the_next_device(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    int64_t committed = cut_power(world, id, 1);
-    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    assert_string_equal(world_job(world, id)->state_reason, "gathering");
-    assert_string_equal(world_job(world, id)->message,
-                        "waits for absent devices that may hold a version newer than step 0");
-    world_live(world, 2000);
-    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    agent_restart(world, &world->agent[1]);
-    agent_beat(world, &world->agent[1]); /* c is away still, and not missed */
-    assert_state(world, id, JOB_RECOVERING);
-    assert_int_equal(start_of(world, id), committed);
-    agent_restart(world, &world->agent[2]);
-    story_finish(world, id);
-}
-
-/* The wait is at most the time to retrain the steps, and at most a lease. */
-static void waiting_for_more_holdings_takes_at_most_the_time_to_retrain(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    int64_t wait_ms = 100 * cut_power(world, id, 0.1);
-    assert_true(wait_ms < 5000);
-    world_pass(world, wait_ms - 1);
-    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    world_pass(world, 2);
-    assert_state(world, id, JOB_RECOVERING);
-    assert_int_equal(start_of(world, id), 0);
-}
-
-static void waiting_for_more_holdings_takes_at_most_a_lease(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    (void)cut_power(world, id, 10);
-    world_live(world, 4500);
-    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    world_live(world, 500);
-    assert_state(world, id, JOB_RECOVERING);
-    assert_int_equal(start_of(world, id), 0);
-}
-
-/* Those that did not lose power, but were cut off all at once, come back one by one as well. */
-static int64_t cut_off(struct world *world, char id[ID_SIZE], double step_seconds)
-{
-    story_replicated(world, id, 3, 0);
-    world_train(world, 20);
-    measure_step(world, step_seconds);
-    int64_t committed = world_job(world, id)->neighbor_version;
-    world_pass(world, 6000);
-    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    agent_beat(world, &world->agent[0]);
-    assert_string_equal(world_job(world, id)->state_reason, "gathering");
-    return committed;
-}
-
-static void a_job_waits_for_unreachable_devices_too(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    int64_t committed = cut_off(world, id, 1);
-    agent_beat(world, &world->agent[1]);
-    assert_state(world, id, JOB_RECOVERING);
-    assert_true(start_of(world, id) >= committed);
-    story_finish(world, id);
-}
-
-static void waiting_for_unreachable_devices_takes_at_most_a_lease(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    (void)cut_off(world, id, 10);
-    agent_kill(&world->agent[1]);
-    agent_kill(&world->agent[2]);
-    world_live(world, 4500);
-    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    world_live(world, 500);
-    assert_state(world, id, JOB_RECOVERING);
-    assert_int_equal(start_of(world, id), 0);
-}
-
 /* Of two holders the one that is asked for less, or has the faster link, is taken. */
 static void units_come_from_where_they_come_fastest(void **state)
 {
@@ -494,7 +374,7 @@ static void one_device_that_the_job_needs_and_cannot_load_it_gets_the_centers(vo
     spec.center_every = 8;
     story_submit(world, id, &spec);
     world_train(world, 20);
-    measure_step(world, 3);
+    story_measure_step(world, 3);
     int64_t center = world_job(world, id)->version, held = world_job(world, id)->neighbor_version;
     assert_true(center >= 8 && center < held);
     agent_restart(world, &world->agent[2]);
@@ -545,11 +425,6 @@ int main(void)
         STORY(versions_of_unknown_generations_are_not_taken),
         STORY(training_does_not_resume_from_dropped_versions),
         STORY(a_waiting_job_asks_devices_that_return),
-        STORY(a_job_waits_for_holdings_of_the_next_device),
-        STORY(waiting_for_more_holdings_takes_at_most_the_time_to_retrain),
-        STORY(waiting_for_more_holdings_takes_at_most_a_lease),
-        STORY(a_job_waits_for_unreachable_devices_too),
-        STORY(waiting_for_unreachable_devices_takes_at_most_a_lease),
         STORY(units_come_from_where_they_come_fastest),
         STORY(reports_about_another_plan_of_the_same_number_are_not_believed),
         STORY(an_idle_device_does_not_hide_that_a_plans_device_is_ahead),

@@ -8,6 +8,8 @@
 #include "coordinator/core/core.h"
 #include "tests/support/test.h"
 
+#define WORLD_MODEL "lenet5"
+
 #define WORLD_AGENTS 6
 #define WORLD_ROWS 4096
 #define AGENT_HELD 256

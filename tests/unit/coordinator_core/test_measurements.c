@@ -1,0 +1,216 @@
+/* Measurements of steps and links, and the plans that use them. */
+#include <math.h>
+
+#include "tests/unit/coordinator_core/story.h"
+
+static void measured_times_win_over_predicted_ones(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    /* conv1 and conv2 are slow on a and b; c, with three units, is fast. */
+    story_measure(world, &world->agent[0], 1);
+    story_measure(world, &world->agent[1], 1);
+    story_measure(world, &world->agent[2], 0.001);
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_close(&plan->stage[0].measured_forward_seconds, &(double){1}, 1, 1e-12);
+    assert_close(&plan->stage[2].measured_forward_seconds, &(double){0.003}, 1, 1e-9);
+    world_verb(world, id, JOB_REPLAN);
+    world_settle(world);
+    plan = world_plan(world, id, 2);
+    assert_close(&plan->stage[0].predicted_forward_seconds, &(double){1}, 1,
+                 1e-12); /* conv1 on a, as measured */
+    assert_true(plan->stage[2].end - plan->stage[2].first >= 3);
+    assert_true(plan->predicted_step_seconds > 4 * 2);
+}
+
+/* One unit that takes next to nothing on a does not make the rest of the model as fast there. */
+static void one_unit_says_little_of_the_others(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    story_measure(world, &world->agent[0], 1e-9);
+    story_measure(world, &world->agent[1], 0.1);
+    story_measure(world, &world->agent[2], 0.1);
+    story_replan(world, id, 3, 4);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_int_equal(plan->stage[0].end, 3);
+    assert_true(plan->stage[0].predicted_forward_seconds > 0.02);
+    assert_close(&plan->stage[2].predicted_forward_seconds, &(double){0.1}, 1,
+                 1e-9); /* as measured */
+}
+
+/* Report transfers of the same size to another device. */
+static void report_link(struct world *world, struct agent *from, const struct agent *to,
+                        double seconds)
+{
+    struct heartbeat *heartbeat = &from->heartbeat;
+    agent_beat(world, from);
+    heartbeat->link_count = 1;
+    heartbeat->link[0] = (struct link_report){.device = to->id,
+                                              .count = 10,
+                                              .seconds_sum = 10 * seconds,
+                                              .bytes_sum = 10 * 1000,
+                                              .bytes_squared_sum = 10 * 1e6,
+                                              .bytes_seconds_sum = 10 * 1000 * seconds};
+    agent_beat_again(world, from);
+}
+
+static void slow_links_are_known_after_they_were_measured(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    double before = world_plan(world, id, 1)->predicted_step_seconds;
+    report_link(world, &world->agent[0], &world->agent[1], 0.5);
+    world_verb(world, id, JOB_REPLAN);
+    world_settle(world);
+    assert_true(world_plan(world, id, 2)->predicted_step_seconds > 10 * before);
+}
+
+/* The tensors of one border: some carry a mark, are 64 bytes longer, and meet the moments at which
+ * state is copied. The slope between the two would be 1 MB/s, which is what every other border
+ * would be priced at. */
+static void marked_tensors_do_not_make_a_link_slow(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    for (size_t i = 0; i < 2; i++) {
+        report_link(world, &world->agent[i], &world->agent[i + 1], 0.0001);
+    }
+    story_replan(world, id, 2, 4);
+    world_settle(world);
+    double before = world_plan(world, id, 2)->predicted_step_seconds;
+    for (size_t i = 0; i < 2; i++) {
+        struct agent *agent = &world->agent[i];
+        agent_beat(world, agent);
+        agent->heartbeat.link_count = 1;
+        agent->heartbeat.link[0] =
+            (struct link_report){.device = world->agent[i + 1].id,
+                                 .count = 2000,
+                                 .seconds_sum = 1900 * 0.0001 + 100 * 0.00016,
+                                 .bytes_sum = 1900 * 1000 + 100 * 1064,
+                                 .bytes_squared_sum = 1900 * 1e6 + 100 * 1064.0 * 1064,
+                                 .bytes_seconds_sum = 1900 * 1000 * 0.0001 + 100 * 1064 * 0.00016};
+        agent_beat_again(world, agent);
+    }
+    story_replan(world, id, 1, 2);
+    world_settle(world);
+    story_replan(world, id, 2, 4);
+    world_settle(world);
+    double after = world_plan(world, id, 4)->predicted_step_seconds;
+    assert_close(&after, &before, 1, 0.1);
+}
+
+static void nonsense_measurements_are_ignored(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_devices(world);
+    story_run(world, id, 100);
+    struct heartbeat *heartbeat = &world->agent[0].heartbeat;
+    world_train(world, 2);
+    heartbeat->unit_seconds_count = 3;
+    heartbeat->unit_seconds[0] =
+        (struct unit_seconds){.unit = 4, .forward_seconds = 1, .backward_seconds = 1};
+    heartbeat->unit_seconds[1] =
+        (struct unit_seconds){.unit = -1, .forward_seconds = 1, .backward_seconds = 1};
+    heartbeat->unit_seconds[2] =
+        (struct unit_seconds){.unit = 0, .forward_seconds = -1, .backward_seconds = 1e300};
+    heartbeat->link_count = 1;
+    heartbeat->link[0] =
+        (struct link_report){.device = world->agent[1].id, .count = 5, .seconds_sum = -3};
+    heartbeat->metric_count = 3;
+    heartbeat->metric[0] = (struct metric){.step = 101, .name = METRIC_LOSS, .value = 1};
+    heartbeat->metric[1] = (struct metric){.step = 3, .name = 77, .value = 1};
+    heartbeat->metric[2] = (struct metric){.step = 3, .name = METRIC_LOSS, .value = 1.0 / 0.0};
+    heartbeat->step = 5000;
+    heartbeat->holding_count = 1;
+    heartbeat->all_holdings = true;
+    heartbeat->holding[0].unit = 9999;
+    heartbeat->revision =
+        (1ll << 53) - 1; /* one more could not be said in JSON: the device would be locked out */
+    int64_t revision = core_assignment_revision(world->core, world->agent[0].id.text);
+    size_t metrics = world->metrics;
+    agent_beat_again(world, &world->agent[0]);
+    assert_int_equal(world->metrics, metrics);
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_true(plan->stage[0].measured_forward_seconds == 0);
+    assert_in_range(core_job(world->core, id)->progress.step, 0, 100);
+    assert_in_range(core_assignment_revision(world->core, world->agent[0].id.text), revision,
+                    revision + 10);
+    assert_state(world, id, JOB_RUNNING);
+}
+
+/* Numbers that one may report and from which a speed of nothing or of infinity would follow: those
+ * are no numbers of JSON, and a row that holds one could not be read at the next start. */
+static void extreme_measurements_leave_finite_numbers(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    for (size_t i = 0; i < 3; i++) {
+        struct agent *agent = &world->agent[i];
+        story_measure(world, agent, 5e-324);
+        agent->heartbeat.update_seconds = 5e-324;
+        agent->heartbeat.metric_count = 1;
+        agent->heartbeat.metric[0] =
+            (struct metric){.step = 1, .name = METRIC_STEP_SECONDS, .value = 5e-324};
+        agent->heartbeat.link_count = 2;
+        for (size_t k = 0; k < 2; k++) {
+            agent->heartbeat.link[k] =
+                (struct link_report){.device = world->agent[(i + 1 + k) % 3].id,
+                                     .count = 2,
+                                     .seconds_sum = 1e9,
+                                     .bytes_sum = 5e-324,
+                                     .bytes_squared_sum = 1e300,
+                                     .bytes_seconds_sum = (double)k * 1e300};
+        }
+        agent_beat_again(world, agent);
+    }
+    const struct job_progress *progress = &core_job(world->core, id)->progress;
+    assert_true(isfinite(progress->samples_per_second) && isfinite(progress->eta_seconds));
+    world_verb(world, id, JOB_REPLAN);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_true(isfinite(plan->predicted_step_seconds) && plan->predicted_step_seconds > 0);
+    assert_true(isfinite(plan->predicted_efficiency));
+}
+
+static void the_reported_step_time_is_the_median(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 10);
+    struct heartbeat *heartbeat = &world->agent[0].heartbeat;
+    agent_beat(world, &world->agent[0]);
+    heartbeat->metric_count = 5;
+    for (int i = 0; i < 5; i++) {
+        heartbeat->metric[i] = (struct metric){
+            .step = i + 1, .name = METRIC_STEP_SECONDS, .value = i == 2 ? 1000 : 0.5};
+    }
+    agent_beat_again(world, &world->agent[0]);
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_int_equal(plan->measured_steps, 5);
+    assert_close(&plan->measured_step_seconds, &(double){0.5}, 1, 1e-12);
+    const struct job_progress *progress = &core_job(world->core, id)->progress;
+    assert_close(&progress->samples_per_second, &(double){40}, 1, 1e-12);
+    assert_close(&progress->eta_seconds, &(double){0.5 * (double)(100 - progress->step)}, 1, 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(measured_times_win_over_predicted_ones),
+        STORY(one_unit_says_little_of_the_others),
+        STORY(slow_links_are_known_after_they_were_measured),
+        STORY(marked_tensors_do_not_make_a_link_slow),
+        STORY(nonsense_measurements_are_ignored),
+        STORY(extreme_measurements_leave_finite_numbers),
+        STORY(the_reported_step_time_is_the_median),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
