@@ -1,23 +1,30 @@
-/* act.h: the actions of a step: rows, replies, wake-ups, events. */
+/* act.h: appends the actions of a step: rows, replies, wake-ups, events. For the modules of the
+ * core. */
 #ifndef COORDINATOR_CORE_ACT_H
 #define COORDINATOR_CORE_ACT_H
 
 #include "coordinator/core/core.h"
 
+/* Write, or delete, the row of an object. The object must live until the next step. */
 void act_persist(struct core *core, enum object_kind kind, const void *object);
 void act_forget(struct core *core, enum object_kind kind, const char *id, int64_t version);
+/* Answer the event's request; without a request nothing is sent. */
 void act_reply(struct core *core, int status, enum object_kind kind, const void *object);
 void act_problem(struct core *core, enum problem_code code, const char *format, ...)
     PRINTF_LIKE(3, 4);
+/* Wake the requests that wait for a new revision of the object. */
 void act_wake(struct core *core, enum object_kind kind, const char *id);
+/* Ask the edge for the model of a version; the answer is EVENT_EXPORTED. */
 void act_export(struct core *core, const char *job_id, int64_t version);
+/* Ask the edge to store the measured kernels of a job; the answer is EVENT_TUNED. */
 void act_tune(struct core *core, const char *job_id);
 void act_delete_blob(struct core *core, const char *sha256);
 void act_metric(struct core *core, const char *job_id, const struct metric *metric);
+/* Publish an event about the object `id`, with one sentence. */
 void act_publish(struct core *core, const char *event, const char *id, const char *format, ...)
     PRINTF_LIKE(4, 5);
-/* Whether this step may do one more job's worth of actions, with what the marked objects will take
- * counted in. */
+/* Return whether this step has room for the actions of one more job, counting the actions that the
+ * marked objects will add at its end. */
 bool act_room(const struct core *core);
 
 #endif

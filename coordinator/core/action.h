@@ -1,6 +1,6 @@
-/* action.h: everything the coordinator's core can ask of the world, as plain data, in the order in
- * which the loop carries it out: every PERSIST and FORGET in one transaction, then the rest
- * (persist before reply). Object pointers are borrowed until the next core_step. Pure. */
+/* action.h: the requests of the coordinator's core to the world, as plain data. The loop carries
+ * out every PERSIST and FORGET in one transaction, then the rest in order (persist before reply).
+ * Object pointers are borrowed until the next core_step. Pure. */
 #ifndef COORDINATOR_CORE_ACTION_H
 #define COORDINATOR_CORE_ACTION_H
 
@@ -12,7 +12,7 @@
 #include "schema/id.h"
 #include "schema/problem.h"
 
-/* What an object is: which table it lives in, which record describes it. */
+/* The kind of an object: its table and the record that describes it. */
 enum object_kind {
     OBJECT_DEVICE,       /* struct device */
     OBJECT_JOB,          /* struct job */
@@ -32,15 +32,16 @@ enum object_kind {
 
 enum action_type {
     ACTION_PERSIST, /* write the object's row */
-    ACTION_FORGET,  /* delete the row `id` of `kind` (CENTER_UNIT: all of the job `id` below
-                       `version`) */
+    /* delete the row `id` of `kind`; CENTER_UNIT: all rows of the job `id` below `version` */
+    ACTION_FORGET,
     ACTION_REPLY,   /* answer `request` with `status` and the object */
     ACTION_PROBLEM, /* answer `request` with a problem */
-    ACTION_WAKE,    /* the object `kind`/`id` has a new revision: parked readers look again */
-    ACTION_EXPORT,  /* assemble the final model of `id` from center units of `version`; answer with
-                       EVENT_EXPORTED */
-    ACTION_TUNE, /* put core_job_kernels of the job `id` into its model; answer with EVENT_TUNED */
-    ACTION_DELETE_BLOB, /* no center unit and no data set refers to `sha256` any more */
+    ACTION_WAKE,    /* wake the requests that wait for a new revision of `kind`/`id` */
+    /* assemble the model of job `id` from the center's units of `version`; answer: EVENT_EXPORTED
+     */
+    ACTION_EXPORT,
+    ACTION_TUNE,        /* put core_job_kernels into the model of job `id`; answer: EVENT_TUNED */
+    ACTION_DELETE_BLOB, /* delete the blob `sha256`: nothing refers to it */
     ACTION_METRIC,      /* telemetry: one number of a job */
     ACTION_PUBLISH,     /* a public event: type, subject `id`, text */
 };

@@ -9,37 +9,39 @@ struct job_slot;
 
 #define AVOIDED_MAX 8 /* devices that a job excludes at a time */
 
-/* A device that is left out of a job's plans while the job can do without it. */
+/* A device that a job's plans exclude as long as the other devices suffice. */
 struct avoided {
     struct device_id device;
-    bool failed; /* by itself: the job rather waits for its next try than takes it at once */
-    int count;   /* times in a row */
-    int64_t for_ms, until_ms;
+    bool failed;      /* the failure was its own: the job waits rather than use it at once */
+    int count;        /* exclusions in a row */
+    int64_t for_ms;   /* length of the exclusion */
+    int64_t until_ms; /* its end */
 };
 
 enum avoidance {
-    AVOID_LINK,   /* it does not reach another one */
+    AVOID_LINK,   /* it does not reach another device */
     AVOID_SLOW,   /* it held work without progress */
-    AVOID_LOST,   /* it was lost, or started anew: from the second time on */
-    AVOID_DAMAGE, /* its own copy of a unit was damaged: by itself from the second time on */
-    AVOID_FAILED, /* by itself */
+    AVOID_LOST,   /* it was lost or restarted; excluded from the second time on */
+    AVOID_DAMAGE, /* its copy of a unit was damaged; excluded from the second time on */
+    AVOID_FAILED, /* it failed by itself */
 };
 
-/* Whom a plan leaves out. With AVOID_NOBODY those that ran out of memory are given all they have,
- * too. */
+/* The devices that a plan excludes: none, those that failed by themselves, all that are avoided.
+ * AVOID_NOBODY also ignores the memory limits of devices that ran out of memory. */
 enum avoid_level { AVOID_NOBODY, AVOID_FAILURES, AVOID_ALL };
 
-/* Leave the device out of the job's plans for a time that doubles. */
+/* Exclude the device from the job's plans; each exclusion in a row lasts twice as long. */
 void avoidance_add(struct core *core, struct job_slot *job, const struct device_slot *device,
                    enum avoidance why);
+/* Return whether a plan of this level excludes the device. */
 bool avoidance_has(const struct core *core, const struct job_slot *job,
                    const struct device_slot *device, enum avoid_level level);
-/* When the first of those that the job avoids is taken again; NEVER: it avoids nobody. */
+/* Return the time at which the first exclusion ends, or NEVER. */
 int64_t avoidance_until_ms(const struct core *core, const struct job_slot *job);
-/* From now on. */
+/* End all exclusions of the job. */
 void avoidance_clear(struct job_slot *job);
-/* Look for more devices now, and plan the next look: when a move has paid for itself, or an
- * exclusion ends. */
+/* Let join.c look for more devices, and set the timer of the next look: the end of the first
+ * exclusion, or the time at which the last move has paid for itself. */
 void avoidance_watch(struct core *core, struct job_slot *job);
 
 #endif

@@ -1,4 +1,5 @@
-/* challenge.h: a request for an immediate sign of life, and what devices report of each other. */
+/* challenge.h: requests for an immediate sign of life, and the reports of devices about each other.
+ */
 #ifndef COORDINATOR_CORE_CHALLENGE_H
 #define COORDINATOR_CORE_CHALLENGE_H
 
@@ -6,36 +7,39 @@
 
 struct device_slot;
 
-/* A device that another one cannot reach, as that one reported. */
+/* A report: this device cannot be reached. */
 struct trouble {
     struct device_id device;
     int kind; /* enum peer_trouble */
     int64_t since_ms;
-    int64_t due_ms; /* the device has answered: the link is blamed then; NEVER: it has not */
+    int64_t due_ms; /* the link is blamed then; NEVER: the device has not answered its challenge */
 };
 
 struct challenge {
-    struct trouble
-        trouble[PEER_REPORTS_MAX]; /* peers it does not reach in its present generation */
+    /* Devices that it does not reach in its present generation. */
+    struct trouble trouble[PEER_REPORTS_MAX];
     size_t trouble_count;
-    char nonce[ID_SIZE]; /* that its next heartbeat must repeat; "": none */
-    int64_t due_ms;      /* for the answer; NEVER */
-    bool silent;         /* it left a challenge without an answer: no plan takes it */
+    char nonce[ID_SIZE]; /* its next heartbeat must repeat it; "": no challenge */
+    int64_t due_ms;      /* deadline of the answer; NEVER: no challenge */
+    bool silent;         /* it missed the deadline of a challenge: no plan uses it */
     bool poll_broken;    /* the connection of its poll broke */
-    double jitter_ms;    /* typical delay of its heartbeats */
-    int64_t busy_ms;     /* how long its compute thread has been in one task */
+    double jitter_ms;    /* mean delay of its heartbeats */
+    int64_t busy_ms;     /* time that its compute thread has spent in the present task */
 };
 
-/* Ask the device for a sign of life at once. */
+/* Ask the device for an immediate sign of life, unless it is not reachable or was asked already. */
 void challenge_send(struct core *core, struct device_slot *device);
+/* Forget the challenge and the reports of the device. */
 void challenge_clear(struct device_slot *device);
+/* Return the first deadline of the challenge and of the reports, or NEVER. */
 int64_t challenge_next_ms(const struct device_slot *device);
+/* Extend the deadlines after a time in which the coordinator could not listen. */
 void challenge_late(const struct core *core, struct device_slot *device);
-/* When the device was last seen alive, by itself or by its peers. */
+/* Return the time of the last sign of life: the last call, or a later observation of its peers. */
 int64_t challenge_alive_ms(const struct core *core, const struct device_slot *device);
-/* What the device reports of another one; NULL: nothing. */
+/* Return the report of `device` about another device, or NULL. */
 struct trouble *challenge_trouble(struct device_slot *device, const struct device_id *about);
-/* Since when other devices report a refused or broken connection to it; NEVER: none does. */
+/* Return since when other devices report a refused or broken connection to it, or NEVER. */
 int64_t challenge_broken_since_ms(const struct core *core, const struct device_slot *device);
 
 #endif

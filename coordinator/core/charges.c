@@ -28,7 +28,7 @@ void charges_start_failed(struct job_slot *job)
 
 void charges_forget(struct job_slot *job)
 {
-    job->charges.faults = job->waiting.put_offs = job->stall.shift = job->stall.late_shift = 0;
+    job->charges.faults = job->waiting.delays = job->stall.shift = job->stall.late_shift = 0;
     job->charges.same_way.count = 0;
     charges_start_loaded(job);
     links_reset(job);
@@ -47,7 +47,7 @@ void charges_progress(struct job_slot *job, int64_t step)
 {
     if (step > job->charges.furthest_step) {
         job->charges.furthest_step = step;
-        job->charges.faults = job->waiting.put_offs = job->stall.shift = job->stall.late_shift = 0;
+        job->charges.faults = job->waiting.delays = job->stall.shift = job->stall.late_shift = 0;
         job->charges.same_way.count = 0;
         links_reset(job);
     }

@@ -6,12 +6,13 @@
 
 struct job_slot;
 
+/* Take a unit that a device uploaded (EVENT_BLOB_STORED). */
 void collect_on_blob(struct core *core, const struct event *event);
-/* The stop is complete at `version`: bring it into the center, then pause or export. */
+/* Collect `version`, at which all devices have stopped; then pause or export the job. */
 void collect_begin(struct core *core, struct job_slot *job, int64_t version);
-/* Go on when every unit of the coming version is there. */
+/* Finish when every unit of the coming version is present. */
 void collect_advance(struct core *core, struct job_slot *job);
-/* After all rows: a job whose newest version is not whole in the rows has none. */
+/* Check the whole version after all rows were restored: a version that lacks a unit is dropped. */
 void collect_restored(struct core *core, struct job_slot *job);
 
 #endif

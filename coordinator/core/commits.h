@@ -7,9 +7,9 @@
 struct device_slot;
 struct job_slot;
 
-/* Commit what is complete. */
+/* Commit the open rounds of which every copy is proven. */
 void commits_check(struct core *core, struct job_slot *job);
-/* What stage 0 says of its rounds, and the answer in the reply. */
+/* Take the rounds that stage 0 proposes, and write the answer into the heartbeat reply. */
 void commits_take(struct core *core, const struct device_slot *device,
                   const struct heartbeat *heartbeat);
 

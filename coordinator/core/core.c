@@ -178,7 +178,7 @@ static void flush_device(struct core *core, struct device_slot *device)
     }
     if (device->mark.touched) {
         device->assignment_revision++;
-        holdings_let_go(core, device);
+        holdings_mark_drops(core, device);
         act_wake(core, OBJECT_ASSIGNMENT, device->device.id.text);
     }
     device->mark.row = device->mark.touched = false;

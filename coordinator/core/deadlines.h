@@ -7,19 +7,23 @@
 struct device_slot;
 struct job_slot;
 
+/* Write the deadlines of the job into its row. */
 void deadlines_fill(const struct core *core, struct job_slot *job);
+/* Return the silence after which a device is suspect. */
 int64_t deadlines_suspect_ms(const struct core *core);
-/* Of the first lease after a start: agents that wait to repeat their calls are heard before it is
- * over. */
+/* Return the length of the first lease after a start: long enough for every agent to repeat its
+ * call. */
 int64_t deadlines_first_lease_ms(const struct core *core);
+/* Return the time in which the device must answer a challenge. */
 int64_t deadlines_challenge_ms(const struct core *core, const struct device_slot *device);
-/* How long a phase may take before its generation fails. */
+/* Return the time after which a phase fails its generation. */
 int64_t deadlines_prepare_ms(const struct core *core, const struct job_slot *job);
 int64_t deadlines_stop_ms(const struct job_slot *job);
+/* The same for a transfer of `bytes`. */
 int64_t deadlines_transfer_ms(int64_t bytes);
-/* What it takes to do so many steps again. */
+/* Return the expected time to retrain `steps` steps. */
 int64_t deadlines_redo_ms(const struct job_slot *job, int64_t steps);
-/* How long no step may be applied, an evaluation included that may be due. */
+/* Return the step deadline, including an evaluation that may be due. */
 int64_t deadlines_step_ms(const struct job_slot *job);
 
 #endif

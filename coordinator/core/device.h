@@ -1,4 +1,4 @@
-/* device.h: whether a device can work, and for which job it does. */
+/* device.h: whether a device can work, and its assignment to a job. */
 #ifndef COORDINATOR_CORE_DEVICE_H
 #define COORDINATOR_CORE_DEVICE_H
 
@@ -13,14 +13,18 @@ struct absent {
     size_t count;
 };
 
+/* Return whether the device is online. */
 bool device_online(const struct device_slot *device);
-/* Reachable for others: online or suspect. */
+/* Return whether other devices can reach it: online or suspect. */
 bool device_reachable(const struct device_slot *device);
-/* Whether it takes work, if it is free. */
+/* Return whether a plan may use it: online, answering, not cordoned. */
 bool device_ready(const struct device_slot *device);
+/* Assign the device to a stage of the job; it must be free or work for this job. */
 void device_assign(struct core *core, struct device_slot *device, struct job_slot *job,
                    size_t stage);
+/* Free the device of its job. */
 void device_release(struct core *core, struct device_slot *device);
+/* Return whether the device is among the absent ones. */
 bool device_absent(const struct absent *absent, const struct device_slot *device);
 
 #endif

@@ -1,4 +1,4 @@
-/* devices.h: enrolment and the verbs of devices. */
+/* devices.h: enrolment, verbs and deadlines of devices. Handlers of their events. */
 #ifndef COORDINATOR_CORE_DEVICES_H
 #define COORDINATOR_CORE_DEVICES_H
 
@@ -7,8 +7,9 @@
 void devices_on_enroll(struct core *core, const struct event *event);
 void devices_on_contact(struct core *core, const struct event *event);
 void devices_on_verb(struct core *core, const struct event *event);
+/* Handle the devices whose deadline has passed. */
 void devices_tick(struct core *core);
-/* Deadlines moved because a turn came late. */
+/* Extend all deadlines by the time in which the coordinator could not listen. */
 void devices_late(struct core *core, int64_t late_ms);
 
 #endif

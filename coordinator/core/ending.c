@@ -53,7 +53,7 @@ void ending_close_plan(struct core *core, struct job_slot *job, int64_t version)
     ending_plan(core, job, version);
 }
 
-void ending_drop_wish(struct core *core, struct job_slot *job)
+void ending_drop_request(struct core *core, struct job_slot *job)
 {
     if (job->job.has_wish) {
         job->job.has_wish = false;
@@ -64,7 +64,7 @@ void ending_drop_wish(struct core *core, struct job_slot *job)
 /* ---- jobs ---- */
 
 /* Of its devices, or of those that were kept for it while it waited. */
-static void let_go(struct core *core, struct job_slot *job)
+static void release(struct core *core, struct job_slot *job)
 {
     if (states_plan_active(job)) {
         ending_close_plan(core, job, job->plan.resume_version);
@@ -79,7 +79,7 @@ void ending_job(struct core *core, struct job_slot *job, int state, const char *
     if (state == JOB_CANCELLED) {
         center_forget(core, job, "");
     }
-    let_go(core, job);
+    release(core, job);
     if (state == JOB_FAILED) {
         center_keep_job(core, job);
     }
@@ -99,7 +99,7 @@ void ending_job(struct core *core, struct job_slot *job, int state, const char *
 void ending_put_down(struct core *core, struct job_slot *job)
 {
     static const struct cut none;
-    let_go(core, job);
+    release(core, job);
     holdings_touch_job(core, job);
     job->cut = none;
     job->job.has_wish = false;

@@ -6,21 +6,22 @@
 
 struct job_slot;
 
+/* End the job in a final state. */
 void ending_job(struct core *core, struct job_slot *job, int state, const char *reason,
                 const char *message);
+/* Pause the job: it keeps the center's version only. */
 void ending_pause(struct core *core, struct job_slot *job);
-/* The borders and devices that were asked for are used, or come to nothing. Until the new plan runs
- * they are kept: a coordinator that starts anew may have to make it again. */
-void ending_drop_wish(struct core *core, struct job_slot *job);
-/* The active plan ends: its devices are free, what has come of a version that it stored is
- * forgotten. version: where it stopped, unless that is known already. */
+/* Drop the replan request, when its plan runs or has failed. Until then the row keeps it: a
+ * restarted coordinator may have to repeat the plan. */
+void ending_drop_request(struct core *core, struct job_slot *job);
+/* End the active plan and free its devices. version: where it stopped, unless it is known already.
+ */
 void ending_close_plan(struct core *core, struct job_slot *job, int64_t version);
-/* End the active plan at `version`, unless it is known already where it stopped; its devices stay
- * assigned. */
+/* The same, but the devices stay assigned. */
 void ending_plan(struct core *core, struct job_slot *job, int64_t version);
 /* Clear every timer of the job. */
 void ending_timers(struct core *core, struct job_slot *job);
-/* Close the plan and forget what the devices hold: the center's version is all the job has. */
+/* Close the plan and abandon the snapshots on devices: the job keeps the center's version only. */
 void ending_put_down(struct core *core, struct job_slot *job);
 
 #endif

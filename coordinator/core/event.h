@@ -1,5 +1,5 @@
-/* event.h: everything that can happen to the coordinator's core, as plain data. What pointers point
- * to is borrowed for the step only, but for `model`s. Pure. */
+/* event.h: the inputs of the coordinator's core, as plain data. Pointers are borrowed for the step,
+ * except `model`: the core keeps it until the job has ended. Pure. */
 #ifndef COORDINATOR_CORE_EVENT_H
 #define COORDINATOR_CORE_EVENT_H
 
@@ -32,25 +32,23 @@ enum event_type {
     EVENT_EXPORTED,          /* the answer to ACTION_EXPORT */
     EVENT_TUNED,             /* the answer to ACTION_TUNE */
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
-    EVENT_CONTACT,           /* a device has made another call than these: it lives */
-    EVENT_POLL_BROKEN, /* the connection of a device's parked poll broke: a hint that it may be gone
-                        */
-    EVENT_BLOB_DAMAGED, /* the content of a blob in the center is not what its hash says */
-    EVENT_DISK,         /* the store's disk is nearly full, or no longer */
+    EVENT_CONTACT,           /* a device made any other call: it is alive */
+    EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: it may be gone */
+    EVENT_BLOB_DAMAGED,      /* the content of a blob in the center does not match its hash */
+    EVENT_DISK,              /* the store's disk is nearly full, or has room again */
 };
 
-/* A job and the model it trains. The core keeps the pointer until the job has ended; the loop keeps
- * the model alive so long. */
+/* A job and its model, which the loop keeps alive until the job has ended. */
 struct restored_job {
     struct job job;
     const struct model *model;
 };
 
 struct event_restored {
-    uint64_t seed; /* of ids: entropy drawn once per start */
+    uint64_t seed; /* seed of ids: entropy drawn once per start */
     const struct device *device;
     size_t device_count;
-    const struct restored_job *job; /* not ended ones */
+    const struct restored_job *job; /* jobs that have not ended */
     size_t job_count;
     const struct plan *plan; /* the newest of each of those jobs */
     size_t plan_count;
@@ -58,11 +56,11 @@ struct event_restored {
     size_t dataset_count;
     const struct model_row *model;
     size_t model_count;
-    const struct checkpoint *checkpoint; /* uploaded ones */
+    const struct checkpoint *checkpoint; /* uploaded checkpoints */
     size_t checkpoint_count;
     const struct center_unit *center_unit;
     size_t center_unit_count;
-    const struct incident *incident; /* open ones */
+    const struct incident *incident; /* open incidents */
     size_t incident_count;
 };
 
@@ -82,8 +80,7 @@ struct event_device_verb {
 };
 
 struct event_job_submit {
-    const struct job_spec
-        *spec; /* checked by job_spec_check; model.sha256 and model.name are set */
+    const struct job_spec *spec; /* passed job_spec_check; model.sha256 and model.name are set */
     const struct job_data *data;
     const struct model *model;
     bool dry_run;
@@ -105,7 +102,7 @@ struct event_job_verb {
 };
 
 struct event_dataset_stored {
-    const struct dataset *dataset; /* revision and created_ms are the core's to set */
+    const struct dataset *dataset; /* the core sets revision and created_ms */
 };
 
 struct event_model_stored {
@@ -133,9 +130,9 @@ struct event_exported {
 
 struct event_tuned {
     struct job_id job;
-    int64_t generation;        /* that measured */
-    const struct model *model; /* with the kernels named; NULL: failed, as the message says */
-    char sha256[SHA256_SIZE];  /* of its description */
+    int64_t generation;        /* it measured the kernels */
+    const struct model *model; /* names the kernels; NULL: failed, see message */
+    char sha256[SHA256_SIZE];  /* hash of the model's description */
     char message[MESSAGE_SIZE];
 };
 
@@ -143,7 +140,7 @@ struct event_plan_question {
     const struct plan_question *question;
 };
 
-/* The edge has checked that the call carries the device's present boot. */
+/* The edge has checked the device's boot. */
 struct event_contact {
     struct device_id device;
 };
@@ -154,7 +151,7 @@ struct event_poll_broken {
 
 struct event_blob_damaged {
     char sha256[SHA256_SIZE];
-    char message[MESSAGE_SIZE]; /* what has that content, for people */
+    char message[MESSAGE_SIZE]; /* names the damaged object, for users */
 };
 
 struct event_disk {
@@ -163,9 +160,9 @@ struct event_disk {
 
 struct event {
     enum event_type type;
-    int64_t now_ms;   /* CLOCK_BOOTTIME; decides */
-    int64_t wall_ms;  /* for display and ids only */
-    uint64_t request; /* whom to answer; 0: nobody */
+    int64_t now_ms;   /* CLOCK_BOOTTIME, the only clock of decisions */
+    int64_t wall_ms;  /* time of day, for display and ids only */
+    uint64_t request; /* the request to answer; 0: none */
     union {
         struct event_restored restored;
         struct event_enroll enroll;

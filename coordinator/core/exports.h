@@ -6,14 +6,15 @@
 
 struct job_slot;
 
+/* Take an assembled model (EVENT_EXPORTED). */
 void exports_on_done(struct core *core, const struct event *event);
 /* Assemble the center's version, with which the job ends. */
 void exports_last(struct core *core, struct job_slot *job);
-/* An export that failed for want of room is tried again at once. */
+/* Retry a failed export now: the disk has room again. */
 void exports_disk_has_room(struct core *core, struct job_slot *job);
-/* Assemble the center's version on request; the job goes on. */
+/* Assemble the center's version on request; the job continues. */
 void exports_ask(struct core *core, struct job_slot *job);
-/* After a restart: exports under way at the coordinator's end begin anew. */
+/* Restart the exports that the end of the coordinator interrupted. */
 void exports_resume(struct core *core, struct job_slot *job);
 
 #endif

@@ -10,32 +10,32 @@ struct job_slot;
 enum failure_cause {
     FAILURE_NONE,
     FAILURE_DEVICE_LOST,
-    FAILURE_RESTARTED, /* a new boot, or a generation from another life */
+    FAILURE_RESTARTED, /* a new boot, or a generation that the database does not know */
     FAILURE_ERROR,     /* a device reported one */
     FAILURE_DEADLINE,  /* of prepare, stop or finish */
     FAILURE_LINK,      /* two live devices do not reach each other */
     FAILURE_STALLED,   /* no step for too long */
 };
 
-/* Why a generation fails. */
+/* The cause of a failure and the device that it is charged to. */
 struct blame {
     enum failure_cause cause;
-    const struct device_slot *device; /* whose fault it is; NULL: nobody's in particular */
+    const struct device_slot *device; /* the failure is charged to it; NULL: to no device */
     const struct device_slot *other;  /* LINK: the other end */
-    const char *code; /* ERROR: of the device's report; NULL: the cause says it all */
-    int64_t since_ms; /* the last sign of life or progress as far as known */
+    const char *code;                 /* ERROR: the code that the device reported; else NULL */
+    int64_t since_ms;                 /* the last known sign of life or progress */
 };
 
 struct failure {
     enum failure_cause cause; /* NONE: none noted */
-    char code[REASON_SIZE];   /* failures in the same way have the same */
+    char code[REASON_SIZE];   /* failures of the same kind have equal codes */
     struct incident_device device[STAGES_MAX];
     size_t device_count;
     int64_t since_ms;
     char text[MESSAGE_SIZE];
 };
 
-/* Note that the generation failed; the first cause counts. */
+/* Note that the generation failed. Later failures of the same step are ignored. */
 void failure_note(struct core *core, struct job_slot *job, struct blame blame, const char *format,
                   ...) PRINTF_LIKE(4, 5);
 /* Add a device to the noted failure; NULL adds none. */

@@ -126,15 +126,14 @@ void failures_settle(struct core *core, struct job_slot *job)
         ending_job(core, job, JOB_FAILED, "no_progress", failure.text);
         return;
     }
-    ending_drop_wish(core, job);
+    ending_drop_request(core, job);
     int64_t pause_ms = failure.cause == FAILURE_LINK ? links_pause_ms(core, job) : 0;
     if (recovery_must_gather(core, job)) {
         waiting_ask(core, job);
     } else if (pause_ms > 0) {
-        waiting_put_off(core, job, PLAN_LINK, "link", pause_ms, failure.text);
+        waiting_delay(core, job, PLAN_LINK, "link", pause_ms, failure.text);
     } else if (guilty) {
-        waiting_put_off(core, job, reason, "no_progress", waiting_put_off_ms(core, job),
-                        failure.text);
+        waiting_delay(core, job, reason, "no_progress", waiting_delay_ms(core, job), failure.text);
     } else {
         (void)generations_begin(core, job, reason);
     }

@@ -1,4 +1,4 @@
-/* failures.h: what follows from a failure, and what is due by the clock. */
+/* failures.h: handles the noted failure and the expired timers of a job. */
 #ifndef COORDINATOR_CORE_FAILURES_H
 #define COORDINATOR_CORE_FAILURES_H
 
@@ -6,9 +6,9 @@
 
 struct job_slot;
 
-/* At the end of the step. */
+/* Handle the noted failure, at the end of the step. */
 void failures_settle(struct core *core, struct job_slot *job);
-/* What is due by the clock. */
+/* Handle the expired timers. */
 void failures_tick(struct core *core, struct job_slot *job);
 
 #endif

@@ -125,7 +125,7 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     job->stay = false;
     take_class(job, core->planning);
     memset(job->report, 0, sizeof(job->report));
-    job->tuning.told = false;
+    job->tuning.complete = false;
     sources_choose(core, job);
     ending_timers(core, job);
     job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_prepare_ms(core, job);
@@ -140,7 +140,7 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
 }
 
 int generations_place(struct core *core, const struct job_slot *job,
-                      const struct replan_request *wish, const struct absent *without,
+                      const struct replan_request *wanted, const struct absent *without,
                       enum avoid_level least, struct err *err)
 {
     struct replan_request first;
@@ -150,23 +150,24 @@ int generations_place(struct core *core, const struct job_slot *job,
         .job = job,
         .candidates = CANDIDATES_FREE,
         .avoid = AVOID_ALL,
-        .wish = wish ? wish : placement_first_wish(&job->job.spec, job->job.generation, &first),
+        .wanted =
+            wanted ? wanted : placement_first_request(&job->job.spec, job->job.generation, &first),
         .without = *without,
     };
-    if (!wish && job->stay) {
+    if (!wanted && job->stay) {
         struct err gone = {0};
-        request.wish = &job->ran;
+        request.wanted = &job->ran;
         request.avoid = least;
         if (placement_choose(core, &request, &gone) == 0) {
             return 0;
         }
-        request.wish = NULL;
+        request.wanted = NULL;
         request.avoid = AVOID_ALL;
     }
     int rc = placement_choose(core, &request, err);
-    if (rc != 0 && wish) {
+    if (rc != 0 && wanted) {
         /* The devices have changed since it was asked for. */
-        request.wish = NULL;
+        request.wanted = NULL;
         rc = placement_choose(core, &request, err);
     }
     /* Better with a device that is to be avoided than not at all. */
@@ -182,9 +183,9 @@ bool generations_begin(struct core *core, struct job_slot *job, int reason)
     const struct absent nobody = {0};
     struct err err = {0};
     int64_t start = recovery_start(core, job, &nobody, &job->cut);
-    const struct replan_request *wish = job->job.has_wish ? &job->job.wish : NULL;
-    if (generations_place(core, job, wish, &nobody, AVOID_FAILURES, &err) != 0) {
-        if (generations_place(core, job, wish, &nobody, AVOID_NOBODY, &err) != 0) {
+    const struct replan_request *wanted = job->job.has_wish ? &job->job.wish : NULL;
+    if (generations_place(core, job, wanted, &nobody, AVOID_FAILURES, &err) != 0) {
+        if (generations_place(core, job, wanted, &nobody, AVOID_NOBODY, &err) != 0) {
             waiting_for_devices(core, job, reason, start, err.text);
             return false;
         }
@@ -215,11 +216,11 @@ void generations_stop(struct core *core, struct job_slot *job, int reason)
 static void run(struct core *core, struct job_slot *job)
 {
     job->plan.state = PLAN_RUNNING;
-    placement_as_wish(&job->plan, &job->ran);
+    placement_as_request(&job->plan, &job->ran);
     job->plan.started_ms = core->wall_ms;
     job->plan.prepare_seconds = (double)(core->now_ms - job->generation.decided_ms) / 1000;
     job->timer_ms[TIMER_PHASE] = NEVER;
-    ending_drop_wish(core, job);
+    ending_drop_request(core, job);
     incidents_ready(core, job);
     deadlines_fill(core, job);
     stall_watch(core, job);
@@ -345,7 +346,7 @@ void generations_on_tuned(struct core *core, const struct event *event)
      * was restored, with other kernels. */
     lineage_push(&job->job, job->job.generation + 1, 0);
     mark_job_changed(core, job);
-    placement_as_wish(&job->plan, &job->ran);
+    placement_as_request(&job->plan, &job->ran);
     job->stay = true;
     (void)generations_begin(core, job, PLAN_TUNED);
 }

@@ -1,4 +1,4 @@
-/* heartbeats.h: takes the report of a device. */
+/* heartbeats.h: distributes the heartbeat of a device to the modules, and answers it. */
 #ifndef COORDINATOR_CORE_HEARTBEATS_H
 #define COORDINATOR_CORE_HEARTBEATS_H
 

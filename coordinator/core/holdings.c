@@ -119,20 +119,20 @@ static bool plausible(const struct core *core, const struct device_slot *device,
 }
 
 /* Whether the report was written before the device saw that it should drop this. */
-static bool still_let_go(const struct core *core, const struct device_slot *device,
-                         const struct heartbeat *heartbeat, const struct holding *holding)
+static bool still_dropped(const struct core *core, const struct device_slot *device,
+                          const struct heartbeat *heartbeat, const struct holding *holding)
 {
-    bool let_go = false;
-    if (heartbeat->revision >= device->holdings.let_go_revision) {
+    bool dropped = false;
+    if (heartbeat->revision >= device->holdings.drop_revision) {
         return false;
     }
-    for (uint32_t i = device->holdings.first; i != 0 && !let_go; i = core->holding[i].next) {
+    for (uint32_t i = device->holdings.first; i != 0 && !dropped; i = core->holding[i].next) {
         const struct holding *known = &core->holding[i].holding;
-        let_go = core->holding[i].let_go && known->unit == holding->unit &&
-                 known->version == holding->version &&
-                 strcmp(known->job.text, holding->job.text) == 0;
+        dropped = core->holding[i].dropped && known->unit == holding->unit &&
+                  known->version == holding->version &&
+                  strcmp(known->job.text, holding->job.text) == 0;
     }
-    return let_go;
+    return dropped;
 }
 
 /* A holding in a report, to be sorted: when there is no room for all, the newest versions are kept.
@@ -140,7 +140,7 @@ static bool still_let_go(const struct core *core, const struct device_slot *devi
 struct reported {
     int64_t version;
     uint32_t index;
-    bool let_go;
+    bool dropped;
 };
 
 static int compare_reported(const void *left, const void *right)
@@ -161,7 +161,7 @@ static void take_all(struct core *core, struct device_slot *device,
         uint32_t index = plausible(core, device, holding) ? take_item(core, device) : 0;
         if (index != 0) {
             core->holding[index] =
-                (struct holding_item){.holding = *holding, .let_go = reported[i].let_go};
+                (struct holding_item){.holding = *holding, .dropped = reported[i].dropped};
             *end = index;
             end = &core->holding[index].next;
             device->holdings.count++;
@@ -179,7 +179,7 @@ void holdings_replace(struct core *core, struct device_slot *device,
         reported[i] = (struct reported){
             .version = heartbeat->holding[i].version,
             .index = (uint32_t)i,
-            .let_go = still_let_go(core, device, heartbeat, &heartbeat->holding[i])};
+            .dropped = still_dropped(core, device, heartbeat, &heartbeat->holding[i])};
     }
     sort_in_place(reported, heartbeat->holding_count, sizeof(reported[0]), compare_reported);
     holdings_clear(core, device);
@@ -195,7 +195,7 @@ void holdings_replace(struct core *core, struct device_slot *device,
 
 bool holdings_usable(const struct job_slot *job, const struct holding_item *item)
 {
-    return !item->let_go && strcmp(item->holding.job.text, job->job.id.text) == 0 &&
+    return !item->dropped && strcmp(item->holding.job.text, job->job.id.text) == 0 &&
            lineage_holds(&job->job, item->holding.generation, item->holding.version);
 }
 
@@ -314,19 +314,20 @@ size_t holdings_drops(const struct core *core, const struct device_slot *device,
     return count;
 }
 
-void holdings_let_go(struct core *core, struct device_slot *device)
+void holdings_mark_drops(struct core *core, struct device_slot *device)
 {
     struct drop drop[DROPS_MAX];
     size_t count = holdings_drops(core, device, drop);
     if (count == 0) {
         return;
     }
-    device->holdings.let_go_revision = device->assignment_revision;
+    device->holdings.drop_revision = device->assignment_revision;
     for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
         struct holding_item *item = &core->holding[i];
         for (size_t d = 0; d < count; d++) {
-            item->let_go = item->let_go || (item->holding.version < drop[d].below_version &&
-                                            strcmp(item->holding.job.text, drop[d].job.text) == 0);
+            item->dropped =
+                item->dropped || (item->holding.version < drop[d].below_version &&
+                                  strcmp(item->holding.job.text, drop[d].job.text) == 0);
         }
     }
 }

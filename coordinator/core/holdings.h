@@ -1,4 +1,4 @@
-/* holdings.h: snapshots that devices report, and which of them may be dropped. */
+/* holdings.h: the snapshots that devices report, and the versions that they may drop. */
 #ifndef COORDINATOR_CORE_HOLDINGS_H
 #define COORDINATOR_CORE_HOLDINGS_H
 
@@ -11,23 +11,22 @@ struct job_slot;
 
 struct holding_item {
     struct holding holding;
-    uint32_t next; /* in the device's list or among the free ones; 0: none */
-    bool let_go; /* the device was told to drop it and may do so at any moment: nothing relies on it
-                  */
+    uint32_t next; /* in the device's list or the free list; 0: end */
+    bool dropped;  /* the assignment lets the device drop it at any moment: nothing relies on it */
 };
 
-/* What a device holds. */
+/* The snapshots of one device. */
 struct device_holdings {
-    uint32_t first; /* of its list in core->holding, the newest versions first; 0: none */
+    uint32_t first; /* index of its list in core->holding, newest version first; 0: empty */
     uint32_t count;
-    int64_t let_go_revision; /* of the assignment that last named something to drop */
-    bool known;              /* reported since its boot and since the start of the coordinator */
+    int64_t drop_revision; /* revision of the last assignment that named versions to drop */
+    bool known;            /* reported since its boot and since the start of the coordinator */
 };
 
-/* Devices that a plan of the job had. */
+/* The devices of all plans of a job. */
 struct members {
     uint64_t bits[DEVICES_MAX / 64]; /* by the slot of a device */
-    bool known; /* every plan of the job was made since the start of the coordinator */
+    bool known;                      /* this life of the coordinator made every plan of the job */
 };
 
 /* A consistent cut: a version of which the devices hold every unit. */
@@ -39,33 +38,34 @@ struct cut {
     } unit[UNITS_MAX];
 };
 
+/* Replace the snapshots of the device by those in its report. */
 void holdings_replace(struct core *core, struct device_slot *device,
                       const struct heartbeat *heartbeat);
+/* Forget the snapshots of the device. */
 void holdings_clear(struct core *core, struct device_slot *device);
-/* Whether a decision about the job may rest on it: it is on the job's line, and the device was not
- * told to drop it. */
+/* Return whether decisions may rely on the snapshot: it belongs to the job's lineage, and the
+ * device may not drop it. */
 bool holdings_usable(const struct job_slot *job, const struct holding_item *item);
-/* NULL: the device does not hold it usably. */
+/* Return the usable snapshot of the unit on the device, or NULL. */
 const struct holding *holdings_find(const struct core *core, const struct device_slot *device,
                                     const struct job_slot *job, int64_t version, int64_t unit);
+/* Return whether the device holds any snapshot of the job. */
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id);
-/* The plan's devices may hold something of the job from now on. */
+/* Add the devices of the plan to the members of the job. */
 void holdings_add_members(struct core *core, struct job_slot *job);
-/* Whether a plan of the job had the device; true where that is not known. */
+/* Return whether a plan of the job had the device; true if that is not known. */
 bool holdings_has_member(const struct core *core, const struct job_slot *job,
                          const struct device_slot *device);
-/* The device's slot will be another one's. */
+/* Remove the device from all jobs: its slot will be reused. */
 void holdings_forget_member(struct core *core, const struct device_slot *device);
-/* What the device shall drop, by what it holds and how the jobs stand: drop[DROPS_MAX]. */
+/* List the versions that the device may drop in drop[DROPS_MAX]. Return the count. */
 size_t holdings_drops(const struct core *core, const struct device_slot *device, struct drop *drop);
-/* Note that the device's assignment now tells it to drop what holdings_drops names: nothing relies
- * on it any more. */
-void holdings_let_go(struct core *core, struct device_slot *device);
-/* Wake every device whose assignment depends on the job: its stages and all that hold something of
- * it. */
+/* Mark the snapshots that the device's assignment now lets it drop: nothing relies on them. */
+void holdings_mark_drops(struct core *core, struct device_slot *device);
+/* Wake every device whose assignment depends on the job: its stages and all holders of its
+ * snapshots. */
 void holdings_touch_job(struct core *core, struct job_slot *job);
-/* Take what the stages' devices hold at the version as the job's cut. false: something is missing.
- */
+/* Take the stages' snapshots of the version as the job's cut. false: a snapshot is missing. */
 bool holdings_take_cut(const struct core *core, struct job_slot *job, int64_t version);
 
 #endif

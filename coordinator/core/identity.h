@@ -1,4 +1,4 @@
-/* identity.h: decides which of two agents with one identity is refused. */
+/* identity.h: decides which of two agents with one identity is rejected. */
 #ifndef COORDINATOR_CORE_IDENTITY_H
 #define COORDINATOR_CORE_IDENTITY_H
 
@@ -8,16 +8,16 @@ struct device_slot;
 
 #define PAST_BOOTS 4
 
-/* Boots of a device, to find two agents that use one identity. */
+/* The boots of a device, which reveal two agents with one identity. */
 struct identity {
-    char past_boot[PAST_BOOTS][ID_SIZE]; /* replaced last */
-    size_t next_past;                    /* the one to overwrite next */
-    bool shared;                         /* one of them came back: two agents use the identity */
-    char claim_boot[ID_SIZE]; /* asks to take over from the present one, which may live; "": none */
-    int64_t claim_ms;         /* when it asked first */
+    char past_boot[PAST_BOOTS][ID_SIZE]; /* the last replaced boots */
+    size_t next_past;                    /* index of the entry to overwrite next */
+    bool shared;                         /* a past boot came back: two agents use the identity */
+    char claim_boot[ID_SIZE];            /* boot that wants to replace a live one; "": none */
+    int64_t claim_ms;                    /* time of its first request */
 };
 
-/* Whether another boot takes over the device; if not, the problem has been answered. */
+/* Return whether the new boot replaces the present one; if not, a problem was answered. */
 bool identity_takes(struct core *core, struct device_slot *device, const char *boot);
 
 #endif

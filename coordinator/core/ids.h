@@ -4,8 +4,9 @@
 
 #include "coordinator/core/core.h"
 
+/* Make an id with the prefix, greater than all before. */
 void ids_new(struct core *core, char out[ID_SIZE], const char *prefix);
-/* An id from the rows: new ones are greater. */
+/* Take an id from a row: new ids will be greater. */
 void ids_seen(struct core *core, const char *id);
 
 #endif

@@ -157,7 +157,7 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
         text_set(message, MESSAGE_SIZE,
                  "%.*s" WAITING "%" PRId64 ": retraining from step %" PRId64 " would take %.1f s",
                  WAITING_AFTER, before, weighing->newer, weighing->older,
-                 (double)weighing->again_ms / 1000);
+                 (double)weighing->retrain_ms / 1000);
     } else {
         job->incidents.message_end = 0;
         text_set(message, MESSAGE_SIZE,
@@ -165,7 +165,7 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
                  ", %.1f s to retrain",
                  before, weighing->newer, weighing->by_link ? "fetched" : "loaded",
                  (double)weighing->waited_ms / 1000, weighing->older,
-                 (double)weighing->again_ms / 1000);
+                 (double)weighing->retrain_ms / 1000);
     }
     changed(core, job);
 }

@@ -1,4 +1,4 @@
-/* incidents.h: failures as users see them, with the time of each phase. */
+/* incidents.h: the failures of jobs as users see them, with the time of each phase. */
 #ifndef COORDINATOR_CORE_INCIDENTS_H
 #define COORDINATOR_CORE_INCIDENTS_H
 
@@ -7,7 +7,7 @@
 
 struct job_slot;
 
-/* An incident's points in time, of the core's clock; 0: not yet. */
+/* The times of an incident, by the core's clock; 0: not yet. */
 struct incident_times {
     int64_t suspected_ms, detected_ms, decided_ms, ready_ms;
 };
@@ -15,34 +15,38 @@ struct incident_times {
 struct incidents {
     struct incident row; /* the open one, or the one that ended in this step */
     bool open;
-    size_t message_end; /* of the row's message, before its text about a wait; 0: none */
+    size_t message_end; /* length of the row's message before its text about a wait; 0: no wait */
     struct incident_times times;
 };
 
+/* Open an incident for the failure, or add the failure to the open one. */
 void incidents_failed(struct core *core, struct job_slot *job, const struct failure *failure);
+/* The next generation was planned. */
 void incidents_decided(struct core *core, struct job_slot *job);
-/* A device reports how far a generation came that is over: while it could not be heard it trained
- * on. */
+/* Take the step that a device reports of an ended generation: it trained on while it was not heard.
+ */
 void incidents_heard(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat);
 
-/* A newer version that the plan does not get, and an older one. */
+/* The choice between a newer version that the plan cannot load and an older one. */
 struct weighing {
     int64_t newer, older;
-    int64_t waited_ms; /* since the first failure to get it */
-    int64_t again_ms;  /* to retrain the steps in between */
-    bool by_link;      /* it is behind a bad link; else devices cannot load it */
+    int64_t waited_ms;  /* time since the first failure to load the newer one */
+    int64_t retrain_ms; /* time to retrain the steps in between */
+    bool by_link;       /* a bad link blocks it; else devices cannot load it */
 };
 
-/* Which of the two was chosen. */
+/* Add the choice to the incident's message. */
 void incidents_weighed(struct core *core, struct job_slot *job, const struct weighing *weighing,
                        bool waits);
+/* Every stage is ready. */
 void incidents_ready(struct core *core, struct job_slot *job);
-/* At the end of a step: resolved when a step beyond the start is done. */
+/* Resolve the incident when a step after the start has completed. */
 void incidents_settle(struct core *core, struct job_slot *job);
-/* What is to be said of the open one when the job runs again; "": there is none. */
+/* Write the cause and cost of the open incident for users; "": none is open. */
 void incidents_cost(const struct job_slot *job, char *out, size_t size);
-/* The job has ended or is paused. */
+/* Close the incident: the job has ended or is paused. */
 void incidents_end(struct core *core, struct job_slot *job);
+/* Restore an open incident from its row. */
 void incidents_restore(struct core *core, const struct incident *row);
 
 #endif

@@ -40,7 +40,7 @@ void jobs_init(struct core *core, struct job_slot *job, const struct model *mode
 
 /* What can be said against a job before it waits in the queue. Returns whether it was answered. */
 static bool refuse(struct core *core, const struct event_job_submit *submit,
-                   const struct replan_request *wish)
+                   const struct replan_request *wanted)
 {
     const struct job_spec *spec = submit->spec;
     struct err err = {0};
@@ -60,14 +60,14 @@ static bool refuse(struct core *core, const struct event_job_submit *submit,
         act_problem(core, PROBLEM_INVALID_FIELDS, "%.250s", err.text);
         return true;
     }
-    if (wish && (int64_t)wish->cut_count + 1 < spec->devices_min) {
+    if (wanted && (int64_t)wanted->cut_count + 1 < spec->devices_min) {
         act_problem(core, PROBLEM_INVALID_FIELDS,
-                    "/cuts: %zu stage%s fewer than devices.min, %" PRId64, wish->cut_count + 1,
-                    wish->cut_count == 0 ? " is" : "s are", spec->devices_min);
+                    "/cuts: %zu stage%s fewer than devices.min, %" PRId64, wanted->cut_count + 1,
+                    wanted->cut_count == 0 ? " is" : "s are", spec->devices_min);
         return true;
     }
     const struct placement_request request = {
-        .spec = spec, .model = submit->model, .candidates = CANDIDATES_KNOWN, .wish = wish};
+        .spec = spec, .model = submit->model, .candidates = CANDIDATES_KNOWN, .wanted = wanted};
     if (placement_choose(core, &request, &err) == ERR_MEMORY) {
         act_problem(core, PROBLEM_MODEL_TOO_LARGE, "%.250s", err.text);
         return true;
@@ -103,14 +103,16 @@ void jobs_preview(struct core *core, const struct model *model)
 }
 
 static void dry_run(struct core *core, const struct event_job_submit *submit,
-                    const struct replan_request *wish)
+                    const struct replan_request *wanted)
 {
     struct err err = {0};
     struct job_preview *preview = &core->answer->preview;
     memset(preview, 0, sizeof(*preview));
     preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
-    struct placement_request request = {
-        .spec = submit->spec, .model = submit->model, .candidates = CANDIDATES_FREE, .wish = wish};
+    struct placement_request request = {.spec = submit->spec,
+                                        .model = submit->model,
+                                        .candidates = CANDIDATES_FREE,
+                                        .wanted = wanted};
     int rc = placement_choose(core, &request, &err);
     if (rc != 0) {
         text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", err.text);
@@ -149,13 +151,13 @@ void jobs_on_submit(struct core *core, const struct event *event)
 {
     const struct event_job_submit *submit = &event->job_submit;
     struct replan_request first;
-    const struct replan_request *wish = placement_first_wish(submit->spec, 0, &first);
+    const struct replan_request *wanted = placement_first_request(submit->spec, 0, &first);
     ASSERT(submit->model->unit_count >= 1 && submit->model->unit_count <= UNITS_MAX);
-    if (refuse(core, submit, wish)) {
+    if (refuse(core, submit, wanted)) {
         return;
     }
     if (submit->dry_run) {
-        dry_run(core, submit, wish);
+        dry_run(core, submit, wanted);
         return;
     }
     struct job_slot *job = add_job(core, submit);
@@ -189,15 +191,15 @@ static void wrong_state(struct core *core, const struct job_slot *job, enum job_
 
 /* Try the wish before the devices stop for it. Returns whether it was refused. */
 static bool refuse_replan(struct core *core, struct job_slot *job,
-                          const struct replan_request *wish)
+                          const struct replan_request *wanted)
 {
     struct err err = {0};
     const struct placement_request request = {.spec = &job->job.spec,
                                               .model = job->model,
                                               .job = job,
                                               .candidates = CANDIDATES_FREE,
-                                              .wish = wish};
-    int rc = job_cuts_check(wish->cut, wish->cut_count, job->unit_count, NULL, &err);
+                                              .wanted = wanted};
+    int rc = job_cuts_check(wanted->cut, wanted->cut_count, job->unit_count, NULL, &err);
     rc = rc != 0 ? rc : placement_choose(core, &request, &err);
     if (rc == 0) {
         return false;
@@ -274,7 +276,7 @@ static bool do_verb(struct core *core, struct job_slot *job, const struct event_
     case EFFECT_NOTHING: return true;
     case EFFECT_PAUSE: ending_pause(core, job); return true;
     case EFFECT_PAUSE_LATER:
-        ending_drop_wish(core, job);
+        ending_drop_request(core, job);
         states_set(core, job, JOB_PAUSING, "", "pauses as soon as it runs");
         return true;
     case EFFECT_STOP: return stop_for(core, job, verb);

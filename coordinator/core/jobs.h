@@ -1,4 +1,4 @@
-/* jobs.h: submission and the verbs of jobs. */
+/* jobs.h: submission and verbs of jobs. Handlers of their events. */
 #ifndef COORDINATOR_CORE_JOBS_H
 #define COORDINATOR_CORE_JOBS_H
 
@@ -8,9 +8,9 @@ struct job_slot;
 
 void jobs_on_submit(struct core *core, const struct event *event);
 void jobs_on_verb(struct core *core, const struct event *event);
-/* Write the planning's answer into core->answer's preview. */
+/* Write the plan in core->planning into the preview of core->answer. */
 void jobs_preview(struct core *core, const struct model *model);
-/* What a new slot needs when its job (id, spec, data) is in it. */
+/* Initialise a slot after its job (id, spec, data) was written. */
 void jobs_init(struct core *core, struct job_slot *job, const struct model *model);
 
 #endif

@@ -36,12 +36,12 @@ static double present_seconds(struct core *core, const struct job_slot *job)
 {
     struct replan_request present;
     struct err err = {0};
-    placement_as_wish(&job->plan, &present);
+    placement_as_request(&job->plan, &present);
     const struct placement_request request = {.spec = &job->job.spec,
                                               .model = job->model,
                                               .job = job,
                                               .candidates = CANDIDATES_FREE,
-                                              .wish = &present};
+                                              .wanted = &present};
     if (placement_choose(core, &request, &err) != 0) {
         return 0;
     }

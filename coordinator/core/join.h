@@ -5,11 +5,11 @@
 #include "coordinator/core/core.h"
 
 struct join {
-    int64_t after_ms; /* the last device that joined pays for itself then */
-    uint64_t looked;  /* the pass of join_run that looked at the job last */
+    int64_t after_ms; /* no other device joins before: the last join has paid for itself then */
+    uint64_t looked;  /* last pass of join_run over the job */
 };
 
-/* Whether jobs that run are better off with a device that is free. */
+/* Replan the running jobs that gain from a free device. */
 void join_run(struct core *core);
 
 #endif

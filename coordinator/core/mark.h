@@ -1,5 +1,5 @@
-/* mark.h: which devices, jobs and plans changed in this step; core.c writes and wakes them at its
- * end. */
+/* mark.h: notes which devices, jobs and plans changed; core.c writes their rows and wakes their
+ * readers at the end of the step. */
 #ifndef COORDINATOR_CORE_MARK_H
 #define COORDINATOR_CORE_MARK_H
 
@@ -8,20 +8,20 @@
 struct device_slot;
 struct job_slot;
 
-/* What changed in this step: the row to write, and the polls to wake. */
 struct device_marks {
-    bool row, touched;
+    bool row;     /* write the row */
+    bool touched; /* the assignment changed: wake its poll */
 };
 struct job_marks {
-    bool listed; /* in core->job_list */
-    bool row, plan, previous, incident;
-    bool ended; /* the slot is freed at the end of the step */
+    bool listed;                        /* in core->job_list */
+    bool row, plan, previous, incident; /* rows to write */
+    bool ended;                         /* free the slot at the end of the step */
 };
 
+/* The row of the device changed; its assignment changed. */
 void mark_device_changed(struct core *core, struct device_slot *device);
 void mark_device_touched(struct core *core, struct device_slot *device);
-/* The job is looked at at the end of the step (its deadlines, a failure); job_changed and
- * plan_changed write the row too. */
+/* The job's timers or its failure changed; its row changed; the row of its plan changed. */
 void mark_job(struct core *core, struct job_slot *job);
 void mark_job_changed(struct core *core, struct job_slot *job);
 void mark_plan_changed(struct core *core, struct job_slot *job);

@@ -1,4 +1,4 @@
-/* matching.h: what a job asks of a device. */
+/* matching.h: whether a device meets the requirements of a job. */
 #ifndef COORDINATOR_CORE_MATCHING_H
 #define COORDINATOR_CORE_MATCHING_H
 
@@ -9,8 +9,8 @@ struct job_slot;
 
 enum candidates {
     CANDIDATES_FREE,   /* online, not cordoned, without another job */
-    CANDIDATES_ONLINE, /* the same, busy or not */
-    CANDIDATES_KNOWN,  /* every device there is, by memory rather than speed: can it ever fit? */
+    CANDIDATES_ONLINE, /* online, not cordoned, busy or not */
+    CANDIDATES_KNOWN,  /* every known device, by memory instead of speed: can the job ever fit? */
 };
 
 struct placement_request {
@@ -18,16 +18,16 @@ struct placement_request {
     const struct model *model;
     const struct job_slot *job; /* NULL: not submitted yet */
     enum candidates candidates;
-    const struct replan_request *wish; /* NULL: as the planner chooses */
+    const struct replan_request *wanted; /* stage boundaries and devices; NULL: planner's choice */
     enum avoid_level avoid;
-    struct absent without; /* and these */
+    struct absent without; /* devices to exclude besides */
 };
 
-/* Whether the device has the labels and the numeric class that the job asks for. */
+/* Return whether the device has the labels, or the numeric class, that the job requests. */
 bool matching_labels(const struct job_spec *spec, const struct device *device);
 bool matching_class(const struct job_spec *spec, const struct device *device);
-/* Whether its build has the kernels that the model names; those that were measured are no wish of
- * the job's. */
+/* Return whether the device's build has the kernels that the model names. Measured kernels are no
+ * requirement. */
 bool matching_kernels(const struct placement_request *request, const struct device *device);
 
 #endif

@@ -193,17 +193,17 @@ static int solve_with_fewer(struct core *core, const struct placement_request *r
 
 /* ---- wishes ---- */
 
-static int wished_devices(struct core *core, const struct placement_request *request,
-                          struct err *err)
+static int requested_devices(struct core *core, const struct placement_request *request,
+                             struct err *err)
 {
-    const struct replan_request *wish = request->wish;
+    const struct replan_request *wanted = request->wanted;
     struct planning *planning = core->planning;
-    planning->device_count = wish->device_count;
-    for (size_t i = 0; i < wish->device_count; i++) {
-        struct device_slot *device = slots_device(core, wish->device[i].text);
+    planning->device_count = wanted->device_count;
+    for (size_t i = 0; i < wanted->device_count; i++) {
+        struct device_slot *device = slots_device(core, wanted->device[i].text);
         if (!device) {
             return err_set(err, ERR_INVALID, "/devices/%zu: unknown device '%s'", i,
-                           wish->device[i].text);
+                           wanted->device[i].text);
         }
         if (!is_candidate(core, request, device)) {
             return err_set(err, ERR_STATE, "device '%s' is not available to this job",
@@ -215,10 +215,10 @@ static int wished_devices(struct core *core, const struct placement_request *req
 }
 
 /* A job that waits is told what it waits for; one that runs, that it cannot be so. */
-static int wish_too_large(const struct core *core, const struct placement_request *request,
-                          size_t there, struct err *err)
+static int too_many_stages(const struct core *core, const struct placement_request *request,
+                           size_t there, struct err *err)
 {
-    size_t cuts = request->wish->cut_count;
+    size_t cuts = request->wanted->cut_count;
     if (!request->job || !states_plan_active(request->job)) {
         return shortage_explain(core, request, cuts + 1, there, err);
     }
@@ -227,15 +227,16 @@ static int wish_too_large(const struct core *core, const struct placement_reques
         cuts == 1 ? "y makes" : "ies make", cuts + 1, there, there == 1 ? " is" : "s are");
 }
 
-static int place_wish(struct core *core, const struct placement_request *request, struct err *err)
+static int place_requested(struct core *core, const struct placement_request *request,
+                           struct err *err)
 {
-    const struct replan_request *wish = request->wish;
+    const struct replan_request *wanted = request->wanted;
     struct planning *planning = core->planning;
     size_t units = request->model->unit_count,
-           count = wish->has_cuts ? wish->cut_count + 1 : wish->device_count;
+           count = wanted->has_cuts ? wanted->cut_count + 1 : wanted->device_count;
     size_t end[STAGES_MAX];
     size_t least = (size_t)request->spec->devices_min, most = (size_t)request->spec->devices_max;
-    const char *where = wish->has_cuts ? "/cuts" : "/devices";
+    const char *where = wanted->has_cuts ? "/cuts" : "/devices";
     if (count > units || count > STAGES_MAX) {
         return err_set(err, ERR_INVALID, "%s: %zu stages, but the model has %zu unit%s", where,
                        count, units, units == 1 ? "" : "s");
@@ -244,8 +245,8 @@ static int place_wish(struct core *core, const struct placement_request *request
         return err_set(err, ERR_INVALID, "%s: %zu stage%s, but the job requests %zu to %zu devices",
                        where, count, count == 1 ? "" : "s", least, most);
     }
-    if (wish->device_count > 0) {
-        int rc = wished_devices(core, request, err);
+    if (wanted->device_count > 0) {
+        int rc = requested_devices(core, request, err);
         if (rc != 0) {
             return rc;
         }
@@ -254,22 +255,22 @@ static int place_wish(struct core *core, const struct placement_request *request
         struct device_slot *chosen[STAGES_MAX];
         size_t found = choose_best(core, request, numeric_class, count, chosen);
         if (found < count) {
-            return wish_too_large(core, request, found, err);
+            return too_many_stages(core, request, found, err);
         }
         set_devices(planning, chosen, count);
     }
-    if (!wish->has_cuts) {
+    if (!wanted->has_cuts) {
         return problem_solve(core, request->job, NULL, err);
     }
-    for (size_t i = 0; i < wish->cut_count; i++) {
-        end[i] = (size_t)wish->cut[i];
+    for (size_t i = 0; i < wanted->cut_count; i++) {
+        end[i] = (size_t)wanted->cut[i];
     }
-    end[wish->cut_count] = units;
+    end[wanted->cut_count] = units;
     return problem_solve(core, request->job, end, err);
 }
 
-const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
-                                                  struct replan_request *out)
+const struct replan_request *placement_first_request(const struct job_spec *spec,
+                                                     int64_t generation, struct replan_request *out)
 {
     if (spec->cut_count == 0 || generation > 0) {
         return NULL;
@@ -293,8 +294,8 @@ static int choose(struct core *core, const struct placement_request *request,
     planning->first_fit = request->candidates == CANDIDATES_KNOWN;
     planning->caps = request->avoid != AVOID_NOBODY;
     size_t there = placement_count(core, request);
-    if (request->wish && (request->wish->has_cuts || request->wish->device_count > 0)) {
-        return place_wish(core, request, err);
+    if (request->wanted && (request->wanted->has_cuts || request->wanted->device_count > 0)) {
+        return place_requested(core, request, err);
     }
     size_t least = (size_t)request->spec->devices_min, most = (size_t)request->spec->devices_max;
     most = most < request->model->unit_count ? most : request->model->unit_count;
@@ -375,7 +376,7 @@ uint64_t placement_state_bytes(const struct planning *planning)
     return bytes;
 }
 
-void placement_as_wish(const struct plan *plan, struct replan_request *out)
+void placement_as_request(const struct plan *plan, struct replan_request *out)
 {
     memset(out, 0, sizeof(*out));
     out->has_cuts = true;

@@ -1,4 +1,4 @@
-/* placement.h: chooses devices for a job and cuts its model over them. */
+/* placement.h: chooses devices for a job and splits its model across them. */
 #ifndef COORDINATOR_CORE_PLACEMENT_H
 #define COORDINATOR_CORE_PLACEMENT_H
 
@@ -7,25 +7,27 @@
 
 struct core;
 
-/* Fills core->planning. ERR_STATE: too few devices, err says how many are missing; ERR_MEMORY: too
- * little memory (and whether recomputing would do, for a job that is not submitted yet);
- * ERR_INVALID: the wish cannot be met. */
+/* Choose a plan into core->planning. ERR_STATE: too few devices, err says how many are missing.
+ * ERR_MEMORY: too little memory; for a new job err says whether it fits with recomputation.
+ * ERR_INVALID: the request cannot be met. */
 NODISCARD int placement_choose(struct core *core, const struct placement_request *request,
                                struct err *err);
-/* How many devices would match, whatever they do now; leaves core->candidate. */
+/* List the candidates in core->candidate. Return their count. */
 size_t placement_count(struct core *core, const struct placement_request *request);
-/* The same without leaving them, and the memory that they have free together. */
+/* Return the count of candidates and the sum of their free memory, without a list. */
 size_t placement_there(const struct core *core, const struct placement_request *request,
                        uint64_t *bytes);
-/* The cuts that a job's spec wants for its first plan; NULL: none. `out` is the caller's. */
-const struct replan_request *placement_first_wish(const struct job_spec *spec, int64_t generation,
-                                                  struct replan_request *out);
-/* The plan's devices and borders, to be wished for. */
-void placement_as_wish(const struct plan *plan, struct replan_request *out);
-/* Write the planning's answer into a plan. */
+/* Return the stage boundaries that the spec requests for the first plan, in `out`; NULL: none. */
+const struct replan_request *placement_first_request(const struct job_spec *spec,
+                                                     int64_t generation,
+                                                     struct replan_request *out);
+/* Write the plan's devices and stage boundaries as a request for the same plan. */
+void placement_as_request(const struct plan *plan, struct replan_request *out);
+/* Write the chosen stages into a plan. */
 void placement_fill(const struct planning *planning, struct plan *plan);
-/* Of one version of the whole state. */
+/* Return the size of one version of all units. */
 uint64_t placement_state_bytes(const struct planning *planning);
+/* Return whether all chosen devices have one numeric class. */
 bool placement_one_class(const struct planning *planning);
 
 #endif

@@ -1,4 +1,4 @@
-/* problem.h: the partition problem of a placement, and its solution. */
+/* problem.h: states the placement of a job as a partition problem, and solves it. */
 #ifndef COORDINATOR_CORE_PROBLEM_H
 #define COORDINATOR_CORE_PROBLEM_H
 
@@ -11,24 +11,24 @@
 struct device_slot;
 struct job_slot;
 
-/* Memory of a stage by its range of units. */
+/* The memory of a stage, cached by its range of units. */
 struct stage_bytes {
-    struct memory_growth bytes; /* the base with all snapshots there are */
-    uint32_t stamp;
+    struct memory_growth bytes; /* base: including all snapshots */
+    uint32_t stamp;             /* valid if equal to the planning's stamp */
 };
 
-/* Everything about one attempt to place a job. */
+/* One attempt to place a job: inputs, answer and scratch. */
 struct planning {
     const struct job_spec *spec;
     const struct model *model;
     struct device_slot *device[STAGES_MAX]; /* in the order of the stages */
     size_t device_count;
-    enum recompute recompute;   /* the spec's, or what might fit better */
-    bool first_fit;             /* any plan will do */
-    bool caps;                  /* devices that ran out of memory in the job are given less */
+    enum recompute recompute;   /* the spec's, or a trial of one that needs less memory */
+    bool first_fit;             /* stop at the first plan that fits */
+    bool caps;                  /* respect the limits of devices that ran out of memory */
     struct partition_plan plan; /* the answer */
-    double work;                /* of all searches of this step */
-    double memory_work;         /* of the questions for the memory of this job */
+    double work;                /* work of all searches of this step */
+    double memory_work;         /* work of computing the memory of this job's stages */
 
     struct unit_cost cost[UNITS_MAX];
     double forward_seconds[STAGES_MAX * UNITS_MAX], backward_seconds[STAGES_MAX * UNITS_MAX];
@@ -38,16 +38,17 @@ struct planning {
     uint64_t cap_bytes[STAGES_MAX];
     const char *unit_name[UNITS_MAX], *device_name[STAGES_MAX];
     struct stage_bytes stage_bytes[UNITS_MAX + 1][UNITS_MAX + 1];
-    enum conv2d_backend
-        backend; /* stage_bytes of this stamp are of it, and of the job and recompute above */
+    /* stage_bytes of this stamp are valid for this backend, and for the job and recompute above. */
+    enum conv2d_backend backend;
     uint32_t stamp;
-    struct arena_scratch *scratch; /* of the questions for memory */
+    struct arena_scratch *scratch; /* for computing memory */
 };
 
-/* Cut the model over planning->device[]; end NULL: the best cuts. */
+/* Split the model across planning->device[] at the boundaries `end`; NULL: at the best ones. Errors
+ * as partition_solve. */
 NODISCARD int problem_solve(struct core *core, const struct job_slot *job, const size_t *end,
                             struct err *err);
-/* What the memory of the planned stage goes to, but for replicas. */
+/* Return the memory of the planned stage by use, without replicas. */
 struct plan_memory problem_memory(const struct planning *planning, size_t device);
 
 #endif

@@ -83,16 +83,16 @@ bool progress_go_back(struct job_slot *job, int64_t version)
            progress->eta_seconds != before.eta_seconds;
 }
 
-void progress_restore(struct job_slot *job, const struct job_progress *told)
+void progress_restore(struct job_slot *job, const struct job_progress *row)
 {
     progress_restart(job);
-    if (told->step < job->plan.resume_version) {
+    if (row->step < job->plan.resume_version) {
         return;
     }
-    job->job.progress = *told;
-    job->progress.reached_step = told->step;
-    job->progress.loss_step = told->has_loss ? told->step : 0;
-    job->progress.accuracy_step = told->has_accuracy ? told->step : 0;
+    job->job.progress = *row;
+    job->progress.reached_step = row->step;
+    job->progress.loss_step = row->has_loss ? row->step : 0;
+    job->progress.accuracy_step = row->has_accuracy ? row->step : 0;
 }
 
 void progress_restart(struct job_slot *job)
@@ -176,7 +176,7 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
 static int64_t *told_steps(struct device_slot *device, const struct job_slot *job,
                            int64_t generation)
 {
-    struct metric_mark *told = &device->told;
+    struct metric_mark *told = &device->metrics_taken;
     if (told->generation != generation || strcmp(told->job, job->job.id.text) != 0) {
         *told = (struct metric_mark){.generation = generation};
         memcpy(told->job, job->job.id.text, sizeof(told->job));

@@ -10,8 +10,8 @@ struct job_slot;
 #define STEP_WINDOW 32 /* step times of which the median is reported */
 #define METRIC_NAMES (METRIC_TEST_ACCURACY + 1)
 
-/* The last metrics that a device told, by name: of one generation it tells them in order, and
- * repeats them until they are acknowledged. */
+/* The steps of the last metrics taken from a device, by name. It reports the metrics of a
+ * generation in order and repeats them until they are acknowledged. */
 struct metric_mark {
     char job[ID_SIZE];
     int64_t generation;
@@ -19,38 +19,38 @@ struct metric_mark {
 };
 
 struct progress {
-    bool advanced;             /* the revision rises for progress */
-    int64_t shown_ms;          /* when it last did */
-    int64_t stored_ms;         /* when the row was last written for it */
-    int64_t reached_step;      /* of this generation */
-    double known_step_seconds; /* measured by this plan or an earlier one; 0: never */
-    double evaluation_seconds; /* of the last evaluation that was measured; 0: none was */
+    bool advanced;             /* the job has progress that its revision does not show yet */
+    int64_t shown_ms;          /* time of the last revision */
+    int64_t stored_ms;         /* time of the last row */
+    int64_t reached_step;      /* newest step of this generation */
+    double known_step_seconds; /* measured by this plan or an earlier one; 0: not measured */
+    double evaluation_seconds; /* duration of the last measured evaluation; 0: not measured */
     double step_seconds[STEP_WINDOW];
     size_t step_count;
-    int64_t loss_step, accuracy_step; /* of progress.loss and progress.accuracy */
+    int64_t loss_step, accuracy_step; /* steps of the shown loss and accuracy */
 };
 
+/* Take the step of a heartbeat of this generation. */
 void progress_take(struct core *core, struct job_slot *job, const struct device_slot *device,
                    const struct heartbeat *heartbeat);
-/* Of any generation whose steps are not abandoned, from any device that a plan of the job had: what
- * it could not tell in time it tells later, whatever it does then. */
+/* Take the metrics of a heartbeat, of any generation whose steps are in the lineage, from any
+ * device that a plan of the job had: a device reports late what it could not report in time. */
 void progress_take_metrics(struct core *core, struct device_slot *device,
                            const struct heartbeat *heartbeat);
-/* The job goes on from the plan's resume_version. */
+/* Set progress back to the plan's resume_version. */
 void progress_restart(struct job_slot *job);
+/* Set the step and the values that follow from it. */
 void progress_set_step(struct job_slot *job, int64_t step);
-/* Something proves that the step was done: no version that is told is newer than the step that is
- * told. */
+/* Raise the step to one that a snapshot proves: no reported version is newer than the step. */
 void progress_reach(struct job_slot *job, int64_t step);
-/* Nothing trains: there is no speed. */
+/* Clear the speed: nothing trains. */
 void progress_halt(struct job_slot *job);
-/* The job has ended: its speed is its mean. */
+/* Set the speed to the mean of the whole job, which has ended. */
 void progress_end(struct job_slot *job);
-/* Steps after the version, or a newer committed one, are given up, and what was measured of them.
- * Whether anything changed. */
+/* Abandon the steps after the version, or after a newer committed one, with their metrics. Return
+ * whether anything changed. */
 bool progress_go_back(struct job_slot *job, int64_t version);
-/* What was told before the coordinator's restart is true as far as the plan's start does not say
- * otherwise. */
-void progress_restore(struct job_slot *job, const struct job_progress *told);
+/* Restore the progress that the row shows, unless the plan starts from a later version. */
+void progress_restore(struct job_slot *job, const struct job_progress *row);
 
 #endif

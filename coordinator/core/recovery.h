@@ -8,24 +8,23 @@
 struct core;
 struct job_slot;
 
-/* From which version the job's next generation starts without the absent devices: the newest of
- * which the reachable ones hold every unit with one hash, and its hashes; else, and after a pause,
- * what the center has, or 0, and an empty cut. */
+/* Return the version from which the next generation starts without the absent devices, and its
+ * hashes. It is the newest version of which the reachable devices hold every unit with one hash;
+ * else, and after a pause, the center's version or 0, with an empty cut. */
 int64_t recovery_start(const struct core *core, const struct job_slot *job,
                        const struct absent *absent, struct cut *out);
-/* Whether a device that has not told what it holds may have what the start would lack. */
+/* Return whether a device that has not reported its snapshots may hold a newer version. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job);
-/* How long a start that is older than what the job had is worth putting off, for devices of its
- * last plan that are away and may bring something newer. 0: there is none to wait for. */
+/* Return how long to wait before starting from `start`, for absent devices of the last plan that
+ * may hold a newer version; 0: none. */
 int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job, int64_t start);
-/* What the devices without the absent ones hold of the job, for recovery_without: how many of
- * core->held. */
+/* List the snapshots of the devices, except the absent ones, in core->held. Return the count. */
 size_t recovery_list(const struct core *core, const struct job_slot *job,
                      const struct absent *absent);
-/* recovery_start without more devices, from the first `count` of core->held. */
+/* Return recovery_start from the first `count` of core->held, without the absent devices. */
 int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count,
                          const struct absent *absent);
-/* The center's version; 0: it has none that is whole. */
+/* Return the center's whole version; 0: none. */
 int64_t recovery_center(const struct job_slot *job);
 
 #endif

@@ -165,7 +165,7 @@ static void resume_plan(struct core *core, struct job_slot *job)
     job->generation.decided_ms = core->now_ms;
     progress_restore(job, &told);
     if (job->plan.state != PLAN_PREPARING) {
-        placement_as_wish(&job->plan, &job->ran);
+        placement_as_request(&job->plan, &job->ran);
     }
     switch (states_phase(job)) {
     case PHASE_PREPARE: resume_prepare(core, job); break;

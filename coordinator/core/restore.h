@@ -1,4 +1,4 @@
-/* restore.h: the state after a start, from the rows of the store. */
+/* restore.h: restores the state from the rows of the store (EVENT_RESTORED). */
 #ifndef COORDINATOR_CORE_RESTORE_H
 #define COORDINATOR_CORE_RESTORE_H
 

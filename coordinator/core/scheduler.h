@@ -1,16 +1,17 @@
-/* scheduler.h: which waiting job starts. */
+/* scheduler.h: starts waiting jobs by priority and age. */
 #ifndef COORDINATOR_CORE_SCHEDULER_H
 #define COORDINATOR_CORE_SCHEDULER_H
 
 #include "coordinator/core/core.h"
 
 struct scheduled {
-    uint64_t pass; /* that looked at the job last */
-    size_t ready;  /* devices that took work then, busy or not */
+    uint64_t pass; /* last pass over the job */
+    size_t ready;  /* count of ready devices then, busy or not */
 };
 
+/* Make the plans of waiting jobs, as many as one step may. */
 void scheduler_run(struct core *core);
-/* Whether some device takes work now. */
+/* Return whether a device is free. */
 bool scheduler_any_free(const struct core *core);
 
 #endif

@@ -6,7 +6,7 @@
 
 struct core;
 
-/* Which devices the job waits for, and why it does not get them. Returns ERR_STATE. */
+/* Set err to a sentence: how many of the `wanted` devices are missing and why. Return ERR_STATE. */
 NODISCARD int shortage_explain(const struct core *core, const struct placement_request *request,
                                size_t wanted, size_t there, struct err *err);
 

@@ -1,4 +1,4 @@
-/* slots.h: devices and jobs by id, by index and by stage. */
+/* slots.h: finds devices and jobs by id (NULL: unknown), by index in order of ids, and by stage. */
 #ifndef COORDINATOR_CORE_SLOTS_H
 #define COORDINATOR_CORE_SLOTS_H
 

@@ -1,4 +1,4 @@
-/* sources.h: from where each stage takes its units. */
+/* sources.h: the sources from which the stages of a new plan load their units. */
 #ifndef COORDINATOR_CORE_SOURCES_H
 #define COORDINATOR_CORE_SOURCES_H
 
@@ -12,21 +12,21 @@ struct unit_source {
     struct device_id device; /* with SOURCE_DEVICE */
 };
 
-/* Where the plan's stages take their units from. */
+/* The source of each unit of the plan. */
 struct sources {
     struct unit_source unit[UNITS_MAX];
-    bool from_peers;      /* some device fetches from another one */
-    int64_t moving_bytes; /* of state that devices fetch */
+    bool from_peers;      /* a device fetches from another one */
+    int64_t moving_bytes; /* bytes of state that devices fetch */
 };
 
-/* Of the plan's resume_version; "" and 0: from the seed. */
+/* Return hash and size of the unit at the plan's resume_version; "" and 0: from the seed. */
 const char *sources_hash(const struct job_slot *job, int64_t unit);
 int64_t sources_bytes(const struct job_slot *job, int64_t unit);
-/* Whether the unit is taken from the device. */
+/* Return whether the device is the source of the unit. */
 bool sources_is(const struct job_slot *job, int64_t unit, const struct device_slot *device);
-/* Where each stage takes its units from: job->source, job->moving_bytes, plan.bytes_moved. */
+/* Choose the source of each unit: job->sources and plan.bytes_moved. */
 void sources_choose(struct core *core, struct job_slot *job);
-/* Whether a device that is not ready yet takes units of the plan from this one. */
+/* Return whether a device of the plan that is not ready yet fetches units from this device. */
 bool sources_serves(const struct job_slot *job, const struct device_slot *device);
 
 #endif

@@ -10,13 +10,14 @@ struct job_slot;
 #define LATE_SHIFT_MAX 4  /* the same for phase prepare */
 
 struct stall {
-    int64_t progress_ms; /* when some stage's step last rose */
-    int shift;           /* the step deadline is doubled so often */
-    int late_shift;      /* the same for the deadline of prepare */
+    int64_t progress_ms; /* time of the last progress of any stage */
+    int shift;           /* doublings of the step deadline */
+    int late_shift;      /* doublings of the deadline of phase prepare */
 };
 
-/* A step was applied, or the plan begins to run: the next is waited for. */
+/* Restart the step deadline: a step completed, or the plan began to run. */
 void stall_watch(struct core *core, struct job_slot *job);
+/* Handle an expired step deadline: first stalled, then failed. */
 void stall_tick(struct core *core, struct job_slot *job);
 
 #endif

@@ -1,5 +1,5 @@
 /* state.h: the state of the core: a slot for each device and each live job, composed of the state
- * of the modules, and what one step works with. core_new reserves everything; a step allocates
+ * of the modules, and the scratch memory of a step. core_new reserves everything; a step allocates
  * nothing. */
 #ifndef COORDINATOR_CORE_STATE_H
 #define COORDINATOR_CORE_STATE_H
@@ -35,28 +35,28 @@
 #define DATASETS_MAX 1024
 #define MODELS_MAX 1024
 #define KEPT_MAX 16384            /* blobs of failed jobs */
-#define GENERATION_MAX 1000000000 /* a device that claims to have seen more is not believed */
-#define REVISION_MAX (1ll << 52)  /* of an assignment; the same */
+#define GENERATION_MAX 1000000000 /* greatest generation believed from a report */
+#define REVISION_MAX (1ll << 52)  /* greatest revision of an assignment believed from a report */
 
 struct device_slot {
     struct device device;
-    struct job_slot *job; /* it works for; NULL: free */
+    struct job_slot *job; /* the job that it works for; NULL: free */
     size_t stage;
     int64_t assignment_revision;
-    int64_t asked_bytes; /* scratch of sources_choose: what others fetch from it */
-    uint64_t reserved;   /* the scheduler's pass in which it is kept for a waiting job */
+    int64_t asked_bytes; /* scratch of sources_choose: bytes that others fetch from it */
+    uint64_t reserved;   /* pass of the scheduler that reserved it for a waiting job */
     struct device_marks mark;
     struct identity identity;
     struct lease lease;
     struct challenge challenge;
     struct device_holdings holdings;
     struct measured profile;
-    struct metric_mark told;
+    struct metric_mark metrics_taken;
 };
 
 struct stage_report {
     bool ready;
-    bool failed_at_peer; /* it could not prepare because it did not reach another device */
+    bool failed_at_peer; /* could not prepare: it did not reach another device */
     double fetch_seconds;
     bool stopped;
     int64_t stopped_version;
@@ -68,13 +68,12 @@ struct job_slot {
     const struct model *model;
     size_t unit_count;
     int64_t total_steps;
-    struct plan plan;     /* the newest; valid when has_plan */
-    struct plan previous; /* its last row is written in the step that makes the next */
+    struct plan plan;     /* the newest; valid if has_plan */
+    struct plan previous; /* the plan before, until the step ends that replaced it */
     bool has_plan;
-    struct replan_request
-        ran;        /* devices and borders of the newest plan that ran; device_count 0: none */
-    bool stay;      /* the next generation keeps them */
-    struct cut cut; /* where the last stop or the last start was */
+    struct replan_request ran; /* stages of the newest plan that ran; device_count 0: none */
+    bool stay;                 /* the next generation keeps these stages */
+    struct cut cut;            /* of the last stop or start */
     struct stage_report report[STAGES_MAX];
     int64_t timer_ms[TIMER_COUNT]; /* enum timer; NEVER: not set */
     struct job_marks mark;
@@ -101,45 +100,43 @@ struct job_slot {
 struct core {
     struct core_config config;
     bool restored;
-    bool disk_nearly_full;     /* the store's: rounds to the center pause */
-    const struct event *event; /* of this step */
+    bool disk_nearly_full;     /* rounds to the center pause */
+    const struct event *event; /* the event of this step */
     struct actions *actions;
     int64_t now_ms, wall_ms;
-    int64_t deadline_ms; /* as told after the last step */
-    int64_t thawed_ms;   /* polls that break until then may have timed out while a turn was late */
-    int64_t deaf_ms;     /* silence until then is ours: we were away, and agents may not have called
-                            again yet */
+    int64_t deadline_ms; /* the answer of core_deadline_ms */
+    int64_t thawed_ms;   /* polls that break before may have timed out while a turn was late */
+    int64_t deaf_ms;     /* silence before is not the devices' fault: we could not listen */
 
     uint64_t seed, id_count;
-    int64_t id_wall_ms; /* ids rise, whatever the clock does */
+    int64_t id_wall_ms; /* time in the last id: ids rise even if the clock goes back */
     uint32_t id_word;
-    int64_t revision_base; /* of assignments: no number of an earlier life comes again */
+    int64_t revision_base; /* first revision of assignments, above those of earlier lives */
 
     struct table devices, jobs, datasets, models;
-    struct table checkpoints;     /* uploaded ones, by their content */
+    struct table checkpoints;     /* uploaded checkpoints, by hash */
     int64_t *device_due_ms;       /* [devices_max] by slot */
     int64_t *job_due_ms;          /* [jobs_max] by slot */
     struct holding_item *holding; /* [HOLDINGS_POOL_MAX + 1], 0 unused */
     uint32_t holding_spare, holding_fresh;
 
-    char (*kept)[SHA256_SIZE]; /* [KEPT_MAX] units of failed jobs, whose rows stay */
-    size_t
-        kept_count; /* KEPT_MAX: maybe more, so nothing is deleted any more before the next start */
+    char (*kept)[SHA256_SIZE]; /* [KEPT_MAX] hashes of units of failed jobs, whose rows stay */
+    size_t kept_count; /* KEPT_MAX: list incomplete, so no blob is deleted until a restart */
 
     struct device_slot **device_list; /* [devices_max] marked in this step */
     size_t device_list_count;
     struct job_slot **job_list; /* [jobs_max] */
     size_t job_list_count;
-    bool schedule;  /* something changed for jobs that wait */
-    bool unsettled; /* failures wait for the next step: this one's actions were enough */
-    uint64_t pass;  /* of the scheduler over the jobs that wait */
-    bool pass_open; /* it was cut short and goes on in the next step */
-    bool any_free;  /* some device takes work now */
-    size_t ready;   /* devices that take work, busy or not */
-    bool joinable;  /* a device became free: jobs that run may want it */
-    bool join_open; /* a pass over them was cut short */
-    uint64_t join_pass;
-    bool in_pass;            /* reservations count only among jobs that wait */
+    bool schedule;           /* something changed for waiting jobs */
+    bool unsettled;          /* failures are left for the next step, which has room for actions */
+    uint64_t pass;           /* number of the scheduler's pass over the waiting jobs */
+    bool pass_open;          /* the pass continues in the next step */
+    bool any_free;           /* a device is free */
+    size_t ready;            /* count of ready devices, busy or not */
+    bool joinable;           /* a device became free: a running job may gain from it */
+    bool join_open;          /* the pass of join_run continues in the next step */
+    uint64_t join_pass;      /* number of the pass of join_run */
+    bool in_pass;            /* a pass is running: reservations count */
     struct job_slot **queue; /* [jobs_max], scratch of the scheduler */
 
     /* Scratch of placement. */
@@ -148,8 +145,8 @@ struct core {
     size_t candidate_count;
     struct planning *planning;
 
-    /* Objects of actions that live nowhere else. */
-    struct device_slot *beating; /* who gets heartbeat_reply */
+    /* Objects of actions that are part of no slot. */
+    struct device_slot *beating; /* the device that gets heartbeat_reply */
     struct heartbeat_reply heartbeat_reply;
     struct enroll_reply enroll_reply;
     struct center_unit center_unit;

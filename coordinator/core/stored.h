@@ -1,4 +1,4 @@
-/* stored.h: data sets, models and uploaded checkpoints. */
+/* stored.h: data sets, models and uploaded checkpoints. Handlers of their events. */
 #ifndef COORDINATOR_CORE_STORED_H
 #define COORDINATOR_CORE_STORED_H
 

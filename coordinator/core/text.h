@@ -6,7 +6,7 @@
 
 #include "coordinator/core/core.h"
 
-/* Copy text into a field of `size` bytes, cut where it does not fit. */
+/* Write formatted text into a field of `size` bytes, truncated if it does not fit. */
 void text_set(char *out, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
 void text_format(char *out, size_t size, const char *format, va_list arguments) PRINTF_LIKE(3, 0);
 

@@ -25,7 +25,7 @@ void tuning_take(struct core *core, struct job_slot *job, const struct device_sl
                  const struct heartbeat *heartbeat)
 {
     const struct plan_stage *stage = &job->plan.stage[device->stage];
-    if (!tuning_wanted(job) || job->tuning.told) {
+    if (!tuning_wanted(job) || job->tuning.complete) {
         return;
     }
     if (!kernel_text_fits(job->model, (size_t)stage->first, (size_t)stage->end,
@@ -43,9 +43,9 @@ void tuning_take(struct core *core, struct job_slot *job, const struct device_sl
 
 void tuning_finish(struct core *core, struct job_slot *job)
 {
-    if (!job->tuning.told) {
+    if (!job->tuning.complete) {
         job->tuning.kernels[kernel_text_length(job->model, 0, job->unit_count)] = '\0';
-        job->tuning.told = true;
+        job->tuning.complete = true;
         act_tune(core, job->job.id.text);
     }
 }
@@ -53,7 +53,7 @@ void tuning_finish(struct core *core, struct job_slot *job)
 const char *core_job_kernels(const struct core *core, const char *job_id, int64_t *generation)
 {
     const struct job_slot *job = slots_job(core, job_id);
-    bool told = job && job->tuning.told && tuning_wanted(job);
+    bool told = job && job->tuning.complete && tuning_wanted(job);
     *generation = told ? job->plan.generation : 0;
     return told ? job->tuning.kernels : NULL;
 }

@@ -8,16 +8,16 @@ struct device_slot;
 struct job_slot;
 
 struct tuning {
-    char kernels[KERNEL_TEXT_SIZE]; /* as the stages of the present plan report them */
-    bool told;                      /* all have, and ACTION_TUNE was asked for */
+    char kernels[KERNEL_TEXT_SIZE]; /* as reported by the stages of the present plan */
+    bool complete;                  /* all stages have reported, and ACTION_TUNE was sent */
 };
 
-/* Whether the plan that is being prepared measures the job's kernels instead of training. */
+/* Return whether the plan in preparation measures the job's kernels instead of training. */
 bool tuning_wanted(const struct job_slot *job);
-/* What a device that is ready has measured. */
+/* Take the kernels that a ready device has measured. */
 void tuning_take(struct core *core, struct job_slot *job, const struct device_slot *device,
                  const struct heartbeat *heartbeat);
-/* Every stage has: the job gets its kernels, then the next generation. */
+/* Send the kernels to the edge when every stage has reported; the next generation trains. */
 void tuning_finish(struct core *core, struct job_slot *job);
 
 #endif

@@ -15,8 +15,8 @@
 #include "coordinator/core/text.h"
 
 /* A job that is put off again and again waits a lease, then twice as long each time. */
-#define PUT_OFF_MS_MAX 300000
-#define PUT_OFF_SHIFT_MAX 16
+#define DELAY_MS_MAX 300000
+#define DELAY_SHIFT_MAX 16
 
 void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, const char *format,
                     ...)
@@ -64,7 +64,7 @@ bool waiting_for_newer(struct core *core, struct job_slot *job, int64_t start)
 void waiting_for_devices(struct core *core, struct job_slot *job, int reason, int64_t start,
                          const char *text)
 {
-    ending_drop_wish(core, job);
+    ending_drop_request(core, job);
     job->waiting.reason = reason;
     job->timer_ms[TIMER_GATHER] = job->timer_ms[TIMER_RETRY] = NEVER;
     mark_job(core, job);
@@ -84,8 +84,8 @@ void waiting_for_devices(struct core *core, struct job_slot *job, int reason, in
 
 /* The present plan ends and the next one is put off. What is held stays held. With code
  * device_failed the next one is tried as soon as the job can do without the devices that failed. */
-void waiting_put_off(struct core *core, struct job_slot *job, int reason, const char *code,
-                     int64_t pause_ms, const char *text)
+void waiting_delay(struct core *core, struct job_slot *job, int reason, const char *code,
+                   int64_t pause_ms, const char *text)
 {
     const struct absent nobody = {0};
     int64_t start = recovery_start(core, job, &nobody, &job->cut);
@@ -107,13 +107,12 @@ void waiting_put_off(struct core *core, struct job_slot *job, int reason, const 
                (double)pause_ms / 1000);
 }
 
-int64_t waiting_put_off_ms(const struct core *core, struct job_slot *job)
+int64_t waiting_delay_ms(const struct core *core, struct job_slot *job)
 {
-    int shift =
-        job->waiting.put_offs < PUT_OFF_SHIFT_MAX ? job->waiting.put_offs : PUT_OFF_SHIFT_MAX;
+    int shift = job->waiting.delays < DELAY_SHIFT_MAX ? job->waiting.delays : DELAY_SHIFT_MAX;
     int64_t ms = core->config.lease_ms << shift;
-    job->waiting.put_offs++;
-    return ms < PUT_OFF_MS_MAX ? ms : PUT_OFF_MS_MAX;
+    job->waiting.delays++;
+    return ms < DELAY_MS_MAX ? ms : DELAY_MS_MAX;
 }
 
 bool waiting_for_failed(struct core *core, struct job_slot *job)
@@ -122,8 +121,8 @@ bool waiting_for_failed(struct core *core, struct job_slot *job)
         return false; /* it has waited */
     }
     if (job->timer_ms[TIMER_RETRY] == NEVER) {
-        waiting_put_off(core, job, PLAN_PREPARE_FAILED, "device_failed",
-                        waiting_put_off_ms(core, job), job->plan.failure);
+        waiting_delay(core, job, PLAN_PREPARE_FAILED, "device_failed", waiting_delay_ms(core, job),
+                      job->plan.failure);
     }
     return true;
 }

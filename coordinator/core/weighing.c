@@ -99,9 +99,9 @@ int64_t weighing_start(struct core *core, struct job_slot *job, int64_t start)
     const struct weighing weighing = {.newer = start,
                                       .older = older,
                                       .waited_ms = core->now_ms - since_ms,
-                                      .again_ms = deadlines_redo_ms(job, start - older),
+                                      .retrain_ms = deadlines_redo_ms(job, start - older),
                                       .by_link = by_link};
-    bool waits = weighing.waited_ms + attempt_ms(core, job, &weighing) < weighing.again_ms;
+    bool waits = weighing.waited_ms + attempt_ms(core, job, &weighing) < weighing.retrain_ms;
     incidents_weighed(core, job, &weighing, waits);
     if (waits) {
         return start;

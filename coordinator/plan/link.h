@@ -1,30 +1,30 @@
-/* link.h: estimates latency and bandwidth of a link from its transfers. Mathematics only: sums in,
- * estimate out. Pure. Why the estimator is more than a least-squares line: docs/adr/0028. */
+/* link.h: estimates latency and bandwidth of a link from its transfers. Pure: sums in, estimate
+ * out. docs/adr/0028 says why a least-squares line is not enough. */
 #ifndef COORDINATOR_PLAN_LINK_H
 #define COORDINATOR_PLAN_LINK_H
 
 #include "coordinator/plan/partition.h"
 
-/* Over the transfers that were seen: enough for a line through them. */
+/* Sums over the transfers, sufficient for a least-squares line. */
 struct link_sums {
     double count, seconds, bytes, bytes_squared, bytes_seconds;
 };
 
-/* Of a link never measured, and what measurements are held against. */
+/* The link without measurements, and the prior of the estimate. */
 #define LINK_LATENCY_SECONDS 0.0005
 #define LINK_BYTES_PER_SECOND 100e6
-/* Predictions stay finite whatever is reported. */
+/* Bounds of the estimate: predictions stay finite. */
 #define LINK_LATENCY_SECONDS_MAX 3600.0
 #define LINK_BYTES_PER_SECOND_MAX 1e11
 #define LINK_BYTES_PER_SECOND_MIN 1.0
-/* So many transfers are remembered: older ones fade, and a link that changed is seen. */
+/* Weight of all remembered transfers: older ones fade, so a link that changed is noticed. */
 #define LINK_COUNT_MAX 65536.0
 
-/* `more` is finite and not negative. */
+/* Add sums, which must be finite and not negative. */
 void link_add(struct link_sums *sums, const struct link_sums *more);
-/* A transfer of the mean size takes the mean time by it (within the bounds above), so the bandwidth
- * is never below the mean rate: only how that time is shared between latency and bandwidth is
- * estimated. */
+/* Return the estimated link. A transfer of the mean size takes the mean time by it (within the
+ * bounds), so the bandwidth is never below the mean rate. Only the shares of latency and bandwidth
+ * in that time are estimated. */
 struct partition_link link_estimate(const struct link_sums *sums);
 
 #endif

@@ -1,5 +1,5 @@
-/* partition.h: splits a chain of units into stages for a given order of devices. Mathematics only:
- * numbers in, plan out; knows nothing of devices' lives. Pure. Source: FTPipeHD (arXiv 2110.02781),
+/* partition.h: splits a chain of units into stages for a given order of devices. Pure: numbers in,
+ * plan out. Source: FTPipeHD (arXiv 2110.02781),
  * dynamic model partition; the recurrence as bound, the timeline as objective (docs/adr/0011). */
 #ifndef COORDINATOR_PLAN_PARTITION_H
 #define COORDINATOR_PLAN_PARTITION_H
@@ -25,23 +25,22 @@ struct partition_problem {
     const double *forward_seconds;  /* [device_count][unit_count] */
     const double *backward_seconds; /* [device_count][unit_count] */
     const double *update_seconds;   /* [device_count][unit_count], per step */
-    const uint64_t *border_bytes; /* [unit_count]: float32 bytes of a micro-batch behind unit u; the
-                                     same forward and backward */
+    /* [unit_count]: float32 bytes of a micro-batch after unit u, equal forward and backward. */
+    const uint64_t *border_bytes;
     const struct partition_link *link; /* [device_count - 1]; bytes_per_second > 0 */
     const uint64_t *memory_cap_bytes;  /* [device_count]; UINT64_MAX: none */
     /* Bytes of a stage [first, end) on `device` that holds in_flight micro-batches; arg is the
-     * caller's. It should not fall when the stage or in_flight grows: where it does (a smaller
-     * border tensor), a plan at the very edge of a cap may be missed, but never is one proposed
-     * that does not fit. */
+     * caller's. It should not fall when the stage or in_flight grows. If it does (a smaller
+     * boundary tensor), a plan close to a cap may be missed, but every plan fits. */
     uint64_t (*stage_memory)(void *arg, size_t device, size_t first, size_t end, size_t in_flight);
     void *arg;
-    /* Work that stage_memory has done so far, in that of PARTITION_MEMORY_WORK_MAX; it rises where
-     * it is asked for a stage anew. NULL: its answers cost nothing. */
+    /* Work of stage_memory so far, in units of PARTITION_MEMORY_WORK_MAX; it rises with each new
+     * stage. NULL: its answers cost nothing. */
     const double *memory_work;
     size_t micro_batches;
     bool clips_norm; /* every update waits for the norm of all gradients (timeline.h) */
-    bool first_fit;  /* is there a plan at all? The first one that the search comes upon will do */
-    /* For the text of an error; NULL: numbers are told. */
+    bool first_fit;  /* stop at the first plan that fits */
+    /* Names for the text of an error; NULL: numbers. */
     const char *const *unit_name;   /* [unit_count] */
     const char *const *device_name; /* [device_count] */
 };
@@ -53,28 +52,27 @@ struct partition_plan {
     double busy[PARTITION_DEVICES_MAX]; /* share of the step each stage computes */
     double step_seconds;                /* by the timeline */
     double bound_seconds;               /* fluid bound: all work / sum of capacities */
-    double work;                        /* of the search; 0: none was made */
+    double work;                        /* work of the search; 0: no search */
 };
 
-/* The best cut of all units over all devices in the given order, each stage at least one unit. The
- * in-flight limit of a stage is what keeps it busy while a micro-batch travels to the last stage
- * and back, as far as memory allows. ERR_INVALID for sizes out of bounds or more devices than
- * units; ERR_MEMORY when no cut fits: err says which unit does not fit where and by how much. Exact
- * (equal to trying every cut) unless the search is cut short: PARTITION_WORK_MAX bounds it, and
- * small problems (10 units on 5 devices) are far below. Stack: about 300 KB. No allocation. */
+/* Find the fastest split of all units across all devices in the given order, with at least one unit
+ * in each stage. The in-flight limit of a stage keeps it busy while a micro-batch travels to the
+ * last stage and back, as far as memory allows. ERR_INVALID: sizes out of bounds, or more devices
+ * than units. ERR_MEMORY: no split fits; err says which unit does not fit where and by how much.
+ * Exact (equal to trying every split) within PARTITION_WORK_MAX; small problems (10 units on 5
+ * devices) are far below it. Stack: about 300 KB. No allocation. */
 NODISCARD int partition_solve(const struct partition_problem *problem, struct partition_plan *out,
                               struct err *err);
-/* The same figures for cuts that the caller wants: end[device_count], rising, the last one
- * unit_count. */
+/* Evaluate given stage boundaries: end[device_count], rising, the last one equal to unit_count. */
 NODISCARD int partition_evaluate(const struct partition_problem *problem, const size_t *end,
                                  struct partition_plan *out, struct err *err);
 
-/* The search stops improving after so much work (a micro-batch played on a stage is 1, some 0.15
- * us): less than a tenth of a second, for meanwhile its caller hears nobody. */
+/* Bound of the search's work: 1 is a micro-batch played on a stage, about 0.15 us. It takes less
+ * than a tenth of a second, in which the coordinator handles no event. */
 #define PARTITION_WORK_MAX 500000.0
-/* In the same unit, the work of stage_memory, a third of a second: half of it says how much fits
- * where, and a device that is left is taken for one with less memory. Then cuts are tried until the
- * other half is done. Models of some hundred ops stay far below. */
+/* Bound of the work of stage_memory, a third of a second. Half of it finds the longest stages that
+ * fit; a device left over is treated as one with less memory. The other half is for trying splits.
+ * Models of some hundred ops stay far below. */
 #define PARTITION_MEMORY_WORK_MAX 2e6
 
 #endif

@@ -1,14 +1,14 @@
-/* stages.h: what stages of a chain of units cost on their devices, and what a step takes that is
- * cut into given ones. For coordinator/plan/ and nobody else. Pure. */
+/* stages.h: the cost of stages on their devices, and the step time of given stages. For
+ * coordinator/plan/ only. Pure. */
 #ifndef COORDINATOR_PLAN_STAGES_H
 #define COORDINATOR_PLAN_STAGES_H
 
 #include "coordinator/plan/partition.h"
 
-/* Below this relative difference two plans are equally fast: rounding, not speed. */
+/* Plans whose times differ by less, relatively, are equally fast: the rest is rounding. */
 #define STAGES_EQUAL 1e-12
 
-/* Of the units before u. */
+/* Sums over the units before u. */
 struct stage_sums {
     double forward[PARTITION_UNITS_MAX + 1], backward[PARTITION_UNITS_MAX + 1],
         update[PARTITION_UNITS_MAX + 1];
@@ -19,15 +19,14 @@ struct stages {
     struct stage_sums sums[PARTITION_DEVICES_MAX]; /* by device */
 };
 
-/* The problem must outlive it. */
+/* Prepare the sums. The problem must outlive `stages`. */
 void stages_init(struct stages *stages, const struct partition_problem *problem);
-/* Play the cuts (end[device_count]) event by event; what that took is added to *work. false: they
- * do not fit. */
+/* Play the stages (end[device_count]) event by event and add the work to *work. false: a stage does
+ * not fit into memory. */
 bool stages_play(const struct stages *stages, const size_t *end, struct partition_plan *out,
                  double *work);
 
-/* Plain comparisons: fmin and fmax are calls, for the sake of numbers that are none, and no time
- * is. */
+/* Plain comparisons are inlined; fmin and fmax are calls, because they handle NaN. */
 static inline double stages_max(double a, double b)
 {
     return a > b ? a : b;
@@ -38,7 +37,7 @@ static inline double stages_min(double a, double b)
     return a < b ? a : b;
 }
 
-/* Figures of the units [first, end) on a device; the search asks for millions. */
+/* Sums over the units [first, end) on a device; inline because a search needs millions. */
 static inline double stages_sum(const double *sum, size_t first, size_t end)
 {
     return stages_max(sum[end] - sum[first], 0);
@@ -57,7 +56,7 @@ static inline double stages_update_seconds(const struct stages *stages, size_t d
     return stages_sum(stages->sums[device].update, first, end);
 }
 
-/* Of the tensor behind unit end - 1, to the next device. */
+/* Return the seconds to send the tensor after unit end - 1 to the next device, without latency. */
 static inline double stages_send_seconds(const struct stages *stages, size_t device, size_t end)
 {
     const struct partition_problem *problem = stages->problem;
