@@ -67,7 +67,7 @@ void act_problem(struct core *core, enum problem_code code, const char *format, 
 void act_wake(struct core *core, enum object_kind kind, const char *id)
 {
     if (core->event->type == EVENT_RESTORED) {
-        return; /* nobody can be waiting yet */
+        return; /* no request can wait yet */
     }
     struct action *action = act(core, ACTION_WAKE);
     action->kind = kind;

@@ -1,4 +1,5 @@
-/* What a device should be doing, put together from the state whenever it is asked for. */
+/* The assignment of a device is not stored: it is computed from the state on each request, so it
+ * never disagrees with the state. */
 #include <string.h>
 
 #include "coordinator/core/holdings.h"
@@ -26,8 +27,8 @@ static void add_caller(struct assignment *out, const struct job_slot *job,
     }
 }
 
-/* The stages before and after this one, and the one whose copies come here: the one before it in
- * the ring. */
+/* The stages before and after this one, and the stage before it in the ring, which sends its
+ * replicas here. */
 static void add_neighbours(const struct device_slot *device, struct assignment *out)
 {
     const struct job_slot *job = device->job;
@@ -46,7 +47,7 @@ static void add_neighbours(const struct device_slot *device, struct assignment *
     }
 }
 
-/* Those who fetch from this device while they prepare, whether it is in their plan or not. */
+/* Devices that fetch units from this one while they prepare, in its plan or another. */
 static void add_fetchers(const struct core *core, const struct device_slot *device,
                          struct assignment *out)
 {

@@ -1,5 +1,7 @@
-/* Which devices a job does without for a while: one end of a link that is cut, a stage that was too
- * slow, a device that failed by itself. A device that fails again is left out for twice as long. */
+/* A job excludes a device for a while after a failure charged to it: one end of a broken link, a
+ * slow stage, a device that failed by itself. Without exclusion the next plan would fail in the
+ * same way. Each failure in a row doubles the time, so a bad device costs less and less, and a
+ * repaired one returns. */
 #include "coordinator/core/avoidance.h"
 
 #include <string.h>
@@ -36,7 +38,7 @@ static struct avoided *take(struct job_slot *job, const struct device_slot *devi
     return entry;
 }
 
-/* It has not failed for as long as it was left out, and a phase besides. */
+/* It has not failed for the length of its last exclusion plus one phase. */
 static bool is_forgiven(const struct core *core, const struct job_slot *job,
                         const struct avoided *entry)
 {
@@ -61,7 +63,7 @@ void avoidance_add(struct core *core, struct job_slot *job, const struct device_
         for_ms /= 2;
     }
     if (entry->count == 0 && (why == AVOID_LOST || why == AVOID_DAMAGE)) {
-        for_ms = 0; /* once is nothing: it is taken back at once */
+        for_ms = 0; /* the first time does not count */
     }
     entry->count++;
     entry->failed = why == AVOID_FAILED || why == AVOID_DAMAGE;

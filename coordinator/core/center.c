@@ -1,4 +1,5 @@
-/* Versions in the center: what comes in, what is whole, what is forgotten. */
+/* The center replaces its whole version only when every unit of the next one has arrived: a failure
+ * during an upload never costs the version that the job may resume from. */
 #include "coordinator/core/center.h"
 
 #include <string.h>
@@ -33,7 +34,6 @@ bool center_refers(const struct center_version *version, size_t unit_count, cons
     return false;
 }
 
-/* What the stage's device holds of the version that is on its way; NULL: it has not said so. */
 const struct holding *center_holding(const struct core *core, const struct job_slot *job,
                                      size_t stage, int64_t unit)
 {
@@ -92,8 +92,7 @@ bool core_refers(const struct core *core, const char *sha256)
     return is_referred(core, NULL, sha256);
 }
 
-/* The version is no more; blobs that nothing else refers to go. Contents stay until the slot is
- * used again: actions of this step may point to them. */
+/* The content stays until the slot is reused: actions of this step may point to it. */
 void center_drop(struct core *core, struct job_slot *job, struct center_version *version,
                  const char *keep)
 {

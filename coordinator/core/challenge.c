@@ -40,8 +40,6 @@ struct trouble *challenge_trouble(struct device_slot *device, const struct devic
     return NULL;
 }
 
-/* Since when, by those who say that nobody listens there or that the connection broke; NEVER:
- * nobody says so. */
 int64_t challenge_broken_since_ms(const struct core *core, const struct device_slot *device)
 {
     int64_t since_ms = device->challenge.poll_broken ? device->lease.seen_ms : NEVER;
@@ -55,7 +53,6 @@ int64_t challenge_broken_since_ms(const struct core *core, const struct device_s
     return since_ms;
 }
 
-/* Its last sign of life: its last heartbeat, or what its peers saw later. */
 int64_t challenge_alive_ms(const struct core *core, const struct device_slot *device)
 {
     int64_t since_ms = challenge_broken_since_ms(core, device);
@@ -72,8 +69,8 @@ int64_t challenge_next_ms(const struct device_slot *device)
     return due_ms;
 }
 
-/* Nobody could be heard meanwhile: a challenge begins anew, and complaints have a heartbeat left to
- * be taken back. */
+/* The coordinator could not listen: a challenge restarts, and reports may be withdrawn for two more
+ * heartbeats. */
 void challenge_late(const struct core *core, struct device_slot *device)
 {
     if (device->challenge.due_ms != NEVER) {

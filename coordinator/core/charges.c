@@ -119,8 +119,8 @@ static bool blames_start(const struct core *core, const struct job_slot *job,
                                                  strcmp(failure->code, "internal") == 0);
 }
 
-/* Who failed by itself is left out, before anything is charged to the job. Who is lost may be so
- * again as soon as it returns. */
+/* Exclude the devices that failed by themselves before anything is charged to the job. A lost
+ * device may be lost again as soon as it returns. */
 static void avoid_devices(struct core *core, struct job_slot *job, const struct failure *failure,
                           bool advanced)
 {

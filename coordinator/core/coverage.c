@@ -1,5 +1,5 @@
-/* Who holds what of a job, what each failure would cost, and what the job would do without some
- * devices: by the very functions that decide it when it happens. */
+/* The copies of a job's units and the cost of each possible loss. The functions that decide after a
+ * real loss compute the answers, so they cannot disagree with what would happen. */
 #include "coordinator/core/coverage.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ static void list_copies(const struct core *core, const struct job_slot *job, str
 
 /* ---- losses ---- */
 
-/* What the job needs at least, whoever does it. */
+/* The least that the job needs, on any devices. */
 struct need {
     size_t devices;
     uint64_t bytes;

@@ -1,5 +1,5 @@
-/* How long anything is waited for: one table, formulas of the seconds that a step is expected to
- * take. docs/protocol.md shows it, and so does every job. */
+/* Every timeout is a function of the expected step time, because a fixed one is too short for slow
+ * devices or too long for fast ones. docs/protocol.md and every job show the values. */
 #include "coordinator/core/deadlines.h"
 
 #include <math.h>

@@ -60,7 +60,7 @@ void devices_tick(struct core *core)
     }
 }
 
-/* Whoever could not be heard for late_ms repeats its calls after about as long again, or after
+/* A device that was not heard for late_ms repeats its calls after about the same time, or after
  * CALL_RETRY_MS_MAX. */
 void devices_late(struct core *core, int64_t late_ms)
 {
@@ -86,7 +86,7 @@ void devices_late(struct core *core, int64_t late_ms)
         job->timer_ms[TIMER_STEP] =
             job->timer_ms[TIMER_STEP] < soon_ms
                 ? soon_ms
-                : job->timer_ms[TIMER_STEP]; /* nobody was heard meanwhile */
+                : job->timer_ms[TIMER_STEP]; /* no device was heard meanwhile */
         mark_job(core, job);
     }
 }

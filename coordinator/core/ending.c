@@ -16,8 +16,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 
-/* Where it stopped is told already, or is `version`. Rows of half a version mean something only
- * while their plan stores it. */
+/* Rows of an incomplete version are of use only while their plan stores it. */
 void ending_plan(struct core *core, struct job_slot *job, int64_t version)
 {
     bool ran = job->plan.state != PLAN_PREPARING;
@@ -63,7 +62,7 @@ void ending_drop_request(struct core *core, struct job_slot *job)
 
 /* ---- jobs ---- */
 
-/* Of its devices, or of those that were kept for it while it waited. */
+/* Free its devices, or those that were reserved while it waited. */
 static void release(struct core *core, struct job_slot *job)
 {
     if (states_plan_active(job)) {
@@ -95,7 +94,6 @@ void ending_job(struct core *core, struct job_slot *job, int state, const char *
     incidents_end(core, job);
 }
 
-/* Nobody works for the job any more, and what it has is the center's version. */
 void ending_put_down(struct core *core, struct job_slot *job)
 {
     static const struct cut none;
@@ -105,7 +103,7 @@ void ending_put_down(struct core *core, struct job_slot *job)
     job->job.has_wish = false;
     charges_forget(job);
     job->timer_ms[TIMER_GATHER] = job->timer_ms[TIMER_RETRY] = NEVER;
-    job->job.neighbor_version = 0; /* whatever the devices have, they are told to drop */
+    job->job.neighbor_version = 0; /* the devices may drop all snapshots */
     (void)progress_go_back(job, job->job.version);
 }
 

@@ -1,5 +1,6 @@
-/* What a generation fails by, whom that is charged to, and what comes next; what a job waits for by
- * the clock. */
+/* The one place that reacts to a failed generation. It charges the failure to devices or to the
+ * job, opens the incident, and then either begins the next generation, or delays it, or ends the
+ * job. A job ends only if it never completed a step: later its versions are worth waiting for. */
 #include "coordinator/core/failures.h"
 
 #include <inttypes.h>
@@ -98,8 +99,7 @@ static int failure_reason(const struct job_slot *job, enum failure_cause cause)
 
 /* ---- what comes next ---- */
 
-/* Nothing is lost by the end of a job that has never made a step, and somebody waits for the
- * answer. */
+/* The end of a job that never completed a step loses nothing, and its user waits for the answer. */
 static bool is_hopeless(const struct job_slot *job, const struct failure *failure)
 {
     return failure->cause == FAILURE_ERROR && failure->device_count > 0 &&

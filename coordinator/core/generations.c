@@ -1,4 +1,5 @@
-/* The one path for every change of plan: generation g+1 from version t. */
+/* Every change of plan takes one path: generation g+1 starts from version t. The first start, a
+ * failure, a pause, a replan and a joining device differ only in the reason and in t. */
 #include "coordinator/core/generations.h"
 
 #include <inttypes.h>
@@ -170,7 +171,7 @@ int generations_place(struct core *core, const struct job_slot *job,
         request.wanted = NULL;
         rc = placement_choose(core, &request, err);
     }
-    /* Better with a device that is to be avoided than not at all. */
+    /* A plan with an avoided device is better than none. */
     while (rc != 0 && request.avoid > least) {
         request.avoid--;
         rc = placement_choose(core, &request, err);

@@ -1,5 +1,5 @@
-/* Which versions of a job its devices hold, and which of them are whole: listed once, in the order
- * of versions and units, and asked as often as need be. */
+/* The snapshots of a job are listed once, sorted by version and unit. Then each question (the
+ * newest version without these devices, ...) is one pass over the list. */
 #include "coordinator/core/held.h"
 
 #include <string.h>

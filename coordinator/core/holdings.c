@@ -1,3 +1,7 @@
+/* The core relies on a snapshot only if a device has reported it, it belongs to the lineage, and no
+ * assignment lets the device drop it. A device may drop a version as soon as it reads its
+ * assignment, so the core stops relying on the snapshot in the step that writes the assignment,
+ * before the device can know. */
 #include "coordinator/core/holdings.h"
 
 #include <string.h>
@@ -44,8 +48,8 @@ static void trim(struct core *core, struct device_slot *device, uint32_t count)
     mark_device_touched(core, device); /* what it is told to drop follows from the list */
 }
 
-/* When all the room is taken, who has the longest list gives of it to who has less: one that lists
- * more than there is to hold takes nothing from the others. */
+/* When the pool is full, the device with the longest list gives up its oldest entries: a device
+ * that lists too much takes no room from the others. */
 static bool make_room(struct core *core, const struct device_slot *device)
 {
     struct device_slot *longest = NULL;

@@ -146,7 +146,7 @@ void incidents_weighed(struct core *core, struct job_slot *job, const struct wei
     char before[MESSAGE_SIZE];
     char *message = job->incidents.row.message;
     if (!job->incidents.open || (waits && job->incidents.message_end > 0)) {
-        return; /* it is said already */
+        return; /* the message has it already */
     }
     memcpy(before, message, sizeof(before));
     if (job->incidents.message_end > 0) {

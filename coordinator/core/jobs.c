@@ -38,7 +38,7 @@ void jobs_init(struct core *core, struct job_slot *job, const struct model *mode
     mark_job_changed(core, job);
 }
 
-/* What can be said against a job before it waits in the queue. Returns whether it was answered. */
+/* Reject a job that can never run. Returns whether it was answered. */
 static bool refuse(struct core *core, const struct event_job_submit *submit,
                    const struct replan_request *wanted)
 {
@@ -189,7 +189,7 @@ static void wrong_state(struct core *core, const struct job_slot *job, enum job_
                 job_state_names[job->job.state], job->job.message);
 }
 
-/* Try the wish before the devices stop for it. Returns whether it was refused. */
+/* Try the requested plan before the devices stop for it. Returns whether it was rejected. */
 static bool refuse_replan(struct core *core, struct job_slot *job,
                           const struct replan_request *wanted)
 {

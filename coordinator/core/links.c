@@ -1,5 +1,5 @@
-/* Pairs of devices of a job that do not reach each other although both live: what is taken from
- * whom then, and when the next generation is tried. */
+/* A broken link between two live devices is no reason to lose either: the next plan avoids the
+ * pair, or waits for the link with growing delays, because many links return within seconds. */
 #include "coordinator/core/links.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 
-/* A pair is believed to be cut for so many leases, as the device of it that is left out. */
+/* Leases for which a pair counts as bad, as long as its excluded device is excluded. */
 #define BAD_LEASES 6
-/* So many failures in a row are not put off: the next plan may do without the link. */
+/* The first failures in a row are not delayed: the next plan may avoid the link. */
 #define EAGER_MAX 1
 #define PAUSE_SHIFT_MAX 10
 

@@ -1,4 +1,5 @@
-/* Which devices a job gets. */
+/* A job gets the fastest devices of one numeric class, because mixed classes make training inexact.
+ * Several classes are used only if no single one has enough memory. */
 #include "coordinator/core/placement.h"
 
 #include <string.h>
@@ -191,7 +192,7 @@ static int solve_with_fewer(struct core *core, const struct placement_request *r
     return rc;
 }
 
-/* ---- wishes ---- */
+/* ---- requested plans ---- */
 
 static int requested_devices(struct core *core, const struct placement_request *request,
                              struct err *err)
@@ -214,7 +215,7 @@ static int requested_devices(struct core *core, const struct placement_request *
     return 0;
 }
 
-/* A job that waits is told what it waits for; one that runs, that it cannot be so. */
+/* A waiting job shows what it waits for; a running one rejects the request. */
 static int too_many_stages(const struct core *core, const struct placement_request *request,
                            size_t there, struct err *err)
 {

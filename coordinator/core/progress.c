@@ -172,7 +172,7 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
     }
 }
 
-/* What the device has told of that generation: nothing yet, when it told of another one last. */
+/* Steps of the metrics taken of that generation; zeros if the last metrics were of another one. */
 static int64_t *told_steps(struct device_slot *device, const struct job_slot *job,
                            int64_t generation)
 {
@@ -220,7 +220,7 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
     }
 }
 
-/* A snapshot of this generation proves its step, whichever stage tells of it first. */
+/* A snapshot of this generation proves its step, whichever stage reports it first. */
 static void take_snapshots(struct job_slot *job, const struct heartbeat *heartbeat)
 {
     for (size_t i = 0; i < heartbeat->holding_count; i++) {

@@ -1,4 +1,6 @@
-/* From which version a job goes on, and where each unit of it comes from. */
+/* A job resumes from the newest version of which the reachable devices hold every unit with one
+ * hash: units of different versions, or with different content, must never be mixed. If there is
+ * none, it resumes from the center. */
 #include "coordinator/core/recovery.h"
 
 #include "coordinator/core/deadlines.h"
@@ -18,7 +20,7 @@ int64_t recovery_center(const struct job_slot *job)
 size_t recovery_list(const struct core *core, const struct job_slot *job,
                      const struct absent *absent)
 {
-    /* After a pause, whoever still holds something was told to drop it. */
+    /* After a pause, devices may drop all snapshots. */
     return job->job.state != JOB_QUEUED ? held_list(core, job, absent, -1) : 0;
 }
 

@@ -1,5 +1,5 @@
 /* The rows of an earlier life become the state again. Leases restart, long enough for agents to
- * call again; what devices hold and measured is unknown until they tell. */
+ * call again; the devices' snapshots and measurements are unknown until they report. */
 #include "coordinator/core/restore.h"
 
 #include <string.h>

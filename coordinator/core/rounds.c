@@ -1,5 +1,6 @@
-/* Rounds of replication: stage 0 opens them, the core commits them or gives them up, and decides by
- * them what may be dropped. */
+/* Rounds of replication. Stage 0 proposes a version; the core commits it when every copy is proven,
+ * or abandons it after a timeout. Only a committed version lets devices drop older ones, so a slow
+ * or failed round never costs a version that the job may need. */
 #include "coordinator/core/rounds.h"
 
 #include "coordinator/core/center.h"

@@ -76,7 +76,7 @@ static bool still_gathering(const struct core *core, const struct job_slot *job)
     return false;
 }
 
-/* The next generation was put off. */
+/* The next generation is delayed. */
 static bool backs_off(const struct core *core, const struct job_slot *job)
 {
     return job->timer_ms[TIMER_RETRY] != NEVER && core->now_ms < job->timer_ms[TIMER_RETRY] &&
@@ -115,8 +115,7 @@ static void reserve(struct core *core, const struct job_slot *job)
     }
 }
 
-/* With no device free, a job that has said so already need not be looked at, unless it has to say
- * it anew. */
+/* No device is free and the job's message says so already. */
 static bool in_vain(const struct core *core, const struct job_slot *job)
 {
     return !core->any_free && core->ready == job->scheduled.ready &&

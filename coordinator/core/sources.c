@@ -96,7 +96,6 @@ bool sources_is(const struct job_slot *job, int64_t unit, const struct device_sl
            strcmp(source->device.text, device->device.id.text) == 0;
 }
 
-/* Whether somebody who is not ready yet takes units from the device. */
 bool sources_serves(const struct job_slot *job, const struct device_slot *device)
 {
     if (!job->sources.from_peers || states_phase(job) != PHASE_PREPARE) {
@@ -147,7 +146,8 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
 void sources_choose(struct core *core, struct job_slot *job)
 {
     const struct absent nobody = {0};
-    /* The pause told every device to let go of the version; some have, and have not said so yet. */
+    /* The pause let every device drop the version; some may have dropped it without a report yet.
+     */
     bool held = job->plan.reason != PLAN_RESUMED && job->plan.resume_version > 0;
     size_t count = held ? held_list(core, job, &nobody, job->plan.resume_version) : 0, at = 0;
     job->sources.from_peers = false;

@@ -1,7 +1,7 @@
-/* Who is to blame when a device cannot be reached or a job stands still: whoever is accused is
- * asked at once. No answer and a refused or broken connection: the device is out of the plan. An
- * answer: the link is to blame, if the complaint stands. A complaint of mere silence leaves it to
- * the lease. */
+/* A report that a device cannot be reached does not say whether the device or the link failed, so
+ * the device is challenged at once. No answer and a refused or broken connection: the device has
+ * failed. An answer: the link has failed, unless the report is withdrawn. If a report says only
+ * that the device is silent, its lease decides. */
 #include "coordinator/core/suspicion.h"
 
 #include <string.h>
@@ -80,8 +80,8 @@ static void blame_link(struct core *core, struct device_slot *device, const stru
     links_note(core, job, device, suspect);
     bool later = suspect->job == job && suspect->stage > device->stage;
     struct device_slot *leaves = later ? suspect : device;
-    /* If only moved units need the link, the plan that ran can do without; whoever was to join it
-     * is left out. */
+    /* If only moved units need the link, the plan that ran does not need it; the joining device is
+     * excluded. */
     bool stays = links_can_stay(core, job), one = links_ran(job, device) != links_ran(job, suspect);
     if (stays && one) {
         leaves = links_ran(job, device) ? suspect : device;

@@ -1,5 +1,5 @@
 /* The kernels of a job are measured once, by the devices of a plan that does nothing else, before
- * anything is trained: each tells those of its own units, the edge puts them into the model's
+ * anything is trained: each reports those of its own units, the edge puts them into the model's
  * description, the next generation trains. */
 #include "coordinator/core/tuning.h"
 

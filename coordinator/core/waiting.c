@@ -14,7 +14,7 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 
-/* A job that is put off again and again waits a lease, then twice as long each time. */
+/* Each delay in a row is twice as long; the first is one lease. */
 #define DELAY_MS_MAX 300000
 #define DELAY_SHIFT_MAX 16
 
@@ -46,8 +46,8 @@ void waiting_ask(struct core *core, struct job_slot *job)
                    "waits for its devices to report their snapshots");
 }
 
-/* The first devices that return, after a power cut perhaps, do not give up what those behind them
- * bring along: waiting for these never costs more than the steps would. Whether the job waits. */
+/* After a power cut, wait for devices that may hold a newer version before rolling back, but never
+ * longer than retraining takes. */
 bool waiting_for_newer(struct core *core, struct job_slot *job, int64_t start)
 {
     int64_t until_ms = core->now_ms + recovery_patience_ms(core, job, start);

@@ -40,7 +40,7 @@ static void fill_stages(const struct stages *stages, const size_t *end,
     }
 }
 
-/* As many micro-batches as travel behind the stage while the slowest stage or link works on one. */
+/* As many micro-batches as travel after the stage while the slowest stage or link works on one. */
 static void fill_in_flight(const struct stages *stages, struct timeline_stage *stage,
                            bool hide_links)
 {
