@@ -75,8 +75,7 @@ static bool has_room(void)
     return room != MAP_FAILED && munmap(room, ROOM_BYTES) == 0;
 }
 
-/* Under the lock. All that are wanted must be held at once: the library hands out a free one first.
- */
+/* Under the lock. All buffers are held at once, because the library hands out a free one first. */
 static bool make_buffers(size_t wanted)
 {
     void *held[MEMORY_THREADS_MAX];

@@ -1,6 +1,6 @@
-/* gemm.h: the one door to OpenBLAS: single precision matrix products on the calling thread. Used by
- * libtrain/ops and the probe. Any thread, at the same time. The bits of a product depend on its
- * dimensions and on the library's core (gemm_describe), on nothing else. */
+/* gemm.h: matrix products in single precision on the calling thread, by OpenBLAS, which only this
+ * room sees. Used by libtrain/ops and the probe. Any thread, at the same time. The bits of a
+ * product depend on its dimensions and on the library's core (gemm_describe) alone. */
 #ifndef LIBTRAIN_BACKEND_GEMM_H
 #define LIBTRAIN_BACKEND_GEMM_H
 
@@ -16,14 +16,14 @@
 void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, const float *A,
           size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
 
-/* Before the first product: so many threads may multiply at the same time, beside those reserved
- * earlier. Makes the library's buffers (128 MiB of addresses each, of memory only what a product
- * touches), which it would wait for without end later. ERR_MEMORY: there is no room for them, as
+/* Reserve buffers before the first product: `threads` may multiply at the same time, in addition to
+ * those reserved earlier. The library would later wait for a buffer without end. Each takes 128 MiB
+ * of addresses, but memory only as products touch it. ERR_MEMORY if there is no room, for instance
  * under a limit of the address space. */
 NODISCARD int gemm_reserve(size_t threads, struct err *err);
 void gemm_release(size_t threads);
 
-/* "openblas-0.3.21-Haswell": library, version and the core it chose. */
+/* Write library, version and the core it chose: "openblas-0.3.21-Haswell". */
 void gemm_describe(char *out, size_t size);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "libtrain/backend/onednn_library.h"
 
-/* Of the OpenMP that Debian's build runs on: threads of the next parallel region that the calling
- * thread begins. With one, the region is a plain call. */
+/* A function of the OpenMP that Debian's build uses: sets the threads of the calling thread's next
+ * parallel region. With one thread the region is a plain call. */
 void omp_set_num_threads(int threads);
 
 bool onednn_built(void)
@@ -18,7 +18,7 @@ bool onednn_built(void)
     return true;
 }
 
-/* sysconf gives -1 where it does not know. */
+/* sysconf returns -1 for unknown values. */
 static long cache_kib(int name)
 {
     long bytes = sysconf(name);

@@ -1,6 +1,7 @@
-/* onednn_library.h: oneDNN's engine and streams as onednn.c opens them and onednn_pass.c uses them.
- * Private to libtrain/backend. Names the library's types without its headers, which are not
- * everywhere. One thread opens and frees it; each worker has a stream of its own. */
+/* onednn_library.h: oneDNN's engine and streams, opened by onednn.c and used by onednn_pass.c.
+ * Private to libtrain/backend. It names the library's types without its headers, so that it
+ * compiles where they are not installed. One thread opens and frees it; each worker has its own
+ * stream. */
 #ifndef LIBTRAIN_BACKEND_ONEDNN_LIBRARY_H
 #define LIBTRAIN_BACKEND_ONEDNN_LIBRARY_H
 
@@ -17,11 +18,10 @@ struct onednn {
     struct dnnl_stream *stream[]; /* [workers] */
 };
 
-/* Let the calling thread compute alone: call it before every call that may open a parallel region.
- */
+/* Switch the library's threading off for the calling thread. Called before every use. */
 void onednn_compute_alone(void);
 
-/* The error of a dnnl_status_t other than success. `what`: the call that failed. */
+/* Set the error of a dnnl_status_t other than success. what: the failed call. */
 NODISCARD int onednn_failed(int status, const char *what, struct err *err);
 
 #endif

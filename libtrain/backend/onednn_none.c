@@ -26,7 +26,7 @@ void onednn_free(struct onednn **library)
     ASSERT(!*library);
 }
 
-/* Without a library there is no pass, so nobody comes here with one. */
+/* Builds without the library have no passes, so these are never called. */
 
 int onednn_pass_new(struct onednn *library, const struct onednn_request *request,
                     struct onednn_pass **out, struct err *err)

@@ -7,11 +7,11 @@
 #include "libtrain/backend/onednn.h"
 #include "libtrain/backend/onednn_library.h"
 
-/* The tensors of a pass: the activation that is read (x, or dy), the other one (y, dx, or dy beside
- * x), the weights. */
+/* The tensors of a pass: the first activation read (x, or dy), the other one (y, dx, or the second
+ * read, dy), the weights. */
 enum { IN, OUT, WEIGHTS, TENSORS };
 
-/* A primitive and its scratch, for each worker a memory object. */
+/* A primitive and its scratch, one memory object per worker. */
 struct step {
     dnnl_primitive_t primitive; /* NULL: not needed */
     dnnl_memory_desc_t scratch;
@@ -24,7 +24,7 @@ struct tensor {
     dnnl_memory_desc_t wanted; /* the library's */
     bool same;
     size_t offset;       /* of the wanted form in a worker's scratch */
-    dnnl_memory_t *at;   /* [workers] ours, at the caller's address of the call */
+    dnnl_memory_t *at;   /* [workers] ours, at the address of each call */
     dnnl_memory_t *copy; /* wanted form: [workers] in their scratch; WEIGHTS: [weight_count] */
     size_t at_count, copy_count;
     struct step
@@ -111,8 +111,7 @@ static dnnl_status_t create_reorder(const struct onednn_pass *pass, const dnnl_m
     return status;
 }
 
-/* The convolution's own description: forward, and for the other passes the forward one as its hint.
- */
+/* The convolution's descriptor; other passes take the forward one as a hint. */
 static dnnl_status_t create_descriptor(const struct onednn_pass *pass,
                                        const struct onednn_request *request,
                                        dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
@@ -124,8 +123,8 @@ static dnnl_status_t create_descriptor(const struct onednn_pass *pass,
     dnnl_format_tag_t tag = request->kernel == CONV2D_ONEDNN_NHWC ? dnnl_nhwc : dnnl_format_tag_any;
     const dnnl_dims_t strides = {(dnnl_dim_t)s->SH, (dnnl_dim_t)s->SW};
     const dnnl_dims_t padding = {(dnnl_dim_t)s->PH, (dnnl_dim_t)s->PW};
-    /* Rows and columns behind the last whole window are not read. */
-    const dnnl_dims_t behind = {
+    /* Padding after the input; negative: rows and columns after the last window are not read. */
+    const dnnl_dims_t after = {
         (dnnl_dim_t)((s->OH - 1) * s->SH + s->KH) - (dnnl_dim_t)(s->H + s->PH),
         (dnnl_dim_t)((s->OW - 1) * s->SW + s->KW) - (dnnl_dim_t)(s->W + s->PW)};
     dnnl_memory_desc_t x, y, weights;
@@ -138,7 +137,7 @@ static dnnl_status_t create_descriptor(const struct onednn_pass *pass,
     status = status ? status
                     : dnnl_convolution_forward_desc_init(
                           &convolution, dnnl_forward_training, algorithm, &x, &weights,
-                          pass->has_bias ? &pass->bias : NULL, &y, strides, padding, behind);
+                          pass->has_bias ? &pass->bias : NULL, &y, strides, padding, after);
     status = status ? status
                     : dnnl_primitive_desc_create(&forward, &convolution, attributes, engine, NULL);
     if (status || request->pass == CONV2D_FORWARD) {
@@ -147,10 +146,10 @@ static dnnl_status_t create_descriptor(const struct onednn_pass *pass,
     }
     if (request->pass == CONV2D_BACKWARD_DATA) {
         status = dnnl_convolution_backward_data_desc_init(&convolution, algorithm, &x, &weights, &y,
-                                                          strides, padding, behind);
+                                                          strides, padding, after);
     } else {
         status = dnnl_convolution_backward_weights_desc_init(&convolution, algorithm, &x, &weights,
-                                                             NULL, &y, strides, padding, behind);
+                                                             NULL, &y, strides, padding, after);
     }
     status = status ? status
                     : dnnl_primitive_desc_create(out, &convolution, attributes, engine, forward);
@@ -158,7 +157,7 @@ static dnnl_status_t create_descriptor(const struct onednn_pass *pass,
     return status;
 }
 
-/* What each tensor is to the convolution, and what to ask for the layout that it wants. */
+/* The role of each tensor in the convolution, and the query for its layout. */
 static const struct {
     int argument;
     dnnl_query_t query;
@@ -214,14 +213,14 @@ static dnnl_status_t create_reorders(struct onednn_pass *pass)
                : create_reorder(pass, &weights->plain, &weights->wanted, false, &weights->reorder);
 }
 
-/* Where the copies and the scratch of the primitives lie, one after the other. */
+/* Lay out the copies and the scratch of the primitives one after the other. */
 static void place(struct onednn_pass *pass)
 {
     size_t offset = 0, most = 0;
     for (size_t t = IN; t <= OUT; t++) {
         struct tensor *tensor = &pass->tensor[t];
         tensor->offset = offset;
-        /* A gradient that is added comes into a copy, whatever its layout. */
+        /* An accumulated gradient is computed into a copy, whatever its layout. */
         bool copy = !tensor->same || (t == OUT && pass->pass == CONV2D_BACKWARD_DATA);
         offset +=
             copy ? size_align(dnnl_memory_desc_get_size(&tensor->wanted), WORKSPACE_ALIGNMENT) : 0;
@@ -334,8 +333,7 @@ size_t onednn_pass_worker_bytes(const struct onednn_pass *pass)
 
 /* ---- memory ---- */
 
-/* `count` memory objects, `stride` bytes from one to the next; without a place (NULL) each call
- * gives them one. */
+/* Create `count` memory objects, `stride` bytes apart. first NULL: each call sets their address. */
 static dnnl_status_t create_memories(const struct onednn_pass *pass,
                                      const dnnl_memory_desc_t *layout, unsigned char *first,
                                      size_t stride, size_t count, dnnl_memory_t **out)
@@ -385,7 +383,7 @@ int onednn_pass_bind(struct onednn_pass *pass, unsigned char *weights, size_t we
 
 /* ---- computing ---- */
 
-/* Everything was made and checked before: what fails here is our mistake. */
+/* Everything was created and checked before: a failure here is our mistake. */
 static void must(dnnl_status_t status)
 {
     ASSERT(status == dnnl_success);
@@ -407,15 +405,15 @@ static void run_reorder(const struct onednn_pass *pass, const struct step *step,
     run_step(pass, step, worker, argument, 2);
 }
 
-/* The worker's object for our form of a tensor, at this address. Const goes: the library's objects
- * do not know it. */
+/* The worker's object for a tensor in our layout, at this address. The library's objects do not
+ * know const. */
 static dnnl_memory_t plain_at(const struct tensor *tensor, size_t worker, const float *address)
 {
     must(dnnl_memory_set_data_handle(tensor->at[worker], (void *)(uintptr_t)address));
     return tensor->at[worker];
 }
 
-/* The tensor as the convolution reads it. */
+/* The tensor in the layout that the convolution reads. */
 static dnnl_memory_t enter(const struct onednn_pass *pass, const struct tensor *tensor,
                            size_t worker, const float *address)
 {

@@ -1,8 +1,7 @@
-/* product.h: matrix products whose operands already lie as a kernel reads them (a panel of columns
- * after the other), on the calling thread: for the many small products of convolutions, which pack
- * their operands once instead of at every call. Large products are gemm.h's. Any thread, at the
- * same time. An element's sum runs over the runs and k in order; its bits depend on the ISA
- * (simd_isa) alone. */
+/* product.h: small matrix products of convolutions, on the calling thread. Their operands are
+ * already packed in panels of columns, once instead of per call; gemm.h does large products. Any
+ * thread, at the same time. An element's sum runs over the runs and k in order; its bits depend on
+ * the ISA (simd_isa) alone. */
 #ifndef LIBTRAIN_BACKEND_PRODUCT_H
 #define LIBTRAIN_BACKEND_PRODUCT_H
 

@@ -91,8 +91,7 @@ DEFINE_BLOCK(block, lanes, LANES)
 DEFINE_BLOCK(half_block, half_lanes, LANES / 2)
 DEFINE_BLOCK(single, float, 1)
 
-/* A panel's columns after the other: its rows of B stay in the first-level cache while A goes by.
- */
+/* One panel of columns after the other: its rows of B stay in the L1 cache. */
 void PRODUCT_NAME(const struct product *p)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
 #include "libtrain/backend/simd.h"
 
-/* What the compiler was told it may use; the product's sums are fused where that has a fused a * b
- * + c. */
+/* The ISA that the compiler may use. The product's sums are fused if the ISA has a fused a * b +
+ * c. */
 #if defined(__x86_64__)
 #define BASELINE_NAME "sse2"
 #elif defined(__aarch64__)

@@ -1,7 +1,7 @@
-/* simd.h: SIMD_CLONES compiles a loop once per x86 vector ISA and picks one when the program is
- * loaded. Only for loops whose bits cannot differ between the clones: elementwise arithmetic
- * without reordered sums (the project is compiled with -ffp-contract=off). Sanitizers run before
- * such a choice can be made, so there the baseline is used. */
+/* simd.h: SIMD_CLONES compiles a loop once per x86 vector ISA; the loader picks one. Only for loops
+ * whose bits cannot differ between the clones: elementwise arithmetic without reordered sums (the
+ * project is compiled with -ffp-contract=off). Sanitizers start after that choice, so their builds
+ * use the baseline. */
 #ifndef LIBTRAIN_BACKEND_SIMD_H
 #define LIBTRAIN_BACKEND_SIMD_H
 
@@ -14,8 +14,8 @@
 #endif
 #endif
 
-/* Before version 17 clang gives the choices of static functions one name, and those of others none:
- * the baseline. */
+/* Clang before version 17 gives the resolvers of static functions one name, and those of others
+ * none: it gets the baseline. */
 #if defined(__x86_64__) && !defined(SIMD_BASELINE_ONLY) &&                                         \
     (!defined(__clang__) || __clang_major__ >= 17)
 #define SIMD_CHOSEN 1
@@ -24,8 +24,7 @@
 #define SIMD_CLONES
 #endif
 
-/* Before a loop whose output may be exactly its input (in place): the elements do not depend on
- * each other. */
+/* For a loop whose output may be exactly its input (in place): its elements are independent. */
 #if defined(SIMD_BASELINE_ONLY)
 #define SIMD_IN_PLACE
 #elif defined(__clang__)
@@ -34,15 +33,14 @@
 #define SIMD_IN_PLACE _Pragma("GCC ivdep")
 #endif
 
-/* What most kernels over channels work on: one to four vector registers. */
+/* The vector of most kernels over channels: one to four registers. */
 #define SIMD_FLOATS 16
 typedef float simd __attribute__((vector_size(SIMD_FLOATS * sizeof(float)), aligned(4), may_alias));
 
-/* The vector ISA of this machine that kernels use. */
+/* The vector ISA that kernels use on this machine. */
 enum simd_isa { SIMD_BASELINE, SIMD_AVX2, SIMD_AVX512 };
 enum simd_isa simd_isa(void);
-/* "avx512", "avx2", "sse2"; "neon" in 64-bit ARM; "vfpv3" or, where built for that, "vfpv4" in
- * 32-bit ARM. */
+/* "avx512", "avx2", "sse2"; 64-bit ARM: "neon"; 32-bit ARM: "vfpv3", or "vfpv4" if built for it. */
 const char *simd_isa_name(void);
 
 #endif

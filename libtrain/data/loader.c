@@ -45,9 +45,9 @@ static struct view draw(const struct train_loader *loader, const struct rng_stre
 static void overlap(size_t length, size_t padding, size_t at, size_t *first, size_t *end)
 {
     const size_t before = padding > at ? padding - at : 0;
-    const size_t behind = at > padding ? at - padding : 0;
+    const size_t skipped = at > padding ? at - padding : 0;
     *first = before < length ? before : length;
-    *end = behind < length ? length - behind : 0;
+    *end = skipped < length ? length - skipped : 0;
 }
 
 static void reverse(size_t count, size_t size, const unsigned char *from, unsigned char *to)

@@ -4,8 +4,8 @@
 #include "libtrain/description/op_fields.h"
 #include "libtrain/formats/class_names.h"
 
-/* The chain of a unit's fields that an op was written in; NULL for a join, which the form of the
- * unit stands for. */
+/* The chain of the unit's fields that holds the op; NULL for a join, which the residual or branches
+ * field implies. */
 static struct chain *chain_of(struct unit_fields *fields, const struct op *op)
 {
     switch (op->part) {

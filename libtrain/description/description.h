@@ -1,6 +1,6 @@
-/* description.h: model descriptions (JSON, see docs/models.md and libtrain/zoo): reading one into a
- * model and writing a model as one. Used by libtrain, the coordinator and the tools. Pure; a model
- * may be read by any thread afterwards. */
+/* description.h: model descriptions (JSON, see docs/models.md and libtrain/zoo): read into a model
+ * and written from one. Used by libtrain, the coordinator and the tools. Pure; any thread may read
+ * the model afterwards. */
 #ifndef LIBTRAIN_DESCRIPTION_DESCRIPTION_H
 #define LIBTRAIN_DESCRIPTION_DESCRIPTION_H
 
@@ -9,33 +9,37 @@
 #include "base/json.h"
 #include "libtrain/model/model.h"
 
-/* What a data set asks of a model. */
+/* The samples and labels of a data set, which a model must fit. */
 struct model_fit {
     struct shape input;
     enum dtype dtype;
     uint32_t classes;
-    uint32_t positions; /* labels of a sample; 0 is taken for 1 */
+    uint32_t positions; /* labels of a sample; 0 means 1 */
 };
 
-/* Read a description. Where it leaves "input" or its shape or dtype out, or a linear says "units":
- * "classes", `fit` fills them in (NULL: then all must be stated). A stated input that differs from
- * fit is a fault, as are another number of positions than labels, fewer outputs than classes (more
- * are fine: the classes of a data set are counted from the labels that occur) and a shape an op
- * cannot take; each fault has its JSON pointer and the unit's name. ERR_INVALID with faults, broken
- * limits included; ERR_MEMORY. `faults` may be NULL. Ownership: *out by model_free. */
+/* Read a description. `fit` fills in what the description leaves open: "input", its shape or dtype,
+ * and the "classes" of a linear (NULL: all of it must be stated).
+ *
+ * Faults are: a stated input that differs from fit, another number of positions than labels, fewer
+ * outputs than classes (more are allowed: the classes of a data set are counted from its labels),
+ * and a shape that an op does not take. Each fault has its JSON pointer and the unit's name.
+ *
+ * ERR_INVALID with faults, for exceeded limits too; ERR_MEMORY. `faults` may be NULL. The caller
+ * frees *out with model_free. */
 NODISCARD int description_parse(const json_t *description, const struct model_fit *fit,
                                 struct model **out, struct record_faults *faults, struct err *err);
-/* description_parse where no data set says what is open: the usual samples of the description's
- * kind are assumed, bytes of text where it begins with an embedding, a vector where with a linear,
- * else images; what it states of its input stands. So does the number of outputs: `classes` are
- * guessed only where it says "classes". *assumed: whether anything was. Faults are those of the
- * attempt that went furthest and say what it assumed; neither `faults` nor `err` is NULL.
- */
+/* Read a description without a data set: assume the usual samples for its kind if it leaves the
+ * input open. That is text if it begins with an embedding, a vector if with a linear, else images.
+ * A stated input and a stated number of outputs are kept; "classes" is guessed only if the
+ * description says "classes". *assumed: whether anything was assumed.
+ *
+ * Faults come from the attempt that got furthest, and say what it assumed. Neither `faults` nor
+ * `err` is NULL. */
 NODISCARD int description_parse_usual(const json_t *description, struct model **out, bool *assumed,
                                       struct record_faults *faults, struct err *err);
-/* The description with nothing left open (input, classes and defaults written out): same model,
- * same bytes; description_parse reads it back without fit. A new JSON object, owned by the caller;
- * NULL when out of memory. */
+/* Write the description with everything stated (input, classes, defaults). The same model gives the
+ * same bytes; description_parse reads it without fit. A new JSON object, owned by the caller; NULL
+ * when out of memory. */
 json_t *description_write(const struct model *model);
 
 #endif

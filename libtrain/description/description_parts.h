@@ -19,7 +19,7 @@ struct residual_fields {
     struct chain shortcut; /* empty: identity */
 };
 
-/* Exactly one of ops, residual and branches; `then` only behind the last two. */
+/* Exactly one of ops, residual and branches; `then` may follow the last two. */
 struct unit_fields {
     char name[MODEL_NAME_MAX];
     struct chain ops;
@@ -59,10 +59,10 @@ extern const struct record unit_record;
 extern const struct record description_record;
 extern const enum dtype input_dtypes[]; /* by index of input_fields.dtype */
 
-/* What stands for an open input while a description is read, and how far that went. */
+/* What is assumed for an open input, and how far reading got with it. */
 struct assumption {
-    char note[96];   /* behind each fault of shapes */
-    size_t op_count; /* out: those lowered before the first fault */
+    char note[96];   /* appended to each fault of shapes */
+    size_t op_count; /* out: ops lowered before the first fault */
 };
 
 /* A description being lowered to a chain of units; one per description_parse. */
@@ -71,21 +71,21 @@ struct lowering {
     uint32_t classes; /* of the data set; 0: unknown */
     struct record_faults *faults;
     struct assumption *assumption; /* never NULL */
-    struct tensor_form form;       /* at the border behind the units done so far */
+    struct tensor_form form;       /* at the boundary after the units lowered so far */
     uint64_t activations;          /* elements so far */
     uint64_t parameters;
     size_t tensors, ops;
-    bool broken; /* a fault: shapes are unknown from here on, fields are still checked */
+    bool broken; /* a fault: shapes are unknown from here on; fields are still checked */
     bool out_of_memory;
 };
 
-/* description_parse, with the assumption that `fit` is one. */
+/* description_parse with an assumption, which `fit` expresses. */
 NODISCARD int description_parse_assuming(const json_t *description, const struct model_fit *fit,
                                          struct assumption *assumption, struct model **out,
                                          struct record_faults *faults, struct err *err);
 
-/* Letters, digits, '_' and '-', at least one: names of units stand in front of a '.' in tensor
- * names. */
+/* Letters, digits, '_' and '-', at least one. Names of units precede a '.' in names of tensors, so
+ * they have none. */
 bool description_valid_unit_name(const char *name);
 
 /* Read unit `index` of the description into the model's unit of that index. */

@@ -44,7 +44,7 @@ static int add_weight_and_bias(struct op *op, const uint32_t *dim, size_t rank, 
     return rc || !op->bias ? rc : add_tensor(op, "bias", TENSOR_PARAMETER, dim, 1, err);
 }
 
-/* One dimension of a window's way over its input. */
+/* One dimension of a window that moves over its input. */
 struct slide {
     uint32_t size, kernel, stride, padding;
     bool ceil_mode;
@@ -55,8 +55,8 @@ static bool slide_fits(const struct slide *s)
     return s->size + 2 * s->padding >= s->kernel;
 }
 
-/* Positions of the window. A part of a window left over at the end counts in ceil mode, where it
- * does not start behind the input: PyTorch's rule. */
+/* Number of window positions. In ceil mode a partial window at the end counts if it does not start
+ * after the input: PyTorch's rule. */
 static uint32_t slide_count(const struct slide *s)
 {
     uint32_t way = s->size + 2 * s->padding - s->kernel;
@@ -157,7 +157,7 @@ static int refuse_flattened(const struct tensor_form *input, struct err *err)
 {
     return tensor_form_reordered(*input)
                ? err_set(err, ERR_INVALID,
-                         "takes no flattened input; put it before the flatten or behind the linear")
+                         "takes no flattened input; put it before the flatten or after the linear")
                : 0;
 }
 
@@ -233,7 +233,7 @@ static int infer_pool(struct op *op, struct err *err)
     return slide_window(op, (struct extent){op->kernel.h / 2, op->kernel.w / 2}, err);
 }
 
-/* Vectors may be added or concatenated only where both have one order of elements: PyTorch's would
+/* Vectors are added or concatenated only if both have one order of elements: PyTorch's orders would
  * differ. */
 static int check_order(const struct op *op, const struct tensor_form *input, struct err *err)
 {
@@ -302,7 +302,7 @@ static int infer_by_type(struct op *op, const struct tensor_form *input, struct 
     return err_set(err, ERR_INVALID, "is not a known op");
 }
 
-/* Ops that keep each element of a vector in its place hand the order on. */
+/* Ops that keep each element of a vector in its place keep its order too. */
 static struct shape flat_of_output(const struct op *op, const struct tensor_form *input)
 {
     bool mixes = op->type == OP_CONV2D || op->type == OP_LINEAR || op->type == OP_CONCAT ||

@@ -9,7 +9,7 @@
 #include "libtrain/description/op_fields.h"
 #include "libtrain/kernels/kernel_choice.h"
 
-/* The unit being lowered: its tensors' forms and the place its faults are reported at. */
+/* The unit being lowered: the forms of its tensors and the pointer for its faults. */
 struct unit_state {
     struct lowering *lowering;
     struct unit *unit;
@@ -25,8 +25,8 @@ struct chain_place {
     size_t branch;
 };
 
-/* Pointers into a unit and names of its ops: limits of the description bound them well below their
- * arrays. */
+/* JSON pointers into a unit and names of its ops. The description's limits keep them well below
+ * these sizes. */
 static void PRINTF_LIKE(3, 4) print(char *out, size_t size, const char *format, ...)
 {
     va_list arguments;
@@ -48,8 +48,7 @@ static void PRINTF_LIKE(3, 4)
     state->lowering->broken = true;
 }
 
-/* Put the unit's name, if it is known, in front of the faults that a table has found since `from`.
- */
+/* Prefix the faults found since `from` with the unit's name, if it is known. */
 static void name_faults(struct unit_state *state, size_t from)
 {
     struct record_faults *faults = state->lowering->faults;
@@ -78,7 +77,7 @@ static bool kernels_fit(struct unit_state *state, const struct op *op, const cha
     return true;
 }
 
-/* Add an op whose fields and inputs are set; *output is its tensor. Nothing happens in a broken
+/* Add an op whose fields and inputs are set; *output is its tensor. Does nothing in a broken
  * description. */
 static void add_op(struct unit_state *state, const struct op *op, const char *pointer,
                    uint16_t *output)
@@ -165,7 +164,7 @@ static void lower_chain(struct unit_state *state, const struct chain *chain,
         if (inside && op.type == OP_FLATTEN && (uint64_t)in.h * in.w > 1 &&
             !state->lowering->broken) {
             unit_fault(state, pointer,
-                       "flatten: not inside a %s; put it into a unit of its own behind this one",
+                       "flatten: not inside a %s; put it into a unit of its own after this one",
                        place->part == OP_PART_BRANCH ? "branch" : "residual");
             continue;
         }
@@ -181,7 +180,7 @@ static void lower_named_chain(struct unit_state *state, const struct chain *chai
     char prefix[MODEL_OP_NAME_MAX];
     print(pointer, sizeof(pointer), "%s/%s%s", state->pointer,
           part == OP_PART_BODY || part == OP_PART_SHORTCUT ? "residual/" : "", member);
-    /* The ops of a plain chain are numbered directly: "stem.0". */
+    /* Ops of a plain chain are numbered without a part: "stem.0". */
     print(prefix, sizeof(prefix), "%s%s%s", state->unit->name, part == OP_PART_OPS ? "" : ".",
           part == OP_PART_OPS ? "" : member);
     lower_chain(state, chain, &(struct chain_place){pointer, prefix, part, 0}, input, output);

@@ -96,7 +96,7 @@ static const struct field attention_fields[] = {
 };
 static const struct field plain_fields[] = {FIELD_TYPE};
 
-/* ADD and CONCAT have none: residual and branches stand for them. */
+/* ADD and CONCAT have no fields: residual and branches imply them. */
 static const struct record records[] = {
     [OP_CONV2D] = RECORD(struct op_fields, "conv2d", conv2d_fields),
     [OP_LINEAR] = RECORD(struct op_fields, "linear", linear_fields),
@@ -117,7 +117,7 @@ static const struct record records[] = {
 };
 #define WRITABLE_TYPES (sizeof(records) / sizeof(records[0]))
 
-/* The defaults; those of a window's members: read_window. */
+/* Defaults; read_window sets those of a window. */
 static struct op_fields defaults(enum op_type type)
 {
     return (struct op_fields){
@@ -131,7 +131,7 @@ static struct op_fields defaults(enum op_type type)
     };
 }
 
-/* Which table to read with; false: a fault was added. */
+/* Choose the table to read with. False: a fault was added. */
 static bool find_type(const json_t *value, const char *pointer, enum op_type *out,
                       struct record_faults *faults)
 {
@@ -210,7 +210,7 @@ static bool read_size(const json_t *value, int least, uint32_t *out)
     return true;
 }
 
-/* Absent: *out is kept. */
+/* If the member is absent, *out is kept. */
 static bool read_extent(const json_t *value, const char *pointer, const char *name, int least,
                         struct extent *out, struct record_faults *faults)
 {
@@ -230,7 +230,7 @@ static bool read_extent(const json_t *value, const char *pointer, const char *na
     return good;
 }
 
-/* A pool's stride is its kernel unless it is given. */
+/* A pool's stride defaults to its kernel. */
 static bool read_window(const struct op_fields *fields, const char *pointer, struct op *op,
                         struct record_faults *faults)
 {

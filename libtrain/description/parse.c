@@ -73,8 +73,7 @@ static const struct field input_field[] = {
      .count_offset = offsetof(struct input_fields, rank)},
     MEMBER_ENUM(struct input_fields, dtype, "dtype", 0, dtype_words),
     MEMBER_DOUBLE(struct input_fields, scale, "scale", 0, 1e-30, 1e30),
-    /* Not written where there are none: descriptions without them keep their bytes, and so their
-       hash. */
+    /* Not written if there are none, so that older descriptions keep their bytes and hash. */
     MEMBER_LIST(struct input_fields, normalise.mean, normalise.mean_count, "mean", FIELD_SKIP_EMPTY,
                 &mean),
     MEMBER_LIST(struct input_fields, normalise.std, normalise.std_count, "std", FIELD_SKIP_EMPTY,
@@ -84,7 +83,7 @@ static const struct field input_field[] = {
 static const struct record input_record = RECORD(struct input_fields, "input", input_field);
 
 static const char *const loss_words[] = {"softmax_cross_entropy", NULL};
-/* No smoothing is not written: descriptions without it keep their bytes, and so their hash. */
+/* Not written if there is none, so that older descriptions keep their bytes and hash. */
 static const struct field loss_field[] = {
     MEMBER_ENUM(struct loss_fields, type, "type", 0, loss_words),
     MEMBER_DOUBLE(struct loss_fields, label_smoothing, "label_smoothing", FIELD_SKIP_EMPTY, 0,
@@ -163,7 +162,7 @@ static void resolve_dtype(struct lowering *lowering, const struct input_fields *
     model->input_scale = input->scale > 0 ? input->scale : usual;
 }
 
-/* Behind the shape: as many numbers as channels. */
+/* Checked after the shape: as many numbers as channels. */
 static void resolve_normalise(struct lowering *lowering, const struct normalise *stated)
 {
     const uint32_t channels = lowering->model->input.c;
@@ -209,8 +208,8 @@ static int read_class_names(struct lowering *lowering, const json_t *stated, str
     return rc ? err_set(err, rc, "%s", fault.text) : 0;
 }
 
-/* The last unit's output is one score per class, in PyTorch's order, at each position that has a
- * label. */
+/* Check that the last unit's output is one score per class, in PyTorch's order, at each position
+ * with a label. */
 static void check_output(struct lowering *lowering, const struct model_fit *fit)
 {
     struct model *model = lowering->model;
@@ -262,8 +261,8 @@ static void check_frozen(struct lowering *lowering)
     }
 }
 
-/* A model's name is one of the API's; units may have capitals, but no dot, which parts the names of
- * tensors. */
+/* Names of models follow the API's rule. Units may have capitals, but no dot, which separates the
+ * parts of tensor names. */
 static bool valid_model_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789._-";

@@ -4,14 +4,15 @@
 
 #include "libtrain/description/description_parts.h"
 
-/* Each kind's own in order; a stated shape leaves the first. */
+/* The usual samples of each kind, tried in order. A stated shape replaces that of the first and
+ * ends the search. */
 static const struct model_fit images[] = {{{28, 28, 1}, DTYPE_U8, 10, 1},
                                           {{32, 32, 3}, DTYPE_U8, 10, 1},
                                           {{224, 224, 3}, DTYPE_U8, 1000, 1}};
 static const struct model_fit text = {{64, 1, 1}, DTYPE_U8, 256, 64};
 static const struct model_fit vector = {{1, 1, 64}, DTYPE_F32, 10, 1};
 
-/* The usual samples of a description's kind, which its first op tells. */
+/* The usual samples for a description, by the type of its first op. */
 static const struct model_fit *usual_fits(const json_t *description, size_t *count)
 {
     const json_t *unit = json_array_get(json_object_get(description, "units"), 0);
@@ -28,8 +29,8 @@ static const struct model_fit *usual_fits(const json_t *description, size_t *cou
     return images;
 }
 
-/* Put what the description states of its input in place of the guess. What is no shape or dtype is
- * left to the reader to refuse. Returns whether it states a shape. */
+/* Replace the guess by what the description states of its input. The reader rejects an invalid
+ * shape or dtype. Returns whether it states a shape. */
 static bool take_stated(const json_t *input, struct model_fit *fit)
 {
     const json_t *shape = json_object_get(input, "shape");
@@ -52,8 +53,8 @@ static bool take_stated(const json_t *input, struct model_fit *fit)
     return shape != NULL;
 }
 
-/* With the guess; then as few classes as there can be, so that a fixed number of outputs stands;
- * then with one label for a whole sequence. The faults are those of the guess. */
+/* Try the guess, then the fewest possible classes (so that a fixed number of outputs is accepted),
+ * then one label for a whole sequence. The faults are those of the guess. */
 static int try_fit(const json_t *description, const struct model_fit *fit,
                    struct assumption *assumption, struct model **out, struct record_faults *faults,
                    struct err *err)

@@ -23,7 +23,8 @@ bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *sha
                        enum conv2d_pass pass)
 {
     switch (kernel) {
-    case CONV2D_COLUMNS: return !conv2d_is_depthwise(shape); /* whose weights lie otherwise */
+    case CONV2D_COLUMNS:
+        return !conv2d_is_depthwise(shape); /* depthwise weights have another layout */
     case CONV2D_POINTWISE: return conv2d_is_pointwise(shape);
     case CONV2D_DEPTHWISE: return conv2d_is_depthwise(shape);
     case CONV2D_DIRECT: return pass != CONV2D_BACKWARD_DATA && conv2d_is_direct(shape);
@@ -38,7 +39,7 @@ bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *sha
     return false;
 }
 
-/* Our own kernels: the first that can. */
+/* Of our own kernels: the first that supports the pass. */
 static enum conv2d_kernel own_kernel(const struct conv2d_shape *shape, enum conv2d_pass pass)
 {
     static const enum conv2d_kernel order[] = {CONV2D_DEPTHWISE, CONV2D_POINTWISE, CONV2D_WINOGRAD4,
@@ -51,7 +52,8 @@ static enum conv2d_kernel own_kernel(const struct conv2d_shape *shape, enum conv
     return CONV2D_COLUMNS;
 }
 
-/* With oneDNN: its kernels where they were measured to be faster than ours (ADR 0048). */
+/* With oneDNN: its kernels for shapes where they were measured to be faster than ours (ADR
+ * 0048). */
 static enum conv2d_kernel onednn_kernel(const struct conv2d_shape *shape, enum conv2d_pass pass)
 {
     enum conv2d_kernel own = own_kernel(shape, pass);

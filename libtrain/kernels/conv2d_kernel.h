@@ -1,7 +1,7 @@
-/* conv2d_kernel.h: the kernels of a convolution and which one each of its three passes takes. The
- * choice enters the numbers: it is a function of the shape and the backend unless a job says
- * otherwise (kernel_table.h), and stays for the life of the job. Shared by descriptions, the memory
- * plan and libtrain/ops. Pure; any thread. */
+/* conv2d_kernel.h: which kernel each of the three passes of a convolution takes. The choice changes
+ * the bits of the results. It is a function of the shape and the backend, unless a job says
+ * otherwise (kernel_table.h), and is fixed for the life of the job. Shared by the description, the
+ * memory plan and libtrain/ops. Pure; any thread. */
 #ifndef LIBTRAIN_KERNELS_CONV2D_KERNEL_H
 #define LIBTRAIN_KERNELS_CONV2D_KERNEL_H
 
@@ -11,18 +11,18 @@
 
 struct conv2d_shape;
 
-/* What a build brings along beside our own kernels. */
+/* What a build computes with in addition to our own kernels. */
 enum conv2d_backend { CONV2D_BACKEND_OWN, CONV2D_BACKEND_ONEDNN };
-/* The backend that a device's numeric class names. */
+/* Return the backend that a device's numeric class names. */
 enum conv2d_backend conv2d_backend_of(const char *numeric_class);
 
 bool conv2d_kernel_is_onednn(enum conv2d_kernel kernel);
-/* Whether the kernel can do this pass of a convolution of this shape (of any number of samples).
- * CONV2D_BY_SHAPE always can. */
+/* Whether the kernel supports this pass of a convolution of this shape (the number of samples does
+ * not matter). CONV2D_BY_SHAPE always does. */
 bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *shape,
                        enum conv2d_pass pass);
-/* `asked` with each CONV2D_BY_SHAPE replaced by what the backend does with this shape; the samples
- * do not count. */
+/* Return `asked` with each CONV2D_BY_SHAPE replaced by the backend's choice for this shape. The
+ * number of samples does not matter. */
 struct conv2d_kernels conv2d_kernels_resolve(struct conv2d_kernels asked,
                                              const struct conv2d_shape *shape,
                                              enum conv2d_backend backend);

@@ -6,7 +6,7 @@
 #define WINDOW_FLOATS_MAX 64u
 #define WEIGHT_FLOATS_MAX 65536u /* a sum of this size fits a second-level cache */
 #define STRIP_FLOATS 16384u      /* of a strip's input rows: 64 KiB */
-#define VECTOR 8u                /* what products write at once, or a multiple of it */
+#define VECTOR 8u                /* floats that products write at once, or a multiple */
 
 bool conv2d_is_direct(const struct conv2d_shape *shape)
 {

@@ -41,12 +41,13 @@ bool kernel_choice_fits(const struct kernel_choice *choice, const struct op *op,
                                (enum conv2d_pass)pass)) {
             char member[RECORD_POINTER_MAX];
             (void)snprintf(member, sizeof(member), "%.130s/%s", pointer, conv2d_pass_names[pass]);
-            record_fault(faults, member,
-                         "'%s' cannot do %zu x %zu, stride %zu x %zu, padding %zu x %zu, %zu "
-                         "groups, %zu to %zu"
-                         " channels on %zu x %zu",
-                         conv2d_kernel_names[choice->kernel[pass]], shape.KH, shape.KW, shape.SH,
-                         shape.SW, shape.PH, shape.PW, shape.G, shape.C, shape.O, shape.H, shape.W);
+            record_fault(
+                faults, member,
+                "'%s' does not support %zu x %zu, stride %zu x %zu, padding %zu x %zu, %zu "
+                "groups, %zu to %zu"
+                " channels on %zu x %zu",
+                conv2d_kernel_names[choice->kernel[pass]], shape.KH, shape.KW, shape.SH, shape.SW,
+                shape.PH, shape.PW, shape.G, shape.C, shape.O, shape.H, shape.W);
             fits = false;
         }
     }

@@ -13,7 +13,8 @@ struct kernel_choice {
 };
 extern const struct record kernel_choice_record;
 struct kernel_choice kernel_choice_of(struct conv2d_kernels kernels);
-/* False: a fault at `pointer` says which kernel cannot do this op (whose shapes are known). */
+/* Check that each kernel supports this op, whose shapes are known. False: a fault at `pointer`
+ * names the kernel that does not. */
 bool kernel_choice_fits(const struct kernel_choice *choice, const struct op *op,
                         const char *pointer, struct record_faults *faults);
 struct conv2d_kernels kernel_choice_kernels(const struct kernel_choice *choice);

@@ -7,7 +7,7 @@
 #include "libtrain/kernels/kernel_choice.h"
 #include "libtrain/kernels/op_workspace.h"
 
-#define NEAREST_MAX 1024 /* names of convolutions that a misspelled one is compared with */
+#define NEAREST_MAX 1024 /* names of convolutions that an unknown name is compared with */
 
 static struct op *find_convolution(const struct model *model, const char *name)
 {
@@ -63,8 +63,8 @@ static size_t count_convolutions(const struct model *model)
     return count;
 }
 
-/* What an unknown name is compared with takes time: no table names more ops than there are, and who
- * has got as many faults as are told need not wait for others. */
+/* Finding the nearest name takes time. So a table with more ops than the model is rejected at once,
+ * and reading stops when no further fault can be stored. */
 static void apply_rows(struct model *model, json_t *table, struct record_faults *found)
 {
     const size_t convolutions = count_convolutions(model);

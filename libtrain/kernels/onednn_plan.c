@@ -4,9 +4,9 @@
 #include "libtrain/kernels/conv2d_kernel.h"
 
 #define CHANNELS 16u         /* of a block of the library's layouts, at most */
-#define TASKS 8u             /* wanted of a pass */
+#define TASKS 8u             /* target number of tasks per pass */
 #define WINOGRAD_TASKS 2u    /* each transforms all weights */
-#define SMALL_WEIGHTS 65536u /* floats: as many sums as threads could want */
+#define SMALL_WEIGHTS 65536u /* floats: below this, as many sums as threads could use */
 #define PARTIALS_SMALL 4u
 #define PARTIALS_LARGE 2u
 #define SCRATCH_BYTES 65536u

@@ -1,5 +1,5 @@
-/* op_workspace.h: from an op of a description to the shape its kernels take and the scratch they
- * need. Used by the memory plan and libtrain/stage. Pure; any thread. */
+/* op_workspace.h: from an op of a model to the shape its kernels take and the scratch they need.
+ * Used by the memory plan and libtrain/stage. Pure; any thread. */
 #ifndef LIBTRAIN_KERNELS_OP_WORKSPACE_H
 #define LIBTRAIN_KERNELS_OP_WORKSPACE_H
 
@@ -7,16 +7,16 @@
 #include "libtrain/kernels/workspace.h"
 #include "libtrain/model/model.h"
 
-/* The convolution that a CONV2D op is on N samples. */
+/* The shape of a CONV2D op for N samples. */
 struct conv2d_shape op_conv2d_shape(const struct op *op, size_t N);
-/* The attention that an ATTENTION op is on N samples. */
+/* The shape of an ATTENTION op for N samples. */
 struct attention_shape op_attention_shape(const struct op *op, size_t N);
 
-/* The kernels of a CONV2D op on a backend; its number of samples does not count. Where the
- * description names one of oneDNN's and the backend has none, the shape decides. */
+/* The kernels of a CONV2D op on a backend. If the model names a kernel of oneDNN and the backend
+ * has none, the shape decides. */
 struct conv2d_kernels op_conv2d_kernels(const struct op *op, enum conv2d_backend backend);
 
-/* Scratch of an op of any type on N samples. */
+/* Scratch of an op of any type for N samples. */
 struct workspace_bytes op_workspace(const struct op *op, size_t N, enum conv2d_backend backend);
 
 #endif

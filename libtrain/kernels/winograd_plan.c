@@ -4,10 +4,10 @@
 
 #define KERNEL WINOGRAD_KERNEL
 #define PADDING_MAX (KERNEL - 1)
-#define BLOCK_FLOATS 196608u /* of a block's inputs and outputs: a second-level cache */
+#define BLOCK_FLOATS 196608u /* inputs and outputs of a block: a second-level cache */
 #define BLOCK_TILES_MIN 24u  /* below, the weights are read too often */
 #define BLOCK_TILES_MAX 48u
-#define TASKS_MIN 8u /* where there are few tiles, their channels are cut, too */
+#define TASKS_MIN 8u /* with few tiles, their channels are split too */
 #define GRADIENT_TILES 24u
 #define GRADIENT_FILTERS 64u /* of a part */
 #define GRADIENT_CHANNELS 128u
@@ -57,14 +57,13 @@ struct winograd_weights_plan winograd_weights_plan_of(const struct conv2d_shape 
     return plan;
 }
 
-/* Floats of the largest of `parts` parts of `channels` channels, in units that are not cut. */
+/* Floats of the largest of `parts` parts of `channels` channels, in indivisible units. */
 static size_t part_channels(size_t channels, size_t unit, size_t parts)
 {
     return size_divide_up(size_divide_up(channels, unit), parts) * unit;
 }
 
-/* Of as many samples or fewer: their blocks may be larger, up to the most, though there are fewer
- * of them. */
+/* For N samples or fewer: with fewer samples the blocks may be larger, up to the maximum. */
 static uint64_t filter_worker_floats(const struct winograd_plan *plan)
 {
     size_t tiles = plan->tiles < plan->block_tiles ? plan->tiles : plan->block_tiles;

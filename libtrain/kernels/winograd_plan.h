@@ -1,5 +1,5 @@
-/* winograd_plan.h: how a 3 x 3 convolution is cut into tiles, blocks of tiles and parts of channels
- * for Winograd's F(4 x 4, 3 x 3): arithmetic on the shape, shared by the memory plan and
+/* winograd_plan.h: how a 3 x 3 convolution is split into tiles, blocks of tiles and parts of
+ * channels for Winograd's F(4 x 4, 3 x 3). Arithmetic on the shape, shared by the memory plan and
  * libtrain/ops/winograd.c. Pure; any thread. */
 #ifndef LIBTRAIN_KERNELS_WINOGRAD_PLAN_H
 #define LIBTRAIN_KERNELS_WINOGRAD_PLAN_H
@@ -10,21 +10,22 @@
 #include "libtrain/kernels/workspace.h"
 
 #define WINOGRAD_KERNEL 3
-#define WINOGRAD_TILE 4      /* outputs of a tile, in either direction */
+#define WINOGRAD_TILE 4      /* outputs of a tile, in each direction */
 #define WINOGRAD_POINTS 36   /* products of a tile for each pair of channels */
-#define WINOGRAD_CHANNELS 16 /* channels are a multiple of it */
+#define WINOGRAD_CHANNELS 16 /* channels are a multiple of this */
 
-/* Floats from one point to the next of something that takes `floats` a point: never a power of two,
- * as the 36 points of a tile would meet in one set of a cache. */
+/* Floats from one point to the next in an array with `floats` per point. Never a power of two, or
+ * the 36 points of a tile would share one cache set. */
 static inline uint64_t winograd_plane(uint64_t floats)
 {
     return floats + WINOGRAD_CHANNELS;
 }
 
-/* 3 x 3, stride 1, one group, enough channels, and few enough outputs wasted at the border. */
+/* Whether the kernel applies: 3 x 3, stride 1, one group, enough channels, and few outputs wasted
+ * at the edge. */
 bool conv2d_is_winograd(const struct conv2d_shape *shape);
 
-/* The forward pass, or the gradient of the input: the same with input and output exchanged. */
+/* The forward pass, or the input gradient: the same with input and output exchanged. */
 struct winograd_plan {
     size_t in, out; /* channels read and written */
     size_t padding;
@@ -32,20 +33,20 @@ struct winograd_plan {
     size_t tiles;                   /* of all */
     size_t panels;                  /* of the weights' columns */
     size_t block_tiles;             /* at most */
-    size_t blocks, parts;           /* a task is a block of tiles and a part of the panels */
+    size_t blocks, parts;           /* a task is one block of tiles and one part of the panels */
 };
 struct winograd_plan winograd_plan_of(const struct conv2d_shape *shape, bool backward);
 
-/* The gradient of the weights. */
+/* The weight gradient. */
 struct winograd_weights_plan {
     struct winograd_plan tiles;
-    size_t block_tiles;                 /* that are transformed at once */
+    size_t block_tiles;                 /* tiles transformed at once */
     size_t partials;                    /* sums over ranges of tiles */
     size_t filter_parts, channel_parts; /* of each */
 };
 struct winograd_weights_plan winograd_weights_plan_of(const struct conv2d_shape *shape);
 
-/* Scratch of all three. */
+/* Scratch of all three passes. */
 struct workspace_bytes winograd_workspace(const struct conv2d_shape *shape);
 
 #endif

@@ -9,7 +9,7 @@
 #define SLAB_FLOATS 16384u
 #define COLUMN_FLOATS 65536u        /* of a slab: 256 KiB */
 #define PIXELS_MIN 64u              /* below, packing the weights costs more than the product */
-#define PIXELS_MAX 1024u            /* enough slabs for the threads */
+#define PIXELS_MAX 1024u            /* leaves enough slabs for the threads */
 #define POINTWISE_PIXELS_MAX 65536u /* keeps the products' dimensions within an int */
 #define POINTWISE_MULTIPLY_ADDS (1u << 20)
 #define WEIGHT_PARTIAL_FLOATS_MAX 65536u

@@ -12,7 +12,7 @@
 
 /* ---- memory ---- */
 
-/* Of the largest plan there is; with as many storages as planner_init reserves. */
+/* Size of the largest plan, with as many storages as planner_init reserves. */
 #define TENSORS_MAX (MODEL_OPS_MAX + 1)
 #define STORAGES_MAX (4 * TENSORS_MAX + MODEL_OPS_MAX * MODEL_OP_INPUTS_MAX + 1)
 #define PIECES 8
@@ -65,8 +65,8 @@ static void give_back(struct arena_scratch *scratch, void *memory)
 
 /* ---- places ---- */
 
-/* Offsets for all storages that have none yet, which come in the order of their first steps: a gap
- * in the slot (evaluation has none), or else in the workspace. */
+/* Place all storages without an offset, in the order of their first steps: into a gap of the slot
+ * (an evaluation has none), or else into the workspace. */
 static void place_rest(struct planner *planner, uint64_t slot_bytes)
 {
     struct arena *arena = planner->arena;
@@ -82,8 +82,7 @@ static void place_rest(struct planner *planner, uint64_t slot_bytes)
                planner->storage[next].first <= planner->storage[s].last;
              next++) {
             if (planner->holder[next].area == ARENA_SLOT) {
-                storage_put(&slot, planner->storage,
-                            next); /* it is kept: place_slot has laid it out */
+                storage_put(&slot, planner->storage, next); /* kept: place_slot has placed it */
             }
         }
         if (storage_place(&slot, planner->storage, s)) {
@@ -107,7 +106,7 @@ static void fill_io(const struct planner *planner, enum pass pass, size_t g, str
     io->saved = place_of(planner, planner->tensor[g + 1].saved[pass]);
 }
 
-/* What only lived within the forward is gone. */
+/* Drop what lived only within the forward. */
 static void forget_forward(struct planner *planner, size_t *storage)
 {
     bool gone = *storage < planner->backward_first && !is_outside(planner, *storage);
@@ -191,8 +190,8 @@ static int planner_init(struct planner *planner, struct arena *arena, size_t inp
     struct arena_scratch *scratch = arena->scratch;
     size_t tensors = arena->op_count + 1;
     *planner = (struct planner){.arena = arena, .op_count = arena->op_count};
-    /* At most two for each activation, as many for what is saved beside it, one for each input's
-     * gradient, and the loss's. */
+    /* At most two for each activation, two for its saved data, one for each input's gradient, and
+     * the loss's. */
     planner->storage_capacity = 4 * tensors + input_count + 1;
     planner->tensor = take(scratch, tensors, sizeof(planner->tensor[0]));
     planner->base = take(scratch, tensors, sizeof(planner->base[0]));

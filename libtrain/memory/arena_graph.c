@@ -4,8 +4,7 @@
 #include "libtrain/model/op_traits.h"
 #include "libtrain/model/unit_graph.h"
 
-/* Parameters and buffers lie in their arenas in the order of the ops, but frozen parameters behind
- * the others. */
+/* Parameters and buffers are ordered by op, with frozen parameters after the trained ones. */
 static void place_tensors(struct arena *arena, bool frozen)
 {
     for (size_t g = 0; g < arena->op_count; g++) {
@@ -58,7 +57,7 @@ static void number_tensors(struct planner *planner)
     }
 }
 
-/* Its ops stand from g on. */
+/* Its ops start at g. */
 static void find_fusions(struct planner *planner, const struct unit *unit, size_t g)
 {
     for (size_t k = 0; k + 1 < unit->op_count; k++) {
@@ -69,7 +68,7 @@ static void find_fusions(struct planner *planner, const struct unit *unit, size_
     }
 }
 
-/* Which tensors backward reads: whoever has no gradient has no backward. */
+/* Find the tensors that backward reads. Ops without a gradient have no backward. */
 static void find_read(struct planner *planner, size_t g)
 {
     const struct arena_op *op = &planner->arena->op[g];
@@ -85,7 +84,7 @@ static void find_read(struct planner *planner, size_t g)
     }
 }
 
-/* All of them are kept, or those at the borders of units; the others are made again. */
+/* Keep all of them, or those at unit boundaries and recompute the others. */
 static void find_kept(struct planner *planner)
 {
     struct arena *arena = planner->arena;

@@ -1,39 +1,38 @@
-/* arena_parts.h: the memory plan while it is made, shared by arena.c, arena_graph.c (which tensors
- * there are, and who needs them) and arena_passes.c (who writes where, and from when to when that
- * is alive). Private to those. One thread.
- */
+/* arena_parts.h: the memory plan under construction, shared by arena.c, arena_graph.c (the tensors
+ * and who needs them) and arena_passes.c (who writes where, and when each storage is alive).
+ * Private to those. One thread. */
 #ifndef LIBTRAIN_MEMORY_ARENA_PARTS_H
 #define LIBTRAIN_MEMORY_ARENA_PARTS_H
 
 #include "libtrain/memory/arena.h"
 #include "libtrain/memory/storage.h"
 
-/* What is known of a storage beside its lifetime. */
+/* Attributes of a storage apart from its lifetime. */
 struct holder {
-    enum arena_area area; /* decided last for what is neither the caller's nor kept: a gap in the
-                             slot, or WORKSPACE */
-    bool keep;            /* backward reads it: nobody overwrites it */
+    enum arena_area area; /* a storage that is neither the caller's nor kept gets its area last: a
+                             gap in the slot, or WORKSPACE */
+    bool keep;            /* backward reads it: it must not be overwritten */
     bool shared;          /* a tensor on it has several readers */
     size_t readers;       /* gradients: ops whose backward still reads it */
 };
 
-/* Training's forward, or an evaluation; training's backward, with what it makes again. */
+/* Training's forward or an evaluation; training's backward with its recompute pass. */
 enum pass { PASS_FORWARD, PASS_BACKWARD, PASSES };
 
-/* A tensor between ops, and what the op that makes it saves beside it. */
+/* A tensor between ops, with the data that its op saves. */
 struct tensor {
     struct shape shape;
     size_t consumers;
     bool wants; /* has a gradient */
     bool read;  /* some backward reads it */
-    bool kept;  /* and it lies in the slot until then */
+    bool kept;  /* and it stays in the slot until then */
     size_t storage[PASSES];
     size_t saved[PASSES]; /* storage, or NO_STORAGE */
     size_t gradient;      /* its storage, or NO_STORAGE */
 };
 
 /* Tensors are numbered through the stage: 0 is the stage's input, g + 1 the output of op g. Steps
- * count the ops that run, of a forward, and of a backward with what it makes again. */
+ * count the ops that run in a forward, or in a backward with its recompute pass. */
 struct planner {
     struct arena *arena;
     size_t op_count;
@@ -68,12 +67,13 @@ static inline struct arena_place place_of(const struct planner *planner, size_t 
                                 .offset = planner->storage[storage].offset};
 }
 
-/* arena_graph.c: number the tensors, and find who fuses, reads, keeps and runs again. */
+/* arena_graph.c: number the tensors; find which ops are fused, which tensors are read or kept, and
+ * which ops are recomputed. */
 void planner_graph(struct planner *planner);
 
-/* arena_passes.c. A forward of training (with what is kept) or of an evaluation, from the first
- * storage on; then the gradient that backward begins with; then backward, with what it makes again.
- */
+/* arena_passes.c: a forward of training (with kept tensors) or of an evaluation, from the first
+ * storage on; then the gradient that backward begins with; then backward with its recompute
+ * pass. */
 void planner_forward(struct planner *planner, bool training);
 void planner_loss(struct planner *planner);
 void planner_backward(struct planner *planner);

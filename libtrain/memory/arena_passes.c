@@ -1,4 +1,4 @@
-/* What the passes do with memory, step by step: which storages there are, and from when to when. */
+/* The passes step by step: which storages exist, and from which step to which. */
 #include "base/assert.h"
 #include "base/size.h"
 #include "libtrain/memory/arena_parts.h"
@@ -27,7 +27,7 @@ static void use(struct planner *planner, size_t storage)
 
 /* ---- activations ---- */
 
-/* The storage that op g writes to: its input's where that is possible. */
+/* The storage that op g writes to: its input's if possible. */
 static size_t output_storage(struct planner *planner, enum pass pass, size_t g, bool keep)
 {
     const struct op *op = planner->arena->op[g].op;
@@ -52,12 +52,12 @@ static void put_tensor(struct planner *planner, enum pass pass, size_t tensor, s
     holder->keep = holder->keep || keep;
 }
 
-/* Op g runs: who writes where, and who is read. */
+/* Run op g: note who writes where, and what is read. */
 static void plan_op(struct planner *planner, enum pass pass, size_t g, bool keep)
 {
     const struct op *op = planner->arena->op[g].op;
     planner->step++;
-    /* What is kept is written once more where it lies: the next unit's backward read it there. */
+    /* A kept tensor is recomputed into its own place: the next unit's backward read it there. */
     bool lies = pass == PASS_BACKWARD && planner->tensor[g + 1].kept;
     size_t output =
         lies ? planner->tensor[g + 1].storage[pass] : output_storage(planner, pass, g, keep);
@@ -98,7 +98,7 @@ static uint64_t saved_bytes(const struct planner *planner, size_t g)
     return 0;
 }
 
-/* What op g saves beside its output, in the step that it runs in. */
+/* The data that op g saves with its output, in the step that it runs in. */
 static void plan_saved(struct planner *planner, enum pass pass, size_t g, bool keep)
 {
     uint64_t bytes = saved_bytes(planner, g);
@@ -107,7 +107,7 @@ static void plan_saved(struct planner *planner, enum pass pass, size_t g, bool k
     }
 }
 
-/* The first storage is the input's; the steps end with that of the output, or the loss. */
+/* The first storage is the input. The last step writes the output, or the loss. */
 void planner_forward(struct planner *planner, bool training)
 {
     struct arena *arena = planner->arena;
@@ -131,7 +131,7 @@ void planner_forward(struct planner *planner, bool training)
     use(planner, planner->tensor[last].storage[pass]);
 }
 
-/* What is kept lies side by side in the slot. */
+/* Kept tensors are laid out side by side in the slot. */
 static void place_slot(struct planner *planner)
 {
     struct arena *arena = planner->arena;
@@ -145,7 +145,7 @@ static void place_slot(struct planner *planner)
     }
 }
 
-/* What the backward of the unit whose ops are [g, end) reads and was not kept. */
+/* Recompute what the backward of the unit with ops [g, end) reads and forward did not keep. */
 static void plan_again(struct planner *planner, size_t g, size_t end)
 {
     struct arena *arena = planner->arena;
@@ -199,7 +199,7 @@ static void plan_input_gradient(struct planner *planner, size_t g, size_t i)
     use(planner, planner->tensor[input].gradient);
 }
 
-/* What the backward of op g reads of the forward. */
+/* The forward's tensors that the backward of op g reads. */
 static void use_activations(struct planner *planner, size_t g)
 {
     const struct arena_op *op = &planner->arena->op[g];
@@ -236,7 +236,7 @@ void planner_loss(struct planner *planner)
     planner->backward_first = planner->storage_count;
 }
 
-/* Unit by unit from the last one on: what is made again, then the ops' backwards. */
+/* From the last unit to the first: the recompute pass, then the backwards of the ops. */
 void planner_backward(struct planner *planner)
 {
     struct arena *arena = planner->arena;

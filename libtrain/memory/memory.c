@@ -28,8 +28,8 @@ static uint64_t state_bytes(const struct model *model, const struct memory_reque
     return bytes;
 }
 
-/* Receive slots and send buffers: activations come in and gradients go out at the input border, the
- * other way round at the output border. Stage 0 holds stored samples, the last stage labels. */
+/* Receive slots and send buffers. Activations come in and gradients go out at the input boundary;
+ * at the output boundary it is the reverse. Stage 0 holds stored samples, the last stage labels. */
 static bool border_bytes(const struct model *model, const struct memory_request *request,
                          uint64_t *out)
 {
@@ -55,7 +55,7 @@ static bool border_bytes(const struct model *model, const struct memory_request 
     return fits;
 }
 
-/* What the plan of a range takes with the request's threads and micro-batches in flight. */
+/* The bytes of a range's plan with the request's threads and micro-batches in flight. */
 static int sum_up(const struct arena *arena, const struct optimizer *optimizer,
                   const struct memory_request *request, struct memory_bytes *out, struct err *err)
 {

@@ -7,7 +7,7 @@ static uint64_t end_of(const struct storage *storage)
     return storage->offset + storage->bytes;
 }
 
-/* Those that ended before `step` are of no use to anyone who is still to come. */
+/* Drop storages that ended before `step`: later storages cannot overlap them. */
 static void forget(struct storage_room *room, const struct storage *storage, size_t step)
 {
     while (room->solid > 0 && room->live[room->solid - 1].until < step) {
@@ -22,8 +22,8 @@ static void forget(struct storage_room *room, const struct storage *storage, siz
     room->live_count = kept;
 }
 
-/* All that are alive in `step` and lie one behind the other from the room's first byte on: whoever
- * begins then is alive with them. */
+/* Extend the solid entries: storages alive in `step` that follow each other without a gap from the
+ * room's first byte. A storage that begins now is alive together with them. */
 static void grow_solid(struct storage_room *room, const struct storage *storage, size_t step)
 {
     while (room->solid < room->live_count) {

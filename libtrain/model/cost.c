@@ -5,7 +5,7 @@
 #include "libtrain/model/op_traits.h"
 #include "libtrain/model/unit_graph.h"
 
-#define SOFTMAX_FLOPS 13 /* of a score: scale, maximum, exponential, sum, share */
+#define SOFTMAX_FLOPS 13 /* per score: scale, maximum, exponential, sum, division */
 
 /* Operations of an op per element, where they do not depend on a window. Batch-norm forward: mean
  * 1, variance 3, scale and shift 2; backward: the two sums 5, the gradient 5. Layer-norm: the same,
@@ -14,8 +14,8 @@
 static const struct {
     double forward, backward; /* per output element */
     uint32_t
-        keeps_bytes; /* per output element, besides: which position of the window was the maximum */
-    uint32_t row_bytes; /* per position, besides: its mean and deviation */
+        keeps_bytes;    /* per output element, also: which position of the window was the maximum */
+    uint32_t row_bytes; /* per position, also: its mean and deviation */
 } ops[] = {
     [OP_CONV2D] = {0},
     [OP_LINEAR] = {0},
@@ -49,9 +49,8 @@ static double scores(const struct op *op)
     return op->heads * (op->causal ? T * (T + 1) / 2 : T * T);
 }
 
-/* Multiply-adds of a convolution or linear per sample: output elements x weights that each of them
- * reads. Of an attention: the products of queries and keys, as many as those of shares and values.
- */
+/* Multiply-adds of a convolution or linear per sample: output elements x weights that each reads.
+ * Attention: the products of queries and keys, and as many of probabilities and values. */
 static double multiply_adds(const struct op *op)
 {
     if (op->type == OP_ATTENTION) {
@@ -90,8 +89,8 @@ static double forward_flops(const struct op *op)
 
 /* Which gradients an op computes. */
 struct wanted {
-    bool input;   /* false where its input is made of the model's input and frozen units alone */
-    bool weights; /* it has parameters that are trained */
+    bool input;   /* false if its input depends on the model's input and frozen units alone */
+    bool weights; /* it has trained parameters */
 };
 
 static double backward_flops(const struct op *op, struct wanted wanted)
@@ -114,7 +113,7 @@ static double backward_flops(const struct op *op, struct wanted wanted)
         return out * (input_gradient ? ops[op->type].backward : wanted.weights ? 5 : 0);
     case OP_EMBEDDING: return wanted.weights ? out * ops[op->type].backward : 0;
     case OP_POSITIONS: return wanted.weights || input_gradient ? out * ops[op->type].backward : 0;
-    /* The scores once more, and the gradients of the values, shares, queries and keys. */
+    /* The scores again, and the gradients of the values, probabilities, queries and keys. */
     case OP_ATTENTION:
         return input_gradient ? 10 * multiply_adds(op) + (SOFTMAX_FLOPS + 5) * scores(op) : 0;
     case OP_MAX_POOL:
@@ -130,8 +129,7 @@ static double backward_flops(const struct op *op, struct wanted wanted)
     return 0;
 }
 
-/* What flows through memory: every input and output once; a flatten is the same memory seen
- * differently. */
+/* Memory traffic: every input and output once. A flatten moves nothing. */
 static double moved_bytes(const struct unit *unit, const struct op *op, double first_input_size)
 {
     if (op->type == OP_FLATTEN) {
@@ -146,21 +144,21 @@ static double moved_bytes(const struct unit *unit, const struct op *op, double f
     return bytes;
 }
 
-/* What of a unit is kept from forward to backward, without RECOMPUTE_UNIT. */
+/* What a unit keeps from forward to backward without RECOMPUTE_UNIT. */
 struct kept {
-    uint64_t bytes; /* of what its ops make; its input belongs to whoever made it */
+    uint64_t bytes; /* of its ops' outputs; the input belongs to the preceding unit */
     bool input;     /* its input is kept */
 };
 
-/* An op whose output is its input's memory: a flatten, and the relu that a batch_norm does itself.
- */
+/* Whether the op's output shares its input's memory: a flatten, or a relu fused into a
+ * batch_norm. */
 static bool passes_on(const struct unit *unit, size_t op)
 {
     return op_traits(unit->op[op].type)->pass || (op > 0 && unit_fuses(unit, op - 1));
 }
 
-/* Kept are the outputs that some op's backward reads and what ops keep besides. gradient[i + 1]: op
- * i has a backward; output: the next unit's backward reads the unit's output. */
+/* Kept: outputs that some op's backward reads, and what ops save besides. gradient[i + 1]: op i has
+ * a backward; output: the next unit's backward reads this unit's output. */
 static struct kept find_kept(const struct unit *unit, const bool *gradient, bool output)
 {
     bool kept[MODEL_UNIT_OPS_MAX + 1] = {false};
@@ -193,7 +191,7 @@ static struct kept find_kept(const struct unit *unit, const bool *gradient, bool
 }
 
 /* `hands_back`: some unit before it is trained. Elements of its input have `input_size` bytes.
- * *border: whether the unit's output is kept, then whether its input is. */
+ * *border: whether the unit's output is kept; then whether its input is. */
 static void count_unit(const struct unit *unit, bool hands_back, size_t input_size, bool *border,
                        struct unit_cost *cost)
 {
@@ -235,8 +233,8 @@ static void count_unit(const struct unit *unit, bool hands_back, size_t input_si
 void cost_count(const struct model *model, struct unit_cost *cost)
 {
     const size_t first = model_first_trained(model);
-    bool border = false; /* its output is read by no backward, but the loss's gradient, of the same
-                            size, is kept */
+    bool border = false; /* no backward reads its output, but the loss's gradient, of the same size,
+                            is kept */
     for (size_t i = model->unit_count; i-- > 0;) {
         count_unit(&model->unit[i], i > first, i == 0 ? dtype_size(model->input_dtype) : 4, &border,
                    &cost[i]);

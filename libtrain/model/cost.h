@@ -1,5 +1,5 @@
-/* cost.h: what a unit costs, from the description alone. For the planner and for answers about
- * models. Pure. */
+/* cost.h: operations and bytes of each unit, from the description alone. For the planner and for
+ * answers about models. Pure. */
 #ifndef LIBTRAIN_MODEL_COST_H
 #define LIBTRAIN_MODEL_COST_H
 
@@ -9,25 +9,24 @@
 
 struct unit_cost {
     double forward_flops;  /* per sample; a multiply-add counts 2 */
-    double backward_flops; /* per sample; data and weight gradients, as far as a unit here or before
-                              it is trained */
+    double backward_flops; /* per sample; data and weight gradients, as far as this unit or one
+                              before it is trained */
     double forward_bytes;  /* per sample: activations read and written */
     double backward_bytes;
-    double again_flops; /* per sample: what backward does besides with RECOMPUTE_UNIT */
+    double again_flops; /* per sample: the recompute pass of RECOMPUTE_UNIT */
     double again_bytes;
-    uint64_t parameter_bytes; /* float32 */
-    uint64_t
-        trained_bytes; /* of these, with gradients and updates: all or, in a frozen unit, none */
+    uint64_t parameter_bytes;  /* float32 */
+    uint64_t trained_bytes;    /* trained parameters: all, or none in a frozen unit */
     uint64_t buffer_bytes;     /* batch-norm statistics */
-    uint64_t activation_bytes; /* per sample, kept from forward to backward: by the unit that makes
-                                  it, the last one with the loss's gradient; without statistics of a
-                                  whole micro-batch */
-    uint64_t input_bytes; /* per sample: the float32 tensor at its input border (stage 0: the stored
-                             dtype) */
-    uint64_t output_bytes; /* per sample: the float32 tensor at its output border */
+    uint64_t activation_bytes; /* per sample, kept from forward to backward by the unit that
+                                  computes it (the last unit: with the loss's gradient); without the
+                                  statistics of a whole micro-batch */
+    uint64_t input_bytes;      /* per sample: the float32 tensor at its input boundary (stage 0: the
+                                  stored dtype) */
+    uint64_t output_bytes;     /* per sample: the float32 tensor at its output boundary */
 };
 
-/* cost[model->unit_count] */
+/* Compute the cost of every unit. cost[model->unit_count]: out. */
 void cost_count(const struct model *model, struct unit_cost *cost);
 
 #endif

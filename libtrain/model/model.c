@@ -23,7 +23,7 @@ void model_free(struct model **model)
     *model = NULL;
 }
 
-/* Why this model's input cannot be normalised so; NULL: it can. */
+/* Why the input of this model cannot be normalised with these numbers; NULL: it can. */
 static const char *refusal(const struct model *model, const struct normalise *normalise)
 {
     const struct normalise *own = &model->input_normalise;
@@ -33,7 +33,7 @@ static const char *refusal(const struct model *model, const struct normalise *no
     }
     if (own->mean_count > 0 && (memcmp(own->mean, normalise->mean, bytes) != 0 ||
                                 memcmp(own->std, normalise->std, bytes) != 0)) {
-        return "the model states a mean and std of its own, and the job others";
+        return "the job's mean and std differ from those that the model states";
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* op_traits.h: what an op needs and may do, by type: the memory plan (arena.c) and the costs
- * (cost.c) follow one table. Private to libtrain/model. Pure; any thread. */
+/* op_traits.h: what ops of each type read and may overwrite. One table for the memory plan
+ * (arena.c), the costs (cost.c) and causality (model.c). Any thread. */
 #ifndef LIBTRAIN_MODEL_OP_TRAITS_H
 #define LIBTRAIN_MODEL_OP_TRAITS_H
 
@@ -10,14 +10,13 @@
 struct op_traits {
     bool backward_input;  /* backward reads the input */
     bool backward_output; /* backward reads the output */
-    bool saved_again; /* what forward saves for backward is large: rather made again than kept by
-                         who recomputes */
-    bool in_place;    /* forward may overwrite input[0], where nobody needs it any more */
+    bool saved_again; /* the data that forward saves for backward is large: with RECOMPUTE_UNIT it
+                         is recomputed */
+    bool in_place;    /* forward may overwrite input[0] after its last reader */
     bool gradient_in_place; /* backward may overwrite the output's gradient */
-    bool mixes; /* an output's position may follow from other positions of the input; attention:
-                 * from those that it sees
-                 */
-    bool pass;  /* the output is the input; a sum's gradient is that of each input */
+    bool mixes; /* an output position may depend on other input positions; attention: on those it
+                   attends to */
+    bool pass;  /* the output is the input; the gradient of a sum is that of each input */
     bool pass_gradient;
 };
 

@@ -56,7 +56,7 @@ static double power(double base, int64_t exponent)
 }
 
 /* sum of (-x2)^k / ((first + 1)...(first + 2k)), k = 0..9: cos(x) for first = 0, sin(x) / x for
- * first = 1. Taylor terms; for |x| <= pi / 4 the rest is below 1e-18. */
+ * first = 1. Taylor terms; for |x| <= pi / 4 the remainder is below 1e-18. */
 static double taylor(double x2, int first)
 {
     double sum = 1.0;
@@ -101,7 +101,7 @@ double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t 
     return rate->value;
 }
 
-/* Adam's arrays have the names they have in PyTorch's state. */
+/* Named as in PyTorch's state. */
 static const struct {
     size_t count;
     const char *name[OPTIMIZER_ARRAYS_MAX];

@@ -1,5 +1,5 @@
-/* recipe.h: how a model is trained, as data: optimizer, learning rate, augmentation, what is
- * computed again. Used by schema (a job's fields) and libtrain alike. Pure. */
+/* recipe.h: how a model is trained, as data: optimizer, learning rate, augmentation, recompute.
+ * Used by schema (the fields of a job) and libtrain. Pure. */
 #ifndef LIBTRAIN_MODEL_RECIPE_H
 #define LIBTRAIN_MODEL_RECIPE_H
 
@@ -16,11 +16,12 @@ struct optimizer {
     bool nesterov;       /* SGD */
     double beta1, beta2; /* ADAM, ADAMW: [0, 1), how much of the two averages is kept */
     double epsilon;      /* ADAM, ADAMW: [OPTIMIZER_EPSILON_MIN, 1] */
-    double weight_decay; /* >= 0. SGD, ADAM: L2, added to the gradient; ADAMW: taken off the
+    double weight_decay; /* >= 0. SGD, ADAM: L2, added to the gradient; ADAMW: subtracted from the
                             parameter, times the rate */
-    double clip_value; /* each element of a gradient is cut to [-clip_value, clip_value]; 0: not */
-    double clip_norm;  /* the gradients of the whole model are shortened to this Euclidean norm (ADR
-                          0036); 0: not */
+    double
+        clip_value; /* each element of a gradient is clipped to [-clip_value, clip_value]; 0: off */
+    double clip_norm; /* the gradients of the whole model are scaled to at most this Euclidean norm
+                         (ADR 0036); 0: off */
 };
 
 enum learning_rate_type { LEARNING_RATE_CONSTANT, LEARNING_RATE_STEP, LEARNING_RATE_COSINE };
@@ -35,39 +36,39 @@ struct learning_rate {
     double final_value;   /* COSINE: value at the last step */
 };
 
-/* What a stage keeps from forward to backward: everything that backward reads, or what goes into
- * and comes out of each unit, whose backward then runs its forward again first. The bits are the
+/* What a stage keeps from forward to backward: all that backward reads, or only the inputs and
+ * outputs of units; then the backward of a unit recomputes its forward first. The bits are the
  * same. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_UNIT };
 extern const char *const recompute_names[]; /* ends with NULL */
 
-/* The learning rate of a job that states none. model: a name; the models of the zoo that the
- * optimizer's usual rate does not suit have their own with `sgd` (ADR 0064). optimizer: enum
- * optimizer_type. */
+/* Return the learning rate of a job that states none. model: a name; zoo models that the optimizer's
+ * usual rate does not suit have their own with `sgd` (ADR 0064). optimizer: enum optimizer_type. */
 double learning_rate_default(const char *model, int optimizer);
-/* The learning rate of `step` (from 1) out of total_steps: a pure function, in double. */
+/* Return the learning rate of `step` (from 1) out of total_steps: a pure function, in double. */
 double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t total_steps);
 
-/* ---- what happens to samples on their way into the first unit ---- */
+/* ---- augmentation: what happens to samples before the first unit ---- */
 
 #define NORMALISE_CHANNELS_MAX 16
 #define NORMALISE_MEAN_MAX 1e9 /* and -1e9 */
 #define NORMALISE_STD_MIN 1e-9
 #define NORMALISE_STD_MAX 1e9
 
-/* Of each channel, in units behind the input's scale. No numbers: it is left as it is; else as many
- * as channels. */
+/* Mean and std of each channel, in values after the input's scale. Both counts are 0 (no
+ * normalisation) or the number of channels. */
 struct normalise {
     double mean[NORMALISE_CHANNELS_MAX], std[NORMALISE_CHANNELS_MAX];
     size_t mean_count, std_count;
 };
 
-/* In the order in which they are applied. */
+/* In the order of application. */
 enum augment_type {
-    AUGMENT_CROP, /* training: a window of the sample's size, drawn from the sample with a border of
-                     zeros */
-    AUGMENT_FLIP, /* training: left and right change places, with probability 1/2 */
-    AUGMENT_NORMALISE, /* always: (x - mean) / std; becomes part of the model's input (ADR 0039) */
+    AUGMENT_CROP,      /* training: a random window of the sample's size, drawn from the zero-padded
+                          sample */
+    AUGMENT_FLIP,      /* training: mirrored horizontally with probability 1/2 */
+    AUGMENT_NORMALISE, /* training and evaluation: (x - mean) / std; becomes part of the model's
+                          input (ADR 0039) */
 };
 #define AUGMENT_TYPES 3
 extern const char *const augment_type_names[]; /* ends with NULL */
@@ -79,27 +80,27 @@ struct augment {
     struct normalise normalise; /* NORMALISE */
 };
 
-/* The one of a type, or NULL. */
+/* Return the augmentation of that type, or NULL. */
 const struct augment *augment_find(const struct augment *augment, size_t count,
                                    enum augment_type type);
 
-/* ---- what an optimizer keeps and costs ---- */
+/* ---- state and cost of an optimizer ---- */
 
-/* Below, what single precision flushes to zero in the average of the squares could no longer be
- * made up for. */
+/* Below this, values that single precision flushes to zero in the average of the squares could not
+ * be made up for. */
 #define OPTIMIZER_EPSILON_MIN 1e-16
 #define OPTIMIZER_ARRAYS_MAX 2
-/* Float arrays of state, each as large as the parameters: none for sgd without momentum, 1 with, 2
- * for adam and adamw. Adam's bias correction follows from the step: it needs no state. */
+/* Number of float arrays of state, each as large as the parameters: sgd 0, with momentum 1; adam
+ * and adamw 2. Adam's bias correction follows from the step and needs no state. */
 size_t optimizer_state_arrays(const struct optimizer *optimizer);
-/* The name of array `index`, which stands behind the parameter's in a snapshot: "momentum",
+/* The name of array `index`, the suffix of the parameter's name in a snapshot: "momentum",
  * "exp_avg", "exp_avg_sq". */
 const char *optimizer_array_name(const struct optimizer *optimizer, size_t index);
-/* How often an update goes over as many bytes as the parameters have. */
+/* How many times an update moves as many bytes as the parameters have. */
 size_t optimizer_update_passes(const struct optimizer *optimizer);
 
-/* 1 - beta^step, step >= 1: what an average that began at zero has seen of its values after so many
- * steps. */
+/* 1 - beta^step, step >= 1: the weight of all values in an average that started at zero `step`
+ * values ago. */
 double optimizer_bias_correction(double beta, int64_t step);
 
 #endif

@@ -1,5 +1,5 @@
-/* shape.h: the shape of one sample at a border between ops: height, width, channels (NHWC without
- * N). A vector of F is 1 x 1 x F. Pure. */
+/* shape.h: the shape of one sample between two ops: height, width, channels (NHWC without N). A
+ * vector of F elements is 1 x 1 x F. Pure. */
 #ifndef LIBTRAIN_MODEL_SHAPE_H
 #define LIBTRAIN_MODEL_SHAPE_H
 
@@ -11,12 +11,12 @@ struct shape {
     uint32_t h, w, c;
 };
 
-/* Height and width of a window, of its step, or of a padding. */
+/* Height and width of a window, a stride or a padding. */
 struct extent {
     uint32_t h, w;
 };
 
-/* Elements; shapes in a model are bounded (MODEL_ELEMENTS_MAX), so the product fits. */
+/* Number of elements. Shapes in a model are bounded (MODEL_ELEMENTS_MAX), so the product fits. */
 static inline size_t shape_elements(struct shape shape)
 {
     return (size_t)shape.h * shape.w * shape.c;

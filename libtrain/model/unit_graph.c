@@ -23,7 +23,7 @@ bool unit_fuses(const struct unit *unit, size_t k)
     return relu && next->input[0] == k + 1 && readers(unit, k + 1) == 1;
 }
 
-/* Backwards through the unit: whoever reads a tensor comes behind its op. */
+/* From the last op to the first: the readers of a tensor come after its op. */
 void unit_plan_again(const struct unit *unit, bool input_gradient, struct unit_again *out)
 {
     bool wants[MODEL_UNIT_OPS_MAX + 1] = {

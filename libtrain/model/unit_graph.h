@@ -1,6 +1,7 @@
-/* unit_graph.h: what the graph of a unit says of its backward pass, whatever stage the unit is in:
- * which ops are done together, and what has to be there again where nothing but borders is kept.
- * The memory plan and the costs follow it. Private to libtrain/model. Pure; any thread. */
+/* unit_graph.h: properties of a unit's backward pass that follow from its graph alone, whatever
+ * stage it is in: which ops are fused, and what has to be recomputed when only tensors at unit
+ * boundaries are kept. The memory plan and the costs both follow it, so they agree. Pure; any
+ * thread. */
 #ifndef LIBTRAIN_MODEL_UNIT_GRAPH_H
 #define LIBTRAIN_MODEL_UNIT_GRAPH_H
 
@@ -9,18 +10,17 @@
 
 #include "libtrain/model/model.h"
 
-/* Whether op k does op k + 1 in its own passes: a batch_norm the relu or relu6 behind it, if that
- * is its only reader.
- */
+/* Whether op k computes op k + 1 in its own passes: a batch_norm fuses a relu or relu6 that is its
+ * only reader. */
 bool unit_fuses(const struct unit *unit, size_t k);
 
 /* With RECOMPUTE_UNIT. */
 struct unit_again {
-    bool input;  /* its input is kept: a backward or an op that runs again reads it */
-    bool output; /* its output is kept: the last op's backward reads it */
-    bool op[MODEL_UNIT_OPS_MAX]; /* runs again */
+    bool input;                  /* its input is kept: some backward or recomputed op reads it */
+    bool output;                 /* its output is kept: the last op's backward reads it */
+    bool op[MODEL_UNIT_OPS_MAX]; /* is recomputed */
 };
-/* input_gradient: the gradient of the unit's input is wanted. */
+/* input_gradient: whether the gradient of the unit's input is wanted. */
 void unit_plan_again(const struct unit *unit, bool input_gradient, struct unit_again *out);
 
 #endif

@@ -56,7 +56,7 @@ bool gradient_all_finite(const struct compute *compute, size_t count, const floa
     return atomic_load(&finite);
 }
 
-/* ---- what is done to each element, with one number ---- */
+/* ---- elementwise operations with one number ---- */
 
 struct each_job {
     size_t count, slabs;

@@ -1,6 +1,5 @@
-/* gradient.h: what happens to gradients between backward and the optimizer: a look at whether they
- * are finite, and clipping. Used by libtrain/stage; one calling thread. Results do not depend on
- * the number of threads. */
+/* gradient.h: checks and clips gradients between backward and the optimizer. Used by
+ * libtrain/stage; one calling thread. Results do not depend on the number of threads. */
 #ifndef LIBTRAIN_OPTIM_GRADIENT_H
 #define LIBTRAIN_OPTIM_GRADIENT_H
 
@@ -9,17 +8,17 @@
 
 #include "libtrain/backend/pool.h"
 
-/* Whether every one of `count` floats is finite. */
+/* Whether all of `count` floats are finite. */
 bool gradient_all_finite(const struct compute *compute, size_t count, const float *gradient);
 
 /* gradient[i] = min(max(gradient[i], -limit), limit), limit > 0; finite gradients. */
 void gradient_clip_value(const struct compute *compute, size_t count, float limit, float *gradient);
 
-/* The sum of the squares of `count` finite floats, in double and in an order that depends on count
+/* Sum the squares of `count` finite floats, in double and in an order that depends on count
  * alone. */
 double gradient_sum_squares(const struct compute *compute, size_t count, const float *gradient);
-/* What gradients are multiplied by so that their Euclidean norm, the root of `squares`, does not
- * exceed limit > 0: limit / (norm + 1e-6), at most 1, as torch.nn.utils.clip_grad_norm_ has it. */
+/* Return the factor that limits the Euclidean norm of gradients, the root of `squares`, to limit >
+ * 0: limit / (norm + 1e-6), at most 1, as torch.nn.utils.clip_grad_norm_. */
 float gradient_norm_factor(double limit, double squares);
 /* gradient[i] *= factor. */
 void gradient_scale(const struct compute *compute, size_t count, float factor, float *gradient);

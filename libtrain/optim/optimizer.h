@@ -1,6 +1,5 @@
-/* optimizer.h: from the optimizer of a recipe to its kernel: one table, one row per type; how many
- * arrays of state each keeps says libtrain/model/recipe.h. Used by libtrain/stage; one calling
- * thread. */
+/* optimizer.h: the kernel of each optimizer type, one row per type. libtrain/model/recipe.h says
+ * how many arrays of state each has. Used by libtrain/stage; one calling thread. */
 #ifndef LIBTRAIN_OPTIM_OPTIMIZER_H
 #define LIBTRAIN_OPTIM_OPTIMIZER_H
 
@@ -18,8 +17,7 @@ struct optimizer_call {
     size_t count;
     float *parameter;                   /* [count] */
     float *gradient;                    /* [count], finite and clipped; zeroed */
-    float *array[OPTIMIZER_ARRAYS_MAX]; /* [count] each; NULL behind the last of
-                                           optimizer_state_arrays */
+    float *array[OPTIMIZER_ARRAYS_MAX]; /* [count] each; NULL after optimizer_state_arrays */
 };
 
 void optimizer_update(const struct compute *compute, const struct optimizer_call *call);

@@ -1,6 +1,4 @@
-/* sgd.h: stochastic gradient descent as PyTorch's torch.optim.SGD does it. Used by libtrain/optim;
- * one calling thread.
- */
+/* sgd.h: stochastic gradient descent as PyTorch's torch.optim.SGD. One calling thread. */
 #ifndef LIBTRAIN_OPTIM_SGD_H
 #define LIBTRAIN_OPTIM_SGD_H
 

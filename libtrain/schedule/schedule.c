@@ -26,6 +26,6 @@ enum schedule_work schedule_next(const struct schedule_progress *progress)
 size_t schedule_in_flight(size_t index, size_t count, size_t micro_batches)
 {
     ASSERT(index < count && micro_batches >= 1);
-    size_t behind = count - index;
-    return behind < micro_batches ? behind : micro_batches;
+    size_t stages = count - index;
+    return stages < micro_batches ? stages : micro_batches;
 }

@@ -21,7 +21,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* What the library asks for is known only now. */
+/* The library's needs are known only now. */
 static void raise_bytes(struct train_stage *stage, struct workspace_bytes most, uint64_t packed)
 {
     struct arena *arena = stage->arena;

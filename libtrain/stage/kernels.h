@@ -1,14 +1,14 @@
-/* kernels.h: a stage's convolutions that oneDNN computes, in some pass or all: made after the plan,
- * bound to the arenas, freed with the stage. Private to libtrain/stage. */
+/* kernels.h: the convolutions of a stage that oneDNN computes, in some or all passes: created after
+ * the memory plan, bound to the arenas, freed with the stage. Private to libtrain/stage. */
 #ifndef LIBTRAIN_STAGE_KERNELS_H
 #define LIBTRAIN_STAGE_KERNELS_H
 
 #include "libtrain/stage/stage.h"
 
-/* Prepare what the arena's kernels name and raise the arena's and the stage's bytes to what they
- * need. ERR_INVALID for a kernel that this build or CPU does not have. */
+/* Prepare the kernels that the plan names, and raise the byte counts of the plan and the stage to
+ * the library's needs. ERR_INVALID for a kernel that this build or CPU does not have. */
 NODISCARD int kernels_prepare(struct train_stage *stage, struct err *err);
-/* With the arenas in place. */
+/* Bind them to the allocated arenas. */
 NODISCARD int kernels_bind(struct train_stage *stage, struct err *err);
 void kernels_free(struct train_stage *stage);
 

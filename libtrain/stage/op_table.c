@@ -16,7 +16,7 @@
 
 #define RELU6_CEILING 6.0f
 
-/* Floats of a micro-batch of the op's output. */
+/* Floats of the op's output for one micro-batch. */
 static size_t output_count(const struct op_call *call)
 {
     return call->N * shape_elements(call->op->out);
@@ -24,7 +24,7 @@ static size_t output_count(const struct op_call *call)
 
 /* ---- conv2d ---- */
 
-/* Whether this pass is oneDNN's. */
+/* Whether oneDNN computes this pass. */
 static bool is_onednn(const struct op_call *call, enum conv2d_pass pass)
 {
     return call->onednn && onednn_conv2d_does(call->onednn, pass);
@@ -137,7 +137,7 @@ static void forward_batch_norm(const struct op_call *call)
                        call->tensor[2], call->tensor[3], call->saved, call->output);
 }
 
-/* The statistics are what forward saved; the running ones do not move. */
+/* Forward saved the statistics; the running ones do not move. */
 static void again_batch_norm(const struct op_call *call)
 {
     struct batch_norm_shape shape = batch_norm_shape_of(call);
@@ -379,8 +379,8 @@ static void backward_attention(const struct op_call *call)
 
 /* ---- flatten, add, concat ---- */
 
-/* The output is the input (flatten, dropout in evaluation): nothing to do where the plan put both
- * in one place. */
+/* The output is the input (flatten, dropout in evaluation): nothing to do if the plan gave both one
+ * place. */
 static void forward_same(const struct op_call *call)
 {
     if (call->output && call->output != call->input[0]) {

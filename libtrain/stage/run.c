@@ -8,11 +8,11 @@
 #include "libtrain/ops/softmax_cross_entropy.h"
 #include "libtrain/stage/op_table.h"
 
-/* Where the areas of the plan lie in this call. */
+/* The addresses of the plan's areas in this call. */
 struct areas {
     unsigned char *slot;
     unsigned char *workspace;
-    const float *input; /* the caller's, from here on */
+    const float *input; /* the caller's, from this unit on */
     const float *output_gradient;
     float *input_gradient;
 };
@@ -89,8 +89,7 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
     return call;
 }
 
-/* The stage's input as the first op reads it: stored samples are scaled to floats, and normalised.
- */
+/* The stage's input as the first op reads it: stored samples, scaled to floats and normalised. */
 static void enter(const struct train_stage *stage, struct areas *areas, struct arena_place place,
                   size_t count, const void *input)
 {
@@ -131,7 +130,7 @@ static int check_labels(const struct train_stage *stage, size_t count, const int
     return 0;
 }
 
-/* Stored numbers that an embedding reads: whole and below its rows. */
+/* Check stored token numbers: whole and below the embedding's rows. */
 static int check_tokens(const struct train_stage *stage, const struct op *op, size_t count,
                         const void *input, struct err *err)
 {
@@ -154,7 +153,7 @@ static int check_tokens(const struct train_stage *stage, const struct op *op, si
     return 0;
 }
 
-/* What comes from outside: token numbers of the first stage, labels of the last (NULL: none). */
+/* Check input from outside: token numbers of the first stage, labels of the last (NULL: none). */
 static int check_samples(const struct train_stage *stage, size_t count, const void *input,
                          const int32_t *labels, struct err *err)
 {
@@ -235,7 +234,8 @@ int train_forward(struct train_stage *stage, size_t slot, struct train_position 
     return rc;
 }
 
-/* What the backward of the stage's unit `unit` reads and forward did not keep (RECOMPUTE_UNIT). */
+/* Recompute the activations that the backward of the stage's unit `unit` reads and forward did not
+ * keep (RECOMPUTE_UNIT). */
 static void forward_again(const struct train_stage *stage, size_t slot, struct areas *areas,
                           size_t unit)
 {
@@ -284,7 +284,7 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     denormal_restore(mode);
 }
 
-/* Count the labels that have the (first) highest score of their sample or position. */
+/* Count the labels with the (first) highest score of their sample or position. */
 static uint64_t count_correct(const struct train_stage *stage, size_t count, const float *scores,
                               const int32_t *labels)
 {

@@ -6,8 +6,8 @@
 
 #include "libtrain/stage/kernels.h"
 
-/* One arena: aligned for vectors, and of exactly the promised size (a multiple of the alignment). A
- * stage without parameters has empty arenas. */
+/* Allocate one arena: aligned for vectors, of exactly the promised size (a multiple of the
+ * alignment). A stage without parameters has empty arenas. */
 static int allocate(uint64_t bytes, bool zero, const char *what, void *out_pointer, struct err *err)
 {
     if (bytes == 0) {

@@ -1,5 +1,5 @@
-/* stage.h: a stage's memory, shared by the files of this room (and looked at by its tests). Not for
- * users: train.h. */
+/* stage.h: the memory of a stage, shared by the files of this room and inspected by its tests.
+ * Users include train.h. */
 #ifndef LIBTRAIN_STAGE_STAGE_H
 #define LIBTRAIN_STAGE_STAGE_H
 
@@ -18,16 +18,17 @@ struct stage_slot {
     const void *input; /* the caller's */
 };
 
-/* Used by one thread at a time. Floats are arranged by arena->op[].tensor. */
+/* Used by one thread at a time. arena->op[].tensor gives the places of tensors in the float
+ * arrays. */
 struct train_stage {
     struct train_stage_config config;
     struct arena *arena;
-    struct compute compute;    /* its scratch lies at the end of the workspace */
-    struct memory_bytes bytes; /* what is allocated below */
+    struct compute compute;    /* its scratch is at the end of the workspace */
+    struct memory_bytes bytes; /* sizes of the allocations below */
     float *parameter;          /* [parameter_floats] */
     float *buffer;   /* [buffer_floats] as of the last update: saved, and read by evaluation */
-    float *running;  /* [buffer_floats] moved on by each training forward, taken over by the update,
-                        so  that a discarded half step leaves no trace */
+    float *running;  /* [buffer_floats] advanced by each training forward and taken over by the
+                        update, so a discarded step leaves no trace */
     float *gradient; /* [trained_floats] zero between steps, [turn_floats] */
     float *optimizer_state;       /* [optimizer_state_arrays][trained_floats]; NULL without one */
     unsigned char *activation;    /* in_flight slots */
@@ -35,10 +36,10 @@ struct train_stage {
     struct stage_slot *slot;      /* [in_flight] */
     struct state_layout **layout; /* [end - first] */
     size_t *first_op;             /* [end - first + 1] in arena->op */
-    struct onednn *onednn;        /* NULL where no kernel is its */
-    struct onednn_conv2d **onednn_conv2d; /* [arena->op_count], NULL where none is */
-    unsigned char *packed;                /* weights as it wants them */
-    uint64_t version; /* of the parameters, from 1: goes up whenever they change */
+    struct onednn *onednn;        /* NULL if it computes nothing */
+    struct onednn_conv2d **onednn_conv2d; /* [arena->op_count], NULL if there is none */
+    unsigned char *packed;                /* weights in its layouts */
+    uint64_t version; /* of the parameters, from 1: increases with every change */
     bool clipped;     /* by train_clip, since the last update */
 };
 

@@ -1,5 +1,9 @@
-/* The fastest kernel for each pass of a convolution, by time: on this CPU, with these threads, of
- * this micro-batch. */
+/* Tuning by measurement: the fastest kernel for each pass of a convolution, on this CPU, with these
+ * threads and this micro-batch.
+ *
+ * Timing is not reproducible, but the choice changes bits. So a choice is made once per job and
+ * becomes part of its model (ADR 0051). A kernel is measured only if every CPU with this backend
+ * has it, so that a unit that moves finds its kernel. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +15,12 @@
 #include "libtrain/ops/onednn_conv2d.h"
 #include "libtrain/train.h"
 
-#define RUNS 3             /* that are timed, behind one that warms up; the fastest counts */
-#define HOPELESS 1.3       /* so much slower than the best so far: not run again */
-#define CLEARLY 0.95       /* of the time of the kernel by shape: noise does not win */
-#define REMEMBERED_MAX 512 /* shapes; then the oldest go */
+#define RUNS 3             /* timed runs, after one warm-up; the fastest counts */
+#define HOPELESS 1.3       /* slower than the best by this factor: not run again */
+#define CLEARLY 0.95       /* of the time of the kernel by shape: a smaller gain may be noise */
+#define REMEMBERED_MAX 512 /* shapes remembered; the oldest are dropped */
 
-/* What was measured of a shape; passes that nobody asked for are by shape. */
+/* The result for a shape. Passes that were not requested stay by shape. */
 struct remembered {
     struct conv2d_shape shape;
     size_t threads;
@@ -61,17 +65,17 @@ static struct remembered *recall(struct train_tuner *tuner, const struct conv2d_
 /* The tensors of one convolution. */
 struct bench {
     const struct train_tuning *tuning;
-    double end_seconds; /* of its clock: the budget is used up */
+    double end_seconds; /* on its clock: the budget ends */
     struct conv2d_shape shape;
     struct onednn *library; /* NULL until a kernel of it is measured */
     float *x, *weight, *y, *dx, *dweight;
 };
 
-/* A kernel that is prepared. */
+/* A kernel prepared for measurement. */
 struct candidate {
     enum conv2d_pass pass;
-    struct conv2d_kernels kernels; /* by shape but in that pass */
-    struct onednn_conv2d *onednn;  /* NULL: it is one of ours */
+    struct conv2d_kernels kernels; /* by shape except in this pass */
+    struct onednn_conv2d *onednn;  /* NULL: one of our kernels */
     struct compute compute;
     unsigned char *memory;
     uint64_t version;
@@ -158,13 +162,13 @@ static int candidate_open(struct bench *bench, struct candidate *candidate,
                                           .shared = candidate->memory,
                                           .worker = worker,
                                           .worker_bytes = (size_t)bytes.worker};
-    unsigned char *behind = worker + bytes.worker * pool_threads(pool);
+    unsigned char *packed = worker + bytes.worker * pool_threads(pool);
     return candidate->onednn
-               ? onednn_conv2d_bind(candidate->onednn, &candidate->compute, behind, err)
+               ? onednn_conv2d_bind(candidate->onednn, &candidate->compute, packed, err)
                : 0;
 }
 
-/* Once, as after an update: weights are packed anew. */
+/* Run once as after an update, so that weights are packed too. */
 static void run_onednn(const struct bench *bench, struct candidate *candidate)
 {
     candidate->version++;
@@ -214,8 +218,8 @@ static double run_seconds(const struct bench *bench, struct candidate *candidate
     return tuning->seconds(tuning->arg) - began;
 }
 
-/* Seconds of the fastest run; INFINITY where this CPU has no such kernel. `best`: of another
- * kernel. */
+/* Seconds of the fastest run; INFINITY if this CPU does not have the kernel. best: the time of the
+ * best other kernel. */
 static int measure(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel kernel,
                    double best, double *seconds, struct err *err)
 {
@@ -235,13 +239,13 @@ static int measure(struct bench *bench, enum conv2d_pass pass, enum conv2d_kerne
 
 /* ---- all kernels of a pass ---- */
 
-/* A unit that moves to another CPU with this backend finds its kernel there. */
+/* A unit that moves to another CPU with this backend must find its kernel there. */
 static bool is_everywhere(enum conv2d_kernel kernel)
 {
     return kernel != CONV2D_ONEDNN_WINOGRAD && (onednn_built() || !conv2d_kernel_is_onednn(kernel));
 }
 
-/* *fastest stays as it is when time runs out before all are measured. */
+/* `fastest` is unchanged if time runs out before all kernels are measured. */
 static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel by_shape,
                   uint8_t *fastest, struct err *err)
 {
@@ -268,7 +272,7 @@ static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel
     return rc;
 }
 
-/* The passes of `op` that name no kernel. */
+/* The passes of `op` without a kernel. */
 static int tune_op(struct bench *bench, struct op *op, struct remembered *known, struct err *err)
 {
     const struct conv2d_kernels by_shape = op_conv2d_kernels(op, train_backend());

@@ -26,14 +26,14 @@ static float *optimizer_array(const struct train_stage *stage, size_t array)
     return stage->optimizer_state + array * stage->arena->trained_floats;
 }
 
-/* Memory of a parameter's size, to turn its layout in: that of its gradient, if it has one. */
+/* Transposed scratch of a parameter's size: the memory of its gradient, if it has one. */
 static float *turn_memory(const struct train_stage *stage, const struct arena_op *plan,
                           size_t tensor)
 {
     return stage->gradient + (plan->frozen ? stage->arena->trained_floats : plan->tensor[tensor]);
 }
 
-/* ---- layouts: PyTorch's outside, ours inside ---- */
+/* ---- layouts: PyTorch's in blobs, ours in arenas ---- */
 
 /* Only weights of convolutions and linear layers differ. */
 static bool is_matrix(const struct op *op, size_t tensor)
@@ -67,15 +67,15 @@ static void export_tensor(const struct op *op, size_t tensor, const float *from,
 
 /* ---- initial state ---- */
 
-/* Weights that are drawn; the others start as one number. */
+/* Weights that are drawn at random; the others start as a constant. */
 static bool is_drawn(const struct op *op, size_t tensor)
 {
     return is_matrix(op, tensor) || op->type == OP_EMBEDDING || op->type == OP_POSITIONS;
 }
 
-/* He's uniform rule for every weight of a convolution or a linear layer: the last one has no rule
- * of its own, so that a unit's state does not depend on what follows it. Tables of embeddings and
- * positions get variance 1. Source: He et al., "Delving deep into rectifiers", 2015. */
+/* He's uniform rule for every weight of a convolution or a linear layer. The last layer has no rule
+ * of its own, so that a unit's state does not depend on the units after it. Tables of embeddings
+ * and positions get variance 1. Source: He et al., "Delving deep into rectifiers", 2015. */
 static float initial_bound(const struct op *op)
 {
     if (op->type == OP_EMBEDDING || op->type == OP_POSITIONS) {
@@ -95,7 +95,7 @@ static void fill(float *to, size_t count, float value)
     }
 }
 
-/* `parameter` counts the unit's parameters. The draws come in PyTorch's order. */
+/* `parameter` counts the unit's parameters. Draws follow PyTorch's order of elements. */
 static void initialise_parameter(struct train_stage *stage, const struct arena_op *plan,
                                  size_t tensor, uint32_t parameter)
 {
@@ -144,7 +144,7 @@ void train_unit_initialise(struct train_stage *stage, size_t unit)
 
 /* ---- snapshots ---- */
 
-/* Where a tensor of a snapshot lies in the stage's arenas. */
+/* The place of a snapshot's tensor in the stage's arenas. */
 static float *memory_of(const struct train_stage *stage, const struct arena_op *plan,
                         const struct state_source *source)
 {

@@ -1,4 +1,7 @@
-/* The end of a step: sums of squares and clipping, the optimizer, or forgetting it. */
+/* The end of a step: sums of squares and clipping, the optimizer, or discarding the step.
+ *
+ * The sum of squares runs over the whole model in one fixed order, from its last unit to its first
+ * and from stage to stage, so that clipping gives the same bits for every partition (ADR 0036). */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -9,7 +12,7 @@
 #include "libtrain/optim/optimizer.h"
 #include "libtrain/stage/stage.h"
 
-/* Say which gradient is not finite: the first one in the order of units and ops. */
+/* Report the first gradient that is not finite, in the order of units and ops. */
 static int diverged(const struct train_stage *stage, struct err *err)
 {
     const struct arena *arena = stage->arena;
@@ -28,9 +31,8 @@ static int diverged(const struct train_stage *stage, struct err *err)
     return err_set(err, ERR_DIVERGED, "a gradient is not finite");
 }
 
-/* First float of the trained parameters from the stage's unit `index` on. Those of a unit lie
- * together, at the same distances from each other in every stage (and what lies between them stays
- * zero). */
+/* First float of the trained parameters from the stage's unit `index` on. Those of a unit are
+ * contiguous, with the same distances in every stage (padding between them stays zero). */
 static size_t parameters_from(const struct train_stage *stage, size_t index)
 {
     const struct arena *arena = stage->arena;
@@ -44,13 +46,13 @@ static size_t parameters_from(const struct train_stage *stage, size_t index)
     return (size_t)arena->trained_floats;
 }
 
-int train_sum_squares(struct train_stage *stage, double behind, double *out, struct err *err)
+int train_sum_squares(struct train_stage *stage, double later, double *out, struct err *err)
 {
-    if (!isfinite(behind) || behind < 0) {
-        return err_set(err, ERR_INVALID, "%g is not the sum of squares of gradients", behind);
+    if (!isfinite(later) || later < 0) {
+        return err_set(err, ERR_INVALID, "%g is not the sum of squares of gradients", later);
     }
     uint64_t mode = denormal_flush();
-    double sum = behind;
+    double sum = later;
     int rc = 0;
     for (size_t i = stage->config.end - stage->config.first; i-- > 0;) {
         size_t begin = parameters_from(stage, i);
@@ -58,7 +60,7 @@ int train_sum_squares(struct train_stage *stage, double behind, double *out, str
         sum +=
             count > 0 ? gradient_sum_squares(&stage->compute, count, stage->gradient + begin) : 0.0;
     }
-    /* The squares of all floats that are finite add up to a double that is. */
+    /* The squares of finite floats have a finite sum in double. */
     if (!isfinite(sum)) {
         rc = diverged(stage, err);
     } else {

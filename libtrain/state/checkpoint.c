@@ -10,14 +10,14 @@
 #include "libtrain/state/trained.h"
 
 #define PREFIX_BYTES 8
-/* Of a tensor in a header: ,"":{"dtype":"U8","shape":[],"data_offsets":[0,1]} has more. */
+/* Fewest header bytes of a tensor: ,"":{"dtype":"U8","shape":[],"data_offsets":[0,1]} has more. */
 #define ENTRY_BYTES_MIN 40
 #define SHAPE_TEXT 96
 #define INPUT_TEXT 96
 
 struct checkpoint_file {
     struct safetensors_header header; /* header.tensor is owned */
-    char *note;                       /* what the file says of its model; NULL: nothing */
+    char *note;                       /* the file's description of its model; NULL: none */
     checkpoint_read_fn read;
     void *arg;
 };
@@ -37,7 +37,7 @@ static int read_header(struct checkpoint_file *file, struct err *err)
     struct safetensors_header *header = &file->header;
     header->tensor_capacity = most < CHECKPOINT_TENSORS_MAX ? (size_t)most : CHECKPOINT_TENSORS_MAX;
     header->tensor = calloc(header->tensor_capacity, sizeof(*header->tensor));
-    /* The header, then what of its metadata is long. */
+    /* Read the header, then its long metadata. */
     unsigned char *text = malloc(2 * (size_t)bytes);
     if (!header->tensor || !text) {
         free(text);
@@ -59,7 +59,7 @@ static int read_header(struct checkpoint_file *file, struct err *err)
     return rc;
 }
 
-/* The format knows empty tensors; no model has a use for one. */
+/* The format allows empty tensors, but no model has one. */
 static int check_elements(const struct safetensors_header *header, struct err *err)
 {
     for (size_t i = 0; i < header->tensor_count; i++) {
@@ -121,7 +121,7 @@ static void shape_text(const uint64_t *dim, size_t rank, char out[SHAPE_TEXT])
     }
 }
 
-/* The file's tensor for one of the unit's. */
+/* Find the file's tensor for one of the unit's. */
 static int match_tensor(const struct checkpoint_file *file, const struct safetensors_tensor *own,
                         const struct safetensors_tensor **out, struct err *err)
 {
@@ -164,7 +164,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* A tensor that bears the unit's name but is none of its own. */
+/* Find a tensor with the unit's prefix that the unit does not have. */
 static int check_strangers(const struct checkpoint_file *file, const char *unit,
                            const struct state_layout *layout, struct err *err)
 {

@@ -1,16 +1,17 @@
-/* checkpoint.h: a safetensors file that a training starts from, an export of ours or one that
- * PyTorch wrote: which of its tensors a unit takes, and the unit's state of version 0 made of them.
- * The bytes come through a function, so that a file on a disk, a blob in the center and one that is
- * fetched range by range are read alike. Used by the coordinator (does the job's model fit?), the
- * agent's runtime and `paceline-agent train`; one thread.
+/* checkpoint.h: reads a safetensors file that training starts from, either one of our exports or
+ * one that PyTorch wrote: finds the tensors of a unit and makes its state of version 0 from them. A
+ * callback provides the bytes, so that a local file, a blob in the center and a blob fetched range
+ * by range are read alike. Used by the coordinator (does the job's model fit?), the agent's runtime
+ * and `paceline-agent train`; one thread.
  *
- * A unit takes every parameter and buffer of its own by name, and nothing else: the tensor must be
- * there, be F32 and have the same shape. A tensor of the file that bears the unit's name but is
- * none of the unit's is an error, since the file's unit then computes something else;
- * `num_batches_tracked`, which PyTorch counts and nothing here needs, is passed over, as are
- * tensors of units that the model does not have. The optimizer starts anew. What the file says of
- * its model (trained.h) is compared where units are taken from it: weights mean something only with
- * the same input and the same classes. */
+ * A unit takes all of its parameters and buffers by name: each must be present, F32 and of the same
+ * shape. A tensor with the unit's prefix that the unit does not have is an error, because then the
+ * file's unit computes something else. Ignored are `num_batches_tracked`, which PyTorch counts and
+ * nothing here needs, and tensors of units that the model does not have. The optimizer's state
+ * starts at zero.
+ *
+ * If the file describes its model (trained.h), input and classes are compared too: weights have a
+ * meaning only with the same input and the same classes. */
 #ifndef LIBTRAIN_STATE_CHECKPOINT_H
 #define LIBTRAIN_STATE_CHECKPOINT_H
 
@@ -20,7 +21,8 @@
 #include "base/err.h"
 #include "libtrain/state/state.h"
 
-#define CHECKPOINT_TENSORS_MAX 16384u /* of a file; those that a model has none of included */
+#define CHECKPOINT_TENSORS_MAX 16384u /* of a file, including those that the model does not have   \
+                                       */
 
 /* Read exactly `size` bytes of the file from `offset`. */
 typedef int (*checkpoint_read_fn)(void *arg, uint64_t offset, void *out, size_t size,
@@ -28,29 +30,29 @@ typedef int (*checkpoint_read_fn)(void *arg, uint64_t offset, void *out, size_t 
 
 struct checkpoint_file;
 
-/* Read the header. ERR_FORMAT, ERR_LIMIT: it is none, has an empty tensor or too many tensors; what
- * `read` answers; ERR_MEMORY. */
+/* Read the header. ERR_FORMAT or ERR_LIMIT for an invalid header, an empty tensor or too many
+ * tensors; ERR_MEMORY; errors of `read`. */
 NODISCARD int checkpoint_file_open(checkpoint_read_fn read, void *arg, struct checkpoint_file **out,
                                    struct err *err);
 void checkpoint_file_close(struct checkpoint_file **file);
-/* How long the file has to be by its header. */
+/* Return the length of the file according to its header. */
 uint64_t checkpoint_file_bytes(const struct checkpoint_file *file);
 size_t checkpoint_file_tensors(const struct checkpoint_file *file);
 
-/* Whether the unit can be taken from the file: ERR_INVALID names the tensor that differs;
+/* Check that the unit can be read from the file. ERR_INVALID names the tensor that differs;
  * ERR_MEMORY. */
 NODISCARD int checkpoint_check_unit(const struct checkpoint_file *file, const struct model *model,
                                     size_t unit, struct err *err);
-/* Whether the model's input and classes are those that the file's units were trained with, as far
- * as both say so; taken[unit_count]: which units are taken from it. With the first one mean, std
- * and reading must be equal, and the scale of the same dtype; with the last one that has parameters
- * every named class must keep its number. ERR_INVALID says what differs and what to do; ERR_MEMORY.
- */
+/* Check that the model's input and classes are those that the file's units were trained with, as
+ * far as both state them. taken[unit_count]: the units that are read from the file. If the first
+ * one is, mean, std and reading must be equal, and the scale for the same dtype. If the last one
+ * with parameters is, every named class must keep its number. ERR_INVALID says what differs and
+ * what to do; ERR_MEMORY. */
 NODISCARD int checkpoint_check_samples(const struct checkpoint_file *file,
                                        const struct model *model, const bool *taken,
                                        struct err *err);
-/* As checkpoint_check_unit, and the snapshot blob (state.h) of the unit at version 0:
- * layout->blob_bytes, aligned or not. The layout is of this unit. */
+/* Check the unit and write its snapshot blob (state.h) of version 0: layout->blob_bytes, of any
+ * alignment. The layout is that of this unit. Errors as checkpoint_check_unit. */
 NODISCARD int checkpoint_read_unit(struct checkpoint_file *file, const struct model *model,
                                    size_t unit, const struct state_layout *layout, void *blob,
                                    struct err *err);

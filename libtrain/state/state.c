@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-/* Bytes that one tensor takes in a header at most: name, dtype, shape and offsets. */
+/* Most header bytes of one tensor: name, dtype, shape and offsets. */
 #define HEADER_BYTES_PER_TENSOR 320
 _Static_assert((MODEL_TENSORS_MAX + 1) * HEADER_BYTES_PER_TENSOR + 2 * STATE_NOTE_MAX <=
                    SAFETENSORS_HEADER_MAX,
@@ -23,8 +23,7 @@ static size_t count_tensors(const struct unit *unit, size_t optimizer_arrays)
     return count;
 }
 
-/* Describe one tensor of an op in a header; `array` is the name of an optimizer's array, or NULL.
- */
+/* Describe one tensor of an op in a header. array: the name of an optimizer's array, or NULL. */
 static void describe_tensor(const struct op *op, const struct op_tensor *from, const char *array,
                             struct safetensors_tensor *to)
 {
@@ -70,8 +69,7 @@ static void append_state(struct state_layout *layout, const struct unit *unit,
     }
 }
 
-/* Write the header's text to a new allocation of exactly its size, after `capacity` bytes were
- * enough for it. */
+/* Write the header's text to a new allocation of exactly its size. `capacity` bytes are enough. */
 static int write_header(struct safetensors_header *header, char **out, struct err *err)
 {
     const char *note = safetensors_metadata(header, STATE_NOTE_KEY);

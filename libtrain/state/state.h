@@ -1,14 +1,16 @@
-/* state.h: how a unit's state (parameters, buffers, optimizer state) lies in its snapshot blob, and
- * how blobs become the exported model file. Both follow from the description alone, so the
- * coordinator assembles an export without reading tensors. Pure.
+/* state.h: the layout of a unit's state (parameters, buffers, optimizer state) in its snapshot
+ * blob, and of the exported model file. Both follow from the description alone, so the coordinator
+ * assembles an export without reading tensors. Pure.
  *
- * A snapshot blob is a safetensors file: first parameters and buffers in op order under PyTorch's
- * names ("stem.0.weight"), then per parameter the optimizer's arrays ("stem.0.weight.momentum", or
- * "stem.0.weight.exp_avg" and "stem.0.weight.exp_avg_sq"), all in PyTorch's layout. That of a
- * frozen unit has no such arrays, and says "frozen" in its metadata: the blob of a model's only
- * unit would else be the exported file, byte for byte. The exported file holds, unit after unit,
- * the first part of each: its data is the concatenation of the blobs' [0, export_bytes) data
- * ranges. Same state, same bytes, same sha256. */
+ * A snapshot blob is a safetensors file. Parameters and buffers come first, in op order under
+ * PyTorch's names ("stem.0.weight"); then, for each parameter, the optimizer's arrays
+ * ("stem.0.weight.momentum", or "stem.0.weight.exp_avg" and "stem.0.weight.exp_avg_sq"). All are in
+ * PyTorch's layout. The blob of a frozen unit has no such arrays and says "frozen" in its metadata;
+ * without that, the blob of a model's only unit would equal the exported file.
+ *
+ * The exported file holds the first part of each blob, unit after unit: its data is the
+ * concatenation of the blobs' [0, export_bytes) data ranges. The same state gives the same bytes
+ * and sha256. */
 #ifndef LIBTRAIN_STATE_STATE_H
 #define LIBTRAIN_STATE_STATE_H
 
@@ -24,7 +26,7 @@
 
 enum state_kind { STATE_PARAMETER, STATE_BUFFER, STATE_OPTIMIZER };
 
-/* Where one tensor of the blob comes from; index i belongs to header.tensor[i]. */
+/* The source of one tensor of the blob; index i belongs to header.tensor[i]. */
 struct state_source {
     enum state_kind kind;
     uint16_t op;     /* of the unit */
@@ -32,7 +34,7 @@ struct state_source {
     uint16_t array;  /* OPTIMIZER: which of its arrays */
 };
 
-/* Tensors and optimizer arrays of one unit. */
+/* Most tensors and optimizer arrays of one unit. */
 #define STATE_TENSORS_MAX ((1 + OPTIMIZER_ARRAYS_MAX) * MODEL_UNIT_OPS_MAX * MODEL_OP_TENSORS_MAX)
 
 struct state_layout {
@@ -40,7 +42,7 @@ struct state_layout {
     struct state_source *source;      /* [header.tensor_count] */
     char *header_text;                /* header.data_offset bytes: 8-byte length and JSON */
     size_t export_count;   /* parameters and buffers: the first tensors, which are exported */
-    uint64_t export_bytes; /* data bytes of parameters and buffers: the part that is exported */
+    uint64_t export_bytes; /* data bytes of parameters and buffers, which are exported */
     uint64_t blob_bytes;   /* the whole file */
 };
 
@@ -49,15 +51,15 @@ NODISCARD int state_layout_new(const struct model *model, size_t unit,
                                struct err *err);
 void state_layout_free(struct state_layout **layout);
 
-/* What an exported file says of itself in its metadata (trained.h), under this key. The largest
- * description, of 256 x 64 ops that take some 90 bytes each with nothing left open, has 1.5 MB. */
+/* The metadata key under which an exported file describes its model (trained.h). The largest
+ * description, of 256 x 64 ops with about 90 bytes each, has 1.5 MB. */
 #define STATE_NOTE_KEY "paceline"
 #define STATE_NOTE_MAX (2u << 20) /* bytes; twice as many with every quotation mark escaped */
 /* Append the header (8-byte length and JSON) of the exported file. note NULL: none. ERR_LIMIT for a
- * longer one. */
+ * note longer than STATE_NOTE_MAX. */
 NODISCARD int state_export_header(const struct model *model, const char *note, struct buf *out,
                                   struct err *err);
-/* Whether a model has a parameter or buffer of that name. */
+/* Whether the model has a parameter or buffer of that name. */
 bool state_has_tensor(const struct model *model, const char *name);
 
 #endif

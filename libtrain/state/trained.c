@@ -99,7 +99,7 @@ int trained_read(const void *bytes, size_t size, struct trained_file **out, stru
     if (rc) {
         return rc;
     }
-    /* The text goes with this call; what was in it has been read. */
+    /* The text lives only during this call; everything in it was read. */
     file->header.text = NULL;
     file->header.text_capacity = file->header.metadata_count = 0;
     *out = file;
@@ -123,7 +123,7 @@ static void write_shape(const struct safetensors_tensor *tensor, char out[SHAPE_
     }
 }
 
-/* Differences; the first one is told. */
+/* Counts differences and keeps the first. */
 struct differences {
     size_t count;
     char first[SAFETENSORS_NAME_MAX + 2 * SHAPE_TEXT_MAX + 64];
@@ -153,7 +153,7 @@ static void compare(const struct trained_file *file, const struct safetensors_te
     }
 }
 
-/* The file has more tensors than the model: name one that the model does not have. */
+/* The file has more tensors than the model: name one of them. */
 static void find_extra(const struct trained_file *file, const struct model *model,
                        struct differences *differences)
 {

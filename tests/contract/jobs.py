@@ -869,7 +869,7 @@ def test_the_kernels_of_a_job_are_checked_kept_and_shown():
             (
                 {"block2.body.0": {"forward": "winograd4"}},
                 "/kernels/block2.body.0/forward",
-                "cannot do",
+                "does not support",
             ),
             ([], "/kernels", "object"),
         ):

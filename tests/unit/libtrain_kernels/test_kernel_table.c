@@ -141,9 +141,9 @@ static void what_cannot_be_is_refused_at_its_place(void **state)
         {"{\"block1.body.3\": {\"forward\": \"colums\"}}", "/kernels/block1.body.3/forward",
          "expected one of by_shape,"},
         {"{\"block1.body.3\": {\"backward_data\": \"depthwise\"}}",
-         "/kernels/block1.body.3/backward_data", "'depthwise' cannot do 3 x 3, stride 1 x 1"},
+         "/kernels/block1.body.3/backward_data", "'depthwise' does not support 3 x 3, stride 1 x 1"},
         {"{\"block2.body.0\": {\"backward_weights\": \"winograd4\"}}",
-         "/kernels/block2.body.0/backward_weights", "'winograd4' cannot do 3 x 3, stride 2 x 2"},
+         "/kernels/block2.body.0/backward_weights", "'winograd4' does not support 3 x 3, stride 2 x 2"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct model *model = resnet8();
@@ -162,7 +162,7 @@ static void what_cannot_be_is_refused_at_its_place(void **state)
         " \"kernels\": {\"forward\": \"winograd4\"}}, {\"type\": \"global_avg_pool\"}]}],"
         " \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
     assert_fault(description, &(struct model_fit){{8, 8, 16}, DTYPE_F32, 10, 1},
-                 "/units/0/ops/0/kernels/forward", "unit 'a': 'winograd4' cannot do 1 x 1");
+                 "/units/0/ops/0/kernels/forward", "unit 'a': 'winograd4' does not support 1 x 1");
 }
 
 /* A table of so many unknown names, and then a known one that asks for columns; the caller's. */
