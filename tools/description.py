@@ -144,7 +144,7 @@ def check_class_names(description):
         else []
     )
     if double:
-        raise ValueError(f"the class '{double[0]}' is there twice")
+        raise ValueError(f"the class '{double[0]}' occurs twice")
     if (
         len(json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode())
         > CLASS_NAMES_TEXT_MAX

@@ -429,7 +429,7 @@ def build_graph(model, arrays):
     extra = sorted(set(arrays) - graph.used)
     if extra:
         raise ValueError(
-            f"tensor '{extra[0]}' is none of the model's"
+            f"tensor '{extra[0]}' is not part of the model"
             + (f"; {len(extra) - 1} more" if extra[1:] else "")
         )
     value = graph.lay(value, ROWS)

@@ -13,10 +13,10 @@
 #include "libtrain/memory/memory.h"
 
 /* Debian's serial OpenBLAS hands out its packing buffers without a lock (it is built without
- * USE_LOCKING), so two threads that multiply at once may pack into the same buffer and get wrong
- * numbers. The two functions below stand in front of the library's own ones (symbol interposition)
- * and add the lock. Where that does not take effect (another build, bound symbolically), prepare
- * notices and every product takes the lock instead: slower, still right. */
+ * USE_LOCKING). Two threads that multiply at once may then pack into the same buffer and get wrong
+ * numbers. The two functions below replace the library's own (symbol interposition) and add the
+ * lock. If that has no effect (another build, bound symbolically), prepare detects it and every
+ * product takes the lock instead: slower, but correct (ADR 0009). */
 void *blas_memory_alloc(int position);
 void blas_memory_free(void *buffer);
 
@@ -63,11 +63,11 @@ void blas_memory_free(void *buffer)
     pthread_mutex_unlock(&blas.lock);
 }
 
-/* The library tries a mapping that failed again and again, for ever: a new buffer is asked for only
- * where there is room for one, before the products that need it. It keeps those that it made. */
+/* The library retries a failed mapping for ever. So a new buffer is requested only when there is
+ * room for one, before the products that need it. The library keeps it. */
 #define BUFFER_BYTES                                                                               \
     ((size_t)(sizeof(void *) > 4 ? 128 : 32) << 20)   /* BUFFER_SIZE of its builds, or more */
-#define ROOM_BYTES (BUFFER_BYTES + ((size_t)8 << 20)) /* what other threads may take meanwhile */
+#define ROOM_BYTES (BUFFER_BYTES + ((size_t)8 << 20)) /* margin for other threads */
 
 static bool has_room(void)
 {
@@ -94,11 +94,11 @@ static bool make_buffers(size_t wanted)
     return room;
 }
 
-/* For small products of two matrices that are not transposed, the library's kernels for AVX-512 (up
- * to this many multiplications) allocate a buffer at every call. Training allocates nothing, so
- * these products are made with a transposed copy of one of the two: other kernels, which do not. */
+/* For small products of two matrices that are not transposed, the library's AVX-512 kernels (up to
+ * this many multiplications) allocate a buffer per call. Training must not allocate, so these
+ * products use a transposed copy of one matrix, which selects other kernels. */
 #define SMALL_PRODUCT 1e6
-#define COPY_FLOATS 16384 /* of the copy; what does not fit is done in pieces of K */
+#define COPY_FLOATS 16384 /* of the copy; larger products are computed in pieces of K */
 static const char *const allocating_cores[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
 
 static blasint dimension(size_t value)
@@ -138,8 +138,7 @@ static void multiply_copy(size_t M, size_t N, size_t K, const float *A, size_t l
                           size_t ldb, float beta, float *C, size_t ldc)
 {
     static _Thread_local float copy[COPY_FLOATS];
-    /* The library is faster with a transposed A, unless the copy of an A much larger than B eats
-     * that up. */
+    /* The library is faster with a transposed A, unless A is much larger than B. */
     const bool copy_a = M <= 4 * N;
     const size_t piece = COPY_FLOATS / (copy_a ? M : N); /* M <= 2000 or N <= 500 here: never 0 */
     for (size_t k = 0; k < K; k += piece) {
@@ -168,10 +167,10 @@ void gemm(bool transpose_a, bool transpose_b, size_t M, size_t N, size_t K, cons
     }
 }
 
-/* Once, before the first product: the library's own threading off, its buffers guarded. */
+/* Once, before the first product: switch the library's threading off and guard its buffers. */
 static void prepare(void)
 {
-    /* Large enough that no core takes its path for small matrices, which needs no buffer. */
+    /* Large enough that no core takes its path for small matrices, which uses no buffer. */
     enum { SIZE = 128 };
     static const float zeros[SIZE * SIZE];
     static float product[SIZE * SIZE];

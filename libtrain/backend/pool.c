@@ -10,7 +10,7 @@
 #include "libtrain/backend/gemm.h"
 #include "libtrain/train.h"
 
-/* Kernels follow each other within microseconds: a thread looks this often for the next one before
+/* Kernels follow each other within microseconds: a thread polls this often for the next one before
  * it sleeps. */
 #define SPINS 256
 

@@ -1,9 +1,9 @@
 /* One build of the product for each vector ISA (CMakeLists.txt sets PRODUCT_NAME, the ISA's flags
- * and that a * b + c is fused where the ISA can): the sum of an element runs over k in order, so
- * its bits depend on the ISA alone. */
+ * and fused a * b + c if the ISA has it). The sum of an element runs over k in order, so its bits
+ * depend on the ISA alone. */
 #include "libtrain/backend/product_isa.h"
 
-/* Rows and columns of the block of C that registers hold: ROWS x VECTORS accumulators. */
+/* The block of C held in registers: ROWS x VECTORS accumulators. */
 #if defined(__AVX512F__)
 #define LANES 16
 #define ROWS 8
@@ -17,8 +17,8 @@
 #define LANES 4
 #define ROWS 4
 #endif
-/* What may be left of M: each count of rows has a block of its own, since a block of few rows waits
- * for its sums. */
+/* The rest of M: each count of rows has a block of its own, since a block of few rows waits for its
+ * sums. */
 #define TAIL(block, rows)                                                                          \
     case rows:                                                                                     \
         block(p, m, n, rows, vectors);                                                             \

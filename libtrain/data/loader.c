@@ -1,5 +1,5 @@
-/* Stored samples on their way into a batch. Crop and flip move stored numbers; the border of a crop
- * is zeros as they are stored, like torchvision's RandomCrop on images of bytes. */
+/* Stored samples on their way into a batch. Crop and flip move stored numbers. The border of a crop
+ * is stored zeros, as in torchvision's RandomCrop on images of bytes. */
 #include <string.h>
 
 #include "base/rng.h"
@@ -20,14 +20,15 @@ struct train_loader train_loader_of(const struct model *model, const struct augm
     };
 }
 
-/* Where the window lies in the padded sample, and whether left and right change places in it. */
+/* The position of the window in the padded sample, and whether it is mirrored. */
 struct view {
     size_t row, column; /* each from 0 to 2 * padding */
     bool flipped;
 };
 
-/* The draw of the sample at `position` of the batch: one block, whatever is asked for, so that an
- * augmentation draws the same beside another. A word times the bound, shifted: bias below 2^-20. */
+/* The draw for the sample at `position` of the batch. It is one block, whatever is enabled, so that
+ * an augmentation draws the same beside another. A word times the bound, shifted: bias below
+ * 2^-20. */
 static struct view draw(const struct train_loader *loader, const struct rng_stream *stream,
                         size_t position)
 {
@@ -40,8 +41,8 @@ static struct view draw(const struct train_loader *loader, const struct rng_stre
     };
 }
 
-/* A window of `length` lies at `at` in a line of the same length between two paddings: its [*first,
- * *end) is not padding. */
+/* A window of `length` is at `at` in a line of the same length between two paddings. Its part
+ * [*first, *end) is not padding. */
 static void overlap(size_t length, size_t padding, size_t at, size_t *first, size_t *end)
 {
     const size_t before = padding > at ? padding - at : 0;
@@ -57,7 +58,7 @@ static void reverse(size_t count, size_t size, const unsigned char *from, unsign
     }
 }
 
-/* The window of one sample. Flipped, its columns are written from the right. */
+/* Copy the window of one sample; mirrored, its columns are written from the right. */
 static void load_view(const struct train_loader *loader, struct view view,
                       const unsigned char *from, unsigned char *to)
 {

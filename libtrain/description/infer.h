@@ -14,8 +14,7 @@ struct tensor_form {
     struct shape shape;
     struct shape flat; /* of a vector: the H x W x C it was flattened from; 1 x 1 x C if it was not
                           flattened */
-    bool stored; /* the model's input: numbers as the data set stores them, times the input's scale
-                  */
+    bool stored;       /* the model's input: stored numbers, times its scale */
 };
 
 /* The form of a tensor that was not flattened. */

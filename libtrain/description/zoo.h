@@ -6,12 +6,12 @@
 
 #include "libtrain/description/description.h"
 
-/* A description of the zoo by name ("lenet5"): borrowed static JSON text, or NULL. */
+/* Return a description of the zoo by name ("lenet5"): borrowed static JSON text, or NULL. */
 const char *zoo_text(const char *name);
-/* The name at `index`, or NULL behind the last. */
+/* Return the name at `index`, or NULL after the last. */
 const char *zoo_name(size_t index);
-/* The samples that a model of the zoo is usually trained on, for answers where no data set is
- * named: static, or NULL where the zoo has no such model. */
+/* Return the usual training samples of a model of the zoo, for answers without a data set: static,
+ * or NULL for an unknown name. */
 const struct model_fit *zoo_fit(const char *name);
 
 #endif

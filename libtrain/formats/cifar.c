@@ -1,6 +1,5 @@
-/* CIFAR-10's binary form: records of one label and three planes of 32 x 32. There is no header: the
- * size is the count.
- */
+/* CIFAR-10's binary format: records of one label and three planes of 32 x 32. There is no header;
+ * the size of the file gives the count. */
 #include <inttypes.h>
 
 #include "libtrain/formats/part.h"

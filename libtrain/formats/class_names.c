@@ -76,7 +76,7 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-/* The names in their order as bytes; NULL when out of memory. */
+/* The names sorted by bytes; NULL when out of memory. */
 static struct entry *sort(const struct name_list *names)
 {
     struct entry *entry = calloc(names->count + 1, sizeof(*entry));
@@ -95,7 +95,7 @@ static int refuse_doubles(const struct name_list *names, struct err *err)
     int rc = entry ? 0 : err_set(err, ERR_MEMORY, "no memory for %zu names", names->count);
     for (size_t i = 1; rc == 0 && i < names->count; i++) {
         if (strcmp(entry[i - 1].name, entry[i].name) == 0) {
-            rc = err_set(err, ERR_INVALID, "'%.40s' is there twice", entry[i].name);
+            rc = err_set(err, ERR_INVALID, "'%.40s' occurs twice", entry[i].name);
         }
     }
     free(entry);
@@ -104,7 +104,7 @@ static int refuse_doubles(const struct name_list *names, struct err *err)
 
 /* ---- JSON ---- */
 
-/* Of a name in a list, with its quotation marks and a comma. */
+/* Most bytes of a name in a list, with its quotation marks and a comma. */
 static size_t json_bytes(const char *name)
 {
     size_t bytes = 3;
@@ -232,7 +232,7 @@ static size_t list_names(const struct name_list *names, const int32_t *absent,
     if (count > SHOWN_MAX) {
         (void)snprintf(out + used, capacity - used, " and %zu more", count - SHOWN_MAX);
     }
-    utf8_repair_line(out); /* of a name that was cut */
+    utf8_repair_line(out); /* of a truncated name */
     return count;
 }
 

@@ -20,8 +20,8 @@ _Static_assert(DATASET_HEAD_BYTES == STREAM_PEEK_MAX, "formats are recognised by
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "labels are written as they lie in memory");
 
-/* Everything is read twice: first to find out what there is, then to give the images on in the
- * order of the result, whose header comes first. */
+/* Files are read twice: first to find out what they contain, then to write the images in the order
+ * of the result, whose header comes first. */
 struct conversion {
     const int *fd;
     const struct dataset_limits *limits;
@@ -40,7 +40,7 @@ struct conversion {
     union {
         uint8_t cifar[CIFAR_RECORDS_AT_ONCE * CIFAR_IMAGE_BYTES];
         float floats[FLOATS_AT_ONCE];
-    } converted; /* what the buffer holds, in the form of the result */
+    } converted; /* contents of the buffer, in the form of the result */
 };
 
 static void conversion_free(struct conversion **conversion)
@@ -69,10 +69,11 @@ static int refuse_part(const char *name, const uint8_t *bytes, size_t size, stru
     if (other) {
         return err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", name, other);
     }
-    return err_set(err, ERR_FORMAT,
-                   "%s: is none of IDX, NPY, CIFAR-10 binary, safetensors, JPEG or PNG in a tar, "
-                   "tar, gzip of one of these",
-                   name);
+    return err_set(
+        err, ERR_FORMAT,
+        "%s: unknown format; expected IDX, NPY, CIFAR-10 binary, safetensors, a tar of JPEG "
+        "or PNG, or a tar or gzip of these",
+        name);
 }
 
 static int read_part(struct stream *stream, struct part *part, struct labels *labels,
@@ -124,7 +125,7 @@ static int read_file(struct conversion *conversion, size_t file, struct err *err
     return rc;
 }
 
-/* ---- what belongs together ---- */
+/* ---- pairing images and labels ---- */
 
 static const char *kind_name(enum part_kind kind)
 {
@@ -197,7 +198,7 @@ static int combine(struct conversion *conversion, struct err *err)
     return 0;
 }
 
-/* A class that no sample has still has its number. */
+/* A class without samples keeps its number. */
 static int name_classes(const struct conversion *conversion, struct dataset_info *info,
                         struct err *err)
 {
@@ -237,7 +238,7 @@ static int describe(const struct conversion *conversion, struct dataset_info *in
 
 /* ---- second pass ---- */
 
-/* The content of a part from its first byte on; parts in order are found without starting again. */
+/* Open the content of a part. Parts in order are found without starting again. */
 static int reopen(struct conversion *conversion, const struct part *part, struct stream **out,
                   struct err *err)
 {
@@ -423,7 +424,7 @@ int dataset_convert(const int *fd, size_t fd_count, const struct reading *readin
         return convert_recognised(fd, fd_count, limits, sink, arg, out, err);
     }
     if (fd_count > 1 && (kind == READING_TEXT || !limits->unlabelled)) {
-        return err_set(err, ERR_INVALID, "%zu files; a data set whose reading is said is one",
+        return err_set(err, ERR_INVALID, "%zu files; a data set with a stated reading has one",
                        fd_count);
     }
     const struct files files = {.fd = fd, .count = fd_count};

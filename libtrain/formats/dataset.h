@@ -1,18 +1,16 @@
-/* dataset.h: outside data sets (IDX, gzip too; NPY; CIFAR binary; a tar of these; safetensors)
- * turned into the project's one form, and that form opened for reading. The one form is a
- * safetensors file with two tensors:
+/* dataset.h: converts data sets of known formats (IDX, NPY, CIFAR-10 binary, images, sounds, text,
+ * safetensors; gzip and tar of these) to the project's one form, and opens that form for reading.
+ * The one form is a safetensors file with two tensors:
  *
  *     "inputs"  U8 or F32 [count, H, W, C]
- *     "labels"  I32       [count], or [count, positions] where a sample has a label at each of
- * several positions
+ *     "labels"  I32       [count]; [count, positions] if a sample has several labels
  *
- * and, where there is something to say, one JSON document in its metadata under "paceline":
+ * and, if there is anything to state, one JSON document in its metadata under "paceline":
  *
  *     {"class_names": ["bird", "cat"], "reading": "sound=8000,clip_ms=1000,..."}
  *
  * For the coordinator (uploads) and `paceline-agent train` (local files). Any thread; reads files,
- * never the network.
- */
+ * never the network. */
 #ifndef LIBTRAIN_FORMATS_DATASET_H
 #define LIBTRAIN_FORMATS_DATASET_H
 
@@ -25,24 +23,22 @@
 #include "libtrain/formats/names.h"
 #include "libtrain/formats/reading.h"
 
-#define DATASET_SAMPLES_MAX                                                                        \
-    (1 << 24) /* labels are held in memory while a data set is converted                           \
-               */
+#define DATASET_SAMPLES_MAX (1 << 24)         /* labels are held in memory */
 #define DATASET_SAMPLE_ELEMENTS_MAX (1 << 26) /* of one sample */
 #define DATASET_CLASSES_MAX 65536
 #define DATASET_POSITIONS_MAX 32767 /* labels of a sample */
 #define DATASET_ENTRIES_MAX                                                                        \
-    (1 << 20) /* files in an archive, for programs that need no other limit */
+    (1 << 20) /* files in an archive, for programs without a limit of their own */
 
 struct dataset_info {
-    uint64_t count;     /* samples */
-    uint32_t h, w, c;   /* shape of one sample */
-    enum dtype dtype;   /* of inputs: DTYPE_U8 or DTYPE_F32 */
-    uint32_t classes;   /* largest label + 1, or how many names there are; of a text 256; 0: labels
-                           not known */
-    uint32_t positions; /* labels of a sample */
-    char reading[READING_TEXT_MAX]; /* how its samples were made (reading_write); "": as they are
-                                       stored */
+    uint64_t count;   /* samples */
+    uint32_t h, w, c; /* shape of one sample */
+    enum dtype dtype; /* of inputs: DTYPE_U8 or DTYPE_F32 */
+    uint32_t
+        classes; /* largest label + 1, or the number of names; text: 256; 0: labels not known */
+    uint32_t positions;             /* labels of a sample */
+    char reading[READING_TEXT_MAX]; /* how its samples were made (reading_write); "": stored as they
+                                       are */
     uint64_t inputs_offset;         /* bytes from the start of the file */
     uint64_t inputs_bytes;
     uint64_t labels_offset;
@@ -51,68 +47,70 @@ struct dataset_info {
 };
 
 struct dataset_limits {
-    uint64_t total_bytes; /* of the result; what is compressed may expand to a few times as much,
-                             all files together */
+    uint64_t total_bytes; /* of the result; all compressed files together may expand to a few times
+                             as much */
     size_t entries;       /* of an archive */
-    bool unlabelled; /* samples alone are taken, too: their labels become 0, and the info's classes
+    bool unlabelled; /* samples without labels are accepted: labels become 0, and the info's classes
                         0 */
-    /* Where what samples and classes are called is appended, on failure the first of them; NULL:
-     * nobody asks. */
+    /* Receives the names of samples and classes; on failure the first of them. NULL: none. */
     struct dataset_names *names;
-    /* Asked again and again while files are read, before there is a result, too: an error ends it.
-     * NULL: nobody is. */
+    /* Called repeatedly while files are read, even before there is a result; an error ends the
+     * conversion. NULL: none. */
     int (*go_on)(void *arg, struct err *err);
     void *go_on_arg;
 };
 
 typedef int (*dataset_sink_fn)(void *arg, const void *data, size_t size, struct err *err);
 
-/* Convert what lies in the files `fd[0..fd_count)` (seekable, read from offset 0; one file: any
- * format; two files: images and labels, in either order) and give the result to `sink` piece by
- * piece, in order. Where `reading` (checked) says nothing, the format is recognised by content,
- * never by name: IDX 3 or 4 dimensions (images; H, W [, C]) and 1 dimension (labels); NPY images
- * u1, f2, f4, f8 of [N,H,W], [N,H,W,C], [N,F] and labels of any integer type of [N], in either
- * order of bytes; CIFAR-10 binary records (1 label + 3072 bytes, planes); safetensors as above; tar
- * (ustar, pax, GNU; optionally gzip) of these, several CIFAR files in name order; tar of JPEG and
- * PNG images, as below. Floats become float32 and must be finite then. Archives: regular files
- * only, no links, no "..", limits->entries.
+/* Convert the files fd[0..fd_count) and pass the result to `sink` piece by piece, in order. The
+ * files are seekable and read from offset 0. One file may have any format; two files are images and
+ * labels, in either order.
  *
- * Said, for one file alone:
- * - sound: a tar of WAV files, labelled by directory or name (labelled_tar.h), as log-mel
- * spectrograms (log_mel.h) of frames x mels x 1, float32.
- * - text: plain text, or what gzip made of it; any file is one. Sample i is the bytes [i T, i T +
- * T) as T x 1 x 1, T = reading->text, and the label of each byte the one behind it; a rest that
- * fills no sample is dropped. ERR_FORMAT for fewer than T + 1 bytes.
- * - images: a tar of JPEG and PNG images, CLASS/FILE or DIRECTORIES/CLASS/FILE, recognised as well.
- * The sorted names of the classes give the labels, samples keep the archive's order; bytes of
- * size.h x size.w x channels (image.h). Without a size all images must have one.
+ * If `reading` (checked) names no kind, the format is recognised by content, never by name: IDX of
+ * 3 or 4 dimensions (images; H, W [, C]) and 1 dimension (labels); NPY images u1, f2, f4, f8 of
+ * [N,H,W], [N,H,W,C], [N,F] and labels of any integer type of [N], in either byte order; CIFAR-10
+ * binary records (1 label + 3072 bytes, planes); safetensors as above; tar (ustar,
+ * pax, GNU; optionally gzip) of these, several CIFAR files in name order; tar of JPEG and PNG
+ * images, as below. Floats become float32 and must be finite then. Archives: regular files only, no
+ * links, no "..", limits->entries.
  *
- * What the files of sounds and of images expand to, from gzip as well as to pixels, is bounded by
- * the archive's size.
+ * Kinds that `reading` names, for one file:
  *
- * With limits->unlabelled, archives of sounds and of images may lie flat, no file saying a class,
- * and each of `fd` may be a sound or an image itself.
+ *   - sound: a tar of WAV files, labelled by directory or name (labelled_tar.h), as log-mel
+ *     spectrograms (log_mel.h) of frames x mels x 1, float32.
+ *   - text: plain text, or a gzip of it. Sample i is the bytes [i T, i T + T) as T x 1 x 1,
+ *     T = reading->text; the label of each byte is the next byte. An incomplete last sample is
+ *     dropped. ERR_FORMAT for fewer than T + 1 bytes.
+ *   - images: a tar of JPEG and PNG images, CLASS/FILE or DIRECTORIES/CLASS/FILE; also recognised.
+ *     The sorted class names give the labels, samples keep the archive's order; bytes of size.h x
+ *     size.w x channels (image.h). Without a size all images must have the same.
  *
- * Errors say which file or entry and what: "train-labels: 2999 labels for 3000 images". ERR_FORMAT,
- * ERR_INVALID, ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or what sink or limits->go_on returned. */
+ * The expansion of sounds and images, by gzip as well as to pixels, is bounded by the archive's
+ * size.
+ *
+ * With limits->unlabelled, files in archives of sounds and of images may have no class, and each of
+ * `fd` may itself be a sound or an image.
+ *
+ * Errors name the file or entry: "train-labels: 2999 labels for 3000 images". ERR_FORMAT,
+ * ERR_INVALID, ERR_UNSUPPORTED, ERR_LIMIT, ERR_IO, or the error of sink or limits->go_on. */
 NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct reading *reading,
                               const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                               struct dataset_info *out, struct err *err);
 
 #define DATASET_HEAD_BYTES 512
 
-/* Whether a file that begins with these bytes, DATASET_HEAD_BYTES of them, can be a data set:
- * ERR_FORMAT with what dataset_convert would say of it. What gzip made can be anything. */
+/* Check whether a file with these first DATASET_HEAD_BYTES bytes can be a data set. ERR_FORMAT with
+ * the text of dataset_convert. A gzip file can always be one. */
 NODISCARD int dataset_check_head(const uint8_t *head, const struct reading *reading,
                                  struct err *err);
 
-/* The last bytes of a plain text, or of what gzip made of one: all of it where it has no more than
- * `capacity` > 0. out[capacity]; *size: how many. Errors as dataset_convert. */
+/* Read the last bytes of a plain text, or of a gzip of one: all of it if it has at most `capacity`
+ * > 0 bytes. out[capacity]; *size: how many. Errors as dataset_convert. */
 NODISCARD int dataset_text_end(int fd, const struct dataset_limits *limits, uint8_t *out,
                                size_t capacity, size_t *size, struct err *err);
 
-/* Read the header of a file in the one form and check it against the file's size. `classes` is 0:
- * it is not in the header. */
+/* Read the header of a file in the one form and check it against the file's size. `classes` is 0,
+ * since the header does not have it. */
 NODISCARD int dataset_read_info(int fd, struct dataset_info *out, struct err *err);
 
 #endif

@@ -15,12 +15,12 @@ struct element {
     bool big_endian;
 };
 
-/* The value of an integer; what does not fit is INT64_MAX. */
+/* The value of an integer; INT64_MAX if it does not fit. */
 int64_t element_integer(struct element element, const uint8_t *bytes);
-/* The value of a number of any kind, exact but for integers of more than 53 bits. */
+/* The value of a number of any kind; exact, except integers of more than 53 bits. */
 double element_number(struct element element, const uint8_t *bytes);
-/* bytes[count] of ELEMENT_FLOAT to out[count], rounded to the nearest float. Returns how many are
- * finite from the first on: `count` where all are. No overlap. */
+/* Convert bytes[count] of ELEMENT_FLOAT to out[count], rounded to the nearest float. Returns the
+ * number of finite values before the first that is not: `count` if all are. No overlap. */
 size_t element_floats(struct element element, const uint8_t *bytes, size_t count, float *out);
 
 #endif

@@ -9,11 +9,11 @@ struct complex_number {
     double re, im;
 };
 
-/* `size` real numbers are taken as size / 2 complex ones, whose transform is then taken apart. */
+/* `size` real numbers are transformed as size / 2 complex ones, whose transform is then split. */
 struct fft {
     size_t size;
     struct complex_number *root; /* [size / 2]: e^(-2 pi i k / size) */
-    size_t *place;               /* [size / 2]: where number i goes first, its bits turned round */
+    size_t *place;               /* [size / 2]: the place of number i, its bits reversed */
     struct complex_number *work; /* [size / 2] */
 };
 
@@ -53,7 +53,7 @@ int fft_new(size_t size, struct fft **out, struct err *err)
     return 0;
 }
 
-/* In place, of `count` numbers that lie in the order of `place`. */
+/* In place, for `count` numbers in the order of `place`. */
 static void transform(const struct fft *fft, struct complex_number *z, size_t count)
 {
     for (size_t span = 1; span < count; span *= 2) {
@@ -80,8 +80,7 @@ void fft_power(struct fft *fft, const double *x, double *power)
         z[fft->place[i]] = (struct complex_number){x[2 * i], x[2 * i + 1]};
     }
     transform(fft, z, half);
-    /* The even ones' transform is (Z[k] + conj Z[-k]) / 2, the odd ones' (Z[k] - conj Z[-k]) / 2i.
-     */
+    /* Even: (Z[k] + conj Z[-k]) / 2; odd: (Z[k] - conj Z[-k]) / 2i. */
     for (size_t k = 0; k <= half; k++) {
         const struct complex_number a = z[k % half];
         const struct complex_number b = z[(half - k) % half];

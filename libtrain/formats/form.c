@@ -11,22 +11,22 @@
 #define LABELS "labels"
 #define NOTE_KEY "paceline"
 
-/* ---- what a data set says of itself ---- */
+/* ---- the note in the metadata ---- */
 
 struct note {
     json_t *class_names; /* NULL: none */
     char reading[READING_TEXT_MAX];
 };
 
-/* A member that a reader does not know is an error, as in the file of a model: it may change what
- * the data mean. */
+/* An unknown member is an error, as in the file of a model: it may change the meaning of the
+ * data. */
 static const struct field note_field[] = {
     MEMBER_JSON(struct note, class_names, "class_names", FIELD_SKIP_EMPTY),
     MEMBER_TEXT(struct note, reading, "reading", FIELD_SKIP_EMPTY),
 };
 static const struct record note_record = RECORD(struct note, "data set", note_field);
 
-/* Append the note; nothing where there is nothing to say. */
+/* Append the note, if it has anything to state. */
 static int write_note(const struct name_list *classes, const char *reading, struct buf *out,
                       struct err *err)
 {
@@ -71,7 +71,7 @@ static int read_note(const char *text, struct name_list *classes, char reading[R
 
 /* ---- the header ---- */
 
-/* Fill *out (but classes) from a header; ERR_FORMAT when it is not the one form. */
+/* Fill *out, except classes, from a header. ERR_FORMAT if it is not the one form. */
 static int check(const struct safetensors_header *header, struct dataset_info *out, struct err *err)
 {
     const struct safetensors_tensor *inputs = safetensors_find(header, INPUTS);
@@ -181,8 +181,7 @@ bool form_recognise(const uint8_t *bytes, size_t available)
     return available > 8 && bytes[8] == '{' && safetensors_header_bytes(bytes, &size, NULL) == 0;
 }
 
-/* A header of `size` bytes, of which 8 were read. text[2 * size]: for the bytes, then for the note.
- */
+/* Read a header of `size` bytes, of which 8 were read. text[2 * size]: the bytes, then the note. */
 static int parse_header(struct stream *stream, uint8_t *text, size_t size,
                         struct dataset_info *info, struct name_list *classes, struct err *err)
 {
@@ -205,7 +204,7 @@ static int parse_header(struct stream *stream, uint8_t *text, size_t size,
     return 0;
 }
 
-/* Read the header; *classes is given. */
+/* Read the header; *classes is an output. */
 static int read_form_header(struct stream *stream, struct dataset_info *info,
                             struct name_list *classes, struct err *err)
 {

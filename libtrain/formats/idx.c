@@ -11,7 +11,7 @@ static uint32_t big_endian(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Bytes of one element by type; 0 for no type of the format. */
+/* Bytes of one element by type; 0 for an unknown type. */
 static size_t element_size(uint8_t type)
 {
     static const uint8_t size[16] = {
@@ -19,7 +19,7 @@ static size_t element_size(uint8_t type)
     return type < 16 ? size[type] : 0;
 }
 
-/* The size that the header asks for, modulo 2^64. */
+/* The file size according to the header, modulo 2^64. */
 static uint64_t stated_size(const uint8_t *bytes, size_t available)
 {
     uint64_t size = element_size(bytes[2]);

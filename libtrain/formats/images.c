@@ -1,6 +1,6 @@
-/* An archive of JPEG and PNG images in directories, one of each class, or images without classes.
- * The first pass measures every image, so that another size, or an archive that would expand
- * without end, is told before any pixel is decoded. */
+/* An archive of JPEG and PNG images in directories, one per class, or images without classes. The
+ * first pass measures every image, so that a wrong size, or an archive that would expand without
+ * end, is reported before any pixel is decoded. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct images {
     const struct reading *reading;
     struct labelled_samples samples;
     struct image_reader *reader; /* NULL before the second pass */
-    uint8_t *file;               /* the image that is looked at */
+    uint8_t *file;               /* the current image */
     size_t size, capacity;
     uint64_t expanded, expanded_max; /* bytes of the pixels of all images together, 3 each */
     char first[STREAM_NAME_MAX];     /* the first image; "" before it */
@@ -43,8 +43,7 @@ static int grow(struct images *images, size_t capacity, struct err *err)
     return 0;
 }
 
-/* The whole file into memory. One byte more than is allowed may be read, to see that it is too
- * much. */
+/* Read the whole file. One byte more than allowed may be read, to detect that it is too large. */
 static int load(struct images *images, struct stream *stream, struct err *err)
 {
     images->size = 0;
@@ -68,7 +67,7 @@ static int load(struct images *images, struct stream *stream, struct err *err)
     }
 }
 
-/* Where the directories of the classes lie: how much of the path is in front of the class. */
+/* The position of the class directories: how much of the path precedes the class. */
 static size_t trunk_of(const char *path)
 {
     const char *end = strrchr(path, '/');
@@ -83,7 +82,8 @@ static const char *plain_path(const char *path)
     return strncmp(path, "./", 2) == 0 ? path + 2 : path;
 }
 
-/* Classes of the same name under two directories would become one: train and test, most often. */
+/* Classes of the same name under two directories would be merged; these are usually train and
+ * test. */
 static int check_place(const struct images *images, const char *name, struct err *err)
 {
     const char *first = plain_path(images->first);
@@ -107,7 +107,7 @@ static int check_same_size(const struct images *images, const char *name, struct
     }
     return err_set(err, ERR_FORMAT,
                    "%s: has %" PRIu32 " x %" PRIu32 " pixels, %s %" PRIu32 " x %" PRIu32
-                   "; say the size of all by size=HxW",
+                   "; set one size with size=HxW",
                    name, size.h, size.w, images->first, images->samples.h, images->samples.w);
 }
 
@@ -179,7 +179,7 @@ int images_convert(const struct files *files, const struct reading *reading,
                                 sink, arg, out, err);
 }
 
-/* Whether a file is an archive whose first content is an image, or one itself. */
+/* Whether a file is an archive whose first content is an image, or is an image. */
 static int recognise(struct source *source, int fd, const struct dataset_limits *limits, bool *out,
                      struct err *err)
 {

@@ -14,9 +14,9 @@
 
 struct class
 {
-    char *name;     /* owned */
-    uint32_t order; /* how many classes were met before it: what its labels say until all names are
-                       known */
+    char *name; /* owned */
+    uint32_t
+        order; /* order of first occurrence: its labels have this value until all names are known */
 };
 
 struct labelled_tar {
@@ -28,8 +28,8 @@ struct labelled_tar {
     struct labels labels;
     struct class *class; /* sorted by name */
     size_t class_count, class_capacity;
-    size_t class_last; /* the one that was met last: the next file is often of the same */
-    struct name_list class_names; /* once all are known, in their order */
+    size_t class_last;            /* the last class found: the next file often has the same */
+    struct name_list class_names; /* after all are known, sorted */
     uint8_t *sample;
 };
 
@@ -56,7 +56,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The class that a path says, as a part of it; no characters where it says none. */
+/* The class in a path, as a part of it; empty if there is none. */
 static const char *class_of(const char *path, enum dataset_label label, size_t *size)
 {
     const char *base = base_name(path);
@@ -83,7 +83,7 @@ static int compare(const char *text, size_t size, const char *name)
     return order ? order : name[size] ? -1 : 0;
 }
 
-/* Where the class is among the sorted ones, or belongs. */
+/* The place of the class among the sorted ones. */
 static size_t find_class(const struct labelled_tar *tar, const char *text, size_t size, bool *found)
 {
     size_t low = 0;
@@ -126,8 +126,8 @@ static int add_class(struct labelled_tar *tar, size_t at, const char *text, size
     return 0;
 }
 
-/* Classes are told apart by the bytes of their names: what is shown of two that are no UTF-8 may be
- * the same. */
+/* Classes are compared by the bytes of their names: the displayed forms of two names that are not
+ * UTF-8 may be equal. */
 static int add_label(struct labelled_tar *tar, const struct stream *stream, struct err *err)
 {
     size_t size = 0;
@@ -145,7 +145,7 @@ static int add_label(struct labelled_tar *tar, const struct stream *stream, stru
     }
     if (size == 0) {
         return tar->label == DATASET_LABEL_PREFIX
-                   ? err_set(err, ERR_FORMAT, "%s: its name has no class in front of a '_'", path)
+                   ? err_set(err, ERR_FORMAT, "%s: its name has no class before a '_'", path)
                    : err_set(err, ERR_FORMAT, "%s: lies in no directory, which would be its class",
                              path);
     }
@@ -164,7 +164,7 @@ int labelled_tar_refuse(const char *name, const uint8_t *bytes, size_t size, str
 {
     const char *other = tar_other(bytes, size);
     return other ? err_set(err, ERR_FORMAT, "%s: is %s; send a tar or tar.gz", name, other)
-                 : err_set(err, ERR_FORMAT, "%s: is no tar (or tar.gz) with a file for each sample",
+                 : err_set(err, ERR_FORMAT, "%s: is not a tar (or tar.gz) with one file per sample",
                            name);
 }
 
@@ -181,7 +181,7 @@ static int open_file(struct labelled_tar *tar, size_t file, struct err *err)
     const struct dataset_names *names = tar->limits->names;
     char name[STREAM_NAME_MAX];
     (void)snprintf(name, sizeof(name), "file %zu", file + 1);
-    if (names && names->file) { /* without its directory, which would say the class of an entry */
+    if (names && names->file) { /* without its directory, which would be the class of an entry */
         (void)snprintf(name, sizeof(name), "%s", base_name(names->file[file]));
     }
     tar->file = file;
@@ -216,7 +216,7 @@ static int next(struct labelled_tar *tar, struct stream **out, struct err *err)
     return rc;
 }
 
-/* Until now a label says when its class was met; from now on, which place its name has. */
+/* Replace the order of first occurrence in the labels by the place of the sorted name. */
 static int number_classes(struct labelled_tar *tar, struct err *err)
 {
     if (tar->class_count == 0) {

@@ -8,7 +8,7 @@
 #define MEL_FACTOR 2595.0
 #define MEL_CORNER_HZ 700.0
 
-/* Where a band lies in the spectrum. */
+/* The place of a band in the spectrum. */
 struct band {
     size_t first, count; /* frequencies that have a weight */
     const double *weight;
@@ -19,7 +19,7 @@ struct log_mel {
     size_t frames, bins;
     struct fft *fft;
     double *window;  /* [form.window] */
-    double *padded;  /* [the spectrum's size]: zero behind the window */
+    double *padded;  /* [the spectrum's size]: zero after the window */
     double *power;   /* [bins] */
     double *weights; /* [2 bins]: a frequency lies in at most two bands */
     struct band *band;

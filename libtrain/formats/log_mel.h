@@ -1,11 +1,11 @@
-/* log_mel.h: sound as the logarithm of its energy over time in bands that are as wide as the ear
- * hears them. In double and with elementary functions of our own: the same bits on every machine.
+/* log_mel.h: log-mel spectrograms: the logarithm of a sound's energy over time in bands of the mel
+ * scale. In double and with elementary functions of our own: the same bits on every machine.
  * Private to libtrain/formats; one thread for each plan.
  *
- * A frame of `window` samples starts every `hop`: Hann's window (periodic), zeros up to the next
- * power of two, the power spectrum, triangles of height 1 whose corners are evenly spaced on the
- * mel scale from 0 to rate / 2, mel(f) = 2595 log10(1 + f / 700) (HTK's; torchaudio's default),
- * ln(max(energy, floor)). */
+ * A frame of `window` samples starts every `hop`. Each gets a Hann window (periodic), zeros up to
+ * the next power of two, the power spectrum, triangles of height 1 with corners evenly spaced on
+ * the mel scale from 0 to rate / 2, mel(f) = 2595 log10(1 + f / 700) (HTK's; torchaudio's default),
+ * and ln(max(energy, floor)). */
 #ifndef LIBTRAIN_FORMATS_LOG_MEL_H
 #define LIBTRAIN_FORMATS_LOG_MEL_H
 
@@ -23,13 +23,13 @@ struct log_mel_form {
 
 struct log_mel;
 
-/* ERR_INVALID where a clip is shorter than a window, a window or hop has no samples, or a band is
- * so narrow that no frequency of the spectrum lies in it; ERR_MEMORY. */
+/* ERR_INVALID if a clip is shorter than a window, a window or hop has no samples, or a band is too
+ * narrow for any frequency of the spectrum; ERR_MEMORY. */
 NODISCARD int log_mel_new(const struct log_mel_form *form, struct log_mel **out, struct err *err);
 void log_mel_free(struct log_mel **plan);
-/* Frames of a clip. */
+/* Number of frames of a clip. */
 size_t log_mel_frames(const struct log_mel *plan);
-/* wave[samples] to out[frames][mels]. */
+/* Convert wave[samples] to out[frames][mels]. */
 void log_mel_run(struct log_mel *plan, const double *wave, float *out);
 
 #endif

@@ -1,6 +1,5 @@
-/* names.h: what the samples and the classes of a data set are called, where it is made of a file
- * for each sample (images, sounds) or is in the one form and says what its classes are called. One
- * thread. */
+/* names.h: the names of the samples and classes of a data set, if it has one file per sample
+ * (images, sounds), or states its class names in the one form. One thread. */
 #ifndef LIBTRAIN_FORMATS_NAMES_H
 #define LIBTRAIN_FORMATS_NAMES_H
 
@@ -10,7 +9,7 @@
 #include "base/err.h"
 
 struct name_list {
-    char **item; /* [count], each one line of UTF-8: what is neither stands as '?' */
+    char **item; /* [count], each one line of UTF-8; other bytes are replaced by '?' */
     size_t count, capacity;
 };
 
@@ -22,12 +21,11 @@ NODISCARD int name_list_append(struct name_list *list, const char *text, size_t 
 void name_list_done(struct name_list *list);
 
 struct dataset_names {
-    const char *const *
-        file; /* in: what the files given to dataset_convert are called, borrowed; NULL: "file 1" */
-    bool classes_only;       /* in: nobody asks for those of the samples */
-    struct name_list sample; /* out: of each sample its file; empty where samples are no files */
-    struct name_list class;  /* out: of each label (class_names.h); empty where labels are no names
-                              */
+    const char *const
+        *file; /* in: the names of the files given to dataset_convert, borrowed; NULL: "file 1" */
+    bool classes_only;       /* in: sample names are not wanted */
+    struct name_list sample; /* out: the file of each sample; empty if samples are not files */
+    struct name_list class;  /* out: the class of each label (class_names.h); empty if not named */
 };
 
 /* Free the lists; safe on a zeroed struct. */

@@ -1,5 +1,6 @@
-/* NPY, NumPy's format: a mark, a version, a header that is a Python dictionary, data. Versions 1 to
- * 3, which differ in the length of the header; C order. Source: numpy.lib.format. */
+/* NPY, NumPy's format: a magic text, a version, a header that is a Python dictionary, data.
+ * Versions 1 to 3, which differ in the size of the header's length; C order. Source:
+ * numpy.lib.format. */
 #include <string.h>
 
 #include "libtrain/formats/part.h"
@@ -43,7 +44,7 @@ static int read_quoted(struct scanner *scanner, char out[WORD_MAX], struct err *
     return scanner_expect(scanner, quote, err);
 }
 
-/* (), (3,), (3, 4): a comma behind the last is allowed. */
+/* (), (3,), (3, 4): a trailing comma is allowed. */
 static int read_shape(struct scanner *scanner, struct npy_header *header, struct err *err)
 {
     int rc = scanner_expect(scanner, '(', err);
@@ -142,7 +143,7 @@ static int read_header(struct stream *stream, struct npy_header *header, struct 
     return rc && err ? err_wrap(err, "%s: NPY", stream->name) : rc;
 }
 
-/* "<f4": order of bytes (= is the machine's, | none), kind, bytes. A bool is a byte of 0 or 1. */
+/* "<f4": byte order (= is the machine's, | none), kind, bytes. A bool is a byte of 0 or 1. */
 static bool parse_descr(const char *descr, struct element *out)
 {
     static const struct {

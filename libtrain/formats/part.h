@@ -1,6 +1,6 @@
-/* part.h: what one file of an outside data set holds, found by reading it once to its end: images,
- * labels or both. Images stay where they are, labels are kept. Private to libtrain/formats; one
- * function per format. One thread. */
+/* part.h: the contents of one file of a data set, found by reading it once to its end: images,
+ * labels or both. Images stay in the file, labels are kept in memory. Private to libtrain/formats;
+ * one function per format. One thread. */
 #ifndef LIBTRAIN_FORMATS_PART_H
 #define LIBTRAIN_FORMATS_PART_H
 
@@ -26,14 +26,14 @@ struct part {
     uint64_t count;         /* images or labels */
     uint32_t h, w, c;       /* of an image */
     struct element element; /* of images: of one byte, or floats */
-    uint32_t positions; /* PART_WHOLE: labels of an image; the other kinds have one, said by 0 */
-    uint64_t skip;      /* bytes in front of the images; they are contiguous but in PART_CIFAR */
+    uint32_t positions;     /* PART_WHOLE: labels of an image; other kinds have one: 0 */
+    uint64_t skip;          /* bytes before the images; they are contiguous except in PART_CIFAR */
     size_t
         label_first; /* PART_LABELS, PART_CIFAR, PART_WHOLE: its labels are label.value[label_first,
                         + part_label_count()) */
 };
 
-/* Numbers as the project's one form has them. */
+/* Element types of the project's one form. */
 extern const struct element element_u8, element_i32, element_f32;
 
 struct labels {
@@ -43,31 +43,32 @@ struct labels {
 };
 
 void labels_done(struct labels *labels);
-/* ERR_INVALID when it is not in [0, DATASET_CLASSES_MAX); `name` says where. */
+/* Append a label. ERR_INVALID if it is not in [0, DATASET_CLASSES_MAX); the error starts with
+ * `name`. */
 NODISCARD int labels_append(struct labels *labels, int64_t label, const char *name,
                             struct err *err);
 
-/* Set the shape of `rank` dimensions behind the count: (F), (H, W) or (H, W, C); bounded, none of
- * them 0. */
+/* Set the shape from the `rank` dimensions after the count: (F), (H, W) or (H, W, C); bounded, none
+ * is 0. */
 NODISCARD int part_set_shape(struct part *part, const uint64_t *dim, size_t rank, struct err *err);
-/* Count and shape are set and the images come next: note where, and read over them. */
+/* Count and shape are set and the images follow: note their place, and skip them. */
 NODISCARD int part_pass_images(struct part *part, struct stream *stream, struct err *err);
-/* The count is set and the labels come next: append them. */
+/* The count is set and the labels follow: append them. */
 NODISCARD int part_read_labels(struct part *part, struct stream *stream, struct element element,
                                struct labels *labels, struct err *err);
-/* Numbers of an image. */
+/* Elements of an image. */
 uint64_t part_image_elements(const struct part *part);
-/* What its images become: DTYPE_F32 where they are floats, else DTYPE_U8. */
+/* The element type of the result: DTYPE_F32 for floats, else DTYPE_U8. */
 enum dtype part_dtype(const struct part *part);
 uint64_t part_label_count(const struct part *part);
 
-/* By its first bytes; size is the whole stream's, or STREAM_SIZE_UNKNOWN. */
+/* Recognise a format by its first bytes. size: of the whole stream, or STREAM_SIZE_UNKNOWN. */
 bool idx_recognise(const uint8_t *bytes, size_t available, uint64_t size);
 bool npy_recognise(const uint8_t *bytes, size_t available);
 bool cifar_recognise(const uint8_t *bytes, size_t available);
 bool form_recognise(const uint8_t *bytes, size_t available);
 
-/* What a whole data set says of itself; kept from part to part, of which it can only be the one. */
+/* The metadata of a whole data set, which can only be one part. */
 struct form_note {
     struct name_list classes; /* name_list_done */
     char reading[READING_TEXT_MAX];
@@ -83,14 +84,15 @@ NODISCARD int cifar_read(struct stream *stream, struct part *part, struct labels
 NODISCARD int form_read(struct stream *stream, struct part *part, struct labels *labels,
                         struct form_note *note, struct err *err);
 
-/* What a data set is made of. */
+/* The files of a data set. */
 struct files {
     const int *fd; /* [count], borrowed */
     size_t count;
 };
 
-/* The ways to read a file that are said, not recognised: dataset_convert for one kind of reading.
- * Several files only where each may be a sample: limits->unlabelled, and no text. */
+/* Conversions that a reading has to name, because the content is not recognised: dataset_convert
+ * for one kind of reading. Several files are possible only if each may be a sample:
+ * limits->unlabelled, and no text. */
 NODISCARD int text_convert(const struct files *files, const struct reading *reading,
                            const struct dataset_limits *limits, dataset_sink_fn sink, void *arg,
                            struct dataset_info *out, struct err *err);
@@ -105,7 +107,7 @@ NODISCARD int images_convert(const struct files *files, const struct reading *re
 NODISCARD int images_recognise(int fd, const struct dataset_limits *limits, bool *out,
                                struct err *err);
 
-/* One record's planes, R then G then B, to out[32 x 32 x 3]. */
+/* Interleave one record's planes, R then G then B, to out[32 x 32 x 3]. */
 void cifar_interleave(const uint8_t planes[CIFAR_IMAGE_BYTES], uint8_t out[CIFAR_IMAGE_BYTES]);
 
 #endif

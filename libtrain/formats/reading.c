@@ -15,14 +15,13 @@
 #define FIELD(name) offsetof(struct reading, name)
 #define ONLY(kind) (1u << (kind))
 
-/* A parameter, and which kinds of reading it belongs to: bit k is kind k. */
+/* A parameter and the kinds of reading that have it: bit k is kind k. */
 struct parameter {
     const char *name;
     size_t offset; /* of an int64_t, or two */
     int64_t min, max;
     uint32_t kinds;
-    enum reading_kind
-        says; /* what it makes of an upload; READING_RECOGNISED: it only goes with others */
+    enum reading_kind says;   /* the kind that it selects; READING_RECOGNISED: none by itself */
     const char *const *words; /* [max - min + 1]: the names of its values, NULL for a number */
     bool pair;                /* two numbers, "32x48" */
 };
@@ -87,7 +86,7 @@ static int parse_word(const struct parameter *parameter, const char *value, int6
         }
         (void)snprintf(known + used, sizeof(known) - used, "%s'%s'", used > 0 ? ", " : "", word);
     }
-    return err_set(err, ERR_INVALID, "'%.40s' is none of %s", value, known);
+    return err_set(err, ERR_INVALID, "'%.40s' is invalid; expected %s", value, known);
 }
 
 static int parse_pair(const struct parameter *parameter, const char *value, int64_t out[2],
@@ -126,7 +125,7 @@ int reading_set(struct reading *reading, const char *name, const char *value, st
     }
     const struct parameter *parameter = &parameters[i];
     if (reading->given & 1u << i) {
-        return err_set(err, ERR_INVALID, "'%s' is there twice", name);
+        return err_set(err, ERR_INVALID, "'%s' occurs twice", name);
     }
     int64_t number[2] = {0};
     int rc = parse_value(parameter, value, number, err);
@@ -191,7 +190,7 @@ int reading_parse(const char *text, struct reading *out, struct err *err)
     return rc;
 }
 
-/* Whether it says something of the samples of this kind that their shape does not. */
+/* Whether it says more about samples of this kind than their shape does. */
 static bool makes_samples(const struct parameter *parameter, enum reading_kind kind)
 {
     return kind == READING_SOUND && parameter->kinds == ONLY(READING_SOUND);

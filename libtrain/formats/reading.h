@@ -1,6 +1,6 @@
-/* reading.h: how a data set is read whose content does not say it: as plain text, as sounds, as
- * images of one size. Its parameters are those of PUT /v1/datasets/{name}?... and of `--as` of
- * `paceline-agent train` and `predict`, one table for all. Pure; any thread. */
+/* reading.h: how to read a data set whose content does not determine it: as plain text, as sounds,
+ * as images of one size. One table of parameters for PUT /v1/datasets/{name}?... and for `--as` of
+ * `paceline-agent train` and `predict`. Pure; any thread. */
 #ifndef LIBTRAIN_FORMATS_READING_H
 #define LIBTRAIN_FORMATS_READING_H
 
@@ -9,10 +9,10 @@
 
 #include "base/err.h"
 
-/* Where the class of a file in an archive of one file per sample stands. */
+/* The class of a file in an archive with one file per sample. */
 enum dataset_label {
-    DATASET_LABEL_DIRECTORY, /* the directory that it lies in: yes/0001.wav */
-    DATASET_LABEL_PREFIX,    /* its name, up to the first '_': 7_jackson_32.wav */
+    DATASET_LABEL_DIRECTORY, /* its directory: yes/0001.wav */
+    DATASET_LABEL_PREFIX,    /* its name up to the first '_': 7_jackson_32.wav */
 };
 
 enum reading_kind {
@@ -31,38 +31,38 @@ struct reading {
     int64_t sound;  /* samples a second of the recordings */
     int64_t clip_ms, window_ms, hop_ms;
     int64_t mels;     /* bands */
-    int64_t floor_db; /* energies below 10^(-floor_db / 10) count as that */
+    int64_t floor_db; /* lower bound of energies: 10^(-floor_db / 10) */
     int64_t label;    /* enum dataset_label */
     struct {
         int64_t h, w;
-    } size;           /* of a sample that images are resized to; 0: they all have one size */
-    int64_t channels; /* of a sample made of an image: 1 or 3 */
+    } size;           /* of the resized samples; 0: all images have one size */
+    int64_t channels; /* of an image sample: 1 or 3 */
 };
 
 #define READING_TEXT_MAX 128
 
-/* Nothing is said: recognised by content. */
+/* No parameter: recognised by content. */
 extern const struct reading reading_default;
-/* One parameter from outside. ERR_INVALID for an unknown name (the text tells the nearest known
- * one), a value out of bounds, and a parameter that was set already. */
+/* Set one parameter. ERR_INVALID for an unknown name (the text suggests the nearest), a value out
+ * of bounds, and a duplicate. */
 NODISCARD int reading_set(struct reading *reading, const char *name, const char *value,
                           struct err *err);
-/* All is set: decides the kind. ERR_INVALID for two kinds at once, and for parameters that do not
- * go with the kind. */
+/* Finish after all parameters: determine the kind. ERR_INVALID for two kinds at once, and for
+ * parameters of another kind. */
 NODISCARD int reading_check(struct reading *reading, struct err *err);
-/* The same from one text, "text=64" or "sound=8000,mels=40". */
+/* Parse all parameters from one text, "text=64" or "sound=8000,mels=40". */
 NODISCARD int reading_parse(const char *text, struct reading *out, struct err *err);
-/* What whoever makes samples of the same kind has to repeat, as reading_parse takes it, with every
- * default written out: "sound=8000,clip_ms=1000,..."; "" where the shape of a sample says all of
- * it. Same samples, same text. */
+/* Write the parameters that reproduce samples of this kind, for reading_parse, with all defaults:
+ * "sound=8000,clip_ms=1000,..."; "" if the shape of a sample says it all. The same samples give the
+ * same text. */
 void reading_write(const struct reading *reading, char out[READING_TEXT_MAX]);
-/* Read such a text. ERR_INVALID for one that reading_write would not write. */
+/* Parse a text of reading_write. ERR_INVALID for any other. */
 NODISCARD int reading_parse_written(const char *text, struct reading *out, struct err *err);
-/* Take from `other`, of the same kind, the parameters of samples that `reading` was not given.
+/* Take the parameters of samples that `reading` was not given from `other`, of the same kind.
  * ERR_INVALID names one that was given and differs. */
 NODISCARD int reading_follow(struct reading *reading, const struct reading *other, struct err *err);
-/* What images become where nothing is said of it: h x w x channels, as far as images can become
- * that. Data that are no images are read as before. */
+/* Set the defaults for images: h x w x channels, as far as images can have them. Data of other
+ * kinds is unaffected. */
 void reading_fill_images(struct reading *reading, uint32_t h, uint32_t w, uint32_t channels);
 
 #endif

@@ -17,7 +17,7 @@ static const enum dtype known_dtypes[] = {DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_
 
 /* ---- reading ---- */
 
-/* What torch.save writes: a zip, or a pickle of protocol 2 by releases before 1.6. */
+/* The formats of torch.save: a zip, or a pickle of protocol 2 before release 1.6. */
 static bool is_pytorch(const uint8_t prefix[8])
 {
     return memcmp(prefix, "PK\3\4", 4) == 0 || memcmp(prefix, "\x80\2\x8a\n", 4) == 0;
@@ -43,7 +43,7 @@ int safetensors_header_bytes(const uint8_t prefix[8], uint64_t *out_bytes, struc
     return 0;
 }
 
-/* A value into its entry, into the caller's room for long ones, or to nowhere. */
+/* Store a value in its entry, in the caller's memory for long ones, or skip it. */
 static int read_value(struct scanner *scanner, struct safetensors_header *header, size_t *text_used,
                       struct safetensors_metadata *entry, struct err *err)
 {
@@ -85,7 +85,7 @@ static int read_metadata(struct scanner *scanner, struct safetensors_header *hea
             return rc;
         }
         if (safetensors_metadata(header, entry->key)) {
-            return err_set(err, ERR_FORMAT, "metadata '%s' is there twice", entry->key);
+            return err_set(err, ERR_FORMAT, "metadata '%s' occurs twice", entry->key);
         }
         header->metadata_count++;
     } while (scanner_take(scanner, ','));
@@ -216,16 +216,15 @@ static int compare_offsets(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Names are unique; data is covered from 0 without overlap or hole. Leaves the tensors in the order
- * of their offsets.
- */
+/* Check that names are unique and the data is covered from 0 without overlap or gap. Sorts the
+ * tensors by offset. */
 static int check_tensors(struct safetensors_header *header, struct err *err)
 {
     struct safetensors_tensor *tensor = header->tensor;
     sort_in_place(tensor, header->tensor_count, sizeof(*tensor), compare_names);
     for (size_t i = 1; i < header->tensor_count; i++) {
         if (strcmp(tensor[i - 1].name, tensor[i].name) == 0) {
-            return err_set(err, ERR_FORMAT, "tensor '%s' is there twice", tensor[i].name);
+            return err_set(err, ERR_FORMAT, "tensor '%s' occurs twice", tensor[i].name);
         }
     }
     sort_in_place(tensor, header->tensor_count, sizeof(*tensor), compare_offsets);
@@ -234,7 +233,7 @@ static int check_tensors(struct safetensors_header *header, struct err *err)
         if (tensor[i].begin != end) {
             return err_set(
                 err, ERR_FORMAT, "tensor '%s' starts at byte %" PRIu64 " of the data, %s %" PRIu64,
-                tensor[i].name, tensor[i].begin, tensor[i].begin < end ? "before" : "behind", end);
+                tensor[i].name, tensor[i].begin, tensor[i].begin < end ? "before" : "after", end);
         }
         end = tensor[i].end;
     }
@@ -253,7 +252,7 @@ static int read_entry(struct scanner *scanner, struct safetensors_header *header
     }
     if (strcmp(name, METADATA_KEY) == 0) {
         if (*has_metadata) {
-            return err_set(err, ERR_FORMAT, METADATA_KEY " is there twice");
+            return err_set(err, ERR_FORMAT, METADATA_KEY " occurs twice");
         }
         *has_metadata = true;
         return read_metadata(scanner, header, err);

@@ -1,6 +1,6 @@
-/* scanner.h: the tokens that headers of tensor files are made of: JSON texts, integers from 0,
- * punctuation. Private to libtrain/formats (safetensors.c, npy.c). Bounded by the text it reads, no
- * recursion, no allocation; any thread. */
+/* scanner.h: the tokens of headers of tensor files: JSON texts, integers from 0, punctuation.
+ * Private to libtrain/formats (safetensors.c, npy.c). Bounded by the input, no recursion, no
+ * allocation; any thread. */
 #ifndef LIBTRAIN_FORMATS_SCANNER_H
 #define LIBTRAIN_FORMATS_SCANNER_H
 
@@ -25,9 +25,9 @@ NODISCARD int scanner_integer(struct scanner *scanner, uint64_t *out, struct err
 /* A text, its escapes decoded, NUL-terminated. ERR_LIMIT when it needs more than `capacity` bytes;
  * ERR_FORMAT for invalid UTF-8, control characters and \u0000. */
 NODISCARD int scanner_text(struct scanner *scanner, char *out, size_t capacity, struct err *err);
-/* Read over a text of any length: *size is that of its decoded bytes. ERR_FORMAT as above. */
+/* Skip a text of any length. *size: of its decoded bytes. ERR_FORMAT as scanner_text. */
 NODISCARD int scanner_skip_text(struct scanner *scanner, size_t *size, struct err *err);
-/* True when nothing but white space is left. */
+/* True if only white space is left. */
 bool scanner_at_end(struct scanner *scanner);
 
 #endif

@@ -1,9 +1,8 @@
 #include "libtrain/formats/source.h"
 
-/* Of all: two files are read twice, a text three times; parts that do not lie in order share what
- * is left. */
+/* Of all files: two files are read twice, a text three times; parts out of order share the rest. */
 #define READINGS_MAX 4
-#define ARCHIVE_BYTES (UINT64_C(1) << 20) /* headers and what lies around the data */
+#define ARCHIVE_BYTES (UINT64_C(1) << 20) /* headers and other bytes around the data */
 
 /* a * b + c, at most UINT64_MAX. */
 static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
@@ -31,7 +30,7 @@ static void allow_expansion(struct source *source, const struct dataset_limits *
     watch->go_on_arg = limits->go_on_arg;
 }
 
-/* *out: `raw` itself, or `expanded` opened over it where it is compressed. */
+/* out: `raw`, or `expanded` opened over it if it is compressed. */
 static int expand(struct stream *raw, struct stream *expanded, struct stream_watch *watch,
                   struct stream **out, struct err *err)
 {

@@ -71,7 +71,7 @@ void stream_open_entry(struct stream *stream, struct stream *parent, uint64_t si
 
 /* ---- gzip ---- */
 
-/* Give zlib more input; *ended when there is none. */
+/* Refill zlib's input; *ended if there is none. */
 static int refill(struct stream *stream, bool *ended, struct err *err)
 {
     struct gzip *gzip = stream->gzip;
@@ -221,7 +221,7 @@ int stream_ends_early(const struct stream *stream, const char *what, uint64_t mi
 {
     return err_set(err, ERR_FORMAT, "%s: %s %" PRIu64 " bytes early, at byte %" PRIu64 "%s",
                    stream->name, what, missing, stream->position,
-                   stream->cut ? " (the file is cut off)" : "");
+                   stream->cut ? " (the file is truncated)" : "");
 }
 
 int stream_read_all(struct stream *stream, void *out, size_t size, const char *what,
@@ -280,5 +280,5 @@ int stream_finish(struct stream *stream, struct err *err)
     if (stream->cut && stream->size != STREAM_SIZE_UNKNOWN) {
         return stream_ends_early(stream, "the content ends", stream->size - stream->filled, err);
     }
-    return stream->cut ? err_set(err, ERR_FORMAT, "%s: is cut off", stream->name) : 0;
+    return stream->cut ? err_set(err, ERR_FORMAT, "%s: is truncated", stream->name) : 0;
 }

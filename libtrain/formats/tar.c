@@ -101,13 +101,13 @@ static void join_name(const struct tar_block *block, char out[TAR_NAME_MAX])
 {
     int prefix = (int)strnlen(block->prefix, sizeof(block->prefix));
     int name = (int)strnlen(block->name, sizeof(block->name));
-    /* GNU's own format ends the magic with a space and keeps times where the prefix is. */
+    /* GNU's own format ends the magic with a space and stores times in place of the prefix. */
     bool posix = block->magic[5] == '\0' && prefix > 0;
     (void)snprintf(out, TAR_NAME_MAX, "%.*s%s%.*s", posix ? prefix : 0, block->prefix,
                    posix ? "/" : "", name, block->name);
 }
 
-/* No way out of the archive: not absolute, no "..". */
+/* Names stay within the archive: not absolute, no "..". */
 static bool safe_name(const char *name)
 {
     if (name[0] == '\0' || name[0] == '/') {

@@ -1,6 +1,6 @@
-/* Plain text as a data set: samples of T bytes one behind the other, the label of each byte the one
- * that follows it. The bytes are read three times: to count them, as inputs and as labels, so
- * nothing of them is held. */
+/* Plain text as a data set: contiguous samples of T bytes; the label of each byte is the next byte.
+ * The bytes are read three times, to count them, as inputs and as labels, so that none are held in
+ * memory. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static int text_new(int fd, const struct dataset_limits *limits, struct text **o
     return 0;
 }
 
-/* The text from its first byte on. */
+/* Open the text at its first byte. */
 static int reopen(struct text *text, struct stream **out, struct err *err)
 {
     int rc = source_open(&text->source, text->fd, "file 1", text->limits, err);
@@ -55,7 +55,7 @@ static int reopen(struct text *text, struct stream **out, struct err *err)
     return rc;
 }
 
-/* The last bytes of what was read. */
+/* The last bytes read. */
 struct end {
     uint8_t *bytes; /* [capacity] */
     size_t size, capacity;
@@ -74,7 +74,7 @@ static void append(struct end *end, const uint8_t *bytes, size_t size)
     end->size = kept + size;
 }
 
-/* Read the whole of it: one file and nothing behind it. *out: its bytes; end: NULL, or empty. */
+/* Read the whole text, which must be one file. *out: its bytes; end: NULL, or empty. */
 static int read_whole(struct text *text, struct end *end, uint64_t *out, struct err *err)
 {
     struct stream *stream = NULL;
@@ -98,7 +98,7 @@ static int read_whole(struct text *text, struct end *end, uint64_t *out, struct 
     return rc;
 }
 
-/* Give on the `count` bytes behind the first `skip`, as they are or each as an int32. */
+/* Pass on the `count` bytes after the first `skip`, as they are or each as an int32. */
 static int send(struct text *text, uint64_t skip, uint64_t count, bool labels, struct err *err)
 {
     struct stream *stream = NULL;
@@ -125,7 +125,7 @@ static int describe(uint64_t bytes, uint32_t positions, struct dataset_info *inf
     if (bytes <= positions) {
         return err_set(err, ERR_FORMAT,
                        "file 1: %" PRIu64 " bytes of text; a sample of %" PRIu32
-                       " and the byte behind it need %" PRIu32,
+                       " and the byte after it need %" PRIu32,
                        bytes, positions, positions + 1);
     }
     *info = (struct dataset_info){.count = (bytes - 1) / positions,

@@ -8,17 +8,16 @@
 #define RIFF_BYTES 12
 #define CHUNK_BYTES 8
 #define FORMAT_BYTES_MIN 16
-#define FORMAT_BYTES_MAX 40 /* of the extensible form; what is behind is read over */
+#define FORMAT_BYTES_MAX 40 /* of the extensible form; further bytes are skipped */
 #define FORMAT_EXTENSIBLE 0xfffe
 #define SUBFORMAT_AT 24
 #define BUFFER_BYTES 16384
 #define FLOAT_MAX                                                                                  \
-    256.0 /* some programs write floats somewhat beyond 1; what is larger are integers, or is      \
-             damaged */
+    256.0 /* some programs write floats slightly beyond 1; larger ones are integers, or damaged */
 
 struct wav {
     struct stream *stream;
-    uint64_t left; /* bytes of the RIFF form that are not read yet */
+    uint64_t left; /* unread bytes of the RIFF form */
     struct element element;
     size_t channels;
     bool has_format, has_data;
@@ -30,7 +29,7 @@ static uint32_t little_endian(const uint8_t *bytes, size_t size)
         (struct element){.kind = ELEMENT_UNSIGNED, .size = (uint8_t)size}, bytes);
 }
 
-/* How a number of this format is stored; false for formats that are not read. */
+/* The stored form of a number; false for unsupported formats. */
 static bool find_element(uint32_t format, uint32_t bits, struct element *out)
 {
     static const struct {
@@ -56,7 +55,7 @@ static int read_riff(struct wav *wav, struct err *err)
         return rc;
     }
     if (memcmp(bytes, "RIFF", 4) != 0 || memcmp(bytes + 8, "WAVE", 4) != 0) {
-        return err_set(err, ERR_FORMAT, "%s: is no WAV file", stream->name);
+        return err_set(err, ERR_FORMAT, "%s: is not a WAV file", stream->name);
     }
     const uint64_t size = (uint64_t)little_endian(bytes + 4, 4) + CHUNK_BYTES;
     if (size < RIFF_BYTES) {
@@ -141,7 +140,7 @@ static int read_data(struct wav *wav, uint32_t size, double *wave, size_t count,
     const char *name = wav->stream->name;
     if (!wav->has_format || wav->has_data) {
         return err_set(err, ERR_FORMAT, "%s: a 'data' chunk %s", name,
-                       wav->has_data ? "behind another" : "without a 'fmt ' chunk before it");
+                       wav->has_data ? "after another" : "without a 'fmt ' chunk before it");
     }
     const size_t block = wav->channels * wav->element.size;
     if (size == 0 || size % block != 0) {
@@ -173,13 +172,13 @@ static int read_data(struct wav *wav, uint32_t size, double *wave, size_t count,
     return stream_skip(wav->stream, size - kept * block, "the samples end", err);
 }
 
-/* One chunk with its header; an odd one is filled up by a byte, which some programs leave out at
+/* Read one chunk with its header. An odd one is padded by a byte, which some programs leave out at
  * the end. */
 static int read_chunk(struct wav *wav, uint32_t rate, double *wave, size_t count, struct err *err)
 {
     uint8_t header[CHUNK_BYTES];
     if (wav->left < CHUNK_BYTES) {
-        return err_set(err, ERR_FORMAT, "%s: %" PRIu64 " bytes behind the last chunk",
+        return err_set(err, ERR_FORMAT, "%s: %" PRIu64 " bytes after the last chunk",
                        wav->stream->name, wav->left);
     }
     int rc = stream_read_all(wav->stream, header, sizeof(header), "a chunk ends", err);

@@ -10,7 +10,7 @@
 
 /* Read a file to its end: its first `count` samples to wave[count], in -1 to 1, channels averaged;
  * zeros where it is shorter. PCM of 8, 16, 24 or 32 bits, floats of 32 or 64, `rate` samples a
- * second. Errors name stream->name: ERR_FORMAT for what is no WAV file, or lies about sizes;
+ * second. Errors name stream->name: ERR_FORMAT for a file that is not WAV, or has wrong sizes;
  * ERR_UNSUPPORTED for other kinds and rates; ERR_INVALID for no samples, and for floats that are
  * not finite or far outside -1 to 1. */
 NODISCARD int wav_read(struct stream *stream, uint32_t rate, double *wave, size_t count,

@@ -11,7 +11,7 @@
 struct image_reader {
     struct image_size size;
     uint32_t channels;
-    struct pixels pixels; /* of the image as it came */
+    struct pixels pixels; /* of the original image */
     struct resize resize;
 };
 

@@ -1,11 +1,11 @@
-/* JPEG by libjpeg-turbo. Its errors come back by longjmp to jpeg_decode; the slow exact transform
- * and full upsampling are what all of its builds compute alike. */
+/* JPEG by libjpeg-turbo. Its errors return by longjmp to jpeg_decode. The slow exact transform and
+ * full upsampling are used, because all of its builds compute them alike. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <jpeglib.h>
-/* Behind it: which numbers the messages have depends on what jpeglib.h defines. */
+/* After jpeglib.h: its macros decide the numbers of the messages. */
 #include <jerror.h>
 
 #include "libtrain/images/pixels.h"
@@ -24,7 +24,7 @@ struct jpeg {
     uint32_t channels;
     struct image_size found;
     struct pixels *pixels;
-    int rc; /* with err: what was found wrong */
+    int rc; /* with err: the fault found */
     struct err *err;
 };
 
@@ -46,7 +46,7 @@ _Noreturn static void on_error(j_common_ptr common)
     longjmp(jpeg->escape, 1);
 }
 
-/* Level -1 are warnings: pixels behind some of them are made up. */
+/* Level -1 is a warning: the pixels after some of them are invented. */
 static void on_message(j_common_ptr common, int level)
 {
     static const int fatal[] = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE,
@@ -72,7 +72,7 @@ static void on_progress(j_common_ptr common)
     }
 }
 
-/* ---- what is run under them ---- */
+/* ---- decoding ---- */
 
 static int check_header(struct jpeg *jpeg)
 {
@@ -90,9 +90,9 @@ static int check_header(struct jpeg *jpeg)
     return 0;
 }
 
-/* All scans were read (jpeg_start_decompress does that of an image with more than one): the decoder
- * takes what none of them brought as zeros, which would be a coarser picture, or one without a
- * colour. */
+/* Check that all scans together are complete. jpeg_start_decompress has read them if there are
+ * several. The decoder takes missing data as zeros, which would give a coarser picture, or one
+ * without a colour. */
 static bool is_whole(const struct jpeg_decompress_struct *decoder)
 {
     for (int c = 0; c < decoder->num_components; c++) {
@@ -146,7 +146,7 @@ static void run(struct jpeg *jpeg)
     }
 }
 
-/* A function of its own: what changes behind a setjmp must not be its caller's locals. */
+/* A separate function: locals changed after a setjmp must not be those of its caller. */
 static void guard(struct jpeg *jpeg)
 {
     if (setjmp(jpeg->escape) == 0) {

@@ -1,5 +1,4 @@
-/* pixels.h: an image as the decoders give it, and what each of them has to offer. Private to
- * libtrain/images. */
+/* pixels.h: a decoded image, and the functions of each decoder. Private to libtrain/images. */
 #ifndef LIBTRAIN_IMAGES_PIXELS_H
 #define LIBTRAIN_IMAGES_PIXELS_H
 
@@ -12,7 +11,7 @@ struct pixels {
     size_t capacity;
 };
 
-/* Make room; keeps nothing of what was there. */
+/* Resize the buffer; its contents are lost. */
 NODISCARD int pixels_shape(struct pixels *pixels, uint32_t h, uint32_t w, uint32_t c,
                            struct err *err);
 void pixels_done(struct pixels *pixels);

@@ -1,4 +1,4 @@
-/* PNG by libpng. Its errors come back by longjmp to png_decode. */
+/* PNG by libpng. Its errors return by longjmp to png_decode. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "libtrain/images/pixels.h"
 
 #define MARK_BYTES 8
-#define CHUNKS_KEPT_MAX 16         /* texts and the like, which nobody reads here */
-#define CHUNK_BYTES_MAX (8u << 20) /* that one of them expands to */
+#define CHUNKS_KEPT_MAX 16         /* texts and other chunks that are not read */
+#define CHUNK_BYTES_MAX (8u << 20) /* expanded size of one of them */
 
 struct png {
     png_structp decoder;
@@ -19,7 +19,7 @@ struct png {
     uint32_t channels;
     struct image_size found;
     struct pixels *pixels;
-    int rc; /* with err: what was found wrong */
+    int rc; /* with err: the fault found */
     struct err *err;
 };
 
@@ -57,7 +57,7 @@ static void read_bytes(png_structp decoder, png_bytep out, png_size_t size)
     png->at += size;
 }
 
-/* ---- what is run under them ---- */
+/* ---- decoding ---- */
 
 /* 8 bits, RGB where there is colour or three channels are wanted, else grey; no transparency. */
 static void ask_for_bytes(struct png *png)
@@ -108,7 +108,7 @@ static void run(struct png *png)
     }
     png_set_read_fn(png->decoder, png, read_bytes);
     png_set_user_limits(png->decoder, PNG_UINT_31_MAX,
-                        PNG_UINT_31_MAX); /* ours are told better, below */
+                        PNG_UINT_31_MAX); /* our own limit, below, has a better message */
     png_set_chunk_cache_max(png->decoder, CHUNKS_KEPT_MAX);
     png_set_chunk_malloc_max(png->decoder, CHUNK_BYTES_MAX);
     png_read_info(png->decoder, png->info);
@@ -121,7 +121,7 @@ static void run(struct png *png)
     }
 }
 
-/* A function of its own: what changes behind a setjmp must not be its caller's locals. */
+/* A separate function: locals changed after a setjmp must not be those of its caller. */
 static void guard(struct png *png)
 {
     if (setjmp(png->escape) == 0) {

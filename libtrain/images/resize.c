@@ -21,8 +21,7 @@ void resize_done(struct resize *resize)
     pixels_done(&resize->narrow);
 }
 
-/* The weights of output `i`: the triangle around its middle, cut off at the borders, their sum
- * made 1. */
+/* The weights of output `i`: the triangle around its middle, truncated at the edges, with sum 1. */
 static void weigh(struct resize_axis *axis, size_t i, double reach, double scale)
 {
     const double middle = ((double)i + 0.5) * scale;
@@ -69,8 +68,7 @@ static int axis_make(struct resize_axis *axis, uint32_t from, uint32_t to, struc
     return 0;
 }
 
-/* One line of `pixels` elements of C numbers, `stride` bytes from one to the next, along the axis.
- */
+/* Resize one line of `pixels` elements of C numbers, `stride` bytes apart. */
 static void resize_line(const struct resize_axis *axis, size_t C, const uint8_t *from,
                         size_t from_stride, uint8_t *to, size_t to_stride)
 {
@@ -103,7 +101,7 @@ int resize_run(struct resize *resize, const struct pixels *from, struct image_si
     for (size_t h = 0; h < from->h; h++) {
         resize_line(&resize->row, C, from->data + h * from->w * C, C, narrow->data + h * line, C);
     }
-    /* Down the columns all numbers of a line are alike: one element of line * C numbers. */
+    /* Columns: all numbers of a line have the same weights, as one element of line * C numbers. */
     resize_line(&resize->column, line, narrow->data, line, out, line);
     return 0;
 }

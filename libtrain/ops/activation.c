@@ -4,7 +4,7 @@
 #include "libtrain/kernels/workspace.h"
 #include "libtrain/ops/elementary_vector.h"
 
-#define ELEMENT_WORK 16 /* of an element, in floats of plain arithmetic */
+#define ELEMENT_WORK 16 /* cost of an element, in floats of plain arithmetic */
 #define INVERSE_SQRT_2PI 0.39894228040143267794
 
 struct activation_job {

@@ -1,4 +1,4 @@
-/* activation.h: the smooth activations, elementwise. Used by libtrain/stage; one calling thread.
+/* activation.h: smooth activations, elementwise. Used by libtrain/stage; one calling thread.
  * Computed in double, with libtrain's own functions (elementary_vector.h). */
 #ifndef LIBTRAIN_OPS_ACTIVATION_H
 #define LIBTRAIN_OPS_ACTIVATION_H
@@ -8,8 +8,8 @@
 #include "libtrain/backend/pool.h"
 
 enum activation {
-    ACTIVATION_GELU, /* f(x) = x P(x), P(x) the standard normal distribution's share below x:
-                        PyTorch's default form */
+    ACTIVATION_GELU, /* f(x) = x P(x), P the standard normal distribution function: PyTorch's
+                        default form */
     ACTIVATION_SILU, /* f(x) = x / (1 + e^-x) */
 };
 

@@ -26,7 +26,7 @@ struct head {
     float *gradient; /* [block][T], of the scores */
 };
 
-/* A block of queries and the positions that its last one sees. */
+/* A block of queries and the positions that its last query attends to. */
 struct block {
     size_t first, count, seen;
 };
@@ -59,7 +59,7 @@ static struct head head_of(const struct attention_job *job, size_t task, size_t 
     return head;
 }
 
-/* Scores to shares: row[j] = exp(scale (row[j] - largest)) / their sum. */
+/* Scores to probabilities: row[j] = exp(scale (row[j] - largest)) / their sum. */
 SIMD_CLONES static void softmax_row(float *row, size_t count, double scale)
 {
     float largest = row[0];
@@ -80,8 +80,8 @@ SIMD_CLONES static void softmax_row(float *row, size_t count, double scale)
     }
 }
 
-/* Gradients of the shares to those of the scores: row[j] = share[j] (row[j] - sum of share row)
- * scale. */
+/* Gradients of the probabilities to those of the scores: row[j] = share[j] (row[j] - sum of share
+ * row) scale. */
 SIMD_CLONES static void softmax_gradient_row(const float *restrict share, float *restrict row,
                                              size_t count, float scale)
 {
@@ -93,7 +93,7 @@ SIMD_CLONES static void softmax_gradient_row(const float *restrict share, float 
     }
 }
 
-/* The shares of a block's queries; 0 for what a query does not see. */
+/* The probabilities of a block's queries; 0 where a query does not attend. */
 static void find_shares(const struct head *head, const struct block *block, bool causal)
 {
     gemm(false, true, block->count, block->seen, head->D, head->q + block->first * head->stride,
@@ -136,7 +136,7 @@ void attention_forward(const struct compute *compute, const struct attention_sha
     pool_run(compute->pool, shape->N * shape->heads, forward_head, &job);
 }
 
-/* `fresh`: the first block that is done; it sees all positions and overwrites their gradients. */
+/* `fresh`: the first block computed; it attends to all positions and overwrites their gradients. */
 static void backward_block(const struct attention_job *job, const struct head *head,
                            const struct block *block, bool fresh)
 {
@@ -160,7 +160,7 @@ static void backward_block(const struct attention_job *job, const struct head *h
          head->stride, keep, head->dk, head->stride);
 }
 
-/* From the last block to the first: the last one's queries see every position. */
+/* From the last block to the first: the last one's queries attend to every position. */
 static void backward_head(const void *arg, size_t task, size_t worker)
 {
     const struct attention_job *job = arg;

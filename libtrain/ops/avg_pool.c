@@ -12,8 +12,8 @@ struct avg_pool_job {
     size_t slabs;
 };
 
-/* A window in one dimension: the input's rows or columns [first, end), and how many it counts,
- * padding included. */
+/* A window in one dimension: the input's rows or columns [first, end), and its length with
+ * padding. */
 struct span {
     size_t first, end, counted;
 };
@@ -77,7 +77,7 @@ void avg_pool_forward(const struct compute *compute, const struct pool2d_shape *
     pool_run(compute->pool, job.slabs, forward_slab, &job);
 }
 
-/* Whole samples, because windows may overlap within one. */
+/* Whole samples per slab, because windows may overlap within one. */
 static void backward_slab(const void *arg, size_t task, size_t worker)
 {
     const struct avg_pool_job *job = arg;

@@ -10,7 +10,7 @@
 
 struct batch_norm_job;
 
-/* What is done to each element of rows [m, m + rows). */
+/* The operation on each element of rows [m, m + rows). */
 typedef void (*rows_fn)(const struct batch_norm_job *job, size_t m, size_t rows);
 
 struct batch_norm_job {
@@ -19,10 +19,10 @@ struct batch_norm_job {
     const float *x, *dy, *saved;
     float *y, *dx;
     bool accumulate;
-    float low, high; /* where the activation is flat: at most low, at least high */
+    float low, high; /* the activation is flat at most low and at least high */
     size_t partials;
     double *partial; /* [partials][2][C] */
-    float *factor;   /* [3][C], behind the partial sums: what is done to each element */
+    float *factor;   /* [3][C], after the partial sums: factors of the elementwise operation */
 };
 
 /* Lay out the shared scratch (batch_norm_workspace). */
@@ -91,13 +91,13 @@ SIMD_CLONES static void sum_squares(const float *restrict x, size_t rows, size_t
     }
 }
 
-/* The gradient in front of the activation; y is what the batch-norm gave. */
+/* The gradient before the activation; y is the batch-norm's output. */
 static inline __attribute__((always_inline)) float masked(float y, float low, float high, float dy)
 {
     return y <= low || y >= high ? 0.0f : dy;
 }
 
-/* The gradients of one row in front of the activation, for channels [c, c + count). */
+/* The gradients of one row before the activation, for channels [c, c + count). */
 static inline __attribute__((always_inline)) void
 mask_row(const struct batch_norm_job *job, size_t m, size_t c, size_t count, float *restrict out)
 {
@@ -114,9 +114,9 @@ mask_row(const struct batch_norm_job *job, size_t m, size_t c, size_t count, flo
     }
 }
 
-/* sum of dy, and of dy (x - mean), over rows [m, m + rows); two rows at a time, and as many
- * channels as a buffer holds: loops that mask and loops that sum in double are vectors only apart.
- */
+/* Sums of dy, and of dy (x - mean), over rows [m, m + rows): two rows at a time, as many channels
+ * as a buffer holds. The masking and the summing loops are apart, because only so both
+ * vectorise. */
 SIMD_CLONES static void sum_products(const struct batch_norm_job *job, size_t m, size_t rows,
                                      double *restrict sum, double *restrict product)
 {
@@ -229,7 +229,7 @@ void batch_norm_forward(const struct compute *compute, const struct batch_norm_s
     run_elementwise(compute, &job, scale_rows);
 }
 
-/* factor and summand that make y of x, behind each other in job.factor. */
+/* Store the factor and the summand that map x to y, one after the other, in job.factor. */
 static void fix_factors(struct batch_norm_job *job, const float *weight, const float *bias,
                         const float *running_mean, const float *running_variance)
 {
@@ -266,7 +266,7 @@ void batch_norm_evaluate(const struct compute *compute, const struct batch_norm_
 
 /* ---- backward ---- */
 
-/* dx = dy a + (x - mean) b + d, the factors being [a][b][d]. */
+/* dx = dy a + (x - mean) b + d with factors [a][b][d]. */
 SIMD_CLONES static void combine_rows(const struct batch_norm_job *job, size_t m, size_t rows)
 {
     size_t C = job->shape->C;
@@ -318,7 +318,7 @@ void batch_norm_backward(const struct compute *compute, const struct batch_norm_
     }
 }
 
-/* dx = dy a, the factors being those of the forward pass. */
+/* dx = dy a with the factors of the forward pass. */
 SIMD_CLONES static void shorten_rows(const struct batch_norm_job *job, size_t m, size_t rows)
 {
     size_t C = job->shape->C;

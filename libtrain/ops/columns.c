@@ -4,7 +4,7 @@
 
 #include "libtrain/backend/simd.h"
 
-/* An output pixel and where its window starts, below zero in the padding. */
+/* An output pixel and the start of its window, below zero in the padding. */
 struct window {
     const struct conv2d_shape *shape;
     size_t n, oh, ow;
@@ -23,7 +23,7 @@ static struct window window_of(const struct conv2d_shape *shape, size_t m)
                            .left = (ptrdiff_t)(ow * shape->SW) - (ptrdiff_t)shape->PW};
 }
 
-/* On to the next pixel, without a division. */
+/* Move to the next pixel, without a division. */
 static inline void window_move(struct window *window)
 {
     const struct conv2d_shape *shape = window->shape;
@@ -55,8 +55,8 @@ static struct span inside(const struct window *window, size_t first, size_t end)
     return low < high ? (struct span){(size_t)low, (size_t)high} : (struct span){first, first};
 }
 
-/* Few channels mean many short copies: they take moves of a fixed size (overlapping at the end)
- * instead of a call. */
+/* Few channels mean many short copies: moves of a fixed size (overlapping at the end) are faster
+ * than a call. */
 static inline void copy_floats(float *restrict to, const float *restrict from, size_t count)
 {
     enum { QUAD = 4 };

@@ -1,7 +1,7 @@
-/* columns.h: the matrix of columns of a convolution (im2col) and its transpose (col2im), a block at
- * a time. Used by conv2d.c. A row belongs to one output pixel m = (n OH + oh) OW + ow and holds,
- * for the kernel positions [first, end) (position kh KW + kw) and the channels [channel, channel +
- * channels), the input under the window. */
+/* columns.h: im2col, the matrix of a convolution's windows, and its transpose col2im, a block at a
+ * time. Used by conv2d.c. A row belongs to one output pixel m = (n OH + oh) OW + ow. For the kernel
+ * positions [first, end) (position kh KW + kw) and the channels [channel, channel + channels) it
+ * holds the input under the window. */
 #ifndef LIBTRAIN_OPS_COLUMNS_H
 #define LIBTRAIN_OPS_COLUMNS_H
 

@@ -88,7 +88,7 @@ static void by_columns_forward(const struct compute *compute, const struct conv2
 
 /* ---- backward to the input ---- */
 
-/* Whole samples, because windows overlap within one. */
+/* Whole samples per slab, because windows overlap within one. */
 static void backward_slab(const void *arg, size_t task, size_t worker)
 {
     const struct conv2d_job *job = arg;
@@ -131,7 +131,8 @@ static void by_columns_backward_data(const struct compute *compute,
 
 /* ---- backward to the weights ---- */
 
-/* Block `range` of the columns: kernel positions, or channels where there is one position only. */
+/* Block `range` of the im2col columns: kernel positions, or channels if there is only one
+ * position. */
 static struct columns_block range_block(const struct conv2d_shape *s, size_t range, size_t ranges)
 {
     struct columns_block block = group_block(s, 0);
@@ -146,8 +147,7 @@ static struct columns_block range_block(const struct conv2d_shape *s, size_t ran
     return block;
 }
 
-/* dweight[filters][columns of the block] = sum over pixels [m, end), added to what is there if
- * `accumulate`. */
+/* dweight[filters][columns of the block] = sum over pixels [m, end); += if `accumulate`. */
 static void weight_block(const struct conv2d_job *job, size_t worker,
                          const struct columns_block *block, size_t filter, size_t m, size_t end,
                          float *dweight, bool accumulate)

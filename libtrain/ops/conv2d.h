@@ -1,9 +1,9 @@
-/* conv2d.h: 2-D convolution (cross-correlation, as everywhere in deep learning) over NHWC. Shapes,
+/* conv2d.h: 2-D convolution (cross-correlation, as usual in deep learning) over NHWC. Shapes,
  * groups and scratch: libtrain/kernels/workspace.h. Used by libtrain/stage; one calling thread.
- * `kernels` says which of our own kernels does which pass; by shape where it says nothing.
+ * `kernels` names which of our own kernels computes each pass; CONV2D_BY_SHAPE chooses by shape.
  *
- * Weights inside libtrain: [O][KH][KW][C / G]; depthwise (G == C == O): [KH][KW][C]. PyTorch's
- * [O][C / G][KH][KW] comes in and goes out through conv2d_import and conv2d_export. */
+ * Weights inside libtrain: [O][KH][KW][C / G]; depthwise (G == C == O): [KH][KW][C]. conv2d_import
+ * and conv2d_export convert from and to PyTorch's [O][C / G][KH][KW]. */
 #ifndef LIBTRAIN_OPS_CONV2D_H
 #define LIBTRAIN_OPS_CONV2D_H
 
@@ -19,8 +19,8 @@ void conv2d_forward(const struct compute *compute, const struct conv2d_shape *sh
                     struct conv2d_kernels kernels, const float *x, const float *weight,
                     const float *bias, float *y);
 
-/* dx = dy * weight, transposed: overwrites, or accumulates where `accumulate`.
- * dy [N][OH][OW][O], dx [N][H][W][C]. No overlap. */
+/* dx = dy * weight, transposed: overwrites, or accumulates if `accumulate`. dy [N][OH][OW][O], dx
+ * [N][H][W][C]. No overlap. */
 void conv2d_backward_data(const struct compute *compute, const struct conv2d_shape *shape,
                           struct conv2d_kernels kernels, const float *dy, const float *weight,
                           float *dx, bool accumulate);
@@ -33,7 +33,7 @@ void conv2d_backward_weights(const struct compute *compute, const struct conv2d_
 void conv2d_backward_bias(const struct compute *compute, const struct conv2d_shape *shape,
                           const float *dy, float *dbias);
 
-/* Between PyTorch's layout and ours; O * KH * KW * C / G floats. Overwrites `to`; no overlap. */
+/* Convert from and to PyTorch's layout; O * KH * KW * C / G floats. Overwrites `to`; no overlap. */
 void conv2d_import(const struct conv2d_shape *shape, const float *from, float *to);
 void conv2d_export(const struct conv2d_shape *shape, const float *from, float *to);
 

@@ -5,7 +5,7 @@
 #include "libtrain/backend/simd.h"
 #include "libtrain/model/model.h"
 
-/* Channels are done in blocks that a few vector registers hold; the rest one by one. */
+/* Channels are processed in blocks that fit a few vector registers; the rest one by one. */
 #define BLOCK SIMD_FLOATS
 
 struct depthwise_job {
@@ -35,7 +35,7 @@ static inline struct span inside(size_t output, size_t S, size_t P, size_t K, si
     return low < high ? (struct span){(size_t)low, (size_t)high} : (struct span){0, 0};
 }
 
-/* ---- whole windows of 3 x 3 with stride 1, one after the other in a line ---- */
+/* ---- full windows of 3 x 3 with stride 1, consecutive in a line ---- */
 
 #define WINDOW 3
 #define WINDOWS 4 /* outputs at once */
@@ -53,8 +53,8 @@ struct windows {
     bool turned, accumulate;
 };
 
-/* `count` outputs from number i on, channels [c, c + BLOCK): each input column is read once for all
- * of them. */
+/* `count` outputs from number i on, channels [c, c + BLOCK): each input column is read once for
+ * all. */
 INLINE void windows_block(const struct windows *w, size_t i, size_t c, size_t count)
 {
     simd sum[WINDOWS];
@@ -103,8 +103,7 @@ static void windows_channel(const struct windows *w, size_t i, size_t c)
 }
 
 /* to[i] = bias + the sum over from[0..2][i + 0..2] weight[0..2][0..2], column by column in each
- * row, or += where `accumulate`. `turned`: the weights by 180 degrees, for the gradient of the
- * input. */
+ * row; += if `accumulate`. `turned`: weights rotated by 180 degrees, for the input gradient. */
 SIMD_CLONES static void run_windows(const struct windows *w, size_t count)
 {
     size_t i = 0;
@@ -212,8 +211,8 @@ void depthwise_forward(const struct compute *compute, const struct conv2d_shape 
 
 /* ---- backward to the input ---- */
 
-/* The outputs through which an input row or column h was read: kh = h + P - oh S for oh in the
- * range, in order of falling kh. */
+/* The outputs that read an input row or column h: kh = h + P - oh S for oh in the range, in order
+ * of falling kh. */
 static inline struct range readers_of(size_t h, size_t S, size_t P, size_t K, size_t outputs)
 {
     size_t top = h + P; /* oh S <= top and oh S + K > top */
@@ -309,7 +308,7 @@ void depthwise_backward_data(const struct compute *compute, const struct conv2d_
 
 /* ---- backward to the weights ---- */
 
-#define SUM_CHANNELS 256u /* whose sums are under way at once */
+#define SUM_CHANNELS 256u /* channels summed at once */
 
 /* Output columns [first, end) whose window's column kw lies inside the input. */
 static inline struct range outputs_inside(size_t kw, size_t S, size_t P, size_t size,
@@ -343,8 +342,7 @@ INLINE void sum_block(const float *x, const float *dy, size_t step, size_t C, si
     }
 }
 
-/* partial[kw][C] += sum over `count` outputs whose windows of WINDOW columns begin at x, in float.
- */
+/* partial[kw][C] += sum over `count` outputs whose WINDOW-wide windows begin at x, in float. */
 SIMD_CLONES static void weight_windows(const float *x, const float *dy, size_t step, size_t C,
                                        size_t count, double *partial)
 {
@@ -403,7 +401,7 @@ static void weight_line(const struct conv2d_shape *s, const float *x, const floa
                        whole.end - whole.first, partial);
     }
     for (size_t kw = 0; kw < s->KW; kw++) {
-        /* What is left before and behind. */
+        /* The outputs before and after the full windows. */
         const struct range rest[] = {{out[kw].first, together ? whole.first : out[kw].end},
                                      {together ? whole.end : out[kw].end, out[kw].end}};
         for (size_t r = 0; r < 2; r++) {

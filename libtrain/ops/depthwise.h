@@ -1,5 +1,5 @@
 /* depthwise.h: the convolution with one filter per channel (G == C == O): direct loops over
- * channels, no matrices. Used by conv2d.c; the contracts are conv2d.h's. weight [KH][KW][C]. */
+ * channels, no matrices. Used by conv2d.c, whose contracts it follows. weight [KH][KW][C]. */
 #ifndef LIBTRAIN_OPS_DEPTHWISE_H
 #define LIBTRAIN_OPS_DEPTHWISE_H
 

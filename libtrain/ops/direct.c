@@ -29,7 +29,7 @@ static struct strip strip_of(const struct direct_job *job, size_t index)
     return strip;
 }
 
-/* The input rows under a strip, with their zeros around them; zeros behind the last one, too. */
+/* Copy the input rows under a strip, zero-padded on all sides and after the last row. */
 static void copy_rows(const struct direct_job *job, const struct strip *strip, float *to)
 {
     const struct conv2d_shape *s = job->shape;
@@ -105,7 +105,7 @@ void direct_forward(const struct compute *compute, const struct conv2d_shape *sh
 
 /* ---- backward to the weights ---- */
 
-/* sum [KH][O][columns] += the products of a strip's gradients and of the inputs under them. */
+/* sum [KH][O][columns] += products of a strip's gradients and the inputs under them. */
 static void add_strip(const struct direct_job *job, const struct strip *strip, const float *rows,
                       float *sum)
 {

@@ -1,4 +1,4 @@
-/* dropout.h: inverted dropout whose mask is a pure function of (stream, element): nothing is kept
+/* dropout.h: inverted dropout. The mask is a pure function of (stream, element), so nothing is kept
  * for backward, which draws the same mask again. Used by libtrain/stage; one calling thread. */
 #ifndef LIBTRAIN_OPS_DROPOUT_H
 #define LIBTRAIN_OPS_DROPOUT_H

@@ -1,21 +1,21 @@
-/* elementary_vector.h: exp and the normal distribution without branches and tables, to stand in
- * loops that a compiler turns into vector instructions; every step is elementwise, so all ISAs give
- * the same bits. Libtrain's own, as base/elementary.h, with a relative error below 1e-10: more than
- * enough for results that become floats. Any thread. */
+/* elementary_vector.h: exp and the normal distribution without branches and tables, for loops that
+ * a compiler vectorises. Every step is elementwise, so all ISAs give the same bits. Libtrain's own,
+ * as base/elementary.h; the relative error is below 1e-10, enough for results that become floats.
+ * Any thread. */
 #ifndef LIBTRAIN_OPS_ELEMENTARY_VECTOR_H
 #define LIBTRAIN_OPS_ELEMENTARY_VECTOR_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Into the caller's loop, or that is no vector loop. */
+/* Must be inlined: only then the caller's loop is vectorised. */
 #define ELEMENTARY_INLINE static inline __attribute__((always_inline))
 
 /* e^x for x <= 0: 0 below -708; NaN for NaN. */
 ELEMENTARY_INLINE double elementary_exp_below_0(double x)
 {
     double bounded = x < -708.0 ? -708.0 : x;
-    /* x = k ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^52 rounds to an integer, which then are the
+    /* x = k ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^52 rounds to an integer, which is then in the
      * lowest bits. */
     double rounded = bounded * 0x1.71547652b82fep0 + 0x1.8p52;
     double k = rounded - 0x1.8p52;
@@ -47,8 +47,8 @@ ELEMENTARY_INLINE double elementary_sigmoid(double x)
     return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-/* The standard normal distribution: its share below x. *bell: exp(-x^2 / 2), the density times
- * sqrt(2 pi). */
+/* The standard normal distribution function at x. *bell: exp(-x^2 / 2), the density times sqrt(2
+ * pi). */
 ELEMENTARY_INLINE double elementary_normal_share(double x, double *bell)
 {
     double z = x < 0.0 ? -x : x;

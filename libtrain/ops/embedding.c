@@ -47,7 +47,7 @@ SIMD_CLONES static void add_row(size_t count, const float *restrict x, float *re
     }
 }
 
-/* Channels are cut, never rows: a row of the weight may be met in any of them. */
+/* Tasks split channels, never rows: any token may use any row of the weight. */
 static void scatter_slab(const void *arg, size_t task, size_t worker)
 {
     const struct embedding_job *job = arg;

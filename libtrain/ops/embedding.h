@@ -1,6 +1,6 @@
-/* embedding.h: the two ops at the foot of a transformer: token numbers to rows of a table, and a
- * learned vector added to each position. Used by libtrain/stage; one calling thread. Both weights
- * lie as in PyTorch. */
+/* embedding.h: the two input ops of a transformer: token numbers to rows of a table, and a learned
+ * vector added to each position. Used by libtrain/stage; one calling thread. Both weights have
+ * PyTorch's layout. */
 #ifndef LIBTRAIN_OPS_EMBEDDING_H
 #define LIBTRAIN_OPS_EMBEDDING_H
 

@@ -153,9 +153,8 @@ void scale_floats(const struct compute *compute, size_t count, float scale, cons
     pool_run(compute->pool, job.slabs, scale_slab, &job);
 }
 
-/* Channels change with every element: the factors of all channels, repeated, let a loop of whole
- * vectors go over them.
- */
+/* The channel changes with every element: repeating the factors of all channels lets the loop use
+ * whole vectors. */
 #define PERIOD_MAX (NORMALISE_CHANNELS_MAX * SIMD_FLOATS)
 
 struct normalise_job {

@@ -15,7 +15,7 @@ struct linear_job {
     size_t slabs;
 };
 
-/* Outputs (or features) are cut, never samples: each element of a result is one whole sum. */
+/* Tasks split outputs (or features), never samples: each element of a result is one whole sum. */
 static size_t slabs_of(size_t columns, size_t other)
 {
     return slab_count(columns, other, LINEAR_SLABS_MAX);

@@ -1,7 +1,6 @@
-/* linear.h: fully connected layer. Used by libtrain/stage; one calling thread.
- * Weights inside libtrain: [O][F] with the features in the order H, W, C; PyTorch's columns are in
- * the order C, H, W of the tensor that was flattened, so linear_import and linear_export permute
- * them. */
+/* linear.h: fully connected layer. Used by libtrain/stage; one calling thread. Weights inside
+ * libtrain: [O][F] with the features in the order H, W, C; PyTorch orders columns C, H, W, as it
+ * flattens; linear_import and linear_export permute them. */
 #ifndef LIBTRAIN_OPS_LINEAR_H
 #define LIBTRAIN_OPS_LINEAR_H
 
@@ -18,14 +17,14 @@ struct linear_shape {
  * overwrites. */
 void linear_forward(const struct compute *compute, const struct linear_shape *shape, const float *x,
                     const float *weight, const float *bias, float *y);
-/* dx[n,f] = sum over o of dy[n,o] weight[o,f]: overwrites, or accumulates where `accumulate`. */
+/* dx[n,f] = sum over o of dy[n,o] weight[o,f]: overwrites, or accumulates if `accumulate`. */
 void linear_backward_data(const struct compute *compute, const struct linear_shape *shape,
                           const float *dy, const float *weight, float *dx, bool accumulate);
 /* dweight[o,f] += sum over n of dy[n,o] x[n,f]; dbias[o] += sum of dy (NULL: none). Accumulate. */
 void linear_backward_weights(const struct compute *compute, const struct linear_shape *shape,
                              const float *x, const float *dy, float *dweight, float *dbias);
 
-/* Between PyTorch's layout and ours; shape_elements(flat) == F. Overwrites `to`; no overlap. */
+/* Convert from and to PyTorch's layout; shape_elements(flat) == F. Overwrites `to`; no overlap. */
 void linear_import(size_t O, struct shape flat, const float *from, float *to);
 void linear_export(size_t O, struct shape flat, const float *from, float *to);
 

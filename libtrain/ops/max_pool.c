@@ -95,7 +95,7 @@ void max_pool_forward(const struct compute *compute, const struct pool2d_shape *
     pool_run(compute->pool, job.slabs, forward_slab, &job);
 }
 
-/* Whole samples, because windows may overlap within one. */
+/* Whole samples per slab, because windows may overlap within one. */
 static void backward_slab(const void *arg, size_t task, size_t worker)
 {
     const struct max_pool_job *job = arg;

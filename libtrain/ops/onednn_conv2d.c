@@ -10,11 +10,11 @@
 #include "libtrain/kernels/onednn_plan.h"
 #include "libtrain/ops/partials.h"
 
-/* One pass; NULL where another kernel does it. */
+/* One pass; NULL if another kernel computes it. */
 struct prepared {
     struct onednn_pass *pass;
     size_t samples;  /* of a task */
-    uint64_t packed; /* version of the weights that are packed; 0: none */
+    uint64_t packed; /* version of the packed weights; 0: none */
 };
 
 struct onednn_conv2d {
@@ -94,7 +94,7 @@ bool onednn_conv2d_does(const struct onednn_conv2d *conv2d, enum conv2d_pass pas
 
 /* ---- memory ---- */
 
-/* Behind the library's scratch: a last block that is not whole, and what comes out of it. */
+/* After the library's scratch: a partial last block, and its output. */
 static size_t rest_bytes(const struct onednn_conv2d *conv2d)
 {
     size_t samples = conv2d->prepared[CONV2D_FORWARD].samples;
@@ -176,8 +176,7 @@ static void pack(struct prepared *prepared, uint64_t version, const float *weigh
     }
 }
 
-/* A block with fewer samples than it has room for (at the end of an evaluation): zeros behind them.
- */
+/* A partial block (at the end of an evaluation): pad it with zeros. */
 static void forward_rest(const struct onednn_job *job, size_t worker, const float *x,
                          size_t samples, float *y)
 {

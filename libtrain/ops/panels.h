@@ -1,4 +1,4 @@
-/* panels.h: weights as products read them, PRODUCT_PANEL columns next to each other. Private to
+/* panels.h: weights packed in panels of PRODUCT_PANEL columns, for products. Private to
  * libtrain/ops. */
 #ifndef LIBTRAIN_OPS_PANELS_H
 #define LIBTRAIN_OPS_PANELS_H
@@ -8,8 +8,8 @@
 
 #include "libtrain/backend/pool.h"
 
-/* The matrix [rows][columns] that lies row after row in `from`, or [columns][rows] where it is
- * `transposed`, as panels [panel][rows][PRODUCT_PANEL]; zeros behind the last column. */
+/* Pack the row-major matrix `from` [rows][columns] ([columns][rows] if `transposed`) as panels
+ * [panel][rows][PRODUCT_PANEL]; zeros after the last column. */
 void panels_pack(const struct compute *compute, const float *from, size_t rows, size_t columns,
                  bool transposed, float *panels);
 

@@ -1,5 +1,4 @@
-/* partials.h: sums that several tasks made a share of each, put together in order. Private to
- * libtrain/ops. */
+/* partials.h: combines partial sums of several tasks in order. Private to libtrain/ops. */
 #ifndef LIBTRAIN_OPS_PARTIALS_H
 #define LIBTRAIN_OPS_PARTIALS_H
 
@@ -7,8 +6,7 @@
 
 #include "libtrain/backend/pool.h"
 
-/* sum[count] += partial[0][count] + ... + partial[partials - 1][count], added up from the first one
- * on. */
+/* sum[count] += partial[0][count] + ... + partial[partials - 1][count], starting from the first. */
 void partials_add(const struct compute *compute, float *sum, const float *partial, size_t partials,
                   size_t count);
 

@@ -7,12 +7,10 @@
 #include "libtrain/ops/panels.h"
 #include "libtrain/ops/partials.h"
 
-#define BLOCK_FLOATS                                                                               \
-    16384u /* of one block's inputs: they stay in a cache while the panels go by                   \
-            */
+#define BLOCK_FLOATS 16384u /* of one block's inputs: they stay in a cache across the panels */
 #define BLOCK_PIXELS_MIN 48u
 #define BLOCK_PIXELS_MAX 512u
-#define SUM_PIXELS 64u /* of one product of the weights' gradient */
+#define SUM_PIXELS 64u /* of one product of the weight gradient */
 
 _Static_assert(PRODUCT_PANEL == WORKSPACE_PANEL, "workspace and kernels agree");
 

@@ -1,5 +1,5 @@
-/* relu.h: rectifiers over `count` floats. Used by libtrain/stage; one calling thread. A NaN passes
- * through, so that a diverged run is noticed. */
+/* relu.h: rectifiers over `count` floats. Used by libtrain/stage; one calling thread. NaN passes
+ * through, so that a diverged run is detected. */
 #ifndef LIBTRAIN_OPS_RELU_H
 #define LIBTRAIN_OPS_RELU_H
 
@@ -13,8 +13,8 @@
  * may be x. */
 void relu_forward(const struct compute *compute, size_t count, float ceiling, const float *x,
                   float *y);
-/* dx = dy where 0 < y (and y < ceiling), else 0: overwrites, or accumulates; dx may be dy. y as
- * forward left it. */
+/* dx = dy where 0 < y (and y < ceiling), else 0: overwrites, or accumulates; dx may be dy. y:
+ * forward's output. */
 void relu_backward(const struct compute *compute, size_t count, float ceiling, const float *y,
                    const float *dy, float *dx, bool accumulate);
 

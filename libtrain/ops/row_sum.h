@@ -1,5 +1,5 @@
-/* row_sum.h: the sum of many terms in one fixed order that vectors can follow: LANES partial sums,
- * term i belongs to lane i % LANES, then the lanes from the first on. Used by libtrain/ops. */
+/* row_sum.h: sums in one fixed order that vectors can follow: term i is added to lane i % LANES,
+ * then the lanes from the first on. Used by libtrain/ops. */
 #ifndef LIBTRAIN_OPS_ROW_SUM_H
 #define LIBTRAIN_OPS_ROW_SUM_H
 

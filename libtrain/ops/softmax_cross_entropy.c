@@ -7,8 +7,7 @@ struct loss_job {
     size_t N, C, slabs;
     const float *x;
     const int32_t *label;
-    double own,
-        other; /* target of the label's class beyond that of every class; target of every class */
+    double own, other; /* excess target of the label's class; target of every class */
     double gradient_scale;
     float *dx;
     double *loss; /* [N] */

@@ -7,7 +7,7 @@
 
 _Static_assert(WORKSPACE_PANEL == PRODUCT_PANEL, "plan and kernels agree");
 
-/* ---- forward, and backward to the input: the same with turned weights ---- */
+/* ---- forward, and input gradient: the same with rotated weights ---- */
 
 struct filter_job {
     const struct compute *compute;
@@ -30,7 +30,7 @@ static void weights_task(const void *arg, size_t task, size_t worker)
     }
 }
 
-/* A block of tiles and a part of the outputs' channels. */
+/* A task: a block of tiles and a part of the output channels. */
 static void filter_task(const void *arg, size_t task, size_t worker)
 {
     const struct filter_job *job = arg;

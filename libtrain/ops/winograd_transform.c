@@ -4,7 +4,7 @@
 
 _Static_assert(WINOGRAD_CHANNELS == SIMD_FLOATS, "plan and kernels agree");
 
-#define CHANNELS SIMD_FLOATS /* that are transformed at once */
+#define CHANNELS SIMD_FLOATS /* channels transformed at once */
 #define TILE WINOGRAD_TILE
 #define PATCH (TILE + 2)
 #define POINTS WINOGRAD_POINTS
@@ -101,7 +101,7 @@ INLINE void transform(enum line line, size_t from, size_t to, const simd *in, si
 
 /* ---- tiles ---- */
 
-/* Where tile number t lies: tiles are numbered through the output's rows and samples. */
+/* The position of tile t: tiles are numbered through the output's rows and samples. */
 struct tile {
     size_t n, row, column; /* of the sample's tiles */
 };
@@ -124,8 +124,7 @@ INLINE void tile_move(const struct winograd_plan *plan, struct tile *tile)
     }
 }
 
-/* A square of side x side pixels at (h, w), zero outside the field; x is the sample's pixel (0, 0).
- */
+/* Read a square of side x side at (h, w), zero outside the field. x: the sample's pixel (0, 0). */
 INLINE void load_square(const struct winograd_field *field, const float *x, ptrdiff_t h,
                         ptrdiff_t w, size_t side, simd *out)
 {
@@ -268,8 +267,7 @@ INLINE void transpose(simd *row)
     EXCHANGE(row, 8, LOW_8, HIGH_8);
 }
 
-/* weight [O][3][3][C] for the forward pass: filters [o, o + CHANNELS) become the columns of panels.
- */
+/* weight [O][3][3][C] for the forward pass: filters [o, o + CHANNELS) become panel columns. */
 SIMD_CLONES void winograd_transform_weights(const struct winograd_plan *plan, const float *weight,
                                             size_t o, float *points)
 {
@@ -297,8 +295,8 @@ SIMD_CLONES void winograd_transform_weights(const struct winograd_plan *plan, co
     }
 }
 
-/* weight [O][3][3][C] for the gradient of the input: filter o, turned by 180 degrees, is a row of
- * the panels. */
+/* weight [O][3][3][C] for the input gradient: filter o, rotated by 180 degrees, is a row of the
+ * panels. */
 SIMD_CLONES void winograd_transform_turned(const struct winograd_plan *plan, const float *weight,
                                            size_t o, float *points)
 {

@@ -1,7 +1,7 @@
-/* winograd_transform.h: tiles of tensors to Winograd's points and back, weights to panels and their
- * gradients back. The points are 0, 1, -1, 2, -2 and infinity in both directions; [POINTS][...]
- * arrays are winograd_plane floats apart. Channels come in multiples of WINOGRAD_CHANNELS. Private
- * to libtrain/ops; any thread. */
+/* winograd_transform.h: transforms of tiles to Winograd's points and back, of weights to panels and
+ * of their gradients back. The points are 0, 1, -1, 2, -2 and infinity in both directions;
+ * [POINTS][...] arrays are winograd_plane floats apart. Channels come in multiples of
+ * WINOGRAD_CHANNELS. Private to libtrain/ops; any thread. */
 #ifndef LIBTRAIN_OPS_WINOGRAD_TRANSFORM_H
 #define LIBTRAIN_OPS_WINOGRAD_TRANSFORM_H
 
@@ -34,17 +34,16 @@ void winograd_transform_outputs(const struct winograd_plan *plan,
  * the panels. */
 void winograd_transform_weights(const struct winograd_plan *plan, const float *weight, size_t o,
                                 float *points);
-/* weight [O][3][3][C] for the gradient of the input: filter o, turned by 180 degrees, is a row of
- * the panels. */
+/* weight [O][3][3][C] for the input gradient: filter o, rotated by 180 degrees, is a row of the
+ * panels. */
 void winograd_transform_turned(const struct winograd_plan *plan, const float *weight, size_t o,
                                float *points);
 /* points [POINTS][filters][channels] to dweight [filters][3][3][C]. */
 void winograd_transform_weight_gradients(const float *points, size_t filters, size_t channels,
                                          size_t C, bool accumulate, float *dweight);
 
-/* Where the weights of point p from channel `in` to channels [out, ...) of a panel lie in
- * [POINTS][panels][in][panel].
- */
+/* The address of the weights of point p from channel `in` to channels [out, ...) of a panel, in
+ * [POINTS][panels][in][panel]. */
 static inline float *winograd_panel(const struct winograd_plan *plan, float *points, size_t p,
                                     size_t in, size_t out)
 {

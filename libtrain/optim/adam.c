@@ -10,10 +10,10 @@ struct adam_job {
     float keep_average, take_average; /* beta1, 1 - beta1 */
     float keep_square, take_square;   /* beta2, 1 - beta2 */
     float rate;                       /* corrected for the average's start at zero */
-    float root_scale;                 /* the same of the square: factor of its root */
+    float root_scale;                 /* the same for the square: factor of its root */
     float epsilon;
-    float l2;   /* ADAM: share of the parameter that is added to the gradient */
-    float keep; /* ADAMW: share of the parameter that stays */
+    float l2;   /* ADAM: fraction of the parameter added to the gradient */
+    float keep; /* ADAMW: fraction of the parameter that remains */
     float *parameter, *gradient, *average, *square;
 };
 

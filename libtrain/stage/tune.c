@@ -162,9 +162,9 @@ static int candidate_open(struct bench *bench, struct candidate *candidate,
                                           .shared = candidate->memory,
                                           .worker = worker,
                                           .worker_bytes = (size_t)bytes.worker};
-    unsigned char *packed = worker + bytes.worker * pool_threads(pool);
+    unsigned char *after_workers = worker + bytes.worker * pool_threads(pool);
     return candidate->onednn
-               ? onednn_conv2d_bind(candidate->onednn, &candidate->compute, packed, err)
+               ? onednn_conv2d_bind(candidate->onednn, &candidate->compute, after_workers, err)
                : 0;
 }
 

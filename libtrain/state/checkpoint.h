@@ -21,8 +21,7 @@
 #include "base/err.h"
 #include "libtrain/state/state.h"
 
-#define CHECKPOINT_TENSORS_MAX 16384u /* of a file, including those that the model does not have   \
-                                       */
+#define CHECKPOINT_TENSORS_MAX 16384u /* in a file, the model's or not */
 
 /* Read exactly `size` bytes of the file from `offset`. */
 typedef int (*checkpoint_read_fn)(void *arg, uint64_t offset, void *out, size_t size,

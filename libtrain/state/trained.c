@@ -161,7 +161,7 @@ static void find_extra(const struct trained_file *file, const struct model *mode
         const char *name = file->header.tensor[i].name;
         if (!state_has_tensor(model, name)) {
             (void)snprintf(differences->first, sizeof(differences->first),
-                           "tensor '%s' is none of the model's", name);
+                           "tensor '%s' is not part of the model", name);
             return;
         }
     }

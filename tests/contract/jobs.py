@@ -137,7 +137,7 @@ def test_bad_jobs_are_refused_field_by_field():
             "/v1/jobs",
             {**JOB, "model": {"description": own}, "augment": [normalise]},
             code="invalid_fields",
-            words=("/model/description/input/mean", "of its own"),
+            words=("/model/description/input/mean", "the job's mean and std differ"),
         )
         api.problem(
             "POST",

@@ -124,7 +124,7 @@ def check_refusals(directory):
         ("fields that are not known here: quantised", lambda copy: copy.update(quantised=True)),
         ("fields that are not known here: votes", lambda copy: copy["evaluation"].update(votes=5)),
         ("without 'filters'", lambda copy: copy["model"]["units"][0]["ops"][0].pop("filters")),
-        ("the class 'a' is there twice", lambda copy: copy["model"].update(class_names=["a", "a"])),
+        ("the class 'a' occurs twice", lambda copy: copy["model"].update(class_names=["a", "a"])),
         ("not a list of names", lambda copy: copy["model"].update(class_names="ab")),
         ("units is not a list of at least one", lambda copy: copy["model"].update(units=[])),
         ("'None' is not known", lambda copy: copy["model"]["units"][0]["ops"].append("relu")),
@@ -154,7 +154,7 @@ def check_refusals(directory):
         note,
         f"tensor '{first}' is missing",
     )
-    refused({**arrays, "extra": arrays[first]}, note, "tensor 'extra' is none of the model's")
+    refused({**arrays, "extra": arrays[first]}, note, "tensor 'extra' is not part of the model")
     refused({**arrays, first: arrays[first][:1]}, note, f"tensor '{first}' is float32")
     refused(
         {**arrays, first: arrays[first].astype(np.float64)}, note, f"tensor '{first}' is float64"

@@ -370,7 +370,7 @@ def check_class_names(directory):
     os.remove(path)
     for data, error in (
         (b"a\nb\nc\nd\ne\n", "5 names for 4 outputs"),
-        (b"a\nb\na\n", "the class 'a' is there twice"),
+        (b"a\nb\na\n", "the class 'a' occurs twice"),
         (b"a\n\nb\n", "not a list of names"),
         (b"", "not a list of names"),
     ):

@@ -89,7 +89,7 @@ static void errors_say_what_is_wrong(void **state)
         {WORDS("@shifted", "@b"), "is not a model"},
         {WORDS("@short", "@b"), "bytes, its header says"},
         {WORDS("@model", "@nothing"), "open '"},
-        {WORDS("@model", "@rubbish"), "is none of IDX"},
+        {WORDS("@model", "@rubbish"), "unknown format; expected IDX"},
         {WORDS("@model", "@model"), "data '"},
         {WORDS("@empty", "@b", "--model=mlp"), "is not a model: it has no tensors"},
         {WORDS("@bare", "@b"), "add --model, with a name of the zoo"},

@@ -318,7 +318,7 @@ static void wrong_names_and_readings_in_a_description_are_faults(void **state)
     assert_fault(SAMPLES("", ",\"class_names\":7"), NULL, "/class_names", "expected a list");
     assert_fault(SAMPLES("", ",\"class_names\":null"), NULL, "/class_names", "expected a list");
     assert_fault(SAMPLES("", ",\"class_names\":[\"a\",\"a\"]"), NULL, "/class_names",
-                 "'a' is there twice");
+                 "'a' occurs twice");
     assert_fault(SAMPLES("", ",\"class_names\":[\"a\",\"b\",\"c\",\"d\"]"), NULL, "/class_names",
                  "4 names for the 3 outputs of unit 'a'");
     assert_fault(SAMPLES(",\"reading\":\"sound=8000\"", ""), NULL, "/input/reading",

@@ -69,7 +69,7 @@ static void a_list_that_nobody_would_write_is_refused(void **state)
     refused("[\"two\\nlines\"]", "name 0: ");
     refused("[\"100%\"]", "%25 in place of a '%'");
     refused("[\"%e9\"]", "name 0: ");
-    refused("[\"b\",\"a\",\"b\"]", "'b' is there twice");
+    refused("[\"b\",\"a\",\"b\"]", "'b' occurs twice");
 }
 
 /* Names that take 14 bytes each as JSON, with quotation marks and comma. */

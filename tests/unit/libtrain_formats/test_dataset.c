@@ -110,7 +110,7 @@ static void what_a_data_set_says_wrongly_of_itself_is_refused(void **state)
     } wrong[] = {
         {"{\"class_names\":[\"a\",\"b\"]}", "has labels up to 5 and 2 class_names"},
         {"{\"class_names\":[\"a\",\"a\"]}",
-         "what it says of its data: class_names: 'a' is there twice"},
+         "what it says of its data: class_names: 'a' occurs twice"},
         {"{\"class_names\":\"a\"}", "expected a list"},
         {"{\"class_name\":[]}", "did you mean 'class_names'?"},
         {"{\"reading\":\"sound=8000\"}",
@@ -221,7 +221,7 @@ static void a_text_is_not_recognised(void **state)
     (void)state;
     file.size = 0;
     put(&file, "hello, world", 12);
-    convert_fails(&file, NULL, ERR_FORMAT, "file 1: is none of IDX, NPY, CIFAR-10");
+    convert_fails(&file, NULL, ERR_FORMAT, "file 1: unknown format; expected IDX, NPY, CIFAR-10");
 }
 
 static void other_archives_are_called_what_they_are(void **state)
@@ -267,11 +267,11 @@ static void a_file_of_another_kind_is_refused_by_its_first_bytes(void **state)
     (void)state;
     struct err err = {0};
     assert_int_equal(check_head("hello", 5, "", &err), ERR_FORMAT);
-    assert_holds(err.text, "file 1: is none of IDX, NPY, CIFAR-10");
+    assert_holds(err.text, "file 1: unknown format; expected IDX, NPY, CIFAR-10");
     assert_int_equal(check_head("PK\3\4", 4, "", &err), ERR_FORMAT);
     assert_holds(err.text, "file 1: is a zip (as .npz is); send a tar or tar.gz");
     assert_int_equal(check_head("RIFF", 4, "sound=8000", &err), ERR_FORMAT);
-    assert_holds(err.text, "file 1: is no tar (or tar.gz)");
+    assert_holds(err.text, "file 1: is not a tar (or tar.gz)");
     assert_ok(check_head("hello", 5, "text=8", &err), &err);
     assert_ok(check_head("\x1f\x8b\x08", 3, "", &err), &err);
     assert_ok(check_head("\x1f\x8b\x08", 3, "sound=8000", &err), &err);

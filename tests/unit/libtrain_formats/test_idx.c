@@ -115,11 +115,11 @@ static void truncated_gzip_is_told_apart(void **state)
     start(7, 7);
     compress_gzip(&images);
     images.size -= 40;
-    convert_fails(&images, &labels, ERR_FORMAT, "(the file is cut off)");
+    convert_fails(&images, &labels, ERR_FORMAT, "(the file is truncated)");
     start(7, 7);
     compress_gzip(&images);
     images.size -= 4; /* the trailer */
-    convert_fails(&images, &labels, ERR_FORMAT, "file 1: is cut off");
+    convert_fails(&images, &labels, ERR_FORMAT, "file 1: is truncated");
     start(7, 7);
     compress_gzip(&images);
     images.data[images.size - 6] ^= 1; /* the checksum */

@@ -102,7 +102,7 @@ static void images_of_several_sizes_need_one_that_is_said(void **state)
     put_image("cat/1.png", "colour.png", 0);
     put_large_png("cat/2.png", 18, 22);
     fails(NULL, ERR_FORMAT,
-          "cat/2.png: has 18 x 22 pixels, cat/1.png 17 x 22; say the size of all by size=HxW");
+          "cat/2.png: has 18 x 22 pixels, cat/1.png 17 x 22; set one size with size=HxW");
 }
 
 static void bombs_are_refused_by_their_headers(void **state)

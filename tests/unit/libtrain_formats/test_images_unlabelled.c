@@ -113,7 +113,7 @@ static void images_one_by_one_are_samples_where_no_labels_are_needed(void **stat
     assert_int_equal(dataset_convert(fd, 1, &reading_default, &labelled_only, append_bytes,
                                      &one.file, &one.info, &err),
                      ERR_FORMAT);
-    assert_holds(err.text, "file 1: is none of IDX");
+    assert_holds(err.text, "file 1: unknown format; expected IDX");
     assert_int_equal(dataset_convert(fd, 2, &reading_default, &labelled_only, append_bytes,
                                      &one.file, &one.info, &err),
                      ERR_FORMAT);

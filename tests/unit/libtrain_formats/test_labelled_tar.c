@@ -158,7 +158,7 @@ static void files_without_a_class_are_refused_by_name(void **state)
     archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "./2.wav: lies in no directory");
     put_files(bare, 2);
     archive_fails(DATASET_LABEL_PREFIX, 1 << 20, ERR_FORMAT,
-                  "rec/a.wav: its name has no class in front of a '_'");
+                  "rec/a.wav: its name has no class before a '_'");
     put_files(empty, 1);
     archive_fails(DATASET_LABEL_PREFIX, 1 << 20, ERR_FORMAT, "_a.wav: its name has no class");
 }
@@ -169,7 +169,7 @@ static void what_is_no_archive_of_samples_is_refused(void **state)
     static const char *const names[] = {"a/1", "b/1"};
     archive.size = 0;
     put(&archive, "RIFF", 4);
-    archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "file 1: is no tar");
+    archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "file 1: is not a tar");
     archive.size = 0;
     put(&archive, "PK\3\4....", 8);
     archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT,

@@ -295,7 +295,7 @@ static void headers_that_are_not_the_format_are_refused(void **state)
         {"{'descr': '<f4', 'fortran_order': Falsy, 'shape': (3, 2), }", "expected False",
          ERR_FORMAT},
         {"{'descr': '<f4', 'shape': (3, 2), }", "are needed", ERR_FORMAT},
-        {"{'descr': '<f4', 'descr': '<f4', 'shape': (3, 2), }", "'descr' is there twice",
+        {"{'descr': '<f4', 'descr': '<f4', 'shape': (3, 2), }", "'descr' occurs twice",
          ERR_FORMAT},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }",
          "expected a quoted text", ERR_FORMAT},

@@ -159,13 +159,13 @@ static void faults_name_the_parameter(void **state)
     fails("text=0", "'text': '0' is out of range; expected 1 to 32767");
     fails("text=32768", "'text': '32768' is out of range");
     fails("text=many", "'text': 'many' is not a whole number");
-    fails("text=1,text=1", "'text' is there twice");
+    fails("text=1,text=1", "'text' occurs twice");
     fails("txt=1", "'txt' is unknown; did you mean 'text'?");
     fails("force=1", "'force' is unknown");
     fails("sound=8000,text=3", "'sound': the data set is a text already");
     fails("text=3,mels=10", "'mels' does not go with a text");
     fails("mels=10", "'mels' does not go with data that are recognised");
-    fails("sound=8000,label=folder", "'label': 'folder' is none of 'directory', 'prefix'");
+    fails("sound=8000,label=folder", "'label': 'folder' is invalid; expected 'directory', 'prefix'");
     fails("sound=8000,mel=4", "'mel' is unknown; did you mean 'mels'?");
     fails("sound=44100000", "'sound': '44100000' is out of range; expected 4000 to 96000");
     fails("text", "'text': expected NAME=VALUE");

@@ -241,14 +241,14 @@ static void names_and_members_are_there_once(void **state)
     (void)state;
     assert_refused(
         "{" TENSOR("a", "0", "4") "," TENSOR("b", "4", "8") "," TENSOR("a", "8", "12") "}",
-        ERR_FORMAT, "'a' is there twice");
+        ERR_FORMAT, "'a' occurs twice");
     assert_refused("{\"__metadata__\":{},\"__metadata__\":{}}", ERR_FORMAT,
-                   "__metadata__ is there twice");
+                   "__metadata__ occurs twice");
     assert_refused("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", ERR_FORMAT,
-                   "metadata 'a' is there twice");
+                   "metadata 'a' occurs twice");
     assert_refused(
         "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",
-        ERR_FORMAT, "tensor 'a': 'dtype' is there twice");
+        ERR_FORMAT, "tensor 'a': 'dtype' occurs twice");
     assert_refused("{\"a\":{\"shape\":[4],\"data_offsets\":[0,4]}}", ERR_FORMAT, "are needed");
     assert_refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4]}}", ERR_FORMAT,
                    "are needed");

@@ -132,7 +132,7 @@ static void faults_name_the_entry_or_the_parameters(void **state)
     put_tone("low/a.wav", 20);
     put_tar_entry(&archive, "low/notes.txt", '0', "what I heard", 12);
     put_tar_end(&archive);
-    sound_fails("sound=8000", ERR_FORMAT, "low/notes.txt: is no WAV file");
+    sound_fails("sound=8000", ERR_FORMAT, "low/notes.txt: is not a WAV file");
     sound_fails("sound=16000", ERR_UNSUPPORTED,
                 "low/a.wav: 8000 samples a second, the data set has 16000");
     sound_fails("sound=8000,label=prefix", ERR_FORMAT, "low/a.wav: its name has no class");
@@ -144,8 +144,8 @@ static void faults_name_the_entry_or_the_parameters(void **state)
     put_tar_end(&archive);
     sound_fails("sound=8000", ERR_FORMAT, "low/a.wav: has 1544 bytes, its RIFF header says 1644");
     archive = wav;
-    sound_fails("sound=8000", ERR_FORMAT, "file 1: is no tar");
-    sound_fails("sound=8000,clip_ms=10000,window_ms=200,hop_ms=1", ERR_FORMAT, "is no tar");
+    sound_fails("sound=8000", ERR_FORMAT, "file 1: is not a tar");
+    sound_fails("sound=8000,clip_ms=10000,window_ms=200,hop_ms=1", ERR_FORMAT, "is not a tar");
 }
 
 static void a_packed_archive_gives_the_same(void **state)

@@ -151,7 +151,7 @@ static void other_files_are_named(void **state)
     start();
     put_tar_entry(&archive, "README", '0', "hello", 5);
     put_both();
-    convert_fails(&archive, NULL, ERR_FORMAT, "README: is none of IDX");
+    convert_fails(&archive, NULL, ERR_FORMAT, "README: unknown format; expected IDX");
 }
 
 static void two_sets_of_images_are_ambiguous(void **state)

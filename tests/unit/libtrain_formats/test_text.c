@@ -128,7 +128,7 @@ static void a_text_that_is_too_short_or_too_large_is_refused(void **state)
     (void)state;
     put_text(64);
     text_fails(&text, 64, ERR_FORMAT,
-               "64 bytes of text; a sample of 64 and the byte behind it need 65");
+               "64 bytes of text; a sample of 64 and the byte after it need 65");
     text.size = 0;
     text_fails(&text, 1, ERR_FORMAT, "0 bytes of text");
     put_text(60000);

@@ -150,7 +150,7 @@ static void sizes_that_lie_are_refused(void **state)
     set(4, 40, 4);
     wave_fails(ERR_FORMAT, "a chunk of 8 bytes, where the RIFF header leaves 4");
     set(4, 30, 4);
-    wave_fails(ERR_FORMAT, "2 bytes behind the last chunk");
+    wave_fails(ERR_FORMAT, "2 bytes after the last chunk");
     start();
     put_zeros(&file, 2);
     wave_fails(ERR_FORMAT, "has more bytes than its header says, from byte 52");
@@ -183,7 +183,7 @@ static void chunks_are_all_there_and_in_order(void **state)
     other = file;
     put(&file, other.data + DATA_CHUNK_AT, 16);
     set(4, (uint32_t)file.size - 8, 4);
-    wave_fails(ERR_FORMAT, "a 'data' chunk behind another");
+    wave_fails(ERR_FORMAT, "a 'data' chunk after another");
     start();
     put(&file, other.data + FORMAT_CHUNK_AT, 24);
     set(4, (uint32_t)file.size - 8, 4);
@@ -192,10 +192,10 @@ static void chunks_are_all_there_and_in_order(void **state)
     wave_fails(ERR_FORMAT, "the WAV header ends 4 bytes early");
     start();
     file.data[0] = 'r';
-    wave_fails(ERR_FORMAT, "is no WAV file");
+    wave_fails(ERR_FORMAT, "is not a WAV file");
     start();
     file.data[8] = 'w';
-    wave_fails(ERR_FORMAT, "is no WAV file");
+    wave_fails(ERR_FORMAT, "is not a WAV file");
 }
 
 static void kinds_that_are_not_read_are_named(void **state)
