@@ -93,8 +93,8 @@ static int read_dictionary(struct scanner *scanner, struct npy_header *header, s
             member++;
         }
         if (member == 3 || seen & 1u << member) {
-            return err_set(err, ERR_FORMAT, "'%s' is %s", key,
-                           member == 3 ? "not a known key" : "there twice");
+            return err_set(err, ERR_FORMAT, "'%s' %s", key,
+                           member == 3 ? "is not a known key" : "occurs twice");
         }
         seen |= 1u << member;
         rc = member == 0   ? read_quoted(scanner, header->descr, err)

@@ -167,8 +167,8 @@ static int read_tensor(struct scanner *scanner, struct safetensors_tensor *tenso
             member++;
         }
         if (member == 3 || seen & 1u << member) {
-            return err_set(err, ERR_FORMAT, "'%s' is %s", key,
-                           member == 3 ? "not a known member" : "there twice");
+            return err_set(err, ERR_FORMAT, "'%s' %s", key,
+                           member == 3 ? "is not a known member" : "occurs twice");
         }
         seen |= 1u << member;
         rc = member == 0 ? read_dtype(scanner, &tensor->dtype, err)

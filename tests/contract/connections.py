@@ -164,7 +164,7 @@ def test_a_refusal_arrives_in_the_middle_of_an_upload_of_any_size():
 def test_a_data_set_of_another_kind_is_refused_by_its_first_bytes():
     cases = (
         ("", b"PK\x03\x04", "zip"),
-        ("", b"hello", "none of IDX"),
+        ("", b"hello", "unknown format"),
         ("?sound=8000", b"RIFF", "tar"),
     )
     with Api(data=False) as api:

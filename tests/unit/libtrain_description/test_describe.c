@@ -230,7 +230,7 @@ static void a_normalised_input_is_written_and_read(void **state)
     assert_int_equal(model_normalise(stated, &other, &faults, &err), ERR_INVALID);
     assert_int_equal(faults.count, 1);
     assert_string_equal(faults.fault[0].pointer, "/input/mean");
-    assert_holds(err.text, "of its own");
+    assert_holds(err.text, "the job's mean and std differ");
     model_free(&stated);
 }
 

@@ -234,7 +234,7 @@ static void other_archives_are_called_what_they_are(void **state)
                  {"BZh91AY", "a bzip2 file"},
                  {"\xfd"
                   "7zXZ.",
-                  "none of IDX"},
+                  "unknown format; expected IDX"},
                  {"\x28\xb5\x2f\xfd....", "a zstd file"},
                  {"Rar!\x1a\x07..", "a rar"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

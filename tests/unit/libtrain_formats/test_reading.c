@@ -165,7 +165,8 @@ static void faults_name_the_parameter(void **state)
     fails("sound=8000,text=3", "'sound': the data set is a text already");
     fails("text=3,mels=10", "'mels' does not go with a text");
     fails("mels=10", "'mels' does not go with data that are recognised");
-    fails("sound=8000,label=folder", "'label': 'folder' is invalid; expected 'directory', 'prefix'");
+    fails("sound=8000,label=folder",
+          "'label': 'folder' is invalid; expected 'directory', 'prefix'");
     fails("sound=8000,mel=4", "'mel' is unknown; did you mean 'mels'?");
     fails("sound=44100000", "'sound': '44100000' is out of range; expected 4000 to 96000");
     fails("text", "'text': expected NAME=VALUE");

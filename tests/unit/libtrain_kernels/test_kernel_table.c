@@ -141,9 +141,11 @@ static void what_cannot_be_is_refused_at_its_place(void **state)
         {"{\"block1.body.3\": {\"forward\": \"colums\"}}", "/kernels/block1.body.3/forward",
          "expected one of by_shape,"},
         {"{\"block1.body.3\": {\"backward_data\": \"depthwise\"}}",
-         "/kernels/block1.body.3/backward_data", "'depthwise' does not support 3 x 3, stride 1 x 1"},
+         "/kernels/block1.body.3/backward_data",
+         "'depthwise' does not support 3 x 3, stride 1 x 1"},
         {"{\"block2.body.0\": {\"backward_weights\": \"winograd4\"}}",
-         "/kernels/block2.body.0/backward_weights", "'winograd4' does not support 3 x 3, stride 2 x 2"},
+         "/kernels/block2.body.0/backward_weights",
+         "'winograd4' does not support 3 x 3, stride 2 x 2"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct model *model = resnet8();
