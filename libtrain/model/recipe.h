@@ -42,8 +42,9 @@ struct learning_rate {
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_UNIT };
 extern const char *const recompute_names[]; /* ends with NULL */
 
-/* Return the learning rate of a job that states none. model: a name; zoo models that the optimizer's
- * usual rate does not suit have their own with `sgd` (ADR 0064). optimizer: enum optimizer_type. */
+/* Return the learning rate of a job that states none. model: a name; zoo models that the
+ * optimizer's usual rate does not suit have their own with `sgd` (ADR 0064). optimizer: enum
+ * optimizer_type. */
 double learning_rate_default(const char *model, int optimizer);
 /* Return the learning rate of `step` (from 1) out of total_steps: a pure function, in double. */
 double learning_rate_at(const struct learning_rate *rate, int64_t step, int64_t total_steps);
