@@ -196,7 +196,7 @@ static void long_names_of_gnu_and_pax_replace_the_header_s(void **state)
     (void)state;
     char name[512], record[600], message[600];
     make_long_name(name, 200);
-    (void)snprintf(message, sizeof(message), "%s: is none of IDX", name);
+    (void)snprintf(message, sizeof(message), "%s: unknown format; expected IDX", name);
     start();
     put_tar_entry(&archive, "././@LongLink", 'L', name, strlen(name) + 1);
     put_tar_entry(&archive, "cut off", '0', "hello", 5);
@@ -219,7 +219,7 @@ static void a_long_name_holds_for_one_entry(void **state)
     put_tar_entry(&archive, "cut off", '5', "", 0);
     put_tar_entry(&archive, "README", '0', "hello", 5);
     put_both();
-    convert_fails(&archive, NULL, ERR_FORMAT, "README: is none of IDX");
+    convert_fails(&archive, NULL, ERR_FORMAT, "README: unknown format; expected IDX");
 }
 
 static void long_names_are_bounded_and_lead_nowhere(void **state)
