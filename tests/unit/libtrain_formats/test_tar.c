@@ -300,7 +300,7 @@ static void damage_at_the_end_of_compressed_data_is_noticed(void **state)
     put_both();
     compress_gzip(&archive);
     archive.size -= 4;
-    convert_fails(&archive, NULL, ERR_FORMAT, "is cut off");
+    convert_fails(&archive, NULL, ERR_FORMAT, "is truncated");
 }
 
 int main(void)
