@@ -74,7 +74,7 @@ void avoidance_add(struct core *core, struct job_slot *job, const struct device_
 bool avoidance_has(const struct core *core, const struct job_slot *job,
                    const struct device_slot *device, enum avoid_level level)
 {
-    for (size_t i = 0; level != AVOID_NOBODY && i < AVOIDED_MAX; i++) {
+    for (size_t i = 0; level != AVOID_NONE && i < AVOIDED_MAX; i++) {
         const struct avoided *entry = &job->avoided[i];
         if (entry->until_ms > core->now_ms && (entry->failed || level == AVOID_ALL) &&
             strcmp(entry->device.text, device->device.id.text) == 0) {

@@ -27,8 +27,8 @@ enum avoidance {
 };
 
 /* The devices that a plan excludes: none, those that failed by themselves, all that are avoided.
- * AVOID_NOBODY also ignores the memory limits of devices that ran out of memory. */
-enum avoid_level { AVOID_NOBODY, AVOID_FAILURES, AVOID_ALL };
+ * AVOID_NONE also ignores the memory limits of devices that ran out of memory. */
+enum avoid_level { AVOID_NONE, AVOID_FAILURES, AVOID_ALL };
 
 /* Exclude the device from the job's plans; each exclusion in a row lasts twice as long. */
 void avoidance_add(struct core *core, struct job_slot *job, const struct device_slot *device,

@@ -82,9 +82,9 @@ static bool charge(struct job_slot *job, const struct failure *failure)
     return false;
 }
 
-/* What the job itself is charged with: a job that stalls is given more and more time first, and is
- * then charged whoever was at work. Devices that are lost or start anew are no fault of it, nor is
- * a link that stays cut. Whether the job is to blame by now. */
+/* Charges the job itself. A job that stalls gets more and more time first, and is charged
+ * afterwards, whichever device was at work. Lost or restarted devices and broken links are not
+ * charged. Returns whether the job is to blame by now. */
 static bool count_fault(struct job_slot *job, const struct failure *failure)
 {
     switch (failure->cause) {

@@ -12,9 +12,10 @@
 #define CHALLENGE_MS_MIN 250
 #define PREPARE_MS 60000
 #define STOP_MS 30000
-#define MEASURED_FACTOR 2   /* a prediction counts up to so many times what this plan measured */
-#define KNOWN_FACTOR 10     /* and what the plans before did */
-#define EVALUATION_FACTOR 5 /* so many times what an evaluation takes, and STOP_MS, are allowed */
+#define MEASURED_FACTOR 2   /* limit of a prediction, as a multiple of this plan's measurement */
+#define KNOWN_FACTOR 10     /* the same, of the measurements of earlier plans */
+#define EVALUATION_FACTOR 5 /* timeout of an evaluation, as a multiple of its time; plus STOP_MS   \
+                             */
 #define FETCH_BYTES_PER_MS 10000 /* 10 MB/s: the slowest that a phase waits for */
 #define ROUND_BYTES_PER_MS 1000  /* 1 MB/s: replication yields to training */
 
@@ -61,8 +62,8 @@ int64_t deadlines_prepare_ms(const struct core *core, const struct job_slot *job
     return deadlines_transfer_ms(bytes) << job->stall.late_shift;
 }
 
-/* What is measured bounds what is predicted: one transfer that fell into a frozen device must not
- * make everybody wait for hours. Another plan of the job may be slower, but not by any factor. */
+/* Measurements bound predictions: one transfer to a frozen device must not make every device wait
+ * for hours. Another plan of the job may be slower, but not by any factor. */
 static double measured_or_predicted(const struct job_slot *job)
 {
     double predicted = job->has_plan ? job->plan.predicted_step_seconds : 0;
@@ -113,7 +114,7 @@ int64_t deadlines_step_ms(const struct job_slot *job)
     return as_ms((double)ms * (double)(1 << job->stall.shift));
 }
 
-/* The step under way. A stop gives evaluations up, but for the one after the last step. */
+/* Covers the present step. A stop skips evaluations, except the one after the last step. */
 int64_t deadlines_stop_ms(const struct job_slot *job)
 {
     int64_t ms = as_ms(fmax(STOP_MS, 1000 * 10 * measured_or_predicted(job)));

@@ -127,9 +127,8 @@ static void take_asked(struct core *core, struct job_slot *job,
     }
 }
 
-/* Of a job that was cancelled meanwhile, or told twice: its blob, if nothing refers to it, is swept
- * at the next start.
- */
+/* The job may have been cancelled meanwhile, or the event be a repeat: a blob without a reference
+ * is then deleted at the next start. */
 void exports_on_done(struct core *core, const struct event *event)
 {
     const struct event_exported *exported = &event->exported;
@@ -146,7 +145,7 @@ void exports_on_done(struct core *core, const struct event *event)
     }
 }
 
-/* Exports under way at the coordinator's end begin anew. */
+/* Restarts the exports that the last stop of the coordinator interrupted. */
 void exports_resume(struct core *core, struct job_slot *job)
 {
     if (job->job.state == JOB_CANCELLING && job->job.version == 0) {

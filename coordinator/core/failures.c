@@ -139,7 +139,7 @@ void failures_settle(struct core *core, struct job_slot *job)
     }
 }
 
-/* ---- what is due by the clock ---- */
+/* ---- timers ---- */
 
 void failures_tick(struct core *core, struct job_slot *job)
 {

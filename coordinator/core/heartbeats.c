@@ -49,8 +49,8 @@ static bool is_current(const struct device_slot *device, const struct job_slot *
 }
 
 /* A device has seen a later generation than the rows know, or works for another plan of the same
- * number: they were restored from a backup. Generations go on above it, and the present one, which
- * the device refuses or mistakes, is given up. */
+ * number: they were restored from a backup. Later generations get higher
+ * numbers, and the present one, which the device refuses or mistakes, fails. */
 static void take_highest(struct core *core, struct device_slot *device, struct job_slot *job,
                          const struct heartbeat *heartbeat)
 {
@@ -175,7 +175,7 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     generations_advance(core, job);
 }
 
-/* Early ones are beats at once: only what is late tells how long an answer may take. */
+/* An early heartbeat was sent at once; only late ones show how long an answer may take. */
 static void take_jitter(const struct core *core, struct device_slot *device)
 {
     int64_t late_ms = core->now_ms - device->lease.beat_ms - core->config.heartbeat_ms;

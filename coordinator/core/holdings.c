@@ -45,7 +45,7 @@ static void trim(struct core *core, struct device_slot *device, uint32_t count)
         put_item(core, index);
     }
     device->holdings.count = count;
-    mark_device_touched(core, device); /* what it is told to drop follows from the list */
+    mark_device_touched(core, device); /* its drops follow from the list */
 }
 
 /* When the pool is full, the device with the longest list gives up its oldest entries: a device
@@ -81,7 +81,7 @@ static uint32_t take_item(struct core *core, const struct device_slot *device)
     return core->holding_fresh++;
 }
 
-/* ---- what is believed ---- */
+/* ---- plausible reports ---- */
 
 void holdings_add_members(struct core *core, struct job_slot *job)
 {
@@ -107,8 +107,8 @@ bool holdings_has_member(const struct core *core, const struct job_slot *job,
 }
 
 /* A holding is of use only with a version, unit and size that its job can have, and from a device
- * that a plan of the job had. Of a job that is not there any more one is enough: it is told to drop
- * them all. */
+ * that a plan of the job had. Of a job that has ended one holding is enough: the device drops
+ * all of them. */
 static bool plausible(const struct core *core, const struct device_slot *device,
                       const struct holding *holding)
 {
@@ -255,10 +255,9 @@ static size_t starts_since(const struct job *job, int64_t version)
     return count;
 }
 
-/* What is older than the newest committed version is of no use to anybody. A stop leaves one copy
- * of each unit, which no single loss may take: the version committed before stays until one of the
- * present placement is. Without replication nothing ever is committed, and the plan's start must
- * do. */
+/* Versions older than the newest committed one have no use. A stop leaves one copy of each unit,
+ * which a single loss may destroy: the version committed before it stays until the present
+ * placement commits one. Without replication there are no commits, and the plan's start counts. */
 static int64_t pinned_version(const struct job_slot *job)
 {
     const struct open_round *center = &job->round[ROUND_OF_CENTER];
@@ -269,7 +268,7 @@ static int64_t pinned_version(const struct job_slot *job)
     if (started && (!replicates(job) || starts_since(&job->job, pin) > STARTS_KEPT)) {
         pin = job->plan.resume_version > pin ? job->plan.resume_version : pin;
     }
-    /* What is on its way to the center is still read. */
+    /* The version on its way to the center is still read. */
     return center->version > 0 && center->version < pin ? center->version : pin;
 }
 

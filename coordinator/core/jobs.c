@@ -251,7 +251,7 @@ static bool cancel_keeping(struct core *core, struct job_slot *job)
     }
     ending_put_down(core, job);
     job->failure.cause = FAILURE_NONE;
-    job->job.export_version = 0; /* this one is what is wanted now */
+    job->job.export_version = 0; /* this export replaces it */
     job->export_attempts = 0;
     states_set(core, job, JOB_CANCELLING, "", "keeps step %" PRId64 " as a checkpoint",
                job->job.version);

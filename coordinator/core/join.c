@@ -16,7 +16,7 @@
 #include "coordinator/core/states.h"
 
 #define TRIALS_PER_STEP 2   /* a trial plan is a whole search */
-#define WORTH 1.5           /* what is saved by what it costs */
+#define WORTH 1.5           /* least ratio of savings to costs */
 #define REBUILD_SECONDS 1.0 /* of a plan that has not been prepared yet */
 #define STEPS_MEASURED 5    /* before their median is trusted */
 #define MOVE_BYTES_PER_SECOND 50e6
@@ -29,9 +29,8 @@ static bool may_grow(const struct core *core, const struct job_slot *job)
            job->plan.stage_count < job->unit_count && core->now_ms >= job->join.after_ms;
 }
 
-/* Seconds per step of the plan that runs, by what is known of its devices now, and never more than
- * it was measured to take: an estimate that is wrong shall not make it look slow. 0: it cannot be
- * said. */
+/* Predicted seconds per step of the running plan, at most its measured time: a wrong estimate must
+ * not make it look slow. 0: unknown. */
 static double present_seconds(struct core *core, const struct job_slot *job)
 {
     struct replan_request present;

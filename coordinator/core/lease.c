@@ -13,8 +13,8 @@
 #include "coordinator/core/sources.h"
 #include "coordinator/core/state.h"
 
-/* A place in the table that an enrolment took and nothing came of: no plan had the device, it holds
- * nothing, and nobody cordoned it. */
+/* Whether the device only occupies a place in the table: no plan had it, it holds nothing, and it
+ * is not cordoned. */
 static bool is_forgettable(const struct device_slot *device)
 {
     return device->device.untried && !device->device.cordoned && device->holdings.count == 0;

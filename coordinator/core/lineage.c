@@ -6,9 +6,9 @@
 
 #include "coordinator/core/state.h"
 
-/* A generation that starts from `first` cuts off every version above it of the generations before:
- * those of the generations before the oldest start that is still known cannot be told from them,
- * and neither can those of generations that the rows never knew (restored from a backup). */
+/* A generation that starts from `first` abandons every newer version of earlier generations.
+ * Generations before the oldest known start do not count either, because their abandoned versions
+ * are unknown, nor do generations that the rows never had (restored from a backup). */
 bool lineage_holds(const struct job *job, int64_t generation, int64_t version)
 {
     if (version == 0) {

@@ -293,7 +293,7 @@ static int choose(struct core *core, const struct placement_request *request,
     planning->spec = request->spec;
     planning->model = request->model;
     planning->first_fit = request->candidates == CANDIDATES_KNOWN;
-    planning->caps = request->avoid != AVOID_NOBODY;
+    planning->caps = request->avoid != AVOID_NONE;
     size_t there = placement_count(core, request);
     if (request->wanted && (request->wanted->has_cuts || request->wanted->device_count > 0)) {
         return place_requested(core, request, err);

@@ -13,7 +13,7 @@
 #define GFLOPS_MIN 1e-3       /* of a probe that says nothing */
 #define BYTES_PER_SECOND_MIN 1e6
 
-/* ---- what is reported ---- */
+/* ---- reports ---- */
 
 static bool is_seconds(double value)
 {
@@ -122,7 +122,7 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
     }
 }
 
-/* ---- what is predicted ---- */
+/* ---- predictions ---- */
 
 /* The longer of computing and moving: whichever the device is short of. */
 static double predict(const struct device_probe *probe, double flops, double bytes, double samples)

@@ -173,15 +173,15 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
 }
 
 /* Steps of the metrics taken of that generation; zeros if the last metrics were of another one. */
-static int64_t *told_steps(struct device_slot *device, const struct job_slot *job,
-                           int64_t generation)
+static int64_t *taken_steps(struct device_slot *device, const struct job_slot *job,
+                            int64_t generation)
 {
-    struct metric_mark *told = &device->metrics_taken;
-    if (told->generation != generation || strcmp(told->job, job->job.id.text) != 0) {
-        *told = (struct metric_mark){.generation = generation};
-        memcpy(told->job, job->job.id.text, sizeof(told->job));
+    struct metric_mark *taken = &device->metrics_taken;
+    if (taken->generation != generation || strcmp(taken->job, job->job.id.text) != 0) {
+        *taken = (struct metric_mark){.generation = generation};
+        memcpy(taken->job, job->job.id.text, sizeof(taken->job));
     }
-    return told->step;
+    return taken->step;
 }
 
 void progress_take_metrics(struct core *core, struct device_slot *device,
@@ -196,9 +196,9 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
     if (!job || !holdings_has_member(core, job, device)) {
         return;
     }
-    int64_t *told = told_steps(device, job, generation);
+    int64_t *taken = taken_steps(device, job, generation);
     int64_t last[METRIC_NAMES];
-    memcpy(last, told, sizeof(last));
+    memcpy(last, taken, sizeof(last));
     const bool present = device->job == job && generation == job->plan.generation;
     for (size_t i = 0; i < heartbeat->metric_count; i++) {
         const struct metric *metric = &heartbeat->metric[i];
@@ -208,13 +208,13 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
             continue;
         }
         act_metric(core, job->job.id.text, metric);
-        if (metric->step <= told[metric->name]) {
+        if (metric->step <= taken[metric->name]) {
             continue; /* a repeat: it may not be durable, but changes nothing here */
         }
         take_metric(core, job, metric, present);
         last[metric->name] = metric->step > last[metric->name] ? metric->step : last[metric->name];
     }
-    memcpy(told, last, sizeof(last));
+    memcpy(taken, last, sizeof(last));
     if (job->progress.advanced) {
         mark_job(core, job);
     }

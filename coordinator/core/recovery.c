@@ -60,10 +60,10 @@ int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job
     return !older || !away ? 0 : redo < core->config.lease_ms ? redo : core->config.lease_ms;
 }
 
-/* A device that has just come back may hold what is missing: its first report says so. */
+/* A device that has just returned may hold missing units: its first report lists them. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job)
 {
-    const struct absent nobody = {0};
+    const struct absent all_present = {0};
     int64_t had = newest_had(job);
     bool unknown = false;
     for (size_t i = 0; i < core->devices.count && !unknown; i++) {
@@ -71,5 +71,5 @@ bool recovery_must_gather(struct core *core, const struct job_slot *job)
         unknown = device_reachable(device) && !device->holdings.known;
     }
     struct cut cut;
-    return unknown && had > job->job.version && recovery_start(core, job, &nobody, &cut) < had;
+    return unknown && had > job->job.version && recovery_start(core, job, &all_present, &cut) < had;
 }

@@ -28,7 +28,8 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 
-/* Revisions rise with progress without a row: more than can have been told since the last one. */
+/* Revisions rise with progress without a row: more than clients can have seen since the last one.
+ */
 #define REVISION_SKIP 1000
 #define STATE_PER_PARAMETERS_MAX                                                                   \
     4 /* bytes of a state by those of its parameters: momentum and buffers are less */
@@ -157,13 +158,13 @@ static void resume_run(struct core *core, struct job_slot *job)
 
 static void resume_plan(struct core *core, struct job_slot *job)
 {
-    const struct job_progress told = job->job.progress;
+    const struct job_progress stored = job->job.progress;
     charges_progress(job, job->plan.resume_version);
     job->generation.state_bytes =
         STATE_PER_PARAMETERS_MAX *
         (int64_t)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
     job->generation.decided_ms = core->now_ms;
-    progress_restore(job, &told);
+    progress_restore(job, &stored);
     if (job->plan.state != PLAN_PREPARING) {
         placement_as_request(&job->plan, &job->ran);
     }

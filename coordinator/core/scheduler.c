@@ -61,7 +61,7 @@ static size_t list_waiting(struct core *core)
     return count;
 }
 
-/* A job whose state lies on its devices waits until they have told what they hold. */
+/* A job whose state lies on its devices waits until they have reported their holdings. */
 static bool still_gathering(const struct core *core, const struct job_slot *job)
 {
     if (job->timer_ms[TIMER_GATHER] == NEVER || core->now_ms >= job->timer_ms[TIMER_GATHER]) {

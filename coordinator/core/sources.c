@@ -33,8 +33,7 @@ static double cost_seconds(const struct core *core, const struct job_slot *job,
            (last ? SILENT_SECONDS : 0);
 }
 
-/* The holder that would be through with it first, with what is asked of it already; ties in the
- * order of ids. */
+/* The holder that would finish first, its earlier requests included; ties in the order of ids. */
 static struct device_slot *cheapest_holder(const struct core *core, const struct job_slot *job,
                                            struct holders holders, const struct device_slot *to,
                                            int64_t unit)
@@ -145,11 +144,11 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
  * before a device that is out of reach; version 0 from the seed or the checkpoint. */
 void sources_choose(struct core *core, struct job_slot *job)
 {
-    const struct absent nobody = {0};
+    const struct absent all_present = {0};
     /* The pause let every device drop the version; some may have dropped it without a report yet.
      */
     bool held = job->plan.reason != PLAN_RESUMED && job->plan.resume_version > 0;
-    size_t count = held ? held_list(core, job, &nobody, job->plan.resume_version) : 0, at = 0;
+    size_t count = held ? held_list(core, job, &all_present, job->plan.resume_version) : 0, at = 0;
     job->sources.from_peers = false;
     job->plan.bytes_moved = job->sources.moving_bytes = 0;
     if (job->plan.resume_version == 0) {

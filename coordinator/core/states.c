@@ -38,7 +38,7 @@ static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
 #define TO(state) (1u << (state))
 #define ENDS (TO(JOB_FAILED) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING))
 
-/* Where a state may lead. A job is planned within a step, so nobody ever sees `planning`. */
+/* Where a state may lead. A job is planned within a step, so `planning` is never visible. */
 static const unsigned changes[STATE_COUNT] = {
     [JOB_QUEUED] = TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
     [JOB_PLANNING] = 0,

@@ -53,7 +53,7 @@ void tuning_finish(struct core *core, struct job_slot *job)
 const char *core_job_kernels(const struct core *core, const char *job_id, int64_t *generation)
 {
     const struct job_slot *job = slots_job(core, job_id);
-    bool told = job && job->tuning.complete && tuning_wanted(job);
-    *generation = told ? job->plan.generation : 0;
-    return told ? job->tuning.kernels : NULL;
+    bool complete = job && job->tuning.complete && tuning_wanted(job);
+    *generation = complete ? job->plan.generation : 0;
+    return complete ? job->tuning.kernels : NULL;
 }

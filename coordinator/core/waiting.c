@@ -82,13 +82,13 @@ void waiting_for_devices(struct core *core, struct job_slot *job, int reason, in
     states_set(core, job, state, "waiting_for_devices", "%s", text);
 }
 
-/* The present plan ends and the next one is put off. What is held stays held. With code
- * device_failed the next one is tried as soon as the job can do without the devices that failed. */
+/* Ends the present plan and delays the next one; devices keep their versions. With code
+ * device_failed the next one begins as soon as the job can do without the failed devices. */
 void waiting_delay(struct core *core, struct job_slot *job, int reason, const char *code,
                    int64_t pause_ms, const char *text)
 {
-    const struct absent nobody = {0};
-    int64_t start = recovery_start(core, job, &nobody, &job->cut);
+    const struct absent all_present = {0};
+    int64_t start = recovery_start(core, job, &all_present, &job->cut);
     if (states_plan_active(job)) {
         ending_close_plan(core, job, start);
     }

@@ -48,8 +48,8 @@ static int check_problem(const struct partition_problem *problem, struct err *er
     return 0;
 }
 
-/* The end of the longest stage from `first` on that fits. Looked for just behind `near`, then in
- * growing steps: a question may take a millisecond. */
+/* The end of the longest stage from `first` on that fits. The search starts just after `near` and
+ * goes on in growing steps: a question may take a millisecond. */
 static size_t longest_fit(const struct search *search, size_t device, size_t first, size_t near)
 {
     const size_t units = search->problem->unit_count;

@@ -147,7 +147,7 @@ static void work_backward(struct game *game, size_t index, double now)
 }
 
 /* A stage that has done its passes has the total, from which its update follows, or waits for what
- * it needs. Sums take no time but the links' latency; they queue behind the tensors. */
+ * it needs. Sums take no time but the links' latency; they queue after the tensors. */
 static bool has_total(struct game *game, size_t index, double now)
 {
     struct player *player = &game->player[index];
