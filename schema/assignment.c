@@ -119,7 +119,7 @@ static const struct field assignment_fields[] = {
 const struct record assignment_record = RECORD_WITH(
     struct assignment, "assignment", assignment_fields, .about = "The desired state of a device.");
 
-static bool told(int phase)
+static bool is_assigned(int phase)
 {
     return phase == PHASE_PREPARE || phase == PHASE_RUN || phase == PHASE_STOPPING ||
            phase == PHASE_FINISHED;
@@ -157,8 +157,8 @@ int assignment_check(const struct assignment *assignment, struct err *err)
     if (!assignment->has_run) {
         return 0;
     }
-    if (!told(run->phase)) {
-        return err_set(err, ERR_INVALID, "/run/phase: '%s' is reported, never told",
+    if (!is_assigned(run->phase)) {
+        return err_set(err, ERR_INVALID, "/run/phase: '%s' is only reported by agents",
                        phase_names[run->phase]);
     }
     if (run->first >= run->end) {

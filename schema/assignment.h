@@ -12,8 +12,8 @@
 #include "schema/job.h"
 #include "schema/limits.h"
 
-/* READY and STOPPED are reported only; PREPARE, RUN, STOPPING, FINISHED are told and reported.
- * IDLE: run is null. */
+/* Agents report every phase. Assignments name PREPARE, RUN, STOPPING and FINISHED, and IDLE by a
+ * run of null. */
 enum phase {
     PHASE_IDLE,
     PHASE_PREPARE,
@@ -113,10 +113,9 @@ struct assignment {
 };
 extern const struct record assignment_record;
 
-/* What an agent relies on beyond the fields by themselves: the phase is one that is told, the stage
- * has units, sources (when there are any) cover them in order and say where from, neighbours fit
- * the stage's place, batch and learning rate can be computed with. ERR_INVALID names the place as a
- * JSON pointer. */
+/* Check rules over several fields: an assignment may name the phase, the stage has units, sources
+ * (if there are any) cover them in order and state where from, neighbours fit the stage's place,
+ * batch and learning rate are usable. ERR_INVALID names the place as a JSON pointer. */
 NODISCARD int assignment_check(const struct assignment *assignment, struct err *err);
 
 #endif

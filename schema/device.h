@@ -95,8 +95,7 @@ extern const struct record label_record;
 extern const struct record enroll_request_record;
 extern const struct record enroll_reply_record;
 extern const struct record device_record;
-/* The row in the store, with what the API does not show: whoever has the boot may read assignments.
- */
+/* The row in the store. The API does not show the boot, which gives access to assignments. */
 extern const struct record device_row_record;
 
 #endif

@@ -10,7 +10,7 @@
 #include "schema/limits.h"
 
 struct public_event {
-    char id[ID_SIZE];       /* "evt_...": sortable, Last-Event-ID resumes behind it */
+    char id[ID_SIZE];       /* "evt_...": sortable, Last-Event-ID resumes after it */
     char type[REASON_SIZE]; /* "job_running", "device_lost", ... */
     char subject[ID_SIZE];  /* the job, device, plan or checkpoint; "" for a thing with a name */
     char message[MESSAGE_SIZE]; /* one sentence for people */

@@ -95,8 +95,8 @@ static const struct record rounds_group =
     RECORD_WITH(struct heartbeat, "heartbeat_rounds", rounds_fields,
                 .about = "Stage 0: the versions of its open rounds of replication; 0: none.");
 
-/* What is zero or empty is not written: most heartbeats say little, and there is one a second from
- * every device. */
+/* Zero and empty members are not written: each device sends a heartbeat a second, and most have
+ * little to report. */
 static const struct field heartbeat_fields[] = {
     MEMBER_FORM(struct heartbeat, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_FORM(struct heartbeat, boot, "boot", FIELD_REQUIRED, &word_form),

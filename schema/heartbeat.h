@@ -51,7 +51,7 @@ struct holding {
     int64_t bytes;
 };
 
-/* Why a device cannot do what it was told: "diverged", "memory", "disk", "data", "peer",
+/* Why a device cannot carry out its assignment: "diverged", "memory", "disk", "data", "peer",
  * "snapshot", "format", "internal". */
 struct device_error {
     char code[REASON_SIZE];
@@ -60,7 +60,7 @@ struct device_error {
 
 /* A device that this one cannot reach. */
 enum peer_trouble {
-    PEER_REFUSED, /* nobody listens there */
+    PEER_REFUSED, /* no process listens at its address */
     PEER_BROKEN,  /* the connection broke */
     PEER_STALLED, /* no answer in time */
 };

@@ -272,7 +272,7 @@ void job_spec_complete(struct job_spec *spec)
     }
 }
 
-/* ---- where it stands ---- */
+/* ---- state ---- */
 
 static const struct field data_fields[] = {
     MEMBER_FORM(struct job_data, train_sha256, "train_sha256", FIELD_NULLABLE, &sha256_form),

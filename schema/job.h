@@ -1,4 +1,4 @@
-/* job.h: a job: what is asked (spec) and where it stands. Defaults and meaning: docs/jobs.md. Plain
+/* job.h: a job: its request (spec) and its state. Defaults and meaning: docs/jobs.md. Plain
  * structs; wire form by the records below. */
 #ifndef SCHEMA_JOB_H
 #define SCHEMA_JOB_H
@@ -143,7 +143,7 @@ struct job {
     char message[MESSAGE_SIZE];     /* one sentence for people */
     struct job_spec spec;
     struct job_data data;
-    struct job_progress progress; /* volatile but for step */
+    struct job_progress progress; /* volatile except step */
     int64_t generation;           /* of the newest plan, 0 before the first */
     int64_t version; /* newest version that is whole in the center (pause, end), 0: made of seed and
                         checkpoint */

@@ -18,7 +18,7 @@ struct model_view_unit {
     int64_t parameters;
     int64_t parameter_bytes;  /* with batch-norm's statistics */
     int64_t activation_bytes; /* per sample, kept from forward to backward */
-    int64_t output_bytes;     /* per sample: what crosses the border behind the unit */
+    int64_t output_bytes;     /* per sample: the tensor at the boundary after the unit */
     double forward_flops;     /* per sample */
     double backward_flops;
 };

@@ -34,11 +34,11 @@ struct plan_memory {
     int64_t gradients_bytes;
     int64_t optimizer_bytes;   /* momentum and the like */
     int64_t activations_bytes; /* kept for the micro-batches in flight */
-    int64_t workspace_bytes; /* of one call: gradients between ops, what is made again, the kernels'
-                              scratch and weights in their layouts */
-    int64_t borders_bytes;   /* samples, labels and tensors that come and go */
-    int64_t snapshots_bytes; /* copies of its own state */
-    int64_t replicas_bytes;  /* the same as replica_bytes */
+    int64_t workspace_bytes;   /* of one call: gradients between ops, recomputed activations, the
+                                kernels'   scratch and weights in their layouts */
+    int64_t borders_bytes;     /* samples, labels and tensors that come and go */
+    int64_t snapshots_bytes;   /* copies of its own state */
+    int64_t replicas_bytes;    /* the same as replica_bytes */
 };
 extern const struct record plan_memory_record;
 

@@ -1,5 +1,5 @@
 /* wire.h: the messages' JSON form beyond what the records say by themselves: bodies read from text
- * with all their faults, text written from structs. For edges; pure but for memory. */
+ * with all their faults, text written from structs. For edges; pure except for memory. */
 #ifndef SCHEMA_WIRE_H
 #define SCHEMA_WIRE_H
 
@@ -19,7 +19,7 @@ NODISCARD int wire_write(const struct record *record, const void *value, struct 
 /* Read only the member "protocol" of an enrolment, before the rest of it is judged by tables that
  * are this version's. ERR_PROTOCOL when it is outside PROTOCOL_VERSION_MIN .. PROTOCOL_VERSION: the
  * text names both sides' versions. 0 also for a body that is not JSON or states no protocol:
- * wire_read says what is wrong with it. */
+ * wire_read reports its faults. */
 NODISCARD int wire_check_protocol(const char *text, size_t size, struct err *err);
 
 #endif

@@ -12,10 +12,11 @@
 #define CHALLENGE_MS_MIN 250
 #define PREPARE_MS 60000
 #define STOP_MS 30000
-#define MEASURED_FACTOR 2   /* limit of a prediction, as a multiple of this plan's measurement */
-#define KNOWN_FACTOR 10     /* the same, of the measurements of earlier plans */
-#define EVALUATION_FACTOR 5 /* timeout of an evaluation, as a multiple of its time; plus STOP_MS   \
-                             */
+#define MEASURED_FACTOR 2 /* limit of a prediction, as a multiple of this plan's measurement */
+#define KNOWN_FACTOR 10   /* the same, of the measurements of earlier plans */
+#define EVALUATION_FACTOR                                                                          \
+    5 /* timeout of an evaluation, as a multiple of its time; plus STOP_MS                         \
+       */
 #define FETCH_BYTES_PER_MS 10000 /* 10 MB/s: the slowest that a phase waits for */
 #define ROUND_BYTES_PER_MS 1000  /* 1 MB/s: replication yields to training */
 

@@ -52,7 +52,7 @@ static void note_inner(struct schemas *schemas, size_t index)
     }
 }
 
-/* A text as it stands in double quotes. A link becomes the path of its page, without the place in
+/* Adds a text for double quotes. A link becomes the path of its page, without the place in
  * it. */
 static void add_escaped(struct page *page, const char *text)
 {

@@ -1,5 +1,6 @@
-/* field-tables: what schema/openapi.yaml and docs/ say about fields, made from the record tables.
- * Each made part stands between a line that ends with "begin NAME" and one with "end NAME". */
+/* field-tables: writes the schemas of schema/openapi.yaml and the field tables of docs/ from the
+ * record tables. Each written part is between a line that ends with "begin NAME" and one with "end
+ * NAME". */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* print_losses DESCRIPTION H W C SEED BATCH STEPS RATE MOMENTUM FILE: train a model and print the
- * loss of every step, a line each. FILE: for each step BATCH samples of H x W x C bytes, behind
+ * loss of every step, a line each. FILE: for each step BATCH samples of H x W x C bytes, after
  * them for each step BATCH labels (int32, below 10). For the script that lays the losses beside
  * PyTorch's. */
 #include <stdio.h>

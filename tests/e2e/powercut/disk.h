@@ -28,7 +28,8 @@ NODISCARD int disk_open(const char *directory, const char *file_system, struct d
 void disk_close(struct disk *disk);
 /* From this moment on nothing reaches the disk. */
 NODISCARD int disk_cut(struct disk *disk, struct err *err);
-/* Unmount and mount again: the start after the power cut. Nobody may have a file of the disk open.
+/* Unmount and mount again: the start after the power cut. No process may have a file of the disk
+ * open.
  */
 NODISCARD int disk_restart(struct disk *disk, struct err *err);
 

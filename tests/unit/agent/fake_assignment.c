@@ -22,7 +22,7 @@ static void fill_peer(const struct fake_coordinator *fake, size_t from, size_t t
     ticket((int64_t)fake->generation + 1, from, to, out->ticket);
 }
 
-/* Who holds the unit at the resumed version; agent_count: nobody. */
+/* Who holds the unit at the resumed version; agent_count: none. */
 static size_t holder(const struct fake_coordinator *fake, int64_t unit, size_t preferred,
                      struct holding *out)
 {
@@ -56,7 +56,7 @@ static void fill_source(struct fake_coordinator *fake, int64_t unit, size_t own,
     }
     const size_t index = holder(fake, unit, own, &holding);
     if (index == fake->script.agent_count) {
-        fake_over(fake, "a unit is held by nobody");
+        fake_over(fake, "a unit is held by no agent");
         return;
     }
     out->from = index == own ? SOURCE_SELF : SOURCE_DEVICE;

@@ -72,7 +72,7 @@ static inline const struct fake_generation *fake_present(const struct fake_coord
 /* fake_coordinator.c: the script has ended; problem: "" or what went wrong. */
 void fake_over(struct fake_coordinator *fake, const char *problem);
 
-/* fake_coordinator.c: whoever waits for his assignment gets the present one. */
+/* fake_coordinator.c: an agent that waits for its assignment gets the present one. */
 void fake_wake_all(struct fake_coordinator *fake);
 
 /* fake_rounds.c: what a heartbeat says of rounds; fills in the reply's. */

@@ -1,5 +1,5 @@
 /* side.h: a device as its peers see it, over loopback: a listener with one of two stages of the
- * tiny job behind it, and the client of a neighbour that has its ticket. For the tests of
+ * tiny job after it, and the client of a neighbour that has its ticket. For the tests of
  * agent/peer. */
 #ifndef TESTS_UNIT_AGENT_SIDE_H
 #define TESTS_UNIT_AGENT_SIDE_H
@@ -42,7 +42,7 @@ int side_put_tensor(struct side *device, const char *kind, int64_t step, size_t 
 /* Begin a PUT and send half of its body: a connection, to be closed. */
 int side_put_half(const struct side *device, const char *path, size_t body_size);
 
-/* What is sent as the data of tensors. */
+/* The data of sent tensors. */
 extern const float side_values[4 * 8 * 8 * 4 + 1];
 
 #endif

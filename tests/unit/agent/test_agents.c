@@ -1,5 +1,5 @@
 /* Whole agents in one process, over loopback, under a coordinator that follows a script: whatever
- * the partition and however often it is planned anew, the job comes to the bits of one device. */
+ * the partition and however often it is planned again, the job comes to the bits of one device. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void same_numbers(const double *actual, const double *wanted)
     }
 }
 
-#define NOBODY SIZE_MAX
+#define NO_AGENT SIZE_MAX
 /* Where a stop, a loss or the end of a round is to come in time: what a step of all units takes at
  * least, and how much slower it is made at least: in a build whose arithmetic is slow, messages
  * take longer, too. */
@@ -80,7 +80,7 @@ static void same_numbers(const double *actual, const double *wanted)
 #define SLOWDOWN_MIN 40
 
 /* Every second agent computes `slowdown` times slower; 0: all of them so much that a stop, or the
- * loss of one of them (an index, or NOBODY) behind the first round, comes in time, however fast
+ * loss of one of them (an index, or NO_AGENT) after the first round, comes in time, however fast
  * this build computes. */
 static void play_and_lose(const char *directory, const struct fake_script *script, double slowdown,
                           int64_t threads, size_t lost)
@@ -93,7 +93,7 @@ static void play_and_lose(const char *directory, const struct fake_script *scrip
         const double factor = slowdown == 0 ? slow : i % 2 == 1 ? slowdown : 1;
         start_agent(&agent[i], directory, i, fake_url(fake), factor, threads);
     }
-    if (lost != NOBODY) {
+    if (lost != NO_AGENT) {
         fake_wait_for_commit(fake);
         end_agent(&agent[lost]);
     }
@@ -131,7 +131,7 @@ static void play_and_lose(const char *directory, const struct fake_script *scrip
 static void play(const char *directory, const struct fake_script *script, double slowdown,
                  int64_t threads)
 {
-    play_and_lose(directory, script, slowdown, threads, NOBODY);
+    play_and_lose(directory, script, slowdown, threads, NO_AGENT);
 }
 
 static void one_agent_trains_as_one_process(void **state)

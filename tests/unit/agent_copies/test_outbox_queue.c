@@ -166,7 +166,7 @@ static void a_version_goes_only_when_a_newer_mark_does_not_name_it(void **state)
 }
 
 /* A target with a memory of its own, a network that loses calls and answers, rounds that come and
- * go: what is said to be whole is there, and everything gets there in the end. */
+ * go: a set reported as whole is there, and everything gets there in the end. */
 struct target {
     char at[64][END][SHA256_SIZE];
 };

@@ -41,12 +41,12 @@ static struct holding describe(const struct job_id *of, int64_t generation, int6
     return holding;
 }
 
-static atomic_int told;
+static atomic_int notified;
 
 static void tell(void *arg, int rc, const struct err *why)
 {
     (void)why;
-    atomic_store(&told, 1);
+    atomic_store(&notified, 1);
     *(int *)arg = rc;
 }
 

@@ -131,7 +131,7 @@ static void a_body_that_its_sender_gave_up_takes_no_room(void **state)
     assert_int_equal(put_replica(&device, 1, blob, true), 204);
     blob[0] = 'b';
     assert_int_equal(put_replica(&device, 2, blob, true), 204);
-    /* The rest of it comes late, and harms nobody. */
+    /* The rest of it comes late, and harms no one. */
     assert_true(write(fd, blob, sizeof(blob) - 1 - strlen("half")) > 0);
     (void)snprintf(path, sizeof(path), "/peer/v1/" SIDE_JOB "/%d/snapshots/2/2", SIDE_GENERATION);
     assert_int_equal(side_get(&device, path, SIDE_TICKET), 200);

@@ -1,4 +1,4 @@
-/* The session: calls to the coordinator, what is reported and when. */
+/* The session: calls to the coordinator, the content and time of reports. */
 #include "agent/core/session.h"
 
 #include <stdio.h>
@@ -137,7 +137,7 @@ static int64_t assigned(struct bench *bench, const char *job, int64_t generation
     return bench_find(bench, SESSION_DO_PREPARE)->serial;
 }
 
-/* The heartbeat under way has so many metrics, measured there, the first of them of that step. */
+/* The heartbeat under way has this many metrics, measured there, the first of them of that step. */
 static void expect_metrics(struct bench *bench, const char *job, int64_t generation, int64_t step,
                            size_t count)
 {
@@ -175,7 +175,7 @@ static void metrics_outlive_their_generation_and_their_job(void **state)
     assert_int_equal(session_metrics_lost(bench->session), 0);
 }
 
-/* The heartbeat after so many milliseconds. */
+/* The heartbeat after the given milliseconds. */
 static void beat_after(struct bench *bench, int64_t wait_ms)
 {
     bench_answer_beat(bench, bench->assignment.revision);
@@ -334,7 +334,7 @@ static void a_replaced_boot_gives_up_its_work_and_enrols_until_it_is_refused(voi
     bench_expect(bench, SESSION_DO_EXIT);
 }
 
-/* So many tries of the call and of nothing else, each of which fails. */
+/* The given number of tries of the call alone, each of which fails. */
 static void fail_often(struct bench *bench, enum session_event_type type, int times)
 {
     for (int i = 0; i < times; i++) {

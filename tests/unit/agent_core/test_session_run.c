@@ -237,11 +237,11 @@ static void a_round_is_reported_at_once_and_its_end_is_passed_on_once(void **sta
     const struct round committed = {.version = 50, .state = ROUND_COMMITTED};
     const struct round paused = {.state = ROUND_PAUSED};
     answer_rounds(bench, committed, paused);
-    const struct session_action *told = bench_find(bench, SESSION_DO_ROUNDS);
-    assert_non_null(told);
-    assert_int_equal(told->round[REPLICA_NEIGHBOR].version, 50);
-    assert_int_equal(told->round[REPLICA_NEIGHBOR].state, ROUND_COMMITTED);
-    assert_int_equal(told->round[REPLICA_CENTER].state, ROUND_PAUSED);
+    const struct session_action *rounds = bench_find(bench, SESSION_DO_ROUNDS);
+    assert_non_null(rounds);
+    assert_int_equal(rounds->round[REPLICA_NEIGHBOR].version, 50);
+    assert_int_equal(rounds->round[REPLICA_NEIGHBOR].state, ROUND_COMMITTED);
+    assert_int_equal(rounds->round[REPLICA_CENTER].state, ROUND_PAUSED);
     bench_step(bench, (struct session_event){.type = SESSION_HOLDINGS_CHANGED});
     answer_rounds(bench, committed, paused);
     bench_expect_not(bench, SESSION_DO_ROUNDS);

@@ -1,4 +1,4 @@
-/* `paceline-agent predict` as a function: errors that say what is wrong, and what is printed of
+/* `paceline-agent predict` as a function: error texts, and the output of
  * scores. */
 #include <math.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ static void a_model_that_diverged_makes_no_text(void **state)
     assert_holds(err.text, "sample 0: the model's scores are not finite");
 }
 
-/* What is printed by a report, as text of the heap. */
+/* The output of a report, as text of the heap. */
 struct paper {
     char *text;
     size_t size;
@@ -310,7 +310,7 @@ static void of_many_classes_the_most_frequent_mistakes_are_listed(void **state)
     struct paper paper = {.config = {.classes = 100, .labelled = true, .bytes = true}};
     paper_open(&paper);
     for (int32_t label = 0; label < 100; label++) {
-        scores[label] = 1.0f; /* the class itself, but for two */
+        scores[label] = 1.0f; /* the class itself, except two */
         report_count(paper.report, 1, scores, &label);
         scores[label] = 0.0f;
     }

@@ -77,7 +77,7 @@ static void tensors_that_are_not_expected_are_refused(void **state)
     assert_int_equal(side_put_tensor(&device, "norm_total", 1, 0, 4),
                      422); /* this job does not clip */
     assert_int_equal(side_put_tensor(&device, "rumour", 1, 0, 4), 400);
-    /* A mark that is not the empty tensor behind the last micro-batch, and the other way round. */
+    /* A mark that is not the empty tensor after the last micro-batch, and the other way round. */
     assert_int_equal(side_put_tensor(&device, "activation", 1, 4, 4), 422);
     assert_int_equal(side_put_tensor(&device, "activation", 1, 0, 4), 204);
     side_close(&device);

@@ -156,7 +156,7 @@ static void a_damaged_piece_is_fetched_again(void **state)
     assert_int_equal(origin.fetched, 1);
 }
 
-/* Cut or lengthen a cached file; the next open repairs it and fetches so many pieces. */
+/* Cut or lengthen a cached file; the next open repairs it and fetches this many pieces. */
 static void check_length(const char *directory, const char *suffix, off_t size, unsigned fetched)
 {
     struct data_request both = request(directory, true, true);

@@ -11,7 +11,7 @@
 #define BATCH 64
 #define SEED 5
 
-/* Seven samples whose bytes all differ from zero, behind one byte so that nothing is aligned. */
+/* Seven samples whose bytes all differ from zero, after one byte so that nothing is aligned. */
 struct samples {
     struct train_loader loader;
     size_t bytes; /* of one */

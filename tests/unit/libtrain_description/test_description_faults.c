@@ -1,4 +1,4 @@
-/* Descriptions that are rejected: each fault names its place and says what is needed. */
+/* Descriptions that are rejected: each fault names its place and the remedy. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -244,7 +244,8 @@ static void all_faults_of_a_description_are_collected(void **state)
     assert_string_equal(err.text, "/units/0/ops/0/filters: unit 'a': is required");
 }
 
-/* A description of so many residual units whose bodies repeat one op; the caller frees it. */
+/* A description of the given number of residual units whose bodies repeat one op; the caller frees
+ * it. */
 static char *long_description(size_t units, size_t ops, const char *op)
 {
     char *text = NULL;

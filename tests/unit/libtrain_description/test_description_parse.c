@@ -85,9 +85,8 @@ static void a_pool_in_ceil_mode_takes_the_rest_at_the_end(void **state)
         {"\"kernel\":3,\"stride\":2", 13, 14},               /* 2 of 3 are left */
         {"\"kernel\":2,\"stride\":2", 14, 14},               /* nothing is left */
         {"\"kernel\":3,\"stride\":2,\"padding\":1", 14, 15}, /* one is left */
-        {"\"kernel\":2,\"stride\":3,\"padding\":1", 10,
-         10},                                /* what is left starts in the padding */
-        {"\"kernel\":1,\"stride\":5", 6, 6}, /* what is left starts behind the input */
+        {"\"kernel\":2,\"stride\":3,\"padding\":1", 10, 10}, /* the rest starts in the padding */
+        {"\"kernel\":1,\"stride\":5", 6, 6},                 /* the rest starts after the input */
         {"\"kernel\":[1,3],\"stride\":[5,2]", 6, 6},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -55,7 +55,7 @@ static void what_fits_some_classes_and_some_usual_input_is_a_model(void **state)
          256,
          1,
          true},
-        /* What is stated stands. */
+        /* Stated values are kept. */
         {"{\"name\":\"m\",\"input\":{\"shape\":[9,9,2]},\"units\":[" OPS(FLATTEN
                                                                          "," LINEAR("2")) "]}",
          {9, 9, 2},

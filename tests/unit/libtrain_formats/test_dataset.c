@@ -332,7 +332,7 @@ static void the_limit_on_bytes_stops_large_results_and_gzip_bombs(void **state)
     assert_true(left == SIZE_MAX);
     file_close(&fd[0]);
 
-    /* 3 MB of zeros in 3 KB: members of 60 KB each, one behind the other. */
+    /* 3 MB of zeros in 3 KB: members of 60 KB each, one after the other. */
     images.size = 0;
     put_idx_header(&images, bomb, 3);
     compress_gzip(&images);

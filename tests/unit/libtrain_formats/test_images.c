@@ -73,7 +73,7 @@ static void an_archive_may_be_packed(void **state)
     converted_done(&packed);
 }
 
-/* A PNG of one colour and any size, all of it but the data that nobody reaches. */
+/* A PNG of one colour and any size, all of it but the data that no reader reaches. */
 static void put_large_png(const char *entry, uint32_t h, uint32_t w)
 {
     BUF_AUTO struct buf file;

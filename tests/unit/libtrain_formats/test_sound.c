@@ -41,7 +41,7 @@ static void sound_fails(const char *how, int code, const char *part)
     converted_done(&converted);
 }
 
-/* A tone, so many times in a tenth of a second. */
+/* A tone, with the given periods in a tenth of a second. */
 static void put_tone(const char *name, int times)
 {
     static int16_t samples[SAMPLES];
@@ -95,7 +95,7 @@ static void recordings_become_spectrograms_whose_bands_follow_the_tone(void **st
     assert_int_equal(label_of(&converted, 1), 0);
     assert_int_equal(loudest(frame_of(&converted, 0, 0), 10), 0);
     assert_int_equal(loudest(frame_of(&converted, 1, 0), 10), 9);
-    /* Behind the recording there is silence: the floor of -60 dB. */
+    /* After the recording there is silence: the floor of -60 dB. */
     for (size_t band = 0; band < 10; band++) {
         assert_true(frame_of(&converted, 1, 48)[band] == (float)-13.815510557964274);
     }

@@ -1,5 +1,5 @@
 /* What compressed files expand to is bounded for all of them together, however often they are read,
- * and whoever waits may end the reading before there is a result. */
+ * and a waiting caller may end the reading before there is a result. */
 #include "libtrain/formats/source.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ static int run(const char *how, struct asked *asked, struct err *err)
     return rc;
 }
 
-/* The end of an entry: so many members of zeros. */
+/* The end of an entry: the given number of members of zeros. */
 static void put_zero_members(struct bytes *bytes, size_t count)
 {
     member.size = 0;
@@ -61,7 +61,7 @@ static void put_zero_members(struct bytes *bytes, size_t count)
     }
 }
 
-/* Entries of an image and 1.2 MB of zeros behind it. */
+/* Entries of an image and 1.2 MB of zeros after it. */
 static void put_images(size_t count)
 {
     BUF_AUTO struct buf file;
@@ -98,7 +98,7 @@ static void entries_share_what_they_may_expand_to(void **state)
     assert_int_equal(run(NULL, &asked, &err), ERR_LIMIT);
 }
 
-/* A chunk that nobody reads behind the samples. */
+/* A chunk that no reader uses after the samples. */
 static void put_sounds(size_t count)
 {
     static const int16_t samples[800];

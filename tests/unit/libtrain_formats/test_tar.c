@@ -176,7 +176,7 @@ static void harmless_extended_headers_are_passed_over(void **state)
     converted_done(&converted);
 }
 
-/* A name of `size` characters: 'd' but for one slash in the middle. */
+/* A name of `size` characters: 'd' except one slash in the middle. */
 static void make_long_name(char out[512], size_t size)
 {
     memset(out, 'd', size);

@@ -109,7 +109,7 @@ static void short_files_end_in_silence_and_long_ones_are_cut(void **state)
     start();
     check_wave(longer, 8);
     check_wave(longer, 2);
-    /* What is cut off is read all the same. */
+    /* Truncated data is read anyway. */
     file.size--;
     wave_fails(ERR_FORMAT, "has 51 bytes, its RIFF header says 52");
 }

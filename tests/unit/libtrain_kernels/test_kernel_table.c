@@ -167,7 +167,8 @@ static void what_cannot_be_is_refused_at_its_place(void **state)
                  "/units/0/ops/0/kernels/forward", "unit 'a': 'winograd4' does not support 1 x 1");
 }
 
-/* A table of so many unknown names, and then a known one that asks for columns; the caller's. */
+/* A table of the given number of unknown names, and then a known one that asks for columns; the
+ * caller's. */
 static json_t *long_table(size_t unknown, const char *known)
 {
     json_t *table = json_object();
@@ -198,7 +199,7 @@ static void a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told(v
         assert_int_equal(faults.count, each[i].faults);
         assert_int_equal(faults.more, i == 0);
         assert_int_equal(find_op(model, known)->kernels.pass[CONV2D_FORWARD],
-                         CONV2D_BY_SHAPE); /* nobody came to it */
+                         CONV2D_BY_SHAPE); /* never reached */
         json_decref(table);
         if (i == 1) {
             assert_string_equal(faults.fault[0].pointer, "/kernels");

@@ -339,7 +339,7 @@ static void every_op_finds_what_it_reads_in_odd_units(void **state)
     model_free(&model);
 }
 
-/* ---- what is kept ---- */
+/* ---- kept tensors ---- */
 
 static const char kept[] =
     "{\"name\": \"m\", \"input\": {\"shape\": [8, 8, 16], \"dtype\": \"float32\", \"scale\": 1}, "
@@ -386,7 +386,7 @@ static void recomputing_keeps_borders_and_statistics_alone(void **state)
     assert_int_equal(slot_bytes(RECOMPUTE_UNIT), PLANE / 4 + STATISTICS + LOSS);
 }
 
-/* An evaluation of fewer samples than the micro-batch plans its work anew, in the scratch of the
+/* An evaluation of fewer samples than the micro-batch plans its work again, in the scratch of the
  * whole one. */
 static void fewer_samples_need_no_more_scratch(void **state)
 {

@@ -1,4 +1,4 @@
-/* Storages lie in the lowest gap there is, as a plain search finds it, and nobody searches among
+/* Storages lie in the lowest gap there is, as a plain search finds it, and no search looks among
  * those that leave none. */
 #include "libtrain/memory/storage.h"
 
@@ -36,7 +36,7 @@ static uint64_t lowest(const struct storage *storage, const bool *lies, size_t c
     return offset;
 }
 
-/* The kept ones lie side by side; all are put before whoever is alive with them is placed. */
+/* The kept ones lie side by side; all are put before tensors that are alive with them. */
 static void check_drawn(const struct rng_stream *stream, uint64_t limit_parts)
 {
     struct storage storage[COUNT] = {0};

@@ -40,7 +40,7 @@ static void lenet5_matches_a_count_by_hand(void **state)
     assert_count(cost[4].forward_flops, 2 * 84 * 10 + 10);
     assert_count(cost[4].backward_flops, 4 * 84 * 10 + 10);
     assert_count(cost[4].output_bytes, 40);
-    /* A linear reads its input, which is a border; the relu behind the one before, its output,
+    /* A linear reads its input, which is a border; the relu after the one before, its output,
      * which is one, too. */
     assert_count(cost[3].again_flops + cost[3].again_bytes, 0);
     assert_count(cost[4].again_flops + cost[4].again_bytes, 0);

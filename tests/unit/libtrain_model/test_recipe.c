@@ -63,7 +63,7 @@ static void cosine_starts_at_value_and_ends_at_final_value(void **state)
     assert_near(learning_rate_at(&rate, 11, 100), 0.1);
     assert_near(learning_rate_at(&rate, 100, 100), 0.01);
     assert_near(learning_rate_at(&rate, 500, 100), 0.01);
-    /* A single step behind the warm-up trains at the value, not at the end of the curve. */
+    /* A single step after the warm-up trains at the value, not at the end of the curve. */
     assert_near(learning_rate_at(&rate, 11, 11), 0.1);
 }
 

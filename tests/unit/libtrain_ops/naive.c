@@ -287,7 +287,7 @@ void naive_activation_backward(enum activation kind, size_t count, const double 
     }
 }
 
-/* ---- layer_norm: a batch_norm of the transposed matrix, but for weight and bias ---- */
+/* ---- layer_norm: a batch_norm of the transposed matrix, except weight and bias ---- */
 
 static void row_statistics(const struct layer_norm_shape *s, const double *row, double *mean,
                            double *inverse)

@@ -228,7 +228,7 @@ static void convolutions_of_several_slabs_match_the_oracle_at_any_thread_count(v
         {2, 5, 7, 100, 96, 1, 7, 1, 1, 0, 3, 1, 0, 0},  /* one row */
         {2, 7, 5, 100, 96, 7, 1, 1, 1, 3, 0, 1, 0, 0},  /* one column */
         {4, 17, 30, 64, 64, 5, 2, 1, 2, 2, 0, 64, 0, 0},
-        {2, 9, 9, 16, 32, 3, 3, 1, 1, 1, 0, 1, 0, 0}, /* Winograd but for its padding */
+        {2, 9, 9, 16, 32, 3, 3, 1, 1, 1, 0, 1, 0, 0}, /* Winograd except its padding */
     };
     struct draws draws = draws_new(4);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {

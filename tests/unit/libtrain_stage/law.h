@@ -44,7 +44,7 @@ void law_check_state(const struct law *law, const struct pipeline *pipeline);
  * check. */
 void law_check_partition(struct law *law, const size_t *end, size_t count);
 
-/* Bit u of `cuts` puts a border behind unit u. end [PIPELINE_STAGES_MAX]: out. Returns the number
+/* Bit u of `cuts` puts a border after unit u. end [PIPELINE_STAGES_MAX]: out. Returns the number
  * of stages. */
 size_t law_partition(uint64_t cuts, size_t units, size_t *end);
 size_t law_draw_partition(struct law *law, size_t *end);

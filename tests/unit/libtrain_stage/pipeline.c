@@ -11,7 +11,7 @@ static size_t micro_batch_of(const struct pipeline *pipeline)
     return pipeline->recipe.batch / pipeline->recipe.micro_batches;
 }
 
-/* Floats of one micro-batch behind stage i. */
+/* Floats of one micro-batch after stage i. */
 static size_t border_floats(const struct pipeline *pipeline, size_t i)
 {
     const struct model *model = pipeline->recipe.model;
@@ -145,7 +145,7 @@ static void backward(struct step_state *state, size_t i)
     }
 }
 
-/* The stage's passes are done: add its squares when those of the stages behind are there. Whether
+/* The stage's passes are done: add its squares when those of the later stages are there. Whether
  * all are. */
 static bool sum_squares(struct step_state *state, size_t i)
 {
@@ -153,8 +153,8 @@ static bool sum_squares(struct step_state *state, size_t i)
     struct err err = {0};
     bool last = i + 1 == pipeline->count;
     if (!state->summed[i] && (last || state->summed[i + 1])) {
-        double behind = last ? 0.0 : state->squares[i + 1];
-        assert_ok(train_sum_squares(pipeline->stage[i], behind, &state->squares[i], &err), &err);
+        double after = last ? 0.0 : state->squares[i + 1];
+        assert_ok(train_sum_squares(pipeline->stage[i], after, &state->squares[i], &err), &err);
         state->summed[i] = true;
         pipeline->last_squares = state->squares[i];
     }

@@ -25,7 +25,7 @@ struct pipeline {
     size_t count;
     struct train_stage *stage[PIPELINE_STAGES_MAX];
     size_t end[PIPELINE_STAGES_MAX];        /* one past the last unit of each stage */
-    float *activation[PIPELINE_STAGES_MAX]; /* behind stage i: all micro-batches of a step */
+    float *activation[PIPELINE_STAGES_MAX]; /* after stage i: all micro-batches of a step */
     float *gradient[PIPELINE_STAGES_MAX];
     double last_loss;    /* sum over the batch of the last step */
     double last_squares; /* with clip_norm: of all gradients of the last step */
@@ -52,7 +52,7 @@ void pipeline_evaluate(struct pipeline *pipeline, size_t count, const unsigned c
 
 /* A unit's snapshot; heap. */
 unsigned char *unit_save(const struct train_stage *stage, size_t unit);
-/* All units' snapshots, one behind the other; heap. Load: from another pipeline of the same recipe.
+/* All units' snapshots, one after the other; heap. Load: from another pipeline of the same recipe.
  */
 unsigned char *pipeline_save(const struct pipeline *pipeline, size_t *out_size);
 void pipeline_load(struct pipeline *pipeline, const unsigned char *blobs);

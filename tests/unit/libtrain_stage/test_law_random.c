@@ -1,6 +1,6 @@
 /* The law on random models: chains, residuals and branches of random ops with random fields, some
  * of them frozen, on inputs down to one pixel, one channel and one sample. What the description's
- * rules refuse is drawn anew.
+ * rules refuse is drawn again.
  *
  *   test_law_random [FIRST LAST]     seeds; default: 1 to 400, under a sanitizer 60, an emulator 20
  */
@@ -142,8 +142,8 @@ static void add_unit(struct text *text, op_fn add_op, size_t number)
     ADD(text, "}, ");
 }
 
-/* The model of one try: its units are added one by one, and one that does not fit what is there is
- * drawn anew. */
+/* The model of one try: its units are added one by one, and one that does not fit the model is
+ * drawn again. */
 static struct model *draw_model(struct draws *draws)
 {
     const bool sequence = draw_size(draws, 0, 3) == 0;
@@ -196,7 +196,7 @@ static struct model *draw_model(struct draws *draws)
     return model;
 }
 
-/* Every float of the state, behind the headers of the units' snapshots. */
+/* Every float of the state, after the headers of the units' snapshots. */
 static void assert_finite(const struct law *law)
 {
     const unsigned char *blob = law->expected;

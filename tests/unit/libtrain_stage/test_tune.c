@@ -19,7 +19,7 @@ struct clock {
 
 static const struct clock even = {.step = 1, .factor = 1};
 static const struct clock slowing = {.step = 1000,
-                                     .factor = 0.98}; /* what is measured later took less */
+                                     .factor = 0.98}; /* later measurements took less */
 
 static double look(void *arg)
 {

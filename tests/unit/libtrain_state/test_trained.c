@@ -78,7 +78,7 @@ static void a_file_of_another_model_is_refused_by_the_first_tensor_that_differs(
     file->header.tensor_count--;
     assert_int_equal(trained_check(file, small, &err), ERR_INVALID);
     assert_holds(err.text, "is missing");
-    file->header.tensor_count += 2; /* behind the last there is an empty one */
+    file->header.tensor_count += 2; /* after the last there is an empty one */
     memcpy(file->header.tensor[file->header.tensor_count - 1].name, "stranger", sizeof("stranger"));
     assert_int_equal(trained_check(file, small, &err), ERR_INVALID);
     assert_string_equal(err.text, "tensor 'stranger' is not part of the model");
