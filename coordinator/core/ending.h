@@ -19,7 +19,7 @@ void ending_drop_request(struct core *core, struct job_slot *job);
 void ending_close_plan(struct core *core, struct job_slot *job, int64_t version);
 /* The same, but the devices stay assigned. */
 void ending_plan(struct core *core, struct job_slot *job, int64_t version);
-/* Clear every timer of the job. */
+/* Clear every timer of the job, and end its stall. */
 void ending_timers(struct core *core, struct job_slot *job);
 /* Close the plan and abandon the snapshots on devices: the job keeps the center's version only. */
 void ending_put_down(struct core *core, struct job_slot *job);
