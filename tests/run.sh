@@ -117,7 +117,8 @@ fuzz_one() { # NAME SECONDS
     mkdir -p "$work"
     mapfile -t corpus <"build/fuzz/corpus/$name"
     build/fuzz/fuzz/"$name" -max_total_time="$2" -timeout=20 -rss_limit_mb=2048 \
-        -artifact_prefix="$work-" -print_final_stats=1 "$work" "${corpus[@]}" >"$work.log" 2>&1
+        -malloc_limit_mb=512 -artifact_prefix="$work-" -print_final_stats=1 \
+        "$work" "${corpus[@]}" >"$work.log" 2>&1
 }
 export -f fuzz_one
 

@@ -7,8 +7,6 @@
 #include "libtrain/images/pixels.h"
 
 #define MARK_BYTES 8
-#define CHUNKS_KEPT_MAX 16         /* texts and other chunks that are not read */
-#define CHUNK_BYTES_MAX (8u << 20) /* expanded size of one of them */
 
 struct png {
     png_structp decoder;
@@ -109,8 +107,9 @@ static void run(struct png *png)
     png_set_read_fn(png->decoder, png, read_bytes);
     png_set_user_limits(png->decoder, PNG_UINT_31_MAX,
                         PNG_UINT_31_MAX); /* our own limit, below, has a better message */
-    png_set_chunk_cache_max(png->decoder, CHUNKS_KEPT_MAX);
-    png_set_chunk_malloc_max(png->decoder, CHUNK_BYTES_MAX);
+    /* Texts, profiles and other chunks that no pixel needs are skipped: libpng allocates the length
+     * that they announce, up to 2 GiB, before it reads them. -1: all but the needed ones. */
+    png_set_keep_unknown_chunks(png->decoder, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_read_info(png->decoder, png->info);
     const uint32_t h = png_get_image_height(png->decoder, png->info);
     const uint32_t w = png_get_image_width(png->decoder, png->info);

@@ -230,6 +230,9 @@ def corpora():
             ),
         },
         "image": {
+            "announced": png(1, 1, 8, 0, b"\0a")[:33]
+            + struct.pack(">I", 0x40C00000)
+            + b"zTXtk\0\0",
             "cut": image("colour.jpg")[:-200],
             "bits": png(9, 3, 1, 0, b"\0\xff\x80" * 3),
             "filters": png(
