@@ -1,167 +1,17 @@
 #include "base/record.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/record_fault.h"
 #include "base/record_parts.h"
-#include "base/utf8.h"
 
 #define FIELDS_MAX 96  /* of one record */
 #define QUOTE_BYTES 48 /* of a text from outside that a message shows */
-
-/* Where the reader is: a chain of names and indices on the stack, turned into text only when there
- * is a fault. */
-struct place {
-    const struct place *parent; /* NULL at the top */
-    const char *name;           /* NULL: an element of a list */
-    size_t index;
-};
-
-struct reader {
-    const char *base_pointer;
-    struct record_faults *faults;
-    struct record_fault first;
-    bool failed;
-};
-
-static void cut(char *text, size_t capacity, int length)
-{
-    if (length < 0) {
-        text[0] = '\0';
-    } else if ((size_t)length >= capacity) {
-        utf8_mark_cut(text, capacity);
-    }
-    utf8_repair_line(text);
-}
-
-static void keep_fault(struct record_faults *faults, const struct record_fault *fault)
-{
-    if (faults->count == RECORD_FAULTS_MAX) {
-        faults->more = true;
-        return;
-    }
-    faults->fault[faults->count++] = *fault;
-}
-
-static void PRINTF_LIKE(3, 0) set_fault(struct record_fault *fault, const char *pointer,
-                                        const char *format, va_list arguments)
-{
-    cut(fault->pointer, sizeof(fault->pointer),
-        snprintf(fault->pointer, sizeof(fault->pointer), "%s", pointer));
-    cut(fault->message, sizeof(fault->message),
-        vsnprintf(fault->message, sizeof(fault->message), format, arguments));
-}
-
-void record_fault(struct record_faults *faults, const char *pointer, const char *format, ...)
-{
-    struct record_fault fault;
-    va_list arguments;
-    va_start(arguments, format);
-    set_fault(&fault, pointer, format, arguments);
-    va_end(arguments);
-    keep_fault(faults, &fault);
-}
-
-/* One byte more than a pointer may hold, so that a text that fills it is seen to be cut. */
-struct pointer_text {
-    char text[RECORD_POINTER_MAX + 1];
-    size_t size;
-};
-
-static void put(struct pointer_text *out, char c)
-{
-    if (out->size + 1 < sizeof(out->text)) {
-        out->text[out->size++] = c;
-        out->text[out->size] = '\0';
-    }
-}
-
-/* RFC 6901: '~' is written ~0 and '/' ~1. */
-static void put_escaped(struct pointer_text *out, const char *name)
-{
-    put(out, '/');
-    for (; *name; name++) {
-        if (*name == '~' || *name == '/') {
-            put(out, '~');
-            put(out, *name == '~' ? '0' : '1');
-        } else {
-            put(out, *name);
-        }
-    }
-}
-
-/* Recursion is bounded by the nesting of the tables. */
-static void put_place(struct pointer_text *out, const struct place *place)
-{
-    if (!place) {
-        return;
-    }
-    put_place(out, place->parent);
-    char number[24];
-    (void)snprintf(number, sizeof(number), "%zu", place->index);
-    put_escaped(out, place->name ? place->name : number);
-}
-
-/* Whether further faults are dropped. It bounds the time for a body with thousands of faults. */
-static bool is_full(const struct reader *reader)
-{
-    return reader->failed && (!reader->faults || reader->faults->more);
-}
-
-static void PRINTF_LIKE(3, 4)
-    add_fault(struct reader *reader, const struct place *place, const char *format, ...)
-{
-    if (is_full(reader)) {
-        return;
-    }
-    struct pointer_text pointer = {.size = 0};
-    for (const char *at = reader->base_pointer; *at; at++) {
-        put(&pointer, *at);
-    }
-    put_place(&pointer, place);
-
-    struct record_fault fault;
-    va_list arguments;
-    va_start(arguments, format);
-    set_fault(&fault, pointer.text, format, arguments);
-    va_end(arguments);
-    if (!reader->failed) {
-        reader->first = fault;
-        reader->failed = true;
-    }
-    if (reader->faults) {
-        keep_fault(reader->faults, &fault);
-    }
-}
-
-static const char *type_name(const json_t *value)
-{
-    switch (json_typeof(value)) {
-    case JSON_OBJECT: return "an object";
-    case JSON_ARRAY: return "an array";
-    case JSON_STRING: return "a string";
-    case JSON_INTEGER: return "an integer";
-    case JSON_REAL: return "a number";
-    case JSON_TRUE:
-    case JSON_FALSE: return "a boolean";
-    case JSON_NULL: return "null";
-    }
-    return "an unknown type";
-}
-
-static bool expect(struct reader *reader, const struct place *place, const json_t *value, bool good,
-                   const char *wanted)
-{
-    if (!good) {
-        add_fault(reader, place, "expected %s, got %s", wanted, type_name(value));
-    }
-    return good;
-}
 
 static bool bounded(const struct field *field)
 {
@@ -180,23 +30,24 @@ static bool int_above(int64_t value, double max)
     return max < -0x1p63 || (max < 0x1p63 && value > (int64_t)floor(max));
 }
 
-static void out_of_range(struct reader *reader, const struct place *place,
+static void out_of_range(struct record_reader *reader, const struct record_place *place,
                          const struct field *field, bool below)
 {
     double bound = below ? field->min : field->max;
     bool whole = fabs(bound) < 0x1p63 && floor(bound) >= bound;
-    add_fault(reader, place, whole ? "must be at %s %.0f" : "must be at %s %.15g",
-              below ? "least" : "most", bound);
+    record_fault_add(reader, place, whole ? "must be at %s %.0f" : "must be at %s %.15g",
+                     below ? "least" : "most", bound);
 }
 
-static void read_int(struct reader *reader, const struct place *place, const struct field *field,
-                     const json_t *value, int64_t *out)
+static void read_int(struct record_reader *reader, const struct record_place *place,
+                     const struct field *field, const json_t *value, int64_t *out)
 {
     if (json_is_real(value)) {
-        add_fault(reader, place, "expected an integer, got a number with a fraction or exponent");
+        record_fault_add(reader, place,
+                         "expected an integer, got a number with a fraction or exponent");
         return;
     }
-    if (!expect(reader, place, value, json_is_integer(value), "an integer")) {
+    if (!record_fault_expect(reader, place, value, json_is_integer(value), "an integer")) {
         return;
     }
     int64_t number = json_integer_value(value);
@@ -208,15 +59,15 @@ static void read_int(struct reader *reader, const struct place *place, const str
     *out = number;
 }
 
-static void read_double(struct reader *reader, const struct place *place, const struct field *field,
-                        const json_t *value, double *out)
+static void read_double(struct record_reader *reader, const struct record_place *place,
+                        const struct field *field, const json_t *value, double *out)
 {
-    if (!expect(reader, place, value, json_is_number(value), "a number")) {
+    if (!record_fault_expect(reader, place, value, json_is_number(value), "a number")) {
         return;
     }
     double number = json_number_value(value);
     if (!isfinite(number)) {
-        add_fault(reader, place, "must be finite");
+        record_fault_add(reader, place, "must be finite");
         return;
     }
     bool below = bounded(field) && number < field->min;
@@ -227,25 +78,26 @@ static void read_double(struct reader *reader, const struct place *place, const 
     *out = number;
 }
 
-static void take_text(struct reader *reader, const struct place *place, const struct field *field,
-                      const char *text, size_t size, char *out)
+static void take_text(struct record_reader *reader, const struct record_place *place,
+                      const struct field *field, const char *text, size_t size, char *out)
 {
     if (size >= field->size) {
-        add_fault(reader, place, "is %zu bytes long; at most %zu are allowed", size,
-                  field->size - 1);
+        record_fault_add(reader, place, "is %zu bytes long; at most %zu are allowed", size,
+                         field->size - 1);
     } else if (memchr(text, '\0', size)) {
-        add_fault(reader, place, "holds a NUL character");
+        record_fault_add(reader, place, "holds a NUL character");
     } else if (field->form && !field->form->valid(text)) {
-        add_fault(reader, place, "'%.*s' is not %s", QUOTE_BYTES, text, field->form->expected);
+        record_fault_add(reader, place, "'%.*s' is not %s", QUOTE_BYTES, text,
+                         field->form->expected);
     } else {
         memcpy(out, text, size + 1);
     }
 }
 
-static void read_text(struct reader *reader, const struct place *place, const struct field *field,
-                      const json_t *value, char *out)
+static void read_text(struct record_reader *reader, const struct record_place *place,
+                      const struct field *field, const json_t *value, char *out)
 {
-    if (expect(reader, place, value, json_is_string(value), "a string")) {
+    if (record_fault_expect(reader, place, value, json_is_string(value), "a string")) {
         take_text(reader, place, field, json_string_value(value), json_string_length(value), out);
     }
 }
@@ -259,10 +111,10 @@ static size_t count_names(const char *const *names)
     return count;
 }
 
-static void read_enum(struct reader *reader, const struct place *place, const struct field *field,
-                      const json_t *value, int *out)
+static void read_enum(struct record_reader *reader, const struct record_place *place,
+                      const struct field *field, const json_t *value, int *out)
 {
-    if (!expect(reader, place, value, json_is_string(value), "a string")) {
+    if (!record_fault_expect(reader, place, value, json_is_string(value), "a string")) {
         return;
     }
     const char *text = json_string_value(value);
@@ -274,8 +126,8 @@ static void read_enum(struct reader *reader, const struct place *place, const st
         }
     }
     if (count == 1) {
-        add_fault(reader, place, "unknown value '%.*s'; only '%s' is offered", QUOTE_BYTES, text,
-                  field->names[0]);
+        record_fault_add(reader, place, "unknown value '%.*s'; only '%s' is offered", QUOTE_BYTES,
+                         text, field->names[0]);
         return;
     }
     char list[RECORD_MESSAGE_MAX] = "";
@@ -285,49 +137,51 @@ static void read_enum(struct reader *reader, const struct place *place, const st
             snprintf(list + size, sizeof(list) - size, "%s%s", i == 0 ? "" : ", ", field->names[i]);
         size += added < 0 ? 0 : (size_t)added;
     }
-    add_fault(reader, place, "unknown value '%.*s'; expected one of %s", QUOTE_BYTES, text, list);
+    record_fault_add(reader, place, "unknown value '%.*s'; expected one of %s", QUOTE_BYTES, text,
+                     list);
 }
 
-static void read_time(struct reader *reader, const struct place *place, const json_t *value,
-                      int64_t *out)
+static void read_time(struct record_reader *reader, const struct record_place *place,
+                      const json_t *value, int64_t *out)
 {
-    if (!expect(reader, place, value, json_is_string(value), "a string")) {
+    if (!record_fault_expect(reader, place, value, json_is_string(value), "a string")) {
         return;
     }
     if (clock_parse_rfc3339(json_string_value(value), out, NULL)) {
-        add_fault(reader, place,
-                  "'%.*s' is not a time; expected RFC 3339 such as 2026-01-31T12:00:00Z",
-                  QUOTE_BYTES, json_string_value(value));
+        record_fault_add(reader, place,
+                         "'%.*s' is not a time; expected RFC 3339 such as 2026-01-31T12:00:00Z",
+                         QUOTE_BYTES, json_string_value(value));
     }
 }
 
-static void read_record(struct reader *reader, const struct place *place,
+static void read_record(struct record_reader *reader, const struct record_place *place,
                         const struct record *record, const json_t *value, char *out);
-static void read_value(struct reader *reader, const struct place *place, const struct field *field,
-                       json_t *value, char *base);
+static void read_value(struct record_reader *reader, const struct record_place *place,
+                       const struct field *field, json_t *value, char *base);
 
-static bool expect_count(struct reader *reader, const struct place *place,
+static bool expect_count(struct record_reader *reader, const struct record_place *place,
                          const struct field *field, size_t count)
 {
     size_t most = field->max > 0 ? (size_t)field->max : field->size;
     ASSERT(most <= field->size);
     const char *plural = count == 1 ? "" : "s";
     if (count > most) {
-        add_fault(reader, place, "has %zu element%s; at most %zu are allowed", count, plural, most);
+        record_fault_add(reader, place, "has %zu element%s; at most %zu are allowed", count, plural,
+                         most);
         return false;
     }
     if ((double)count < field->min) {
-        add_fault(reader, place, "has %zu element%s; at least %.0f are needed", count, plural,
-                  field->min);
+        record_fault_add(reader, place, "has %zu element%s; at least %.0f are needed", count,
+                         plural, field->min);
         return false;
     }
     return true;
 }
 
-static void read_map(struct reader *reader, const struct place *place, const struct field *field,
-                     const json_t *value, char *base)
+static void read_map(struct record_reader *reader, const struct record_place *place,
+                     const struct field *field, const json_t *value, char *base)
 {
-    if (!expect(reader, place, value, json_is_object(value), "an object") ||
+    if (!record_fault_expect(reader, place, value, json_is_object(value), "an object") ||
         !expect_count(reader, place, field, json_object_size(value))) {
         return;
     }
@@ -341,7 +195,7 @@ static void read_map(struct reader *reader, const struct place *place, const str
     json_t *object = (json_t *)(uintptr_t)value;
     for (void *member = json_object_iter(object); member;
          member = json_object_iter_next(object, member)) {
-        struct place here = {.parent = place, .name = json_object_iter_key(member)};
+        struct record_place here = {.parent = place, .name = json_object_iter_key(member)};
         take_text(reader, &here, name_field, here.name, strlen(here.name),
                   element + name_field->offset);
         read_text(reader, &here, value_field, json_object_iter_value(member),
@@ -351,20 +205,20 @@ static void read_map(struct reader *reader, const struct place *place, const str
 }
 
 /* A field that this version does not support has one allowed value in its table. */
-static void read_constant(struct reader *reader, const struct place *place,
+static void read_constant(struct record_reader *reader, const struct record_place *place,
                           const struct field *field, const json_t *value)
 {
     json_auto_t *constant = json_loads(field->constant, JSON_DECODE_ANY, NULL);
     if (!constant || !json_equal(constant, value)) {
-        add_fault(reader, place, "not supported by this version; leave it out or use %s",
-                  field->constant);
+        record_fault_add(reader, place, "not supported by this version; leave it out or use %s",
+                         field->constant);
     }
 }
 
-static void read_list(struct reader *reader, const struct place *place, const struct field *field,
-                      const json_t *value, char *base)
+static void read_list(struct record_reader *reader, const struct record_place *place,
+                      const struct field *field, const json_t *value, char *base)
 {
-    if (!expect(reader, place, value, json_is_array(value), "an array") ||
+    if (!record_fault_expect(reader, place, value, json_is_array(value), "an array") ||
         !expect_count(reader, place, field, json_array_size(value))) {
         return;
     }
@@ -377,7 +231,7 @@ static void read_list(struct reader *reader, const struct place *place, const st
     }
     *stored = count;
     for (size_t i = 0; i < count; i++) {
-        struct place here = {.parent = place, .index = i};
+        struct record_place here = {.parent = place, .index = i};
         read_value(reader, &here, &element, json_array_get(value, i),
                    elements + i * field->element_size);
     }
@@ -390,8 +244,8 @@ static void read_json(json_t *value, json_t **out)
     json_decref(old);
 }
 
-static void read_value(struct reader *reader, const struct place *place, const struct field *field,
-                       json_t *value, char *base)
+static void read_value(struct record_reader *reader, const struct record_place *place,
+                       const struct field *field, json_t *value, char *base)
 {
     if (json_is_null(value) && (field->flags & FIELD_NULLABLE)) {
         record_clear_field(field, base);
@@ -403,7 +257,7 @@ static void read_value(struct reader *reader, const struct place *place, const s
     void *at = base + field->offset;
     switch (field->type) {
     case FIELD_BOOL:
-        if (expect(reader, place, value, json_is_boolean(value), "a boolean")) {
+        if (record_fault_expect(reader, place, value, json_is_boolean(value), "a boolean")) {
             *(bool *)at = json_is_true(value);
         }
         break;
@@ -460,7 +314,7 @@ static const char *owner_of(const struct record *record, const char *name)
 
 /* Faults for the members that the table does not know. They come first: a misspelled name explains
  * why another is missing. */
-static void refuse_unknown(struct reader *reader, const struct place *place,
+static void refuse_unknown(struct record_reader *reader, const struct record_place *place,
                            const struct record *record, const json_t *value)
 {
     const char *names[FIELDS_MAX];
@@ -478,9 +332,9 @@ static void refuse_unknown(struct reader *reader, const struct place *place,
     }
     /* jansson iterates through a pointer that is not const, and changes nothing. */
     json_t *object = (json_t *)(uintptr_t)value;
-    for (void *member = json_object_iter(object); member && !is_full(reader);
+    for (void *member = json_object_iter(object); member && !record_fault_full(reader);
          member = json_object_iter_next(object, member)) {
-        struct place here = {.parent = place, .name = json_object_iter_key(member)};
+        struct record_place here = {.parent = place, .name = json_object_iter_key(member)};
         bool found = false;
         for (size_t i = 0; i < record->field_count && !found; i++) {
             found = strcmp(record->fields[i].name, here.name) == 0;
@@ -488,34 +342,35 @@ static void refuse_unknown(struct reader *reader, const struct place *place,
         const char *owner = found ? NULL : owner_of(record, here.name);
         const char *nearest = found ? NULL : parse_nearest(here.name, names, candidates);
         if (owner) {
-            add_fault(reader, &here, "unknown field; did you mean '%s.%s'?", owner, here.name);
+            record_fault_add(reader, &here, "unknown field; did you mean '%s.%s'?", owner,
+                             here.name);
         } else if (nearest) {
-            add_fault(reader, &here, "unknown field; did you mean '%s'?", nearest);
+            record_fault_add(reader, &here, "unknown field; did you mean '%s'?", nearest);
         } else if (!found) {
-            add_fault(reader, &here, "unknown field");
+            record_fault_add(reader, &here, "unknown field");
         }
     }
 }
 
-static void read_record(struct reader *reader, const struct place *place,
+static void read_record(struct record_reader *reader, const struct record_place *place,
                         const struct record *record, const json_t *value, char *out)
 {
     char wanted[RECORD_MESSAGE_MAX] = "an object";
     if (place && !json_is_object(value)) {
         describe_object(record, wanted);
     }
-    if (!expect(reader, place, value, json_is_object(value), wanted)) {
+    if (!record_fault_expect(reader, place, value, json_is_object(value), wanted)) {
         return;
     }
     refuse_unknown(reader, place, record, value);
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
-        struct place here = {.parent = place, .name = field->name};
+        struct record_place here = {.parent = place, .name = field->name};
         json_t *member = json_object_get(value, field->name);
         if (!member && (field->flags & FIELD_REQUIRED)) {
-            add_fault(reader, &here, "is required");
+            record_fault_add(reader, &here, "is required");
         } else if (member && (field->flags & FIELD_OUTPUT)) {
-            add_fault(reader, &here, "is read-only");
+            record_fault_add(reader, &here, "is read-only");
         } else if (member) {
             read_value(reader, &here, field, member, out);
         }
@@ -525,7 +380,7 @@ static void read_record(struct reader *reader, const struct place *place,
 int record_read(const struct record *record, const json_t *value, const char *base_pointer,
                 void *out, struct record_faults *faults, struct err *err)
 {
-    struct reader reader = {.base_pointer = base_pointer, .faults = faults};
+    struct record_reader reader = {.base_pointer = base_pointer, .faults = faults};
     read_record(&reader, NULL, record, value, out);
     if (!reader.failed) {
         return 0;

@@ -1,7 +1,6 @@
-/* record.h: a C struct described once as a table of fields; reading it from JSON (strictly),
- * writing it as JSON and naming every fault at its JSON pointer all follow from the table. For
- * schema and libtrain/model. Pure; any thread. A struct need not be nested as its JSON is: a group
- * (MEMBER_GROUP) nests members of the same struct.
+/* record.h: a C struct described once as a table of fields (record_table.h); reading it from JSON
+ * (strictly), writing it as JSON and naming every fault at its JSON pointer all follow from the
+ * table. For schema and libtrain/model. Pure; any thread.
  *
  * Reading: the caller fills the struct with the defaults first; a field that is absent keeps its
  * default unless it is FIELD_REQUIRED. Unknown members are faults that name the nearest known one.
@@ -16,81 +15,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
-
-enum field_type {
-    FIELD_BOOL,   /* bool */
-    FIELD_INT,    /* int64_t within [min, max] */
-    FIELD_DOUBLE, /* double, finite, within [min, max]; JSON integers are taken too */
-    FIELD_TEXT,   /* char[size], NUL-terminated; longer text is a fault */
-    FIELD_ENUM,   /* int: index into names, which ends with NULL */
-    FIELD_TIME,   /* int64_t wall_ms as RFC 3339 text */
-    FIELD_RECORD, /* a nested struct; with FIELD_NULLABLE the bool at presence_offset says
-                   * whether it is present */
-    FIELD_LIST, /* element[size] inside the struct, their number (size_t) at count_offset; elements
-                   are `element` */
-    FIELD_MAP,  /* as a LIST of records with two TEXT fields; in JSON one object of texts: the first
-                   field is the  member's name, the second its value */
-    FIELD_JSON, /* json_t *, owned by the struct (record_done), any value */
-    FIELD_CONSTANT, /* no member of the struct: one value is written and accepted, every other is a
-                       fault */
-};
-
-enum field_flag {
-    FIELD_REQUIRED = 1,
-    FIELD_NULLABLE = 2,
-    FIELD_OUTPUT = 4,     /* written, and refused when read */
-    FIELD_SKIP_EMPTY = 8, /* not written while it has its zero value; a record: while all its
-                             members have theirs */
-    FIELD_INPUT = 16,     /* read, never written */
-    FIELD_PRESENCE =
-        32, /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, tells null */
-    FIELD_ADDED = 64, /* of an answer: documents that an earlier version stored lack it */
-};
-
-struct record;
-
-/* What a text must look like. */
-struct text_form {
-    bool (*valid)(const char *text);
-    const char *expected; /* "a name: 1 to 63 of a-z 0-9 . _ -" */
-    /* For the contract. */
-    const char *pattern; /* a regular expression that no valid text fails */
-    const char *shared;  /* its schema of such texts ("job_id"), whose pattern bounds their length;
-                            NULL: none */
-};
-
-struct field {
-    const char *name;
-    enum field_type type;
-    unsigned flags;
-    size_t offset;
-    double min, max; /* INT and DOUBLE (both 0: no bound); of a LIST or MAP: how few and how many
-                        elements (max 0: size) */
-    size_t size;     /* TEXT: bytes of the array with the NUL; LIST, MAP: capacity in elements */
-    const char *const *names;     /* ENUM */
-    const struct text_form *form; /* TEXT: NULL for any text */
-    const char *constant;         /* CONSTANT: the value as JSON text */
-    const struct record *record;  /* RECORD, MAP, and LIST of records */
-    const struct field *element;  /* LIST: type, bounds and size of one element (its offset is 0) */
-    size_t element_size;          /* LIST, MAP: bytes of one element */
-    size_t count_offset;          /* LIST, MAP: size_t */
-    size_t presence_offset;       /* RECORD with FIELD_NULLABLE, FIELD_PRESENCE: bool */
-    /* For the contract and the documents; each may be NULL. */
-    const char *about;  /* sentences in Markdown, links relative to docs/ */
-    const char *rule;   /* bounds that the other members do not state: "divisible by `n`" */
-    const char *shared; /* a schema that openapi.yaml states by hand and that describes the value */
-};
-
-struct record {
-    const char *name; /* "job", for messages */
-    size_t size;      /* sizeof(of) the struct */
-    const struct field *fields;
-    size_t field_count;
-    const char *about; /* as of a field */
-    bool answer;       /* sent by the coordinator only: the contract requires every member that is
-                        * always written
-                        */
-};
+#include "base/record_table.h"
 
 #define RECORD_FAULTS_MAX 16
 #define RECORD_POINTER_MAX 160
@@ -132,109 +57,5 @@ void record_done(const struct record *record, void *value);
  * The cost follows the elements that lists have, not their capacity: for structs that are large,
  * mostly empty and used again and again. */
 void record_clear(const struct record *record, void *value);
-
-/* Table helpers: MEMBER_x(struct type, member, "name", flags, ...). A list's or a map's count and
- * an optional's presence stand after the member. Further members of the field follow the last
- * argument: .about = "Samples of one step." */
-#define MEMBER_BOOL(T, m, n, ...)                                                                  \
-    {                                                                                              \
-        .name = (n), .type = FIELD_BOOL, .offset = offsetof(T, m), .flags = __VA_ARGS__            \
-    }
-#define MEMBER_INT(T, m, n, f, lo, ...)                                                            \
-    {                                                                                              \
-        .name = (n), .type = FIELD_INT, .flags = (f), .offset = offsetof(T, m), .min = (lo),       \
-        .max = __VA_ARGS__                                                                         \
-    }
-#define MEMBER_DOUBLE(T, m, n, f, lo, ...)                                                         \
-    {                                                                                              \
-        .name = (n), .type = FIELD_DOUBLE, .flags = (f), .offset = offsetof(T, m), .min = (lo),    \
-        .max = __VA_ARGS__                                                                         \
-    }
-#define MEMBER_DOUBLE_OPTIONAL(T, m, p, n, f, lo, ...)                                             \
-    {                                                                                              \
-        .name = (n), .type = FIELD_DOUBLE, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE,         \
-        .offset = offsetof(T, m), .presence_offset = offsetof(T, p), .min = (lo),                  \
-        .max = __VA_ARGS__                                                                         \
-    }
-#define MEMBER_FORM(T, m, n, f, ...)                                                               \
-    {                                                                                              \
-        .name = (n), .type = FIELD_TEXT, .flags = (f), .offset = offsetof(T, m),                   \
-        .size = sizeof(((T *)0)->m), .form = __VA_ARGS__                                           \
-    }
-#define MEMBER_TEXT(T, m, n, ...)                                                                  \
-    {                                                                                              \
-        .name = (n), .type = FIELD_TEXT, .offset = offsetof(T, m), .size = sizeof(((T *)0)->m),    \
-        .flags = __VA_ARGS__                                                                       \
-    }
-#define MEMBER_ENUM(T, m, n, f, ...)                                                               \
-    {                                                                                              \
-        .name = (n), .type = FIELD_ENUM, .flags = (f), .offset = offsetof(T, m),                   \
-        .names = __VA_ARGS__                                                                       \
-    }
-#define MEMBER_TIME(T, m, n, ...)                                                                  \
-    {                                                                                              \
-        .name = (n), .type = FIELD_TIME, .offset = offsetof(T, m), .flags = __VA_ARGS__            \
-    }
-#define MEMBER_RECORD(T, m, n, f, ...)                                                             \
-    {                                                                                              \
-        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = offsetof(T, m),                 \
-        .record = __VA_ARGS__                                                                      \
-    }
-#define MEMBER_OPTIONAL(T, m, p, n, f, ...)                                                        \
-    {                                                                                              \
-        .name = (n), .type = FIELD_RECORD, .flags = (f) | FIELD_NULLABLE,                          \
-        .offset = offsetof(T, m), .presence_offset = offsetof(T, p), .record = __VA_ARGS__         \
-    }
-#define MEMBER_RECORDS(T, m, c, n, f, ...)                                                         \
-    {                                                                                              \
-        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m),                   \
-        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
-        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
-        .record = __VA_ARGS__                                                                      \
-    }
-#define MEMBER_LIST(T, m, c, n, f, ...)                                                            \
-    {                                                                                              \
-        .name = (n), .type = FIELD_LIST, .flags = (f), .offset = offsetof(T, m),                   \
-        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
-        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
-        .element = __VA_ARGS__                                                                     \
-    }
-#define MEMBER_LIST_OPTIONAL(T, m, c, p, n, f, ...)                                                \
-    {                                                                                              \
-        .name = (n), .type = FIELD_LIST, .flags = (f) | FIELD_NULLABLE | FIELD_PRESENCE,           \
-        .offset = offsetof(T, m), .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),            \
-        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
-        .presence_offset = offsetof(T, p), .element = __VA_ARGS__                                  \
-    }
-#define MEMBER_MAP(T, m, c, n, f, ...)                                                             \
-    {                                                                                              \
-        .name = (n), .type = FIELD_MAP, .flags = (f), .offset = offsetof(T, m),                    \
-        .size = sizeof(((T *)0)->m) / sizeof(((T *)0)->m[0]),                                      \
-        .element_size = sizeof(((T *)0)->m[0]), .count_offset = offsetof(T, c),                    \
-        .record = __VA_ARGS__                                                                      \
-    }
-/* r: a table of members of the same struct. */
-#define MEMBER_GROUP(n, f, ...)                                                                    \
-    {                                                                                              \
-        .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = 0, .record = __VA_ARGS__        \
-    }
-#define MEMBER_CONSTANT(n, ...)                                                                    \
-    {                                                                                              \
-        .name = (n), .type = FIELD_CONSTANT, .constant = __VA_ARGS__                               \
-    }
-#define MEMBER_JSON(T, m, n, ...)                                                                  \
-    {                                                                                              \
-        .name = (n), .type = FIELD_JSON, .offset = offsetof(T, m), .flags = __VA_ARGS__            \
-    }
-#define RECORD_WITH(T, n, table, ...)                                                              \
-    {                                                                                              \
-        .name = (n), .size = sizeof(T), .fields = (table),                                         \
-        .field_count = sizeof(table) / sizeof((table)[0]), __VA_ARGS__                             \
-    }
-#define RECORD(T, n, table)                                                                        \
-    {                                                                                              \
-        .name = (n), .size = sizeof(T), .fields = (table),                                         \
-        .field_count = sizeof(table) / sizeof((table)[0])                                          \
-    }
 
 #endif
