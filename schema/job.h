@@ -8,9 +8,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
-#include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
-#include "libtrain/model/shape.h"
 #include "schema/device.h"
 #include "schema/id.h"
 #include "schema/limits.h"
@@ -167,77 +165,5 @@ extern const struct record job_data_record;
 extern const struct record job_spec_record;
 extern const struct record job_record;
 extern const struct record replan_request_record;
-
-/* Rules between the fields of a job as it is submitted (batch divisible by micro_batches, devices
- * min <= max ...). Adds faults. ERR_INVALID when there is one; err names the first. */
-NODISCARD int job_spec_check(const struct job_spec *spec, struct record_faults *faults,
-                             struct err *err);
-/* Rules between the fields of a replan. */
-NODISCARD int replan_request_check(const struct replan_request *request,
-                                   struct record_faults *faults, struct err *err);
-/* Whether borders (rising, as the checks above say) lie within a model of unit_count units: a fault
- * at /cuts/i for each that does not. */
-NODISCARD int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count,
-                             struct record_faults *faults, struct err *err);
-
-/* Whether the job's augment fits samples of a shape: images, of as many channels as it has numbers,
- * larger than the padding. A fault at /augment/i for each that does not. */
-NODISCARD int job_augment_check(const struct job_spec *spec, struct shape sample,
-                                struct record_faults *faults, struct err *err);
-/* What the job makes of the model's input (model_normalise): no numbers without one. */
-const struct normalise *job_normalise(const struct job_spec *spec);
-/* Whether kernels that the model does not name may be measured where devices have a choice: not
- * when the job gives a table, not even an empty one, nor when its model names kernels that some
- * devices lack. */
-bool job_tunes(const struct job_spec *spec, const struct model *model);
-/* Whether names are those of units of the model, each once: a fault at `pointer`/i for each that is
- * not, with the nearest that there is. */
-NODISCARD int job_units_check(const struct unit_name *name, size_t count, const struct model *model,
-                              const char *pointer, struct record_faults *faults, struct err *err);
-/* Which units of the model the job freezes. Faults as above, and one where nothing would be left to
- * train. */
-NODISCARD int job_freeze(const struct job_spec *spec, const struct model *model,
-                         bool frozen[MODEL_UNITS_MAX], struct record_faults *faults,
-                         struct err *err);
-/* Whether version 0 of the unit is taken from the job's checkpoint. */
-bool job_from_checkpoint(const struct job_spec *spec, const char *unit);
-
-/* Steps of the whole job: min(steps, epochs * floor(samples / batch)). */
-int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples);
-
-/* One stage of a preview. */
-struct preview_stage {
-    struct device_id device;
-    int64_t first, end;              /* units [first, end) */
-    char unit[UNITS_MAX][NAME_SIZE]; /* their names */
-    size_t unit_count;
-    int64_t in_flight;
-    int64_t memory_bytes;
-    struct plan_memory memory;        /* its parts */
-    double predicted_forward_seconds; /* per micro-batch */
-    double predicted_backward_seconds;
-    double predicted_busy; /* share of the step it computes */
-};
-
-/* When a job as it is planned could start. */
-enum preview_start {
-    PREVIEW_NOW,
-    PREVIEW_WHEN_FREE, /* once devices that are busy now are free: the plan has them */
-    PREVIEW_WHEN_MORE, /* with more or larger devices than there are: there is no plan */
-};
-
-/* The answer of POST /v1/jobs?dry_run=true: what would happen now. Half a megabyte: for the heap.
- */
-struct job_preview {
-    struct preview_stage stage[STAGES_MAX];
-    size_t stage_count; /* 0: no plan; waiting_for says why */
-    int starts;         /* enum preview_start */
-    double predicted_step_seconds;
-    double predicted_efficiency; /* fluid bound / predicted step */
-    double predicted_total_seconds;
-    int64_t steps;                  /* of the whole job */
-    char waiting_for[MESSAGE_SIZE]; /* "", or what the job would wait for */
-};
-extern const struct record job_preview_record;
 
 #endif

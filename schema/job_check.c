@@ -1,5 +1,4 @@
-/* The rules between the fields of a job: what a table of single fields cannot say. */
-#include "schema/job.h"
+#include "schema/job_check.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

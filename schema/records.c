@@ -10,6 +10,8 @@
 #include "schema/heartbeat.h"
 #include "schema/incident.h"
 #include "schema/job.h"
+#include "schema/job_check.h"
+#include "schema/job_preview.h"
 #include "schema/model_view.h"
 #include "schema/plan.h"
 #include "schema/problem.h"

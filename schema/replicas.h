@@ -11,6 +11,7 @@
 #include "base/record.h"
 #include "schema/id.h"
 #include "schema/job.h"
+#include "schema/job_preview.h"
 #include "schema/limits.h"
 
 #define COPIES_MAX 16  /* shown of one unit: the newest */

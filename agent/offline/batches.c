@@ -7,6 +7,7 @@
 
 #include "agent/offline/local_job.h"
 #include "libtrain/train.h"
+#include "schema/job_check.h"
 
 struct options {
     struct local_places places;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "schema/job_check.h"
 #include "schema/wire.h"
 
 int local_job_read(const char *path, struct job_spec *spec, struct err *err)

@@ -29,6 +29,7 @@
 #include "libtrain/state/checkpoint.h"
 #include "libtrain/state/state.h"
 #include "schema/job.h"
+#include "schema/job_check.h"
 
 #define PROGRESS_SECONDS 1.0
 

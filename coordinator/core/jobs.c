@@ -21,6 +21,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
+#include "schema/job_check.h"
 
 /* ---- submit ---- */
 

@@ -12,6 +12,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "schema/job_check.h"
 
 /* A source that left a challenge without an answer, or that is out of reach, is taken when there is
  * no other. */

@@ -19,6 +19,7 @@
 #include "libtrain/state/state.h"
 #include "libtrain/state/trained.h"
 #include "schema/job.h"
+#include "schema/job_check.h"
 
 /* A job as it was posted and what its names stand for. */
 struct submission {

@@ -8,6 +8,7 @@
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
+#include "schema/job_check.h"
 
 /* A list is read from the rows; a job that has not ended is shown as the core sees it, with its
  * progress. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "schema/job_check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/trace.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schema/job.h"
+#include "schema/job_check.h"
 #include "schema/wire.h"
 
 static void a_job_ends_in_three_states(void **state)

@@ -1,0 +1,49 @@
+#include "schema/job_preview.h"
+
+static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
+
+static const struct field preview_stage_fields[] = {
+    MEMBER_FORM(struct preview_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_INT(struct preview_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX),
+    MEMBER_INT(struct preview_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
+    MEMBER_LIST(struct preview_stage, unit, unit_count, "units", FIELD_REQUIRED, &unit_name_element,
+                .about = "Their names."),
+    MEMBER_INT(struct preview_stage, in_flight, "in_flight", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX),
+    MEMBER_INT(struct preview_stage, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "The total of the stage."),
+    MEMBER_RECORD(struct preview_stage, memory, "memory", FIELD_REQUIRED, &plan_memory_record),
+    MEMBER_DOUBLE(struct preview_stage, predicted_forward_seconds, "predicted_forward_seconds",
+                  FIELD_REQUIRED, 0, 0, .about = "Per micro-batch."),
+    MEMBER_DOUBLE(struct preview_stage, predicted_backward_seconds, "predicted_backward_seconds",
+                  FIELD_REQUIRED, 0, 0, .about = "Per micro-batch."),
+    MEMBER_DOUBLE(struct preview_stage, predicted_busy, "predicted_busy", FIELD_REQUIRED, 0, 0,
+                  .about = "Share of the step it computes."),
+};
+static const struct record preview_stage_record =
+    RECORD(struct preview_stage, "preview_stage", preview_stage_fields);
+
+static const char *const preview_start_names[] = {[PREVIEW_NOW] = "now",
+                                                  [PREVIEW_WHEN_FREE] = "when_free",
+                                                  [PREVIEW_WHEN_MORE] = "when_more_devices",
+                                                  NULL};
+
+static const struct field preview_fields[] = {
+    MEMBER_ENUM(struct job_preview, starts, "starts", FIELD_REQUIRED, preview_start_names,
+                .about = "now: at once; when_free: once busy devices of the plan are free; "
+                         "when_more_devices: there is no plan without more or larger devices."),
+    MEMBER_RECORDS(
+        struct job_preview, stage, stage_count, "stages", FIELD_REQUIRED, &preview_stage_record,
+        .about = "The plan with all online devices. Empty: waiting_for names the shortage."),
+    MEMBER_DOUBLE(struct job_preview, predicted_step_seconds, "predicted_step_seconds",
+                  FIELD_NULLABLE, 0, 0),
+    MEMBER_DOUBLE(struct job_preview, predicted_efficiency, "predicted_efficiency", FIELD_NULLABLE,
+                  0, 0),
+    MEMBER_DOUBLE(struct job_preview, predicted_total_seconds, "predicted_total_seconds",
+                  FIELD_NULLABLE, 0, 0, .about = "For all steps, including completed ones."),
+    MEMBER_INT(struct job_preview, steps, "steps", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_TEXT(struct job_preview, waiting_for, "waiting_for", FIELD_NULLABLE,
+                .about = "The devices that the job would wait for now; null: none."),
+};
+const struct record job_preview_record =
+    RECORD_WITH(struct job_preview, "job_preview", preview_fields, .answer = true,
+                .about = "The answer of a dry run.");

@@ -1,0 +1,49 @@
+/* job_preview.h: the answer of a dry run: the plan that a job would get now. Wire form by the
+ * record below. */
+#ifndef SCHEMA_JOB_PREVIEW_H
+#define SCHEMA_JOB_PREVIEW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+#include "schema/plan.h"
+
+/* One stage of a preview. */
+struct preview_stage {
+    struct device_id device;
+    int64_t first, end;              /* units [first, end) */
+    char unit[UNITS_MAX][NAME_SIZE]; /* their names */
+    size_t unit_count;
+    int64_t in_flight;
+    int64_t memory_bytes;
+    struct plan_memory memory;        /* its parts */
+    double predicted_forward_seconds; /* per micro-batch */
+    double predicted_backward_seconds;
+    double predicted_busy; /* share of the step it computes */
+};
+
+/* When a job as it is planned could start. */
+enum preview_start {
+    PREVIEW_NOW,
+    PREVIEW_WHEN_FREE, /* once devices that are busy now are free: the plan has them */
+    PREVIEW_WHEN_MORE, /* with more or larger devices than there are: there is no plan */
+};
+
+/* The answer of POST /v1/jobs?dry_run=true: what would happen now. Half a megabyte: for the heap.
+ */
+struct job_preview {
+    struct preview_stage stage[STAGES_MAX];
+    size_t stage_count; /* 0: no plan; waiting_for says why */
+    int starts;         /* enum preview_start */
+    double predicted_step_seconds;
+    double predicted_efficiency; /* fluid bound / predicted step */
+    double predicted_total_seconds;
+    int64_t steps;                  /* of the whole job */
+    char waiting_for[MESSAGE_SIZE]; /* "", or what the job would wait for */
+};
+extern const struct record job_preview_record;
+
+#endif
