@@ -1,6 +1,6 @@
-/* http_exchange.h: what the files of the server share (http_server, http_request, http_reply,
- * http_refuse, http_watch): its pool of exchanges (one a connection, reused by request after
- * request) and the rules of waiting. For them only.
+/* http_exchange.h: the structs that the modules of the server share (http_server, http_request,
+ * http_framing, http_reply, http_refuse, http_watch): its pool of exchanges (one a connection,
+ * reused by request after request) and the rules of waiting. For them only.
  *
  * Waiting: libmicrohttpd suspends a connection on the server's thread, other threads resume it.
  * `mutex` guards the fields that both sides use, so that a wake-up that comes before the suspension
@@ -139,63 +139,5 @@ static inline void http_server_unlock(struct http_server *server)
 {
     ASSERT(pthread_mutex_unlock(&server->mutex) == 0);
 }
-
-/* http_framing.c: the fault of the headers as one sentence, or NULL. Faulty headers leave the end
- * or the host of the request ambiguous (RFC 9112, 6.3 and 3.2); libmicrohttpd accepts them. */
-const char *http_framing_fault(struct MHD_Connection *connection, const char *version);
-
-/* http_watch.c: what libmicrohttpd does not look after: vanished and slow clients, and the bounds
- * on connections. */
-/* For libmicrohttpd's report of a new and of a closed connection. */
-void http_watch_begin(struct http_exchange *exchange);
-void http_watch_end(struct http_exchange *exchange);
-/* Before and after its run. */
-void http_watch_look(struct http_server *server);
-void http_watch_run(struct http_server *server);
-/* The header is there: whether the request may be served. */
-bool http_watch_admit(struct http_exchange *exchange);
-bool http_watch_knows(const struct http_exchange *exchange);
-void http_watch_stage(struct http_exchange *exchange, enum place_stage stage);
-/* The client has closed its side: see after the run whether anybody is left to serve. */
-void http_watch_ending(struct http_exchange *exchange);
-/* Close the connection, whatever it is at. On the server's thread. */
-void http_break_off(struct http_exchange *exchange);
-
-/* http_refuse.c: replies in the middle of an upload, which libmicrohttpd cannot send. */
-/* Write the reply as it goes over the wire into *out. */
-NODISCARD int http_refuse_write(const struct http_exchange *exchange, int status,
-                                const char *content_type, const void *body, size_t size,
-                                struct buf *out);
-/* Send it and keep the socket until the client has read it; libmicrohttpd is to close the
- * connection. */
-enum MHD_Result http_refuse(struct http_exchange *exchange);
-void http_linger_run(struct http_server *server);
-int64_t http_linger_deadline_ms(const struct http_server *server);
-void http_linger_end_all(struct http_server *server);
-
-/* http_request.c: libmicrohttpd's callbacks for a request. */
-void *http_request_target(void *server, const char *target, struct MHD_Connection *connection);
-enum MHD_Result http_request_step(void *server, struct MHD_Connection *connection, const char *url,
-                                  const char *method, const char *version, const char *data,
-                                  size_t *data_size, void **exchange);
-void http_request_completed(void *server, struct MHD_Connection *connection, void **exchange,
-                            enum MHD_RequestTerminationCode code);
-/* The header will not be understood: answer in libmicrohttpd's place. A client that sends on is
- * reset, after the answer has left. Unlike a refused upload this one is not lingered for:
- * libmicrohttpd would hold the connection's place meanwhile, which anybody could take so. Linux
- * clients read the answer all the same; other systems may drop it at the reset. */
-void http_request_reject(struct http_exchange *exchange, const char *fault);
-
-/* http_reply.c */
-bool http_is_replied(struct http_exchange *exchange);
-/* Suspend the connection unless a wake-up came first: true when it is suspended. On the server's
- * thread. */
-bool http_wait(struct http_exchange *exchange);
-/* The same, waiting for the reply. */
-bool http_wait_for_reply(struct http_exchange *exchange);
-/* Hand the reply to libmicrohttpd. */
-enum MHD_Result http_reply_queue(struct http_exchange *exchange);
-/* Forget what belongs to the reply; a reply that was never queued is released. */
-void http_reply_reset(struct http_exchange *exchange);
 
 #endif

@@ -1,8 +1,9 @@
+#include "net/http_framing.h"
+
 #include <string.h>
 #include <strings.h>
 
 #include "base/parse.h"
-#include "net/http_exchange.h"
 #include "net/http_head.h"
 
 /* What matters of the headers to where the request ends and whom it is for. */

@@ -1,3 +1,5 @@
+#include "net/http_refuse.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "net/http_exchange.h"
+#include "net/http_watch.h"
 
 #define REFUSAL_BYTES_MAX ((size_t)64 << 10)
 /* A client that reads while it sends is done in a moment. One that reads only then is waited for

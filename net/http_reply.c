@@ -1,8 +1,11 @@
+#include "net/http_reply.h"
+
 #include <string.h>
 #include <sys/eventfd.h>
 
 #include "base/assert.h"
-#include "net/http_exchange.h"
+#include "net/http_refuse.h"
+#include "net/http_watch.h"
 
 /* What libmicrohttpd reads from a source at a time. */
 #define BLOCK_BYTES ((uint64_t)256 << 10)

@@ -1,9 +1,14 @@
+#include "net/http_request.h"
+
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "net/http_exchange.h"
+#include "net/http_framing.h"
+#include "net/http_refuse.h"
+#include "net/http_reply.h"
+#include "net/http_watch.h"
 
 /* Larger collected bodies give their memory back when the exchange ends. */
 #define BODY_KEPT_BYTES HTTP_BODY_FREE_BYTES

@@ -17,6 +17,9 @@
 #include "base/log.h"
 #include "net/hash.h"
 #include "net/http_exchange.h"
+#include "net/http_refuse.h"
+#include "net/http_request.h"
+#include "net/http_watch.h"
 
 #define CONNECTION_BYTES ((size_t)32 << 10) /* where the owner asks for nothing else */
 #define HEADER_TIMEOUT_MS 10000

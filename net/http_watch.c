@@ -1,3 +1,5 @@
+#include "net/http_watch.h"
+
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -7,7 +9,8 @@
 #include <sys/socket.h>
 
 #include "base/assert.h"
-#include "net/http_exchange.h"
+#include "net/http_reply.h"
+#include "net/http_request.h"
 
 /* Events taken from the epoll set at a time. Lingering sockets are level-triggered: a batch that
  * they could fill alone would come again without end. */
