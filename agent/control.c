@@ -43,7 +43,7 @@ static void beat(struct control *control, const struct session_action *action)
     }
     if (heartbeat->all_holdings) {
         heartbeat->holding_count =
-            snapshot_list(control->config.device->snapshots, heartbeat->holding);
+            snapshot_holdings(control->config.device->snapshots, heartbeat->holding);
     }
     calls_beat(control->calls, action, heartbeat);
 }

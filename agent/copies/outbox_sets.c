@@ -1,7 +1,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/copies/holdings.h"
 #include "agent/copies/outbox_parts.h"
 #include "base/log.h"
 
@@ -69,17 +68,12 @@ static bool may_make_set(struct outbox *outbox)
     return fits || first || outbox->wanted > outbox->held;
 }
 
-static bool is_expendable(const void *arg, int64_t version)
-{
-    return outbox_queue_is_expendable(arg, version);
-}
-
 /* Drop versions of abandoned rounds, to make room for the next one. Called with the lock. */
 static void release_own(struct outbox *outbox)
 {
     const struct stage_config *at = outbox->at;
     (void)snapshot_release(outbox->config.snapshots, SNAPSHOT_OWN, &at->job, at->generation,
-                           is_expendable, outbox->queue);
+                           outbox->queue);
 }
 
 void outbox_release_replicas(struct outbox *outbox)
@@ -88,9 +82,9 @@ void outbox_release_replicas(struct outbox *outbox)
     const int64_t bound = outbox->config.replica_bytes;
     const struct snapshot_bytes others = snapshot_count_bytes(
         outbox->config.snapshots, SNAPSHOT_REPLICA, false, &at->job, at->generation);
-    if (!holdings_have_room(bound, others.held, others.present, bound / 2)) {
+    if (!snapshot_bytes_fit(bound, &others, bound / 2)) {
         (void)snapshot_release(outbox->config.snapshots, SNAPSHOT_REPLICA, &at->job, at->generation,
-                               is_expendable, outbox->queue);
+                               outbox->queue);
     }
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "agent/copies/holdings.h"
 #include "agent/copies/snapshot_parts.h"
 #include "base/assert.h"
 #include "base/log.h"
@@ -26,7 +25,7 @@ struct kept *snapshot_place(struct snapshot_store *store, const struct holding *
     memset(kept, 0, sizeof(*kept));
     kept->snapshot.holding = *holding;
     kept->store = store;
-    kept->origin = origin;
+    kept->snapshot.origin = origin;
     atomic_store(&kept->references, 1);
     return kept;
 }
@@ -57,37 +56,10 @@ void snapshot_unref(struct kept *kept)
 /* Under the lock. */
 static void changed(struct snapshot_store *store)
 {
-    store->revision++;
     if (store->watch_fd >= 0) {
         (void)eventfd_write(store->watch_fd,
                             1); /* fails only if the counter is full, and then it is readable */
     }
-}
-
-/* Its index, or count. Under the lock. */
-static size_t find(const struct snapshot_store *store, const char *job, int64_t version,
-                   int64_t unit)
-{
-    for (size_t i = 0; i < store->count; i++) {
-        const struct holding *holding = &store->kept[i]->snapshot.holding;
-        if (holding->unit == unit && holding->version == version &&
-            strcmp(holding->job.text, job) == 0) {
-            return i;
-        }
-    }
-    return store->count;
-}
-
-static bool is_cut(const struct snapshot_store *store, const struct holding *holding)
-{
-    for (size_t i = 0; i < SNAPSHOT_CUTS_MAX; i++) {
-        const struct cut *cut = &store->cut[i];
-        if (holding->version > cut->version && holding->generation < cut->generation &&
-            strcmp(holding->job.text, cut->job.text) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static bool is_same_file(const struct holding *a, const struct holding *b)
@@ -95,64 +67,31 @@ static bool is_same_file(const struct holding *a, const struct holding *b)
     return a->generation == b->generation && strcmp(a->sha256, b->sha256) == 0;
 }
 
+/* Users see it as constant; it is the first member of what this module owns. */
+static struct kept *kept_of(const struct snapshot *snapshot)
+{
+    return (struct kept *)(uintptr_t)snapshot;
+}
+
 bool snapshot_has_file(const struct snapshot_store *store, const struct holding *holding)
 {
-    const size_t index = find(store, holding->job.text, holding->version, holding->unit);
-    return index < store->count && store->kept[index]->in_file &&
-           is_same_file(&store->kept[index]->snapshot.holding, holding);
-}
-
-static bool is_whole(const struct snapshot_store *store, const struct holding *holding)
-{
-    struct holdings_units units = {.of = holding};
-    for (size_t i = 0; i < store->count; i++) {
-        holdings_units_count(&units, &store->kept[i]->snapshot.holding);
-    }
-    return holdings_units_are_whole(&units);
-}
-
-/* Whether it may be put at that index of the list. */
-static int check(const struct snapshot_store *store, const struct kept *kept, size_t index,
-                 struct err *err)
-{
-    const struct holding *holding = &kept->snapshot.holding;
-    const size_t most = kept->origin == SNAPSHOT_REPLICA ? HOLDINGS_MAX - UNITS_MAX : HOLDINGS_MAX;
-    if (is_cut(store, holding)) {
-        return err_set(err, ERR_STALE,
-                       "version %" PRId64 " of generation %" PRId64 " was abandoned",
-                       holding->version, holding->generation);
-    }
-    if (index < store->count &&
-        store->kept[index]->snapshot.holding.generation > holding->generation) {
-        return err_set(err, ERR_STALE, "version %" PRId64 " is held of a later generation",
-                       holding->version);
-    }
-    if (index == store->count && index >= most) {
-        return err_set(err, ERR_LIMIT, "unit %" PRId64 ": %zu snapshots are held already",
-                       holding->unit, most);
-    }
-    return 0;
+    const struct snapshot *held =
+        snapshot_list_find(&store->list, holding->job.text, holding->version, holding->unit);
+    return held && kept_of(held)->in_file && is_same_file(&held->holding, holding);
 }
 
 int snapshot_insert(struct snapshot_store *store, struct kept *kept, struct kept **old,
                     struct err *err)
 {
-    const struct holding *holding = &kept->snapshot.holding;
-    const size_t index = find(store, holding->job.text, holding->version, holding->unit);
-    int rc = check(store, kept, index, err);
+    struct snapshot *replaced = NULL;
+    int rc = snapshot_list_insert(&store->list, &kept->snapshot, &replaced, err);
     if (rc != 0) {
         return rc;
     }
-    *old = NULL;
-    if (index == store->count) {
-        store->count++;
-    } else {
-        *old = store->kept[index];
-        /* The file of the same name stays. */
-        (*old)->dropped = !is_same_file(&(*old)->snapshot.holding, holding);
+    *old = replaced ? kept_of(replaced) : NULL;
+    if (*old) { /* the file of the same name stays */
+        (*old)->dropped = !is_same_file(&replaced->holding, &kept->snapshot.holding);
     }
-    store->kept[index] = kept;
-    store->whole = store->whole || is_whole(store, holding);
     changed(store);
     return 0;
 }
@@ -166,9 +105,7 @@ static int enter(struct snapshot_store *store, struct kept *kept,
     struct kept *old = NULL;
     int rc = 0;
     if (store->directory[0] != '\0' && !kept->base) {
-        const struct holding *holding = &kept->snapshot.holding;
-        rc = check(store, kept, find(store, holding->job.text, holding->version, holding->unit),
-                   err);
+        rc = snapshot_list_check(&store->list, &kept->snapshot, err);
         if (rc == 0) {
             kept->waiter = *waiter;
             snapshot_disk_add(store, kept);
@@ -199,24 +136,13 @@ int snapshot_keep(struct snapshot_store *store, const struct holding *holding,
     return enter(store, kept, waiter, err);
 }
 
-static struct kept *find_same(const struct snapshot_store *store, const struct holding *holding)
-{
-    for (size_t i = 0; i < store->count; i++) {
-        const struct holding *other = &store->kept[i]->snapshot.holding;
-        if (other->unit == holding->unit && strcmp(other->sha256, holding->sha256) == 0 &&
-            strcmp(other->job.text, holding->job.text) == 0) {
-            return store->kept[i];
-        }
-    }
-    return NULL;
-}
-
 int snapshot_keep_same(struct snapshot_store *store, const struct holding *holding,
                        enum snapshot_origin origin, const struct snapshot_waiter *waiter,
                        struct err *err)
 {
     (void)pthread_mutex_lock(&store->lock);
-    struct kept *same = find_same(store, holding);
+    struct snapshot *found = snapshot_list_find_same(&store->list, holding);
+    struct kept *same = found ? kept_of(found) : NULL;
     struct kept *kept = same ? snapshot_place(store, holding, origin) : NULL;
     if (!kept) {
         (void)pthread_mutex_unlock(&store->lock);
@@ -238,21 +164,13 @@ int snapshot_keep_same(struct snapshot_store *store, const struct holding *holdi
 const struct snapshot *snapshot_get(struct snapshot_store *store, const char *job, int64_t version,
                                     int64_t unit)
 {
-    struct kept *kept = NULL;
     (void)pthread_mutex_lock(&store->lock);
-    const size_t index = find(store, job, version, unit);
-    if (index < store->count) {
-        kept = store->kept[index];
-        (void)atomic_fetch_add(&kept->references, 1);
+    const struct snapshot *snapshot = snapshot_list_find(&store->list, job, version, unit);
+    if (snapshot) {
+        (void)atomic_fetch_add(&kept_of(snapshot)->references, 1);
     }
     (void)pthread_mutex_unlock(&store->lock);
-    return kept ? &kept->snapshot : NULL;
-}
-
-/* Users see it as constant; it is the first member of what this module owns. */
-static struct kept *kept_of(const struct snapshot *snapshot)
-{
-    return (struct kept *)(uintptr_t)snapshot;
+    return snapshot;
 }
 
 void snapshot_put_back(const struct snapshot *snapshot)
@@ -282,106 +200,64 @@ int snapshot_read(const struct snapshot *snapshot, uint64_t offset, void *out, s
 
 /* ---- dropping ---- */
 
-typedef bool (*goes_fn)(const struct kept *kept, const void *arg);
-
-/* Drop the snapshots for which `goes` returns true. Returns how many. */
-static size_t remove_all(struct snapshot_store *store, goes_fn goes, const void *arg)
+/* Release the lock, and the snapshots that left the list. Returns how many. */
+static size_t unlock_gone(struct snapshot_store *store, struct snapshot *gone[HOLDINGS_MAX],
+                          size_t gone_count)
 {
-    struct kept *gone[HOLDINGS_MAX];
-    size_t gone_count = 0;
-    (void)pthread_mutex_lock(&store->lock);
-    size_t stay = 0;
-    for (size_t i = 0; i < store->count; i++) {
-        if (goes(store->kept[i], arg)) {
-            store->kept[i]->dropped = true;
-            gone[gone_count++] = store->kept[i];
-        } else {
-            store->kept[stay++] = store->kept[i];
-        }
+    for (size_t i = 0; i < gone_count; i++) {
+        kept_of(gone[i])->dropped = true;
     }
-    store->count = stay;
     if (gone_count > 0) {
         changed(store);
     }
     (void)pthread_mutex_unlock(&store->lock);
     for (size_t i = 0; i < gone_count; i++) {
-        snapshot_unref(gone[i]);
+        snapshot_unref(kept_of(gone[i]));
     }
     return gone_count;
 }
 
-static bool is_that(const struct kept *kept, const void *arg)
-{
-    return &kept->snapshot == arg;
-}
-
 void snapshot_discard(struct snapshot_store *store, const struct snapshot *snapshot)
 {
-    (void)remove_all(store, is_that, snapshot);
-}
-
-static bool is_dropped(const struct kept *kept, const void *arg)
-{
-    const struct drop *drop = arg;
-    const struct holding *holding = &kept->snapshot.holding;
-    return holding->version < drop->below_version && strcmp(holding->job.text, drop->job.text) == 0;
+    struct snapshot *gone[HOLDINGS_MAX];
+    (void)pthread_mutex_lock(&store->lock);
+    (void)unlock_gone(store, gone, snapshot_list_discard(&store->list, snapshot, gone));
 }
 
 void snapshot_drop(struct snapshot_store *store, const struct drop *drop)
 {
-    (void)remove_all(store, is_dropped, drop);
-}
-
-static bool is_cut_off(const struct kept *kept, const void *arg)
-{
-    const struct cut *cut = arg;
-    const struct holding *holding = &kept->snapshot.holding;
-    return holding->version > cut->version && strcmp(holding->job.text, cut->job.text) == 0;
+    struct snapshot *gone[HOLDINGS_MAX];
+    (void)pthread_mutex_lock(&store->lock);
+    (void)unlock_gone(store, gone, snapshot_list_drop(&store->list, drop, gone));
 }
 
 void snapshot_cut(struct snapshot_store *store, const struct job_id *job, int64_t generation,
                   int64_t version)
 {
-    const struct cut cut = {.job = *job, .generation = generation, .version = version};
+    const struct snapshot_start start = {.job = *job, .generation = generation, .version = version};
+    struct snapshot *gone[HOLDINGS_MAX];
     (void)pthread_mutex_lock(&store->lock);
-    store->cut[store->cuts++ % SNAPSHOT_CUTS_MAX] = cut;
-    (void)pthread_mutex_unlock(&store->lock);
-    (void)remove_all(store, is_cut_off, &cut);
-}
-
-struct release {
-    enum snapshot_origin origin;
-    const struct job_id *job;
-    int64_t generation;
-    bool (*goes)(const void *arg, int64_t version);
-    const void *arg;
-};
-
-static bool is_released(const struct kept *kept, const void *arg)
-{
-    const struct release *release = arg;
-    const struct holding *holding = &kept->snapshot.holding;
-    return kept->origin == release->origin && holding->generation == release->generation &&
-           strcmp(holding->job.text, release->job->text) == 0 &&
-           release->goes(release->arg, holding->version);
+    (void)unlock_gone(store, gone, snapshot_list_start(&store->list, &start, gone));
 }
 
 size_t snapshot_release(struct snapshot_store *store, enum snapshot_origin origin,
                         const struct job_id *job, int64_t generation,
-                        bool (*goes)(const void *arg, int64_t version), const void *arg)
+                        const struct outbox_queue *queue)
 {
-    const struct release release = {origin, job, generation, goes, arg};
-    return remove_all(store, is_released, &release);
+    struct snapshot *gone[HOLDINGS_MAX];
+    (void)pthread_mutex_lock(&store->lock);
+    return unlock_gone(store, gone,
+                       snapshot_list_release(&store->list, origin, job, generation, queue, gone));
 }
 
-/* ---- looking ---- */
+/* ---- inspecting ---- */
 
-size_t snapshot_list(struct snapshot_store *store, struct holding out[HOLDINGS_MAX])
+size_t snapshot_holdings(struct snapshot_store *store, struct holding out[HOLDINGS_MAX])
 {
     (void)pthread_mutex_lock(&store->lock);
-    const size_t count = store->count;
+    const size_t count = store->list.count;
     for (size_t i = 0; i < count; i++) {
-        out[i] = store->kept[i]->snapshot.holding;
+        out[i] = store->list.item[i]->holding;
     }
     (void)pthread_mutex_unlock(&store->lock);
     return count;
@@ -390,10 +266,10 @@ size_t snapshot_list(struct snapshot_store *store, struct holding out[HOLDINGS_M
 uint64_t snapshot_revision(struct snapshot_store *store, bool *whole)
 {
     (void)pthread_mutex_lock(&store->lock);
-    const uint64_t revision = store->revision;
+    const uint64_t revision = store->list.revision;
     if (whole) {
-        *whole = store->whole;
-        store->whole = false;
+        *whole = store->list.whole;
+        store->list.whole = false;
     }
     (void)pthread_mutex_unlock(&store->lock);
     return revision;
@@ -421,15 +297,11 @@ struct snapshot_bytes snapshot_count_bytes(struct snapshot_store *store,
     (void)pthread_mutex_lock(&store->lock);
     for (size_t i = 0; i < store->places_used; i++) {
         const struct kept *kept = &store->place[i];
-        const struct holding *holding = &kept->snapshot.holding;
-        if (atomic_load(&kept->references) == 0 || kept->origin != origin ||
+        if (atomic_load(&kept->references) == 0 || kept->snapshot.origin != origin ||
             !(kept->block || (kept->in_file && !in_memory))) {
             continue;
         }
-        bytes.held += holding->bytes;
-        if (holding->generation == generation && strcmp(holding->job.text, job->text) == 0) {
-            bytes.present += holding->bytes;
-        }
+        snapshot_bytes_add(&bytes, &kept->snapshot.holding, job, generation);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return bytes;
@@ -479,8 +351,8 @@ void snapshot_store_free(struct snapshot_store **pointer)
         return;
     }
     snapshot_disk_close(store);
-    for (size_t i = 0; i < store->count; i++) {
-        snapshot_unref(store->kept[i]);
+    for (size_t i = 0; i < store->list.count; i++) {
+        snapshot_unref(kept_of(store->list.item[i]));
     }
     snapshot_trim(store);
     (void)pthread_cond_destroy(&store->work);

@@ -13,16 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/copies/snapshot_list.h"
 #include "agent/runtime/disk_watch.h"
 #include "base/err.h"
 #include "schema/assignment.h"
 #include "schema/heartbeat.h"
 #include "schema/id.h"
-
-struct snapshot {
-    struct holding holding;
-    const void *data; /* holding.bytes; NULL: on disk, read it with snapshot_read */
-};
 
 struct snapshot_store;
 /* directory: NULL: memory only. Otherwise its files are read and verified: damaged ones are
@@ -42,8 +38,6 @@ void snapshot_retain(struct snapshot_store *store);
 void snapshot_trim(struct snapshot_store *store);
 
 /* ---- keeping ---- */
-
-enum snapshot_origin { SNAPSHOT_OWN, SNAPSHOT_REPLICA };
 
 /* Called when a file is durable, on the store's thread. */
 struct snapshot_waiter {
@@ -85,16 +79,15 @@ void snapshot_drop(struct snapshot_store *store, const struct drop *drop);
  * earlier generations also when they arrive late. */
 void snapshot_cut(struct snapshot_store *store, const struct job_id *job, int64_t generation,
                   int64_t version);
-/* Drop the snapshots of an origin and of that generation of the job for whose version `goes`
- * (called under a lock) returns true. Returns how many. */
+/* As snapshot_list_release. Returns how many. */
 size_t snapshot_release(struct snapshot_store *store, enum snapshot_origin origin,
                         const struct job_id *job, int64_t generation,
-                        bool (*goes)(const void *arg, int64_t version), const void *arg);
+                        const struct outbox_queue *queue);
 
 /* ---- inspecting ---- */
 
 /* Copy the whole list; returns their number. */
-size_t snapshot_list(struct snapshot_store *store, struct holding out[HOLDINGS_MAX]);
+size_t snapshot_holdings(struct snapshot_store *store, struct holding out[HOLDINGS_MAX]);
 /* Rises with each change. *whole (may be NULL): since it was asked for last, a version came to have
  * as many units here as the one before it: no more of it is likely to come soon. */
 uint64_t snapshot_revision(struct snapshot_store *store, bool *whole);
@@ -104,9 +97,6 @@ void snapshot_watch(struct snapshot_store *store, int fd);
 void snapshot_watch_disk(struct snapshot_store *store, struct disk_watch *disk);
 /* Bytes of an origin (in_memory: without those in files), and of this generation of the job among
  * them. Dropped snapshots with references count. */
-struct snapshot_bytes {
-    int64_t held, present;
-};
 struct snapshot_bytes snapshot_count_bytes(struct snapshot_store *store,
                                            enum snapshot_origin origin, bool in_memory,
                                            const struct job_id *job, int64_t generation);

@@ -223,8 +223,8 @@ static int take_all(struct snapshot_store *store, struct err *err)
         take_directory(store, entry->d_name);
     }
     (void)closedir(directory);
-    if (store->count > 0) {
-        log_info("snapshots_found", "count=%zu directory=%s", store->count,
+    if (store->list.count > 0) {
+        log_info("snapshots_found", "count=%zu directory=%s", store->list.count,
                  log_quote(store->directory).text);
     }
     return 0;

@@ -13,14 +13,12 @@
  * removed, need a place too. */
 #define SNAPSHOT_PLACES (2 * HOLDINGS_MAX)
 #define SNAPSHOT_SPARES_MAX 512
-#define SNAPSHOT_CUTS_MAX 8
 
 struct kept {
     struct snapshot snapshot; /* first: what users hold */
     atomic_uint
         references; /* 0: an unused place, or in the disk's queue because its file is to go */
     struct snapshot_store *store;
-    enum snapshot_origin origin;
     void *block;       /* owned; NULL: on disk, or `base` has it */
     struct kept *base; /* a reference: whose block this is */
     bool in_file;
@@ -35,27 +33,17 @@ struct spare {
     size_t size;
 };
 
-struct cut {
-    struct job_id job;
-    int64_t generation, version;
-};
-
 struct snapshot_store {
     pthread_mutex_t lock;
     struct kept place[SNAPSHOT_PLACES];
     size_t places_used; /* ever */
     struct kept *unused;
-    struct kept *kept[HOLDINGS_MAX];
-    size_t count;
-    uint64_t revision;
-    bool whole;   /* see snapshot_revision */
-    int watch_fd; /* -1: none */
+    struct snapshot_list list; /* of struct kept */
+    int watch_fd;              /* -1: none */
     struct disk_watch *disk;
     struct spare spare[SNAPSHOT_SPARES_MAX];
     size_t spare_count;
     bool retains;
-    struct cut cut[SNAPSHOT_CUTS_MAX];
-    size_t cuts; /* ever: the oldest is forgotten */
 
     /* files */
     char directory[PATH_MAX / 2]; /* "": memory only */

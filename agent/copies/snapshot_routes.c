@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/copies/holdings.h"
 #include "agent/peer/receive.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -133,10 +132,11 @@ static bool has_room(struct snapshot_routes *routes, const struct holding *holdi
 {
     const int64_t bound =
         access_replica_bytes(routes->access, holding->job.text, holding->generation);
-    const struct snapshot_bytes bytes = snapshot_count_bytes(
-        routes->snapshots, SNAPSHOT_REPLICA, false, &holding->job, holding->generation);
-    return holdings_have_room(bound, bytes.held + routes->coming, bytes.present + routes->coming,
-                              holding->bytes);
+    struct snapshot_bytes bytes = snapshot_count_bytes(routes->snapshots, SNAPSHOT_REPLICA, false,
+                                                       &holding->job, holding->generation);
+    bytes.held += routes->coming;
+    bytes.present += routes->coming;
+    return snapshot_bytes_fit(bound, &bytes, holding->bytes);
 }
 
 static void answer_error(struct http_exchange *exchange, int rc, const struct err *why)

@@ -60,11 +60,17 @@ ROOMS = {
     "agent/peer": ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"],
     "agent/offline": ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"],
     "agent/copies": ["base/", "net/", "schema/", "agent/core/", "agent/runtime/", "agent/peer/"],
-    "agent/copies/holdings": PURE_BASE + ["schema/", "!schema/wire.h"],
-    "agent/copies/outbox_queue": PURE_BASE + ["schema/", "!schema/wire.h", "agent/core/"],
     "agent": ["base/", "net/", "schema/", "libtrain/"],
     "cli": ["base/", "net/", "schema/"],
 }
+# The pure modules of agent/copies from the lowest to the highest.
+COPIES_CORE = ["outbox_queue", "snapshot_list"]
+for floor, module in enumerate(COPIES_CORE):
+    ROOMS[f"agent/copies/{module}"] = (
+        PURE_BASE
+        + ["schema/", "!schema/wire.h", "agent/core/"]
+        + [f"agent/copies/{lower}.h" for lower in COPIES_CORE[:floor]]
+    )
 # The edges of the coordinator from the lowest to the highest: a room may include from those before
 # it. The program (coordinator/*.c) stands above all of them.
 COORDINATOR_EDGES = [
@@ -125,9 +131,7 @@ PURE_ROOMS = [
     "coordinator/core",
     "coordinator/plan",
     "agent/core",
-    "agent/copies/holdings",
-    "agent/copies/outbox_queue",
-]
+] + [f"agent/copies/{module}" for module in COPIES_CORE]
 IMPURE_SYSTEM = [
     "time.h",
     "sys/*",

@@ -62,6 +62,7 @@ class Borders(unittest.TestCase):
             ("agent/core/a.c", "#include <string.h>"),
             ("agent/offline/a.c", '#include "agent/runtime/stage.h"'),
             ("agent/copies/outbox_queue.c", '#include "agent/copies/outbox_queue.h"'),
+            ("agent/copies/snapshot_list.h", '#include "agent/copies/outbox_queue.h"'),
             ("tests/unit/x/a.c", '#include "coordinator/core/core.h"'),
         ]:
             self.assertEqual(self.problems_of_include(path, line), [], line)
@@ -78,6 +79,8 @@ class Borders(unittest.TestCase):
             ("agent/peer/a.c", '#include "agent/copies/snapshot.h"'),
             ("agent/copies/outbox_queue.c", '#include "agent/copies/snapshot.h"'),
             ("agent/copies/outbox_queue.h", "#include <pthread.h>"),
+            ("agent/copies/outbox_queue.h", '#include "agent/copies/snapshot_list.h"'),
+            ("agent/copies/snapshot_list.c", '#include "base/log.h"'),
             ("coordinator/core/b.c", '#include "base/clock.h"'),
             ("coordinator/core/c.c", '#include "net/hash.h"'),
             ("coordinator/core/d.c", '#include "coordinator/store/state.h"'),

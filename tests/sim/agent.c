@@ -50,14 +50,11 @@ static void forget(struct world *world, struct agent *agent)
     agent->stage = NULL;
     session_free(&agent->session);
     memset(agent->under_way, 0, sizeof(agent->under_way));
-    agent->snapshot_count = agent->keeps ? agent->snapshot_count : 0;
+    agent_forget_snapshots(agent, agent->keeps);
     agent->caller_count = agent->event_count = agent->metric_count = 0;
     agent->access_job = (struct job_id){{0}};
     agent->access_generation = agent->access_replica_bytes = 0;
-    agent->snapshot_revision = agent->reported_revision = 0;
-    agent->snapshot_whole = false;
-    memset(agent->cut, 0, sizeof(agent->cut));
-    agent->cuts = 0;
+    agent->reported_revision = 0;
     agent->discarded = agent->turn_asked = agent->room = agent->exited = false;
     agent->timer_us = INT64_MAX;
     agent->id = (struct device_id){{0}};
@@ -67,6 +64,7 @@ void agent_free(struct world *world, size_t index)
 {
     if (world->agent[index]) {
         forget(world, world->agent[index]);
+        agent_forget_snapshots(world->agent[index], false);
         free(world->agent[index]);
         world->agent[index] = NULL;
     }
@@ -197,10 +195,10 @@ static void beat(struct world *world, struct agent *agent, const struct session_
         run_measure(world, agent->run, heartbeat);
     }
     if (heartbeat->all_holdings) {
-        for (size_t i = 0; i < agent->snapshot_count; i++) {
-            heartbeat->holding[i] = agent->snapshot[i].holding;
+        for (size_t i = 0; i < agent->held.count; i++) {
+            heartbeat->holding[i] = agent->held.item[i]->holding;
         }
-        heartbeat->holding_count = agent->snapshot_count;
+        heartbeat->holding_count = agent->held.count;
     }
     call->heartbeat = heartbeat;
     call->losses = agent->losses;
@@ -235,9 +233,9 @@ static void prepare(struct world *world, struct agent *agent, int64_t serial)
           " from %" PRId64,
           trace_name(world, run->job.text), run->generation, run->stage_index, run->first,
           run->end - 1, run->resume_version);
-    const struct cut cut = {
+    const struct snapshot_start start = {
         .job = run->job, .generation = run->generation, .version = run->resume_version};
-    agent_cut(world, agent, &cut);
+    agent_cut(world, agent, &start);
     run_start(world, agent, serial, &agent->desired, &agent->run);
     agent->discarded = false;
 }
@@ -328,11 +326,11 @@ static void turn(struct world *world, void *arg, int64_t number)
     struct agent *agent = arg;
     (void)number;
     agent->turn_asked = false;
-    if (agent->snapshot_revision != agent->reported_revision) {
-        agent->reported_revision = agent->snapshot_revision;
+    if (agent->held.revision != agent->reported_revision) {
+        agent->reported_revision = agent->held.revision;
         struct session_event event = {.type = SESSION_HOLDINGS_CHANGED,
-                                      .partial = !agent->snapshot_whole};
-        agent->snapshot_whole = false;
+                                      .partial = !agent->held.whole};
+        agent->held.whole = false;
         handle(world, agent, &event);
     }
     take_reports(world, agent);

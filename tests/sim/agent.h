@@ -4,34 +4,16 @@
 #ifndef TESTS_SIM_AGENT_H
 #define TESTS_SIM_AGENT_H
 
+#include "agent/copies/snapshot_list.h"
 #include "agent/core/session.h"
 #include "tests/sim/net.h"
 
-#define SNAPSHOTS_MAX 512
 #define RECEIVES_MAX 64
 #define EVENTS_MAX 32
 #define METRICS_KEPT 256
 #define DATA_SETS_MAX 4
-#define CUTS_MAX 8
 
 struct run;
-
-struct snapshot {
-    struct holding holding;
-    uint64_t digest;
-    bool replica; /* of another device's stage */
-};
-
-/* What earlier generations of a job have computed beyond the version is void. */
-struct cut {
-    struct job_id job;
-    int64_t generation, version;
-};
-
-/* Of snapshots: all, and those of one generation. */
-struct kept_bytes {
-    int64_t held, present;
-};
 
 /* A tensor whose body is on its way in, or waits for its slot. */
 struct receive {
@@ -80,12 +62,8 @@ struct agent {
     size_t caller_count;
     struct job_id access_job;
     int64_t access_generation, access_replica_bytes;
-    struct snapshot snapshot[SNAPSHOTS_MAX];
-    size_t snapshot_count;
-    uint64_t snapshot_revision, reported_revision;
-    bool snapshot_whole; /* since the list was last looked at, a version has become so */
-    struct cut cut[CUTS_MAX];
-    size_t cuts;
+    struct snapshot_list held;
+    uint64_t reported_revision;
     struct run *run; /* the current one, or an abandoned one that has not ended yet */
     bool discarded;
     struct run *stage; /* takes tensors */
@@ -128,16 +106,18 @@ void agent_metric(struct world *world, struct agent *agent, int64_t serial,
 /* ---- snapshot.c ---- */
 const struct snapshot *agent_snapshot(const struct agent *agent, const char *job, int64_t version,
                                       int64_t unit);
-/* Replicas, or the others. */
-struct kept_bytes agent_count_bytes(const struct agent *agent, bool replica,
-                                    const struct job_id *job, int64_t generation);
-/* 0; ERR_STALE: it was cut off, or is held of a later generation; ERR_LIMIT: there is no room. */
+struct snapshot_bytes agent_count_bytes(const struct agent *agent, enum snapshot_origin origin,
+                                        const struct job_id *job, int64_t generation);
+/* As snapshot_list_insert; its state is what the hash stands for. */
 int agent_keep(struct world *world, struct agent *agent, const struct holding *holding,
-               uint64_t digest, bool replica);
+               enum snapshot_origin origin);
 void agent_drop(struct world *world, struct agent *agent, const struct drop *drop);
-void agent_cut(struct world *world, struct agent *agent, const struct cut *cut);
+void agent_cut(struct world *world, struct agent *agent, const struct snapshot_start *start);
 /* Memory is short: discard versions of this run's abandoned rounds. */
-void agent_release(struct world *world, struct agent *agent, const struct run *run, bool replica);
+void agent_release(struct world *world, struct agent *agent, const struct run *run,
+                   enum snapshot_origin origin);
+/* The process ended. keeps: the snapshots are in files, which the next one finds. */
+void agent_forget_snapshots(struct agent *agent, bool keeps);
 
 /* ---- peer.c ---- */
 void peer_take(struct world *world, struct agent *agent, struct call *call);

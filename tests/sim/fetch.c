@@ -99,7 +99,7 @@ static struct call *unit_call(struct world *world, struct run *run)
                 run_fail(world, run, "snapshot", "this device does not hold that version");
                 return NULL;
             }
-            if (!load(world, run, source, own->digest)) {
+            if (!load(world, run, source, digest_of_text(own->holding.sha256))) {
                 return NULL;
             }
         } else if (source->from == SOURCE_DEVICE) {

@@ -2,7 +2,6 @@
  * snapshots out. */
 #include <string.h>
 
-#include "agent/copies/holdings.h"
 #include "base/assert.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/run.h"
@@ -193,44 +192,37 @@ static void give_snapshot(struct world *world, const struct agent *agent, struct
 {
     const struct peer_request *peer = &call->peer;
     const struct snapshot *held = agent_snapshot(agent, peer->job.text, peer->version, peer->unit);
-    call->digest = held ? held->digest : 0;
+    call->digest = held ? digest_of_text(held->holding.sha256) : 0;
     net_answer(world, call, held ? 200 : 404);
 }
 
 /* ---- replicas ---- */
 
-static bool holds_same(const struct agent *agent, const struct peer_request *peer)
-{
-    for (size_t i = 0; i < agent->snapshot_count; i++) {
-        const struct holding *holding = &agent->snapshot[i].holding;
-        if (holding->unit == peer->unit && strcmp(holding->sha256, peer->sha256) == 0 &&
-            strcmp(holding->job.text, peer->job.text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Within what the plan promised. */
-static bool has_room(const struct agent *agent, const struct peer_request *peer)
+static bool has_room(const struct agent *agent, const struct holding *holding)
 {
-    const bool present = strcmp(agent->access_job.text, peer->job.text) == 0 &&
-                         agent->access_generation == peer->generation;
-    const struct kept_bytes bytes = agent_count_bytes(agent, true, &peer->job, peer->generation);
-    return holdings_have_room(present ? agent->access_replica_bytes : 0, bytes.held, bytes.present,
-                              peer->bytes);
+    const bool present = strcmp(agent->access_job.text, holding->job.text) == 0 &&
+                         agent->access_generation == holding->generation;
+    const struct snapshot_bytes bytes =
+        agent_count_bytes(agent, SNAPSHOT_REPLICA, &holding->job, holding->generation);
+    return snapshot_bytes_fit(present ? agent->access_replica_bytes : 0, &bytes, holding->bytes);
 }
 
-static void keep_replica(struct world *world, struct agent *agent, struct call *call)
+static struct holding announced(const struct peer_request *peer)
 {
-    const struct peer_request *peer = &call->peer;
     struct holding holding = {.job = peer->job,
                               .generation = peer->generation,
                               .version = peer->version,
                               .unit = peer->unit,
                               .bytes = peer->bytes};
     memcpy(holding.sha256, peer->sha256, SHA256_SIZE);
-    const int rc = agent_keep(world, agent, &holding, digest_of_text(peer->sha256), true);
+    return holding;
+}
+
+static void keep_replica(struct world *world, struct agent *agent, struct call *call)
+{
+    const struct holding holding = announced(&call->peer);
+    const int rc = agent_keep(world, agent, &holding, SNAPSHOT_REPLICA);
     net_answer(world, call, rc == 0 ? 204 : rc == ERR_STALE ? STALE : 507);
 }
 
@@ -240,12 +232,13 @@ static void replica_is_here(struct world *world, void *arg, int64_t number)
     struct agent *agent = agent_of(world, call->to);
     (void)number;
     char hash[SHA256_SIZE];
+    const struct holding holding = announced(&call->peer);
     digest_text(call->peer.digest, hash);
     if (world_chance(world, DRAW_NET, world->net->rates.break_request)) {
         net_break(world, call);
     } else if (strcmp(hash, call->peer.sha256) != 0) {
         net_answer(world, call, 422);
-    } else if (!has_room(agent, &call->peer)) {
+    } else if (!has_room(agent, &holding)) {
         net_answer(world, call, 507);
     } else {
         keep_replica(world, agent, call);
@@ -254,12 +247,13 @@ static void replica_is_here(struct world *world, void *arg, int64_t number)
 
 static void take_replica(struct world *world, struct agent *agent, struct call *call)
 {
+    const struct holding holding = announced(&call->peer);
     if (!call->empty) {
         world_at_call(world, agent->actor, world->now_us + call->body_us, replica_is_here, call);
-    } else if (holds_same(agent, &call->peer)) {
+    } else if (snapshot_list_find_same(&agent->held, &holding)) {
         keep_replica(world, agent, call);
     } else {
-        net_answer(world, call, has_room(agent, &call->peer) ? 404 : 507);
+        net_answer(world, call, has_room(agent, &holding) ? 404 : 507);
     }
 }
 

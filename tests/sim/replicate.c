@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/copies/holdings.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
@@ -30,8 +29,8 @@ int replicate_new(struct run *run, struct err *err)
 static bool has_set(const struct world *world, const struct run *run)
 {
     const struct assignment_run *desired = run->desired;
-    const struct kept_bytes own =
-        agent_count_bytes(run->agent, false, &desired->job, desired->generation);
+    const struct snapshot_bytes own =
+        agent_count_bytes(run->agent, SNAPSHOT_OWN, &desired->job, desired->generation);
     int64_t set = 0;
     for (int64_t unit = desired->first; unit < desired->end; unit++) {
         set += coordinator_unit_bytes(world, desired->job_spec.model.name, unit);
@@ -43,10 +42,10 @@ static void release_replicas(struct world *world, const struct run *run)
 {
     const struct assignment_run *desired = run->desired;
     const int64_t bound = desired->replica_bytes;
-    const struct kept_bytes others =
-        agent_count_bytes(run->agent, true, &desired->job, desired->generation);
-    if (!holdings_have_room(bound, others.held, others.present, bound / 2)) {
-        agent_release(world, run->agent, run, true);
+    const struct snapshot_bytes others =
+        agent_count_bytes(run->agent, SNAPSHOT_REPLICA, &desired->job, desired->generation);
+    if (!snapshot_bytes_fit(bound, &others, bound / 2)) {
+        agent_release(world, run->agent, run, SNAPSHOT_REPLICA);
     }
 }
 
@@ -56,15 +55,14 @@ static bool keep(struct world *world, struct run *run, int64_t version)
     const struct assignment_run *desired = run->desired;
     release_replicas(world, run);
     for (int64_t unit = desired->first; unit < desired->end; unit++) {
-        const uint64_t digest = run->stage.state[unit];
         struct holding holding = {
             .job = desired->job,
             .generation = desired->generation,
             .version = version,
             .unit = unit,
             .bytes = coordinator_unit_bytes(world, desired->job_spec.model.name, unit)};
-        digest_text(digest, holding.sha256);
-        if (agent_keep(world, run->agent, &holding, digest, false) != 0) {
+        digest_text(run->stage.state[unit], holding.sha256);
+        if (agent_keep(world, run->agent, &holding, SNAPSHOT_OWN) != 0) {
             return false;
         }
         outbox_queue_hold(run->replicate.book, version, (size_t)unit, holding.sha256,
@@ -81,7 +79,7 @@ void replicate_step(struct world *world, struct run *run, int64_t step,
         return;
     }
     if (!has_set(world, run)) {
-        agent_release(world, run->agent, run, false);
+        agent_release(world, run->agent, run, SNAPSHOT_OWN);
     }
     const bool room =
         has_set(world, run); /* not by what this mark lets go of: that is seen too late for it */
@@ -253,7 +251,7 @@ static void transmit(struct world *world, struct run *run)
     }
     struct call *call = make_call(world, run, send);
     replicate->call = call;
-    call->peer.digest = call->digest = send->whole ? held->digest : 0;
+    call->peer.digest = call->digest = send->whole ? digest_of_text(send->sha256) : 0;
     call->done = answered;
     call->owner = run->agent;
     call->number = run->serial;

@@ -177,7 +177,7 @@ static void a_snapshot_is_held_and_sent_and_bytes_that_are_there_are_not_sent_ag
         open_bench(&bench, directories[i]);
         take(&bench, 5, REPLICA_MARK(REPLICA_NEIGHBOR), 0);
         wait_until(&bench, all_sent);
-        assert_int_equal(snapshot_list(bench.snapshots, list), TINY_UNITS);
+        assert_int_equal(snapshot_holdings(bench.snapshots, list), TINY_UNITS);
         for (size_t unit = 0; unit < TINY_UNITS; unit++) {
             assert_int_equal(list[unit].version, 5);
             assert_int_equal(list[unit].generation, 4);
@@ -185,7 +185,7 @@ static void a_snapshot_is_held_and_sent_and_bytes_that_are_there_are_not_sent_ag
         }
         /* The state is the same at the next stop: asked, not sent. */
         assert_ok(outbox_keep(bench.outbox, 6, &err), &err);
-        assert_int_equal(snapshot_list(bench.snapshots, list), 2 * TINY_UNITS);
+        assert_int_equal(snapshot_holdings(bench.snapshots, list), 2 * TINY_UNITS);
         take(&bench, 6, REPLICA_MARK(REPLICA_NEIGHBOR), 5);
         wait_until(&bench, asked_twice);
         assert_int_equal(bench.sent, TINY_UNITS);
@@ -205,7 +205,7 @@ static void a_target_that_hangs_delays_neither_the_compute_thread_nor_a_stop(voi
     wait_until(&bench, is_hanging);
     take(&bench, 6, REPLICA_MARK(REPLICA_NEIGHBOR), 0);
     assert_ok(outbox_keep(bench.outbox, 7, &err), &err);
-    const size_t count = snapshot_list(bench.snapshots, list);
+    const size_t count = snapshot_holdings(bench.snapshots, list);
     assert_int_equal(list[count - 1].version, 7);
     close_bench(&bench);
 }
@@ -235,7 +235,7 @@ static void rounds_that_are_abandoned_do_not_fill_the_memory(void **state)
     assert_ok(outbox_keep(bench.outbox, 201, &err), &err);
     assert_true(memory_of(&bench) <= 4 * set_bytes);
     bool there = false;
-    const size_t count = snapshot_list(bench.snapshots, list);
+    const size_t count = snapshot_holdings(bench.snapshots, list);
     for (size_t i = 0; i < count; i++) {
         there = there || list[i].version == 201;
     }

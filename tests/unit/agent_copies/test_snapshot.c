@@ -119,7 +119,7 @@ static void what_was_kept_is_found_with_its_hash(void **state)
         keep(store, 3, 1, "weights");
         sha256_text("weights", 7, hash);
         expect(store, 3, 1, "weights");
-        assert_int_equal(snapshot_list(store, list), 1);
+        assert_int_equal(snapshot_holdings(store, list), 1);
         assert_string_equal(list[0].sha256, hash);
         assert_int_equal(list[0].generation, 1);
         assert_null(snapshot_get(store, JOB, 3, 2));
@@ -137,13 +137,13 @@ static void a_drop_lets_go_of_older_versions_of_that_job_only(void **state)
         keep(store, 5, 0, "b1");
         keep_of(store, &other, 1, 1, 0, "c1");
         snapshot_drop(store, &(struct drop){.job = job, .below_version = 5});
-        assert_int_equal(snapshot_list(store, list), 2);
+        assert_int_equal(snapshot_holdings(store, list), 2);
         assert_int_equal(list[0].version, 5);
         assert_string_equal(list[1].job.text, other.text);
         snapshot_flush(store);
         assert_int_equal(count_files(*state), i);
         snapshot_drop(store, &(struct drop){.job = job, .below_version = INT64_MAX});
-        assert_int_equal(snapshot_list(store, list), 1);
+        assert_int_equal(snapshot_holdings(store, list), 1);
         snapshot_flush(store);
         assert_int_equal(count_files(*state), 0);
         snapshot_drop(store, &(struct drop){.job = other, .below_version = INT64_MAX});
@@ -206,7 +206,7 @@ static void the_same_bytes_are_kept_under_another_version(void **state)
                          ERR_NOT_FOUND);
         snapshot_drop(store, &(struct drop){.job = job, .below_version = 4});
         expect(store, 4, 0, "frozen");
-        assert_int_equal(snapshot_list(store, list), 1);
+        assert_int_equal(snapshot_holdings(store, list), 1);
         snapshot_drop(store, &(struct drop){.job = job, .below_version = INT64_MAX});
     }
 }
@@ -242,7 +242,7 @@ static void an_older_generation_replaces_nothing(void **state)
     const struct holding late = describe(&job, 2, 3, 0, "late");
     assert_int_equal(try_keep(store, &late, SNAPSHOT_OWN, "late", &err), ERR_STALE);
     expect(store, 3, 0, "three");
-    assert_int_equal(snapshot_list(store, list), 1);
+    assert_int_equal(snapshot_holdings(store, list), 1);
     assert_true(snapshot_revision(store, NULL) > before);
 }
 
@@ -256,7 +256,7 @@ static void what_is_cut_off_goes_and_does_not_come_back(void **state)
         keep_of(store, &job, 1, 4, 0, "four");
         keep_of(store, &other, 1, 9, 0, "nine");
         snapshot_cut(store, &job, 2, 3);
-        assert_int_equal(snapshot_list(store, list), 2);
+        assert_int_equal(snapshot_holdings(store, list), 2);
         const struct holding late = describe(&job, 1, 5, 0, "five");
         assert_int_equal(try_keep(store, &late, SNAPSHOT_REPLICA, "five", &err), ERR_STALE);
         keep_of(store, &job, 2, 4, 0, "four again");
@@ -325,17 +325,16 @@ static void a_version_is_whole_when_it_has_as_many_units_as_the_one_before(void 
     assert_false(is_whole_now(store));
 }
 
-static bool is_four(const void *arg, int64_t version)
-{
-    (void)arg;
-    return version == 4;
-}
-
 static void bytes_are_counted_by_origin_and_generation(void **state)
 {
     (void)state;
     struct snapshot_store *store AUTO(snapshot_store_free) = make(NULL);
     struct err err = {0};
+    const struct outbox_queue_config config = {.first = 0, .end = 1, .resume_version = 3};
+    const struct round_mark mark = {.kinds = REPLICA_MARK(REPLICA_NEIGHBOR)};
+    struct outbox_queue *queue AUTO(outbox_queue_free) = NULL;
+    assert_ok(outbox_queue_new(&config, &queue, &err), &err);
+    outbox_queue_take(queue, 5, &mark); /* version 4 was abandoned */
     const struct holding old = describe(&job, 1, 3, 0, "12345");
     const struct holding present = describe(&job, 2, 4, 0, "1234567");
     keep_of(store, &job, 2, 4, 1, "own");
@@ -345,7 +344,7 @@ static void bytes_are_counted_by_origin_and_generation(void **state)
     assert_int_equal(bytes.held, 12);
     assert_int_equal(bytes.present, 7);
     const struct snapshot *sent = snapshot_get(store, JOB, 4, 0);
-    assert_int_equal(snapshot_release(store, SNAPSHOT_REPLICA, &job, 2, is_four, NULL), 1);
+    assert_int_equal(snapshot_release(store, SNAPSHOT_REPLICA, &job, 2, queue), 1);
     bytes = snapshot_count_bytes(store, SNAPSHOT_REPLICA, true, &job, 2);
     assert_int_equal(bytes.held, 12);
     snapshot_put_back(sent);
@@ -407,7 +406,7 @@ static void files_survive_the_store_and_damaged_ones_do_not(void **state)
     write_text(directory, "3-9-6-temporary.XXXX", "left by a power cut");
     write_text(directory, "3-9-6.blob", "no hash");
     store = make(directory);
-    assert_int_equal(snapshot_list(store, list), 1);
+    assert_int_equal(snapshot_holdings(store, list), 1);
     assert_int_equal(list[0].generation, 6);
     assert_int_equal(list[0].version, 3);
     assert_int_equal(list[0].unit, 0);
@@ -435,7 +434,7 @@ static void one_that_cannot_be_read_is_held_no_longer(void **state)
     assert_int_equal(snapshot_read(snapshot, 0, read, 4, &err), ERR_NOT_FOUND);
     snapshot_put_back(snapshot);
     assert_true(snapshot_revision(store, NULL) > before);
-    assert_int_equal(snapshot_list(store, list), 1);
+    assert_int_equal(snapshot_holdings(store, list), 1);
     expect(store, 3, 1, "there");
 }
 
@@ -460,7 +459,7 @@ static void what_could_be_read_forever_is_removed_unread(void **state)
     assert_int_equal(truncate(path[2], (off_t)BLOB_BYTES_MAX + 1),
                      0); /* a hole: no room on the disk */
     store = make(directory);
-    assert_int_equal(snapshot_list(store, list), 1);
+    assert_int_equal(snapshot_holdings(store, list), 1);
     expect(store, 3, 3, "whole");
     assert_int_equal(count_files(directory), 1);
     snapshot_store_free(&store);

@@ -56,7 +56,7 @@ static void replicas_are_asked_for_taken_and_given_back(void **state)
                          200);
         assert_string_equal(device.reply, "weights of unit 2");
         static struct holding list[HOLDINGS_MAX];
-        assert_int_equal(snapshot_list(device.snapshots, list), 2);
+        assert_int_equal(snapshot_holdings(device.snapshots, list), 2);
         assert_int_equal(list[0].generation, SIDE_GENERATION);
         snapshot_drop(device.snapshots,
                       &(struct drop){.job = {SIDE_JOB}, .below_version = INT64_MAX});
