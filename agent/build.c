@@ -16,7 +16,6 @@
 #include "libtrain/train.h"
 #include "net/hash.h"
 
-#define PATIENCE_MS 60000
 #define AGENT_URL_MAX 640
 
 /* One build under way. */
@@ -236,8 +235,8 @@ static int load_foreign(struct build *build, const struct source *source, struct
         const struct message_path path = message_snapshot_path(
             source->url, &run->job, run->generation, run->resume_version, source->unit);
         const struct fetch_peer peer = {.device = source->device,
-                                        .stall_ms = run->peer_ms,
-                                        .network_ms = run->peer_ms,
+                                        .kind = REPEAT_SNAPSHOT,
+                                        .peer_ms = run->peer_ms,
                                         .troubles = build->troubles};
         fetch_set_peer(build->fetch, &peer);
         got = fetch_get_whole(build->fetch, path.text, source->ticket, blob, size, err);
@@ -383,7 +382,7 @@ int build_stage(const struct device_context *device, const struct assignment_run
 {
     struct build build = {.device = device, .run = run, .troubles = troubles, .out = out};
     *code = "internal";
-    int rc = fetch_new(cancel, PATIENCE_MS, &build.fetch, err);
+    int rc = fetch_new(cancel, &build.fetch, err);
     rc = rc ? rc : build_all(&build, code, err);
     checkpoint_file_close(&build.checkpoint);
     fetch_free(&build.fetch);
@@ -422,10 +421,8 @@ static int ping_one(struct fetch *fetch, const struct assignment_run *run, const
                     struct troubles *troubles, struct err *err)
 {
     const struct message_path path = message_ping_path(peer->url, &run->job, run->generation);
-    const struct fetch_peer watched = {.device = peer->device,
-                                       .stall_ms = run->peer_ms,
-                                       .network_ms = PATIENCE_MS,
-                                       .troubles = troubles};
+    const struct fetch_peer watched = {
+        .device = peer->device, .kind = REPEAT_PING, .peer_ms = run->peer_ms, .troubles = troubles};
     fetch_set_peer(fetch, &watched);
     int rc = fetch_ping(fetch, path.text, peer->ticket, err);
     fetch_set_peer(fetch, NULL);
@@ -437,7 +434,7 @@ int build_ping(const struct assignment_run *run, struct cancel *cancel, struct t
 {
     struct fetch *fetch AUTO(fetch_free) = NULL;
     *code = "peer";
-    int rc = fetch_new(cancel, PATIENCE_MS, &fetch, err);
+    int rc = fetch_new(cancel, &fetch, err);
     if (rc == 0 && run->has_previous) {
         rc = ping_one(fetch, run, &run->previous, troubles, err);
     }

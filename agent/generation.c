@@ -478,7 +478,7 @@ void generation_drop(struct generation *generation, const struct drop *drop)
 
 void generation_measure(struct generation *generation, struct heartbeat *out)
 {
-    out->peer_report_count = troubles_list(generation->troubles, out->peer_report);
+    troubles_list(generation->troubles, out);
     (void)pthread_mutex_lock(&generation->lock);
     if (generation->built.stage) {
         out->step = stage_step(generation->built.stage);

@@ -25,7 +25,7 @@ struct outbox_upload {
     struct stage *stage;
     struct http_client *client[REPLICA_KINDS];
     struct buf reply;
-    unsigned failures; /* of the neighbor, in a row */
+    struct repeat repeat; /* of the neighbor */
     /* the body under way */
     const struct snapshot *snapshot;
     uint64_t offset;
@@ -40,6 +40,7 @@ int outbox_upload_new(const struct outbox_upload_config *config, struct outbox_u
     }
     upload->config = *config;
     upload->stage = stage_retain(config->stage);
+    repeat_begin(&upload->repeat, REPEAT_REPLICA, config->peer_ms);
     buf_init(&upload->reply, REPLY_MAX);
     int rc = 0;
     for (int kind = 0; rc == 0 && kind < REPLICA_KINDS; kind++) {
@@ -98,24 +99,21 @@ static void write_url(const struct outbox_upload *upload, const struct outbox_se
     }
 }
 
-/* Report a failure of the neighbor. The first broken connection is retried and not reported: a
- * connection that was kept for too long breaks as well. */
-static void judge_network(struct outbox_upload *upload, enum replica_kind kind, int rc)
+/* A call has ended: note what it shows of the neighbor. true: make it again at once. */
+static bool take_try(struct outbox_upload *upload, enum replica_kind kind, int rc)
 {
-    if (kind != REPLICA_NEIGHBOR || rc == ERR_CANCELLED) {
-        return;
+    struct repeat_next next;
+    if (kind != REPLICA_NEIGHBOR) {
+        return false;
     }
-    if (rc != ERR_NETWORK && rc != ERR_TIMEOUT) {
-        upload->failures = 0;
-        troubles_clear(upload->config.troubles, TROUBLE_REPLICA);
-        return;
-    }
-    const enum peer_trouble trouble = trouble_kind(rc, http_client_breakage(upload->client[kind]));
-    upload->failures++;
-    if (trouble != PEER_BROKEN || upload->failures > 1) {
-        troubles_report(upload->config.troubles, TROUBLE_REPLICA, &upload->config.neighbor.device,
-                        trouble);
-    }
+    const struct repeat_try tried = {
+        .code = rc,
+        .trouble = trouble_kind(rc, http_client_breakage(upload->client[kind])),
+    };
+    repeat_tried(&upload->repeat, &tried, &next);
+    troubles_note(upload->config.troubles, TROUBLE_REPLICA, &upload->config.neighbor.device,
+                  next.news, tried.trouble);
+    return next.again;
 }
 
 static int judge_answer(struct outbox_upload *upload, const struct outbox_send *send, int status,
@@ -177,12 +175,9 @@ int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *s
     }
     struct http_result result;
     int rc = 0;
-    unsigned before;
     do {
         upload->offset = 0;
-        before = upload->failures;
         rc = http_client_call(upload->client[send->kind], &call, &result, err);
-        judge_network(upload, send->kind, rc);
-    } while (before == 0 && upload->failures == 1 && rc == ERR_NETWORK);
+    } while (take_try(upload, send->kind, rc));
     return rc ? rc : judge_answer(upload, send, result.status, retry_ms, err);
 }

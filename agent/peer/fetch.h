@@ -1,6 +1,6 @@
 /* fetch.h: blocking calls of the thread that prepares a generation: data and blobs from the
- * coordinator and from peers, pings. Failures that may pass (network, 429, 5xx) are retried with
- * growing waits, until nothing has moved for the patience. One thread. */
+ * coordinator and from peers, pings. core/repeat decides how long failures are retried. One
+ * thread. */
 #ifndef AGENT_PEER_FETCH_H
 #define AGENT_PEER_FETCH_H
 
@@ -14,9 +14,8 @@
 
 struct fetch;
 
-/* patience_ms: how long one call may go on failing. cancel is borrowed. */
-NODISCARD int fetch_new(struct cancel *cancel, int64_t patience_ms, struct fetch **out,
-                        struct err *err);
+/* cancel is borrowed. */
+NODISCARD int fetch_new(struct cancel *cancel, struct fetch **out, struct err *err);
 void fetch_free(struct fetch **fetch);
 
 /* GET bytes [offset, offset + size) into out; whole: without a Range, the answer must have exactly
@@ -29,11 +28,12 @@ int64_t fetch_get_whole(struct fetch *fetch, const char *url, const char *bearer
                         size_t size, struct err *err);
 /* GET until it is answered 204. */
 NODISCARD int fetch_ping(struct fetch *fetch, const char *url, const char *bearer, struct err *err);
-/* The next calls are to this peer: failures are reported to `troubles`, no answer for stall_ms is a
- * stall, and the network may fail for network_ms only. NULL: to the coordinator. Borrowed. */
+/* The next calls are to this peer and of this kind; failures are reported to `troubles`. NULL: to
+ * the coordinator. Borrowed. */
 struct fetch_peer {
     struct device_id device;
-    int64_t stall_ms, network_ms;
+    enum repeat_kind kind; /* SNAPSHOT, PING */
+    int64_t peer_ms;       /* the assignment's */
     struct troubles *troubles;
 };
 void fetch_set_peer(struct fetch *fetch, const struct fetch_peer *peer);

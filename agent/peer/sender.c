@@ -11,10 +11,7 @@
 #include "net/http_client.h"
 #include "schema/problem.h"
 
-#define RETRY_NS_FIRST INT64_C(5000000)
-#define RETRY_NS_MAX INT64_C(250000000)
-/* How long there is nothing to send before the neighbour is asked whether it is there. */
-#define IDLE_NS INT64_C(250000000)
+#define MS_NS INT64_C(1000000)
 #define REPLY_MAX 4096
 
 struct sender {
@@ -41,8 +38,7 @@ static void add_link(struct sender *sender, double bytes, double seconds)
     (void)pthread_mutex_unlock(&sender->lock);
 }
 
-/* One try. 0: delivered; ERR_STALE: the neighbour is ahead; ERR_STATE: it has no room, or is not
- * there yet; ERR_NETWORK, ERR_TIMEOUT: try again; anything else is final. */
+/* One try: the code of repeat.h. */
 static int try_once(struct sender *sender, const struct http_call *call,
                     const struct stage_parcel *parcel, struct err *err)
 {
@@ -51,7 +47,8 @@ static int try_once(struct sender *sender, const struct http_call *call,
     if (rc != 0) {
         return rc;
     }
-    if (result.status == 204) {
+    rc = repeat_code(REPEAT_TENSOR, result.status);
+    if (rc == 0) {
         if (!parcel->last && transfer_info(&parcel->transfer)->measures_link) {
             const double bytes = (double)(call->body[0].size + call->body[1].size);
             add_link(sender, bytes, result.seconds);
@@ -60,24 +57,20 @@ static int try_once(struct sender *sender, const struct http_call *call,
     }
     char message[MESSAGE_SIZE];
     (void)problem_read(sender->reply.data ? sender->reply.data : "", sender->reply.size, message);
-    const int code = result.status == 409   ? ERR_STALE
-                     : result.status == 503 ? ERR_STATE
-                                            : ERR_PROTOCOL;
-    return err_set(err, code, "%s answers %d %s", sender->config.peer.device.text, result.status,
+    return err_set(err, rc, "%s answers %d %s", sender->config.peer.device.text, result.status,
                    message);
 }
 
-/* Report a failure of the network, the `failures`th in a row. The first broken connection is
- * retried at once and not reported: a connection that was kept for too long breaks as well. Returns
- * how long to wait. */
-static int64_t report_trouble(struct sender *sender, int rc, unsigned failures, int64_t wait_ns)
+/* A try has ended: note what it shows of the neighbour. */
+static void take_try(struct sender *sender, struct repeat *repeat, int rc, struct repeat_next *next)
 {
-    const enum peer_trouble kind = trouble_kind(rc, http_client_breakage(sender->client));
-    if (kind == PEER_BROKEN && failures == 1) {
-        return 0;
-    }
-    troubles_report(sender->config.troubles, sender->source, &sender->config.peer.device, kind);
-    return wait_ns;
+    const struct repeat_try tried = {
+        .code = rc,
+        .trouble = trouble_kind(rc, http_client_breakage(sender->client)),
+    };
+    repeat_tried(repeat, &tried, next);
+    troubles_note(sender->config.troubles, sender->source, &sender->config.peer.device, next->news,
+                  tried.trouble);
 }
 
 static int deliver(struct sender *sender, const struct stage_parcel *parcel, struct err *err)
@@ -89,6 +82,9 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
     const struct message_note note = {.last = parcel->last, .mark = parcel->mark};
     const struct message_path path = message_tensor_path(peer->url, &stage->job, stage->generation,
                                                          &parcel->transfer, sender->boundary);
+    struct repeat repeat;
+    struct repeat_next next;
+    repeat_begin(&repeat, REPEAT_TENSOR, sender->config.peer_ms);
     const struct http_call call = {
         .method = "PUT",
         .url = path.text,
@@ -97,27 +93,19 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
         .body = {{header, message_write_header(&parcel->tensor, &note, header)},
                  {parcel->data, message_data_bytes(&parcel->tensor)}},
         .reply = &sender->reply,
-        .connect_timeout_ms = sender->config.peer_ms,
-        .stall_ms = sender->config.peer_ms,
+        .connect_timeout_ms = repeat_stall_ms(&repeat),
+        .stall_ms = repeat_stall_ms(&repeat),
         .cancel = &cancel->flag,
     };
-    unsigned failures = 0; /* of the network, in a row */
-    int64_t wait_ns = RETRY_NS_FIRST;
     for (;;) {
         const int rc = try_once(sender, &call, parcel, err);
-        const bool broken = rc == ERR_NETWORK || rc == ERR_TIMEOUT;
-        if (!broken && rc != ERR_CANCELLED) {
-            failures = 0;
-            troubles_clear(sender->config.troubles, sender->source);
-        }
-        if (!broken && rc != ERR_STATE) {
+        take_try(sender, &repeat, rc, &next);
+        if (!next.again) {
             return rc;
         }
-        if (cancel_wait(cancel,
-                        broken ? report_trouble(sender, rc, ++failures, wait_ns) : wait_ns)) {
+        if (cancel_wait(cancel, next.wait_ms * MS_NS)) {
             return err_set(err, ERR_CANCELLED, "cancelled");
         }
-        wait_ns = 2 * wait_ns < RETRY_NS_MAX ? 2 * wait_ns : RETRY_NS_MAX;
     }
 }
 
@@ -127,27 +115,24 @@ static void ask(struct sender *sender)
     const struct stage_config *stage = stage_config(sender->stage);
     const struct message_path path =
         message_ping_path(sender->config.peer.url, &stage->job, stage->generation);
+    struct repeat repeat;
+    struct repeat_next next;
+    repeat_begin(&repeat, REPEAT_ALIVE, sender->config.peer_ms);
     const struct http_call call = {
         .method = "GET",
         .url = path.text,
         .bearer = sender->config.peer.ticket,
         .reply = &sender->reply,
-        .connect_timeout_ms = sender->config.peer_ms,
-        .stall_ms = sender->config.peer_ms,
+        .connect_timeout_ms = repeat_stall_ms(&repeat),
+        .stall_ms = repeat_stall_ms(&repeat),
         .cancel = &stage_cancelled(sender->stage)->flag,
     };
     struct http_result result;
     struct err err = {0};
-    for (unsigned failures = 1;; failures++) {
+    do {
         const int rc = http_client_call(sender->client, &call, &result, &err);
-        if (rc == 0) {
-            troubles_clear(sender->config.troubles, sender->source);
-        }
-        if ((rc != ERR_NETWORK && rc != ERR_TIMEOUT) ||
-            report_trouble(sender, rc, failures, 1) > 0) {
-            return;
-        }
-    }
+        take_try(sender, &repeat, rc, &next);
+    } while (next.again);
 }
 
 static void *carry(void *arg)
@@ -156,7 +141,7 @@ static void *carry(void *arg)
     struct stage_parcel parcel;
     thread_set_name(sender->config.direction == STAGE_TO_NEXT ? "send-next" : "send-prev");
     for (;;) {
-        if (!stage_wait_parcel(sender->stage, sender->config.direction, IDLE_NS)) {
+        if (!stage_wait_parcel(sender->stage, sender->config.direction, REPEAT_IDLE_MS * MS_NS)) {
             ask(sender);
             continue;
         }

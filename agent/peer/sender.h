@@ -1,9 +1,8 @@
 /* sender.h: one thread that sends a stage's tensors to one neighbour, in order, over one kept
- * connection. 204: done; 503: retry after a wait; 409: end silently, a newer generation is on its
- * way. A network failure is retried until the stage is cancelled and reported to `troubles`: the
- * coordinator decides whether the neighbour is lost. While there is nothing to send, the sender
- * pings now and then, so that a neighbour that dies while the whole pipeline waits for it is
- * noticed too. Allocates nothing per tensor. */
+ * connection, as core/repeat decides. A neighbour in a newer generation ends it silently: this
+ * device's assignment is on its way. While there is nothing to send, the sender pings now and then,
+ * so that a neighbour that dies while the whole pipeline waits for it is noticed too. Allocates
+ * nothing per tensor. */
 #ifndef AGENT_PEER_SENDER_H
 #define AGENT_PEER_SENDER_H
 

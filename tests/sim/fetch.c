@@ -7,10 +7,6 @@
 #include "base/assert.h"
 #include "tests/sim/run.h"
 
-#define PATIENCE_US (60 * SECOND)
-#define RETRY_US_FIRST (20 * MS)
-#define RETRY_US_MAX SECOND
-#define STALL_US (10 * SECOND)
 #define BODY_US (30 * MS)
 
 static void try_next(struct world *world, struct run *run);
@@ -50,7 +46,7 @@ static struct call *peer_call(struct world *world, struct run *run, enum call_ty
                               const struct device_id *peer, const char *url, const char *ticket)
 {
     struct call *call = net_call(world, type, run->agent->actor, agent_at(world, url));
-    run->fetch.device = *peer;
+    call->peer.device = *peer;
     call->peer.job = run->desired->job;
     call->peer.generation = run->desired->generation;
     memcpy(call->peer.ticket, ticket, TICKET_SIZE);
@@ -161,14 +157,16 @@ static void take_body(struct world *world, struct run *run, const struct call *c
     run->fetch.at++;
 }
 
-static bool is_of_peer(const struct call *call)
+static enum repeat_kind kind_of(const struct call *call)
 {
-    return call->type == CALL_PING || call->type == CALL_GET_SNAPSHOT;
+    return call->type == CALL_PING           ? REPEAT_PING
+           : call->type == CALL_GET_SNAPSHOT ? REPEAT_SNAPSHOT
+                                             : REPEAT_CONTENT;
 }
 
 static const char *error_code(const struct run *run, const struct call *call)
 {
-    return run->state == RUN_DATA ? "data" : is_of_peer(call) ? "peer" : "internal";
+    return run->state == RUN_DATA ? "data" : kind_of(call) == REPEAT_CONTENT ? "internal" : "peer";
 }
 
 static void try_again(struct world *world, void *arg, int64_t number)
@@ -187,37 +185,24 @@ static void answered(struct world *world, struct call *call)
     }
     struct fetch *fetch = &run->fetch;
     fetch->call = NULL;
-    if (is_of_peer(call)) {
-        (void)run_trouble(world, run, &fetch->trouble, call, false);
-    }
-    if (call->network == 0 && call->status >= 200 && call->status < 300) {
-        fetch->failing_since_us = 0;
-        fetch->wait_us = RETRY_US_FIRST;
+    const struct repeat_next next = run_tried(world, run, &fetch->repeat, TROUBLE_FETCH, call);
+    if (next.again) {
+        world_at(world, run->agent->actor, world->now_us + next.wait_ms * MS, try_again, run->agent,
+                 run->serial);
+    } else if (call->network == 0 && repeat_code(fetch->repeat.kind, call->status) == 0) {
+        fetch->repeating = false;
         take_body(world, run, call);
         run = run_find(call->owner, call->number); /* a wrong body has ended it */
         if (run && !run->cancelled) {
             try_next(world, run);
         }
-        return;
-    }
-    const bool again = call->network != 0 || call->status == 429 || call->status >= 500;
-    if (fetch->failing_since_us == 0) {
-        fetch->failing_since_us = fetch->began_us;
-    }
-    /* Whether a neighbour that cannot be pinged is lost is for the coordinator to say. */
-    const bool of_source = call->type == CALL_GET_SNAPSHOT && call->network != 0;
-    const int64_t patience_us = of_source ? run->desired->peer_ms * MS : PATIENCE_US;
-    if (!again || world->now_us - fetch->failing_since_us > patience_us) {
+    } else {
         char text[MESSAGE_SIZE];
         (void)snprintf(text, sizeof(text), "%s: %s answers %d %.80s", run_state_names[run->state],
                        call_type_names[call->type], call->network ? call->network : call->status,
                        call->text);
         run_fail(world, run, error_code(run, call), text);
-        return;
     }
-    world_at(world, run->agent->actor, world->now_us + fetch->wait_us, try_again, run->agent,
-             run->serial);
-    fetch->wait_us = 2 * fetch->wait_us < RETRY_US_MAX ? 2 * fetch->wait_us : RETRY_US_MAX;
 }
 
 static void try_next(struct world *world, struct run *run)
@@ -235,13 +220,16 @@ static void try_next(struct world *world, struct run *run)
         return;
     }
     run->fetch.call = call;
-    run->fetch.began_us = world->now_us;
+    if (!run->fetch.repeating) {
+        run->fetch.repeating = true;
+        repeat_begin(&run->fetch.repeat, kind_of(call), run->desired->peer_ms);
+    }
     call->done = answered;
     call->owner = run->agent;
     call->number = run->serial;
     call->device = run->agent->id;
     memcpy(call->boot, run->agent->boot, ID_SIZE);
-    call->timeout_us = is_of_peer(call) ? run->desired->peer_ms * MS : STALL_US;
+    call->timeout_us = repeat_stall_ms(&run->fetch.repeat) * MS;
     call->body_us = call->type == CALL_PING ? 0 : world_draw(world, DRAW_DEVICE, MS, BODY_US);
     net_send(world, call);
 }
@@ -251,7 +239,7 @@ void run_fetch(struct world *world, struct run *run, enum run_state state)
     run->fetch_began_us = state == RUN_UNITS ? world->now_us : run->fetch_began_us;
     run->fetched_us = run->state == RUN_UNITS ? world->now_us : run->fetched_us;
     run->state = state;
-    run->fetch = (struct fetch){.wait_us = RETRY_US_FIRST};
+    run->fetch = (struct fetch){0};
     try_next(world, run);
 }
 

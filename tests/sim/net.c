@@ -328,6 +328,7 @@ void net_send(struct world *world, struct call *call)
 {
     const struct net_rates *rates = &world->net->rates;
     const int64_t at_us = world->now_us + delay_us(world);
+    call->began_ms = world_now_ms(world, call->from);
     world_at_call(world, call->from, world->now_us + call->timeout_us, time_out, call);
     if (call->type != CALL_USER && world_chance(world, DRAW_NET, rates->doubled)) {
         send_double(world, call);

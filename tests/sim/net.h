@@ -29,6 +29,7 @@ extern const char *const call_type_names[CALL_TYPES];
 
 /* Between devices: whom the path and the ticket speak of. */
 struct peer_request {
+    struct device_id device; /* it is meant for */
     struct job_id job;
     int64_t generation;
     char ticket[TICKET_SIZE];
@@ -52,6 +53,7 @@ struct call {
     void *owner;
     int64_t number;     /* of the owner's */
     int64_t timeout_us; /* without an answer: ERR_TIMEOUT */
+    int64_t began_ms;   /* by the caller's clock */
     int64_t body_us;    /* how long its body, or the answer's, takes to arrive */
 
     /* The request. */

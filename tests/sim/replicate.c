@@ -20,6 +20,7 @@ int replicate_new(struct run *run, struct err *err)
                                                .end = (size_t)run->desired->end,
                                                .resume_version = run->desired->resume_version};
     run->replicate.timer_us = INT64_MAX;
+    repeat_begin(&run->replicate.repeat, REPEAT_REPLICA, run->desired->peer_ms);
     return outbox_queue_new(&config, &run->replicate.book, err);
 }
 
@@ -199,7 +200,7 @@ static void answered(struct world *world, struct call *call)
         return;
     }
     if (call->type == CALL_PUT_REPLICA &&
-        run_trouble(world, run, &run->replicate.trouble, call, true)) {
+        run_tried(world, run, &run->replicate.repeat, TROUBLE_REPLICA, call).again) {
         transmit(world, run); /* at once */
         return;
     }
@@ -224,7 +225,8 @@ static struct call *make_call(struct world *world, const struct run *run,
     } else {
         call = net_call(world, CALL_PUT_REPLICA, run->agent->actor,
                         agent_at(world, desired->neighbor.url));
-        call->peer = (struct peer_request){.job = desired->job,
+        call->peer = (struct peer_request){.device = desired->neighbor.device,
+                                           .job = desired->job,
                                            .generation = desired->generation,
                                            .version = send->version,
                                            .unit = unit,

@@ -4,19 +4,12 @@
 #define TESTS_SIM_REPLICATE_H
 
 #include "agent/copies/outbox_queue.h"
+#include "agent/core/repeat.h"
 #include "schema/heartbeat.h"
 #include "tests/sim/world.h"
 
 struct run;
 struct call;
-
-/* Someone who cannot be reached, since when. */
-struct trouble {
-    bool on;
-    int kind; /* enum peer_trouble */
-    int64_t since_us;
-    unsigned failures; /* in a row */
-};
 
 struct replicate {
     struct outbox_queue *book;
@@ -25,7 +18,7 @@ struct replicate {
     int64_t held;       /* the version kept last */
     int64_t collecting; /* the version that is wanted in the center; 0: none */
     int64_t timer_us;
-    struct trouble trouble;
+    struct repeat repeat; /* of the neighbor */
     int64_t bytes_sent;
 };
 

@@ -292,61 +292,34 @@ void run_tell(struct world *world, struct run *run, const struct session_action 
     run_work(world, run);
 }
 
-bool run_trouble(struct world *world, struct run *run, struct trouble *trouble,
-                 const struct call *call, bool patient)
+struct repeat_next run_tried(struct world *world, struct run *run, struct repeat *repeat,
+                             enum trouble_source source, const struct call *call)
 {
-    const struct trouble before = *trouble;
-    trouble->on = call->network != 0;
-    trouble->failures = trouble->on ? before.failures + 1 : 0;
-    if (trouble->on) {
-        const int kind = call->refused                  ? PEER_REFUSED
-                         : call->network == ERR_TIMEOUT ? PEER_STALLED
-                                                        : PEER_BROKEN;
-        if (patient && kind == PEER_BROKEN && trouble->failures == 1) {
-            trouble->on = before.on; /* one that was kept for too long breaks as well */
-            return true;
-        }
-        trouble->kind = kind;
-        trouble->since_us = before.on ? before.since_us : world->now_us;
-    }
-    if (trouble->on != before.on || (trouble->on && trouble->kind != before.kind)) {
+    const struct repeat_try tried = {
+        .code = call->network ? call->network : repeat_code(repeat->kind, call->status),
+        .trouble = call->refused                  ? PEER_REFUSED
+                   : call->network == ERR_TIMEOUT ? PEER_STALLED
+                                                  : PEER_BROKEN,
+        .began_ms = call->began_ms,
+        .now_ms = world_now_ms(world, run->agent->actor),
+    };
+    struct repeat_next next;
+    repeat_tried(repeat, &tried, &next);
+    const bool changed = next.news == REPEAT_IN_TROUBLE
+                             ? trouble_list_add(&run->troubles, source, &call->peer.device,
+                                                tried.trouble, tried.now_ms)
+                         : next.news == REPEAT_ANSWERED ? trouble_list_clear(&run->troubles, source)
+                                                        : false;
+    if (changed) {
         agent_tell(world, run->agent, SESSION_TROUBLE_CHANGED);
     }
-    return false;
-}
-
-/* One report a device: the worst kind, the longest time. */
-static void add_trouble(const struct world *world, const struct trouble *trouble,
-                        const struct device_id *device, struct heartbeat *out)
-{
-    size_t at = 0;
-    if (!trouble->on) {
-        return;
-    }
-    while (at < out->peer_report_count &&
-           strcmp(out->peer_report[at].device.text, device->text) != 0) {
-        at++;
-    }
-    ASSERT(at < PEER_REPORTS_MAX);
-    struct peer_report *report = &out->peer_report[at];
-    const int64_t for_ms = (world->now_us - trouble->since_us) / MS;
-    if (at == out->peer_report_count) {
-        *report = (struct peer_report){.device = *device, .kind = trouble->kind, .for_ms = for_ms};
-        out->peer_report_count++;
-    } else {
-        report->kind = trouble->kind < report->kind ? trouble->kind : report->kind;
-        report->for_ms = for_ms > report->for_ms ? for_ms : report->for_ms;
-    }
+    return next;
 }
 
 /* Volatile state: troubles, rounds, the compute thread's position. */
 static void tell_present(const struct world *world, const struct run *run, struct heartbeat *out)
 {
-    const struct assignment_run *desired = run->desired;
-    add_trouble(world, &run->sender[TO_NEXT].trouble, &desired->next.device, out);
-    add_trouble(world, &run->sender[TO_PREVIOUS].trouble, &desired->previous.device, out);
-    add_trouble(world, &run->replicate.trouble, &desired->neighbor.device, out);
-    add_trouble(world, &run->fetch.trouble, &run->fetch.device, out);
+    trouble_list_report(&run->troubles, world_now_ms(world, run->agent->actor), out);
     out->round_neighbor = run->published ? pipeline_round(run->pipeline, REPLICA_NEIGHBOR) : 0;
     out->round_center = run->published ? pipeline_round(run->pipeline, REPLICA_CENTER) : 0;
     out->replica_bytes_sent = run->replicate.bytes_sent;

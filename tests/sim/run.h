@@ -5,6 +5,8 @@
 #define TESTS_SIM_RUN_H
 
 #include "agent/core/pipeline.h"
+#include "agent/core/repeat.h"
+#include "agent/core/trouble_list.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/digest.h"
 #include "tests/sim/replicate.h"
@@ -39,21 +41,20 @@ struct sender {
     struct parcel item[PARCELS_MAX];
     size_t first, count, capacity;
     struct call *call; /* of the first one, or a ping of an idle sender */
-    int64_t wait_us, began_us;
+    struct repeat repeat;
+    int64_t began_us;
     bool waiting;          /* until the next try */
     int64_t idle_since_us; /* while there is neither a parcel nor a call */
     bool idle_timer;       /* under way */
-    struct trouble trouble;
     struct link_report link;
 };
 
 /* One call that is repeated until it is answered for good. */
 struct fetch {
     struct call *call;
-    int64_t failing_since_us, wait_us, began_us;
-    size_t at; /* which data set, unit or neighbour */
-    struct trouble trouble;
-    struct device_id device; /* it is asked of */
+    struct repeat repeat; /* of the call */
+    bool repeating;       /* it has begun */
+    size_t at;            /* which data set, unit or neighbour */
 };
 
 struct run {
@@ -67,6 +68,7 @@ struct run {
     bool run_asked, stop_asked, held, away;
     int64_t stopped_version;
     struct fetch fetch;
+    struct trouble_list troubles;
     struct pipeline *pipeline;
     bool published; /* the stage is built: it can be run and stopped */
     struct digest_stage stage;
@@ -97,10 +99,9 @@ void run_measure(const struct world *world, struct run *run, struct heartbeat *o
 
 void run_report(struct world *world, const struct run *run, enum session_event_type type,
                 int64_t version);
-/* What a call to a peer says about the way to it. patient: a connection that broke once
- * is not reported. Returns whether to retry the call at once. */
-bool run_trouble(struct world *world, struct run *run, struct trouble *trouble,
-                 const struct call *call, bool patient);
+/* A try of the call has ended: what follows. source: of a call to a peer. */
+struct repeat_next run_tried(struct world *world, struct run *run, struct repeat *repeat,
+                             enum trouble_source source, const struct call *call);
 /* The first error counts. */
 void run_fail(struct world *world, struct run *run, const char *code, const char *text);
 /* The run of this device with this serial, or one before it that still ends. NULL: it is gone. */

@@ -6,11 +6,7 @@
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
 
-#define RETRY_US_FIRST (5 * MS)
-#define RETRY_US_MAX (250 * MS)
-#define IDLE_US                                                                                    \
-    (250 *                                                                                         \
-     MS) /* how long there is nothing to send before the neighbour is asked whether it is there */
+#define IDLE_US (REPEAT_IDLE_MS * MS)
 #define BODY_US (2 * MS)
 
 static void send_first(struct world *world, struct run *run, enum direction direction);
@@ -23,6 +19,11 @@ static struct run *find(const struct agent *agent, int64_t number, enum directio
     return run && !run->cancelled ? run : NULL;
 }
 
+static enum trouble_source source_of(enum direction direction)
+{
+    return direction == TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS;
+}
+
 static struct call *new_call(struct world *world, struct run *run, enum direction direction,
                              enum call_type type)
 {
@@ -33,7 +34,8 @@ static struct call *new_call(struct world *world, struct run *run, enum directio
     memcpy(call->peer.ticket, peer->ticket, TICKET_SIZE);
     call->owner = run->agent;
     call->number = run->serial * 2 + direction;
-    call->timeout_us = run->desired->peer_ms * MS;
+    call->peer.device = peer->device;
+    call->timeout_us = repeat_stall_ms(&run->sender[direction].repeat) * MS;
     run->sender[direction].call = call;
     return call;
 }
@@ -60,6 +62,7 @@ static void idle_due(struct world *world, void *arg, int64_t number)
         world_at(world, run->agent->actor, due_us, idle_due, arg, number);
         return;
     }
+    repeat_begin(&sender->repeat, REPEAT_ALIVE, run->desired->peer_ms);
     ask(world, run, direction);
 }
 
@@ -74,6 +77,18 @@ static void be_idle(struct world *world, struct run *run, enum direction directi
     }
 }
 
+/* With the first tensor of its queue. */
+static void go_on(struct world *world, struct run *run, enum direction direction)
+{
+    struct sender *sender = &run->sender[direction];
+    repeat_begin(&sender->repeat, REPEAT_TENSOR, run->desired->peer_ms);
+    if (sender->count > 0) {
+        send_first(world, run, direction);
+    } else {
+        be_idle(world, run, direction);
+    }
+}
+
 static void asked(struct world *world, struct call *call)
 {
     enum direction direction;
@@ -83,19 +98,13 @@ static void asked(struct world *world, struct call *call)
     }
     struct sender *sender = &run->sender[direction];
     sender->call = NULL;
-    if (run_trouble(world, run, &sender->trouble, call, true)) {
+    if (run_tried(world, run, &sender->repeat, source_of(direction), call).again) {
         ask(world, run, direction);
-        return;
-    }
-    sender->trouble.failures = 0;
-    if (sender->count > 0) {
-        send_first(world, run, direction);
     } else {
-        be_idle(world, run, direction);
+        go_on(world, run, direction);
     }
 }
 
-/* Any answer says that the neighbour is there. */
 static void ask(struct world *world, struct run *run, enum direction direction)
 {
     struct call *call = new_call(world, run, direction, CALL_PING);
@@ -144,11 +153,7 @@ static void delivered(struct world *world, struct run *run, enum direction direc
     if (!parcel.last) {
         pipeline_sent(run->pipeline, parcel.transfer.kind, parcel.output);
     }
-    if (sender->count > 0) {
-        send_first(world, run, direction);
-    } else {
-        be_idle(world, run, direction);
-    }
+    go_on(world, run, direction);
     run_work(world, run);
 }
 
@@ -161,29 +166,23 @@ static void answered(struct world *world, struct call *call)
     }
     struct sender *sender = &run->sender[direction];
     sender->call = NULL;
-    const bool at_once = run_trouble(world, run, &sender->trouble, call, true);
-    if (call->network == 0 && call->status == 204) {
-        sender->wait_us = RETRY_US_FIRST;
+    const struct repeat_next next =
+        run_tried(world, run, &sender->repeat, source_of(direction), call);
+    const int rc = call->network ? call->network : repeat_code(REPEAT_TENSOR, call->status);
+    if (next.again) {
+        sender->waiting = true;
+        world_at(world, run->agent->actor, world->now_us + next.wait_ms * MS, try_again, run->agent,
+                 call->number);
+    } else if (rc == 0) {
         delivered(world, run, direction);
-        return;
-    }
-    const bool broken = call->network != 0;
-    if (!broken && call->status == 409) {
+    } else if (rc == ERR_STALE) {
         sender->ended = true; /* the neighbour is ahead: so will this device be soon */
-        return;
-    }
-    if (!broken && call->status != 503) { /* the network alone never makes it give up */
+    } else {
         char text[MESSAGE_SIZE];
         (void)snprintf(text, sizeof(text), "%s answers %d %.80s", call_type_names[call->type],
                        call->status, call->text);
         run_fail(world, run, "peer", text);
-        return;
     }
-    sender->waiting = true;
-    const int64_t wait_us = at_once ? 0 : sender->wait_us;
-    world_at(world, run->agent->actor, world->now_us + wait_us, try_again, run->agent,
-             call->number);
-    sender->wait_us = 2 * sender->wait_us < RETRY_US_MAX ? 2 * sender->wait_us : RETRY_US_MAX;
 }
 
 static void send_first(struct world *world, struct run *run, enum direction direction)
@@ -209,7 +208,7 @@ void sender_start(struct world *world, struct run *run, enum direction direction
 {
     struct sender *sender = &run->sender[direction];
     sender->capacity = (size_t)(run->desired->in_flight + run->desired->previous_in_flight) + 2;
-    sender->wait_us = RETRY_US_FIRST;
+    repeat_begin(&sender->repeat, REPEAT_TENSOR, run->desired->peer_ms);
     sender->link.device =
         direction == TO_NEXT ? run->desired->next.device : run->desired->previous.device;
     ASSERT(sender->capacity <= PARCELS_MAX);

@@ -1,0 +1,66 @@
+/* repeat.h: calls of a generation that are repeated until they are answered for good: what an
+ * answer means, whether and when the next try follows, and what a try shows of the peer. The caller
+ * makes the calls and waits; this module decides. Pure.
+ *
+ * The first broken connection in a row is retried at once and not reported where connections are
+ * kept: one that was idle for too long breaks as well. Whether an unreachable neighbour is lost is
+ * the coordinator's decision, so senders never give up by themselves; a source of units may be
+ * unreachable for peer_ms only, since others may have the unit. */
+#ifndef AGENT_CORE_REPEAT_H
+#define AGENT_CORE_REPEAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schema/heartbeat.h"
+
+enum repeat_kind {
+    REPEAT_TENSOR,   /* to a neighbour */
+    REPEAT_ALIVE,    /* a ping of a neighbour for which there is no tensor */
+    REPEAT_REPLICA,  /* a snapshot to the neighbour: outbox_queue.h decides when it is sent again */
+    REPEAT_CONTENT,  /* data sets and blobs of the coordinator */
+    REPEAT_SNAPSHOT, /* of a peer */
+    REPEAT_PING,     /* of a neighbour, before a generation is ready */
+};
+#define REPEAT_KINDS 6
+
+/* A sender that has had nothing to send for so long asks whether its neighbour is there. */
+#define REPEAT_IDLE_MS 250
+
+/* One call. */
+struct repeat {
+    enum repeat_kind kind;
+    int64_t peer_ms;   /* the assignment's */
+    unsigned failures; /* of the network, in a row */
+    int64_t wait_ms;   /* before the next try */
+    bool failing;
+    int64_t failing_since_ms;
+};
+
+void repeat_begin(struct repeat *repeat, enum repeat_kind kind, int64_t peer_ms);
+/* No bytes for so long end a try with ERR_TIMEOUT. */
+int64_t repeat_stall_ms(const struct repeat *repeat);
+/* What a status means: 0; ERR_STATE: try again; ERR_STALE: the peer is in a newer generation, or
+ * does not know the ticket; ERR_NOT_FOUND; ERR_PROTOCOL: anything else. Not for REPLICA. */
+int repeat_code(enum repeat_kind kind, int status);
+
+struct repeat_try {
+    int code; /* 0, ERR_NETWORK, ERR_TIMEOUT, repeat_code's; any other code is final */
+    enum peer_trouble trouble; /* NETWORK, TIMEOUT */
+    bool moved;                /* a part of the answer arrived */
+    int64_t began_ms, now_ms;
+};
+
+/* What a try shows of the peer. */
+enum repeat_news { REPEAT_NOTHING, REPEAT_ANSWERED, REPEAT_IN_TROUBLE };
+
+struct repeat_next {
+    bool again;      /* after wait_ms; else the try's code is the call's */
+    int64_t wait_ms; /* 0: at once */
+    enum repeat_news news;
+};
+
+/* A try has ended. */
+void repeat_tried(struct repeat *repeat, const struct repeat_try *tried, struct repeat_next *next);
+
+#endif
