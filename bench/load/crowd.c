@@ -16,14 +16,11 @@
  * devices are sent again. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -31,6 +28,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "bench/load/line.h"
 #include "bench/load/tally.h"
 #include "net/address.h"
 #include "schema/heartbeat.h"
@@ -38,8 +36,6 @@
 
 #define EVENTS_MAX 256
 #define READ_BYTES 65536
-#define HEAD_BYTES 1024 /* of a response that are inspected */
-#define REQUEST_BYTES 4096
 #define LINE_BYTES 4096
 #define ROTA_MAX 32
 #define ENROLLING_MAX 64 /* requests under way while devices enrol */
@@ -57,20 +53,6 @@ struct agent {
     struct device_id id;
     char revision[24]; /* of the assignment it has */
     struct buf beat;   /* its heartbeat's body, once it has reported its holdings */
-};
-
-/* One connection with at most one request under way. */
-struct line {
-    int fd; /* -1: none */
-    enum kind kind;
-    bool busy, in_body, endless; /* endless: the body has no stated length */
-    double began;
-    size_t device; /* of a device's lines */
-    size_t turn;   /* of an API client: its place in the rota */
-    char head[HEAD_BYTES];
-    size_t head_size;
-    int status;
-    uint64_t left; /* of the body */
 };
 
 struct lines {
@@ -112,58 +94,18 @@ static void *take_memory(size_t count, size_t size)
 
 /* ---- requests ---- */
 
-static void disconnect(struct line *line)
-{
-    if (line->fd >= 0) {
-        close(line->fd);
-    }
-    line->fd = -1;
-    line->busy = false;
-}
-
 static void fail(struct crowd *crowd, struct line *line)
 {
     crowd->tally[line->kind].failed++;
-    disconnect(line);
-}
-
-static bool connect_line(struct crowd *crowd, struct line *line)
-{
-    line->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (line->fd < 0 ||
-        connect(line->fd, (struct sockaddr *)&crowd->address, sizeof(crowd->address)) ||
-        fcntl(line->fd, F_SETFL, O_NONBLOCK)) {
-        return false;
-    }
-    (void)setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = line};
-    return epoll_ctl(crowd->epoll_fd, EPOLL_CTL_ADD, line->fd, &event) == 0;
+    line_close(line);
 }
 
 static void send_request(struct crowd *crowd, struct line *line, const char *method,
                          const char *target, const char *body)
 {
-    char text[REQUEST_BYTES];
-    char length[96] = "";
-    size_t body_size = strlen(body);
-    if (body_size > 0) {
-        (void)snprintf(length, sizeof(length),
-                       "Content-Type: application/json\r\nContent-Length: %zu\r\n", body_size);
-    }
-    int size = snprintf(text, sizeof(text),
-                        "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: crowd\r\nAccept: */*\r\n"
-                        "%s\r\n%s",
-                        method, target, length, body);
-    ASSERT(size > 0 && (size_t)size < sizeof(text));
-    line->began = clock_now_seconds();
-    line->head_size = 0;
-    line->in_body = line->endless = false;
-    if ((line->fd < 0 && !connect_line(crowd, line)) ||
-        send(line->fd, text, (size_t)size, MSG_NOSIGNAL) != size) {
+    if (!line_send(line, crowd->epoll_fd, &crowd->address, method, target, body)) {
         fail(crowd, line);
-        return;
     }
-    line->busy = true;
 }
 
 static void enroll(struct crowd *crowd, size_t number)
@@ -242,16 +184,6 @@ static void ask(struct crowd *crowd, struct line *line)
 
 /* ---- answers ---- */
 
-/* Copy the text between the first `before` and the character `end`. */
-static void copy_between(const char *text, const char *before, char end, char *out, size_t size)
-{
-    const char *from = strstr(text, before);
-    if (from) {
-        from += strlen(before);
-        (void)snprintf(out, size, "%.*s", (int)strcspn(from, (char[]){end, '\0'}), from);
-    }
-}
-
 static void take_answer(struct crowd *crowd, struct line *line)
 {
     double now = clock_now_seconds();
@@ -263,16 +195,16 @@ static void take_answer(struct crowd *crowd, struct line *line)
             &crowd->tally[line->kind],
             now - (line->kind == POLL && crowd->acted > line->began ? crowd->acted : line->began));
     }
-    switch (line->kind) {
+    switch ((enum kind)line->kind) {
     case ENROLL:
-        copy_between(line->head, "\"device\":\"", '"', crowd->agent[line->device].id.text,
-                     sizeof(crowd->agent->id.text));
+        line_copy_between(line->head, "\"device\":\"", '"', crowd->agent[line->device].id.text,
+                          sizeof(crowd->agent->id.text));
         crowd->enrolling--;
         crowd->enrolled += good;
         break;
     case ASSIGNMENT:
-        copy_between(line->head, "ETag: \"", '"', crowd->agent[line->device].revision,
-                     sizeof(crowd->agent->revision));
+        line_copy_between(line->head, "ETag: \"", '"', crowd->agent[line->device].revision,
+                          sizeof(crowd->agent->revision));
         buf_clear(&crowd->agent[line->device].beat);
         poll_assignment(crowd, line);
         break;
@@ -284,39 +216,14 @@ static void take_answer(struct crowd *crowd, struct line *line)
     }
 }
 
-/* The head is whole: what it says of the body. */
-static void take_head(struct line *line, size_t head_bytes, size_t size)
-{
-    char length[24] = "";
-    line->status = (int)strtol(line->head + sizeof("HTTP/1.1"), NULL, 10);
-    copy_between(line->head, "Content-Length: ", '\r', length, sizeof(length));
-    line->endless = length[0] == '\0' && strstr(line->head, "chunked");
-    line->left = strtoull(length, NULL, 10) - (size - head_bytes);
-    line->in_body = true;
-}
-
 static void take_bytes(struct crowd *crowd, struct line *line, const char *data, size_t size)
 {
-    if (line->in_body && line->endless) {
+    switch (line_take(line, data, size)) {
+    case LINE_PART: break;
+    case LINE_PIECE:
         tally_add(&crowd->tally[line->kind], clock_now_seconds() - crowd->acted);
-        return;
-    }
-    if (line->in_body) {
-        line->left -= size;
-    } else {
-        size_t room = sizeof(line->head) - 1 - line->head_size;
-        memcpy(line->head + line->head_size, data, size < room ? size : room);
-        line->head_size += size < room ? size : room;
-        line->head[line->head_size] = '\0';
-        const char *end = strstr(line->head, "\r\n\r\n");
-        if (!end) {
-            return;
-        }
-        take_head(line, (size_t)(end + 4 - line->head),
-                  line->head_size - (size < room ? size : room) + size);
-    }
-    if (!line->endless && line->left == 0) {
-        take_answer(crowd, line);
+        break;
+    case LINE_ANSWER: take_answer(crowd, line); break;
     }
 }
 
@@ -388,7 +295,7 @@ static void do_devices(struct crowd *crowd, size_t count, double period_ms)
     open_lines(&crowd->assignments, count, ASSIGNMENT);
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(crowd->agent[i].revision, sizeof(crowd->agent[i].revision), "0");
-        buf_init(&crowd->agent[i].beat, REQUEST_BYTES);
+        buf_init(&crowd->agent[i].beat, LINE_REQUEST_BYTES);
         enroll(crowd, i);
         while (crowd->enrolling >= ENROLLING_MAX) {
             turn(crowd, -1);
