@@ -469,71 +469,6 @@ static void values_outside_json_are_written_as_valid_json(void **state)
     check_written(&job, "\"name\":\"a?\xC3\xA9\"");
 }
 
-struct event {
-    int64_t at_ms;
-    bool flag;
-    int64_t count;
-    double rate;
-    char text[4];
-    int kind;
-    json_t *extra;
-    struct rate nested;
-    bool has_nested;
-    int64_t first, last;
-};
-
-static const struct field span_fields[] = {
-    MEMBER_INT(struct event, first, "first", 0, 0, 0),
-    MEMBER_INT(struct event, last, "last", 0, 0, 0),
-};
-static const struct record span_record = RECORD(struct event, "span", span_fields);
-
-static const struct field event_fields[] = {
-    MEMBER_TIME(struct event, at_ms, "at", 0),
-    MEMBER_BOOL(struct event, flag, "flag", FIELD_SKIP_EMPTY),
-    MEMBER_INT(struct event, count, "count", FIELD_SKIP_EMPTY, 0, 0),
-    MEMBER_DOUBLE(struct event, rate, "rate", FIELD_SKIP_EMPTY, 0, 0),
-    MEMBER_TEXT(struct event, text, "text", FIELD_SKIP_EMPTY),
-    MEMBER_ENUM(struct event, kind, "kind", FIELD_SKIP_EMPTY, strategies),
-    MEMBER_JSON(struct event, extra, "extra", FIELD_SKIP_EMPTY),
-    MEMBER_OPTIONAL(struct event, nested, has_nested, "nested", FIELD_SKIP_EMPTY, &rate_record),
-    MEMBER_GROUP("span", FIELD_SKIP_EMPTY, &span_record),
-};
-static const struct record event_record = RECORD(struct event, "event", event_fields);
-
-static void check_event(const struct event *event, const char *expected)
-{
-    struct err err = {0};
-    json_auto_t *value = record_write(&event_record, event);
-    BUF_AUTO struct buf text;
-    buf_init(&text, 1000);
-    assert_ok(json_write(value, &text, &err), &err);
-    assert_string_equal(text.data, expected);
-    struct event again = {0};
-    assert_ok(record_read(&event_record, value, "", &again, NULL, &err), &err);
-    assert_int_equal(again.at_ms, event->at_ms);
-    assert_int_equal(again.count, event->count);
-    record_done(&event_record, &again);
-}
-
-static void empty_members_are_skipped_where_the_table_says_so(void **state)
-{
-    (void)state;
-    check_event(&(struct event){0}, "{\"at\":\"1970-01-01T00:00:00.000Z\"}");
-    check_event(&(struct event){.at_ms = 1,
-                                .flag = true,
-                                .count = -1,
-                                .rate = 0.5,
-                                .text = "abc",
-                                .kind = 1,
-                                .has_nested = true},
-                "{\"at\":\"1970-01-01T00:00:00.001Z\",\"flag\":true,\"count\":-1,\"rate\":0.5,"
-                "\"text\":\"abc\","
-                "\"kind\":\"gossip\",\"nested\":{\"value\":0.0,\"warmup\":0}}");
-    check_event(&(struct event){.last = 2},
-                "{\"at\":\"1970-01-01T00:00:00.000Z\",\"span\":{\"first\":0,\"last\":2}}");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,7 +491,6 @@ int main(void)
         cmocka_unit_test(long_names_are_truncated_to_one_line),
         cmocka_unit_test(a_shorter_list_frees_elements_of_the_longer_default),
         cmocka_unit_test(values_outside_json_are_written_as_valid_json),
-        cmocka_unit_test(empty_members_are_skipped_where_the_table_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

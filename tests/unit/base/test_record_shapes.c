@@ -1,5 +1,6 @@
 /* The parts of record.h that shape a document: maps, groups, constants, forms of texts, lists with
- * a least length and values that may be null beside a zero. */
+ * a least length, values that may be null beside a zero and members that are left out when empty.
+ */
 #include "base/record.h"
 
 #include <string.h>
@@ -271,6 +272,78 @@ static void a_cleared_struct_is_as_new(void **state)
     assert_memory_equal(out.node.cuts, (int64_t[4]){0}, sizeof(out.node.cuts));
 }
 
+struct pause {
+    int64_t ms;
+};
+
+static const struct field pause_fields[] = {MEMBER_INT(struct pause, ms, "ms", 0, 0, 0)};
+static const struct record pause_record = RECORD(struct pause, "pause", pause_fields);
+
+struct event {
+    int64_t at_ms;
+    bool flag;
+    int64_t count;
+    double rate;
+    char text[4];
+    int kind;
+    json_t *extra;
+    struct pause nested;
+    bool has_nested;
+    int64_t first, last;
+};
+
+static const struct field span_fields[] = {
+    MEMBER_INT(struct event, first, "first", 0, 0, 0),
+    MEMBER_INT(struct event, last, "last", 0, 0, 0),
+};
+static const struct record span_record = RECORD(struct event, "span", span_fields);
+
+static const struct field event_fields[] = {
+    MEMBER_TIME(struct event, at_ms, "at", 0),
+    MEMBER_BOOL(struct event, flag, "flag", FIELD_SKIP_EMPTY),
+    MEMBER_INT(struct event, count, "count", FIELD_SKIP_EMPTY, 0, 0),
+    MEMBER_DOUBLE(struct event, rate, "rate", FIELD_SKIP_EMPTY, 0, 0),
+    MEMBER_TEXT(struct event, text, "text", FIELD_SKIP_EMPTY),
+    MEMBER_ENUM(struct event, kind, "kind", FIELD_SKIP_EMPTY, kinds),
+    MEMBER_JSON(struct event, extra, "extra", FIELD_SKIP_EMPTY),
+    MEMBER_OPTIONAL(struct event, nested, has_nested, "nested", FIELD_SKIP_EMPTY, &pause_record),
+    MEMBER_GROUP("span", FIELD_SKIP_EMPTY, &span_record),
+};
+static const struct record event_record = RECORD(struct event, "event", event_fields);
+
+static void check_event(const struct event *event, const char *expected)
+{
+    struct err err = {0};
+    json_auto_t *value = record_write(&event_record, event);
+    BUF_AUTO struct buf text;
+    buf_init(&text, 1000);
+    assert_ok(json_write(value, &text, &err), &err);
+    assert_string_equal(text.data, expected);
+    struct event again = {0};
+    assert_ok(record_read(&event_record, value, "", &again, NULL, &err), &err);
+    assert_int_equal(again.at_ms, event->at_ms);
+    assert_int_equal(again.count, event->count);
+    record_done(&event_record, &again);
+}
+
+static void empty_members_are_skipped_where_the_table_says_so(void **state)
+{
+    (void)state;
+    check_event(&(struct event){0}, "{\"at\":\"1970-01-01T00:00:00.000Z\"}");
+    check_event(&(struct event){.at_ms = 1,
+                                .flag = true,
+                                .count = -1,
+                                .rate = 0.5,
+                                .text = "abc",
+                                .kind = 1,
+                                .has_nested = true},
+                "{\"at\":\"1970-01-01T00:00:00.001Z\",\"flag\":true,\"count\":-1,\"rate\":0.5,"
+                "\"text\":\"abc\","
+                "\"kind\":\"some\",\"nested\":{\"ms\":0}}");
+    check_event(&(struct event){.last = 2},
+                "{\"at\":\"1970-01-01T00:00:00.000Z\",\"span\":{\"first\":0,\"last\":2}}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +358,7 @@ int main(void)
         cmocka_unit_test(a_text_with_a_nul_is_refused),
         cmocka_unit_test(every_shape_is_written_as_it_is_read),
         cmocka_unit_test(a_cleared_struct_is_as_new),
+        cmocka_unit_test(empty_members_are_skipped_where_the_table_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
