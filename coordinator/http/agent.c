@@ -219,21 +219,6 @@ const struct device *agent_caller(struct coordinator *coordinator, struct http_e
     return core_device(coordinator->core, event.contact.device.text);
 }
 
-void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind,
-                  const char *id)
-{
-    struct coordinator *coordinator = context;
-    const struct device *device =
-        kind == OBJECT_ASSIGNMENT ? core_device(coordinator->core, id) : NULL;
-    const char *boot = http_query(exchange, "boot");
-    /* The connection of an earlier boot says nothing about this one. */
-    if (device && boot && strcmp(device->boot, boot) == 0 && !coordinator->stopping &&
-        !turn_held(coordinator->turn)) {
-        struct event event = {.type = EVENT_POLL_BROKEN, .poll_broken = {.device = device->id}};
-        turn_event(coordinator->turn, &event, NULL, NULL);
-    }
-}
-
 void serve_assignment(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {"device", "boot", "after", "wait", NULL};

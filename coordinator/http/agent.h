@@ -9,8 +9,5 @@
 const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange);
 /* The same of a call that has just come: a sign of life. */
 const struct device *agent_caller(struct coordinator *coordinator, struct http_exchange *exchange);
-/* The client of a parked request hung up. If it was a device's poll, the device may be gone. */
-void agent_hangup(void *context, struct http_exchange *exchange, enum object_kind kind,
-                  const char *id);
 
 #endif

@@ -1,12 +1,28 @@
 #include "coordinator/http/edge.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "coordinator/content/disk.h"
-#include "coordinator/http/agent.h"
 #include "coordinator/http/answer.h"
 #include "schema/heartbeat.h"
+
+/* The client of a parked request hung up. If it was a device's poll, the device may be gone. */
+static void take_hangup(void *context, struct http_exchange *exchange, enum object_kind kind,
+                        const char *id)
+{
+    struct coordinator *coordinator = context;
+    const struct device *device =
+        kind == OBJECT_ASSIGNMENT ? core_device(coordinator->core, id) : NULL;
+    const char *boot = http_query(exchange, "boot");
+    /* The connection of an earlier boot says nothing about this one. */
+    if (device && boot && strcmp(device->boot, boot) == 0 && !coordinator->stopping &&
+        !turn_held(coordinator->turn)) {
+        struct event event = {.type = EVENT_POLL_BROKEN, .poll_broken = {.device = device->id}};
+        turn_event(coordinator->turn, &event, NULL, NULL);
+    }
+}
 
 int edge_open(struct coordinator *coordinator, uint64_t seed, struct err *err)
 {
@@ -16,7 +32,7 @@ int edge_open(struct coordinator *coordinator, uint64_t seed, struct err *err)
     }
     int rc = parked_new(coordinator->connections_max, coordinator, &edge->parked, err);
     if (!rc) {
-        parked_on_hangup(edge->parked, agent_hangup);
+        parked_on_hangup(edge->parked, take_hangup);
         rc = event_stream_new(coordinator->state, seed, &edge->stream, err);
     }
     return rc;

@@ -20,6 +20,7 @@ import lint
 import links
 import symbols
 import tree
+import unique
 import width
 
 COMPILER = sys.argv.pop() if len(sys.argv) > 1 else "gcc"
@@ -237,6 +238,16 @@ class Borders(unittest.TestCase):
         )
         self.assertEqual(calls.check(["low"], defines, {}), ["high.c: not in the order"])
         self.assertEqual(calls.listed("| a | `low` | x |\n| a | `high` | y |\n"), order)
+
+    def test_symbols_that_two_archives_define_are_found(self):
+        one = self.archive("one", a="int shared(void) { return 1; } static int s; int *p = &s;")
+        other = self.archive("other", b="static int s; int *q = &s;")
+        self.assertEqual(unique.check([one, other]), (3, []))
+        third = self.archive("third", c="int shared(void) { return 2; }")
+        self.assertEqual(
+            unique.check([one, other, third])[1],
+            ["shared: defined in libone.a(a) and in libthird.a(c)"],
+        )
 
     def test_symbols_outside_the_list_are_found(self):
         helpers = self.archive(
