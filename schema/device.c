@@ -111,7 +111,7 @@ const struct record enroll_reply_record =
         MEMBER_RECORD(struct device, probe, "probe", 0, &probe_record),                            \
         MEMBER_MAP(struct device, label, label_count, "labels", 0, &label_record,                  \
                    .shared = "labels"),                                                            \
-        MEMBER_FORM(struct device, job, "job", FIELD_NULLABLE, &job_id_form,                       \
+        MEMBER_FORM(struct device, job.text, "job", FIELD_NULLABLE, &job_id_form,                  \
                     .about = "The job it works for now."),                                         \
         MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),                      \
         MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),                  \

@@ -83,7 +83,7 @@ struct device {
     struct device_probe probe;
     struct label label[LABELS_MAX];
     size_t label_count;
-    char job[ID_SIZE];      /* the job it works for now, or "" */
+    struct job_id job;      /* the job it works for now, or "" */
     int64_t created_ms;     /* wall time */
     int64_t last_seen_ms;   /* wall time; volatile: written to the row with other changes only */
     int64_t resident_bytes; /* last reported, volatile, as the next two */

@@ -85,9 +85,9 @@ struct heartbeat {
     struct device_id device;
     char boot[ID_SIZE];
     int64_t revision; /* of the assignment it acts on */
-    char job[ID_SIZE];
+    struct job_id job;
     int64_t generation;
-    char plan[ID_SIZE]; /* that made the generation */
+    struct plan_id plan; /* that made the generation */
     int64_t highest_generation;
     int phase;               /* enum phase */
     int64_t step;            /* last step applied by this stage */
@@ -111,8 +111,8 @@ struct heartbeat {
     int64_t replica_bytes_written;     /* to --replica-dir since the boot */
     struct metric metric[METRICS_MAX]; /* kept by the agent until a reply acknowledges them */
     size_t metric_count;
-    char
-        metrics_job[ID_SIZE]; /* that they were measured in; "": `job`, in its highest generation */
+    struct job_id
+        metrics_job; /* that they were measured in; "": `job`, in its highest generation */
     int64_t metrics_generation;
     bool all_holdings; /* holding is the whole list (on connecting and whenever it changed) */
     struct holding holding[HOLDINGS_MAX];

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/record.h"
 #include "base/rng.h"
@@ -29,6 +30,11 @@ struct incident_id {
 /* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_") + 48 bits of wall_ms + 80 bits of
  * words, in Crockford's base 32. */
 void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_block words);
+/* Whether two ids are the same; "" is no id and equals "" only. */
+static inline bool id_equal(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
 /* The wall_ms that it was made with. */
 int64_t id_wall_ms(const char *text);
 /* Whether text is prefix + 26 characters of the alphabet. */

@@ -260,7 +260,7 @@ int replan_request_check(const struct replan_request *request, struct record_fau
     }
     for (size_t i = 1; i < request->device_count; i++) {
         for (size_t k = 0; k < i; k++) {
-            if (strcmp(request->device[i].text, request->device[k].text) == 0) {
+            if (id_equal(request->device[i].text, request->device[k].text)) {
                 char pointer[32];
                 (void)snprintf(pointer, sizeof(pointer), "/devices/%zu", i);
                 fault(&check, pointer, "is the same device as /devices/%zu", k);

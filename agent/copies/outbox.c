@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/copies/outbox_parts.h"
 #include "agent/runtime/thread.h"
@@ -305,7 +304,7 @@ void outbox_collect(struct outbox *outbox, int64_t version)
 void outbox_drop(struct outbox *outbox, const struct drop *drop)
 {
     (void)pthread_mutex_lock(&outbox->lock);
-    if (strcmp(drop->job.text, outbox->at->job.text) == 0) {
+    if (id_equal(drop->job.text, outbox->at->job.text)) {
         outbox_queue_drop(outbox->queue, drop->below_version);
     }
     outbox->no_memory = false;

@@ -7,7 +7,7 @@
 
 static bool is_of_job(const struct snapshot *snapshot, const char *job)
 {
-    return strcmp(snapshot->holding.job.text, job) == 0;
+    return id_equal(snapshot->holding.job.text, job);
 }
 
 /* Its index, or count. */
@@ -50,7 +50,7 @@ static bool is_abandoned(const struct snapshot_list *list, const struct holding 
     for (size_t i = 0; i < SNAPSHOT_STARTS_MAX; i++) {
         const struct snapshot_start *start = &list->start[i];
         if (holding->version > start->version && holding->generation < start->generation &&
-            strcmp(holding->job.text, start->job.text) == 0) {
+            id_equal(holding->job.text, start->job.text)) {
             return true;
         }
     }
@@ -216,7 +216,7 @@ void snapshot_bytes_add(struct snapshot_bytes *bytes, const struct holding *hold
                         const struct job_id *job, int64_t generation)
 {
     const bool present =
-        holding->generation == generation && strcmp(holding->job.text, job->text) == 0;
+        holding->generation == generation && id_equal(holding->job.text, job->text);
     bytes->held += holding->bytes;
     bytes->present += present ? holding->bytes : 0;
 }

@@ -200,7 +200,7 @@ static void abandon_bodies(struct snapshot_routes *routes, const struct job_id *
 {
     for (size_t i = 0; i < REPLICAS_AT_ONCE; i++) {
         struct replica *replica = &routes->item[i];
-        if (replica->block && strcmp(replica->holding.job.text, job->text) == 0) {
+        if (replica->block && id_equal(replica->holding.job.text, job->text)) {
             end_body(replica);
             replica->why = "the sender began another blob";
         }

@@ -44,7 +44,7 @@ static void follow(struct current_run *run, struct session_actions *actions)
 
 static bool is_of_job(const struct current_run *run, const struct assignment_run *assigned)
 {
-    return strcmp(run->job.text, assigned->job.text) == 0;
+    return id_equal(run->job.text, assigned->job.text);
 }
 
 bool current_run_outdates(const struct current_run *run, const struct assignment_run *assigned)
@@ -55,7 +55,7 @@ bool current_run_outdates(const struct current_run *run, const struct assignment
 bool current_run_is(const struct current_run *run, const struct assignment_run *assigned)
 {
     return run->active && is_of_job(run, assigned) && assigned->generation == run->generation &&
-           strcmp(assigned->plan.text, run->plan.text) == 0;
+           id_equal(assigned->plan.text, run->plan.text);
 }
 
 void current_run_prepare(struct current_run *run, const struct assignment_run *assigned,

@@ -51,7 +51,7 @@ static const struct metric_lot *next_lot(const struct metric_queue *queue, size_
 
 static bool is_of(const struct metric_lot *lot, const struct job_id *job, int64_t generation)
 {
-    return lot->generation == generation && strcmp(lot->job.text, job->text) == 0;
+    return lot->generation == generation && id_equal(lot->job.text, job->text);
 }
 
 void metric_queue_add(struct metric_queue *queue, const struct job_id *job, int64_t generation,
@@ -96,7 +96,7 @@ void metric_queue_copy(const struct metric_queue *queue, struct heartbeat *out)
     const struct metric_lot *lot = next_lot(queue, &waiting);
     out->metric_count = queue->sent;
     if (queue->sent > 0) {
-        memcpy(out->metrics_job, lot->job.text, sizeof(out->metrics_job));
+        out->metrics_job = lot->job;
         out->metrics_generation = lot->generation;
     }
     for (size_t i = 0; i < queue->sent; i++) {

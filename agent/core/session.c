@@ -147,8 +147,8 @@ void session_heartbeat(const struct session *session, struct heartbeat *out)
     memcpy(out->challenge, session->challenge, sizeof(out->challenge));
     out->revision = session->revision;
     const struct current_run_report *report = &session->report;
-    memcpy(out->job, report->job.text, sizeof(out->job));
-    memcpy(out->plan, report->plan.text, sizeof(out->plan));
+    out->job = report->job;
+    out->plan = report->plan;
     out->generation = report->generation;
     out->highest_generation = report->highest_generation;
     out->phase = report->phase;
@@ -255,7 +255,7 @@ static void take_enrolled(struct session *session, const struct session_event *e
 {
     session->enroll = (struct call_timer){.due_ms = NEVER};
     session->enrolled = true;
-    const bool same = strcmp(session->device.text, event->enrolled.device.text) == 0;
+    const bool same = id_equal(session->device.text, event->enrolled.device.text);
     session->device = event->enrolled.device;
     session->revision = same ? session->revision : 0;
     session->holdings_unsaid = true;

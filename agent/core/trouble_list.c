@@ -1,14 +1,12 @@
 #include "agent/core/trouble_list.h"
 
-#include <string.h>
-
 _Static_assert(TROUBLE_SOURCES <= PEER_REPORTS_MAX, "each source has its place in a heartbeat");
 
 bool trouble_list_add(struct trouble_list *list, enum trouble_source source,
                       const struct device_id *device, enum peer_trouble kind, int64_t now_ms)
 {
     struct trouble *trouble = &list->item[source];
-    const bool same = trouble->active && strcmp(trouble->device.text, device->text) == 0;
+    const bool same = trouble->active && id_equal(trouble->device.text, device->text);
     const bool news = !same || trouble->kind != kind;
     *trouble = (struct trouble){.active = true,
                                 .device = *device,
@@ -28,7 +26,7 @@ static void add_report(struct heartbeat *out, const struct trouble *trouble, int
 {
     size_t at = 0;
     while (at < out->peer_report_count &&
-           strcmp(out->peer_report[at].device.text, trouble->device.text) != 0) {
+           !id_equal(out->peer_report[at].device.text, trouble->device.text)) {
         at++;
     }
     struct peer_report *report = &out->peer_report[at];

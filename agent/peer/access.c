@@ -74,10 +74,10 @@ void access_clear_stage(struct access *access, const struct stage *stage)
 /* The newest generation of the job that this device knows; 0: none. Under the lock. */
 static int64_t newest_generation(const struct access *access, const char *job)
 {
-    int64_t newest = strcmp(access->job.text, job) == 0 ? access->generation : 0;
+    int64_t newest = id_equal(access->job.text, job) ? access->generation : 0;
     for (size_t i = 0; i < access->caller_count; i++) {
         const struct caller *caller = &access->caller[i];
-        if (strcmp(caller->job.text, job) == 0 && caller->generation > newest) {
+        if (id_equal(caller->job.text, job) && caller->generation > newest) {
             newest = caller->generation;
         }
     }
@@ -91,7 +91,7 @@ static bool is_let_in(const struct access *access, const char *job, int64_t gene
     for (size_t i = 0; i < access->caller_count; i++) {
         const struct caller *caller = &access->caller[i];
         if (caller->generation == generation && caller->ticket[0] != '\0' &&
-            strcmp(caller->job.text, job) == 0) {
+            id_equal(caller->job.text, job)) {
             found = hash_text_equal(bearer, caller->ticket) || found;
         }
     }
@@ -120,7 +120,7 @@ enum access_verdict access_judge(struct access *access, const char *job, int64_t
 int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation)
 {
     (void)pthread_mutex_lock(&access->lock);
-    const bool present = strcmp(access->job.text, job) == 0 && access->generation == generation;
+    const bool present = id_equal(access->job.text, job) && access->generation == generation;
     const int64_t bytes = present ? access->replica_bytes : 0;
     (void)pthread_mutex_unlock(&access->lock);
     return bytes;
@@ -131,10 +131,10 @@ struct stage *access_stage(struct access *access, const char *job, int64_t gener
 {
     (void)pthread_mutex_lock(&access->lock);
     const struct stage_config *config = access->stage ? stage_config(access->stage) : NULL;
-    const bool same_job = config && strcmp(config->job.text, job) == 0;
+    const bool same_job = config && id_equal(config->job.text, job);
     struct stage *stage =
         same_job && config->generation == generation ? stage_retain(access->stage) : NULL;
-    const bool older = strcmp(access->job.text, job) == 0 && generation < access->generation;
+    const bool older = id_equal(access->job.text, job) && generation < access->generation;
     (void)pthread_mutex_unlock(&access->lock);
     *verdict = stage ? ACCESS_GRANTED : older ? ACCESS_STALE : ACCESS_EARLY;
     return stage;

@@ -16,8 +16,8 @@ static void add_caller(struct assignment *out, const struct job_slot *job,
                        const struct device_id *device)
 {
     for (size_t i = 0; i < out->caller_count; i++) {
-        if (strcmp(out->caller[i].device.text, device->text) == 0 &&
-            strcmp(out->caller[i].job.text, job->job.id.text) == 0) {
+        if (id_equal(out->caller[i].device.text, device->text) &&
+            id_equal(out->caller[i].job.text, job->job.id.text)) {
             return;
         }
     }

@@ -18,7 +18,7 @@
 static struct avoided *find(struct job_slot *job, const struct device_slot *device)
 {
     size_t at = 0;
-    while (at < AVOIDED_MAX && strcmp(job->avoided[at].device.text, device->device.id.text) != 0) {
+    while (at < AVOIDED_MAX && !id_equal(job->avoided[at].device.text, device->device.id.text)) {
         at++;
     }
     return at < AVOIDED_MAX ? &job->avoided[at] : NULL;
@@ -77,7 +77,7 @@ bool avoidance_has(const struct core *core, const struct job_slot *job,
     for (size_t i = 0; level != AVOID_NONE && i < AVOIDED_MAX; i++) {
         const struct avoided *entry = &job->avoided[i];
         if (entry->until_ms > core->now_ms && (entry->failed || level == AVOID_ALL) &&
-            strcmp(entry->device.text, device->device.id.text) == 0) {
+            id_equal(entry->device.text, device->device.id.text)) {
             return true;
         }
     }

@@ -3,8 +3,6 @@
  * (suspicion.c). */
 #include "coordinator/core/challenge.h"
 
-#include <string.h>
-
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/ids.h"
@@ -33,7 +31,7 @@ void challenge_clear(struct device_slot *device)
 struct trouble *challenge_trouble(struct device_slot *device, const struct device_id *about)
 {
     for (size_t i = 0; i < device->challenge.trouble_count; i++) {
-        if (strcmp(device->challenge.trouble[i].device.text, about->text) == 0) {
+        if (id_equal(device->challenge.trouble[i].device.text, about->text)) {
             return &device->challenge.trouble[i];
         }
     }

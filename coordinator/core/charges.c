@@ -71,7 +71,7 @@ static bool charge(struct job_slot *job, const struct failure *failure)
     for (size_t i = 0; i < failure->device_count && charge->count < FAILURES_MAX; i++) {
         size_t at = 0;
         while (at < charge->count &&
-               strcmp(charge->device[at].text, failure->device[i].id.text) != 0) {
+               !id_equal(charge->device[at].text, failure->device[i].id.text)) {
             at++;
         }
         if (at == charge->count) {

@@ -86,7 +86,7 @@ static int state_of(struct core *core, const struct device_slot *device,
                     const struct heartbeat *heartbeat, enum round_kind kind, int64_t version)
 {
     struct job_slot *job = device->job;
-    bool stage_0 = job && device->stage == 0 && strcmp(heartbeat->plan, job->plan.id.text) == 0 &&
+    bool stage_0 = job && device->stage == 0 && id_equal(heartbeat->plan.text, job->plan.id.text) &&
                    states_plan_active(job) && job->failure.cause == FAILURE_NONE;
     if (stage_0) {
         return ask(core, job, kind, version);

@@ -1,7 +1,5 @@
 #include "coordinator/core/device.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/state.h"
@@ -24,7 +22,7 @@ bool device_ready(const struct device_slot *device)
 bool device_absent(const struct absent *absent, const struct device_slot *device)
 {
     for (size_t i = 0; i < absent->count; i++) {
-        if (strcmp(absent->device[i].text, device->device.id.text) == 0) {
+        if (id_equal(absent->device[i].text, device->device.id.text)) {
             return true;
         }
     }
@@ -37,7 +35,7 @@ void device_assign(struct core *core, struct device_slot *device, struct job_slo
     if (device->job != job) {
         ASSERT(!device->job);
         device->job = job;
-        memcpy(device->device.job, job->job.id.text, ID_SIZE);
+        device->device.job = job->job.id;
         device->device.untried = false;
         mark_device_changed(core, device);
     }
@@ -51,7 +49,7 @@ void device_release(struct core *core, struct device_slot *device)
 {
     device->job = NULL;
     device->challenge.trouble_count = 0;
-    memset(device->device.job, 0, ID_SIZE);
+    device->device.job = (struct job_id){0};
     mark_device_changed(core, device);
     mark_device_touched(core, device);
     core->schedule = core->joinable = true;

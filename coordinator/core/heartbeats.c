@@ -45,7 +45,7 @@ static bool is_current(const struct device_slot *device, const struct job_slot *
                        const struct heartbeat *heartbeat)
 {
     return device->job == job && heartbeat->generation == job->plan.generation &&
-           strcmp(heartbeat->plan, job->plan.id.text) == 0;
+           id_equal(heartbeat->plan.text, job->plan.id.text);
 }
 
 /* A device has seen a later generation than the rows know, or works for another plan of the same
@@ -56,7 +56,7 @@ static void take_highest(struct core *core, struct device_slot *device, struct j
 {
     int64_t highest = heartbeat->highest_generation;
     bool other = device->job == job && heartbeat->generation >= job->plan.generation &&
-                 strcmp(heartbeat->plan, job->plan.id.text) != 0;
+                 !id_equal(heartbeat->plan.text, job->plan.id.text);
     highest = other && heartbeat->generation > highest ? heartbeat->generation : highest;
     if (highest > GENERATION_MAX || (highest <= job->job.generation && !other)) {
         return;
@@ -77,7 +77,7 @@ static void lower_cap(struct job_slot *job, const struct device_slot *device)
     int64_t bytes = (stage->memory_bytes - stage->replica_bytes) / 10 * 9;
     size_t i = 0;
     while (i < job->charges.cap_count &&
-           strcmp(job->charges.cap[i].device.text, device->device.id.text) != 0) {
+           !id_equal(job->charges.cap[i].device.text, device->device.id.text)) {
         i++;
     }
     if (i == STAGES_MAX) {
@@ -213,7 +213,8 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
         device->assignment_revision = heartbeat->revision; /* of an earlier life: go on above it */
         mark_device_touched(core, device);
     }
-    struct job_slot *job = heartbeat->job[0] == '\0' ? NULL : slots_job(core, heartbeat->job);
+    struct job_slot *job =
+        heartbeat->job.text[0] == '\0' ? NULL : slots_job(core, heartbeat->job.text);
     if (job) {
         take_highest(core, device, job, heartbeat);
         incidents_heard(core, job, heartbeat);

@@ -134,7 +134,7 @@ static bool still_dropped(const struct core *core, const struct device_slot *dev
         const struct holding *known = &core->holding[i].holding;
         dropped = core->holding[i].dropped && known->unit == holding->unit &&
                   known->version == holding->version &&
-                  strcmp(known->job.text, holding->job.text) == 0;
+                  id_equal(known->job.text, holding->job.text);
     }
     return dropped;
 }
@@ -199,7 +199,7 @@ void holdings_replace(struct core *core, struct device_slot *device,
 
 bool holdings_usable(const struct job_slot *job, const struct holding_item *item)
 {
-    return !item->dropped && strcmp(item->holding.job.text, job->job.id.text) == 0 &&
+    return !item->dropped && id_equal(item->holding.job.text, job->job.id.text) &&
            lineage_holds(&job->job, item->holding.generation, item->holding.version);
 }
 
@@ -219,7 +219,7 @@ const struct holding *holdings_find(const struct core *core, const struct device
 bool holdings_of_job(const struct core *core, const struct device_slot *device, const char *job_id)
 {
     for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
-        if (strcmp(core->holding[i].holding.job.text, job_id) == 0) {
+        if (id_equal(core->holding[i].holding.job.text, job_id)) {
             return true;
         }
     }
@@ -303,7 +303,7 @@ size_t holdings_drops(const struct core *core, const struct device_slot *device,
     for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
         const struct holding *holding = &core->holding[i].holding;
         size_t known = 0;
-        while (known < count && strcmp(drop[known].job.text, holding->job.text) != 0) {
+        while (known < count && !id_equal(drop[known].job.text, holding->job.text)) {
             known++;
         }
         if (known < count || count == DROPS_MAX) {
@@ -328,9 +328,8 @@ void holdings_mark_drops(struct core *core, struct device_slot *device)
     for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
         struct holding_item *item = &core->holding[i];
         for (size_t d = 0; d < count; d++) {
-            item->dropped =
-                item->dropped || (item->holding.version < drop[d].below_version &&
-                                  strcmp(item->holding.job.text, drop[d].job.text) == 0);
+            item->dropped = item->dropped || (item->holding.version < drop[d].below_version &&
+                                              id_equal(item->holding.job.text, drop[d].job.text));
         }
     }
 }

@@ -55,7 +55,7 @@ static void add_devices(struct incident *incident, const struct failure *failure
     for (size_t i = 0; i < failure->device_count; i++) {
         size_t at = 0;
         while (at < incident->device_count &&
-               strcmp(incident->device[at].id.text, failure->device[i].id.text) != 0) {
+               !id_equal(incident->device[at].id.text, failure->device[i].id.text)) {
             at++;
         }
         if (at == incident->device_count && at < INCIDENT_DEVICES_MAX) {

@@ -3,7 +3,6 @@
 #include "coordinator/core/join.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "coordinator/core/act.h"
 #include "coordinator/core/avoidance.h"
@@ -60,8 +59,8 @@ static double moved_share(const struct core *core, const struct job_slot *job)
         while (job->plan.stage[old].end <= (int64_t)u) {
             old++;
         }
-        moved += strcmp(core->planning->device[stage]->device.id.text,
-                        job->plan.stage[old].device.text) != 0;
+        moved += !id_equal(core->planning->device[stage]->device.id.text,
+                           job->plan.stage[old].device.text);
     }
     return (double)moved / (double)job->unit_count;
 }

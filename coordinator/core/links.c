@@ -2,8 +2,6 @@
  * pair, or waits for the link with growing delays, because many links return within seconds. */
 #include "coordinator/core/links.h"
 
-#include <string.h>
-
 #include "coordinator/core/device.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -20,8 +18,8 @@ static bool is_pair(const struct bad_link *link, const struct device_slot *a,
                     const struct device_slot *b)
 {
     const char *first = link->device[0].text, *second = link->device[1].text;
-    return (strcmp(first, a->device.id.text) == 0 && strcmp(second, b->device.id.text) == 0) ||
-           (strcmp(first, b->device.id.text) == 0 && strcmp(second, a->device.id.text) == 0);
+    return (id_equal(first, a->device.id.text) && id_equal(second, b->device.id.text)) ||
+           (id_equal(first, b->device.id.text) && id_equal(second, a->device.id.text));
 }
 
 void links_note(const struct core *core, struct job_slot *job, const struct device_slot *a,
@@ -72,7 +70,7 @@ static bool same_layout(const struct plan *plan, const struct replan_request *ra
 {
     bool same = plan->stage_count == ran->device_count;
     for (size_t s = 0; same && s < plan->stage_count; s++) {
-        same = strcmp(plan->stage[s].device.text, ran->device[s].text) == 0 &&
+        same = id_equal(plan->stage[s].device.text, ran->device[s].text) &&
                (s + 1 == plan->stage_count || plan->stage[s].end == ran->cut[s]);
     }
     return same;
@@ -98,7 +96,7 @@ bool links_can_stay(const struct core *core, const struct job_slot *job)
 bool links_ran(const struct job_slot *job, const struct device_slot *device)
 {
     for (size_t s = 0; s < job->ran.device_count; s++) {
-        if (strcmp(job->ran.device[s].text, device->device.id.text) == 0) {
+        if (id_equal(job->ran.device[s].text, device->device.id.text)) {
             return true;
         }
     }

@@ -1,8 +1,6 @@
 /* A job on given devices as a problem of coordinator/plan: times, borders, links and memory. */
 #include "coordinator/core/problem.h"
 
-#include <string.h>
-
 #include "coordinator/core/profile.h"
 #include "coordinator/core/state.h"
 #include "libtrain/memory/memory.h"
@@ -113,7 +111,7 @@ static uint64_t cap_bytes(const struct device_slot *device, const struct job_slo
 {
     int64_t bytes = device->device.probe.free_memory_bytes;
     for (size_t i = 0; job && i < job->charges.cap_count; i++) {
-        bool same = strcmp(job->charges.cap[i].device.text, device->device.id.text) == 0;
+        bool same = id_equal(job->charges.cap[i].device.text, device->device.id.text);
         bytes = same && job->charges.cap[i].bytes < bytes ? job->charges.cap[i].bytes : bytes;
     }
     return bytes > 0 ? (uint64_t)bytes : 0;

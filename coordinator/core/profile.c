@@ -3,7 +3,6 @@
 #include "coordinator/core/profile.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "coordinator/core/state.h"
 
@@ -24,7 +23,7 @@ static bool is_seconds(double value)
 static bool in_trouble(const struct device_slot *device, const struct device_id *other)
 {
     for (size_t i = 0; i < device->challenge.trouble_count; i++) {
-        if (strcmp(device->challenge.trouble[i].device.text, other->text) == 0) {
+        if (id_equal(device->challenge.trouble[i].device.text, other->text)) {
             return true;
         }
     }
@@ -46,8 +45,7 @@ static void take_link(struct device_slot *device, const struct link_report *repo
         return;
     }
     size_t at = 0;
-    while (at < LINKS_MAX &&
-           strcmp(device->profile.link[at].device.text, report->device.text) != 0) {
+    while (at < LINKS_MAX && !id_equal(device->profile.link[at].device.text, report->device.text)) {
         at++;
     }
     if (at == LINKS_MAX) {
@@ -91,7 +89,7 @@ void profile_take(struct core *core, struct job_slot *job, struct device_slot *d
     static const struct device_profile none;
     struct device_profile *profile = &device->profile.units;
     struct plan_stage *stage = &job->plan.stage[device->stage];
-    if (strcmp(profile->job.text, job->job.id.text) != 0) {
+    if (!id_equal(profile->job.text, job->job.id.text)) {
         *profile = none;
         profile->job = job->job.id;
     }
@@ -139,7 +137,7 @@ struct ratio {
 
 static bool is_measured(const struct device_slot *device, const struct job_slot *job, size_t unit)
 {
-    return job && strcmp(device->profile.units.job.text, job->job.id.text) == 0 &&
+    return job && id_equal(device->profile.units.job.text, job->job.id.text) &&
            device->profile.units.forward_seconds[unit] > 0;
 }
 
@@ -197,7 +195,7 @@ static void correct_device(struct planning *planning, const struct job_slot *job
         bool measured = is_measured(device, job, u);
         *forward = measured ? device->profile.units.forward_seconds[u] : *forward * scale;
         *backward = measured ? device->profile.units.backward_seconds[u] : *backward * scale;
-        bool known = job && strcmp(device->profile.units.job.text, job->job.id.text) == 0 &&
+        bool known = job && id_equal(device->profile.units.job.text, job->job.id.text) &&
                      device->profile.units.update_seconds_per_byte > 0;
         *update = known ? device->profile.units.update_seconds_per_byte *
                               (double)planning->cost[u].trained_bytes
@@ -223,7 +221,7 @@ static void add_sums(const struct device_slot *from, const struct device_slot *t
                      struct link_sums *sums)
 {
     for (size_t i = 0; i < LINKS_MAX; i++) {
-        if (strcmp(from->profile.link[i].device.text, to->device.id.text) == 0) {
+        if (id_equal(from->profile.link[i].device.text, to->device.id.text)) {
             link_add(sums, &from->profile.link[i].sums);
         }
     }

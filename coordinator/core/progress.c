@@ -177,9 +177,8 @@ static int64_t *taken_steps(struct device_slot *device, const struct job_slot *j
                             int64_t generation)
 {
     struct metric_mark *taken = &device->metrics_taken;
-    if (taken->generation != generation || strcmp(taken->job, job->job.id.text) != 0) {
-        *taken = (struct metric_mark){.generation = generation};
-        memcpy(taken->job, job->job.id.text, sizeof(taken->job));
+    if (taken->generation != generation || !id_equal(taken->job.text, job->job.id.text)) {
+        *taken = (struct metric_mark){.job = job->job.id, .generation = generation};
     }
     return taken->step;
 }
@@ -187,12 +186,11 @@ static int64_t *taken_steps(struct device_slot *device, const struct job_slot *j
 void progress_take_metrics(struct core *core, struct device_slot *device,
                            const struct heartbeat *heartbeat)
 {
-    const bool named = heartbeat->metrics_job[0] != '\0';
+    const bool named = heartbeat->metrics_job.text[0] != '\0';
+    const struct job_id *of = named ? &heartbeat->metrics_job : &heartbeat->job;
     const int64_t generation =
         named ? heartbeat->metrics_generation : heartbeat->highest_generation;
-    struct job_slot *job = heartbeat->metric_count == 0
-                               ? NULL
-                               : slots_job(core, named ? heartbeat->metrics_job : heartbeat->job);
+    struct job_slot *job = heartbeat->metric_count == 0 ? NULL : slots_job(core, of->text);
     if (!job || !holdings_has_member(core, job, device)) {
         return;
     }
@@ -226,7 +224,7 @@ static void take_snapshots(struct job_slot *job, const struct heartbeat *heartbe
     for (size_t i = 0; i < heartbeat->holding_count; i++) {
         const struct holding *holding = &heartbeat->holding[i];
         if (holding->generation == job->plan.generation &&
-            strcmp(holding->job.text, job->job.id.text) == 0) {
+            id_equal(holding->job.text, job->job.id.text)) {
             progress_reach(job, holding->version);
         }
     }

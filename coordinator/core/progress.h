@@ -13,7 +13,7 @@ struct job_slot;
 /* The steps of the last metrics taken from a device, by name. It reports the metrics of a
  * generation in order and repeats them until they are acknowledged. */
 struct metric_mark {
-    char job[ID_SIZE];
+    struct job_id job;
     int64_t generation;
     int64_t step[METRIC_NAMES];
 };

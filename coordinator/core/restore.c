@@ -2,8 +2,6 @@
  * call again; the devices' snapshots and measurements are unknown until they report. */
 #include "coordinator/core/restore.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "coordinator/core/avoidance.h"
 #include "coordinator/core/center.h"
@@ -96,7 +94,7 @@ static bool take_devices(struct core *core, struct job_slot *job)
 {
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         struct device_slot *device = slots_stage_device(core, job, s);
-        bool works = device && strcmp(device->device.job, job->job.id.text) == 0;
+        bool works = device && id_equal(device->device.job.text, job->job.id.text);
         if (states_phase(job) == PHASE_FINISHED && !works && !center_owes(job, s)) {
             continue;
         }
@@ -216,9 +214,9 @@ static void settle_devices(struct core *core)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
         struct device_slot *device = slots_device_at(core, i);
-        const char *job = device->job ? device->job->job.id.text : "";
-        if (strcmp(device->device.job, job) != 0) {
-            text_set(device->device.job, ID_SIZE, "%s", job);
+        const struct job_id job = device->job ? device->job->job.id : (struct job_id){0};
+        if (!id_equal(device->device.job.text, job.text)) {
+            device->device.job = job;
             mark_device_changed(core, device);
         }
     }

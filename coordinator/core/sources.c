@@ -92,8 +92,7 @@ int64_t sources_bytes(const struct job_slot *job, int64_t unit)
 bool sources_is(const struct job_slot *job, int64_t unit, const struct device_slot *device)
 {
     const struct unit_source *source = &job->sources.unit[unit];
-    return source->from == SOURCE_DEVICE &&
-           strcmp(source->device.text, device->device.id.text) == 0;
+    return source->from == SOURCE_DEVICE && id_equal(source->device.text, device->device.id.text);
 }
 
 bool sources_serves(const struct job_slot *job, const struct device_slot *device)

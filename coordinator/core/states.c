@@ -113,7 +113,7 @@ bool states_plan_active(const struct job_slot *job)
 bool states_plan_has(const struct plan *plan, const struct device_slot *device)
 {
     for (size_t s = 0; s < plan->stage_count; s++) {
-        if (strcmp(plan->stage[s].device.text, device->device.id.text) == 0) {
+        if (id_equal(plan->stage[s].device.text, device->device.id.text)) {
             return true;
         }
     }

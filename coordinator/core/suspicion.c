@@ -161,7 +161,7 @@ static void take_reports(struct core *core, struct device_slot *device,
     ASSERT(before_count <= PEER_REPORTS_MAX);
     memcpy(before, device->challenge.trouble, sizeof(before));
     device->challenge.trouble_count = 0;
-    bool current = device->job && strcmp(heartbeat->plan, device->job->plan.id.text) == 0;
+    bool current = device->job && id_equal(heartbeat->plan.text, device->job->plan.id.text);
     for (size_t i = 0; current && i < heartbeat->peer_report_count; i++) {
         const struct peer_report *report = &heartbeat->peer_report[i];
         struct device_slot *suspect = slots_device(core, report->device.text);
@@ -175,7 +175,7 @@ static void take_reports(struct core *core, struct device_slot *device,
                                   .due_ms = NEVER};
         bool known = false;
         for (size_t k = 0; k < before_count; k++) {
-            if (strcmp(before[k].device.text, report->device.text) == 0) {
+            if (id_equal(before[k].device.text, report->device.text)) {
                 known = before[k].kind != PEER_STALLED || report->kind == PEER_STALLED;
                 trouble.since_ms = before[k].since_ms;
                 trouble.due_ms = before[k].due_ms;

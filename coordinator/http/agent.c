@@ -271,7 +271,7 @@ void serve_agent_dataset(void *context, struct http_exchange *exchange)
     if (!device) {
         return;
     }
-    const struct job *job = core_job(coordinator->core, device->job);
+    const struct job *job = core_job(coordinator->core, device->job.text);
     if (!job || (strcmp(job->data.train_sha256, sha256) != 0 &&
                  strcmp(job->data.test_sha256, sha256) != 0)) {
         answer_problem(exchange, PROBLEM_UNKNOWN_BLOB,

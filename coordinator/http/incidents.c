@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <string.h>
 
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
@@ -13,7 +12,7 @@ static const struct incident *live_incident(struct coordinator *coordinator, con
                                             const char *id)
 {
     const struct incident *incident = core_job_incident(coordinator->core, job);
-    return incident && strcmp(incident->id.text, id) == 0 ? incident : NULL;
+    return incident && id_equal(incident->id.text, id) ? incident : NULL;
 }
 
 struct incident_list {

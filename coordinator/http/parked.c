@@ -221,7 +221,7 @@ void parked_wake(struct parked *parked, enum object_kind kind, const char *id)
     for (size_t index = parked->bucket[bucket_of(parked, kind, id)]; index != PARKED_NONE;
          index = parked->entry[index].next) {
         struct entry *entry = &parked->entry[index];
-        if (entry->kind == kind && strcmp(entry->id, id) == 0 && !entry->woken) {
+        if (entry->kind == kind && id_equal(entry->id, id) && !entry->woken) {
             entry->woken = true;
             parked->ready[(parked->ready_first + parked->ready_count++) % parked->capacity] = index;
         }

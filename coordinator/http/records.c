@@ -1,6 +1,5 @@
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/parse.h"
 #include "coordinator/content/catalog.h"
@@ -23,7 +22,7 @@ struct child_list {
 static bool list_child(void *arg, const struct state_row *row)
 {
     struct child_list *children = arg;
-    if (children->live && strcmp(children->live->id.text, row->id) == 0) {
+    if (children->live && id_equal(children->live->id.text, row->id)) {
         return answer_list_kind(&children->list, row->id, OBJECT_PLAN, children->live);
     }
     return answer_list_text(&children->list, row->id, row->document, row->document_size);

@@ -126,7 +126,7 @@ void coordinator_wake(struct world *world, const char *device_id)
     struct coordinator *coordinator = world->coordinator;
     for (size_t i = 0; i < coordinator->parked_count; i++) {
         struct parked *parked = &coordinator->parked[i];
-        parked->woken = parked->woken || strcmp(parked->call->device.text, device_id) == 0;
+        parked->woken = parked->woken || id_equal(parked->call->device.text, device_id);
     }
 }
 
@@ -181,7 +181,7 @@ static void give_data(struct world *world, struct call *call)
     const struct core *core = world->coordinator->core;
     const char *sha256 = call->unit.sha256;
     const struct device *device = asking_device(world, call);
-    const struct job *job = device ? core_job(core, device->job) : NULL;
+    const struct job *job = device ? core_job(core, device->job.text) : NULL;
     if (!device) {
         return;
     }
@@ -290,7 +290,7 @@ static void assemble(const struct world *world, const struct model *model,
         for (size_t i = 0; i < rows->unit_count; i++) {
             const struct center_unit *unit = &rows->unit[i];
             found = unit->unit == (int64_t)u && unit->version == result->version &&
-                            strcmp(unit->job.text, result->job.text) == 0
+                            id_equal(unit->job.text, result->job.text)
                         ? unit
                         : found;
         }

@@ -44,7 +44,7 @@ void check_fail(struct world *world, const char *format, ...)
 size_t check_known(const struct check *check, const char *id)
 {
     size_t at = 0;
-    while (at < check->known_count && strcmp(check->known[at].id.text, id) != 0) {
+    while (at < check->known_count && !id_equal(check->known[at].id.text, id)) {
         at++;
     }
     return at;
@@ -188,7 +188,7 @@ static void check_version(struct world *world, const struct job *job)
     size_t found = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
         const struct center_unit *unit = &rows->unit[i];
-        if (unit->version != job->version || strcmp(unit->job.text, job->id.text) != 0) {
+        if (unit->version != job->version || !id_equal(unit->job.text, job->id.text)) {
             continue;
         }
         found += blobs_have(&coordinator->blobs, unit->sha256);
@@ -235,7 +235,7 @@ static void check_end(struct world *world, const struct job *job)
     const bool succeeded = job->state == JOB_SUCCEEDED;
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         const struct checkpoint *checkpoint = &rows->checkpoint[i];
-        if (strcmp(checkpoint->id.text, job->checkpoint.text) == 0) {
+        if (id_equal(checkpoint->id.text, job->checkpoint.text)) {
             if (checkpoint->version != (succeeded ? reference->steps : job->progress.step)) {
                 check_fail(world, "%s has ended with the model of step %" PRId64, job->spec.name,
                            checkpoint->version);
@@ -374,7 +374,7 @@ static void check_incidents(struct world *world, const struct job *job)
     const struct rows *rows = &world->coordinator->rows;
     size_t open = 0;
     for (size_t i = 0; i < rows->incident_count; i++) {
-        open += strcmp(rows->incident[i].job.text, job->id.text) == 0;
+        open += id_equal(rows->incident[i].job.text, job->id.text);
     }
     if (open > (job_state_ended(job->state) ? 0 : 1)) {
         check_fail(world, "%s has %zu open incidents", job->spec.name, open);

@@ -1,7 +1,6 @@
 /* What must hold of a job's course: no failure repeats without an end, and its metrics are those of
  * the undisturbed run, without holes. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "tests/sim/check.h"
@@ -22,7 +21,7 @@ static uint64_t faults_of(const struct world *world, size_t agent)
 static bool has_stage(const struct plan *plan, const struct agent *agent)
 {
     for (size_t s = 0; plan && s < plan->stage_count; s++) {
-        if (strcmp(plan->stage[s].device.text, agent->id.text) == 0) {
+        if (id_equal(plan->stage[s].device.text, agent->id.text)) {
             return true;
         }
     }

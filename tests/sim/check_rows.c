@@ -34,13 +34,13 @@ static void check_work(struct world *world, const struct core *core, const struc
         for (size_t s = 0; plan_active(plan) && s < plan->stage_count; s++) {
             /* One whose units are all in the center may have left. */
             const bool left = plan->state == PLAN_STOPPING && plan->last_version > 0 &&
-                              strcmp(device->job, job->id.text) != 0;
-            works += !left && strcmp(plan->stage[s].device.text, device->id.text) == 0;
+                              !id_equal(device->job.text, job->id.text);
+            works += !left && id_equal(plan->stage[s].device.text, device->id.text);
         }
     }
-    if (works != (device->job[0] != '\0')) {
+    if (works != (device->job.text[0] != '\0')) {
         check_fail(world, "%s works in %d plans, its row says '%s'", device->name, works,
-                   device->job);
+                   device->job.text);
     }
 }
 
@@ -90,7 +90,7 @@ void check_alive(struct world *world)
     for (size_t i = 0; i < rows->device_count; i++) {
         const struct device *row = &rows->device[i], *live = core_device(core, row->id.text);
         if (!live || row->state != live->state || row->cordoned != live->cordoned ||
-            strcmp(row->job, live->job) != 0 || strcmp(row->boot, live->boot) != 0) {
+            !id_equal(row->job.text, live->job.text) || strcmp(row->boot, live->boot) != 0) {
             check_fail(world, "the row of %s differs from the live state", row->name);
             return;
         }

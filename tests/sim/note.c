@@ -39,7 +39,7 @@ void note_row(const struct world *world, const struct action *action)
     } else if (action->kind == OBJECT_DEVICE) {
         const struct device *device = action->object;
         trace_write(world, ACTOR_COORDINATOR, "device %s %s%s", device->name,
-                    device_state_names[device->state], device->job[0] ? " works" : "");
+                    device_state_names[device->state], device->job.text[0] ? " works" : "");
     } else if (action->kind == OBJECT_CENTER_UNIT) {
         const struct center_unit *unit = action->object;
         trace_write(world, ACTOR_COORDINATOR, "unit %" PRId64 " of %s at %" PRId64, unit->unit,
@@ -63,7 +63,7 @@ void note_heartbeat(const struct world *world, int actor, const struct heartbeat
     }
     trace_write(
         world, actor, "says: %s %s generation %" PRId64 " of %" PRId64 " step %" PRId64 "%s%s%s%s",
-        trace_name(world, heartbeat->job), phase_names[heartbeat->phase], heartbeat->generation,
-        heartbeat->highest_generation, heartbeat->step, holdings, rounds,
+        trace_name(world, heartbeat->job.text), phase_names[heartbeat->phase],
+        heartbeat->generation, heartbeat->highest_generation, heartbeat->step, holdings, rounds,
         heartbeat->has_error ? ", error " : "", heartbeat->has_error ? heartbeat->error.code : "");
 }

@@ -14,10 +14,10 @@ enum verdict { GRANTED = 0, WRONG_TICKET = 403, STALE = 409, EARLY = 503 };
 
 static int64_t newest_generation(const struct agent *agent, const char *job)
 {
-    int64_t newest = strcmp(agent->access_job.text, job) == 0 ? agent->access_generation : 0;
+    int64_t newest = id_equal(agent->access_job.text, job) ? agent->access_generation : 0;
     for (size_t i = 0; i < agent->caller_count; i++) {
         const struct caller *caller = &agent->caller[i];
-        if (strcmp(caller->job.text, job) == 0 && caller->generation > newest) {
+        if (id_equal(caller->job.text, job) && caller->generation > newest) {
             newest = caller->generation;
         }
     }
@@ -28,8 +28,7 @@ static enum verdict judge(const struct agent *agent, const struct peer_request *
 {
     for (size_t i = 0; i < agent->caller_count; i++) {
         const struct caller *caller = &agent->caller[i];
-        if (caller->generation == peer->generation &&
-            strcmp(caller->job.text, peer->job.text) == 0 &&
+        if (caller->generation == peer->generation && id_equal(caller->job.text, peer->job.text) &&
             strcmp(caller->ticket, peer->ticket) == 0) {
             return GRANTED;
         }
@@ -42,9 +41,9 @@ static enum verdict find_stage(const struct agent *agent, const struct peer_requ
                                struct run **out)
 {
     struct run *run = agent->stage;
-    const bool same = run && strcmp(run->desired->job.text, peer->job.text) == 0;
+    const bool same = run && id_equal(run->desired->job.text, peer->job.text);
     *out = same && run->desired->generation == peer->generation ? run : NULL;
-    const bool older = strcmp(agent->access_job.text, peer->job.text) == 0 &&
+    const bool older = id_equal(agent->access_job.text, peer->job.text) &&
                        peer->generation < agent->access_generation;
     return *out ? GRANTED : older ? STALE : EARLY;
 }
@@ -201,7 +200,7 @@ static void give_snapshot(struct world *world, const struct agent *agent, struct
 /* Within what the plan promised. */
 static bool has_room(const struct agent *agent, const struct holding *holding)
 {
-    const bool present = strcmp(agent->access_job.text, holding->job.text) == 0 &&
+    const bool present = id_equal(agent->access_job.text, holding->job.text) &&
                          agent->access_generation == holding->generation;
     const struct snapshot_bytes bytes =
         agent_count_bytes(agent, SNAPSHOT_REPLICA, &holding->job, holding->generation);

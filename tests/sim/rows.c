@@ -67,7 +67,7 @@ void transaction_clear(struct transaction *transaction)
 static void put_plan(struct rows *rows, const struct plan *plan)
 {
     size_t at = 0;
-    while (at < rows->plan_count && strcmp(rows->plan[at].job.text, plan->job.text) != 0) {
+    while (at < rows->plan_count && !id_equal(rows->plan[at].job.text, plan->job.text)) {
         at++;
     }
     ASSERT(at < ROWS_JOBS_MAX);
@@ -81,7 +81,7 @@ static void put_unit(struct rows *rows, const struct center_unit *unit)
 {
     size_t at = 0;
     while (at < rows->unit_count &&
-           !(strcmp(rows->unit[at].job.text, unit->job.text) == 0 &&
+           !(id_equal(rows->unit[at].job.text, unit->job.text) &&
              rows->unit[at].version == unit->version && rows->unit[at].unit == unit->unit)) {
         at++;
     }
@@ -94,8 +94,7 @@ static void put_unit(struct rows *rows, const struct center_unit *unit)
 static void put_incident(struct rows *rows, const struct incident *incident)
 {
     size_t at = 0;
-    while (at < rows->incident_count &&
-           strcmp(rows->incident[at].id.text, incident->id.text) != 0) {
+    while (at < rows->incident_count && !id_equal(rows->incident[at].id.text, incident->id.text)) {
         at++;
     }
     if (incident->state == INCIDENT_OPEN) {
@@ -127,7 +126,7 @@ static void forget(struct rows *rows, const struct change *change)
 {
     if (change->kind == OBJECT_DEVICE) {
         for (size_t i = 0; i < rows->device_count; i++) {
-            if (strcmp(rows->device[i].id.text, change->id) == 0) {
+            if (id_equal(rows->device[i].id.text, change->id)) {
                 rows->device[i] = rows->device[--rows->device_count];
             }
         }
@@ -137,7 +136,7 @@ static void forget(struct rows *rows, const struct change *change)
     size_t kept = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
         const struct center_unit *unit = &rows->unit[i];
-        if (strcmp(unit->job.text, change->id) != 0 || unit->version >= change->version) {
+        if (!id_equal(unit->job.text, change->id) || unit->version >= change->version) {
             rows->unit[kept++] = *unit;
         }
     }
@@ -160,7 +159,7 @@ void rows_commit(struct rows *rows, struct transaction *transaction)
 const struct job *rows_job(const struct rows *rows, const char *id)
 {
     for (size_t i = 0; i < rows->job_count; i++) {
-        if (strcmp(rows->job[i].id.text, id) == 0) {
+        if (id_equal(rows->job[i].id.text, id)) {
             return &rows->job[i];
         }
     }
@@ -170,7 +169,7 @@ const struct job *rows_job(const struct rows *rows, const char *id)
 const struct plan *rows_plan(const struct rows *rows, const char *job_id)
 {
     for (size_t i = 0; i < rows->plan_count; i++) {
-        if (strcmp(rows->plan[i].job.text, job_id) == 0) {
+        if (id_equal(rows->plan[i].job.text, job_id)) {
             return &rows->plan[i];
         }
     }

@@ -1,7 +1,6 @@
 #include "tests/sim/trace.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
@@ -12,12 +11,12 @@ const char *trace_name(const struct world *world, const char *id)
 {
     const struct rows *rows = &world->coordinator->rows;
     for (size_t i = 0; i < rows->device_count; i++) {
-        if (strcmp(rows->device[i].id.text, id) == 0) {
+        if (id_equal(rows->device[i].id.text, id)) {
             return rows->device[i].name;
         }
     }
     for (size_t i = 0; i < rows->job_count; i++) {
-        if (strcmp(rows->job[i].id.text, id) == 0) {
+        if (id_equal(rows->job[i].id.text, id)) {
             return rows->job[i].spec.name;
         }
     }

@@ -143,7 +143,7 @@ static void expect_metrics(struct bench *bench, const char *job, int64_t generat
     assert_int_equal(bench->heartbeat.metric_count, count);
     assert_int_equal(bench->heartbeat.metric[0].step, step);
     assert_int_equal(bench->heartbeat.metrics_generation, generation);
-    assert_string_equal(bench->heartbeat.metrics_job, job);
+    assert_string_equal(bench->heartbeat.metrics_job.text, job);
 }
 
 static void metrics_outlive_their_generation_and_their_job(void **state)

@@ -105,7 +105,7 @@ static void a_plan_of_the_same_number_is_another_one(void **state)
     bench_report(bench, SESSION_PREPARED, bench_find(bench, SESSION_DO_PREPARE)->serial, 0);
     bench_answer_beat(bench, assignment->revision);
     bench_beat(bench);
-    assert_string_equal(bench->heartbeat.plan, "plan_of_a_restored_backup");
+    assert_string_equal(bench->heartbeat.plan.text, "plan_of_a_restored_backup");
 }
 
 static void an_error_is_reported_until_the_next_generation(void **state)

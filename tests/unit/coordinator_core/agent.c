@@ -8,7 +8,7 @@
 
 static void forget_run(struct agent *agent)
 {
-    agent->job[0] = '\0';
+    agent->job.text[0] = '\0';
     agent->generation = 0;
     memset(&agent->plan, 0, sizeof(agent->plan));
     agent->phase = PHASE_IDLE;
@@ -77,7 +77,7 @@ struct agent *world_agent(struct world *world, const char *name, double gflops)
 const struct agent *world_agent_of(const struct world *world, const char *device_id)
 {
     for (size_t i = 0; i < world->agent_count; i++) {
-        if (strcmp(world->agent[i].id.text, device_id) == 0) {
+        if (id_equal(world->agent[i].id.text, device_id)) {
             return &world->agent[i];
         }
     }
@@ -110,7 +110,7 @@ static void report(struct world *world, struct agent *agent, const struct device
          quiet = other && (agents_apart(other, agent) || other->stopped_cpu);
     bool known = false;
     for (size_t i = 0; i < heartbeat->peer_report_count; i++) {
-        known = known || strcmp(heartbeat->peer_report[i].device.text, device->text) == 0;
+        known = known || id_equal(heartbeat->peer_report[i].device.text, device->text);
     }
     if ((gone || quiet) && !known && heartbeat->peer_report_count < PEER_REPORTS_MAX) {
         agent->trouble_since_ms =
@@ -168,10 +168,10 @@ void agent_beat(struct world *world, struct agent *agent)
     memset(heartbeat, 0, sizeof(*heartbeat));
     heartbeat->device = agent->id;
     memcpy(heartbeat->boot, agent->boot, ID_SIZE);
-    memcpy(heartbeat->job, agent->job, ID_SIZE);
+    heartbeat->job = agent->job;
     heartbeat->revision = agent->assigned ? agent->assignment.revision : 0;
     heartbeat->generation = agent->generation;
-    memcpy(heartbeat->plan, agent->plan.text, ID_SIZE);
+    heartbeat->plan = agent->plan;
     heartbeat->highest_generation = agent->highest;
     heartbeat->phase = agent->phase;
     heartbeat->step = agent->step;
@@ -189,7 +189,7 @@ void agent_beat(struct world *world, struct agent *agent)
     heartbeat->all_holdings = agent->tell_holdings;
     for (size_t i = 0; agent->tell_holdings && i < agent->held_count; i++) {
         struct holding *holding = &heartbeat->holding[heartbeat->holding_count++];
-        memcpy(holding->job.text, agent->held[i].job, ID_SIZE);
+        holding->job = agent->held[i].job;
         holding->generation = agent->held[i].generation;
         holding->version = agent->held[i].version;
         holding->unit = agent->held[i].unit;
@@ -292,7 +292,7 @@ static void prepare(struct world *world, struct agent *agent)
 /* The step that all must reach: stage 0's. */
 static bool stop_at(struct world *world, const struct agent *agent, int64_t *version)
 {
-    const struct plan *plan = core_job_plan(world->core, agent->job);
+    const struct plan *plan = core_job_plan(world->core, agent->job.text);
     if (!plan || plan->generation != agent->generation) {
         return false;
     }
@@ -307,7 +307,7 @@ static void stop(struct agent *agent, int64_t version)
     agent->phase = PHASE_STOPPED;
     agent->stopped_version = version;
     for (int64_t u = run->first; u < run->end; u++) {
-        agent_hold(agent, agent->job, agent->generation, version, u);
+        agent_hold(agent, agent->job.text, agent->generation, version, u);
     }
 }
 
@@ -319,7 +319,7 @@ static void take_assignment(struct world *world, struct agent *agent)
     }
     struct err err = {0};
     assert_ok(assignment_check(&desired, &err), &err); /* as real agents do */
-    bool same_job = desired.has_run && strcmp(desired.run.job.text, agent->job) == 0;
+    bool same_job = desired.has_run && id_equal(desired.run.job.text, agent->job.text);
     if (same_job && desired.run.generation < agent->highest) {
         return; /* an outdated coordinator */
     }
@@ -331,14 +331,14 @@ static void take_assignment(struct world *world, struct agent *agent)
     if (!desired.has_run) {
         forget_run(agent);
     } else if (!same_job || desired.run.generation != agent->generation ||
-               strcmp(desired.run.plan.text, agent->plan.text) != 0) {
+               !id_equal(desired.run.plan.text, agent->plan.text)) {
         assert_true(desired.run.phase == PHASE_PREPARE || world->lives > 1);
         forget_run(agent);
-        memcpy(agent->job, desired.run.job.text, ID_SIZE);
+        agent->job = desired.run.job;
         agent->generation = agent->highest = desired.run.generation;
         agent->plan = desired.run.plan;
         agent->phase = PHASE_PREPARE;
-        agent_cut_off(agent, agent->job, desired.run.resume_version);
+        agent_cut_off(agent, agent->job.text, desired.run.resume_version);
     }
 }
 
@@ -386,7 +386,7 @@ bool agent_step(struct world *world, struct agent *agent)
     } else {
         const struct agent *before = world_agent_of(world, run->previous.device.text);
         if (!before || before->generation != agent->generation || before->step <= agent->step ||
-            strcmp(before->job, agent->job) != 0 || agents_apart(before, agent)) {
+            !id_equal(before->job.text, agent->job.text) || agents_apart(before, agent)) {
             return false;
         }
     }
@@ -407,7 +407,7 @@ bool agent_upload(struct world *world, struct agent *agent)
     assert_int_equal(run->resume_version, agent->stopped_version);
     for (int64_t u = run->first; u < run->end; u++) {
         if (agent->has[u]) {
-            assert_true(agent_holds(agent, agent->job, agent->stopped_version, u));
+            assert_true(agent_holds(agent, agent->job.text, agent->stopped_version, u));
             agent->has[u] =
                 !agent_send_center(world, agent, agent->stopped_version, u); /* stored */
             return true;

@@ -18,7 +18,7 @@ bool agent_holds(const struct agent *agent, const char *job, int64_t version, in
 {
     for (size_t i = 0; i < agent->held_count; i++) {
         const struct held *held = &agent->held[i];
-        if (held->version == version && held->unit == unit && strcmp(held->job, job) == 0) {
+        if (held->version == version && held->unit == unit && id_equal(held->job.text, job)) {
             return true;
         }
     }
@@ -31,7 +31,7 @@ void agent_hold(struct agent *agent, const char *job, int64_t generation, int64_
     size_t at = 0;
     while (at < agent->held_count &&
            (agent->held[at].version != version || agent->held[at].unit != unit ||
-            strcmp(agent->held[at].job, job) != 0)) {
+            !id_equal(agent->held[at].job.text, job))) {
         at++;
     }
     assert_true(at < AGENT_HELD);
@@ -40,7 +40,7 @@ void agent_hold(struct agent *agent, const char *job, int64_t generation, int64_
         return;
     }
     *held = (struct held){.generation = generation, .version = version, .unit = unit};
-    memcpy(held->job, job, ID_SIZE);
+    memcpy(held->job.text, job, ID_SIZE);
     agent->held_count += at == agent->held_count;
     agent->tell_holdings = true;
 }
@@ -49,7 +49,7 @@ void agent_cut_off(struct agent *agent, const char *job, int64_t version)
 {
     size_t kept = 0;
     for (size_t i = 0; i < agent->held_count; i++) {
-        bool goes = agent->held[i].version > version && strcmp(agent->held[i].job, job) == 0;
+        bool goes = agent->held[i].version > version && id_equal(agent->held[i].job.text, job);
         if (!goes) {
             agent->held[kept++] = agent->held[i];
         }
@@ -63,7 +63,7 @@ void agent_drop(struct agent *agent, const struct drop *drop)
     size_t kept = 0;
     for (size_t i = 0; i < agent->held_count; i++) {
         bool goes = agent->held[i].version < drop->below_version &&
-                    strcmp(agent->held[i].job, drop->job.text) == 0;
+                    id_equal(agent->held[i].job.text, drop->job.text);
         if (!goes) {
             agent->held[kept++] = agent->held[i];
         }
@@ -78,8 +78,9 @@ bool agent_lets_in(const struct agent *other, const struct agent *agent)
 {
     for (size_t i = 0; other->assigned && i < other->assignment.caller_count; i++) {
         const struct caller *caller = &other->assignment.caller[i];
-        if (strcmp(caller->device.text, agent->id.text) == 0 &&
-            strcmp(caller->job.text, agent->job) == 0 && caller->generation == agent->generation) {
+        if (id_equal(caller->device.text, agent->id.text) &&
+            id_equal(caller->job.text, agent->job.text) &&
+            caller->generation == agent->generation) {
             return true;
         }
     }
@@ -119,7 +120,7 @@ void agent_open_rounds(struct agent *agent, int64_t step)
 void agent_take_snapshots(struct world *world, struct agent *agent)
 {
     const struct assignment_run *run = &agent->assignment.run;
-    const struct plan *plan = core_job_plan(world->core, agent->job);
+    const struct plan *plan = core_job_plan(world->core, agent->job.text);
     const struct agent *first = plan && plan->generation == agent->generation
                                     ? world_agent_of(world, plan->stage[0].device.text)
                                     : NULL;
@@ -130,7 +131,7 @@ void agent_take_snapshots(struct world *world, struct agent *agent)
         agent->round[k].version = agent->step;
         memset(agent->round[k].sent, 0, sizeof(agent->round[k].sent));
         for (int64_t u = run->first; u < run->end; u++) {
-            agent_hold(agent, agent->job, agent->generation, agent->step, u);
+            agent_hold(agent, agent->job.text, agent->generation, agent->step, u);
         }
     }
 }
@@ -139,7 +140,7 @@ bool agent_send_center(struct world *world, struct agent *agent, int64_t version
 {
     struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = agent->id}};
     struct center_unit *blob = &event.blob_stored.unit;
-    memcpy(blob->job.text, agent->job, ID_SIZE);
+    blob->job = agent->job;
     blob->generation = agent->generation;
     blob->version = version;
     blob->unit = unit;
@@ -156,14 +157,14 @@ static bool send_neighbor(struct world *world, struct agent *agent, int64_t vers
 {
     struct agent *other = NULL;
     for (size_t i = 0; i < world->agent_count; i++) {
-        bool is = strcmp(world->agent[i].id.text, agent->assignment.run.neighbor.device.text) == 0;
+        bool is = id_equal(world->agent[i].id.text, agent->assignment.run.neighbor.device.text);
         other = is ? &world->agent[i] : other;
     }
     if (!other || !other->up || agents_apart(other, agent) || other->stopped_cpu ||
         !agent_lets_in(other, agent) || other->generation != agent->generation) {
         return false;
     }
-    agent_hold(other, agent->job, agent->generation, version, unit);
+    agent_hold(other, agent->job.text, agent->generation, version, unit);
     return true;
 }
 
@@ -176,7 +177,7 @@ bool agent_replicate(struct world *world, struct agent *agent)
     for (int k = 0; k < AGENT_ROUNDS; k++) {
         struct agent_round *round = &agent->round[k];
         for (int64_t u = run->first; round->version > 0 && u < run->end; u++) {
-            if (round->sent[u] || !agent_holds(agent, agent->job, round->version, u)) {
+            if (round->sent[u] || !agent_holds(agent, agent->job.text, round->version, u)) {
                 continue;
             }
             round->sent[u] = k == AGENT_CENTER ? agent_send_center(world, agent, round->version, u)

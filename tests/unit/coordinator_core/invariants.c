@@ -21,14 +21,14 @@ static void check_device(const struct world *world, const struct device *device)
         for (size_t s = 0; active(plan) && s < plan->stage_count; s++) {
             /* One whose units are all in the center may have left. */
             bool left = plan->state == PLAN_STOPPING && plan->last_version > 0 &&
-                        strcmp(device->job, job->id.text) != 0;
-            if (strcmp(plan->stage[s].device.text, device->id.text) == 0 && !left) {
+                        !id_equal(device->job.text, job->id.text);
+            if (id_equal(plan->stage[s].device.text, device->id.text) && !left) {
                 works++;
-                assert_string_equal(device->job, job->id.text);
+                assert_string_equal(device->job.text, job->id.text);
             }
         }
     }
-    assert_int_equal(works, device->job[0] != '\0');
+    assert_int_equal(works, device->job.text[0] != '\0');
 }
 
 /* The open incident of a job is the one open row of it. */
@@ -37,13 +37,13 @@ static void check_incident(const struct world *world, const char *job)
     const struct incident *live = core_job_incident(world->core, job), *row = NULL;
     for (size_t i = 0; i < world->rows.incident_count; i++) {
         const struct incident *incident = &world->rows.incident[i];
-        if (incident->state == INCIDENT_OPEN && strcmp(incident->job.text, job) == 0) {
+        if (incident->state == INCIDENT_OPEN && id_equal(incident->job.text, job)) {
             assert_null(row);
             row = incident;
         }
     }
     assert_int_equal(live != NULL, row != NULL);
-    assert_true(!row || strcmp(live->id.text, row->id.text) == 0);
+    assert_true(!row || id_equal(live->id.text, row->id.text));
     assert_true(!row || live->failures == row->failures);
 }
 
@@ -79,7 +79,7 @@ void world_check(const struct world *world)
         assert_int_equal(row->state, live->state);
         assert_int_equal(row->revision, live->revision);
         assert_int_equal(row->cordoned, live->cordoned);
-        assert_string_equal(row->job, live->job);
+        assert_string_equal(row->job.text, live->job.text);
         assert_string_equal(row->boot, live->boot);
         assert_string_equal(row->address, live->address);
         check_device(world, live);
@@ -127,14 +127,14 @@ void world_check(const struct world *world)
 static struct commit *commit_of(struct world *world, const char *job)
 {
     for (size_t i = 0; i < world->commit_count; i++) {
-        if (strcmp(world->commit[i].job, job) == 0) {
+        if (id_equal(world->commit[i].job.text, job)) {
             return &world->commit[i];
         }
     }
     assert_true(world->commit_count < sizeof(world->commit) / sizeof(world->commit[0]));
     struct commit *commit = &world->commit[world->commit_count++];
     *commit = (struct commit){0};
-    memcpy(commit->job, job, ID_SIZE);
+    memcpy(commit->job.text, job, ID_SIZE);
     return commit;
 }
 
@@ -208,7 +208,7 @@ void world_check_action(struct world *world, const struct action *action)
     if (action->type == ACTION_PUBLISH && strcmp(action->event, "generation_failed") == 0 &&
         !strstr(action->text, "do not reach each other")) {
         for (size_t i = 0; i < world->rows.plan_count; i++) {
-            if (strcmp(world->rows.plan[i].id.text, action->id) == 0) {
+            if (id_equal(world->rows.plan[i].id.text, action->id)) {
                 commit_of(world, world->rows.plan[i].job.text)->failures++;
             }
         }

@@ -7,7 +7,7 @@ static bool has_stage(const struct world *world, const char *id, const struct ag
 {
     const struct plan *plan = core_job_plan(world->core, id);
     for (size_t s = 0; s < plan->stage_count; s++) {
-        if (strcmp(plan->stage[s].device.text, agent->id.text) == 0) {
+        if (id_equal(plan->stage[s].device.text, agent->id.text)) {
             return true;
         }
     }
@@ -69,7 +69,7 @@ static void one_failure_of_three_devices_before_the_first_step_fails_the_job(voi
     assert_string_equal(world_job(world, id)->state_reason, "no_progress");
     assert_string_equal(world_job(world, id)->message, "device 'c': format: it went wrong");
     world_settle(world);
-    assert_string_equal(core_device(world->core, world->agent[0].id.text)->job, "");
+    assert_string_equal(core_device(world->core, world->agent[0].id.text)->job.text, "");
 }
 
 static void failures_of_different_kinds_do_not_fail_the_job(void **state)
@@ -347,7 +347,7 @@ static void a_device_out_of_memory_gets_less(void **state)
     agent_beat(world, &world->agent[2]);
     const struct plan *plan = world_plan(world, id, 2);
     for (size_t s = 0; s < plan->stage_count; s++) {
-        if (strcmp(plan->stage[s].device.text, world->agent[2].id.text) == 0) {
+        if (id_equal(plan->stage[s].device.text, world->agent[2].id.text)) {
             assert_true(plan->stage[s].memory_bytes <=
                         before / 10 * 9); /* what it holds for others included */
         }

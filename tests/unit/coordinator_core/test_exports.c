@@ -159,7 +159,7 @@ static void a_running_job_lets_its_devices_go_before_its_weights_are_kept(void *
     assert_int_equal(world_job(world, id)->progress.step, version);
     world_settle(world);
     for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(core_device(world->core, world->agent[i].id.text)->job, "");
+        assert_string_equal(core_device(world->core, world->agent[i].id.text)->job.text, "");
         assert_int_equal(world->agent[i].held_count, 0);
     }
     world_exported(world, false);

@@ -136,7 +136,7 @@ static void restart_with_many(struct crowd *crowd, struct world *world, struct d
         device[i] = world->rows.device[0];
         (void)snprintf(device[i].id.text, ID_SIZE, "dev_zliar%zu", i);
         (void)snprintf(device[i].boot, sizeof(device[i].boot), "boot");
-        device[i].job[0] = '\0';
+        device[i].job.text[0] = '\0';
     }
     assert_ok(core_new(&core_config_default, &crowd->core, &err), &err);
     struct event event = {.type = EVENT_RESTORED,

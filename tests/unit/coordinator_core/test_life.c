@@ -160,7 +160,7 @@ static size_t tell_losses(struct world *world, struct agent *agent, const char *
 {
     struct heartbeat *heartbeat = &agent->heartbeat;
     const size_t before = world->metrics;
-    (void)snprintf(heartbeat->metrics_job, sizeof(heartbeat->metrics_job), "%s", job);
+    (void)snprintf(heartbeat->metrics_job.text, sizeof(heartbeat->metrics_job), "%s", job);
     heartbeat->metrics_generation = generation;
     heartbeat->metric_count = 0;
     for (int64_t step = first; step <= last; step++) {
@@ -290,7 +290,7 @@ static void a_replan_can_name_its_devices_in_order(void **state)
     assert_int_equal(plan->stage_count, 2);
     assert_string_equal(plan->stage[0].device.text, world->agent[2].id.text);
     assert_int_equal(plan->stage[0].end, 4);
-    assert_string_equal(core_device(world->core, world->agent[1].id.text)->job, "");
+    assert_string_equal(core_device(world->core, world->agent[1].id.text)->job.text, "");
     world_train(world, 5); /* a version of the present placement is committed */
     assert_int_equal(world->agent[1].held_count, 0);
 }

@@ -190,9 +190,9 @@ static void the_fastest_devices_are_taken(void **state)
     struct job_spec spec = world_spec("j", 5);
     spec.devices_max = 2;
     story_submit(world, id, &spec);
-    assert_string_equal(core_device(world->core, slow->id.text)->job, "");
-    assert_string_equal(core_device(world->core, fast->id.text)->job, id);
-    assert_string_equal(core_device(world->core, middle->id.text)->job, id);
+    assert_string_equal(core_device(world->core, slow->id.text)->job.text, "");
+    assert_string_equal(core_device(world->core, fast->id.text)->job.text, id);
+    assert_string_equal(core_device(world->core, middle->id.text)->job.text, id);
 }
 
 static void labels_and_cordons_are_respected(void **state)
@@ -216,7 +216,7 @@ static void labels_and_cordons_are_respected(void **state)
     spec = world_spec("j", 5);
     story_submit(world, id, &spec);
     assert_int_equal(world_plan(world, id, 1)->stage_count, 2);
-    assert_string_equal(core_device(world->core, world->agent[0].id.text)->job, "");
+    assert_string_equal(core_device(world->core, world->agent[0].id.text)->job.text, "");
 }
 
 static void a_cordoned_device_leaves_at_the_next_replan(void **state)
@@ -230,7 +230,7 @@ static void a_cordoned_device_leaves_at_the_next_replan(void **state)
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     assert_int_equal(world_plan(world, id, 2)->stage_count, 2);
-    assert_string_equal(core_device(world->core, world->agent[1].id.text)->job, "");
+    assert_string_equal(core_device(world->core, world->agent[1].id.text)->job.text, "");
     assert_true(world_plan(world, id, 2)->bytes_moved >= 1000); /* from it, while it was idle */
     world_device_verb(world, &world->agent[1], DEVICE_UNCORDON);
     assert_int_equal(core_device(world->core, world->agent[1].id.text)->cordoned, false);
@@ -247,7 +247,7 @@ static void a_device_is_deleted_only_when_no_job_needs_it(void **state)
     world_device_verb(world, b, DEVICE_CORDON);
     world_verb(world, id, JOB_REPLAN);
     story_next(world, id);
-    assert_string_equal(core_device(world->core, b->id.text)->job, "");
+    assert_string_equal(core_device(world->core, b->id.text)->job.text, "");
     world_device_verb(world, b, DEVICE_DELETE);
     assert_int_equal(world->problem, PROBLEM_WRONG_STATE); /* others fetch from it */
     world_settle(world);

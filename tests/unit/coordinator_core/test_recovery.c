@@ -82,7 +82,7 @@ static void a_source_that_is_lost_costs_a_generation(void **state)
     world_verb(world, id, JOB_REPLAN);
     story_next(world, id);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 2);
-    assert_string_equal(core_device(world->core, b->id.text)->job, "");
+    assert_string_equal(core_device(world->core, b->id.text)->job.text, "");
     int64_t generation = world_job(world, id)->generation;
     agent_kill(b);
     for (int i = 0; i < 12; i++) {
@@ -281,8 +281,7 @@ static void units_come_from_where_they_come_fastest(void **state)
         for (size_t i = 0; desired->has_run && i < desired->run.source_count; i++) {
             bool device = desired->run.source[i].from == SOURCE_DEVICE;
             fetched += device;
-            from_a +=
-                device && k == 1 && strcmp(desired->run.source[i].device.text, a->id.text) == 0;
+            from_a += device && k == 1 && id_equal(desired->run.source[i].device.text, a->id.text);
         }
     }
     assert_true(fetched > 0);
@@ -314,7 +313,7 @@ static void an_idle_device_does_not_hide_that_a_plans_device_is_ahead(void **sta
     char id[ID_SIZE];
     story_replicated(world, id, 3, 0);
     struct agent *d = world_agent(world, "d", 10);
-    memcpy(d->job, id, ID_SIZE);
+    memcpy(d->job.text, id, ID_SIZE);
     d->highest = 6;
     agent_beat(world, d);
     assert_int_equal(world_job(world, id)->generation, 1);

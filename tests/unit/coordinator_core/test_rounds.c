@@ -58,7 +58,7 @@ static void every_stage_has_its_ring_neighbor(void **state)
         bool let_in = false;
         for (size_t i = 0; i < desired->caller_count; i++) {
             let_in = let_in ||
-                     strcmp(desired->caller[i].device.text, world->agent[(s + 2) % 3].id.text) == 0;
+                     id_equal(desired->caller[i].device.text, world->agent[(s + 2) % 3].id.text);
         }
         assert_true(let_in);
     }

@@ -94,7 +94,7 @@ static void lose_everybody(size_t devices_each)
     assert_int_equal(jobs_in(&crowd, JOB_WAITING_FOR_DEVICES), JOBS_LIVE_MAX);
     for (size_t i = 0; i < devices; i++) {
         assert_int_equal(core_device_at(crowd.core, i)->state, DEVICE_LOST);
-        assert_string_equal(core_device_at(crowd.core, i)->job, "");
+        assert_string_equal(core_device_at(crowd.core, i)->job.text, "");
     }
     assert_true(crowd.most < ACTIONS_MAX);
     core_free(&crowd.core);

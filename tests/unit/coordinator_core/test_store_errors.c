@@ -27,7 +27,7 @@ static void an_export_that_does_not_work_is_tried_with_longer_pauses(void **stat
         world_exported(world, true);
         assert_state(world, id, JOB_RUNNING);
         assert_string_equal(world_job(world, id)->state_reason, "export_failed");
-        assert_string_equal(core_device(world->core, world->agent[0].id.text)->job,
+        assert_string_equal(core_device(world->core, world->agent[0].id.text)->job.text,
                             ""); /* no job waits for it */
         world_live(world, i < 5 ? 9500 << i : 300000);
         assert_int_equal(world->exports, exports);

@@ -162,8 +162,8 @@ static void kernels_that_do_not_fit_the_units_fail_the_generation(void **state)
         (void)snprintf(agent->heartbeat.kernels, KERNEL_TEXT_SIZE, "%s", wrong[i]);
         agent->heartbeat.phase = PHASE_READY;
         agent->heartbeat.generation = generation;
-        memcpy(agent->heartbeat.job, id, ID_SIZE);
-        memcpy(agent->heartbeat.plan, core_job_plan(world->core, id)->id.text, ID_SIZE);
+        memcpy(agent->heartbeat.job.text, id, ID_SIZE);
+        agent->heartbeat.plan = core_job_plan(world->core, id)->id;
         agent_beat_again(world, agent);
         assert_state(world, id, JOB_WAITING_FOR_DEVICES); /* there is no other device */
         assert_string_equal(world_job(world, id)->state_reason, "device_failed");

@@ -19,7 +19,7 @@ static void a_pause_brings_the_state_into_the_center_and_a_resume_takes_it_from_
     assert_true(version >= 8);
     assert_int_equal(world_units(world, id), 5);
     for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(core_device(world->core, world->agent[i].id.text)->job, "");
+        assert_string_equal(core_device(world->core, world->agent[i].id.text)->job.text, "");
         assert_int_equal(world->agent[i].held_count, 0);
     }
     world_verb(world, id, JOB_RESUME);
@@ -168,7 +168,7 @@ static void a_job_can_be_cancelled_in_every_state(void **state)
         assert_int_equal(world_units(world, id), 0);
         world_settle(world);
         for (size_t k = 0; k < 3; k++) {
-            assert_string_equal(core_device(world->core, world->agent[k].id.text)->job, "");
+            assert_string_equal(core_device(world->core, world->agent[k].id.text)->job.text, "");
             assert_int_equal(world->agent[k].held_count, 0);
             assert_int_equal(world->agent[k].phase, PHASE_IDLE);
         }

@@ -162,7 +162,7 @@ static void answer_export(struct walk *walk, bool faults)
             const struct center_unit *unit = &world->rows.unit[i];
             char sha256[SHA256_SIZE];
             unit_sha256(sha256, job->progress.steps, unit->unit);
-            right += strcmp(unit->job.text, job->id.text) == 0 &&
+            right += id_equal(unit->job.text, job->id.text) &&
                      unit->version == world->export_version && strcmp(unit->sha256, sha256) == 0;
         }
         assert_int_equal(right, 5);

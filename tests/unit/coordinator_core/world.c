@@ -19,12 +19,12 @@
 static const char *name_of(const struct world *world, const char *id)
 {
     for (size_t i = 0; i < world->rows.device_count; i++) {
-        if (strcmp(world->rows.device[i].id.text, id) == 0) {
+        if (id_equal(world->rows.device[i].id.text, id)) {
             return world->rows.device[i].name;
         }
     }
     for (size_t i = 0; i < world->rows.job_count; i++) {
-        if (strcmp(world->rows.job[i].id.text, id) == 0) {
+        if (id_equal(world->rows.job[i].id.text, id)) {
             return world->rows.job[i].spec.name;
         }
     }
@@ -94,7 +94,7 @@ static void put_unit(struct rows *rows, const struct center_unit *unit)
 {
     size_t at = 0;
     while (at < rows->unit_count &&
-           !(strcmp(rows->unit[at].job.text, unit->job.text) == 0 &&
+           !(id_equal(rows->unit[at].job.text, unit->job.text) &&
              rows->unit[at].version == unit->version && rows->unit[at].unit == unit->unit)) {
         at++;
     }
@@ -111,7 +111,7 @@ static void persist(struct world *world, const struct action *action)
         const struct device *device = action->object;
         ROW_PUT(rows, device, device, id.text);
         note(world, "persist device %s %s%s", device->name, device_state_names[device->state],
-             device->job[0] ? " in a job" : "");
+             device->job.text[0] ? " in a job" : "");
         return;
     }
     case OBJECT_JOB: {
@@ -153,7 +153,7 @@ static void forget(struct world *world, const struct action *action)
     note(world, "forget %s of %s", kinds[action->kind], name_of(world, action->id));
     if (action->kind == OBJECT_DEVICE) {
         for (size_t i = 0; i < rows->device_count; i++) {
-            if (strcmp(rows->device[i].id.text, action->id) == 0) {
+            if (id_equal(rows->device[i].id.text, action->id)) {
                 rows->device[i] = rows->device[--rows->device_count];
             }
         }
@@ -162,8 +162,8 @@ static void forget(struct world *world, const struct action *action)
     assert_int_equal(action->kind, OBJECT_CENTER_UNIT);
     size_t kept = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
-        bool goes = strcmp(rows->unit[i].job.text, action->id) == 0 &&
-                    rows->unit[i].version < action->version;
+        bool goes =
+            id_equal(rows->unit[i].job.text, action->id) && rows->unit[i].version < action->version;
         if (!goes) {
             rows->unit[kept++] = rows->unit[i];
         }
@@ -305,7 +305,7 @@ static void start(struct world *world)
             .job = rows->job[i],
             .model = rows->job[i].spec.model.sha256[0] ? world->tuned : world->model};
         for (size_t k = 0; k < rows->plan_count; k++) {
-            bool same = strcmp(rows->plan[k].job.text, rows->job[i].id.text) == 0;
+            bool same = id_equal(rows->plan[k].job.text, rows->job[i].id.text);
             newest = same && (!newest || strcmp(rows->plan[k].id.text, newest->id.text) > 0)
                          ? &rows->plan[k]
                          : newest;

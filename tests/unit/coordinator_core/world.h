@@ -17,7 +17,7 @@
 
 /* A snapshot in an agent's memory. */
 struct held {
-    char job[ID_SIZE];
+    struct job_id job;
     int64_t generation, version, unit;
 };
 
@@ -44,7 +44,7 @@ struct agent {
     struct device_id id; /* "" before the first enrolment */
     struct assignment assignment;
     bool assigned;
-    char job[ID_SIZE]; /* of its run, or "" */
+    struct job_id job; /* of its run, or "" */
     struct plan_id plan;
     int64_t generation, highest;
     int phase; /* enum phase: where it is */
@@ -92,7 +92,7 @@ struct rows {
 
 /* A version that was committed to neighbors, and which lives the devices had then. */
 struct commit {
-    char job[ID_SIZE];
+    struct job_id job;
     int64_t version;
     int boots[WORLD_AGENTS];
     int failures; /* of generations since */

@@ -28,7 +28,7 @@ static void submit(struct world *world, const struct job_spec *spec, bool dry_ru
                             .test_samples = 100,
                             .tune = true};
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
-        if (strcmp(rows->checkpoint[i].id.text, spec->init_checkpoint.text) == 0) {
+        if (id_equal(rows->checkpoint[i].id.text, spec->init_checkpoint.text)) {
             memcpy(data.checkpoint_sha256, rows->checkpoint[i].sha256, SHA256_SIZE);
             data.checkpoint_bytes = rows->checkpoint[i].bytes;
         }
@@ -79,7 +79,7 @@ const struct job *world_job(const struct world *world, const char *id)
 {
     const struct job *live = core_job(world->core, id);
     for (size_t i = 0; !live && i < world->rows.job_count; i++) {
-        live = strcmp(world->rows.job[i].id.text, id) == 0 ? &world->rows.job[i] : NULL;
+        live = id_equal(world->rows.job[i].id.text, id) ? &world->rows.job[i] : NULL;
     }
     assert_non_null(live);
     return live;
@@ -89,7 +89,7 @@ const struct plan *world_plan(const struct world *world, const char *job, int64_
 {
     for (size_t i = 0; i < world->rows.plan_count; i++) {
         const struct plan *plan = &world->rows.plan[i];
-        if (plan->generation == generation && strcmp(plan->job.text, job) == 0) {
+        if (plan->generation == generation && id_equal(plan->job.text, job)) {
             return plan;
         }
     }
@@ -100,7 +100,7 @@ size_t world_units(const struct world *world, const char *job)
 {
     size_t count = 0;
     for (size_t i = 0; i < world->rows.unit_count; i++) {
-        count += strcmp(world->rows.unit[i].job.text, job) == 0;
+        count += id_equal(world->rows.unit[i].job.text, job);
     }
     return count;
 }
