@@ -4,13 +4,90 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "agent/copies/outbox_parts.h"
+#include "agent/copies/outbox_tasks.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/hash.h"
 
 #define NS_PER_MS INT64_C(1000000)
+#define PAGE_BYTES 4096 /* or more */
+
+struct outbox {
+    struct outbox_config config;
+    struct stage *stage;
+    const struct stage_config *at; /* the stage's */
+    size_t units;
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t work;  /* for the thread */
+    pthread_cond_t done;  /* for a stop, and for the end of a write */
+    struct outbox_tasks *tasks;
+    void **block[OUTBOX_SETS_MAX]; /* [units]; of a set in use by its user alone, without lock */
+    bool cancelled;
+    struct err why; /* the last snapshot could not be kept */
+    bool writing;   /* a file */
+    int write_rc;
+    struct err write_why;
+};
+
+/* ---- blocks ---- */
+
+static size_t unit_bytes(const struct outbox *outbox, size_t index)
+{
+    return stage_unit_bytes(outbox->stage, outbox->at->first + index);
+}
+
+static int64_t set_bytes(const struct outbox *outbox)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < outbox->units; i++) {
+        bytes += (int64_t)unit_bytes(outbox, i);
+    }
+    return bytes;
+}
+
+static void free_blocks(const struct outbox *outbox, void **block)
+{
+    for (size_t i = 0; i < outbox->units; i++) {
+        snapshot_block_free(outbox->config.snapshots, block[i], unit_bytes(outbox, i));
+        block[i] = NULL;
+    }
+}
+
+/* Allocate the blocks and touch their pages, so that the compute thread faults none. */
+static int make_blocks(const struct outbox *outbox, void **block, struct err *err)
+{
+    for (size_t i = 0; i < outbox->units; i++) {
+        const size_t size = unit_bytes(outbox, i);
+        block[i] = snapshot_block(outbox->config.snapshots, size);
+        if (!block[i]) {
+            free_blocks(outbox, block);
+            return err_set(err, ERR_MEMORY, "a snapshot of %" PRId64 " bytes", set_bytes(outbox));
+        }
+        char *bytes = block[i];
+        for (size_t offset = 0; offset < size; offset += PAGE_BYTES) {
+            bytes[offset] = 0;
+        }
+    }
+    return 0;
+}
+
+/* Called with the lock, which it releases meanwhile. */
+static void prepare(struct outbox *outbox, size_t set)
+{
+    struct err err = {0};
+    (void)pthread_mutex_unlock(&outbox->lock);
+    const int rc = make_blocks(outbox, outbox->block[set], &err);
+    (void)pthread_mutex_lock(&outbox->lock);
+    if (rc != 0) {
+        log_warn("snapshot_skipped", "error=%s", log_quote(err.text).text);
+        outbox->why = err;
+    }
+    outbox_tasks_prepared(outbox->tasks, set, rc == 0);
+    (void)pthread_cond_broadcast(&outbox->done);
+}
 
 /* ---- keeping ---- */
 
@@ -28,19 +105,19 @@ static void written(void *arg, int rc, const struct err *why)
     (void)pthread_mutex_unlock(&outbox->lock);
 }
 
-static int keep_unit(struct outbox *outbox, struct set *set, size_t index, struct holding *holding,
-                     struct err *err)
+static int keep_unit(struct outbox *outbox, const struct outbox_task *task, size_t index,
+                     struct holding *holding, struct err *err)
 {
     const struct snapshot_waiter waiter = {.done = written, .arg = outbox};
-    void *block = set->block[index];
+    void *block = outbox->block[task->set][index];
     const struct stage_config *at = outbox->at;
     *holding = (struct holding){.job = at->job,
                                 .generation = at->generation,
-                                .version = set->version,
+                                .version = task->version,
                                 .unit = (int64_t)(at->first + index),
-                                .bytes = (int64_t)outbox_unit_bytes(outbox, index)};
+                                .bytes = (int64_t)unit_bytes(outbox, index)};
     sha256_text(block, (size_t)holding->bytes, holding->sha256);
-    set->block[index] = NULL;
+    outbox->block[task->set][index] = NULL;
     (void)pthread_mutex_lock(&outbox->lock);
     outbox->writing = true;
     (void)pthread_mutex_unlock(&outbox->lock);
@@ -62,74 +139,50 @@ static int keep_unit(struct outbox *outbox, struct set *set, size_t index, struc
 
 /* Hash and keep a filled set, unit by unit; each can be sent from then on. Stops when cancelled:
  * the rest would delay the next generation. Called with the lock, which it releases meanwhile. */
-static void keep_set(struct outbox *outbox, struct set *set)
+static void keep_set(struct outbox *outbox, const struct outbox_task *task)
 {
     struct err err = {0};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < outbox->units && !outbox->cancelled; i++) {
         struct holding holding;
         (void)pthread_mutex_unlock(&outbox->lock);
-        rc = keep_unit(outbox, set, i, &holding, &err);
+        rc = keep_unit(outbox, task, i, &holding, &err);
         (void)pthread_mutex_lock(&outbox->lock);
         if (rc == 0) {
-            outbox_queue_hold(outbox->queue, set->version, (size_t)holding.unit, holding.sha256,
-                              holding.bytes);
+            outbox_tasks_hold(outbox->tasks, &holding);
         }
     }
     (void)pthread_mutex_unlock(&outbox->lock);
-    outbox_free_blocks(outbox, set);
+    free_blocks(outbox, outbox->block[task->set]);
     (void)pthread_mutex_lock(&outbox->lock);
-    if (rc == 0 && !outbox->cancelled) {
-        outbox->held = set->version;
-    } else if (rc != 0) {
-        outbox->failed = set->version;
+    if (rc != 0) {
         outbox->why = err;
-        log_warn("snapshot_not_kept", "version=%" PRId64 " error=%s", set->version,
+        log_warn("snapshot_not_kept", "version=%" PRId64 " error=%s", task->version,
                  log_quote(err.text).text);
     }
-    set->state = SET_NONE;
+    outbox_tasks_kept(outbox->tasks, task->set,
+                      rc != 0             ? OUTBOX_NOT_HELD
+                      : outbox->cancelled ? OUTBOX_CANCELLED
+                                          : OUTBOX_HELD);
     (void)pthread_cond_broadcast(&outbox->done);
 }
 
 /* ---- sending ---- */
 
-/* The target will not get that version. Called with the lock, which it releases meanwhile. */
-static void abandon(struct outbox *outbox, const struct outbox_send *send, const struct err *why)
-{
-    outbox_queue_refused(outbox->queue, send);
-    if (send->kind == REPLICA_CENTER && send->version == outbox->collecting) {
-        outbox->collecting = 0;
-        (void)pthread_mutex_unlock(&outbox->lock);
-        outbox->config.failed(outbox->config.arg, why);
-        (void)pthread_mutex_lock(&outbox->lock);
-    }
-}
-
+/* Called with the lock, which it releases meanwhile. */
 static void take_result(struct outbox *outbox, const struct outbox_send *send, int rc,
                         int64_t retry_ms, const struct err *why)
 {
-    switch (rc) {
-    case 0: outbox_queue_sent(outbox->queue, send); break;
-    case ERR_NOT_FOUND:
-        if (!send->whole) {
-            outbox_queue_unknown(outbox->queue, send);
-            break;
-        }
-        outbox_queue_failed(outbox->queue, send, clock_now_ms(), retry_ms);
-        break;
-    case ERR_STATE:
-    case ERR_NETWORK:
-    case ERR_TIMEOUT:
-    case ERR_FULL: outbox_queue_failed(outbox->queue, send, clock_now_ms(), retry_ms); break;
-    case ERR_CANCELLED: break;
-    case ERR_STALE:
-        abandon(outbox, send, why);
-        break; /* a newer assignment is on its way, or the snapshot was dropped */
-    default:
+    const enum outbox_answer answer =
+        outbox_tasks_answered(outbox->tasks, send, rc, clock_now_ms(), retry_ms);
+    if (answer != OUTBOX_GOES_ON && rc != ERR_STALE) {
         log_warn("replica_refused", "version=%" PRId64 " unit=%zu error=%s", send->version,
                  send->unit, log_quote(why->text).text);
-        abandon(outbox, send, why);
-        break;
+    }
+    if (answer == OUTBOX_NOT_COLLECTED) {
+        (void)pthread_mutex_unlock(&outbox->lock);
+        outbox->config.failed(outbox->config.arg, why);
+        (void)pthread_mutex_lock(&outbox->lock);
     }
 }
 
@@ -157,25 +210,21 @@ static void send_one(struct outbox *outbox, const struct outbox_send *send)
     take_result(outbox, send, rc, retry_ms, &err);
 }
 
-/* The collection ends when the center has every unit. Called with the lock, which it releases
- * meanwhile. */
-static bool end_collection(struct outbox *outbox)
+/* ---- the thread ---- */
+
+static struct outbox_room count_room(const struct outbox *outbox)
 {
-    const int64_t version = outbox->collecting;
-    if (version == 0 || !outbox_queue_is_whole(outbox->queue, REPLICA_CENTER, version)) {
-        return false;
-    }
-    outbox->collecting = 0;
-    (void)pthread_mutex_unlock(&outbox->lock);
-    outbox->config.collected(outbox->config.arg, version);
-    (void)pthread_mutex_lock(&outbox->lock);
-    return true;
+    const struct stage_config *at = outbox->at;
+    struct snapshot_store *snapshots = outbox->config.snapshots;
+    return (struct outbox_room){
+        .own = snapshot_count_bytes(snapshots, SNAPSHOT_OWN, true, &at->job, at->generation),
+        .replicas =
+            snapshot_count_bytes(snapshots, SNAPSHOT_REPLICA, false, &at->job, at->generation)};
 }
 
-static void wait_for_work(struct outbox *outbox)
+static void wait_for_work(struct outbox *outbox, int64_t due_ms)
 {
-    const int64_t due_ms = outbox_queue_due_ms(outbox->queue);
-    if (due_ms == INT64_MAX || outbox->wanted > 0) {
+    if (due_ms == INT64_MAX) {
         (void)pthread_cond_wait(&outbox->work, &outbox->lock);
         return;
     }
@@ -185,28 +234,37 @@ static void wait_for_work(struct outbox *outbox)
     }
 }
 
+/* Called with the lock, which it may release meanwhile. */
+static void do_task(struct outbox *outbox, const struct outbox_task *task)
+{
+    switch (task->work) {
+    case OUTBOX_WAIT: wait_for_work(outbox, task->due_ms); break;
+    case OUTBOX_PREPARE: prepare(outbox, task->set); break;
+    case OUTBOX_RELEASE:
+        (void)snapshot_release(outbox->config.snapshots, task->origin, &outbox->at->job,
+                               outbox->at->generation, outbox_tasks_queue(outbox->tasks));
+        break;
+    case OUTBOX_KEEP: keep_set(outbox, task); break;
+    case OUTBOX_SEND: send_one(outbox, &task->send); break;
+    case OUTBOX_COLLECTED:
+        (void)pthread_mutex_unlock(&outbox->lock);
+        outbox->config.collected(outbox->config.arg, task->version);
+        (void)pthread_mutex_lock(&outbox->lock);
+        break;
+    }
+}
+
 static void *work(void *arg)
 {
     struct outbox *outbox = arg;
-    struct outbox_send send;
     thread_set_name("replicate");
     thread_be_nice();
     (void)pthread_mutex_lock(&outbox->lock);
     while (!outbox->cancelled) {
-        struct set *filled = outbox_find_set(outbox, SET_FILLED);
-        if (filled && outbox->wanted == 0 && outbox_make_ready(outbox)) {
-            continue; /* first: the next snapshot may be due before this one is hashed */
-        }
-        if (filled) {
-            outbox_release_replicas(outbox);
-            keep_set(outbox, filled);
-        } else if (outbox_make_ready(outbox) || end_collection(outbox)) {
-            continue;
-        } else if (outbox->wanted == 0 && outbox_queue_next(outbox->queue, clock_now_ms(), &send)) {
-            send_one(outbox, &send);
-        } else {
-            wait_for_work(outbox);
-        }
+        const struct outbox_room room = count_room(outbox);
+        struct outbox_task task;
+        outbox_tasks_next(outbox->tasks, clock_now_ms(), &room, &task);
+        do_task(outbox, &task);
     }
     (void)pthread_cond_broadcast(&outbox->done);
     (void)pthread_mutex_unlock(&outbox->lock);
@@ -215,76 +273,54 @@ static void *work(void *arg)
 
 /* ---- the compute thread ---- */
 
-/* Copy the units into a ready set. Called with the lock, which it releases while it copies. */
-static void fill(struct outbox *outbox, struct set *set, int64_t version)
+/* Copy the units into a set. Called with the lock, which it releases while it copies. */
+static void fill(struct outbox *outbox, size_t set)
 {
-    set->state = SET_FILLING;
-    set->version = version;
     (void)pthread_mutex_unlock(&outbox->lock);
     for (size_t i = 0; i < outbox->units; i++) {
-        stage_save_unit(outbox->stage, outbox->at->first + i, set->block[i]);
+        stage_save_unit(outbox->stage, outbox->at->first + i, outbox->block[set][i]);
     }
     (void)pthread_mutex_lock(&outbox->lock);
-    set->state = SET_FILLED;
+    outbox_tasks_filled(outbox->tasks, set);
     (void)pthread_cond_signal(&outbox->work);
 }
 
 void outbox_take(struct outbox *outbox, int64_t version, const struct round_mark *mark)
 {
+    size_t set = 0;
     (void)pthread_mutex_lock(&outbox->lock);
-    outbox_queue_take(outbox->queue, version, mark);
-    struct set *set = outbox_find_set(outbox, SET_READY);
-    if (set) {
-        fill(outbox, set, version);
+    if (outbox_tasks_take(outbox->tasks, version, mark, &set)) {
+        fill(outbox, set);
     } else {
-        outbox->skipped++;
         (void)pthread_cond_signal(&outbox->work); /* the mark may say what can go */
     }
     (void)pthread_mutex_unlock(&outbox->lock);
 }
 
-static bool is_under_way(struct outbox *outbox, int64_t version)
-{
-    for (size_t i = 0; i < SETS_MAX; i++) {
-        if (outbox->set[i].state == SET_FILLED && outbox->set[i].version == version) {
-            return true;
-        }
-    }
-    return outbox->held == version;
-}
-
 int outbox_keep(struct outbox *outbox, int64_t version, struct err *err)
 {
-    static const struct round_mark none;
     (void)pthread_mutex_lock(&outbox->lock);
-    outbox->wanted = version;
-    outbox->no_memory = false;
     atomic_store(outbox->config.interrupt,
                  true); /* the rest of a blob that is being sent can wait */
     (void)pthread_cond_signal(&outbox->work);
-    bool filled = version == 0 || is_under_way(outbox, version);
-    while (!filled && !outbox->cancelled && outbox->failed < version) {
-        struct set *set = outbox_find_set(outbox, SET_READY);
-        if (set) {
-            outbox_queue_take(outbox->queue, version, &none);
-            fill(outbox, set, version);
-            filled = true;
+    size_t set = 0;
+    enum outbox_stop stop = outbox_tasks_stop(outbox->tasks, version, &set);
+    while ((stop == OUTBOX_STOP_FILL || stop == OUTBOX_STOP_WAITS) && !outbox->cancelled) {
+        if (stop == OUTBOX_STOP_FILL) {
+            fill(outbox, set);
         } else {
             (void)pthread_cond_wait(&outbox->done, &outbox->lock);
         }
-    }
-    while (version > 0 && !outbox->cancelled && outbox->failed < version &&
-           outbox->held < version) {
-        (void)pthread_cond_wait(&outbox->done, &outbox->lock);
+        stop = outbox_tasks_stop(outbox->tasks, version, &set);
     }
     int rc = 0;
-    if (outbox->failed >= version && version > 0) {
+    if (stop == OUTBOX_STOP_FAILED) {
         *err = outbox->why;
         rc = err->code;
     } else if (outbox->cancelled) {
         rc = err_set(err, ERR_CANCELLED, "cancelled");
     }
-    outbox->wanted = 0;
+    outbox_tasks_end_stop(outbox->tasks);
     (void)pthread_cond_signal(&outbox->work);
     (void)pthread_mutex_unlock(&outbox->lock);
     return rc;
@@ -295,8 +331,7 @@ int outbox_keep(struct outbox *outbox, int64_t version, struct err *err)
 void outbox_collect(struct outbox *outbox, int64_t version)
 {
     (void)pthread_mutex_lock(&outbox->lock);
-    outbox->collecting = version;
-    outbox_queue_collect(outbox->queue, version);
+    outbox_tasks_collect(outbox->tasks, version);
     (void)pthread_cond_signal(&outbox->work);
     (void)pthread_mutex_unlock(&outbox->lock);
 }
@@ -304,10 +339,8 @@ void outbox_collect(struct outbox *outbox, int64_t version)
 void outbox_drop(struct outbox *outbox, const struct drop *drop)
 {
     (void)pthread_mutex_lock(&outbox->lock);
-    if (id_equal(drop->job.text, outbox->at->job.text)) {
-        outbox_queue_drop(outbox->queue, drop->below_version);
-    }
-    outbox->no_memory = false;
+    const bool ours = id_equal(drop->job.text, outbox->at->job.text);
+    outbox_tasks_drop(outbox->tasks, ours ? drop->below_version : 0);
     (void)pthread_cond_signal(&outbox->work);
     (void)pthread_mutex_unlock(&outbox->lock);
 }
@@ -315,7 +348,7 @@ void outbox_drop(struct outbox *outbox, const struct drop *drop)
 uint64_t outbox_skipped(struct outbox *outbox)
 {
     (void)pthread_mutex_lock(&outbox->lock);
-    const uint64_t skipped = outbox->skipped;
+    const uint64_t skipped = outbox_tasks_skipped(outbox->tasks);
     (void)pthread_mutex_unlock(&outbox->lock);
     return skipped;
 }
@@ -324,13 +357,13 @@ uint64_t outbox_skipped(struct outbox *outbox)
 
 static void free_outbox(struct outbox *outbox)
 {
-    for (size_t i = 0; i < SETS_MAX; i++) {
-        if (outbox->set[i].block) {
-            outbox_free_blocks(outbox, &outbox->set[i]);
+    for (size_t i = 0; i < OUTBOX_SETS_MAX; i++) {
+        if (outbox->block[i]) {
+            free_blocks(outbox, outbox->block[i]);
         }
-        free(outbox->set[i].block);
+        free(outbox->block[i]);
     }
-    outbox_queue_free(&outbox->queue);
+    outbox_tasks_free(&outbox->tasks);
     stage_release(&outbox->stage);
     (void)pthread_cond_destroy(&outbox->work);
     (void)pthread_cond_destroy(&outbox->done);
@@ -340,21 +373,21 @@ static void free_outbox(struct outbox *outbox)
 
 static int fill_outbox(struct outbox *outbox, struct err *err)
 {
-    const struct outbox_queue_config queue = {.first = outbox->at->first,
-                                              .end = outbox->at->end,
-                                              .resume_version = outbox->at->resume_version};
-    int rc = outbox_queue_new(&queue, &outbox->queue, err);
-    for (size_t i = 0; rc == 0 && i < SETS_MAX; i++) {
-        outbox->set[i].block = calloc(outbox->units, sizeof(void *));
-        rc =
-            outbox->set[i].block ? 0 : err_set(err, ERR_MEMORY, "sets of %zu units", outbox->units);
+    const struct outbox_tasks_config tasks = {
+        .queue = {.first = outbox->at->first,
+                  .end = outbox->at->end,
+                  .resume_version = outbox->at->resume_version},
+        .set_bytes = set_bytes(outbox),
+        .replica_bytes = outbox->config.replica_bytes,
+    };
+    int rc = outbox_tasks_new(&tasks, &outbox->tasks, err);
+    for (size_t i = 0; rc == 0 && i < OUTBOX_SETS_MAX; i++) {
+        outbox->block[i] = calloc(outbox->units, sizeof(void *));
+        rc = outbox->block[i] ? 0 : err_set(err, ERR_MEMORY, "sets of %zu units", outbox->units);
     }
-    for (size_t i = 0; rc == 0 && i < outbox->units; i++) {
-        outbox->set_bytes += (int64_t)outbox_unit_bytes(outbox, i);
-    }
-    rc = rc ? rc : outbox_fill_blocks(outbox, &outbox->set[0], err);
+    rc = rc ? rc : make_blocks(outbox, outbox->block[0], err);
     if (rc == 0) {
-        outbox->set[0].state = SET_READY;
+        outbox_tasks_prepared(outbox->tasks, 0, true);
     }
     return rc;
 }

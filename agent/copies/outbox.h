@@ -1,10 +1,9 @@
 /* outbox.h: a stage's snapshots on their way to the neighbour and the center.
  *
  * The compute thread copies its units into a set of blocks that is ready (outbox_take neither
- * allocates nor waits). The thread "replicate" hashes them, keeps them (snapshot.h), sends them one
- * blob at a time in the order of outbox_queue.h, and prepares the next set. There are at most three
- * sets, and a fourth for a stop: the plan counts the memory of three, and a stop must not wait for
- * a send. outbox_upload.h sends a blob; this module does not know the network. */
+ * allocates nor waits). The thread "replicate" does the tasks of outbox_tasks.h: it hashes them,
+ * keeps them (snapshot.h), sends them one blob at a time, and prepares the next set.
+ * outbox_upload.h sends a blob; this module does not know the network. */
 #ifndef AGENT_COPIES_OUTBOX_H
 #define AGENT_COPIES_OUTBOX_H
 

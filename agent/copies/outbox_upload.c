@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/copies/outbox_tasks.h"
 #include "agent/peer/message.h"
 #include "base/buf.h"
 #include "net/http_client.h"
@@ -15,8 +16,6 @@
 /* How long a chunk waits for the pipeline: even if that never pauses, more than a megabyte per
  * second gets through. */
 #define YIELD_NS INT64_C(50000000)
-#define CENTER_STALL_MS 10000
-#define FULL_RETRY_MS 500
 #define URL_MAX 768
 #define REPLY_MAX 4096
 
@@ -120,27 +119,13 @@ static int judge_answer(struct outbox_upload *upload, const struct outbox_send *
                         int64_t *retry_ms, struct err *err)
 {
     const bool center = send->kind == REPLICA_CENTER;
-    int rc = ERR_PROTOCOL;
     if (status >= 200 && status < 300) {
         if (send->whole) {
             (void)atomic_fetch_add(upload->config.sent, send->bytes);
         }
         return 0;
     }
-    switch (status) {
-    case 404: rc = ERR_NOT_FOUND; break;
-    /* The center has not heard yet of a round that stage 0 has just opened. */
-    case 409: rc = center ? ERR_STATE : ERR_STALE; break;
-    case 429:
-    case 500:
-    case 502:
-    case 503: rc = ERR_STATE; break;
-    case 507:
-        rc = ERR_FULL;
-        *retry_ms = FULL_RETRY_MS;
-        break;
-    default: break;
-    }
+    const int rc = outbox_tasks_judge(send->kind, status, retry_ms);
     char message[MESSAGE_SIZE];
     (void)problem_read(upload->reply.data ? upload->reply.data : "", upload->reply.size, message);
     return err_set(err, rc, "version %" PRId64 " of unit %zu: %s answers %d %s", send->version,
@@ -165,7 +150,7 @@ int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *s
         .content_type = "application/octet-stream",
         .reply = &upload->reply,
         .connect_timeout_ms = center ? 0 : upload->config.peer_ms,
-        .stall_ms = center ? CENTER_STALL_MS : upload->config.peer_ms,
+        .stall_ms = center ? OUTBOX_CENTER_STALL_MS : upload->config.peer_ms,
         .cancel = upload->config.interrupt,
     };
     if (send->whole) {

@@ -64,7 +64,7 @@ ROOMS = {
     "cli": ["base/", "net/", "schema/"],
 }
 # The pure modules of agent/copies from the lowest to the highest.
-COPIES_CORE = ["outbox_queue", "snapshot_list"]
+COPIES_CORE = ["outbox_queue", "snapshot_list", "outbox_tasks"]
 for floor, module in enumerate(COPIES_CORE):
     ROOMS[f"agent/copies/{module}"] = (
         PURE_BASE

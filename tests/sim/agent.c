@@ -258,8 +258,8 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
     case SESSION_DO_CALLERS: set_callers(agent); break;
     case SESSION_DO_DROP:
         agent_drop(world, agent, &action->drop);
-        if (run && id_equal(run->desired->job.text, action->drop.job.text)) {
-            replicate_drop(run, action->drop.below_version);
+        if (run) {
+            outbox_drop(world, run, &action->drop);
         }
         break;
     case SESSION_DO_PREPARE: prepare(world, agent, action->serial); break;

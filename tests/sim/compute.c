@@ -132,14 +132,14 @@ static void update(struct world *world, struct run *run, const struct pipeline_t
     }
     run->step = task->step;
     check_step(world, run);
-    replicate_step(world, run, task->step, &task->mark);
+    outbox_take(world, run, task->step, &task->mark);
 }
 
 static void stop(struct world *world, struct run *run, int64_t version)
 {
     TRACE(world, run->agent->actor, "has stopped at %" PRId64, version);
     run->stopped_version = version;
-    if (replicate_stop(world, run, version)) {
+    if (outbox_keep(world, run, version)) {
         run_advance(world, run);
     } else {
         run_fail(world, run, "internal", "too many snapshots are held already");

@@ -134,7 +134,7 @@ static void make_stage(struct world *world, struct run *run)
     struct err err = {0};
     const struct assignment_run *desired = run->desired;
     int rc = run_make_pipeline(world, run, &err);
-    rc = rc ? rc : replicate_new(run, &err);
+    rc = rc ? rc : outbox_start(world, run, &err);
     if (rc != 0) {
         run_fail(world, run, "format", err.text);
         return;
@@ -176,7 +176,7 @@ void run_release(struct world *world, struct run *run)
     agent->stage = agent->stage == run ? NULL : agent->stage;
     run_fetch_cancel(world, run);
     sender_cancel(world, run);
-    replicate_free(world, run);
+    outbox_free(world, run);
     pipeline_free(&run->pipeline);
     run->published = false;
     for (struct run *next = agent->run; next; next = next->previous) {
@@ -235,7 +235,7 @@ void run_free(struct world *world, struct run **pointer)
     run->agent->stage = run->agent->stage == run ? NULL : run->agent->stage;
     run_fetch_cancel(world, run);
     sender_cancel(world, run);
-    replicate_free(world, run);
+    outbox_free(world, run);
     pipeline_free(&run->pipeline);
     net_put_assignment(world, &run->assignment);
     free(run);
@@ -270,7 +270,7 @@ void run_tell(struct world *world, struct run *run, const struct session_action 
         run->held = action->type == SESSION_DO_HOLD;
     }
     if (action->type == SESSION_DO_UPLOAD) {
-        replicate_collect(world, run, action->version);
+        outbox_collect(world, run, action->version);
         return;
     }
     if (action->type == SESSION_DO_AWAY || action->type == SESSION_DO_BACK) {
@@ -322,7 +322,7 @@ static void tell_present(const struct world *world, const struct run *run, struc
     trouble_list_report(&run->troubles, world_now_ms(world, run->agent->actor), out);
     out->round_neighbor = run->published ? pipeline_round(run->pipeline, REPLICA_NEIGHBOR) : 0;
     out->round_center = run->published ? pipeline_round(run->pipeline, REPLICA_CENTER) : 0;
-    out->replica_bytes_sent = run->replicate.bytes_sent;
+    out->replica_bytes_sent = run->outbox.bytes_sent;
     out->busy_ms = run->computing ? (world->now_us - run->task_began_us) / MS : 0;
     out->fetch_seconds = run->fetched_us > run->fetch_began_us
                              ? (double)(run->fetched_us - run->fetch_began_us) / 1e6

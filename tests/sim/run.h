@@ -9,7 +9,7 @@
 #include "agent/core/trouble_list.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/digest.h"
-#include "tests/sim/replicate.h"
+#include "tests/sim/outbox.h"
 
 #define PARCELS_MAX (2 * DIGEST_SLOTS_MAX + 2)
 
@@ -74,7 +74,7 @@ struct run {
     struct digest_stage stage;
     uint64_t slot[TRANSFER_LANES][DIGEST_SLOTS_MAX];
     struct sender sender[2];
-    struct replicate replicate;
+    struct outbox outbox;
     bool computing;
     struct pipeline_task task;
     int64_t task_began_us, fetch_began_us, fetched_us;

@@ -76,8 +76,9 @@ void agent_release(struct world *world, struct agent *agent, const struct run *r
                    enum snapshot_origin origin)
 {
     struct snapshot *gone[HOLDINGS_MAX];
-    const size_t count = snapshot_list_release(&agent->held, origin, &run->desired->job,
-                                               run->desired->generation, run->replicate.book, gone);
+    const size_t count =
+        snapshot_list_release(&agent->held, origin, &run->desired->job, run->desired->generation,
+                              outbox_tasks_queue(run->outbox.tasks), gone);
     let_go(world, agent, gone, count);
     if (count > 0) {
         TRACE(world, agent->actor, "drops %zu snapshots of rounds given up", count);
