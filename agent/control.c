@@ -78,23 +78,6 @@ static void discard(struct control *control)
     }
 }
 
-static void tell_generation(struct generation *generation, const struct session_action *action)
-{
-    if (action->type == SESSION_DO_RUN) {
-        generation_run(generation);
-    } else if (action->type == SESSION_DO_STOP) {
-        generation_stop(generation);
-    } else if (action->type == SESSION_DO_UPLOAD) {
-        generation_upload(generation, action->version);
-    } else if (action->type == SESSION_DO_ROUNDS) {
-        generation_take_rounds(generation, action->round);
-    } else if (action->type == SESSION_DO_AWAY || action->type == SESSION_DO_BACK) {
-        generation_away(generation, action->type == SESSION_DO_AWAY);
-    } else {
-        generation_hold(generation, action->type == SESSION_DO_HOLD);
-    }
-}
-
 static void do_action(struct control *control, const struct session_action *action)
 {
     const struct device_context *device = control->config.device;
@@ -126,7 +109,7 @@ static void do_action(struct control *control, const struct session_action *acti
     case SESSION_DO_ROUNDS:
     case SESSION_DO_UPLOAD:
         if (generation) { /* if not, it could not be started: its error is on the way */
-            tell_generation(generation, action);
+            generation_tell(generation, action);
         }
         break;
     }

@@ -38,7 +38,7 @@ struct generation {
     struct built built;
     struct sender *sender[2];
     struct outbox *outbox;
-    bool run_asked, stop_asked, held, away;
+    struct orders orders;
     char kernels[KERNEL_TEXT_SIZE]; /* as measured, of a generation that does that alone */
 };
 
@@ -159,14 +159,7 @@ static void publish(struct generation *generation, struct built *built)
     (void)pthread_mutex_lock(&generation->lock);
     generation->built = *built;
     if (built->stage) {
-        if (generation->run_asked) {
-            stage_run(built->stage);
-        }
-        if (generation->stop_asked) {
-            stage_stop(built->stage);
-        }
-        stage_hold(built->stage, generation->held);
-        stage_away(built->stage, generation->away);
+        stage_follow(built->stage, &generation->orders);
         if (cancel_is_set(&generation->cancel)) {
             stage_cancel(built->stage);
         }
@@ -396,37 +389,7 @@ void generation_free(struct generation **generation)
     }
 }
 
-void generation_run(struct generation *generation)
-{
-    (void)pthread_mutex_lock(&generation->lock);
-    generation->run_asked = true;
-    if (generation->built.stage) {
-        stage_run(generation->built.stage);
-    }
-    (void)pthread_mutex_unlock(&generation->lock);
-}
-
-void generation_stop(struct generation *generation)
-{
-    (void)pthread_mutex_lock(&generation->lock);
-    generation->stop_asked = true;
-    if (generation->built.stage) {
-        stage_stop(generation->built.stage);
-    }
-    (void)pthread_mutex_unlock(&generation->lock);
-}
-
-void generation_hold(struct generation *generation, bool held)
-{
-    (void)pthread_mutex_lock(&generation->lock);
-    generation->held = held;
-    if (generation->built.stage) {
-        stage_hold(generation->built.stage, held);
-    }
-    (void)pthread_mutex_unlock(&generation->lock);
-}
-
-void generation_upload(struct generation *generation, int64_t version)
+static void collect(struct generation *generation, int64_t version)
 {
     if (version == 0) { /* version 0 follows from the seed: nothing to upload */
         reporter_event(&generation->reporter, SESSION_UPLOADED, version);
@@ -439,12 +402,19 @@ void generation_upload(struct generation *generation, int64_t version)
     (void)pthread_mutex_unlock(&generation->lock);
 }
 
-void generation_away(struct generation *generation, bool away)
+void generation_tell(struct generation *generation, const struct session_action *action)
 {
+    if (action->type == SESSION_DO_UPLOAD) {
+        collect(generation, action->version);
+        return;
+    }
     (void)pthread_mutex_lock(&generation->lock);
-    generation->away = away;
+    orders_take(&generation->orders, action);
     if (generation->built.stage) {
-        stage_away(generation->built.stage, away);
+        stage_follow(generation->built.stage, &generation->orders);
+        if (action->type == SESSION_DO_ROUNDS) {
+            stage_take_rounds(generation->built.stage, action->round);
+        }
     }
     (void)pthread_mutex_unlock(&generation->lock);
 }
@@ -456,15 +426,6 @@ void generation_check_disk(struct generation *generation)
         reporter_error(&generation->reporter, "disk", &err);
         generation_cancel(generation);
     }
-}
-
-void generation_take_rounds(struct generation *generation, const struct round round[REPLICA_KINDS])
-{
-    (void)pthread_mutex_lock(&generation->lock);
-    if (generation->built.stage) {
-        stage_take_rounds(generation->built.stage, round);
-    }
-    (void)pthread_mutex_unlock(&generation->lock);
 }
 
 void generation_drop(struct generation *generation, const struct drop *drop)
@@ -488,9 +449,8 @@ void generation_measure(struct generation *generation, struct heartbeat *out)
     }
     memcpy(out->kernels, generation->kernels, sizeof(out->kernels));
     for (int direction = 0; direction < 2; direction++) {
-        struct sender *sender = generation->sender[direction];
-        if (sender && sender_take_link(sender, &out->link[out->link_count])) {
-            out->link_count++;
+        if (generation->sender[direction]) {
+            sender_report_link(generation->sender[direction], out);
         }
     }
     (void)pthread_mutex_unlock(&generation->lock);

@@ -29,17 +29,10 @@ bool generation_ended(struct generation *generation);
 /* Wait for the thread's end. */
 void generation_free(struct generation **generation);
 
-void generation_run(struct generation *generation);
-void generation_stop(struct generation *generation);
-void generation_hold(struct generation *generation, bool held);
-/* Upload the units of `version`, where it stopped, to the center. */
-void generation_upload(struct generation *generation, int64_t version);
-/* The coordinator is away: open no round of replication; or it is back. */
-void generation_away(struct generation *generation, bool away);
+/* RUN, STOP, HOLD, RELEASE, AWAY, BACK, ROUNDS, UPLOAD. */
+void generation_tell(struct generation *generation, const struct session_action *action);
 /* Fail if a call to the disk does not return: the hanging thread cannot report it. */
 void generation_check_disk(struct generation *generation);
-/* The state of the open rounds, by enum replica_kind. */
-void generation_take_rounds(struct generation *generation, const struct round round[REPLICA_KINDS]);
 /* A drop was carried out. */
 void generation_drop(struct generation *generation, const struct drop *drop);
 

@@ -187,20 +187,27 @@ void pipeline_away(struct pipeline *pipeline, bool away)
     pipeline->rounds.away = away;
 }
 
-void pipeline_pause_round(struct pipeline *pipeline, enum replica_kind kind, bool paused)
+void pipeline_take_rounds(struct pipeline *pipeline, const struct round round[REPLICA_KINDS])
 {
-    pipeline->rounds.paused[kind] = paused;
-}
-
-void pipeline_close_round(struct pipeline *pipeline, enum replica_kind kind, int64_t version,
-                          bool committed)
-{
-    rounds_close(&pipeline->rounds, kind, version, committed);
+    for (int i = 0; i < REPLICA_KINDS; i++) {
+        const enum replica_kind kind = (enum replica_kind)i;
+        const int state = round[kind].state;
+        pipeline->rounds.paused[kind] = state == ROUND_PAUSED;
+        if (state == ROUND_COMMITTED || state == ROUND_ABANDONED) {
+            rounds_close(&pipeline->rounds, kind, round[kind].version, state == ROUND_COMMITTED);
+        }
+    }
 }
 
 int64_t pipeline_round(const struct pipeline *pipeline, enum replica_kind kind)
 {
     return pipeline->rounds.open[kind];
+}
+
+void pipeline_report(const struct pipeline *pipeline, struct heartbeat *out)
+{
+    out->round_neighbor = pipeline_round(pipeline, REPLICA_NEIGHBOR);
+    out->round_center = pipeline_round(pipeline, REPLICA_CENTER);
 }
 
 /* ---- the next task ---- */

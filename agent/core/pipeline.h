@@ -30,6 +30,7 @@
 #include "agent/core/slots.h"
 #include "agent/core/transfer.h"
 #include "base/err.h"
+#include "schema/heartbeat.h"
 
 struct pipeline_config {
     size_t index, count;       /* this stage of how many */
@@ -114,13 +115,12 @@ void pipeline_hold(struct pipeline *pipeline, bool held);
 
 /* While the coordinator is away no round is opened. */
 void pipeline_away(struct pipeline *pipeline, bool away);
-/* The coordinator pauses rounds of that kind, or resumes them. */
-void pipeline_pause_round(struct pipeline *pipeline, enum replica_kind kind, bool paused);
-/* As rounds_close. */
-void pipeline_close_round(struct pipeline *pipeline, enum replica_kind kind, int64_t version,
-                          bool committed);
+/* The coordinator's answer about the reported rounds, by enum replica_kind. */
+void pipeline_take_rounds(struct pipeline *pipeline, const struct round round[REPLICA_KINDS]);
 /* Stage 0: the version of the open round, 0: none. */
 int64_t pipeline_round(const struct pipeline *pipeline, enum replica_kind kind);
+/* Report them. */
+void pipeline_report(const struct pipeline *pipeline, struct heartbeat *out);
 
 /* The next task; WAIT if there is none now, and always after STOP. One task at a time. */
 enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task *task);

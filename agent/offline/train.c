@@ -395,7 +395,7 @@ static int run(struct training *training, struct err *err)
     }
     training->began_seconds = training->printed_seconds = clock_now_seconds();
     const struct stage_listener listener = {.metric = take_metric, .arg = training};
-    stage_run(training->stage);
+    stage_follow(training->stage, &(struct orders){.run = true});
     rc = stage_loop(training->stage, &listener, &version, err);
     rc = rc ? rc
             : model_file_write(training->options.output, training->model, training->stage,

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/timing.h"
 #include "agent/peer/message.h"
 #include "agent/runtime/thread.h"
-#include "agent/runtime/timing.h"
 #include "base/buf.h"
 #include "net/http_client.h"
 #include "schema/problem.h"
@@ -23,18 +23,13 @@ struct sender {
     struct buf reply;
     pthread_t thread;
     pthread_mutex_t lock;
-    struct link_report link;       /* guarded by lock; its seconds are filled in when it is taken */
-    struct timing_window transfer; /* guarded by lock */
+    struct timing_link link; /* guarded by lock */
 };
 
 static void add_link(struct sender *sender, double bytes, double seconds)
 {
     (void)pthread_mutex_lock(&sender->lock);
-    struct link_report *link = &sender->link;
-    link->count++;
-    link->bytes_sum += bytes;
-    link->bytes_squared_sum += bytes * bytes;
-    timing_window_add(&sender->transfer, seconds);
+    timing_link_add(&sender->link, bytes, seconds);
     (void)pthread_mutex_unlock(&sender->lock);
 }
 
@@ -184,7 +179,7 @@ int sender_start(const struct sender_config *config, struct sender **out, struct
     sender->stage = stage_retain(config->stage);
     sender->source = config->direction == STAGE_TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS;
     sender->boundary = config->direction == STAGE_TO_NEXT ? stage->end : stage->first;
-    sender->link.device = config->peer.device;
+    sender->link.report.device = config->peer.device;
     buf_init(&sender->reply, REPLY_MAX);
     int rc = http_client_new(&sender->client, err);
     rc = rc ? rc : thread_start(&sender->thread, carry, sender, err);
@@ -205,17 +200,9 @@ void sender_free(struct sender **sender)
     }
 }
 
-/* All tensors of a boundary have one size, except their headers: a slow one says nothing of sizes.
- * Each counts with the mean of the newest, in which a moment when the neighbour stood still is not
- * taken for the link. */
-bool sender_take_link(struct sender *sender, struct link_report *out)
+void sender_report_link(struct sender *sender, struct heartbeat *out)
 {
     (void)pthread_mutex_lock(&sender->lock);
-    *out = sender->link;
-    const double seconds = timing_window_clipped_mean(&sender->transfer);
-    sender->link = (struct link_report){.device = out->device};
+    timing_link_report(&sender->link, out);
     (void)pthread_mutex_unlock(&sender->lock);
-    out->seconds_sum = (double)out->count * seconds;
-    out->bytes_seconds_sum = out->bytes_sum * seconds;
-    return out->count > 0;
 }

@@ -29,7 +29,7 @@ NODISCARD int sender_start(const struct sender_config *config, struct sender **o
                            struct err *err);
 /* After stage_cancel: waits for the thread's end. */
 void sender_free(struct sender **sender);
-/* The transfers since the last call; false when there were none. Any thread. */
-bool sender_take_link(struct sender *sender, struct link_report *out);
+/* Report the transfers since the last call. Any thread. */
+void sender_report_link(struct sender *sender, struct heartbeat *out);
 
 #endif

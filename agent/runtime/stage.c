@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runtime/shares.h"
 #include "agent/runtime/stage_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
@@ -247,8 +248,8 @@ static int fill_stage(struct stage *stage, struct err *err)
                   err); /* before sizes are multiplied here: it refuses what cannot be addressed */
     rc = rc ? rc : make_buffers(stage, err);
     return rc ? rc
-              : timing_shares(stage->model, config->first, config->end, stage->spec.recompute,
-                              &config->probe, stage->share, err);
+              : shares_predict(stage->model, config->first, config->end, stage->spec.recompute,
+                               &config->probe, stage->share, err);
 }
 
 int stage_new(const struct stage_config *config, struct model **model, struct stage **out,
@@ -346,49 +347,18 @@ const struct stage_config *stage_config(const struct stage *stage)
 
 /* ---- the control side ---- */
 
-void stage_run(struct stage *stage)
+void stage_follow(struct stage *stage, const struct orders *orders)
 {
     (void)pthread_mutex_lock(&stage->lock);
-    pipeline_run(stage->pipeline);
+    orders_give(orders, stage->pipeline);
     (void)pthread_cond_signal(&stage->work);
-    (void)pthread_mutex_unlock(&stage->lock);
-}
-
-void stage_stop(struct stage *stage)
-{
-    (void)pthread_mutex_lock(&stage->lock);
-    pipeline_stop(stage->pipeline);
-    (void)pthread_cond_signal(&stage->work);
-    (void)pthread_mutex_unlock(&stage->lock);
-}
-
-void stage_hold(struct stage *stage, bool held)
-{
-    (void)pthread_mutex_lock(&stage->lock);
-    pipeline_hold(stage->pipeline, held);
-    (void)pthread_cond_signal(&stage->work);
-    (void)pthread_mutex_unlock(&stage->lock);
-}
-
-void stage_away(struct stage *stage, bool away)
-{
-    (void)pthread_mutex_lock(&stage->lock);
-    pipeline_away(stage->pipeline, away);
     (void)pthread_mutex_unlock(&stage->lock);
 }
 
 void stage_take_rounds(struct stage *stage, const struct round round[REPLICA_KINDS])
 {
     (void)pthread_mutex_lock(&stage->lock);
-    for (int i = 0; i < REPLICA_KINDS; i++) {
-        const enum replica_kind kind = (enum replica_kind)i;
-        const int state = round[kind].state;
-        pipeline_pause_round(stage->pipeline, kind, state == ROUND_PAUSED);
-        if (state == ROUND_COMMITTED || state == ROUND_ABANDONED) {
-            pipeline_close_round(stage->pipeline, kind, round[kind].version,
-                                 state == ROUND_COMMITTED);
-        }
-    }
+    pipeline_take_rounds(stage->pipeline, round);
     (void)pthread_mutex_unlock(&stage->lock);
 }
 
@@ -418,24 +388,10 @@ int64_t stage_step(const struct stage *stage)
 void stage_measure(struct stage *stage, struct heartbeat *out)
 {
     (void)pthread_mutex_lock(&stage->lock);
-    const struct timing timing = stage->timing;
-    out->round_neighbor = pipeline_round(stage->pipeline, REPLICA_NEIGHBOR);
-    out->round_center = pipeline_round(stage->pipeline, REPLICA_CENTER);
+    timing_report(&stage->timing, stage->share, stage->config.first, stage->config.end, out);
+    pipeline_report(stage->pipeline, out);
     (void)pthread_mutex_unlock(&stage->lock);
     const int64_t busy_since_ms = atomic_load(&stage->busy_since_ms);
     const int64_t busy_ms = busy_since_ms > 0 ? clock_now_ms() - busy_since_ms : 0;
     out->busy_ms = busy_ms > 0 ? busy_ms : 0;
-    const double forward = timing_mean(&timing, TIMING_FORWARD);
-    const double backward = timing_mean(&timing, TIMING_BACKWARD);
-    if (forward <= 0 || backward <= 0) {
-        return;
-    }
-    out->update_seconds = timing_mean(&timing, TIMING_UPDATE);
-    out->unit_seconds_count = stage->config.end - stage->config.first;
-    for (size_t i = 0; i < out->unit_seconds_count; i++) {
-        out->unit_seconds[i] =
-            (struct unit_seconds){.unit = (int64_t)(stage->config.first + i),
-                                  .forward_seconds = forward * stage->share[i].forward,
-                                  .backward_seconds = backward * stage->share[i].backward};
-    }
 }

@@ -4,10 +4,10 @@
  *
  * Threads: the compute thread makes the stage and runs stage_loop (stage_loop.h); the receiver
  * fills slots (stage_offer ...), one sender per direction empties buffers (stage_next_parcel), the
- * control thread reads (stage_step, stage_measure) and controls (stage_run ...). One mutex guards
- * pipeline, queues and measurements. A claimed slot belongs to the receiver, a filled one and the
- * buffers to the compute thread, a queued buffer to the sender; so tensors move without the lock.
- * References are counted: the last release frees the stage. */
+ * control thread reads (stage_step, stage_measure) and controls (stage_follow ...). One mutex
+ * guards pipeline, queues and measurements. A claimed slot belongs to the receiver, a filled one
+ * and the buffers to the compute thread, a queued buffer to the sender; so tensors move without the
+ * lock. References are counted: the last release frees the stage. */
 #ifndef AGENT_RUNTIME_STAGE_H
 #define AGENT_RUNTIME_STAGE_H
 
@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/core/orders.h"
 #include "agent/core/pipeline.h"
 #include "agent/runtime/cancel.h"
 #include "base/err.h"
@@ -81,11 +82,7 @@ NODISCARD int stage_export_unit(struct stage *stage, size_t unit, train_write_fn
 const struct stage_config *stage_config(const struct stage *stage);
 
 /* ---- the control side; any thread ---- */
-void stage_run(struct stage *stage);
-void stage_stop(struct stage *stage);
-void stage_hold(struct stage *stage, bool held);
-/* Open no round of replication meanwhile. */
-void stage_away(struct stage *stage, bool away);
+void stage_follow(struct stage *stage, const struct orders *orders);
 /* The coordinator's answer about the reported rounds, by enum replica_kind. */
 void stage_take_rounds(struct stage *stage, const struct round round[REPLICA_KINDS]);
 /* End every wait in the stage. */

@@ -227,15 +227,7 @@ static void finish(struct stage *stage, const struct pipeline_task *task, double
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_done(stage->pipeline, task);
     send(stage, task);
-    if (task->work == PIPELINE_FORWARD) {
-        timing_add(&stage->timing, TIMING_FORWARD, seconds);
-    } else if (task->work == PIPELINE_BACKWARD) {
-        timing_add(&stage->timing, TIMING_BACKWARD, seconds);
-    } else if (task->work == PIPELINE_SUM) {
-        stage->sum_seconds = seconds;
-    } else if (task->work == PIPELINE_UPDATE) {
-        timing_add(&stage->timing, TIMING_UPDATE, stage->sum_seconds + seconds);
-    }
+    timing_add(&stage->timing, task->work, seconds);
     make_room_known(stage);
     (void)pthread_mutex_unlock(&stage->lock);
 }

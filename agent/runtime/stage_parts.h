@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "agent/core/timing.h"
 #include "agent/runtime/stage.h"
-#include "agent/runtime/timing.h"
 #include "libtrain/train.h"
 
 /* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum and
@@ -40,7 +40,6 @@ struct stage {
     double loss_sum;               /* of the step */
     double test_loss_sum;
     uint64_t test_correct;
-    double sum_seconds;        /* of the step's sum of squares: it counts as part of the update */
     double step_began_seconds; /* stage 0; 0: not known */
     double owed_seconds;       /* slowdown not waited for yet */
 

@@ -168,6 +168,7 @@ static void finish(struct world *world, void *arg, int64_t number)
     case PIPELINE_EVALUATE: output = evaluate(world, run, &task); break;
     }
     pipeline_done(run->pipeline, &task);
+    timing_add(&run->timing, task.work, (double)(world->now_us - run->task_began_us) / 1e6);
     if (run->cancelled) {
         run_release(world, run);
         return;
@@ -182,16 +183,11 @@ static void finish(struct world *world, void *arg, int64_t number)
     }
 }
 
-static int64_t task_us(struct world *world, struct run *run, enum pipeline_work work)
+static int64_t task_us(struct world *world, const struct run *run, enum pipeline_work work)
 {
     const int64_t units = (int64_t)(run->stage.end - run->stage.first);
     const int64_t usual = (work == PIPELINE_BACKWARD ? 2 : 1) * units * UNIT_US;
-    const int64_t took =
-        usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100 + 1;
-    run->forward_us = work == PIPELINE_FORWARD ? took : run->forward_us;
-    run->backward_us = work == PIPELINE_BACKWARD ? took : run->backward_us;
-    run->update_us = work == PIPELINE_UPDATE ? took : run->update_us;
-    return took;
+    return usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100 + 1;
 }
 
 void run_work(struct world *world, struct run *run)

@@ -111,14 +111,7 @@ static void begin(struct world *world, struct run *run)
 static void publish(struct world *world, struct run *run)
 {
     run->published = true;
-    if (run->run_asked) {
-        pipeline_run(run->pipeline);
-    }
-    if (run->stop_asked) {
-        pipeline_stop(run->pipeline);
-    }
-    pipeline_hold(run->pipeline, run->held);
-    pipeline_away(run->pipeline, run->away);
+    orders_give(&run->orders, run->pipeline);
     run->agent->stage = run;
     if (run->desired->has_next) {
         sender_start(world, run, TO_NEXT);
@@ -250,45 +243,22 @@ struct run *run_find(const struct agent *agent, int64_t serial)
     return run;
 }
 
-static void take_rounds(struct run *run, const struct round round[REPLICA_KINDS])
-{
-    for (int kind = 0; kind < REPLICA_KINDS; kind++) {
-        pipeline_pause_round(run->pipeline, (enum replica_kind)kind,
-                             round[kind].state == ROUND_PAUSED);
-        if (round[kind].state == ROUND_COMMITTED || round[kind].state == ROUND_ABANDONED) {
-            pipeline_close_round(run->pipeline, (enum replica_kind)kind, round[kind].version,
-                                 round[kind].state == ROUND_COMMITTED);
-        }
-    }
-}
-
 void run_tell(struct world *world, struct run *run, const struct session_action *action)
 {
-    run->run_asked = run->run_asked || action->type == SESSION_DO_RUN;
-    run->stop_asked = run->stop_asked || action->type == SESSION_DO_STOP;
-    if (action->type == SESSION_DO_HOLD || action->type == SESSION_DO_RELEASE) {
-        run->held = action->type == SESSION_DO_HOLD;
-    }
     if (action->type == SESSION_DO_UPLOAD) {
         outbox_collect(world, run, action->version);
         return;
     }
-    if (action->type == SESSION_DO_AWAY || action->type == SESSION_DO_BACK) {
-        run->away = action->type == SESSION_DO_AWAY;
-    }
+    orders_take(&run->orders, action);
     if (!run->published) {
         return;
     }
     if (action->type == SESSION_DO_RUN) {
         TRACE(world, run->agent->actor, "runs generation %" PRId64, run->desired->generation);
-        pipeline_run(run->pipeline);
-    } else if (action->type == SESSION_DO_STOP) {
-        pipeline_stop(run->pipeline);
     } else if (action->type == SESSION_DO_ROUNDS) {
-        take_rounds(run, action->round);
+        pipeline_take_rounds(run->pipeline, action->round);
     }
-    pipeline_hold(run->pipeline, run->held);
-    pipeline_away(run->pipeline, run->away);
+    orders_give(&run->orders, run->pipeline);
     run_work(world, run);
 }
 
@@ -316,41 +286,28 @@ struct repeat_next run_tried(struct world *world, struct run *run, struct repeat
     return next;
 }
 
-/* Volatile state: troubles, rounds, the compute thread's position. */
-static void tell_present(const struct world *world, const struct run *run, struct heartbeat *out)
+void run_measure(const struct world *world, struct run *run, struct heartbeat *out)
 {
     trouble_list_report(&run->troubles, world_now_ms(world, run->agent->actor), out);
-    out->round_neighbor = run->published ? pipeline_round(run->pipeline, REPLICA_NEIGHBOR) : 0;
-    out->round_center = run->published ? pipeline_round(run->pipeline, REPLICA_CENTER) : 0;
+    out->bytes_moved = run->bytes_moved;
     out->replica_bytes_sent = run->outbox.bytes_sent;
     out->busy_ms = run->computing ? (world->now_us - run->task_began_us) / MS : 0;
     out->fetch_seconds = run->fetched_us > run->fetch_began_us
                              ? (double)(run->fetched_us - run->fetch_began_us) / 1e6
                              : 0;
-}
-
-void run_measure(const struct world *world, struct run *run, struct heartbeat *out)
-{
-    tell_present(world, run, out);
-    out->step = run->published ? run->step : 0;
-    out->bytes_moved = run->bytes_moved;
     memcpy(out->kernels, run->kernels, sizeof(out->kernels));
-    for (size_t i = 0; run->published && i < 2; i++) {
-        if (run->sender[i].link.count > 0) {
-            out->link[out->link_count++] = run->sender[i].link;
-            run->sender[i].link = (struct link_report){.device = run->sender[i].link.device};
-        }
-    }
-    if (!run->published || run->forward_us == 0 || run->backward_us == 0) {
+    if (!run->published) {
         return;
     }
+    struct timing_share share[UNITS_MAX];
     const size_t units = run->stage.end - run->stage.first;
-    out->update_seconds = (double)run->update_us / 1e6;
-    out->unit_seconds_count = units;
     for (size_t i = 0; i < units; i++) {
-        out->unit_seconds[i] = (struct unit_seconds){
-            .unit = (int64_t)(run->stage.first + i),
-            .forward_seconds = (double)run->forward_us / 1e6 / (double)units,
-            .backward_seconds = (double)run->backward_us / 1e6 / (double)units};
+        share[i] =
+            (struct timing_share){.forward = 1.0 / (double)units, .backward = 1.0 / (double)units};
     }
+    out->step = run->step;
+    timing_report(&run->timing, share, run->stage.first, run->stage.end, out);
+    pipeline_report(run->pipeline, out);
+    timing_link_report(&run->sender[TO_NEXT].link, out);
+    timing_link_report(&run->sender[TO_PREVIOUS].link, out);
 }

@@ -4,8 +4,10 @@
 #ifndef TESTS_SIM_RUN_H
 #define TESTS_SIM_RUN_H
 
+#include "agent/core/orders.h"
 #include "agent/core/pipeline.h"
 #include "agent/core/repeat.h"
+#include "agent/core/timing.h"
 #include "agent/core/trouble_list.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/digest.h"
@@ -46,7 +48,7 @@ struct sender {
     bool waiting;          /* until the next try */
     int64_t idle_since_us; /* while there is neither a parcel nor a call */
     bool idle_timer;       /* under way */
-    struct link_report link;
+    struct timing_link link;
 };
 
 /* One call that is repeated until it is answered for good. */
@@ -65,7 +67,7 @@ struct run {
     struct run *previous;
     enum run_state state;
     bool cancelled, failed;
-    bool run_asked, stop_asked, held, away;
+    struct orders orders;
     int64_t stopped_version;
     struct fetch fetch;
     struct trouble_list troubles;
@@ -82,8 +84,8 @@ struct run {
     uint64_t test_sum;
     uint64_t total; /* stage 0: of the step's gradients */
     int64_t bytes_moved;
-    int64_t forward_us, backward_us, update_us; /* of the last tasks */
-    char kernels[KERNEL_TEXT_SIZE];             /* as measured */
+    struct timing timing;
+    char kernels[KERNEL_TEXT_SIZE]; /* as measured */
 };
 
 /* Start a run of the assignment, which it takes. The run in *slot ends first; the new one replaces
@@ -93,7 +95,7 @@ void run_start(struct world *world, struct agent *agent, int64_t serial,
 void run_cancel(struct world *world, struct run *run);
 bool run_ended(const struct run *run);
 void run_free(struct world *world, struct run **run);
-/* RUN, STOP, HOLD, RELEASE, UPLOAD. */
+/* RUN, STOP, HOLD, RELEASE, AWAY, BACK, ROUNDS, UPLOAD. */
 void run_tell(struct world *world, struct run *run, const struct session_action *action);
 void run_measure(const struct world *world, struct run *run, struct heartbeat *out);
 

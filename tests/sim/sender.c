@@ -143,12 +143,7 @@ static void delivered(struct world *world, struct run *run, enum direction direc
     sender->count--;
     if (!parcel.last && transfer_info(&parcel.transfer)->measures_link) {
         const double seconds = (double)(world->now_us - sender->began_us) / 1e6;
-        const double bytes = tensor_bytes(world, run, direction);
-        sender->link.count++;
-        sender->link.seconds_sum += seconds;
-        sender->link.bytes_sum += bytes;
-        sender->link.bytes_squared_sum += bytes * bytes;
-        sender->link.bytes_seconds_sum += bytes * seconds;
+        timing_link_add(&sender->link, tensor_bytes(world, run, direction), seconds);
     }
     if (!parcel.last) {
         pipeline_sent(run->pipeline, parcel.transfer.kind, parcel.output);
@@ -209,7 +204,7 @@ void sender_start(struct world *world, struct run *run, enum direction direction
     struct sender *sender = &run->sender[direction];
     sender->capacity = (size_t)(run->desired->in_flight + run->desired->previous_in_flight) + 2;
     repeat_begin(&sender->repeat, REPEAT_TENSOR, run->desired->peer_ms);
-    sender->link.device =
+    sender->link.report.device =
         direction == TO_NEXT ? run->desired->next.device : run->desired->previous.device;
     ASSERT(sender->capacity <= PARCELS_MAX);
     be_idle(world, run, direction);

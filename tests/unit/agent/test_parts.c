@@ -12,7 +12,8 @@
 #include "agent/reports.h"
 #include "agent/runtime/cancel.h"
 #include "agent/runtime/inventory.h"
-#include "agent/runtime/timing.h"
+#include "agent/core/timing.h"
+#include "agent/runtime/shares.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "libtrain/formats/safetensors.h"
@@ -142,10 +143,10 @@ static void outliers_do_not_move_the_mean(void **state)
     (void)state;
     struct timing timing = {0};
     assert_true(timing_mean(&timing, TIMING_FORWARD) == 0);
-    timing_add(&timing, TIMING_FORWARD, 2);
+    timing_add(&timing, PIPELINE_FORWARD, 2);
     assert_true(timing_mean(&timing, TIMING_FORWARD) == 2);
     for (int i = 0; i < 100; i++) {
-        timing_add(&timing, TIMING_FORWARD, i % 8 == 0 ? 1000 : 1);
+        timing_add(&timing, PIPELINE_FORWARD, i % 8 == 0 ? 1000 : 1);
     }
     assert_true(timing_mean(&timing, TIMING_FORWARD) == 1);
     assert_true(timing_mean(&timing, TIMING_BACKWARD) == 0);
@@ -176,8 +177,8 @@ static void shares_of_a_stage_sum_to_one_and_follow_the_work(void **state)
     const struct device_probe probes[] = {{0},
                                           {.gemm_gflops = 50, .memory_bytes_per_second = 1e10}};
     for (size_t i = 0; i < 2; i++) {
-        assert_ok(timing_shares(model, 1, TINY_UNITS, i % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE,
-                                &probes[i], share, &err),
+        assert_ok(shares_predict(model, 1, TINY_UNITS, i % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE,
+                                 &probes[i], share, &err),
                   &err);
         double forward = 0;
         double backward = 0;

@@ -157,7 +157,7 @@ static void train(struct tiny_job *job)
     tiny_result_init(&job->expected);
     const struct stage_listener listener = {.metric = take_metric, .arg = job};
     int64_t version = 0;
-    stage_run(stage);
+    stage_follow(stage, &(struct orders){.run = true});
     assert_ok(stage_loop(stage, &listener, &version, &err), &err);
     assert_int_equal(version, TINY_STEPS);
     for (size_t unit = 0; unit < TINY_UNITS; unit++) {

@@ -320,6 +320,14 @@ static const struct pipeline_config rounds = {
 #define NEIGHBOR REPLICA_MARK(REPLICA_NEIGHBOR)
 #define CENTER REPLICA_MARK(REPLICA_CENTER)
 
+static void say_round(struct pipeline *pipeline, enum replica_kind kind, int64_t version,
+                      enum round_state state)
+{
+    struct round round[REPLICA_KINDS] = {{0}};
+    round[kind] = (struct round){.version = version, .state = state};
+    pipeline_take_rounds(pipeline, round);
+}
+
 static void stage_0_opens_rounds_when_they_are_due_and_none_is_open(void **state)
 {
     (void)state;
@@ -334,9 +342,10 @@ static void stage_0_opens_rounds_when_they_are_due_and_none_is_open(void **state
         assert_int_equal(opens, expected[step] != 0);
         if (mark.kinds & NEIGHBOR) {
             assert_int_equal(pipeline_round(pipeline, REPLICA_NEIGHBOR), step);
-            pipeline_close_round(pipeline, REPLICA_NEIGHBOR, step + 1, true); /* another one */
+            say_round(pipeline, REPLICA_NEIGHBOR, step + 1, ROUND_COMMITTED); /* another one */
             assert_int_equal(pipeline_round(pipeline, REPLICA_NEIGHBOR), step);
-            pipeline_close_round(pipeline, REPLICA_NEIGHBOR, step, step != 6);
+            say_round(pipeline, REPLICA_NEIGHBOR, step,
+                      step != 6 ? ROUND_COMMITTED : ROUND_ABANDONED);
             assert_int_equal(pipeline_round(pipeline, REPLICA_NEIGHBOR), 0);
         }
         if (step == 6) { /* the center's of 4 is open */
@@ -348,7 +357,7 @@ static void stage_0_opens_rounds_when_they_are_due_and_none_is_open(void **state
             assert_int_equal(mark.keep[1 + REPLICA_CENTER], 4);
         }
         if (step == 10) {
-            pipeline_close_round(pipeline, REPLICA_CENTER, 4, true);
+            say_round(pipeline, REPLICA_CENTER, 4, ROUND_COMMITTED);
         }
     }
 }
@@ -377,11 +386,11 @@ static void no_round_is_opened_while_the_coordinator_is_away_or_pauses_it(void *
         assert_int_equal(do_step(pipeline, &opens).kinds, 0);
     }
     pipeline_away(pipeline, false);
-    pipeline_pause_round(pipeline, REPLICA_CENTER, true);
+    say_round(pipeline, REPLICA_CENTER, 0, ROUND_PAUSED);
     for (int64_t step = 5; step <= 8; step++) {
         assert_int_equal(do_step(pipeline, &opens).kinds, step == 6 ? NEIGHBOR : 0);
     }
-    pipeline_pause_round(pipeline, REPLICA_CENTER, false);
+    say_round(pipeline, REPLICA_CENTER, 0, ROUND_NONE);
     for (int64_t step = 9; step <= 12; step++) {
         assert_int_equal(do_step(pipeline, &opens).kinds, step == 12 ? CENTER : 0);
     }

@@ -236,9 +236,10 @@ static int64_t play(struct net *net, uint64_t stop_turn)
         for (int kind = 0; kind < REPLICA_KINDS; kind++) {
             if (draw(net, 20) == 0) {
                 struct pipeline *first = net->stage[0].pipeline;
-                pipeline_close_round(first, (enum replica_kind)kind,
-                                     pipeline_round(first, (enum replica_kind)kind),
-                                     draw(net, 2) == 0);
+                struct round round[REPLICA_KINDS] = {{0}};
+                round[kind].version = pipeline_round(first, (enum replica_kind)kind);
+                round[kind].state = draw(net, 2) == 0 ? ROUND_COMMITTED : ROUND_ABANDONED;
+                pipeline_take_rounds(first, round);
             }
         }
         for (size_t i = 0; i < net->count; i++) {

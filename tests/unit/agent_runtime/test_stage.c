@@ -8,7 +8,7 @@
 static struct stage *make(const struct stage_config *config)
 {
     struct stage *stage = tiny_stage(config);
-    stage_run(stage);
+    stage_follow(stage, &(struct orders){.run = true});
     return stage;
 }
 
@@ -124,7 +124,7 @@ static void a_stop_keeps_the_state_of_a_whole_step(void **state)
     const struct stage_listener listener = {.metric = ignore};
     int64_t version = -1;
     struct err err = {0};
-    stage_stop(stage);
+    stage_follow(stage, &(struct orders){.run = true, .stop = true});
     assert_ok(stage_loop(stage, &listener, &version, &err), &err);
     assert_int_equal(version, 0);
     stage_release(&stage);
