@@ -1,6 +1,8 @@
 /* The law, in one process: weights and optimizer state after some steps are bit for bit the same
  * for every partition, every order that the schedule allows, every thread count, and with the state
- * moved between partitions on the way. */
+ * moved between partitions on the way.
+ *
+ *   test_law [N]     one in N of the random partitions; default: all */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,18 +17,19 @@
 #define STEPS 3
 static const struct law_run usual_run = {BATCH, MICRO_BATCHES, STEPS};
 
-/* How many random partitions are tried, and the images of resnet8: fewer under a sanitizer, where a
- * step takes ten times as long, still fewer and smaller ones under an emulator. */
+/* One in how many random partitions is tried, and the images of resnet8: fewer under a sanitizer,
+ * where a step takes ten times as long, still fewer and smaller ones under an emulator. */
 #if defined(TEST_EMULATED)
 #define RESNET8_SIDE 10
-#define PARTITIONS(count) ((count) / 10 + 1)
+static int one_in = 10;
 #elif defined(SIMD_BASELINE_ONLY)
 #define RESNET8_SIDE 28
-#define PARTITIONS(count) ((count) / 4 + 1)
+static int one_in = 4;
 #else
 #define RESNET8_SIDE 28
-#define PARTITIONS(count) (count)
+static int one_in = 1;
 #endif
+#define ONE_IN_MAX 100
 
 #if defined(__SANITIZE_THREAD__) || defined(TEST_EMULATED)
 #define TOO_SLOW 1
@@ -35,6 +38,11 @@ static const struct law_run usual_run = {BATCH, MICRO_BATCHES, STEPS};
 #else
 #define TOO_SLOW 0
 #endif
+
+static int partitions(int count)
+{
+    return one_in == 1 ? count : count / one_in + 1;
+}
 
 static struct model *resnet8(void)
 {
@@ -64,7 +72,7 @@ static void every_partition_of_mlp_gives_the_same_bits(void **state)
 static void partitions_of_resnet8_give_the_same_bits(void **state)
 {
     struct law law = law_new(state, resnet8(), usual_run);
-    law_check_random_partitions(&law, PARTITIONS(10));
+    law_check_random_partitions(&law, partitions(10));
     law_done(&law);
 }
 
@@ -75,7 +83,7 @@ static void partitions_of_mobilenetv2_give_the_same_bits(void **state)
             "too slow under the thread sanitizer or an emulator; resnet8 takes the same paths");
     }
     struct law law = law_new(state, zoo_model("mobilenetv2", 32, 32, 3), usual_run);
-    law_check_random_partitions(&law, PARTITIONS(3));
+    law_check_random_partitions(&law, partitions(3));
     law_done(&law);
 }
 
@@ -126,7 +134,7 @@ static void partitions_of_a_model_with_every_op_give_the_same_bits(void **state)
 {
     struct law law = law_new(
         state, good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}), usual_run);
-    law_check_random_partitions(&law, PARTITIONS(40));
+    law_check_random_partitions(&law, partitions(40));
     size_t every[PIPELINE_STAGES_MAX];
     law_check_partition(&law, every, law_partition(UINT64_MAX, law.model->unit_count, every));
     law_done(&law);
@@ -163,7 +171,7 @@ static void partitions_of_a_sequence_model_give_the_same_bits(void **state)
 {
     struct law law = law_new(
         state, good_model(sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}), usual_run);
-    law_check_random_partitions(&law, PARTITIONS(30));
+    law_check_random_partitions(&law, partitions(30));
     size_t every[PIPELINE_STAGES_MAX];
     law_check_partition(&law, every, law_partition(UINT64_MAX, law.model->unit_count, every));
     law_done(&law);
@@ -175,7 +183,7 @@ static void partitions_of_gpt_mini_give_the_same_bits(void **state)
     test_skip("too slow under an emulator; the sequence model has the same ops");
 #endif
     struct law law = law_new(state, zoo_model("gpt-mini", 16, 1, 1), usual_run);
-    law_check_random_partitions(&law, PARTITIONS(6));
+    law_check_random_partitions(&law, partitions(6));
     law_done(&law);
 }
 
@@ -213,7 +221,7 @@ static void the_state_moves_between_partitions_and_threads_on_the_way(void **sta
     struct model *const models[] = {zoo_model("lenet5", 28, 28, 1), resnet8()};
     for (size_t n = 0; n < 2; n++) {
         struct law law = law_new(state, models[n], usual_run);
-        check_moves(&law, PARTITIONS(6));
+        check_moves(&law, partitions(6));
         law_done(&law);
     }
 }
@@ -238,8 +246,8 @@ static void every_optimizer_gives_the_same_bits_cut_and_moved(void **state)
         struct model *model = i % 2 ? zoo_model("lenet5", 28, 28, 1) : resnet8();
         model->label_smoothing = i % 2 ? 0.1 : 0.0;
         struct law law = law_with(state, model, usual_run, &optimizers[i]);
-        law_check_random_partitions(&law, PARTITIONS(4));
-        check_moves(&law, PARTITIONS(4));
+        law_check_random_partitions(&law, partitions(4));
+        check_moves(&law, partitions(4));
         law_done(&law);
     }
 }
@@ -291,8 +299,8 @@ static void frozen_units_stay_as_they_are_and_every_cut_gives_the_same_bits(void
             check_frozen_state(&law);
             law_check_partition(&law, every,
                                 law_partition(UINT64_MAX, law.model->unit_count, every));
-            law_check_random_partitions(&law, PARTITIONS(3));
-            check_moves(&law, PARTITIONS(1));
+            law_check_random_partitions(&law, partitions(3));
+            check_moves(&law, partitions(1));
             law_done(&law);
         }
     }
@@ -335,8 +343,8 @@ static void kernels_of_a_table_give_the_same_bits_cut_and_moved(void **state)
     struct law law = law_new(state, model, usual_run);
     assert_int_equal(law.expected_size, by_shape.expected_size);
     assert_memory_not_equal(law.expected, by_shape.expected, law.expected_size);
-    law_check_random_partitions(&law, PARTITIONS(10));
-    check_moves(&law, PARTITIONS(4));
+    law_check_random_partitions(&law, partitions(10));
+    check_moves(&law, partitions(4));
     law_done(&law);
     law_done(&by_shape);
 }
@@ -432,7 +440,7 @@ static void micro_batches_change_the_result_within_rounding(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_partition_of_lenet5_gives_the_same_bits),
@@ -451,5 +459,13 @@ int main(void)
         cmocka_unit_test(evaluation_gives_the_same_bits_for_every_partition_and_thread_count),
         cmocka_unit_test(micro_batches_change_the_result_within_rounding),
     };
+    if (argc > 1) {
+        const long given = strtol(argv[1], NULL, 10);
+        if (given < 1 || given > ONE_IN_MAX) {
+            print_error("usage: test_law [N from 1 to %d]\n", ONE_IN_MAX);
+            return 2;
+        }
+        one_in = (int)given;
+    }
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }
