@@ -142,8 +142,8 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
     out->neighbor_version = job->job.neighbor_version;
     out->center_version = job->job.version;
     list_copies(core, job, out);
-    const struct absent all_present = {0};
-    size_t held = stages > 0 ? held_covered(core, job, recovery_list(core, job, &all_present)) : 0;
+    size_t held =
+        stages > 0 ? held_covered(core, job, recovery_list(core, job, &device_all_present)) : 0;
     for (size_t s = 0; s < stages; s++) {
         out->single[out->single_count++] = loss_of(core, job, &need, held, s, s);
         for (size_t t = s + 1; t < stages && out->pair_count < LOSSES_MAX; t++) {

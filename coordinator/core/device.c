@@ -4,6 +4,8 @@
 #include "coordinator/core/mark.h"
 #include "coordinator/core/state.h"
 
+const struct absent device_all_present = {0};
+
 bool device_online(const struct device_slot *device)
 {
     return device->device.state == DEVICE_ONLINE;

@@ -12,6 +12,7 @@ struct absent {
     const struct device_id *device;
     size_t count;
 };
+extern const struct absent device_all_present; /* none */
 
 /* Return whether the device is online. */
 bool device_online(const struct device_slot *device);

@@ -181,12 +181,11 @@ int generations_place(struct core *core, const struct job_slot *job,
 
 bool generations_begin(struct core *core, struct job_slot *job, int reason)
 {
-    const struct absent all_present = {0};
     struct err err = {0};
-    int64_t start = recovery_start(core, job, &all_present, &job->cut);
+    int64_t start = recovery_start(core, job, &device_all_present, &job->cut);
     const struct replan_request *wanted = job->job.has_wish ? &job->job.wish : NULL;
-    if (generations_place(core, job, wanted, &all_present, AVOID_FAILURES, &err) != 0) {
-        if (generations_place(core, job, wanted, &all_present, AVOID_NONE, &err) != 0) {
+    if (generations_place(core, job, wanted, &device_all_present, AVOID_FAILURES, &err) != 0) {
+        if (generations_place(core, job, wanted, &device_all_present, AVOID_NONE, &err) != 0) {
             waiting_for_devices(core, job, reason, start, err.text);
             return false;
         }

@@ -63,7 +63,6 @@ int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job
 /* A device that has just returned may hold missing units: its first report lists them. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job)
 {
-    const struct absent all_present = {0};
     int64_t had = newest_had(job);
     bool unknown = false;
     for (size_t i = 0; i < core->devices.count && !unknown; i++) {
@@ -71,5 +70,6 @@ bool recovery_must_gather(struct core *core, const struct job_slot *job)
         unknown = device_reachable(device) && !device->holdings.known;
     }
     struct cut cut;
-    return unknown && had > job->job.version && recovery_start(core, job, &all_present, &cut) < had;
+    return unknown && had > job->job.version &&
+           recovery_start(core, job, &device_all_present, &cut) < had;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/device.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/profile.h"
@@ -144,11 +145,11 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
  * before a device that is out of reach; version 0 from the seed or the checkpoint. */
 void sources_choose(struct core *core, struct job_slot *job)
 {
-    const struct absent all_present = {0};
     /* The pause let every device drop the version; some may have dropped it without a report yet.
      */
     bool held = job->plan.reason != PLAN_RESUMED && job->plan.resume_version > 0;
-    size_t count = held ? held_list(core, job, &all_present, job->plan.resume_version) : 0, at = 0;
+    size_t count = held ? held_list(core, job, &device_all_present, job->plan.resume_version) : 0,
+           at = 0;
     job->sources.from_peers = false;
     job->plan.bytes_moved = job->sources.moving_bytes = 0;
     if (job->plan.resume_version == 0) {

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "coordinator/core/device.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/progress.h"
@@ -87,8 +88,7 @@ void waiting_for_devices(struct core *core, struct job_slot *job, int reason, in
 void waiting_delay(struct core *core, struct job_slot *job, int reason, const char *code,
                    int64_t pause_ms, const char *text)
 {
-    const struct absent all_present = {0};
-    int64_t start = recovery_start(core, job, &all_present, &job->cut);
+    int64_t start = recovery_start(core, job, &device_all_present, &job->cut);
     if (states_plan_active(job)) {
         ending_close_plan(core, job, start);
     }

@@ -4,6 +4,7 @@
 #include "coordinator/core/weighing.h"
 
 #include "coordinator/core/deadlines.h"
+#include "coordinator/core/device.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/incidents.h"
 #include "coordinator/core/links.h"
@@ -20,8 +21,7 @@
 static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64_t version)
 {
     const struct planning *planning = core->planning;
-    const struct absent all_present = {0};
-    size_t count = held_list(core, job, &all_present, version), first = 0, at = 0;
+    size_t count = held_list(core, job, &device_all_present, version), first = 0, at = 0;
     for (size_t s = 0; s < planning->device_count; s++) {
         for (size_t unit = first; unit < planning->plan.end[s]; unit++) {
             bool reached = false;
@@ -61,11 +61,10 @@ static int64_t version_within_reach(struct core *core, const struct job_slot *jo
                                     struct cut *out)
 {
     static const struct cut none;
-    const struct absent all_present = {0};
     for (int i = 0; i < OLDER_MAX && below > 0; i++) {
         *out = none;
-        below = held_newest(core, job, recovery_list(core, job, &all_present), &all_present, below,
-                            out);
+        below = held_newest(core, job, recovery_list(core, job, &device_all_present),
+                            &device_all_present, below, out);
         if (below > 0 && !is_out_of_reach(core, job, below)) {
             return below;
         }
