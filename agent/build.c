@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/needs.h"
 #include "agent/peer/message.h"
 #include "agent/peer/server.h"
 #include "agent/peer/fetch.h"
@@ -26,6 +27,7 @@ struct build {
     struct fetch *fetch;
     struct model *model;
     struct checkpoint_file *checkpoint; /* opened for the first unit that needs it */
+    struct needs_data needs;
     struct built *out;
 };
 
@@ -51,13 +53,11 @@ static int read_model(struct build *build, struct err *err)
     if (rc != 0) {
         return err_wrap(err, "model");
     }
-    if (run->first < 0 || run->end <= run->first || (size_t)run->end > build->model->unit_count ||
-        run->source_count != (size_t)(run->end - run->first)) {
-        return err_set(err, ERR_FORMAT,
-                       "units %" PRId64 " to %" PRId64 " with %zu sources of a model of %zu units",
-                       run->first, run->end, run->source_count, build->model->unit_count);
+    if (run->end > (int64_t)build->model->unit_count) {
+        return err_set(err, ERR_FORMAT, "units %" PRId64 " to %" PRId64 " of a model of %zu units",
+                       run->first, run->end, build->model->unit_count);
     }
-    return 0;
+    return needs_check_sources(run, err);
 }
 
 /* Linux promises memory that it does not have: fail now rather than be killed later. */
@@ -130,13 +130,12 @@ static int check_samples(const struct build *build, const struct data *data, int
 static int open_set(struct build *build, const char *sha256, const char *in_use, int64_t samples,
                     struct data **out, struct err *err)
 {
-    const struct assignment_run *run = build->run;
     const struct data_request request = {
         .directory = build->device->cache,
         .sha256 = sha256,
         .in_use = in_use,
-        .inputs = run->stage_index == 0,
-        .labels = run->stage_index + 1 == run->stage_count,
+        .inputs = build->needs.inputs,
+        .labels = build->needs.labels,
         .disk = build->device->disk,
         .fetch = fetch_data,
         .arg = build,
@@ -150,12 +149,13 @@ static int open_data(struct build *build, struct err *err)
     const struct assignment_run *run = build->run;
     const struct job_data *data = &run->data;
     struct built *out = build->out;
-    if (run->stage_index != 0 && run->stage_index + 1 != run->stage_count) {
+    build->needs = needs_data(run);
+    if (!build->needs.train) {
         return 0;
     }
     int rc = open_set(build, data->train_sha256, data->test_sha256, data->train_samples,
                       &out->train, err);
-    if (rc != 0 || data->test_sha256[0] == '\0' || run->job_spec.evaluate_every_epochs == 0) {
+    if (rc != 0 || !build->needs.test) {
         return rc;
     }
     if (strcmp(data->test_sha256, data->train_sha256) == 0) {
@@ -172,10 +172,7 @@ static int check_blob(const struct source *source, const void *blob, size_t size
 {
     char hash[HASH_TEXT_SIZE];
     sha256_text(blob, size, hash);
-    if (strcmp(hash, source->sha256) != 0) {
-        return err_set(err, ERR_FORMAT, "its hash is %.12s, expected %.12s", hash, source->sha256);
-    }
-    return 0;
+    return needs_check_hash(source, hash, err);
 }
 
 /* A file may have changed since the start. */
@@ -208,10 +205,7 @@ static int load_own(struct build *build, const struct source *source, struct err
         return err_set(err, ERR_NOT_FOUND, "this device does not hold version %" PRId64,
                        run->resume_version);
     }
-    int rc = strcmp(own->holding.sha256, source->sha256) == 0
-                 ? 0
-                 : err_set(err, ERR_FORMAT, "the hash of the own snapshot is %.12s, expected %.12s",
-                           own->holding.sha256, source->sha256);
+    int rc = needs_check_hash(source, own->holding.sha256, err);
     if (rc == 0 && !own->data) {
         rc = load_file(build, source, own, err);
     } else if (rc == 0) {
@@ -292,12 +286,8 @@ static int load_units(struct build *build, const char **code, struct err *err)
     for (size_t i = 0; i < run->source_count; i++) {
         const struct source *source = &run->source[i];
         int rc = 0;
-        *code = source->from == SOURCE_DEVICE ? "peer"
-                : source->from == SOURCE_SELF ? "snapshot"
-                                              : "internal";
-        if (source->unit != run->first + (int64_t)i) {
-            rc = err_set(err, ERR_FORMAT, "source %zu is of unit %" PRId64, i, source->unit);
-        } else if (source->from == SOURCE_SEED) {
+        *code = needs_error_code(source->from);
+        if (source->from == SOURCE_SEED) {
             rc = stage_load_unit(build->out->stage, (size_t)source->unit, NULL, 0, err);
         } else if (source->from == SOURCE_CHECKPOINT) {
             rc = load_start(build, source, err);
@@ -324,8 +314,7 @@ static int make_stage(struct build *build, struct err *err)
     const struct assignment_run *run = build->run;
     const struct device_context *device = build->device;
     struct built *out = build->out;
-    const bool first = run->stage_index == 0;
-    const bool last = run->stage_index + 1 == run->stage_count;
+    const struct needs_data *needs = &build->needs;
     struct stage_config config = {
         .job = run->job,
         .generation = run->generation,
@@ -346,10 +335,10 @@ static int make_stage(struct build *build, struct err *err)
         .probe = device->probe,
         .room_fd = device->room_fd,
     };
-    config.data.train_inputs = first ? data_inputs(out->train) : NULL;
-    config.data.train_labels = last ? data_labels(out->train) : NULL;
-    config.data.test_inputs = first && out->test ? data_inputs(out->test) : NULL;
-    config.data.test_labels = last && out->test ? data_labels(out->test) : NULL;
+    config.data.train_inputs = needs->inputs ? data_inputs(out->train) : NULL;
+    config.data.train_labels = needs->labels ? data_labels(out->train) : NULL;
+    config.data.test_inputs = needs->inputs && out->test ? data_inputs(out->test) : NULL;
+    config.data.test_labels = needs->labels && out->test ? data_labels(out->test) : NULL;
     return stage_new(&config, &build->model, &out->stage, err);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/needs.h"
 #include "base/assert.h"
 #include "tests/sim/run.h"
 
@@ -26,12 +27,11 @@ static bool has_data(const struct agent *agent, const char *sha256)
 static struct call *data_call(struct world *world, struct run *run)
 {
     const struct assignment_run *desired = run->desired;
-    const bool reads =
-        desired->stage_index == 0 || desired->stage_index + 1 == desired->stage_count;
-    const bool tests = desired->job_spec.evaluate_every_epochs > 0;
-    const char *const set[] = {desired->data.train_sha256, tests ? desired->data.test_sha256 : ""};
+    const struct needs_data needs = needs_data(desired);
+    const char *const set[] = {desired->data.train_sha256, desired->data.test_sha256};
+    const bool needed[] = {needs.train, needs.test};
     while (run->fetch.at < 2 &&
-           (!reads || set[run->fetch.at][0] == '\0' || has_data(run->agent, set[run->fetch.at]))) {
+           (!needed[run->fetch.at] || has_data(run->agent, set[run->fetch.at]))) {
         run->fetch.at++;
     }
     if (run->fetch.at == 2) {
@@ -56,17 +56,13 @@ static struct call *peer_call(struct world *world, struct run *run, enum call_ty
 /* The unit is here. false: it is not what it should be. */
 static bool load(struct world *world, struct run *run, const struct source *source, uint64_t digest)
 {
+    struct err err = {0};
     char hash[SHA256_SIZE];
     digest_text(digest, hash);
-    if (strcmp(hash, source->sha256) != 0) {
-        char text[MESSAGE_SIZE];
-        (void)snprintf(text, sizeof(text), "unit %" PRId64 ": its hash is %.12s, expected %.12s",
-                       source->unit, hash, source->sha256);
-        run_fail(world, run,
-                 source->from == SOURCE_DEVICE ? "peer"
-                 : source->from == SOURCE_SELF ? "snapshot"
-                                               : "internal",
-                 text);
+    int rc = needs_check_hash(source, hash, &err);
+    rc = rc ? err_wrap(&err, "unit %" PRId64, source->unit) : 0;
+    if (rc != 0) {
+        run_fail(world, run, needs_error_code(source->from), err.text);
         return false;
     }
     run->stage.state[source->unit] =
@@ -82,7 +78,6 @@ static struct call *unit_call(struct world *world, struct run *run)
     const struct assignment_run *desired = run->desired;
     while (run->fetch.at < desired->source_count) {
         const struct source *source = &desired->source[run->fetch.at];
-        ASSERT(source->unit == desired->first + (int64_t)run->fetch.at);
         if (source->from == SOURCE_SEED) {
             ASSERT(desired->resume_version == 0);
             run->stage.state[source->unit] =
@@ -92,7 +87,8 @@ static struct call *unit_call(struct world *world, struct run *run)
             const struct snapshot *own = agent_snapshot(run->agent, desired->job.text,
                                                         desired->resume_version, source->unit);
             if (!own) {
-                run_fail(world, run, "snapshot", "this device does not hold that version");
+                run_fail(world, run, needs_error_code(source->from),
+                         "this device does not hold that version");
                 return NULL;
             }
             if (!load(world, run, source, digest_of_text(own->holding.sha256))) {
@@ -164,9 +160,11 @@ static enum repeat_kind kind_of(const struct call *call)
                                              : REPEAT_CONTENT;
 }
 
-static const char *error_code(const struct run *run, const struct call *call)
+static const char *error_code(const struct run *run)
 {
-    return run->state == RUN_DATA ? "data" : kind_of(call) == REPEAT_CONTENT ? "internal" : "peer";
+    return run->state == RUN_DATA    ? "data"
+           : run->state == RUN_PINGS ? "peer"
+                                     : needs_error_code(run->desired->source[run->fetch.at].from);
 }
 
 static void try_again(struct world *world, void *arg, int64_t number)
@@ -201,7 +199,7 @@ static void answered(struct world *world, struct call *call)
         (void)snprintf(text, sizeof(text), "%s: %s answers %d %.80s", run_state_names[run->state],
                        call_type_names[call->type], call->network ? call->network : call->status,
                        call->text);
-        run_fail(world, run, error_code(run, call), text);
+        run_fail(world, run, error_code(run), text);
     }
 }
 

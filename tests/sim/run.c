@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/needs.h"
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/trace.h"
@@ -56,9 +57,7 @@ static void tuned(struct world *world, void *arg, int64_t number)
 /* Whether something is wrong with the device alone. */
 static bool fails_by_itself(struct world *world, struct run *run)
 {
-    const struct assignment_run *desired = run->desired;
-    const bool reads =
-        desired->stage_index == 0 || desired->stage_index + 1 == desired->stage_count;
+    const bool reads = needs_data(run->desired).train;
     switch (run->agent->local_fault) {
     case LOCAL_NONE:
     case LOCAL_FAULTS:
@@ -84,13 +83,14 @@ static void build(struct world *world, void *arg, int64_t number)
         world_at(world, run->agent->actor, world->now_us + HUNG_US, build, run->agent, run->serial);
         return;
     }
-    if (run->desired->tune) {
+    struct err err = {0};
+    if (needs_check_sources(run->desired, &err) != 0) {
+        run_fail(world, run, "format", err.text);
+    } else if (run->desired->tune) {
         run->state = RUN_TUNES;
         world_at(world, run->agent->actor,
                  world->now_us + world_draw(world, DRAW_DEVICE, MS, TUNE_US), tuned, run->agent,
                  run->serial);
-    } else if (run->desired->source_count != (size_t)(run->desired->end - run->desired->first)) {
-        run_fail(world, run, "format", "the sources do not cover the units");
     } else {
         run_fetch(world, run, RUN_DATA);
     }

@@ -1,0 +1,42 @@
+#include "agent/core/needs.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct needs_data needs_data(const struct assignment_run *run)
+{
+    const bool first = run->stage_index == 0;
+    const bool last = run->stage_index + 1 == run->stage_count;
+    const bool tests = run->data.test_sha256[0] != '\0' && run->job_spec.evaluate_every_epochs > 0;
+    return (struct needs_data){
+        .inputs = first, .labels = last, .train = first || last, .test = (first || last) && tests};
+}
+
+int needs_check_sources(const struct assignment_run *run, struct err *err)
+{
+    if (run->first < 0 || run->end <= run->first ||
+        run->source_count != (size_t)(run->end - run->first)) {
+        return err_set(err, ERR_FORMAT, "units %" PRId64 " to %" PRId64 " with %zu sources",
+                       run->first, run->end, run->source_count);
+    }
+    for (size_t i = 0; i < run->source_count; i++) {
+        if (run->source[i].unit != run->first + (int64_t)i) {
+            return err_set(err, ERR_FORMAT, "source %zu is of unit %" PRId64, i,
+                           run->source[i].unit);
+        }
+    }
+    return 0;
+}
+
+int needs_check_hash(const struct source *source, const char *sha256, struct err *err)
+{
+    return strcmp(sha256, source->sha256) == 0
+               ? 0
+               : err_set(err, ERR_FORMAT, "its hash is %.12s, expected %.12s", sha256,
+                         source->sha256);
+}
+
+const char *needs_error_code(int from)
+{
+    return from == SOURCE_DEVICE ? "peer" : from == SOURCE_SELF ? "snapshot" : "internal";
+}

@@ -1,0 +1,26 @@
+/* needs.h: what a stage needs before it is ready: the data sets that it reads, and the state of
+ * each of its units, from the source that the assignment names. Also the word with which the device
+ * reports that it cannot have it, which decides who is charged with the failure. Pure. */
+#ifndef AGENT_CORE_NEEDS_H
+#define AGENT_CORE_NEEDS_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "schema/assignment.h"
+
+/* The first stage reads inputs, the last one labels. */
+struct needs_data {
+    bool inputs, labels;
+    bool train, test; /* the sets; they may have the same content */
+};
+struct needs_data needs_data(const struct assignment_run *run);
+
+/* ERR_FORMAT: not each unit has its source, in order. */
+NODISCARD int needs_check_sources(const struct assignment_run *run, struct err *err);
+/* ERR_FORMAT: bytes of that hash are not what the source names. */
+NODISCARD int needs_check_hash(const struct source *source, const char *sha256, struct err *err);
+/* The code of a device_error for a unit that cannot be loaded from there. */
+const char *needs_error_code(int from);
+
+#endif

@@ -1,0 +1,94 @@
+#include "agent/core/needs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+#define UNITS 3
+
+static void fill(struct assignment_run *run, int64_t index, int64_t count)
+{
+    *run = (struct assignment_run){.stage_index = index,
+                                   .stage_count = count,
+                                   .first = 4,
+                                   .end = 4 + UNITS,
+                                   .source_count = UNITS};
+    for (size_t i = 0; i < UNITS; i++) {
+        run->source[i].unit = 4 + (int64_t)i;
+    }
+    run->job_spec.evaluate_every_epochs = 1;
+    memset(run->data.test_sha256, 'a', SHA256_SIZE - 1);
+}
+
+static struct assignment_run run;
+
+static void only_the_ends_of_the_pipeline_read_data(void **state)
+{
+    static const struct {
+        int64_t index, count;
+        bool inputs, labels;
+    } row[] = {{0, 1, true, true}, {0, 3, true, false}, {1, 3, false, false}, {2, 3, false, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        fill(&run, row[i].index, row[i].count);
+        const struct needs_data needs = needs_data(&run);
+        const bool reads = row[i].inputs || row[i].labels;
+        assert_int_equal(needs.inputs, row[i].inputs);
+        assert_int_equal(needs.labels, row[i].labels);
+        assert_int_equal(needs.train, reads);
+        assert_int_equal(needs.test, reads);
+    }
+}
+
+static void the_test_set_is_read_only_by_jobs_that_evaluate(void **state)
+{
+    (void)state;
+    fill(&run, 0, 2);
+    run.job_spec.evaluate_every_epochs = 0;
+    assert_false(needs_data(&run).test);
+    fill(&run, 0, 2);
+    run.data.test_sha256[0] = '\0';
+    assert_false(needs_data(&run).test);
+    assert_true(needs_data(&run).train);
+}
+
+static void each_unit_has_one_source_in_order(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    fill(&run, 0, 2);
+    assert_ok(needs_check_sources(&run, &err), &err);
+    run.source[1].unit = 6;
+    assert_int_equal(needs_check_sources(&run, &err), ERR_FORMAT);
+    assert_string_equal(err.text, "source 1 is of unit 6");
+    fill(&run, 0, 2);
+    run.source_count--;
+    assert_int_equal(needs_check_sources(&run, &err), ERR_FORMAT);
+    run.end = run.first;
+    assert_int_equal(needs_check_sources(&run, &err), ERR_FORMAT);
+}
+
+static void other_bytes_than_the_source_names_are_an_error_of_their_holder(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct source source = {.sha256 = "abc"};
+    assert_ok(needs_check_hash(&source, "abc", &err), &err);
+    assert_int_equal(needs_check_hash(&source, "abd", &err), ERR_FORMAT);
+    assert_string_equal(needs_error_code(SOURCE_DEVICE), "peer");
+    assert_string_equal(needs_error_code(SOURCE_SELF), "snapshot");
+    assert_string_equal(needs_error_code(SOURCE_CENTER), "internal");
+    assert_string_equal(needs_error_code(SOURCE_CHECKPOINT), "internal");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_ends_of_the_pipeline_read_data),
+        cmocka_unit_test(the_test_set_is_read_only_by_jobs_that_evaluate),
+        cmocka_unit_test(each_unit_has_one_source_in_order),
+        cmocka_unit_test(other_bytes_than_the_source_names_are_an_error_of_their_holder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
