@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "libtrain/model/op_traits.h"
 
 #define SHAPE_FORMAT "%" PRIu32 " x %" PRIu32 " x %" PRIu32
 #define SHAPE_ARGUMENTS(s) (s).h, (s).w, (s).c
@@ -305,12 +306,11 @@ static int infer_by_type(struct op *op, const struct tensor_form *input, struct 
 /* Ops that keep each element of a vector in its place keep its order too. */
 static struct shape flat_of_output(const struct op *op, const struct tensor_form *input)
 {
-    bool mixes = op->type == OP_CONV2D || op->type == OP_LINEAR || op->type == OP_CONCAT ||
-                 op->type == OP_EMBEDDING || op->type == OP_ATTENTION;
+    const bool keeps = is_vector(op->in) && !op_traits(op->type)->new_channels;
     if (op->type == OP_FLATTEN && !is_vector(op->in)) {
         return op->in;
     }
-    return is_vector(op->in) && !mixes ? input->flat : (struct shape){1, 1, op->out.c};
+    return keeps ? input->flat : (struct shape){1, 1, op->out.c};
 }
 
 int infer_op(struct op *op, const struct tensor_form *input, struct tensor_form *output,

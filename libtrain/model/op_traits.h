@@ -1,11 +1,21 @@
-/* op_traits.h: what ops of each type read and may overwrite. One table for the memory plan
- * (arena.c), the costs (cost.c) and causality (model.c). Any thread. */
+/* op_traits.h: what ops of each type read, may overwrite and start with. One table for the memory
+ * plan (arena.c), the costs (cost.c), causality (model.c), shapes (infer.c) and initial parameters
+ * (unit_state.c). Any thread. */
 #ifndef LIBTRAIN_MODEL_OP_TRAITS_H
 #define LIBTRAIN_MODEL_OP_TRAITS_H
 
 #include <stdbool.h>
 
 #include "libtrain/model/model.h"
+
+/* The initial values of an op's first parameter. All its other parameters start at 0. */
+enum op_initial {
+    INITIAL_ZERO,
+    INITIAL_ONE,
+    INITIAL_HE,    /* uniform in +-sqrt(6 / inputs of an output). Source: He et al., "Delving deep
+                      into rectifiers", 2015 */
+    INITIAL_TABLE, /* uniform in +-sqrt(3): variance 1 */
+};
 
 struct op_traits {
     bool backward_input;  /* backward reads the input */
@@ -18,6 +28,9 @@ struct op_traits {
                    attends to */
     bool pass;  /* the output is the input; the gradient of a sum is that of each input */
     bool pass_gradient;
+    bool new_channels; /* output channel k is not made of input channel k alone: an order of the
+                          input's elements does not hold for the output */
+    enum op_initial initial;
 };
 
 /* Static. */

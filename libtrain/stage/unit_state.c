@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "libtrain/kernels/op_workspace.h"
+#include "libtrain/model/op_traits.h"
 #include "libtrain/ops/conv2d.h"
 #include "libtrain/ops/linear.h"
 #include "libtrain/stage/stage.h"
@@ -67,19 +68,12 @@ static void export_tensor(const struct op *op, size_t tensor, const float *from,
 
 /* ---- initial state ---- */
 
-/* Weights that are drawn at random; the others start as a constant. */
-static bool is_drawn(const struct op *op, size_t tensor)
+/* Of the uniform draws, or 0: a constant. The last layer has no rule of its own, so that a unit's
+ * state does not depend on the units after it. */
+static float initial_bound(const struct op *op, enum op_initial initial)
 {
-    return is_matrix(op, tensor) || op->type == OP_EMBEDDING || op->type == OP_POSITIONS;
-}
-
-/* He's uniform rule for every weight of a convolution or a linear layer. The last layer has no rule
- * of its own, so that a unit's state does not depend on the units after it. Tables of embeddings
- * and positions get variance 1. Source: He et al., "Delving deep into rectifiers", 2015. */
-static float initial_bound(const struct op *op)
-{
-    if (op->type == OP_EMBEDDING || op->type == OP_POSITIONS) {
-        return (float)sqrt(3.0);
+    if (initial != INITIAL_HE) {
+        return initial == INITIAL_TABLE ? (float)sqrt(3.0) : 0.0f;
     }
     size_t fan_in = op->in.c;
     if (op->type == OP_CONV2D) {
@@ -103,17 +97,17 @@ static void initialise_parameter(struct train_stage *stage, const struct arena_o
     size_t elements = op->tensor[tensor].elements;
     float *to = stage->parameter + plan->tensor[tensor];
     float *draws = turn_memory(stage, plan, tensor);
-    if (is_drawn(op, tensor)) {
+    const enum op_initial initial = tensor == 0 ? op_traits(op->type)->initial : INITIAL_ZERO;
+    const float bound = initial_bound(op, initial);
+    if (bound > 0.0f) {
         struct rng_stream stream =
             rng_stream(stage->config.seed, RNG_INITIALISE, plan->unit, parameter);
-        float bound = initial_bound(op);
         for (size_t i = 0; i < elements; i++) {
             draws[i] = (2.0f * rng_uniform(&stream, i) - 1.0f) * bound;
         }
         import_tensor(op, tensor, draws, to);
     } else {
-        bool norm = op->type == OP_BATCH_NORM || op->type == OP_LAYER_NORM;
-        fill(to, elements, norm && tensor == 0 ? 1.0f : 0.0f);
+        fill(to, elements, initial == INITIAL_ONE ? 1.0f : 0.0f);
     }
     fill(draws, elements, 0.0f);
     for (size_t array = 0;
