@@ -8,6 +8,28 @@
 #include "libtrain/formats/class_names.h"
 #include "libtrain/model/op_traits.h"
 
+const char *const op_type_names[] = {
+    [OP_CONV2D] = "conv2d",
+    [OP_LINEAR] = "linear",
+    [OP_BATCH_NORM] = "batch_norm",
+    [OP_RELU] = "relu",
+    [OP_RELU6] = "relu6",
+    [OP_MAX_POOL] = "max_pool",
+    [OP_AVG_POOL] = "avg_pool",
+    [OP_GLOBAL_AVG_POOL] = "global_avg_pool",
+    [OP_FLATTEN] = "flatten",
+    [OP_DROPOUT] = "dropout",
+    [OP_LAYER_NORM] = "layer_norm",
+    [OP_GELU] = "gelu",
+    [OP_SILU] = "silu",
+    [OP_EMBEDDING] = "embedding",
+    [OP_POSITIONS] = "positions",
+    [OP_ATTENTION] = "attention",
+    [OP_ADD] = "add",
+    [OP_CONCAT] = "concat",
+    NULL,
+};
+
 void model_free(struct model **model)
 {
     struct model *old = *model;
