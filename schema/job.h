@@ -77,8 +77,8 @@ struct job_spec {
     int64_t autonomy_seconds;
     int64_t evaluate_every_epochs; /* 0: never */
     int64_t priority;
-    int64_t cut[STAGES_MAX -
-                1]; /* borders wanted for the first plan; cut_count 0: the planner chooses */
+    int64_t cut[STAGES_MAX - 1]; /* stage boundaries wanted for the first plan; cut_count 0: the
+                                    planner chooses */
     size_t cut_count;
 };
 extern const struct job_spec job_spec_default;
@@ -126,7 +126,7 @@ struct line_start {
 
 /* POST /v1/jobs/{id}/replan */
 struct replan_request {
-    int64_t cut[STAGES_MAX - 1]; /* borders between units; none: the planner chooses */
+    int64_t cut[STAGES_MAX - 1]; /* stage boundaries; none: the planner chooses */
     size_t cut_count;
     bool has_cuts;
     struct device_id device[STAGES_MAX]; /* order of the stages; none: as the planner chooses */

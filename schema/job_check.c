@@ -213,7 +213,7 @@ static void check_rising(struct check *check, const int64_t *cut, size_t cut_cou
         if (cut[i] <= cut[i - 1]) {
             char pointer[32];
             (void)snprintf(pointer, sizeof(pointer), "/cuts/%zu", i);
-            fault(check, pointer, "must be above the border before it (%" PRId64 ")", cut[i - 1]);
+            fault(check, pointer, "must be above the boundary before it (%" PRId64 ")", cut[i - 1]);
         }
     }
 }
@@ -241,8 +241,8 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_rising(&check, spec->cut, spec->cut_count);
     if ((int64_t)spec->cut_count >= spec->devices_max) {
         bool one = spec->cut_count == 1;
-        fault(&check, "/cuts", "%zu border%s %zu stages; devices.max is %" PRId64, spec->cut_count,
-              one ? " makes" : "s make", spec->cut_count + 1, spec->devices_max);
+        fault(&check, "/cuts", "%zu boundar%s %zu stages; devices.max is %" PRId64, spec->cut_count,
+              one ? "y makes" : "ies make", spec->cut_count + 1, spec->devices_max);
     }
     return finish(&check, err);
 }

@@ -19,8 +19,8 @@ NODISCARD int job_spec_check(const struct job_spec *spec, struct record_faults *
 /* Rules between the fields of a replan. */
 NODISCARD int replan_request_check(const struct replan_request *request,
                                    struct record_faults *faults, struct err *err);
-/* Whether borders (rising, as the checks above say) lie within a model of unit_count units: a fault
- * at /cuts/i for each that does not. */
+/* Whether boundaries (rising, as the checks above say) lie within a model of unit_count units: a
+ * fault at /cuts/i for each that does not. */
 NODISCARD int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count,
                              struct record_faults *faults, struct err *err);
 

@@ -1,4 +1,5 @@
-/* A job on given devices as a problem of coordinator/plan: times, borders, links and memory. */
+/* A job on given devices as a problem of coordinator/plan: times, boundary tensors, links and
+ * memory. */
 #include "coordinator/core/problem.h"
 
 #include "coordinator/core/profile.h"

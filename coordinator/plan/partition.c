@@ -137,7 +137,7 @@ static struct bound bound_add(const struct search *search, struct bound bound, s
                           .most = stages_max(bound.most, bound.before + most)};
 }
 
-/* Last unit border that leaves one unit for each later device. */
+/* Last unit boundary that leaves one unit for each later device. */
 static size_t last_end(const struct search *search, size_t device, size_t first)
 {
     size_t end = search->problem->unit_count - (search->problem->device_count - 1 - device);
@@ -269,33 +269,33 @@ static void descend(struct search *search, struct bound bound, double update, si
     }
 }
 
-/* Try the best plan with one border moved by `by` units up or down. */
-static bool move_border(struct search *search, size_t border, size_t by, bool up)
+/* Try the best plan with one boundary moved by `by` units up or down. */
+static bool move_boundary(struct search *search, size_t boundary, size_t by, bool up)
 {
     size_t end[PARTITION_DEVICES_MAX];
     memcpy(end, search->best.end, sizeof(end));
-    size_t below = border == 0 ? 0 : end[border - 1];
-    if (up ? end[border] + by >= end[border + 1] : end[border] <= below + by) {
+    size_t below = boundary == 0 ? 0 : end[boundary - 1];
+    if (up ? end[boundary] + by >= end[boundary + 1] : end[boundary] <= below + by) {
         return false;
     }
-    end[border] = up ? end[border] + by : end[border] - by;
+    end[boundary] = up ? end[boundary] + by : end[boundary] - by;
     return try_cuts(search, end);
 }
 
-/* Move the borders of the best plan one at a time, as long as that helps. */
+/* Move the boundaries of the best plan one at a time, as long as that helps. */
 static void improve(struct search *search)
 {
-    size_t borders = search->problem->device_count - 1;
+    size_t boundaries = search->problem->device_count - 1;
     bool better = isfinite(search->best.step_seconds);
     while (better) {
         better = false;
-        for (size_t i = 0; i < borders; i++) {
+        for (size_t i = 0; i < boundaries; i++) {
             for (size_t by = 1; by < search->problem->unit_count; by *= 2) {
                 if (!goes_on(search, LOCAL_SHARE)) {
                     return;
                 }
-                better = move_border(search, i, by, false) || better;
-                better = move_border(search, i, by, true) || better;
+                better = move_boundary(search, i, by, false) || better;
+                better = move_boundary(search, i, by, true) || better;
             }
         }
     }

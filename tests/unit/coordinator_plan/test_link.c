@@ -83,8 +83,8 @@ static void sizes_that_differ_tell_latency_from_bandwidth(void **state)
     }
 }
 
-/* With one size only: within a factor of what a link of that kind is, so that other borders are not
- * priced absurdly. */
+/* With one size only: within a factor of what a link of that kind is, so that other boundaries are
+ * not priced absurdly. */
 static void one_size_is_held_against_a_usual_link(void **state)
 {
     (void)state;
