@@ -1,6 +1,7 @@
 """Random schedules of failures on real processes: each seed kills, freezes, thaws and starts agents
 and the coordinator at random moments; when it stops, the job ends with the weights of one
-undisturbed process. PACELINE_CHAOS_SEEDS="FIRST LAST" chooses others.
+undisturbed process. PACELINE_CHAOS_SEEDS="FIRST LAST" or "SEED" chooses others. A seed fixes what
+happens and in which order; the moments depend on the machine.
 """
 
 import functools
@@ -13,7 +14,8 @@ import finetune
 from chaos import AGENTS, OPTIONS, Trial, fire_fleet
 from runner import run
 
-FIRST, LAST = map(int, os.environ.get("PACELINE_CHAOS_SEEDS", "1 6").split())
+SEEDS = [int(seed) for seed in os.environ.get("PACELINE_CHAOS_SEEDS", "1 6").split()]
+FIRST, LAST = SEEDS[0], SEEDS[-1]
 BLOWS = 6
 MODELS = ("lenet5", "lenet5", "resnet8", "mobilenetv2")
 
