@@ -330,7 +330,7 @@ static int make_stage(struct build *build, struct err *err)
         .samples = run->data,
         .threads = device->threads,
         .slowdown = device->slowdown,
-        .park_ms = run->peer_ms < 2 * PEER_PARK_MS ? run->peer_ms / 2 : PEER_PARK_MS,
+        .park_ms = repeat_park_ms(run->peer_ms),
         .has_neighbor = run->has_neighbor,
         .probe = device->probe,
         .room_fd = device->room_fd,

@@ -80,18 +80,6 @@ void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEX
     parse_to_hex(digest, sizeof(digest), out);
 }
 
-bool hash_text_equal(const char *a, const char *b)
-{
-    size_t a_size = strlen(a);
-    size_t b_size = strlen(b);
-    /* Constant time: always as many steps as b is long, whatever the length of a. */
-    unsigned difference = a_size != b_size;
-    for (size_t i = 0; i < b_size; i++) {
-        difference |= (unsigned char)a[i < a_size ? i : a_size] ^ (unsigned char)b[i];
-    }
-    return difference == 0;
-}
-
 int random_bytes(void *out, size_t size, struct err *err)
 {
     uint8_t *bytes = out;

@@ -3,7 +3,6 @@
 #ifndef NET_HASH_H
 #define NET_HASH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +22,6 @@ void sha256_finish_text(struct sha256 *hash, char out[HASH_TEXT_SIZE]);
 void sha256_text(const void *data, size_t size, char out[HASH_TEXT_SIZE]);
 /* HMAC-SHA-256 of a text, as text: tickets. */
 void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEXT_SIZE]);
-/* Constant time in the length of b. */
-bool hash_text_equal(const char *a, const char *b);
 /* Bytes from the system's entropy. */
 NODISCARD int random_bytes(void *out, size_t size, struct err *err);
 

@@ -197,3 +197,15 @@ const struct text_form word_form = {is_word, "a word of printable ASCII", "^[!-~
 
 const struct field device_id_element = {
     .type = FIELD_TEXT, .size = sizeof(struct device_id), .form = &device_id_form};
+
+bool id_secret_equal(const char *a, const char *b)
+{
+    size_t a_size = strlen(a);
+    size_t b_size = strlen(b);
+    /* Constant time: always as many steps as b is long, whatever the length of a. */
+    unsigned difference = a_size != b_size;
+    for (size_t i = 0; i < b_size; i++) {
+        difference |= (unsigned char)a[i < a_size ? i : a_size] ^ (unsigned char)b[i];
+    }
+    return difference == 0;
+}

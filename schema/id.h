@@ -35,6 +35,8 @@ static inline bool id_equal(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
 }
+/* Whether two secrets, such as tickets, are the same. Constant time in the length of b. */
+bool id_secret_equal(const char *a, const char *b);
 /* The wall_ms that it was made with. */
 int64_t id_wall_ms(const char *text);
 /* Whether text is prefix + 26 characters of the alphabet. */

@@ -31,6 +31,11 @@ int64_t repeat_stall_ms(const struct repeat *repeat)
     return kinds[repeat->kind].of_peer ? repeat->peer_ms : STALL_MS;
 }
 
+int64_t repeat_park_ms(int64_t peer_ms)
+{
+    return peer_ms / 2 < REPEAT_PARK_MS_MAX ? peer_ms / 2 : REPEAT_PARK_MS_MAX;
+}
+
 int repeat_code(enum repeat_kind kind, int status)
 {
     if (kind == REPEAT_ALIVE) {

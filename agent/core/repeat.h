@@ -40,6 +40,10 @@ struct repeat {
 void repeat_begin(struct repeat *repeat, enum repeat_kind kind, int64_t peer_ms);
 /* No bytes for so long end a try with ERR_TIMEOUT. */
 int64_t repeat_stall_ms(const struct repeat *repeat);
+#define REPEAT_PARK_MS_MAX 2000
+/* How long a tensor may wait at its receiver until its slot is free: its sender calls again before
+ * that looks like a stall. */
+int64_t repeat_park_ms(int64_t peer_ms);
 /* What a status means: 0; ERR_STATE: try again; ERR_STALE: the peer is in a newer generation, or
  * does not know the ticket; ERR_NOT_FOUND; ERR_PROTOCOL: anything else. Not for REPLICA. */
 int repeat_code(enum repeat_kind kind, int status);

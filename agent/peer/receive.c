@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/repeat.h"
 #include "agent/peer/message.h"
 #include "agent/peer/server.h"
 #include "base/assert.h"
@@ -95,23 +96,23 @@ void receive_problem(struct http_exchange *exchange, int status, const char *cod
     http_reply(exchange, status, "application/problem+json", body, (size_t)size);
 }
 
-void receive_refuse(struct http_exchange *exchange, enum access_verdict verdict)
+void receive_refuse(struct http_exchange *exchange, enum admission_verdict verdict)
 {
     switch (verdict) {
-    case ACCESS_GRANTED: break;
-    case ACCESS_NO_TICKET:
+    case ADMISSION_GRANTED: break;
+    case ADMISSION_NO_TICKET:
         http_reply_header(exchange, "WWW-Authenticate", "Bearer");
         receive_problem(exchange, 401, "ticket_missing", "a ticket is required");
         break;
-    case ACCESS_WRONG_TICKET:
+    case ADMISSION_WRONG_TICKET:
         receive_problem(exchange, 403, "ticket_wrong",
                         "the ticket is not valid for this job and generation");
         break;
-    case ACCESS_STALE:
+    case ADMISSION_STALE:
         receive_problem(exchange, 409, "stale_generation",
                         "this device is in a newer generation of the job");
         break;
-    case ACCESS_EARLY:
+    case ADMISSION_EARLY:
         receive_problem(exchange, 503, "early", "this device is not in that generation yet");
         break;
     }
@@ -140,9 +141,9 @@ bool receive_let_in(struct access *access, struct http_exchange *exchange, int64
     if (!receive_number(exchange, "generation", generation)) {
         return false;
     }
-    const enum access_verdict verdict =
+    const enum admission_verdict verdict =
         access_judge(access, http_param(exchange, "job"), *generation, receive_bearer(exchange));
-    if (verdict != ACCESS_GRANTED) {
+    if (verdict != ADMISSION_GRANTED) {
         receive_refuse(exchange, verdict);
         return false;
     }
@@ -218,9 +219,9 @@ static struct stage *find_stage(struct receive_pool *pool, struct http_exchange 
 {
     const char *job = http_param(exchange, "job");
     struct stage *stage = NULL;
-    enum access_verdict verdict =
+    enum admission_verdict verdict =
         access_judge(pool->access, job, generation, receive_bearer(exchange));
-    if (verdict == ACCESS_GRANTED) {
+    if (verdict == ADMISSION_GRANTED) {
         http_know_client(exchange);
         stage = access_stage(pool->access, job, generation, &verdict);
     }
@@ -274,7 +275,8 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     receive->transfer = transfer;
     receive->header_size = receive->header_got = receive->data_got = 0;
     receive->note = (struct message_note){0};
-    receive->deadline_ms = clock_now_ms() + (config->park_ms > 0 ? config->park_ms : PEER_PARK_MS);
+    receive->deadline_ms =
+        clock_now_ms() + (config->park_ms > 0 ? config->park_ms : REPEAT_PARK_MS_MAX);
     offer(receive);
     if (receive->state == RECEIVE_BROKEN) {
         receive_problem(exchange, 422, "unexpected", receive->why);
@@ -454,5 +456,5 @@ int receive_timeout_ms(const struct receive_pool *pool)
         }
     }
     const int64_t left_ms = first_ms - clock_now_ms();
-    return left_ms < 0 ? 0 : left_ms > PEER_PARK_MS ? PEER_PARK_MS : (int)left_ms;
+    return left_ms < 0 ? 0 : left_ms > REPEAT_PARK_MS_MAX ? REPEAT_PARK_MS_MAX : (int)left_ms;
 }

@@ -14,9 +14,6 @@
 #include "net/address.h"
 #include "net/http_server.h"
 
-/* How long a tensor waits for its slot before it is answered 503. */
-#define PEER_PARK_MS 2000
-
 #define PEER_ROUTES_MAX 8
 
 /* All pointers are borrowed until peer_server_close. */

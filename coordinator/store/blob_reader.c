@@ -325,7 +325,7 @@ static int follow(struct blob_reader *reader, uint64_t offset, const void *data,
     char found[BLOB_SHA256_SIZE];
     sha256_finish_text(reader->hash, found);
     sha256_free(&reader->hash);
-    if (hash_text_equal(found, reader->sha256)) {
+    if (strcmp(found, reader->sha256) == 0) {
         return 0;
     }
     note_damage(reader);

@@ -51,9 +51,8 @@ static void forget(struct world *world, struct agent *agent)
     session_free(&agent->session);
     memset(agent->under_way, 0, sizeof(agent->under_way));
     agent_forget_snapshots(agent, agent->keeps);
-    agent->caller_count = agent->event_count = agent->metric_count = 0;
-    agent->access_job = (struct job_id){{0}};
-    agent->access_generation = agent->access_replica_bytes = 0;
+    agent->event_count = agent->metric_count = 0;
+    memset(&agent->admission, 0, sizeof(agent->admission));
     agent->reported_revision = 0;
     agent->discarded = agent->turn_asked = agent->room = agent->exited = false;
     agent->timer_us = INT64_MAX;
@@ -215,16 +214,6 @@ static void poll(struct world *world, struct agent *agent, const struct session_
 
 /* ---- actions ---- */
 
-static void set_callers(struct agent *agent)
-{
-    const struct assignment *desired = agent->desired;
-    agent->caller_count = desired->caller_count;
-    memcpy(agent->caller, desired->caller, desired->caller_count * sizeof(agent->caller[0]));
-    agent->access_job = desired->has_run ? desired->run.job : (struct job_id){{0}};
-    agent->access_generation = desired->has_run ? desired->run.generation : 0;
-    agent->access_replica_bytes = desired->has_run ? desired->run.replica_bytes : 0;
-}
-
 static void prepare(struct world *world, struct agent *agent, int64_t serial)
 {
     const struct assignment_run *run = &agent->desired->run;
@@ -255,7 +244,7 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
     case SESSION_DO_ENROLL: enroll(world, agent, action); break;
     case SESSION_DO_BEAT: beat(world, agent, action); break;
     case SESSION_DO_POLL: poll(world, agent, action); break;
-    case SESSION_DO_CALLERS: set_callers(agent); break;
+    case SESSION_DO_CALLERS: admission_set(&agent->admission, agent->desired); break;
     case SESSION_DO_DROP:
         agent_drop(world, agent, &action->drop);
         if (run) {

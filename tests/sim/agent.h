@@ -5,6 +5,7 @@
 #define TESTS_SIM_AGENT_H
 
 #include "agent/copies/snapshot_list.h"
+#include "agent/core/admission.h"
 #include "agent/core/session.h"
 #include "tests/sim/net.h"
 
@@ -58,10 +59,7 @@ struct agent {
     struct session *session;
     struct session_actions actions;
     struct assignment *desired; /* while its event is handled */
-    struct caller caller[STAGES_MAX];
-    size_t caller_count;
-    struct job_id access_job;
-    int64_t access_generation, access_replica_bytes;
+    struct admission admission;
     struct snapshot_list held;
     uint64_t reported_revision;
     struct run *run; /* the current one, or an abandoned one that has not ended yet */

@@ -6,46 +6,18 @@
 #include "tests/sim/agent.h"
 #include "tests/sim/run.h"
 
-#define PARK_US (2 * SECOND) /* at most */
-
-enum verdict { GRANTED = 0, WRONG_TICKET = 403, STALE = 409, EARLY = 503 };
-
-/* ---- who is let in ---- */
-
-static int64_t newest_generation(const struct agent *agent, const char *job)
+/* NULL: the problem was answered. */
+static struct run *find_stage(struct world *world, const struct agent *agent, struct call *call)
 {
-    int64_t newest = id_equal(agent->access_job.text, job) ? agent->access_generation : 0;
-    for (size_t i = 0; i < agent->caller_count; i++) {
-        const struct caller *caller = &agent->caller[i];
-        if (id_equal(caller->job.text, job) && caller->generation > newest) {
-            newest = caller->generation;
-        }
-    }
-    return newest;
-}
-
-static enum verdict judge(const struct agent *agent, const struct peer_request *peer)
-{
-    for (size_t i = 0; i < agent->caller_count; i++) {
-        const struct caller *caller = &agent->caller[i];
-        if (caller->generation == peer->generation && id_equal(caller->job.text, peer->job.text) &&
-            strcmp(caller->ticket, peer->ticket) == 0) {
-            return GRANTED;
-        }
-    }
-    const int64_t newest = newest_generation(agent, peer->job.text);
-    return peer->generation == newest ? WRONG_TICKET : peer->generation < newest ? STALE : EARLY;
-}
-
-static enum verdict find_stage(const struct agent *agent, const struct peer_request *peer,
-                               struct run **out)
-{
+    const struct peer_request *peer = &call->peer;
     struct run *run = agent->stage;
-    const bool same = run && id_equal(run->desired->job.text, peer->job.text);
-    *out = same && run->desired->generation == peer->generation ? run : NULL;
-    const bool older = id_equal(agent->access_job.text, peer->job.text) &&
-                       peer->generation < agent->access_generation;
-    return *out ? GRANTED : older ? STALE : EARLY;
+    if (run && id_equal(run->desired->job.text, peer->job.text) &&
+        run->desired->generation == peer->generation) {
+        return run;
+    }
+    net_answer(world, call,
+               (int)admission_without_stage(&agent->admission, peer->job.text, peer->generation));
+    return NULL;
 }
 
 /* ---- tensors ---- */
@@ -69,7 +41,8 @@ static void take_whole(struct world *world, struct run *run, struct receive *rec
         pipeline_mark(run->pipeline, peer->transfer.step);
     } else if (!receive->duplicate) {
         if (!pipeline_holds(run->pipeline, &peer->transfer, &receive->claim)) {
-            net_answer(world, receive->call, EARLY); /* it is on its way by another connection */
+            net_answer(world, receive->call,
+                       ADMISSION_EARLY); /* it is on its way by another connection */
             return;
         }
         *run_slot(run, &peer->transfer, receive->claim.slot) = peer->digest;
@@ -147,7 +120,7 @@ void peer_room(struct world *world, struct agent *agent)
         }
         struct run *run = stage_of(agent, receive);
         if (!run || receive->deadline_us <= world->now_us) {
-            net_answer(world, receive->call, EARLY);
+            net_answer(world, receive->call, ADMISSION_EARLY);
             let_go(world, receive);
         } else {
             offer(world, run, receive);
@@ -158,10 +131,8 @@ void peer_room(struct world *world, struct agent *agent)
 static void take_tensor(struct world *world, struct agent *agent, struct call *call)
 {
     const struct peer_request *peer = &call->peer;
-    struct run *run = NULL;
-    const enum verdict verdict = find_stage(agent, peer, &run);
-    if (verdict != GRANTED) {
-        net_answer(world, call, (int)verdict);
+    struct run *run = find_stage(world, agent, call);
+    if (!run) {
         return;
     }
     const int64_t border =
@@ -176,9 +147,7 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
     }
     struct receive *receive = &agent->receive[at];
     net_hold(call);
-    const int64_t half_us =
-        run->desired->peer_ms * MS / 2; /* the sender calls again before it thinks it is lost */
-    const int64_t park_us = half_us < PARK_US ? half_us : PARK_US;
+    const int64_t park_us = repeat_park_ms(run->desired->peer_ms) * MS;
     *receive = (struct receive){
         .call = call, .serial = run->serial, .deadline_us = world->now_us + park_us};
     offer(world, run, receive);
@@ -200,11 +169,11 @@ static void give_snapshot(struct world *world, const struct agent *agent, struct
 /* Within what the plan promised. */
 static bool has_room(const struct agent *agent, const struct holding *holding)
 {
-    const bool present = id_equal(agent->access_job.text, holding->job.text) &&
-                         agent->access_generation == holding->generation;
+    const int64_t bound =
+        admission_replica_bytes(&agent->admission, holding->job.text, holding->generation);
     const struct snapshot_bytes bytes =
         agent_count_bytes(agent, SNAPSHOT_REPLICA, &holding->job, holding->generation);
-    return snapshot_bytes_fit(present ? agent->access_replica_bytes : 0, &bytes, holding->bytes);
+    return snapshot_bytes_fit(bound, &bytes, holding->bytes);
 }
 
 static struct holding announced(const struct peer_request *peer)
@@ -222,7 +191,7 @@ static void keep_replica(struct world *world, struct agent *agent, struct call *
 {
     const struct holding holding = announced(&call->peer);
     const int rc = agent_keep(world, agent, &holding, SNAPSHOT_REPLICA);
-    net_answer(world, call, rc == 0 ? 204 : rc == ERR_STALE ? STALE : 507);
+    net_answer(world, call, rc == 0 ? 204 : rc == ERR_STALE ? ADMISSION_STALE : 507);
 }
 
 static void replica_is_here(struct world *world, void *arg, int64_t number)
@@ -258,8 +227,10 @@ static void take_replica(struct world *world, struct agent *agent, struct call *
 
 void peer_take(struct world *world, struct agent *agent, struct call *call)
 {
-    const enum verdict verdict = judge(agent, &call->peer);
-    if (verdict != GRANTED) {
+    const struct peer_request *peer = &call->peer;
+    const enum admission_verdict verdict =
+        admission_judge(&agent->admission, peer->job.text, peer->generation, peer->ticket);
+    if (verdict != ADMISSION_GRANTED) {
         net_answer(world, call, (int)verdict);
     } else if (call->type == CALL_PUT_TENSOR) {
         take_tensor(world, agent, call);

@@ -56,19 +56,6 @@ static void hmac_agrees_with_another_implementation(void **state)
     assert_string_equal(text, "60e86f587a0c71233c473390837d0288eafc7490ab953e3546d54068b2aa1bc3");
 }
 
-static void texts_are_equal_only_when_all_of_them_is(void **state)
-{
-    (void)state;
-    assert_true(hash_text_equal("", ""));
-    assert_true(hash_text_equal(ABC, ABC));
-    assert_false(hash_text_equal(ABC, EMPTY));
-    assert_false(hash_text_equal("abc", "ab"));
-    assert_false(hash_text_equal("ab", "abc"));
-    assert_false(hash_text_equal("", "a"));
-    assert_false(hash_text_equal("a", ""));
-    assert_false(hash_text_equal("xbc", "abc"));
-}
-
 static void random_bytes_differ_from_draw_to_draw(void **state)
 {
     (void)state;
@@ -118,7 +105,6 @@ int main(void)
         cmocka_unit_test(the_known_answers_of_sha256_come_out),
         cmocka_unit_test(a_running_hash_takes_pieces_and_can_restart),
         cmocka_unit_test(hmac_agrees_with_another_implementation),
-        cmocka_unit_test(texts_are_equal_only_when_all_of_them_is),
         cmocka_unit_test(random_bytes_differ_from_draw_to_draw),
         cmocka_unit_test(the_public_key_follows_from_the_private_one),
         cmocka_unit_test(new_keys_are_pairs_and_differ),

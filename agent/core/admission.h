@@ -1,0 +1,43 @@
+/* admission.h: the callers that this device's peer side accepts, as the assignment names them, and
+ * what others are answered. Pure; guarded by its owner. */
+#ifndef AGENT_CORE_ADMISSION_H
+#define AGENT_CORE_ADMISSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schema/assignment.h"
+
+struct admission {
+    struct caller caller[STAGES_MAX];
+    size_t caller_count;
+    struct job_id job; /* of the run, "" when idle */
+    int64_t generation;
+    int64_t replica_bytes;
+};
+
+/* Each is the status of its answer. */
+enum admission_verdict {
+    ADMISSION_GRANTED = 0,
+    ADMISSION_NO_TICKET = 401,
+    ADMISSION_WRONG_TICKET = 403,
+    ADMISSION_STALE = 409, /* the job has a newer generation here */
+    ADMISSION_EARLY = 503, /* this device has not heard of that generation yet */
+};
+
+/* Accept the callers of the assignment only. */
+void admission_set(struct admission *admission, const struct assignment *assignment);
+/* bearer: NULL when the request has none. Constant time in the ticket. */
+enum admission_verdict admission_judge(const struct admission *admission, const char *job,
+                                       int64_t generation, const char *bearer);
+/* The verdict on a tensor for a generation of which no stage is here: it is not built yet (EARLY)
+ * or over (STALE). */
+enum admission_verdict admission_without_stage(const struct admission *admission, const char *job,
+                                               int64_t generation);
+/* The most bytes of replicas to hold for others in that generation of the job; 0: it is not the
+ * present one. */
+int64_t admission_replica_bytes(const struct admission *admission, const char *job,
+                                int64_t generation);
+
+#endif
