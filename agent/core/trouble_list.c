@@ -5,13 +5,13 @@ _Static_assert(TROUBLE_SOURCES <= PEER_REPORTS_MAX, "each source has its place i
 bool trouble_list_add(struct trouble_list *list, enum trouble_source source,
                       const struct device_id *device, enum peer_trouble kind, int64_t now_ms)
 {
-    struct trouble *trouble = &list->item[source];
+    struct trouble_entry *trouble = &list->item[source];
     const bool same = trouble->active && id_equal(trouble->device.text, device->text);
     const bool news = !same || trouble->kind != kind;
-    *trouble = (struct trouble){.active = true,
-                                .device = *device,
-                                .kind = kind,
-                                .since_ms = same ? trouble->since_ms : now_ms};
+    *trouble = (struct trouble_entry){.active = true,
+                                      .device = *device,
+                                      .kind = kind,
+                                      .since_ms = same ? trouble->since_ms : now_ms};
     return news;
 }
 
@@ -22,7 +22,7 @@ bool trouble_list_clear(struct trouble_list *list, enum trouble_source source)
     return news;
 }
 
-static void add_report(struct heartbeat *out, const struct trouble *trouble, int64_t for_ms)
+static void add_report(struct heartbeat *out, const struct trouble_entry *trouble, int64_t for_ms)
 {
     size_t at = 0;
     while (at < out->peer_report_count &&

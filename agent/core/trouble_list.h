@@ -11,7 +11,7 @@
 enum trouble_source { TROUBLE_NEXT, TROUBLE_PREVIOUS, TROUBLE_REPLICA, TROUBLE_FETCH };
 #define TROUBLE_SOURCES 4
 
-struct trouble {
+struct trouble_entry {
     bool active;
     struct device_id device;
     enum peer_trouble kind;
@@ -19,7 +19,7 @@ struct trouble {
 };
 
 struct trouble_list {
-    struct trouble item[TROUBLE_SOURCES];
+    struct trouble_entry item[TROUBLE_SOURCES];
 };
 
 /* A call to the device has failed. true: that is news. */
