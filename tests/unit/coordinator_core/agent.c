@@ -2,42 +2,90 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/unit/coordinator_core/agent_parts.h"
+#include "tests/unit/coordinator_core/world.h"
+
+#define CALLS_MAX 20 /* that an agent makes in a row, at most */
+
+/* ---- the session ---- */
+
+static void do_action(struct world *world, struct agent *agent,
+                      const struct session_action *action);
+
+static void step(struct world *world, struct agent *agent, struct session_event *event)
+{
+    struct session_actions actions;
+    actions.count = 0;
+    event->now_ms = world->now_ms;
+    session_step(agent->session, event, &actions);
+    for (size_t i = 0; i < actions.count && agent->up; i++) {
+        do_action(world, agent, &actions.item[i]);
+    }
+}
+
+static void tell(struct world *world, struct agent *agent, enum session_event_type type)
+{
+    struct session_event event = {.type = type};
+    step(world, agent, &event);
+}
+
+static void tell_held(struct world *world, struct agent *agent)
+{
+    struct session_event event = {.type = SESSION_HOLDINGS_CHANGED, .partial = true};
+    if (agent->held_changed) {
+        agent->held_changed = false;
+        step(world, agent, &event);
+    }
+}
+
+void agent_event(struct world *world, struct agent *agent, struct session_event *event)
+{
+    tell_held(world, agent);
+    event->serial = agent->serial;
+    step(world, agent, event);
+}
+
+static void tell_failure(struct world *world, struct agent *agent, enum session_event_type type)
+{
+    struct session_event event = {.type = type};
+    event.failed.failure = session_failure_of(world->status, world->problem);
+    memcpy(event.failed.text, world->text, sizeof(event.failed.text));
+    step(world, agent, &event);
+}
+
+int agent_phase(const struct agent *agent)
+{
+    return session_phase(agent->session);
+}
 
 /* ---- life ---- */
 
-static void forget_run(struct agent *agent)
+void agent_kill(struct agent *agent)
 {
-    agent->job.text[0] = '\0';
+    agent_discard(agent);
+    session_free(&agent->session);
+    agent->up = false;
     agent->generation = 0;
-    memset(&agent->plan, 0, sizeof(agent->plan));
-    agent->phase = PHASE_IDLE;
-    agent->step = agent->stopped_version = 0;
-    agent->error[0] = '\0';
-    agent->busy_ms = agent->trouble_since_ms = 0;
-    memset(agent->has, 0, sizeof(agent->has));
-    memset(agent->round, 0, sizeof(agent->round));
+    agent->job = (struct job_id){{0}};
 }
 
-static void boot(struct agent *agent)
+static void boot(struct world *world, struct agent *agent)
 {
+    struct err err = {0};
+    agent_kill(agent);
     agent->up = true;
     agent->boots++;
-    agent->assigned = false;
+    agent->beat_sent = agent->poll_sent = false;
     agent->held_count = agent->disk ? agent->held_count : 0;
-    agent->tell_holdings = true;
-    agent->highest = 0;
     agent->stopped_cpu = false;
-    agent->challenge[0] = '\0';
-    /* Written beside the struct: to gcc at -O3 two members of one array element look like
-     * overlapping texts. */
-    char text[ID_SIZE];
-    (void)snprintf(text, sizeof(text), "boot-%.8s-%d", agent->name, agent->boots);
-    memcpy(agent->boot, text, sizeof(text));
-    forget_run(agent);
+    memset(&agent->assignment, 0, sizeof(agent->assignment));
+    struct session_config config = {.seed = (uint64_t)(agent - world->agent)};
+    (void)snprintf(config.boot, sizeof(config.boot), "boot-%.8s-%d", agent->name, agent->boots);
+    memcpy(agent->boot, config.boot, sizeof(config.boot));
+    assert_ok(session_new(&config, &agent->session, &err), &err);
+    tell(world, agent, SESSION_START);
 }
 
-void agent_enroll(struct world *world, struct agent *agent)
+void agent_enroll_as(struct world *world, struct agent *agent, const char *boot)
 {
     struct enroll_request request = {.protocol = PROTOCOL_VERSION,
                                      .inventory = {.cores = 4},
@@ -47,16 +95,24 @@ void agent_enroll(struct world *world, struct agent *agent)
                                                .threads = 1}};
     (void)snprintf(request.name, sizeof(request.name), "%s", agent->name);
     (void)snprintf(request.public_key, sizeof(request.public_key), "%s", agent->key);
-    (void)snprintf(request.boot, sizeof(request.boot), "%s", agent->boot);
+    (void)snprintf(request.boot, sizeof(request.boot), "%s", boot);
     (void)snprintf(request.address, sizeof(request.address), "http://%.20s:7411", agent->name);
     (void)snprintf(request.numeric_class, sizeof(request.numeric_class), "%s",
                    agent->numeric_class);
     struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request}};
     world_send(world, &event);
-    if (world->problem == PROBLEM_NONE) {
-        agent->id = world->enroll_reply.device;
-        agent->tell_holdings = true;
+}
+
+void agent_enroll(struct world *world, struct agent *agent)
+{
+    agent_enroll_as(world, agent, agent->boot);
+    if (world->problem != PROBLEM_NONE) {
+        tell_failure(world, agent, SESSION_ENROLL_FAILED);
+        return;
     }
+    struct session_event enrolled = {.type = SESSION_ENROLLED, .enrolled = world->enroll_reply};
+    agent->id = enrolled.enrolled.device;
+    step(world, agent, &enrolled);
 }
 
 struct agent *world_agent(struct world *world, const char *name, double gflops)
@@ -68,13 +124,12 @@ struct agent *world_agent(struct world *world, const char *name, double gflops)
     agent->numeric_class = "avx2";
     (void)snprintf(agent->name, sizeof(agent->name), "%s", name);
     (void)snprintf(agent->key, sizeof(agent->key), "key-%s", name);
-    boot(agent);
-    agent_enroll(world, agent);
+    boot(world, agent);
     agent_beat(world, agent);
     return agent;
 }
 
-const struct agent *world_agent_of(const struct world *world, const char *device_id)
+struct agent *world_agent_of(struct world *world, const char *device_id)
 {
     for (size_t i = 0; i < world->agent_count; i++) {
         if (id_equal(world->agent[i].id.text, device_id)) {
@@ -86,13 +141,7 @@ const struct agent *world_agent_of(const struct world *world, const char *device
 
 void agent_restart(struct world *world, struct agent *agent)
 {
-    boot(agent);
-    agent_enroll(world, agent);
-}
-
-void agent_kill(struct agent *agent)
-{
-    agent->up = false;
+    boot(world, agent);
 }
 
 bool agents_apart(const struct agent *a, const struct agent *b)
@@ -100,130 +149,233 @@ bool agents_apart(const struct agent *a, const struct agent *b)
     return a->cut || b->cut || a->apart == b || b->apart == a;
 }
 
-/* ---- reports ---- */
-
-static void report(struct world *world, struct agent *agent, const struct device_id *device)
+static bool answers(const struct agent *agent, const struct agent *other)
 {
-    struct heartbeat *heartbeat = &agent->heartbeat;
-    const struct agent *other = world_agent_of(world, device->text);
-    bool gone = !other || !other->up,
-         quiet = other && (agents_apart(other, agent) || other->stopped_cpu);
-    bool known = false;
-    for (size_t i = 0; i < heartbeat->peer_report_count; i++) {
-        known = known || id_equal(heartbeat->peer_report[i].device.text, device->text);
-    }
-    if ((gone || quiet) && !known && heartbeat->peer_report_count < PEER_REPORTS_MAX) {
-        agent->trouble_since_ms =
-            agent->trouble_since_ms == 0 ? world->now_ms : agent->trouble_since_ms;
-        heartbeat->peer_report[heartbeat->peer_report_count++] =
-            (struct peer_report){.device = *device,
-                                 .kind = gone ? PEER_REFUSED : PEER_STALLED,
-                                 .for_ms = world->now_ms - agent->trouble_since_ms};
-    }
+    return other && other->up && !agents_apart(other, agent) && !other->stopped_cpu;
 }
 
-/* Whom of its neighbours and sources it does not reach. */
-static void report_peers(struct world *world, struct agent *agent)
+bool agent_reaches(const struct agent *agent, const struct agent *other)
 {
-    const struct assignment_run *run = &agent->assignment.run;
-    bool works = world->reports && agent->assigned && agent->assignment.has_run &&
-                 agent->phase != PHASE_IDLE && run->generation == agent->generation;
-    if (works && run->has_previous) {
-        report(world, agent, &run->previous.device);
-    }
-    if (works && run->has_next) {
-        report(world, agent, &run->next.device);
-    }
-    if (works && run->has_neighbor) {
-        report(world, agent, &run->neighbor.device);
-    }
-    for (size_t i = 0; works && agent->phase == PHASE_PREPARE && i < run->source_count; i++) {
-        if (run->source[i].from == SOURCE_DEVICE && !agent->has[run->source[i].unit]) {
-            report(world, agent, &run->source[i].device);
+    for (size_t i = 0; answers(agent, other) && i < other->assignment.caller_count; i++) {
+        const struct caller *caller = &other->assignment.caller[i];
+        if (id_equal(caller->device.text, agent->id.text) &&
+            id_equal(caller->job.text, agent->job.text) &&
+            caller->generation == agent->generation) {
+            return true;
         }
     }
-    if (agent->heartbeat.peer_report_count == 0) {
-        agent->trouble_since_ms = 0;
+    return false;
+}
+
+/* ---- heartbeats ---- */
+
+/* A call to the device. false: it is not answered. */
+static bool call(struct world *world, struct agent *agent, enum trouble_source source,
+                 const struct device_id *device)
+{
+    const struct agent *other = world_agent_of(world, device->text);
+    if (answers(agent, other)) {
+        (void)trouble_list_clear(&agent->troubles, source);
+        return true;
+    }
+    (void)trouble_list_add(&agent->troubles, source, device,
+                           other && other->up ? PEER_STALLED : PEER_REFUSED, world->now_ms);
+    return false;
+}
+
+/* Its neighbours and the source of the next unit. */
+static void call_peers(struct world *world, struct agent *agent)
+{
+    const struct assignment_run *run = &agent->assignment.run;
+    bool answered = true;
+    if (!world->reports || agent->generation == 0) {
+        agent->troubles = (struct trouble_list){0};
+        return;
+    }
+    if (run->has_previous) {
+        (void)call(world, agent, TROUBLE_PREVIOUS, &run->previous.device);
+    }
+    if (run->has_next) {
+        (void)call(world, agent, TROUBLE_NEXT, &run->next.device);
+    }
+    if (run->has_neighbor) {
+        (void)call(world, agent, TROUBLE_REPLICA, &run->neighbor.device);
+    }
+    for (size_t i = 0; answered && !agent->ready && i < run->source_count; i++) {
+        if (run->source[i].from == SOURCE_DEVICE && !agent->has[run->source[i].unit]) {
+            answered = call(world, agent, TROUBLE_FETCH, &run->source[i].device);
+        }
+    }
+    if (answered) {
+        (void)trouble_list_clear(&agent->troubles, TROUBLE_FETCH);
     }
 }
 
-/* The challenge came with its poll, which is always parked. */
-static void take_challenge(const struct world *world, struct agent *agent)
-{
-    static struct assignment desired;
-    if (core_assignment(world->core, agent->id.text, agent->boot, &desired)) {
-        memcpy(agent->challenge, desired.challenge, ID_SIZE);
-    }
-}
-
-static void send_heartbeat(struct world *world, struct agent *agent)
-{
-    struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = &agent->heartbeat}};
-    world_send(world, &event);
-}
-
-void agent_beat(struct world *world, struct agent *agent)
+static void list_holdings(struct agent *agent)
 {
     struct heartbeat *heartbeat = &agent->heartbeat;
-    memset(heartbeat, 0, sizeof(*heartbeat));
-    heartbeat->device = agent->id;
-    memcpy(heartbeat->boot, agent->boot, ID_SIZE);
-    heartbeat->job = agent->job;
-    heartbeat->revision = agent->assigned ? agent->assignment.revision : 0;
-    heartbeat->generation = agent->generation;
-    heartbeat->plan = agent->plan;
-    heartbeat->highest_generation = agent->highest;
-    heartbeat->phase = agent->phase;
-    heartbeat->step = agent->step;
-    heartbeat->stopped_version = agent->stopped_version;
-    heartbeat->busy_ms = agent->busy_ms;
-    heartbeat->fetch_seconds = agent->fetch_seconds;
-    take_challenge(world, agent);
-    heartbeat->round_neighbor = agent->round[AGENT_NEIGHBOR].open;
-    heartbeat->round_center = agent->round[AGENT_CENTER].open;
-    memcpy(heartbeat->challenge, agent->challenge, ID_SIZE);
-    report_peers(world, agent);
-    heartbeat->has_error = agent->error[0] != '\0';
-    memcpy(heartbeat->error.code, agent->error, sizeof(agent->error));
-    (void)snprintf(heartbeat->error.message, sizeof(heartbeat->error.message), "it went wrong");
-    heartbeat->all_holdings = agent->tell_holdings;
-    for (size_t i = 0; agent->tell_holdings && i < agent->held_count; i++) {
-        struct holding *holding = &heartbeat->holding[heartbeat->holding_count++];
-        holding->job = agent->held[i].job;
-        holding->generation = agent->held[i].generation;
-        holding->version = agent->held[i].version;
-        holding->unit = agent->held[i].unit;
-        holding->bytes = 1000;
-        unit_sha256(holding->sha256, holding->version, holding->unit);
-        if (agent->spoilt && (holding->unit < agent->assignment.run.first ||
-                              holding->unit >= agent->assignment.run.end)) {
+    const struct assignment_run *run = &agent->assignment.run;
+    heartbeat->holding_count = agent->held_count;
+    memcpy(heartbeat->holding, agent->held, agent->held_count * sizeof(agent->held[0]));
+    for (size_t i = 0; i < heartbeat->holding_count; i++) {
+        struct holding *holding = &heartbeat->holding[i];
+        if (agent->spoilt && (holding->unit < run->first || holding->unit >= run->end)) {
             holding->sha256[0] = '!';
         }
     }
-    if (agent->phase == PHASE_RUN && agent->step > 0) {
-        heartbeat->metric_count = 1;
-        heartbeat->metric[0] =
-            (struct metric){.step = agent->step, .name = METRIC_LOSS, .value = 1};
+}
+
+static void write_heartbeat(struct world *world, struct agent *agent)
+{
+    struct heartbeat *heartbeat = &agent->heartbeat;
+    const struct assignment_run *run = &agent->assignment.run;
+    session_heartbeat(agent->session, heartbeat);
+    heartbeat->step = agent->step;
+    heartbeat->busy_ms = agent->busy_ms;
+    heartbeat->fetch_seconds = agent->fetch_seconds;
+    if (agent->pipeline) {
+        pipeline_report(agent->pipeline, heartbeat);
     }
-    if (agent->phase == PHASE_READY && agent->assignment.run.tune) {
-        const struct assignment_run *run = &agent->assignment.run;
+    call_peers(world, agent);
+    trouble_list_report(&agent->troubles, world->now_ms, heartbeat);
+    if (heartbeat->all_holdings) {
+        list_holdings(agent);
+    }
+    if (heartbeat->phase == PHASE_READY && run->tune) {
         kernel_text_write(world->tuned, (size_t)run->first, (size_t)run->end, heartbeat->kernels);
-    }
-    agent->tell_holdings = false;
-    send_heartbeat(world, agent);
-    if (world->problem != PROBLEM_NONE) {
-        return;
-    }
-    agent->reported_life = heartbeat->all_holdings ? world->lives : agent->reported_life;
-    agent_take_rounds(world, agent);
-    if (world->heartbeat_reply.reenroll) {
-        agent_enroll(world, agent);
     }
 }
 
 void agent_beat_again(struct world *world, struct agent *agent)
 {
-    send_heartbeat(world, agent);
+    struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = &agent->heartbeat}};
+    world_send(world, &event);
+}
+
+/* The heartbeat under way arrives. */
+static void deliver(struct world *world, struct agent *agent)
+{
+    agent->beat_sent = false;
+    agent_beat_again(world, agent);
+    if (world->problem != PROBLEM_NONE) {
+        tell_failure(world, agent, SESSION_BEAT_FAILED);
+        return;
+    }
+    agent->reported_life = agent->heartbeat.all_holdings ? world->lives : agent->reported_life;
+    const struct heartbeat_reply reply = world->heartbeat_reply;
+    struct session_event event = {.type = SESSION_BEATEN, .reply = &reply};
+    step(world, agent, &event);
+}
+
+void agent_tell_holdings(struct agent *agent)
+{
+    agent->held_changed = true;
+}
+
+/* The poll under way is answered. */
+static void take_assignment(struct world *world, struct agent *agent)
+{
+    static struct assignment desired;
+    struct err err = {0};
+    if (!agent->poll_sent || !core_assignment(world->core, agent->id.text, agent->boot, &desired) ||
+        desired.revision <= agent->after) {
+        return;
+    }
+    assert_ok(assignment_check(&desired, &err), &err); /* as real agents do */
+    agent->poll_sent = false;
+    agent->desired = &desired;
+    struct session_event event = {.type = SESSION_ASSIGNED, .assignment = &desired};
+    step(world, agent, &event);
+    agent->desired = NULL;
+}
+
+void agent_beat(struct world *world, struct agent *agent)
+{
+    static struct assignment desired;
+    if (core_assignment(world->core, agent->id.text, agent->boot, &desired) &&
+        desired.challenge[0] != '\0' &&
+        strcmp(desired.challenge, agent->heartbeat.challenge) != 0) {
+        take_assignment(world, agent); /* a challenge ends its poll */
+    }
+    const bool late = agent->beat_sent;
+    bool news = !late || agent->held_changed;
+    if (late && agent->heartbeat.generation == agent->generation) {
+        write_heartbeat(world, agent); /* it has just been sent */
+    } else {
+        news = true;
+    }
+    if (late) {
+        deliver(world, agent);
+    }
+    tell_held(world, agent);
+    if (news && !agent->beat_sent) {
+        tell(world, agent, SESSION_TROUBLE_CHANGED); /* so it reports at once */
+    }
+    for (int i = 0; agent->beat_sent; i++) {
+        assert_true(i < CALLS_MAX);
+        deliver(world, agent);
+    }
+}
+
+/* ---- actions ---- */
+
+static void prepare(struct agent *agent, int64_t serial)
+{
+    const struct assignment_run *run = &agent->assignment.run;
+    agent_discard(agent);
+    agent->serial = serial;
+    agent->job = run->job;
+    agent->generation = run->generation;
+    agent_cut_off(agent, agent->job.text, run->resume_version);
+    agent_build(agent);
+}
+
+static void do_action(struct world *world, struct agent *agent, const struct session_action *action)
+{
+    switch (action->type) {
+    case SESSION_DO_ENROLL: agent_enroll(world, agent); break;
+    case SESSION_DO_BEAT:
+        agent->beat_sent = true;
+        write_heartbeat(world, agent);
+        break;
+    case SESSION_DO_POLL:
+        agent->poll_sent = true;
+        agent->after = action->after;
+        break;
+    case SESSION_DO_CALLERS: agent->assignment = *agent->desired; break;
+    case SESSION_DO_DROP: agent_drop(agent, &action->drop); break;
+    case SESSION_DO_PREPARE:
+        assert_true(agent->assignment.run.phase == PHASE_PREPARE || world->lives > 1);
+        prepare(agent, action->serial);
+        break;
+    case SESSION_DO_DISCARD:
+        agent_discard(agent);
+        agent->generation = 0;
+        agent->job = (struct job_id){{0}};
+        break;
+    case SESSION_DO_EXIT: agent_kill(agent); break;
+    case SESSION_DO_RUN:
+    case SESSION_DO_STOP:
+    case SESSION_DO_HOLD:
+    case SESSION_DO_RELEASE:
+    case SESSION_DO_AWAY:
+    case SESSION_DO_BACK:
+    case SESSION_DO_ROUNDS:
+    case SESSION_DO_UPLOAD:
+        if (agent->pipeline) {
+            agent_tell(world, agent, action);
+        }
+        break;
+    }
+}
+
+void agent_fail(struct world *world, struct agent *agent, const char *code)
+{
+    struct session_event event = {.type = SESSION_FAILED};
+    (void)snprintf(event.error.code, sizeof(event.error.code), "%s", code);
+    (void)snprintf(event.error.message, sizeof(event.error.message), "it went wrong");
+    agent_discard(agent);
+    agent_event(world, agent, &event);
 }
 
 /* ---- following ---- */
@@ -246,11 +398,11 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
     case SOURCE_DEVICE: {
         const struct agent *other = world_agent_of(world, source->device.text);
         assert_string_equal(source->sha256, sha256);
-        if (!other || !other->up || agents_apart(other, agent) || !agent_lets_in(other, agent) ||
+        if (!agent_reaches(agent, other) ||
             !agent_holds(other, run->job.text, run->resume_version, source->unit)) {
             return false;
         }
-        agent_hold(agent, run->job.text, run->generation, run->resume_version, source->unit);
+        agent_hold(agent, agent, run->resume_version, source->unit);
         return true;
     }
     case SOURCE_CENTER:
@@ -258,164 +410,48 @@ static bool take_unit(struct world *world, struct agent *agent, const struct sou
         if (!core_may_read_blob(world->core, agent->id.text, sha256)) {
             return false;
         }
-        agent_hold(agent, run->job.text, run->generation, run->resume_version, source->unit);
+        agent_hold(agent, agent, run->resume_version, source->unit);
         return true;
     }
     return false;
 }
 
-static bool answers(const struct world *world, const struct agent *agent, const struct peer *peer)
+static bool reaches_stage(struct world *world, const struct agent *agent, const struct peer *peer)
 {
-    const struct agent *other = world_agent_of(world, peer->device.text);
-    return !world->reports ||
-           (other && other->up && !agents_apart(other, agent) && !other->stopped_cpu);
+    return !world->reports || answers(agent, world_agent_of(world, peer->device.text));
 }
 
-static void prepare(struct world *world, struct agent *agent)
+static void get_ready(struct world *world, struct agent *agent)
 {
     const struct assignment_run *run = &agent->assignment.run;
     assert_int_equal(run->source_count, run->end - run->first);
-    bool all = !agent->stuck && (!run->has_previous || answers(world, agent, &run->previous)) &&
-               (!run->has_next || answers(world, agent, &run->next));
+    bool all = !agent->stuck &&
+               (!run->has_previous || reaches_stage(world, agent, &run->previous)) &&
+               (!run->has_next || reaches_stage(world, agent, &run->next));
     for (size_t i = 0; i < run->source_count; i++) {
-        int64_t unit = run->source[i].unit;
+        const int64_t unit = run->source[i].unit;
         assert_int_equal(unit, run->first + (int64_t)i);
         agent->has[unit] = agent->has[unit] || take_unit(world, agent, &run->source[i]);
         all = all && agent->has[unit];
     }
     if (all) {
-        agent->phase = PHASE_READY;
-        agent->step = run->resume_version;
-    }
-}
-
-/* The step that all must reach: stage 0's. */
-static bool stop_at(struct world *world, const struct agent *agent, int64_t *version)
-{
-    const struct plan *plan = core_job_plan(world->core, agent->job.text);
-    if (!plan || plan->generation != agent->generation) {
-        return false;
-    }
-    const struct agent *first = world_agent_of(world, plan->stage[0].device.text);
-    *version = first->step;
-    return first->generation == agent->generation && first->phase >= PHASE_STOPPING;
-}
-
-static void stop(struct agent *agent, int64_t version)
-{
-    const struct assignment_run *run = &agent->assignment.run;
-    agent->phase = PHASE_STOPPED;
-    agent->stopped_version = version;
-    for (int64_t u = run->first; u < run->end; u++) {
-        agent_hold(agent, agent->job.text, agent->generation, version, u);
-    }
-}
-
-static void take_assignment(struct world *world, struct agent *agent)
-{
-    static struct assignment desired;
-    if (!core_assignment(world->core, agent->id.text, agent->boot, &desired)) {
-        return;
-    }
-    struct err err = {0};
-    assert_ok(assignment_check(&desired, &err), &err); /* as real agents do */
-    bool same_job = desired.has_run && id_equal(desired.run.job.text, agent->job.text);
-    if (same_job && desired.run.generation < agent->highest) {
-        return; /* an outdated coordinator */
-    }
-    agent->assignment = desired;
-    agent->assigned = true;
-    for (size_t i = 0; i < desired.drop_count; i++) {
-        agent_drop(agent, &desired.drop[i]);
-    }
-    if (!desired.has_run) {
-        forget_run(agent);
-    } else if (!same_job || desired.run.generation != agent->generation ||
-               !id_equal(desired.run.plan.text, agent->plan.text)) {
-        assert_true(desired.run.phase == PHASE_PREPARE || world->lives > 1);
-        forget_run(agent);
-        agent->job = desired.run.job;
-        agent->generation = agent->highest = desired.run.generation;
-        agent->plan = desired.run.plan;
-        agent->phase = PHASE_PREPARE;
-        agent_cut_off(agent, agent->job.text, desired.run.resume_version);
+        struct session_event event = {.type = SESSION_PREPARED};
+        agent->ready = true;
+        agent_event(world, agent, &event);
     }
 }
 
 void agent_follow(struct world *world, struct agent *agent)
 {
-    int64_t version;
+    tell(world, agent, SESSION_TICK);
     take_assignment(world, agent);
-    int desired =
-        agent->assigned && agent->assignment.has_run ? agent->assignment.run.phase : PHASE_IDLE;
-    if (agent->phase == PHASE_IDLE || agent->error[0] != '\0') {
-        return;
+    if (agent->pipeline && !agent->ready && agent->assignment.run.phase == PHASE_PREPARE) {
+        get_ready(world, agent);
     }
-    if (agent->phase == PHASE_PREPARE && desired == PHASE_PREPARE) {
-        prepare(world, agent);
-    }
-    if (agent->phase == PHASE_READY && desired >= PHASE_RUN) {
-        agent->phase = PHASE_RUN;
-        if (agent->step == agent->assignment.run.total_steps) {
-            stop(agent, agent->step); /* it was resumed from the last step */
-        }
-    }
-    if (agent->phase == PHASE_RUN && desired >= PHASE_STOPPING) {
-        agent->phase = PHASE_STOPPING;
-    }
-    if (agent->phase == PHASE_STOPPING && stop_at(world, agent, &version) &&
-        agent->step == version) {
-        stop(agent, version);
-    }
+    (void)agent_work(world);
 }
 
-/* ---- work ---- */
-
-bool agent_step(struct world *world, struct agent *agent)
-{
-    const struct assignment_run *run = &agent->assignment.run;
-    if ((agent->phase != PHASE_RUN && agent->phase != PHASE_STOPPING) ||
-        agent->step >= run->total_steps || agent->stopped_cpu || agent->busy_ms > 0) {
-        return false;
-    }
-    if (run->stage_index == 0) {
-        if (agent->phase == PHASE_STOPPING) {
-            return false;
-        }
-        agent_open_rounds(agent, agent->step + 1);
-    } else {
-        const struct agent *before = world_agent_of(world, run->previous.device.text);
-        if (!before || before->generation != agent->generation || before->step <= agent->step ||
-            !id_equal(before->job.text, agent->job.text) || agents_apart(before, agent)) {
-            return false;
-        }
-    }
-    agent->step++;
-    agent_take_snapshots(world, agent);
-    if (agent->step == run->total_steps) {
-        stop(agent, agent->step);
-    }
-    return true;
-}
-
-bool agent_upload(struct world *world, struct agent *agent)
-{
-    const struct assignment_run *run = &agent->assignment.run;
-    if (agent->phase != PHASE_STOPPED || !agent->assigned || run->phase != PHASE_FINISHED) {
-        return false;
-    }
-    assert_int_equal(run->resume_version, agent->stopped_version);
-    for (int64_t u = run->first; u < run->end; u++) {
-        if (agent->has[u]) {
-            assert_true(agent_holds(agent, agent->job.text, agent->stopped_version, u));
-            agent->has[u] =
-                !agent_send_center(world, agent, agent->stopped_version, u); /* stored */
-            return true;
-        }
-    }
-    agent->phase = PHASE_FINISHED;
-    return true;
-}
+/* ---- all of them ---- */
 
 static bool do_all(struct world *world, bool train)
 {
@@ -425,17 +461,16 @@ static bool do_all(struct world *world, bool train)
         if (!agent->up || agent->stopped_cpu) {
             continue;
         }
-        int phase = agent->phase;
-        int64_t generation = agent->generation;
+        const int phase = agent_phase(agent);
+        const int64_t generation = agent->generation;
         agent_follow(world, agent);
-        bool may_step = train || agent->phase == PHASE_STOPPING;
-        busy = (may_step && agent_step(world, agent)) || busy;
+        busy = (train && agent_step(world, agent)) || busy;
         for (int blob = 0; blob < 8; blob++) {
             busy = agent_replicate(world, agent) || busy;
         }
         busy = agent_upload(world, agent) || busy;
-        busy = busy || agent->phase != phase || agent->generation != generation ||
-               agent->tell_holdings;
+        busy = busy || agent_phase(agent) != phase || agent->generation != generation ||
+               agent->held_changed;
         agent_beat(world, agent);
     }
     return busy;
@@ -457,9 +492,4 @@ void world_train(struct world *world, int64_t steps)
         (void)do_all(world, true);
     }
     world_settle(world);
-}
-
-void agent_fail(struct agent *agent, const char *code)
-{
-    (void)snprintf(agent->error, sizeof(agent->error), "%s", code);
 }

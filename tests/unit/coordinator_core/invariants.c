@@ -192,7 +192,7 @@ static void check_start(struct world *world, const struct plan *plan)
 }
 
 /* No stage runs before all are ready: every stage of a running plan has reported ready. */
-static void check_run(const struct world *world, const struct plan *plan)
+static void check_run(struct world *world, const struct plan *plan)
 {
     for (size_t s = 0; s < plan->stage_count; s++) {
         const struct agent *agent = world_agent_of(world, plan->stage[s].device.text);

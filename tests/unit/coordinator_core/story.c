@@ -184,6 +184,13 @@ void story_others_beat(struct world *world, const struct agent *except, int64_t 
     }
 }
 
+void story_claim(struct world *world, struct agent *agent, int64_t generation)
+{
+    agent_beat(world, agent);
+    agent->heartbeat.highest_generation = generation;
+    agent_beat_again(world, agent);
+}
+
 void assert_excluded(const struct plan *plan, const struct agent *agent)
 {
     assert_int_equal(plan->stage_count, 2);
@@ -205,7 +212,6 @@ void story_measure_step(struct world *world, double seconds)
 void story_report(struct world *world, struct agent *agent, const char *code)
 {
     agent_follow(world, agent);
-    agent_fail(agent, code);
+    agent_fail(world, agent, code);
     agent_beat(world, agent);
-    agent->error[0] = '\0';
 }

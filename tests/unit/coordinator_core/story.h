@@ -42,6 +42,8 @@ void assert_trace(struct world *world, const char *expected);
 void story_finish(struct world *world, const char *id);
 /* Devices a, b and c run story_replicated with rounds of 5 steps; version 5 is committed. */
 void story_committed(struct world *world, char id[ID_SIZE]);
+/* The agent claims to have seen that generation of its job: a failure that excludes no device. */
+void story_claim(struct world *world, struct agent *agent, int64_t generation);
 /* Let `ms` milliseconds pass; all devices but one (NULL: all) send heartbeats. */
 void story_others_beat(struct world *world, const struct agent *except, int64_t ms);
 /* c, the last stage, reports the duration of its last step. */

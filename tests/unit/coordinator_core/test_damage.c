@@ -201,11 +201,12 @@ static void a_cancelled_job_that_cannot_keep_its_damaged_version_fails(void **st
 static void find_damage(struct world *world, struct agent *agent)
 {
     agent_follow(world, agent);
-    agent->held_count = 0;
-    agent->tell_holdings = true;
-    agent_fail(agent, "snapshot");
     agent_beat(world, agent);
-    agent->error[0] = '\0';
+    world->commit_count = 0; /* no promise holds against damage */
+    agent->held_count = 0;
+    agent_tell_holdings(agent);
+    agent_fail(world, agent, "snapshot");
+    agent_beat(world, agent);
 }
 
 static void a_device_whose_own_copy_is_damaged_is_not_excluded(void **state)
@@ -218,7 +219,6 @@ static void a_device_whose_own_copy_is_damaged_is_not_excluded(void **state)
     agent_beat(world, &world->agent[2]);
     const int64_t start = start_of(world, id);
     assert_true(start > world_job(world, id)->version);
-    world->commit_count = 0; /* no promise holds against damage */
     find_damage(world, &world->agent[0]);
     const struct plan *plan = core_job_plan(world->core, id);
     assert_int_equal(plan->stage_count, 3);
@@ -236,7 +236,6 @@ static void a_device_that_finds_damage_repeatedly_is_excluded(void **state)
     world_train(world, 20);
     agent_restart(world, &world->agent[2]);
     agent_beat(world, &world->agent[2]);
-    world->commit_count = 0;
     find_damage(world, &world->agent[0]);
     find_damage(world, &world->agent[0]);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 2);

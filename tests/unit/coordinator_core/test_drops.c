@@ -108,8 +108,7 @@ static void a_device_that_dropped_its_snapshots_fetches_them(void **state)
     assert_int_equal(b->held_count, 0);
     world_device_verb(world, b, DEVICE_UNCORDON);
     int64_t version = core_job(world->core, id)->neighbor_version;
-    c->highest = 3; /* a failure that excludes no device */
-    agent_beat(world, c);
+    story_claim(world, c, 3);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 3);
     assert_int_equal(core_job_plan(world->core, id)->resume_version,
                      version); /* a and c hold all of it */

@@ -101,9 +101,7 @@ static void fail_all(struct world *world, const char *id)
         for (int round = 0; round < 100 && agent->step < 20; round++) {
             world_train(world, 1);
         }
-        for (size_t k = 0; k < 3; k++) {
-            world->agent[k].step = world->agent[k].step > 20 ? 20 : world->agent[k].step;
-        }
+        assert_int_equal(agent->step, 20);
         story_report(world, agent, "internal");
     }
 }
@@ -325,12 +323,12 @@ static void a_job_that_diverges_fails_at_once(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 50, 5);
-    agent_fail(&world->agent[2], "diverged");
+    agent_fail(world, &world->agent[2], "diverged");
     agent_beat(world, &world->agent[2]);
     assert_state(world, id, JOB_FAILED);
     assert_string_equal(world_job(world, id)->state_reason, "diverged");
     world_settle(world);
-    assert_int_equal(world->agent[2].phase, PHASE_IDLE);
+    assert_int_equal(agent_phase(&world->agent[2]), PHASE_IDLE);
 }
 
 static void a_device_out_of_memory_gets_less(void **state)
@@ -343,7 +341,7 @@ static void a_device_out_of_memory_gets_less(void **state)
     world_settle(world);
     const struct plan_stage *stage = &world_plan(world, id, 1)->stage[2];
     int64_t before = stage->memory_bytes - stage->replica_bytes;
-    agent_fail(&world->agent[2], "memory");
+    agent_fail(world, &world->agent[2], "memory");
     agent_beat(world, &world->agent[2]);
     const struct plan *plan = world_plan(world, id, 2);
     for (size_t s = 0; s < plan->stage_count; s++) {
@@ -364,8 +362,8 @@ static void an_error_with_a_peer_waits_for_the_lease(void **state)
     char id[ID_SIZE];
     story_train(world, id, 50, 5);
     world->agent[1].up = false;
-    agent_fail(&world->agent[0], "peer");
-    agent_fail(&world->agent[2], "peer");
+    agent_fail(world, &world->agent[0], "peer");
+    agent_fail(world, &world->agent[2], "peer");
     world_live(world, 4000);
     assert_int_equal(world_job(world, id)->generation, 1);
     world_live(world, 2000);
@@ -380,12 +378,14 @@ static void an_error_with_a_peer_that_lives_is_the_links(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 50, 5);
-    agent_fail(&world->agent[0], "peer");
-    agent_beat(world, &world->agent[0]);
-    world->agent[0].error[0] = '\0'; /* it goes again */
+    struct agent *a = &world->agent[0];
+    agent_beat(world, a);
+    a->heartbeat.has_error = true;
+    (void)snprintf(a->heartbeat.error.code, sizeof(a->heartbeat.error.code), "peer");
+    agent_beat_again(world, a); /* it goes again */
     world_live(world, 30000);
     assert_int_equal(world_job(world, id)->generation, 1);
-    agent_fail(&world->agent[0], "peer");
+    agent_fail(world, a, "peer");
     world_live(world, 30000);
     assert_int_equal(world_job(world, id)->generation, 2);
     assert_int_equal(world_plan(world, id, 2)->reason, PLAN_RESTARTED);

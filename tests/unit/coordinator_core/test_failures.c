@@ -93,7 +93,7 @@ static void the_version_of_the_last_replan_is_a_start_while_it_is_held(void **st
     world_settle(world);
     int64_t version = world_plan(world, id, 2)->resume_version;
     assert_true(version > 0);
-    agent_fail(&world->agent[2], "data");
+    agent_fail(world, &world->agent[2], "data");
     agent_beat(world, &world->agent[2]);
     assert_int_equal(world_plan(world, id, 3)->resume_version, version);
     world_settle(world);
@@ -286,18 +286,18 @@ static void reports_of_an_older_generation_decide_nothing(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 100, 5);
-    static struct agent old;
-    old = world->agent[0];
+    struct agent *old = &world->agent[0];
     agent_restart(world, &world->agent[1]);
     assert_int_equal(world_job(world, id)->generation, 2);
-    agent_fail(&old, "data");
-    agent_beat(world, &old); /* generation 1 */
-    old.error[0] = '\0';
-    old.phase = PHASE_READY;
-    agent_beat(world, &old);
+    agent_fail(world, old, "data");
+    agent_beat(world, old); /* generation 1 */
+    assert_int_equal(old->heartbeat.generation, 1);
+    old->heartbeat.has_error = false;
+    old->heartbeat.phase = PHASE_READY;
+    agent_beat_again(world, old);
     assert_int_equal(world_job(world, id)->generation, 2);
     assert_state(world, id, JOB_RECOVERING);
-    struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = old.id}};
+    struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = old->id}};
     event.blob_stored.unit = (struct center_unit){.version = 5, .generation = 1};
     memcpy(event.blob_stored.unit.job.text, id, ID_SIZE);
     world_send(world, &event);
@@ -311,13 +311,11 @@ static void a_device_that_has_seen_a_later_generation_is_overtaken(void **state)
     char id[ID_SIZE];
     story_devices(world);
     story_run(world, id, 100);
-    world->agent[0].highest = 41;
-    agent_beat(world, &world->agent[0]);
+    story_claim(world, &world->agent[0], 41);
     assert_int_equal(world_job(world, id)->generation, 42);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
-    world->agent[0].highest = INT64_MAX; /* not credible */
-    agent_beat(world, &world->agent[0]);
+    story_claim(world, &world->agent[0], INT64_MAX); /* not credible */
     assert_int_equal(world_job(world, id)->generation, 42);
 }
 
@@ -326,8 +324,7 @@ static void devices_that_stopped_without_their_coordinator_go_on(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 100, 5);
-    struct agent *a = &world->agent[0];
-    a->phase = PHASE_STOPPING; /* autonomy_seconds are over */
+    pipeline_stop(world->agent[0].pipeline); /* nobody has asked for it */
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     assert_int_equal(world_job(world, id)->generation, 2);

@@ -18,7 +18,7 @@ static void add(struct heartbeat *heartbeat, const char *id, int64_t version, in
 
 static int64_t start_after_failure(struct world *world, const char *id)
 {
-    agent_fail(&world->agent[0], "data");
+    agent_fail(world, &world->agent[0], "data");
     agent_beat(world, &world->agent[0]);
     return core_job_plan(world->core, id)->resume_version;
 }
@@ -33,7 +33,7 @@ static void partial_versions_do_not_hide_whole_ones(void **state)
     int64_t committed = world_job(world, id)->neighbor_version;
     assert_true(committed > 6 && committed < 20);
     struct agent *b = &world->agent[1];
-    b->tell_holdings = true;
+    agent_tell_holdings(b);
     agent_beat(world, b);
     for (int64_t version = 20; version <= 100; version++) {
         add(&b->heartbeat, id, version, 1);
@@ -61,7 +61,7 @@ static void impossible_holdings_are_ignored(void **state)
     }
     agent_beat_again(world, d);
     struct agent *b = &world->agent[1];
-    b->tell_holdings = true;
+    agent_tell_holdings(b);
     agent_beat(world, b);
     add(&b->heartbeat, id, 101, 1);
     add(&b->heartbeat, id, committed, 5);
@@ -172,7 +172,7 @@ static void a_device_with_too_many_holdings_takes_no_room_of_others(void **state
     }
     for (size_t a = 0; a < 3; a++) { /* those who hold something come last */
         struct agent *agent = &world->agent[a];
-        agent->tell_holdings = true;
+        agent_tell_holdings(agent);
         agent_beat(world, agent);
         struct event event = {.type = EVENT_HEARTBEAT,
                               .heartbeat = {.heartbeat = &agent->heartbeat}};

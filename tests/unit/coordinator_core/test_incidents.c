@@ -27,7 +27,7 @@ static void an_incident_has_a_time_for_each_phase(void **state)
     world->reports = true;
     agent_kill(b);
     world_pass(world, 200); /* not noticed yet */
-    world->agent[0].trouble_since_ms = before;
+    (void)trouble_list_add(&world->agent[0].troubles, TROUBLE_NEXT, &b->id, PEER_REFUSED, before);
     agent_beat(world, &world->agent[0]);
     world_pass(world, 300);
     const struct incident *incident = core_job_incident(world->core, id);
@@ -55,6 +55,7 @@ static void an_incident_has_a_time_for_each_phase(void **state)
     assert_state(world, id, JOB_RUNNING);
     world_pass(world, 40);
     agent_follow(world, &world->agent[0]);
+    agent_follow(world, &world->agent[2]);
     assert_true(agent_step(world, &world->agent[0]));
     agent_beat(world, &world->agent[0]);
     assert_null(core_job_incident(world->core, id));
@@ -117,7 +118,7 @@ static void an_incident_of_a_job_that_ends_is_abandoned(void **state)
     char id[ID_SIZE];
     story_replicated(world, id, 3, 0);
     world_train(world, 20);
-    agent_fail(&world->agent[1], "data");
+    agent_fail(world, &world->agent[1], "data");
     agent_beat(world, &world->agent[1]);
     assert_int_equal(core_job_incident(world->core, id)->cause, INCIDENT_ERROR);
     world_verb(world, id, JOB_CANCEL);

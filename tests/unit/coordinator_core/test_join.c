@@ -38,9 +38,8 @@ static void a_joiner_that_fails_costs_one_generation(void **state)
     assert_state(world, id, JOB_REPLANNING);
     story_next(world, id);
     agent_follow(world, b);
-    agent_fail(b, "disk");
+    agent_fail(world, b, "disk");
     agent_beat(world, b);
-    b->error[0] = '\0';
     assert_int_equal(world_job(world, id)->generation, 3);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
@@ -59,9 +58,8 @@ static void a_joiner_that_failed_joins_when_its_exclusion_is_over(void **state)
     struct agent *b = world_agent(world, "b", 10);
     story_next(world, id);
     agent_follow(world, b);
-    agent_fail(b, "disk");
+    agent_fail(world, b, "disk");
     agent_beat(world, b);
-    b->error[0] = '\0';
     story_work(world, 950000); /* 192 leases are 960 s */
     assert_int_equal(world_job(world, id)->generation, 3);
     story_work(world, 20000);
@@ -82,9 +80,8 @@ static void after_a_restart_no_device_counts_as_a_joiner(void **state)
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
     assert_int_equal(world_job(world, id)->generation, 2);
-    agent_fail(a, "disk");
+    agent_fail(world, a, "disk");
     agent_beat(world, a);
-    a->error[0] = '\0';
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 1);
     world_live(world, 35000); /* six leases, and not 192 */
     agent_restart(world, b);

@@ -22,10 +22,13 @@ static void trace_of_ready_and_run(struct world *world)
     agent_follow(world, &world->agent[2]);
     agent_beat(world, &world->agent[0]);
     agent_beat(world, &world->agent[1]);
-    assert_trace(world, "reply 200 heartbeat_reply\n"
+    assert_trace(world, "reply 200 heartbeat_reply\n" /* a prepares */
+                        "reply 200 heartbeat_reply\n" /* a is ready */
+                        "reply 200 heartbeat_reply\n"
                         "reply 200 heartbeat_reply\n");
     agent_beat(world, &world->agent[2]);
-    assert_trace(world, "publish job_running\n"
+    assert_trace(world, "reply 200 heartbeat_reply\n"
+                        "publish job_running\n"
                         "reply 200 heartbeat_reply\n"
                         "wake assignment of a\n"
                         "wake assignment of b\n"
@@ -46,7 +49,8 @@ static void trace_of_the_last_step(struct world *world, const char *id)
     agent_beat(world, &world->agent[1]);
     world_clear(world);
     agent_beat(world, &world->agent[2]);
-    assert_trace(world, "reply 200 heartbeat_reply\n"
+    assert_trace(world, "reply 200 heartbeat_reply\n" /* c has begun to run */
+                        "reply 200 heartbeat_reply\n" /* c has stopped */
                         "wake assignment of a\n"
                         "wake assignment of b\n"
                         "wake assignment of c\n"
@@ -119,7 +123,7 @@ static void a_job_lives_from_submission_to_success(void **state)
     world_settle(world);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(world->agent[i].held_count, 0); /* dropped */
-        assert_int_equal(world->agent[i].phase, PHASE_IDLE);
+        assert_int_equal(agent_phase(&world->agent[i]), PHASE_IDLE);
     }
     world_clear(world);
     world_exported(world, false); /* reported twice */
@@ -218,6 +222,8 @@ static void repeated_metrics_are_stored_again_and_measure_nothing(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 100, 3);
+    assert_true(agent_step(world, &world->agent[0]));
+    agent_beat(world, &world->agent[2]);
     const size_t metrics = world->metrics;
     const int64_t steps = core_job_plan(world->core, id)->measured_steps;
     agent_beat_again(world, &world->agent[0]);

@@ -47,10 +47,10 @@ static void holdings_count_while_links_are_down(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     begin(world, id, 1, 0, 0);
+    int64_t version = stop_for(world, id, 2, 3);
     for (size_t i = 0; i < 3; i++) {
         world->agent[i].cut = true;
     }
-    int64_t version = stop_for(world, id, 2, 3);
     assert_kept(world, id, version, 30000);
     int64_t generation = world_job(world, id)->generation;
     assert_true(generation > 4 && generation < 14); /* it goes on trying, but not all the time */
@@ -84,10 +84,10 @@ static void waiting_for_a_link_says_so(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     begin(world, id, 1, 0, 0);
+    int64_t version = stop_for(world, id, 2, 3);
     for (size_t i = 0; i < 3; i++) {
         world->agent[i].cut = true;
     }
-    int64_t version = stop_for(world, id, 2, 3);
     for (int i = 0; i < 200 && world_job(world, id)->state != JOB_WAITING_FOR_DEVICES; i++) {
         story_work(world, 100);
     }

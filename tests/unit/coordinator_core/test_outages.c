@@ -140,9 +140,14 @@ static void steps_that_were_trained_unheard_are_counted_as_redone(void **state)
 /* The answer to an enrolment as another boot. */
 static enum problem_code enroll_as(struct world *world, struct agent *agent, const char *boot)
 {
-    (void)snprintf(agent->boot, sizeof(agent->boot), "%s", boot);
-    agent_enroll(world, agent);
+    agent_enroll_as(world, agent, boot);
     return world->problem;
+}
+
+static void beat_as(struct world *world, struct agent *agent, const char *boot)
+{
+    (void)snprintf(agent->heartbeat.boot, sizeof(agent->heartbeat.boot), "%s", boot);
+    agent_beat_again(world, agent);
 }
 
 /* The first agent has come back after the second had taken over. */
@@ -161,21 +166,20 @@ static void of_two_agents_the_first_stays_and_the_second_is_refused(void **state
 {
     struct world *world = *state;
     struct agent *a = share(world);
-    struct agent second = *a;
-    assert_int_equal(enroll_as(world, &second, "second"), PROBLEM_TOO_MANY);
+    assert_int_equal(enroll_as(world, a, "second"), PROBLEM_TOO_MANY);
     world_pass(world, 900);
-    agent_beat(world, a);
+    beat_as(world, a, "first");
     world_pass(world, 100);
-    assert_int_equal(enroll_as(world, &second, "second"), PROBLEM_IDENTITY_IN_USE);
-    agent_beat(world, a);
+    assert_int_equal(enroll_as(world, a, "second"), PROBLEM_IDENTITY_IN_USE);
+    beat_as(world, a, "first");
     assert_int_equal(world->problem, PROBLEM_NONE);
     /* One that somebody starts again and again disturbs nothing. */
     for (int i = 0; i < 10; i++) {
         char boot[ID_SIZE];
         (void)snprintf(boot, sizeof(boot), "again-%d", i);
         world_pass(world, 3000);
-        agent_beat(world, a);
-        assert_int_equal(enroll_as(world, &second, boot), PROBLEM_TOO_MANY);
+        beat_as(world, a, "first");
+        assert_int_equal(enroll_as(world, a, boot), PROBLEM_TOO_MANY);
     }
 }
 
@@ -226,11 +230,9 @@ static void of_many_agents_one_stays(void **state)
         (void)snprintf(boot, sizeof(boot), "one-of-%d", i % 4);
         world_pass(world, 300);
         if (strcmp(core_device(world->core, a->id.text)->boot, boot) == 0) {
-            agent_beat(world, a);
-        } else if (enroll_as(world, a, boot) == PROBLEM_NONE) {
-            taken++;
+            beat_as(world, a, boot);
         } else {
-            memcpy(a->boot, core_device(world->core, a->id.text)->boot, ID_SIZE);
+            taken += enroll_as(world, a, boot) == PROBLEM_NONE;
         }
     }
     assert_in_range(taken, 1, 6);

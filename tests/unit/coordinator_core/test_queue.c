@@ -352,9 +352,8 @@ static void devices_reserved_for_a_waiting_job_are_freed_with_it(void **state)
         struct job_spec spec = world_spec("first", 50);
         story_submit(world, first, &spec);
         agent_follow(world, a);
-        agent_fail(a, "data");
+        agent_fail(world, a, "data");
         agent_beat(world, a);
-        a->error[0] = '\0';
         assert_state(world, first, JOB_WAITING_FOR_DEVICES);
         spec = world_spec("second", 50);
         story_submit(world, second, &spec);

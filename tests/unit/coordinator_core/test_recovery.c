@@ -61,10 +61,11 @@ static void a_version_with_different_hashes_is_not_resumed(void **state)
     story_replicated(world, id, 3, 0);
     world_train(world, 20);
     struct agent *a = &world->agent[0];
-    a->spoilt = a->tell_holdings = true;
+    a->spoilt = true;
+    agent_tell_holdings(a);
     agent_beat(world, a);
     world->commit_count = 0; /* no promise holds against wrong bytes */
-    agent_fail(&world->agent[1], "data");
+    agent_fail(world, &world->agent[1], "data");
     agent_beat(world, &world->agent[1]);
     assert_int_equal(start_of(world, id), 0);
 }
@@ -168,7 +169,7 @@ static void versions_that_a_rollback_discarded_stay_discarded(void **state)
     struct agent *d = world_agent(world, "d", 10);
     world_train(world, 7);
     assert_int_equal(world_job(world, id)->version, 4);
-    agent_fail(&world->agent[0], "data");
+    agent_fail(world, &world->agent[0], "data");
     agent_beat(world, &world->agent[0]);
     assert_int_equal(start_of(world, id), 4);
     const struct job *job = world_job(world, id);
@@ -177,7 +178,7 @@ static void versions_that_a_rollback_discarded_stay_discarded(void **state)
     assert_int_equal(job->line[1].first, 4);
     world_settle(world);
     list_all(world, d, id, 1, 9); /* it was away, and has what generation 1 had reached */
-    agent_fail(&world->agent[0], "data");
+    agent_fail(world, &world->agent[0], "data");
     agent_beat(world, &world->agent[0]);
     assert_int_equal(start_of(world, id), 4);
 }
@@ -191,7 +192,7 @@ static void versions_of_unknown_generations_are_not_taken(void **state)
     struct agent *d = world_agent(world, "d", 10);
     world_train(world, 7);
     list_all(world, d, id, 7, 30);
-    agent_fail(&world->agent[0], "data");
+    agent_fail(world, &world->agent[0], "data");
     agent_beat(world, &world->agent[0]);
     assert_int_equal(start_of(world, id), 4);
 }
@@ -296,9 +297,10 @@ static void reports_about_another_plan_of_the_same_number_are_not_believed(void 
     char id[ID_SIZE];
     story_replicated(world, id, 3, 0);
     struct agent *a = &world->agent[0];
-    (void)snprintf(a->plan.text, ID_SIZE, "plan_01HZZZZZZZZZZZZZZZZZZZZZZZ");
-    a->step = 50;
     agent_beat(world, a);
+    (void)snprintf(a->heartbeat.plan.text, ID_SIZE, "plan_01HZZZZZZZZZZZZZZZZZZZZZZZ");
+    a->heartbeat.step = 50;
+    agent_beat_again(world, a);
     assert_int_equal(world_job(world, id)->generation, 2); /* abandoned: a works for another job */
     assert_int_equal(core_job_incident(world->core, id)->step_reached,
                      0); /* what it says is of another life */
@@ -313,12 +315,12 @@ static void an_idle_device_does_not_hide_that_a_plans_device_is_ahead(void **sta
     char id[ID_SIZE];
     story_replicated(world, id, 3, 0);
     struct agent *d = world_agent(world, "d", 10);
-    memcpy(d->job.text, id, ID_SIZE);
-    d->highest = 6;
     agent_beat(world, d);
+    memcpy(d->heartbeat.job.text, id, ID_SIZE);
+    d->heartbeat.highest_generation = 6;
+    agent_beat_again(world, d);
     assert_int_equal(world_job(world, id)->generation, 1);
-    world->agent[0].highest = 6;
-    agent_beat(world, &world->agent[0]);
+    story_claim(world, &world->agent[0], 6);
     assert_int_equal(world_job(world, id)->generation, 7);
 }
 
@@ -335,7 +337,7 @@ static void after_two_devices_failed_to_load_it_the_center_is_tried(void **state
         assert_true(start_of(world, id) > center);
         agent_follow(world, &world->agent[i]);
         world_live(world, 500); /* longer than the steps since take */
-        agent_fail(&world->agent[i], "internal");
+        agent_fail(world, &world->agent[i], "internal");
         agent_beat(world, &world->agent[i]);
         agent_follow(world, &world->agent[i]);
     }
@@ -354,9 +356,8 @@ static void fail_to_load(struct world *world, const char *id, struct agent *agen
     while (world->now_ms < end_ms && start_of(world, id) != version) {
         if (world_job(world, id)->state == JOB_RECOVERING) {
             agent_follow(world, agent);
-            agent_fail(agent, "internal");
+            agent_fail(world, agent, "internal");
             agent_beat(world, agent);
-            agent->error[0] = '\0';
         }
         world_live(world, 500);
     }

@@ -52,9 +52,10 @@ static void assignments_of_another_life_are_never_taken_for_new_ones(void **stat
     int64_t revision = core_assignment_revision(world->core, a->id.text);
     world_restart(world);
     assert_true(core_assignment_revision(world->core, a->id.text) > revision);
-    a->assignment.revision += 1000000; /* the clock was set back */
     agent_beat(world, a);
-    assert_true(core_assignment_revision(world->core, a->id.text) > a->assignment.revision);
+    a->heartbeat.revision += 1000000; /* the clock was set back */
+    agent_beat_again(world, a);
+    assert_true(core_assignment_revision(world->core, a->id.text) > a->heartbeat.revision);
     assert_int_equal(world->heartbeat_reply.revision,
                      core_assignment_revision(world->core, a->id.text));
 }
@@ -167,7 +168,7 @@ static void a_resumed_job_starts_from_the_center_whatever_devices_hold(void **st
     world_verb(world, id, JOB_REPLAN);
     story_next(world, id);
     assert_true(world_plan(world, id, 2)->resume_version > 0);
-    a->tell_holdings = true; /* the report got lost */
+    agent_tell_holdings(a); /* the report got lost */
     world_restart(world);
     world_verb(world, id, JOB_PAUSE);
     world_pass(world, 6000);

@@ -7,7 +7,7 @@
 static void open_round(struct world *world, int kind)
 {
     struct agent *a = &world->agent[0];
-    while (a->round[kind].open == 0) {
+    while (agent_round(a, kind) == 0) {
         assert_true(agent_step(world, a));
     }
     agent_beat(world, a);
@@ -69,7 +69,7 @@ static void a_round_is_committed_when_two_devices_hold_every_unit(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
-    open_round(world, AGENT_NEIGHBOR);
+    open_round(world, REPLICA_NEIGHBOR);
     assert_int_equal(world->heartbeat_reply.neighbor.version, 5);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN);
     catch_up(world);
@@ -85,7 +85,7 @@ static void a_round_is_committed_when_two_devices_hold_every_unit(void **state)
     assert_int_equal(committed(world, id), 5);
     agent_beat(world, &world->agent[0]);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_COMMITTED);
-    assert_int_equal(world->agent[0].round[AGENT_NEIGHBOR].open, 0);
+    assert_int_equal(agent_round(&world->agent[0], REPLICA_NEIGHBOR), 0);
 }
 
 static void only_stage_0_opens_a_round(void **state)
@@ -93,9 +93,10 @@ static void only_stage_0_opens_a_round(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
-    open_round(world, AGENT_NEIGHBOR);
-    world->agent[1].round[AGENT_NEIGHBOR].open = 9;
+    open_round(world, REPLICA_NEIGHBOR);
     agent_beat(world, &world->agent[1]);
+    world->agent[1].heartbeat.round_neighbor = 9;
+    agent_beat_again(world, &world->agent[1]);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_ABANDONED);
     agent_beat(world, &world->agent[0]);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN); /* a's is still open */
@@ -106,7 +107,7 @@ static void copies_that_differ_commit_nothing(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
-    open_round(world, AGENT_NEIGHBOR);
+    open_round(world, REPLICA_NEIGHBOR);
     catch_up(world);
     send_all(world);
     agent_beat(world, &world->agent[0]);
@@ -116,7 +117,7 @@ static void copies_that_differ_commit_nothing(void **state)
     agent_beat(world, b);
     assert_int_equal(committed(world, id), 0);
     b->spoilt = false;
-    b->tell_holdings = true;
+    agent_tell_holdings(b);
     agent_beat(world, b);
     assert_int_equal(committed(world, id), 5);
 }
@@ -126,7 +127,7 @@ static void a_round_that_takes_too_long_is_abandoned_and_the_next_one_may_begin(
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 0);
-    open_round(world, AGENT_NEIGHBOR);
+    open_round(world, REPLICA_NEIGHBOR);
     struct agent *a = &world->agent[0];
     int64_t round_ms = world_job(world, id)->deadlines.round_ms;
     assert_in_range(round_ms, 10000, 12000);
@@ -135,10 +136,10 @@ static void a_round_that_takes_too_long_is_abandoned_and_the_next_one_may_begin(
         (void)agent_step(world, a);
         beat_all(world);
     }
-    assert_int_equal(a->round[AGENT_NEIGHBOR].marked, 5);
-    assert_int_equal(a->round[AGENT_NEIGHBOR].open, 0); /* the reply said so */
-    open_round(world, AGENT_NEIGHBOR);
-    assert_true(a->round[AGENT_NEIGHBOR].open > 5);
+    assert_int_equal(outbox_queue_newest(a->outbox, REPLICA_NEIGHBOR), 5);
+    assert_int_equal(agent_round(a, REPLICA_NEIGHBOR), 0); /* the reply said so */
+    open_round(world, REPLICA_NEIGHBOR);
+    assert_true(agent_round(a, REPLICA_NEIGHBOR) > 5);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN);
 }
 
@@ -150,21 +151,20 @@ static void a_new_generation_abandons_the_round(void **state)
     while (committed(world, id) == 0 || world_job(world, id)->version == 0) {
         story_round(world, false);
     }
-    open_round(world, AGENT_NEIGHBOR); /* of 10 */
+    open_round(world, REPLICA_NEIGHBOR); /* of 10 */
     catch_up(world);
     while (world_units(world, id) == 5) {
         assert_true(agent_replicate(world, &world->agent[0]));
     }
-    static struct agent old;
-    old = world->agent[0];
+    struct agent *old = &world->agent[0];
     agent_restart(world, &world->agent[1]);
     assert_int_equal(world_job(world, id)->generation, 2);
     assert_int_equal(world_units(world, id), 5); /* what had come of it is forgotten */
-    agent_beat(world, &old);
+    agent_beat(world, old);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_ABANDONED);
     assert_int_equal(world->heartbeat_reply.center.state, ROUND_ABANDONED);
     world_settle(world);
-    open_round(world, AGENT_NEIGHBOR); /* the steps come again, and so do their rounds */
+    open_round(world, REPLICA_NEIGHBOR); /* the steps come again, and so do their rounds */
     assert_int_equal(world->heartbeat_reply.neighbor.version, 6);
     assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN);
 }
@@ -209,8 +209,8 @@ static void the_start_stays_until_a_later_version_is_committed(void **state)
             assert_true(desired->drop[d].below_version <= start);
         }
     }
-    open_round(world, AGENT_NEIGHBOR); /* of start + 1: redundancy comes back at once */
-    assert_int_equal(world->agent[0].round[AGENT_NEIGHBOR].open, start + 1);
+    open_round(world, REPLICA_NEIGHBOR); /* of start + 1: redundancy comes back at once */
+    assert_int_equal(agent_round(&world->agent[0], REPLICA_NEIGHBOR), start + 1);
     catch_up(world);
     send_all(world);
     beat_all(world);
@@ -249,7 +249,7 @@ static void a_round_to_the_center_waits_for_the_devices_word(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 0, 5);
-    open_round(world, AGENT_CENTER);
+    open_round(world, REPLICA_CENTER);
     catch_up(world);
     send_all(world);
     assert_int_equal(world_units(world, id), 5);
@@ -264,7 +264,7 @@ static void a_blob_with_another_hash_than_reported_is_refused(void **state)
     char id[ID_SIZE];
     story_replicated(world, id, 0, 5);
     struct agent *a = &world->agent[0];
-    open_round(world, AGENT_CENTER);
+    open_round(world, REPLICA_CENTER);
     struct event event = {.type = EVENT_BLOB_STORED, .blob_stored = {.device = a->id}};
     event.blob_stored.unit =
         (struct center_unit){.generation = 1, .version = 5, .bytes = 1000, .sha256 = "other"};
@@ -289,7 +289,7 @@ static void snapshots_under_way_to_the_center_are_not_dropped(void **state)
         agent_beat(world, a);
     }
     for (size_t i = 0; i < 3; i++) {
-        world->agent[i].round[AGENT_CENTER].version = 0; /* the upload is slow */
+        world->agent[i].slow = REPLICA_MARK(REPLICA_CENTER);
     }
     send_all(world);
     beat_all(world);
@@ -320,7 +320,7 @@ static void an_open_round_survives_a_restart_of_the_coordinator(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_replicated(world, id, 5, 5);
-    open_round(world, AGENT_NEIGHBOR);
+    open_round(world, REPLICA_NEIGHBOR);
     catch_up(world);
     for (int blob = 0; blob < 3; blob++) {
         assert_true(agent_replicate(world, &world->agent[2]));
@@ -377,18 +377,15 @@ static void starts_without_a_commit_do_not_pile_up(void **state)
     char id[ID_SIZE];
     story_replicated(world, id, 50, 0);
     struct agent *a = &world->agent[0];
+    for (size_t k = 0; k < 3; k++) {
+        world->agent[k].slow = REPLICA_MARK(REPLICA_NEIGHBOR);
+    }
     for (int i = 0; i < 8; i++) {
         (void)agent_step(world, a);
         catch_up(world);
-        for (size_t k = 0; k < 3; k++) {
-            world->agent[k].round[AGENT_NEIGHBOR].version = 0; /* copies never come */
-        }
         world_verb(world, id, JOB_REPLAN);
         world_settle(world);
         assert_state(world, id, JOB_RUNNING);
-        for (size_t k = 0; k < 3; k++) {
-            world->agent[k].round[AGENT_NEIGHBOR].version = 0;
-        }
     }
     int64_t oldest = a->held[0].version, newest = oldest;
     for (size_t k = 0; k < a->held_count; k++) {

@@ -58,7 +58,7 @@ static void a_partly_stored_version_of_a_failed_job_is_forgotten(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_half_stored(world, id);
-    agent_fail(&world->agent[2], "diverged");
+    agent_fail(world, &world->agent[2], "diverged");
     agent_beat(world, &world->agent[2]);
     assert_state(world, id, JOB_FAILED);
     assert_int_equal(world_units(world, id), 0);

@@ -186,7 +186,7 @@ static void an_error_at_a_peer_that_is_dead_is_the_devices(void **state)
     story_next(world, id);
     agent_follow(world, c);
     agent_kill(b);
-    agent_fail(c, "peer");
+    agent_fail(world, c, "peer");
     agent_beat(world, c); /* the error and the report in one */
     assert_int_equal(world_job(world, id)->generation, 2);
     world_pass(world, 300);
@@ -205,7 +205,7 @@ static void an_error_at_a_peer_that_lives_is_the_links_at_once(void **state)
     story_next(world, id);
     agent_follow(world, c);
     c->cut = true;
-    agent_fail(c, "peer");
+    agent_fail(world, c, "peer");
     agent_beat(world, c);
     for (size_t i = 0; i < 2; i++) { /* each challenged device answers */
         agent_beat(world, &world->agent[i]);
@@ -261,8 +261,7 @@ static void no_plan_takes_a_device_that_owes_an_answer(void **state)
     agent_beat(world, &world->agent[0]);
     world_pass(world, 300);
     assert_int_equal(state_of(world, b), DEVICE_ONLINE);
-    c->highest = 2; /* a failure that excludes no device */
-    agent_beat(world, c);
+    story_claim(world, c, 2);
     assert_excluded(core_job_plan(world->core, id), b);
 }
 
@@ -297,10 +296,9 @@ static void a_device_that_was_out_comes_back_as_a_spare(void **state)
     agent_beat(world, b);
     assert_int_equal(state_of(world, b), DEVICE_ONLINE);
     agent_follow(world, b);
-    assert_int_equal(b->phase, PHASE_IDLE);
+    assert_int_equal(agent_phase(b), PHASE_IDLE);
     world_settle(world);
-    world->agent[2].highest = 5; /* a failure that excludes no device */
-    agent_beat(world, &world->agent[2]);
+    story_claim(world, &world->agent[2], 5);
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 3); /* and is used */
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);

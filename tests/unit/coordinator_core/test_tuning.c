@@ -150,7 +150,7 @@ static void kernels_that_do_not_fit_the_units_fail_the_generation(void **state)
         struct job_spec spec = world_spec("j", 3);
         story_submit(world, id, &spec);
         agent_follow(world, agent);
-        assert_int_equal(agent->phase, PHASE_READY);
+        assert_int_equal(agent_phase(agent), PHASE_READY);
         agent_beat(world, agent);
         world->tune_job[0] = '\0';
         assert_int_equal(world_job(world, id)->generation, 1);

@@ -170,7 +170,7 @@ static void a_job_can_be_cancelled_in_every_state(void **state)
         for (size_t k = 0; k < 3; k++) {
             assert_string_equal(core_device(world->core, world->agent[k].id.text)->job.text, "");
             assert_int_equal(world->agent[k].held_count, 0);
-            assert_int_equal(world->agent[k].phase, PHASE_IDLE);
+            assert_int_equal(agent_phase(&world->agent[k]), PHASE_IDLE);
         }
         world_free(world);
     }

@@ -123,9 +123,9 @@ static void act(struct walk *walk, size_t index, bool faults)
         (void)agent_replicate(world, agent);
         (void)agent_replicate(world, agent);
     }
-    if (faults && agent->phase != PHASE_IDLE && chance(walk, walk->error)) {
+    if (faults && agent->generation > 0 && chance(walk, walk->error)) {
         static const char *const codes[] = {"peer", "data", "internal"};
-        agent_fail(agent, codes[draw(walk, 3)]);
+        agent_fail(world, agent, codes[draw(walk, 3)]);
     }
     if (silent || (faults && chance(walk, walk->loss))) {
         return;

@@ -426,6 +426,9 @@ struct world *world_new(void)
 
 void world_free(struct world *world)
 {
+    for (size_t i = 0; i < world->agent_count; i++) {
+        agent_kill(&world->agent[i]);
+    }
     core_free(&world->core);
     model_free(&world->model);
     model_free(&world->tuned);

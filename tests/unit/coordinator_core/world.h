@@ -7,66 +7,13 @@
 #include "base/buf.h"
 #include "coordinator/core/core.h"
 #include "tests/support/test.h"
+#include "tests/unit/coordinator_core/agent.h"
 
 #define WORLD_MODEL "lenet5"
 
 #define WORLD_AGENTS 6
 #define WORLD_ROWS 4096
-#define AGENT_HELD 256
 #define WORLD_EXPORTS 64
-
-/* A snapshot in an agent's memory. */
-struct held {
-    struct job_id job;
-    int64_t generation, version, unit;
-};
-
-/* A round of replication as an agent sees it: stage 0 opens and closes it, every stage sends its
- * units. */
-struct agent_round {
-    int64_t open;    /* stage 0: version, 0: none */
-    int64_t marked;  /* stage 0: version of the last mark */
-    int64_t version; /* of the snapshot that is sent, 0: none */
-    bool sent[UNITS_MAX];
-    bool paused; /* stage 0: the coordinator said so */
-};
-enum { AGENT_NEIGHBOR, AGENT_CENTER, AGENT_ROUNDS };
-
-struct agent {
-    char name[NAME_SIZE];
-    char key[SHA256_SIZE];
-    char boot[ID_SIZE];
-    int boots;
-    bool up; /* its process runs */
-    double gflops;
-    int64_t memory_bytes;
-    const char *numeric_class;
-    struct device_id id; /* "" before the first enrolment */
-    struct assignment assignment;
-    bool assigned;
-    struct job_id job; /* of its run, or "" */
-    struct plan_id plan;
-    int64_t generation, highest;
-    int phase; /* enum phase: where it is */
-    int64_t step, stopped_version;
-    bool has[UNITS_MAX]; /* units of its stage that it has got */
-    struct held held[AGENT_HELD];
-    size_t held_count;
-    bool tell_holdings;
-    uint64_t reported_life; /* of the coordinator: in which it last reported them */
-    struct agent_round round[AGENT_ROUNDS];
-    bool disk;                 /* snapshots outlive its process */
-    bool stopped_cpu;          /* its process is stopped (SIGSTOP) */
-    bool spoilt;               /* what it holds for others has another hash */
-    bool cut;                  /* no other agent reaches it, nor it them */
-    const struct agent *apart; /* NULL or the one agent that it does not reach, nor that one it */
-    int64_t busy_ms, trouble_since_ms;
-    double fetch_seconds;
-    char challenge[ID_SIZE]; /* seen, to be repeated */
-    bool stuck;              /* does not get ready */
-    char error[REASON_SIZE];
-    struct heartbeat heartbeat; /* the last one sent */
-};
 
 #define WORLD_CHECKPOINTS 1100 /* more than the core keeps of uploaded ones */
 
@@ -169,38 +116,5 @@ size_t world_units(const struct world *world, const char *job);
 void world_exported(struct world *world, bool failed);
 /* Answer ACTION_TUNE. */
 void world_tuned(struct world *world, bool failed);
-
-/* ---- agents ---- */
-/* An agent that runs and is enrolled. */
-struct agent *world_agent(struct world *world, const char *name, double gflops);
-/* NULL: no agent has this id. */
-const struct agent *world_agent_of(const struct world *world, const char *device_id);
-void agent_enroll(struct world *world, struct agent *agent);
-/* A new boot: everything in memory is gone. */
-void agent_restart(struct world *world, struct agent *agent);
-void agent_beat(struct world *world, struct agent *agent);
-/* It reports an error of this code from now on. */
-void agent_fail(struct agent *agent, const char *code);
-/* It dies; what it has on disk stays. */
-void agent_kill(struct agent *agent);
-/* Whether nothing passes between the two. */
-bool agents_apart(const struct agent *a, const struct agent *b);
-bool agent_holds(const struct agent *agent, const char *job, int64_t version, int64_t unit);
-/* Send the last heartbeat once more. */
-void agent_beat_again(struct world *world, struct agent *agent);
-/* Fetch the assignment and move towards it as far as possible: take units, be ready, begin to run,
- * stop. */
-void agent_follow(struct world *world, struct agent *agent);
-/* Train: one step of the pipeline. false: nothing to do. */
-bool agent_step(struct world *world, struct agent *agent);
-/* Send one more unit of an open round. false: nothing to do. */
-bool agent_replicate(struct world *world, struct agent *agent);
-/* Store one more unit in the center. false: nothing to do. */
-bool agent_upload(struct world *world, struct agent *agent);
-/* All agents follow and beat until nothing changes any more. */
-void world_settle(struct world *world);
-/* All agents do everything there is to do, `steps` steps of training at most. */
-void world_train(struct world *world, int64_t steps);
-void unit_sha256(char out[SHA256_SIZE], int64_t version, int64_t unit);
 
 #endif
