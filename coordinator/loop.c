@@ -35,17 +35,17 @@
 static int open_stores(struct coordinator *coordinator, struct err *err)
 {
     const struct coordinator_config *config = coordinator->config;
-    int code = file_make_directory(config->state_dir, 0700, err);
-    if (!code) {
-        code = state_open(config->state_dir, &coordinator->state, err);
+    int rc = file_make_directory(config->state_dir, 0700, err);
+    if (!rc) {
+        rc = state_open(config->state_dir, &coordinator->state, err);
     }
-    if (!code) {
+    if (!rc) {
         struct blob_config blobs = {.directory = config->state_dir,
                                     .min_free_bytes = config->min_free_bytes,
                                     .queue_bytes = BLOB_QUEUE_BYTES};
-        code = blob_open(&blobs, &coordinator->blobs, err);
+        rc = blob_open(&blobs, &coordinator->blobs, err);
     }
-    return code ? err_wrap(err, "--state-dir '%s'", config->state_dir) : 0;
+    return rc ? err_wrap(err, "--state-dir '%s'", config->state_dir) : 0;
 }
 
 struct key_row {
@@ -65,26 +65,26 @@ static bool read_key(void *arg, const struct state_row *row)
 static int load_ticket_key(struct coordinator *coordinator, struct err *err)
 {
     struct key_row row = {.key = coordinator->ticket_key};
-    int code = state_get(coordinator->state, STATE_META, "ticket_key", read_key, &row, err);
-    if (code && code != ERR_NOT_FOUND) {
-        return code;
+    int rc = state_get(coordinator->state, STATE_META, "ticket_key", read_key, &row, err);
+    if (rc && rc != ERR_NOT_FOUND) {
+        return rc;
     }
     if (row.found) {
         return 0;
     }
     coordinator->first_start = true;
     char text[HASH_TEXT_SIZE];
-    code = random_bytes(coordinator->ticket_key, HASH_SIZE, err);
-    if (code) {
-        return code;
+    rc = random_bytes(coordinator->ticket_key, HASH_SIZE, err);
+    if (rc) {
+        return rc;
     }
     parse_to_hex(coordinator->ticket_key, HASH_SIZE, text);
     struct state_row put = {"ticket_key", "", 1, clock_wall_ms(), text, HASH_SIZE * 2};
-    code = state_begin(coordinator->state, err);
-    if (!code) {
-        code = state_put(coordinator->state, STATE_META, &put, err);
+    rc = state_begin(coordinator->state, err);
+    if (!rc) {
+        rc = state_put(coordinator->state, STATE_META, &put, err);
     }
-    return code ? code : state_commit(coordinator->state, err);
+    return rc ? rc : state_commit(coordinator->state, err);
 }
 
 static int open_all(struct coordinator *coordinator, struct err *err)
@@ -95,21 +95,20 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     core.lease_ms = config->lease_ms;
     uint64_t seed = 0;
     coordinator->started_ms = clock_wall_ms();
-    int code = open_stores(coordinator, err);
-    code = code ? code : load_ticket_key(coordinator, err);
-    code = code ? code : random_bytes(&seed, sizeof seed, err);
-    code = code ? code : core_new(&core, &coordinator->core, err);
-    code = code ? code : work_new(WORKER_THREADS, &coordinator->work, err);
-    code = code ? code : catalog_new(coordinator->state, &coordinator->catalog, err);
-    code = code ? code : edge_open(coordinator, seed, err);
+    int rc = open_stores(coordinator, err);
+    rc = rc ? rc : load_ticket_key(coordinator, err);
+    rc = rc ? rc : random_bytes(&seed, sizeof(seed), err);
+    rc = rc ? rc : core_new(&core, &coordinator->core, err);
+    rc = rc ? rc : work_new(WORKER_THREADS, &coordinator->work, err);
+    rc = rc ? rc : catalog_new(coordinator->state, &coordinator->catalog, err);
+    rc = rc ? rc : edge_open(coordinator, seed, err);
     const struct turn_effects effects = effects_of(coordinator);
-    code = code
-               ? code
-               : turn_new(coordinator->core, coordinator->state, &effects, &coordinator->turn, err);
-    code = code ? code : restore_all(coordinator, seed, err);
-    code = code ? code : damage_search(coordinator, err);
-    code = code ? code : routes_open(coordinator, &coordinator->server, err);
-    return code;
+    rc = rc ? rc
+            : turn_new(coordinator->core, coordinator->state, &effects, &coordinator->turn, err);
+    rc = rc ? rc : restore_all(coordinator, seed, err);
+    rc = rc ? rc : damage_search(coordinator, err);
+    rc = rc ? rc : routes_open(coordinator, &coordinator->server, err);
+    return rc;
 }
 
 /* Requests end first, then the workers, then the writer of blobs, whose last reports go to the core
@@ -144,8 +143,8 @@ static void close_all(struct coordinator *coordinator)
 static bool model_in_use(const void *arg, const char *sha256)
 {
     const struct core *core = arg;
-    for (size_t index = 0; index < core_job_count(core); index++) {
-        if (strcmp(core_job_at(core, index)->spec.model.sha256, sha256) == 0) {
+    for (size_t i = 0; i < core_job_count(core); i++) {
+        if (strcmp(core_job_at(core, i)->spec.model.sha256, sha256) == 0) {
             return true;
         }
     }
@@ -172,11 +171,11 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
     const bool held = turn_held(coordinator->turn);
     const int64_t *due = held ? held_ms : due_ms;
     const size_t count =
-        held ? sizeof held_ms / sizeof held_ms[0] : sizeof due_ms / sizeof due_ms[0];
+        held ? sizeof(held_ms) / sizeof(held_ms[0]) : sizeof(due_ms) / sizeof(due_ms[0]);
     int64_t now_ms = clock_now_ms();
     int64_t next_ms = INT64_MAX;
-    for (size_t index = 0; index < count; index++) {
-        next_ms = due[index] < next_ms ? due[index] : next_ms;
+    for (size_t i = 0; i < count; i++) {
+        next_ms = due[i] < next_ms ? due[i] : next_ms;
     }
     int64_t wait_ms = next_ms > now_ms ? next_ms - now_ms : 0;
     int server_ms = http_server_timeout_ms(coordinator->server);
@@ -217,8 +216,8 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
         disk_look(coordinator);
         timers->disk_ms = now_ms + DISK_LOOK_MS;
     }
-    int code = turn_commit(coordinator->turn, err);
-    if (code) {
+    int rc = turn_commit(coordinator->turn, err);
+    if (rc) {
         return err_wrap(err, "commit");
     }
     if (turn_held(coordinator->turn)) {
@@ -267,16 +266,16 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
         }
         struct signalfd_siginfo signal_info;
         bool signalled = ready > 0 && polled[0].revents &&
-                         read(signals, &signal_info, sizeof signal_info) == sizeof signal_info;
+                         read(signals, &signal_info, sizeof(signal_info)) == sizeof(signal_info);
         if (signalled && coordinator->stopping) {
             return 0;
         }
         if (signalled) {
             begin_stop(coordinator, &timers);
         }
-        int code = pass(coordinator, ready > 0 && polled[2].revents, &timers, err);
-        if (code) {
-            return code;
+        int rc = pass(coordinator, ready > 0 && polled[2].revents, &timers, err);
+        if (rc) {
+            return rc;
         }
         if (coordinator->stopping &&
             (coordinator->edge->requests_open == 0 || clock_now_ms() >= timers.stop_ms)) {
@@ -314,16 +313,16 @@ int loop_run(const struct coordinator_config *config, struct err *err)
 {
     struct coordinator coordinator = {.config = config};
     FD_AUTO int signals = -1;
-    int code = stop_signals_open(&signals, err);
-    if (!code) {
+    int rc = stop_signals_open(&signals, err);
+    if (!rc) {
         coordinator.connections_max = raise_descriptors(config);
-        code = open_all(&coordinator, err);
+        rc = open_all(&coordinator, err);
     }
-    if (!code) {
+    if (!rc) {
         log_info("listening", "address=%s state_dir=%s version=" PACELINE_VERSION,
                  http_server_address(coordinator.server)->text, config->state_dir);
-        code = turns(&coordinator, signals, err);
+        rc = turns(&coordinator, signals, err);
     }
     close_all(&coordinator);
-    return code;
+    return rc;
 }

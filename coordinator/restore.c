@@ -72,9 +72,9 @@ static bool read_row(void *arg, const struct state_row *row)
 static int read_table(struct coordinator *coordinator, struct table *table, struct err *err)
 {
     table->err = err;
-    int code = state_list(coordinator->state, object_facts(table->kind)->table, NULL, "", SIZE_MAX,
-                          false, read_row, table, err);
-    return code ? code : table->code;
+    int rc = state_list(coordinator->state, object_facts(table->kind)->table, NULL, "", SIZE_MAX,
+                        false, read_row, table, err);
+    return rc ? rc : table->code;
 }
 
 static bool newest_row(void *arg, const struct state_row *row)
@@ -90,28 +90,27 @@ static int read_newest(struct coordinator *coordinator, const struct table *jobs
 {
     enum state_table rows = object_facts(out->kind)->table;
     out->err = err;
-    int code = 0;
-    for (size_t index = 0; !code && index < jobs->count; index++) {
-        const struct job *job = (const struct job *)jobs->item + index;
-        code =
-            state_list(coordinator->state, rows, job->id.text, "", 1, true, newest_row, out, err);
-        code = code ? code : out->code;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < jobs->count; i++) {
+        const struct job *job = (const struct job *)jobs->item + i;
+        rc = state_list(coordinator->state, rows, job->id.text, "", 1, true, newest_row, out, err);
+        rc = rc ? rc : out->code;
     }
-    return code;
+    return rc;
 }
 
 static int attach_models(struct coordinator *coordinator, const struct table *jobs,
                          struct restored_job *out, struct err *err)
 {
-    for (size_t index = 0; index < jobs->count; index++) {
-        const struct job *job = (const struct job *)jobs->item + index;
+    for (size_t i = 0; i < jobs->count; i++) {
+        const struct job *job = (const struct job *)jobs->item + i;
         const struct catalog_entry *entry;
-        int code = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, err);
-        if (code) {
+        int rc = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, err);
+        if (rc) {
             return err_wrap(err, "job '%s'", job->id.text);
         }
-        out[index].job = *job;
-        out[index].model = entry->model;
+        out[i].job = *job;
+        out[i].model = entry->model;
     }
     return 0;
 }
@@ -130,7 +129,7 @@ static void refer(struct references *references, const char *sha256)
     if (!sha256[0] || references->failed) {
         return;
     }
-    void *grown = grow(references->sha256, sizeof *references->sha256, references->count,
+    void *grown = grow(references->sha256, sizeof(*references->sha256), references->count,
                        &references->capacity);
     if (!grown) {
         references->failed = true;
@@ -143,15 +142,15 @@ static void refer(struct references *references, const char *sha256)
 static void refer_rows(struct references *references, const struct table *datasets,
                        const struct table *jobs, const struct table *units)
 {
-    for (size_t index = 0; index < datasets->count; index++) {
-        refer(references, ((const struct dataset *)datasets->item)[index].sha256);
+    for (size_t i = 0; i < datasets->count; i++) {
+        refer(references, ((const struct dataset *)datasets->item)[i].sha256);
     }
-    for (size_t index = 0; index < jobs->count; index++) {
-        refer(references, ((const struct job *)jobs->item)[index].data.train_sha256);
-        refer(references, ((const struct job *)jobs->item)[index].data.test_sha256);
+    for (size_t i = 0; i < jobs->count; i++) {
+        refer(references, ((const struct job *)jobs->item)[i].data.train_sha256);
+        refer(references, ((const struct job *)jobs->item)[i].data.test_sha256);
     }
-    for (size_t index = 0; index < units->count; index++) {
-        refer(references, ((const struct center_unit *)units->item)[index].sha256);
+    for (size_t i = 0; i < units->count; i++) {
+        refer(references, ((const struct center_unit *)units->item)[i].sha256);
     }
 }
 
@@ -197,7 +196,7 @@ static void sort_references(struct references *references)
     if (references->count < 2) {
         return;
     }
-    qsort(references->sha256, references->count, sizeof *references->sha256, compare_hashes);
+    qsort(references->sha256, references->count, sizeof(*references->sha256), compare_hashes);
     size_t kept = 1;
     for (size_t index = 1; index < references->count; index++) {
         if (strcmp(references->sha256[index], references->sha256[kept - 1]) != 0) {
@@ -212,7 +211,7 @@ static bool keep_blob(void *arg, const char *sha256, uint64_t size)
     const struct references *references = arg;
     const char(*found)[SHA256_SIZE] = NULL;
     if (references->count > 0) {
-        found = bsearch(sha256, references->sha256, references->count, sizeof *references->sha256,
+        found = bsearch(sha256, references->sha256, references->count, sizeof(*references->sha256),
                         compare_hashes);
     }
     if (!found) {
@@ -243,29 +242,29 @@ static int check_lost_state(struct coordinator *coordinator, struct err *err)
 static int reconcile(struct coordinator *coordinator, struct references *references,
                      struct err *err)
 {
-    int code = check_lost_state(coordinator, err);
-    if (code) {
-        return code;
+    int rc = check_lost_state(coordinator, err);
+    if (rc) {
+        return rc;
     }
     references->uploads->err = err;
-    code = state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false,
-                      refer_checkpoint, references, err);
-    code = code ? code : references->uploads->code;
-    if (code || references->failed) {
-        return code;
+    rc = state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false,
+                    refer_checkpoint, references, err);
+    rc = rc ? rc : references->uploads->code;
+    if (rc || references->failed) {
+        return rc;
     }
     sort_references(references);
-    references->seen = calloc(references->count + 1, sizeof *references->seen);
+    references->seen = calloc(references->count + 1, sizeof(*references->seen));
     if (!references->seen) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }
-    code = blob_sweep(coordinator->blobs, keep_blob, references, err);
-    for (size_t index = 0; !code && index < references->count; index++) {
-        if (!references->seen[index]) {
-            log_error("blob_missing", "sha256=%s", references->sha256[index]);
+    rc = blob_sweep(coordinator->blobs, keep_blob, references, err);
+    for (size_t i = 0; !rc && i < references->count; i++) {
+        if (!references->seen[i]) {
+            log_error("blob_missing", "sha256=%s", references->sha256[i]);
         }
     }
-    return code;
+    return rc;
 }
 
 int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
@@ -281,26 +280,26 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
     struct references references = {.uploads = &uploads};
     struct restored_job *restored = NULL;
     struct table *all[] = {&devices, &jobs, &datasets, &models, &units};
-    int code = 0;
-    for (size_t index = 0; !code && index < sizeof all / sizeof all[0]; index++) {
-        code = read_table(coordinator, all[index], err);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof(all) / sizeof(all[0]); i++) {
+        rc = read_table(coordinator, all[i], err);
     }
-    if (!code) {
-        code = read_newest(coordinator, &jobs, &plans, err);
+    if (!rc) {
+        rc = read_newest(coordinator, &jobs, &plans, err);
     }
-    if (!code) {
-        code = read_newest(coordinator, &jobs, &incidents, err);
+    if (!rc) {
+        rc = read_newest(coordinator, &jobs, &incidents, err);
     }
-    if (!code) {
-        restored = calloc(jobs.count + 1, sizeof *restored);
-        code = restored ? attach_models(coordinator, &jobs, restored, err)
-                        : err_set(err, ERR_MEMORY, "out of memory");
+    if (!rc) {
+        restored = calloc(jobs.count + 1, sizeof(*restored));
+        rc = restored ? attach_models(coordinator, &jobs, restored, err)
+                      : err_set(err, ERR_MEMORY, "out of memory");
     }
     refer_rows(&references, &datasets, &jobs, &units);
-    if (!code) {
-        code = reconcile(coordinator, &references, err);
+    if (!rc) {
+        rc = reconcile(coordinator, &references, err);
     }
-    if (!code) {
+    if (!rc) {
         struct event event = {.type = EVENT_RESTORED,
                               .restored = {.seed = seed,
                                            .device = (const struct device *)devices.item,
@@ -320,20 +319,20 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
                                            .incident = (const struct incident *)incidents.item,
                                            .incident_count = incidents.count}};
         turn_event(coordinator->turn, &event, NULL, NULL);
-        code = turn_commit(coordinator->turn, err);
+        rc = turn_commit(coordinator->turn, err);
     }
-    if (!code) {
+    if (!rc) {
         log_info("restored", "devices=%zu unfinished_jobs=%zu datasets=%zu", devices.count,
                  jobs.count, datasets.count);
     }
     free(restored);
     free(references.sha256);
     free(references.seen);
-    for (size_t index = 0; index < sizeof all / sizeof all[0]; index++) {
-        free(all[index]->item);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        free(all[i]->item);
     }
     free(plans.item);
     free(uploads.item);
     free(incidents.item);
-    return code;
+    return rc;
 }

@@ -204,7 +204,7 @@ static int set_headers(struct http_transfer *transfer, struct err *err)
         transfer->headers = NULL;
         char text[HEADER_TEXT_MAX];
         bool fits = true;
-        for (size_t index = 0; header_text(&transfer->call, index, text, &fits); index++) {
+        for (size_t i = 0; header_text(&transfer->call, i, text, &fits); i++) {
             struct curl_slist *longer = fits ? curl_slist_append(transfer->headers, text) : NULL;
             if (!longer) {
                 return fits ? memory_error(err)

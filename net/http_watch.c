@@ -296,10 +296,10 @@ void http_watch_look(struct http_server *server)
     /* Clients can send faster than this loop: the next run takes the rest. */
     do {
         count = epoll_wait(server->epoll_fd, events, EVENTS_A_TIME, 0);
-        for (int index = 0; index < count; index++) {
-            struct http_exchange *exchange = events[index].data.ptr;
+        for (int i = 0; i < count; i++) {
+            struct http_exchange *exchange = events[i].data.ptr;
             if (exchange) { /* NULL: another descriptor of the set */
-                take_event(server, exchange, events[index].events);
+                take_event(server, exchange, events[i].events);
             }
         }
         looked += EVENTS_A_TIME;

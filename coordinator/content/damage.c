@@ -16,7 +16,7 @@ struct search {
 static void add(struct event_blob_damaged *out, const char *what, const char *name)
 {
     const size_t length = strlen(out->message);
-    snprintf(out->message + length, sizeof out->message - length, "%s%s %.64s",
+    snprintf(out->message + length, sizeof(out->message) - length, "%s%s %.64s",
              length > 0 ? ", " : "", what, name);
 }
 
@@ -43,8 +43,8 @@ static void name_owners(struct coordinator *coordinator, struct event_blob_damag
 {
     struct search search = {out->sha256, out};
     struct err err = {0};
-    for (size_t index = 0; index < core_dataset_count(coordinator->core); index++) {
-        const struct dataset *dataset = core_dataset_at(coordinator->core, index);
+    for (size_t i = 0; i < core_dataset_count(coordinator->core); i++) {
+        const struct dataset *dataset = core_dataset_at(coordinator->core, i);
         if (strcmp(dataset->sha256, out->sha256) == 0) {
             add(out, "data set", dataset->name);
         }
@@ -64,11 +64,11 @@ void damage_report(struct coordinator *coordinator, const char *sha256)
     }
     struct event event = {.type = EVENT_BLOB_DAMAGED};
     struct event_blob_damaged *damaged = &event.blob_damaged;
-    snprintf(damaged->sha256, sizeof damaged->sha256, "%s", sha256);
+    snprintf(damaged->sha256, sizeof(damaged->sha256), "%s", sha256);
     name_owners(coordinator, damaged);
     log_error("blob_damaged", "sha256=%s of=%s", sha256, log_quote(damaged->message).text);
     const size_t length = strlen(damaged->message);
-    snprintf(damaged->message + length, sizeof damaged->message - length,
+    snprintf(damaged->message + length, sizeof(damaged->message) - length,
              "%s damaged in checkpoints.db", length > 0 ? ":" : "a blob is");
     turn_event(coordinator->turn, &event, NULL, NULL);
 }
@@ -92,8 +92,8 @@ static bool check_one(void *arg, const char *sha256, uint64_t size)
     struct sweep *sweep = arg;
     struct err err = {0};
     (void)size;
-    int code = blob_check(sweep->coordinator->blobs, sha256, goes_on, sweep, &err);
-    if (code && code != ERR_NOT_FOUND && code != ERR_CANCELLED) {
+    int rc = blob_check(sweep->coordinator->blobs, sha256, goes_on, sweep, &err);
+    if (rc && rc != ERR_NOT_FOUND && rc != ERR_CANCELLED) {
         log_warn("blob_check_failed", "sha256=%s error=%s", sha256, log_quote(err.text).text);
     }
     return true;
@@ -120,7 +120,7 @@ static void sweep_done(struct work_job *job)
 
 int damage_search(struct coordinator *coordinator, struct err *err)
 {
-    struct sweep *sweep = calloc(1, sizeof *sweep);
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
     if (!sweep) {
         return err_set(err, ERR_MEMORY, "out of memory");
     }

@@ -66,39 +66,39 @@ static int copy_unit(struct export *export, size_t unit, struct err *err)
     uint64_t size = 0;
     /* Part of it is copied, all of it is compared: damage must not become part of the trained
      * model. */
-    int code = state_layout_new(export->model, unit, &export->optimizer, &layout, err);
-    code = code ? code
-                : blob_check(export->coordinator->blobs, export->unit[unit].sha256, goes_on, export,
-                             err);
-    if (!code) {
-        code = blob_reader_open(export->coordinator->blobs, export->unit[unit].sha256, &reader,
-                                &size, err);
+    int rc = state_layout_new(export->model, unit, &export->optimizer, &layout, err);
+    rc = rc ? rc
+            : blob_check(export->coordinator->blobs, export->unit[unit].sha256, goes_on, export,
+                         err);
+    if (!rc) {
+        rc = blob_reader_open(export->coordinator->blobs, export->unit[unit].sha256, &reader, &size,
+                              err);
     }
-    if (!code && size != layout->blob_bytes) {
-        code = err_set(err, ERR_FORMAT, "the stored state has %" PRIu64 " bytes, expected %" PRIu64,
-                       size, layout->blob_bytes);
+    if (!rc && size != layout->blob_bytes) {
+        rc = err_set(err, ERR_FORMAT, "the stored state has %" PRIu64 " bytes, expected %" PRIu64,
+                     size, layout->blob_bytes);
     }
-    uint64_t offset = code ? 0 : layout->header.data_offset;
-    uint64_t end = code ? 0 : offset + layout->export_bytes;
-    while (!code && offset < end) {
+    uint64_t offset = rc ? 0 : layout->header.data_offset;
+    uint64_t end = rc ? 0 : offset + layout->export_bytes;
+    while (!rc && offset < end) {
         size_t wanted =
             end - offset < EXPORT_PIECE_BYTES ? (size_t)(end - offset) : EXPORT_PIECE_BYTES;
         size_t got = 0;
-        code = blob_read(reader, offset, export->piece, wanted, &got, err);
-        if (!code && got == 0) {
-            code = err_set(err, ERR_FORMAT, "the stored state ends at byte %" PRIu64, offset);
+        rc = blob_read(reader, offset, export->piece, wanted, &got, err);
+        if (!rc && got == 0) {
+            rc = err_set(err, ERR_FORMAT, "the stored state ends at byte %" PRIu64, offset);
         }
-        if (!code && work_stopping(export->coordinator->work)) {
-            code = err_set(err, ERR_CANCELLED, "the coordinator is stopping");
+        if (!rc && work_stopping(export->coordinator->work)) {
+            rc = err_set(err, ERR_CANCELLED, "the coordinator is stopping");
         }
-        if (!code) {
-            code = blob_upload_write_all(export->upload, export->piece, got, err);
+        if (!rc) {
+            rc = blob_upload_write_all(export->upload, export->piece, got, err);
         }
         offset += got;
     }
     blob_reader_close(&reader);
     state_layout_free(&layout);
-    return code ? err_wrap(err, "unit '%s'", export->model->unit[unit].name) : 0;
+    return rc ? err_wrap(err, "unit '%s'", export->model->unit[unit].name) : 0;
 }
 
 static void export_run(struct work_job *job)
@@ -107,21 +107,21 @@ static void export_run(struct work_job *job)
     BUF_AUTO struct buf header;
     buf_init(&header, SAFETENSORS_HEADER_MAX);
     struct err *err = &export->err;
-    int code = trained_header(export->model, &export->evaluation, &header, err);
-    if (!code) {
-        code = blob_upload_open(export->coordinator->blobs, NULL, BLOB_BYTES_MAX, &export->upload,
-                                err);
+    int rc = trained_header(export->model, &export->evaluation, &header, err);
+    if (!rc) {
+        rc = blob_upload_open(export->coordinator->blobs, NULL, BLOB_BYTES_MAX, &export->upload,
+                              err);
     }
-    if (!code) {
-        code = blob_upload_write_all(export->upload, header.data, header.size, err);
+    if (!rc) {
+        rc = blob_upload_write_all(export->upload, header.data, header.size, err);
     }
-    for (size_t unit = 0; !code && unit < export->model->unit_count; unit++) {
-        code = copy_unit(export, unit, err);
+    for (size_t unit = 0; !rc && unit < export->model->unit_count; unit++) {
+        rc = copy_unit(export, unit, err);
     }
-    if (code && export->upload) {
+    if (rc && export->upload) {
         blob_upload_abort(export->upload);
     }
-    export->code = code;
+    export->code = rc;
 }
 
 /* The loop's thread again: tell the core. */
@@ -130,7 +130,8 @@ static void export_report(struct export *export)
     struct event event = {.type = EVENT_EXPORTED, .exported = export->result};
     event.exported.failed = export->code != 0;
     if (export->code) {
-        snprintf(event.exported.message, sizeof event.exported.message, "%.200s", export->err.text);
+        snprintf(event.exported.message, sizeof(event.exported.message), "%.200s",
+                 export->err.text);
         log_error("export_failed", "job=%s error=%s", export->result.job.text,
                   log_quote(export->err.text).text);
         for (size_t unit = 0; export->model && unit < export->model->unit_count; unit++) {
@@ -184,9 +185,9 @@ static bool take_unit(void *arg, const struct state_row *row)
     struct center_unit unit = {0};
     struct record_faults faults = {0};
     struct err err = {0};
-    int code =
+    int rc =
         wire_read(&center_unit_record, row->document, row->document_size, &unit, &faults, &err);
-    if (code) {
+    if (rc) {
         log_error("center_unit_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
     } else if (unit.version == export->result.version && unit.unit >= 0 && unit.unit < UNITS_MAX) {
         awaited_end(&export->unit[unit.unit]);
@@ -200,12 +201,12 @@ static int gather(struct export *export, const struct job *job, struct err *err)
 {
     struct coordinator *coordinator = export->coordinator;
     const struct catalog_entry *entry = NULL;
-    int code = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, err);
-    if (code) {
-        return code;
+    int rc = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, err);
+    if (rc) {
+        return rc;
     }
     catalog_pin(coordinator->catalog, entry->sha256);
-    snprintf(export->model_sha256, sizeof export->model_sha256, "%s", entry->sha256);
+    snprintf(export->model_sha256, sizeof(export->model_sha256), "%s", entry->sha256);
     export->model = entry->model;
     export->optimizer = job->spec.optimizer;
     export->evaluation =
@@ -221,7 +222,7 @@ int export_start(struct coordinator *coordinator, const char *job_id, int64_t ve
     if (!job) {
         return 0;
     }
-    struct export *export = calloc(1, sizeof *export);
+    struct export *export = calloc(1, sizeof(*export));
     char *piece = malloc(EXPORT_PIECE_BYTES);
     if (!export || !piece) {
         free(export);

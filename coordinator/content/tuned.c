@@ -19,10 +19,10 @@ static int derive(struct coordinator *coordinator, const char *job_id, const cha
 {
     const struct job *job = core_job(coordinator->core, job_id);
     const struct catalog_entry *entry = NULL;
-    int code = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, err);
-    return code ? code
-                : catalog_derive(coordinator->catalog, entry,
-                                 &(struct catalog_change){.measured = kernels}, out, err);
+    int rc = catalog_find(coordinator->catalog, job->spec.model.sha256, &entry, err);
+    return rc ? rc
+              : catalog_derive(coordinator->catalog, entry,
+                               &(struct catalog_change){.measured = kernels}, out, err);
 }
 
 static void answer(struct coordinator *coordinator, const struct job_id *id)
@@ -35,7 +35,7 @@ static void answer(struct coordinator *coordinator, const struct job_id *id)
         return;
     }
     if (derive(coordinator, id->text, kernels, &entry, &err)) {
-        snprintf(event.tuned.message, sizeof event.tuned.message, "%.*s", MESSAGE_SIZE - 1,
+        snprintf(event.tuned.message, sizeof(event.tuned.message), "%.*s", MESSAGE_SIZE - 1,
                  err.text);
         turn_event(coordinator->turn, &event, NULL, NULL);
         return;
@@ -59,13 +59,13 @@ static void tuned_done(struct work_job *job)
 
 int tuned_start(struct coordinator *coordinator, const char *job_id, struct err *err)
 {
-    struct tuned *tuned = calloc(1, sizeof *tuned);
+    struct tuned *tuned = calloc(1, sizeof(*tuned));
     if (!tuned) {
         return err_set(err, ERR_MEMORY, "kernels of '%s': out of memory", job_id);
     }
     tuned->job.done = tuned_done;
     tuned->coordinator = coordinator;
-    memcpy(tuned->id.text, job_id, sizeof tuned->id.text);
+    memcpy(tuned->id.text, job_id, sizeof(tuned->id.text));
     work_post(coordinator->work, &tuned->job);
     return 0;
 }

@@ -29,8 +29,8 @@ static bool check_protocol(struct http_exchange *exchange)
 
 static bool is_enrolled(const struct coordinator *coordinator, const char *public_key)
 {
-    for (size_t index = 0; index < core_device_count(coordinator->core); index++) {
-        if (strcmp(core_device_at(coordinator->core, index)->public_key, public_key) == 0) {
+    for (size_t i = 0; i < core_device_count(coordinator->core); i++) {
+        if (strcmp(core_device_at(coordinator->core, i)->public_key, public_key) == 0) {
             return true;
         }
     }
@@ -89,15 +89,15 @@ static void ticket(const struct coordinator *coordinator, const char *job, const
     const struct plan *plan = core_job_plan(coordinator->core, job);
     ASSERT(plan); /* a job that an assignment names has one */
     char text[4 * ID_SIZE + 4];
-    snprintf(text, sizeof text, "%s|%s|%s|%s", job, plan->id.text, from, to);
+    snprintf(text, sizeof(text), "%s|%s|%s|%s", job, plan->id.text, from, to);
     hmac_text(coordinator->ticket_key, text, out);
 }
 
 static void fill_tickets(const struct coordinator *coordinator, const char *device,
                          struct assignment *assignment)
 {
-    for (size_t index = 0; index < assignment->caller_count; index++) {
-        struct caller *caller = &assignment->caller[index];
+    for (size_t i = 0; i < assignment->caller_count; i++) {
+        struct caller *caller = &assignment->caller[i];
         ticket(coordinator, caller->job.text, caller->device.text, device, caller->ticket);
     }
     if (!assignment->has_run) {
@@ -114,8 +114,8 @@ static void fill_tickets(const struct coordinator *coordinator, const char *devi
     if (run->has_neighbor) {
         ticket(coordinator, job, device, run->neighbor.device.text, run->neighbor.ticket);
     }
-    for (size_t index = 0; index < run->source_count; index++) {
-        struct source *source = &run->source[index];
+    for (size_t i = 0; i < run->source_count; i++) {
+        struct source *source = &run->source[i];
         if (source->from == SOURCE_DEVICE) {
             ticket(coordinator, job, device, source->device.text, source->ticket);
         }
@@ -131,11 +131,11 @@ static int complete_assignment(struct coordinator *coordinator, const char *devi
     }
     const struct catalog_entry *entry = NULL;
     struct job_model *model = &assignment->run.job_spec.model;
-    int code = catalog_find(coordinator->catalog, model->sha256, &entry, err);
-    if (!code) {
+    int rc = catalog_find(coordinator->catalog, model->sha256, &entry, err);
+    if (!rc) {
         model->description = entry->description; /* borrowed: only written */
     }
-    return code;
+    return rc;
 }
 
 static void answer_assignment(struct coordinator *coordinator, struct http_exchange *exchange,
@@ -144,9 +144,9 @@ static void answer_assignment(struct coordinator *coordinator, struct http_excha
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * JSON_BODY_MAX);
     struct err err = {0};
-    int code = complete_assignment(coordinator, device, assignment, &err);
-    code = code ? code : wire_write(&assignment_record, assignment, &body, &err);
-    if (code) {
+    int rc = complete_assignment(coordinator, device, assignment, &err);
+    rc = rc ? rc : wire_write(&assignment_record, assignment, &body, &err);
+    if (rc) {
         answer_err(exchange, &err);
     } else {
         answer_object(exchange, 200, assignment->revision, &body);
@@ -165,7 +165,7 @@ static bool look_at_assignment(void *context, struct http_exchange *exchange, co
         answer_held(exchange);
         return true;
     }
-    struct assignment *assignment = calloc(1, sizeof *assignment);
+    struct assignment *assignment = calloc(1, sizeof(*assignment));
     if (!assignment) {
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
         return true;

@@ -171,9 +171,9 @@ static void send_err(struct http_exchange *exchange, const struct err *err,
         {ERR_STATE, PROBLEM_WRONG_STATE},
     };
     enum problem_code problem = PROBLEM_INTERNAL;
-    for (size_t index = 0; index < sizeof(table) / sizeof(table[0]); index++) {
-        if (table[index].code == err->code) {
-            problem = table[index].problem;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (table[i].code == err->code) {
+            problem = table[i].problem;
         }
     }
     send_problem(exchange, problem, err->text, NULL);
@@ -199,8 +199,8 @@ static void check_query(void *arg, const char *name, const char *value)
 {
     (void)value;
     struct query_check *check = arg;
-    for (size_t index = 0; index < check->count; index++) {
-        if (strcmp(name, check->allowed[index]) == 0) {
+    for (size_t i = 0; i < check->count; i++) {
+        if (strcmp(name, check->allowed[i]) == 0) {
             return;
         }
     }
@@ -279,9 +279,8 @@ bool answer_check_upload_type(struct http_exchange *exchange)
     static const char *const simple_types[] = {"application/x-www-form-urlencoded",
                                                "multipart/form-data", "text/plain"};
     const char *type = http_header(exchange, "Content-Type");
-    for (size_t index = 0; type && index < sizeof(simple_types) / sizeof(simple_types[0]);
-         index++) {
-        if (strncasecmp(type, simple_types[index], strlen(simple_types[index])) == 0) {
+    for (size_t i = 0; type && i < sizeof(simple_types) / sizeof(simple_types[0]); i++) {
+        if (strncasecmp(type, simple_types[i], strlen(simple_types[i])) == 0) {
             answer_problem(exchange, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
                            "send the file itself (curl -T FILE), not '%.60s'", type);
             return false;

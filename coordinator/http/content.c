@@ -114,14 +114,14 @@ static int choose_range(struct content *content)
     const char *range = http_header(exchange, "Range");
     const char *if_range = http_header(exchange, "If-Range");
     char text[96];
-    snprintf(text, sizeof text, "\"%s\"", content->sha256);
+    snprintf(text, sizeof(text), "\"%s\"", content->sha256);
     if (if_range && strcmp(if_range, text) != 0) {
         range = NULL; /* a part of something else, for which only the whole is of use */
     }
     int partial = http_parse_range(range, content->size, &content->base, &content->length);
     http_reply_header(exchange, "Accept-Ranges", "bytes");
     if (partial < 0) {
-        snprintf(text, sizeof text, "bytes */%" PRIu64, content->size);
+        snprintf(text, sizeof(text), "bytes */%" PRIu64, content->size);
         http_reply_header(exchange, "Content-Range", text);
         answer_problem(exchange, PROBLEM_RANGE_NOT_SATISFIABLE,
                        "Range '%.60s' is not within %" PRIu64 " bytes", range, content->size);
@@ -130,7 +130,7 @@ static int choose_range(struct content *content)
     if (partial == 0) {
         return 200;
     }
-    snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, content->base,
+    snprintf(text, sizeof(text), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, content->base,
              content->base + content->length - 1, content->size);
     http_reply_header(exchange, "Content-Range", text);
     return 206;
@@ -145,11 +145,11 @@ static void begin_answer(struct content *content)
         return;
     }
     char etag[SHA256_SIZE + 8];
-    snprintf(etag, sizeof etag, "\"%s\"", content->sha256);
+    snprintf(etag, sizeof(etag), "\"%s\"", content->sha256);
     http_reply_header(exchange, "ETag", etag);
     if (content->file_name[0]) {
         char disposition[160];
-        snprintf(disposition, sizeof disposition, "attachment; filename=\"%.100s\"",
+        snprintf(disposition, sizeof(disposition), "attachment; filename=\"%.100s\"",
                  content->file_name);
         http_reply_header(exchange, "Content-Disposition", disposition);
     }
@@ -200,7 +200,7 @@ static void client_gone(void *arg)
 void content_serve(struct coordinator *coordinator, struct http_exchange *exchange,
                    const char *sha256, const char *file_name)
 {
-    struct content *content = calloc(1, sizeof *content);
+    struct content *content = calloc(1, sizeof(*content));
     if (!content) {
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
         return;
@@ -208,8 +208,8 @@ void content_serve(struct coordinator *coordinator, struct http_exchange *exchan
     content->coordinator = coordinator;
     content->exchange = exchange;
     content->job = (struct work_job){.run = open_run, .done = open_done};
-    snprintf(content->sha256, sizeof content->sha256, "%s", sha256);
-    snprintf(content->file_name, sizeof content->file_name, "%s", file_name ? file_name : "");
+    snprintf(content->sha256, sizeof(content->sha256), "%s", sha256);
+    snprintf(content->file_name, sizeof(content->file_name), "%s", file_name ? file_name : "");
     http_on_end(exchange, client_gone, content);
     work_submit(coordinator->work, &content->job);
 }

@@ -87,8 +87,8 @@ static int convert_sink(void *arg, const void *data, size_t size, struct err *er
 static int keep_class_names(struct dataset_upload *upload, const struct name_list *names)
 {
     buf_init(&upload->class_names, CLASS_NAMES_TEXT_MAX);
-    int code = names->count > 0 ? class_names_write(names, &upload->class_names, &upload->err) : 0;
-    return code == ERR_LIMIT ? 0 : code;
+    int rc = names->count > 0 ? class_names_write(names, &upload->class_names, &upload->err) : 0;
+    return rc == ERR_LIMIT ? 0 : rc;
 }
 
 static void convert_run(struct work_job *job)
@@ -130,7 +130,7 @@ static void describe_dataset(struct dataset_upload *upload)
     const struct publication *publication = &upload->publication;
     struct dataset *dataset = &upload->dataset;
     memcpy(dataset->sha256, publication->sha256, SHA256_SIZE);
-    snprintf(dataset->dtype, sizeof dataset->dtype, "%s", dtype_name(info->dtype));
+    snprintf(dataset->dtype, sizeof(dataset->dtype), "%s", dtype_name(info->dtype));
     dataset->bytes = (int64_t)publication->bytes;
     dataset->samples = (int64_t)info->count;
     dataset->height = info->h;
@@ -138,7 +138,7 @@ static void describe_dataset(struct dataset_upload *upload)
     dataset->channels = info->c;
     dataset->classes = info->classes;
     dataset->positions = info->positions > 1 ? info->positions : 0;
-    memcpy(dataset->reading, info->reading, sizeof dataset->reading);
+    memcpy(dataset->reading, info->reading, sizeof(dataset->reading));
     if (upload->class_names.size > 0) {
         sha256_text(upload->class_names.data, upload->class_names.size,
                     dataset->class_names_sha256);
@@ -315,16 +315,16 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     if (!edge_takes_rows(coordinator, exchange)) {
         return false;
     }
-    upload = calloc(1, sizeof *upload);
+    upload = calloc(1, sizeof(*upload));
     struct spool_config config = {.work = coordinator->work,
                                   .directory = coordinator->config->state_dir,
                                   .limit_bytes = coordinator->config->dataset_max_bytes,
                                   .min_free_bytes = coordinator->config->min_free_bytes,
                                   .on_room = on_room,
                                   .arg = upload};
-    int code = upload ? spool_new(&config, &upload->spool, &err)
-                      : err_set(&err, ERR_MEMORY, "upload: out of memory");
-    if (code) {
+    int rc = upload ? spool_new(&config, &upload->spool, &err)
+                    : err_set(&err, ERR_MEMORY, "upload: out of memory");
+    if (rc) {
         free(upload);
         answer_err(exchange, &err);
         return false;
@@ -332,7 +332,8 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     upload->coordinator = coordinator;
     upload->exchange = exchange;
     upload->reading = reading;
-    snprintf(upload->dataset.name, sizeof upload->dataset.name, "%s", http_param(exchange, "name"));
+    snprintf(upload->dataset.name, sizeof(upload->dataset.name), "%s",
+             http_param(exchange, "name"));
     coordinator->edge->uploads.datasets++;
     *state = upload;
     return true;
@@ -342,7 +343,7 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
 static int look_at_head(struct dataset_upload *upload, const uint8_t *data, size_t size,
                         struct err *err)
 {
-    const size_t missing = sizeof upload->head - upload->head_size;
+    const size_t missing = sizeof(upload->head) - upload->head_size;
     const size_t part = size < missing ? size : missing;
     if (missing == 0) {
         return 0;
@@ -401,8 +402,8 @@ void serve_datasets(void *context, struct http_exchange *exchange)
     if (!answer_list_begin(exchange, &name_form, &list, &after)) {
         return;
     }
-    for (size_t index = 0; index < core_dataset_count(coordinator->core); index++) {
-        const struct dataset *dataset = core_dataset_at(coordinator->core, index);
+    for (size_t i = 0; i < core_dataset_count(coordinator->core); i++) {
+        const struct dataset *dataset = core_dataset_at(coordinator->core, i);
         if (strcmp(dataset->name, after) > 0 &&
             !answer_list_kind(&list, dataset->name, OBJECT_DATASET, dataset)) {
             break;
@@ -446,11 +447,11 @@ void serve_dataset_class_names(void *context, struct http_exchange *exchange)
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * CLASS_NAMES_TEXT_MAX);
     const bool known = dataset->class_names_sha256[0] != '\0';
-    int code = describe_class_names(context, dataset, &names, &err);
-    code = code ? code : buf_printf(&body, &err, "{\"class_names\":%s", known ? "" : "null");
-    code = code || !known ? code : class_names_write(&names, &body, &err);
-    code = code ? code : buf_printf(&body, &err, "}");
-    if (code) {
+    int rc = describe_class_names(context, dataset, &names, &err);
+    rc = rc ? rc : buf_printf(&body, &err, "{\"class_names\":%s", known ? "" : "null");
+    rc = rc || !known ? rc : class_names_write(&names, &body, &err);
+    rc = rc ? rc : buf_printf(&body, &err, "}");
+    if (rc) {
         answer_err(exchange, &err);
     } else {
         answer_object(exchange, 200, dataset->revision, &body);
@@ -464,7 +465,7 @@ void serve_dataset_content(void *context, struct http_exchange *exchange)
         answer_check_query(exchange, allowed) ? named_dataset(context, exchange) : NULL;
     if (dataset) {
         char file_name[NAME_SIZE + 16];
-        snprintf(file_name, sizeof file_name, "%s.safetensors", dataset->name);
+        snprintf(file_name, sizeof(file_name), "%s.safetensors", dataset->name);
         content_serve(context, exchange, dataset->sha256, file_name);
     }
 }

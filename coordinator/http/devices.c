@@ -15,8 +15,8 @@ void serve_devices(void *context, struct http_exchange *exchange)
     if (!answer_list_begin(exchange, &device_id_form, &list, &after)) {
         return;
     }
-    for (size_t index = 0; index < core_device_count(coordinator->core); index++) {
-        const struct device *device = core_device_at(coordinator->core, index);
+    for (size_t i = 0; i < core_device_count(coordinator->core); i++) {
+        const struct device *device = core_device_at(coordinator->core, i);
         if (strcmp(device->id.text, after) > 0 &&
             !answer_list_kind(&list, device->id.text, OBJECT_DEVICE, device)) {
             break;

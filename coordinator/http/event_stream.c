@@ -285,8 +285,8 @@ void event_stream_serve(struct event_stream *stream, struct http_exchange *excha
                         const char *last_event_id)
 {
     struct reader *reader = NULL;
-    for (size_t index = 0; index < READERS_MAX && !reader; index++) {
-        reader = stream->reader[index].exchange ? NULL : &stream->reader[index];
+    for (size_t i = 0; i < READERS_MAX && !reader; i++) {
+        reader = stream->reader[i].exchange ? NULL : &stream->reader[i];
     }
     if (!reader) {
         answer_problem(exchange, PROBLEM_TOO_MANY, "%d event streams are open already",

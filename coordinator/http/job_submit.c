@@ -59,15 +59,15 @@ static int compare_classes(struct coordinator *coordinator, const struct dataset
     if (strcmp(train->class_names_sha256, test->class_names_sha256) == 0) {
         return 0;
     }
-    int code = describe_class_names(coordinator, test, &others, err);
-    if (!code && !class_names_agree(&others, names)) {
+    int rc = describe_class_names(coordinator, test, &others, err);
+    if (!rc && !class_names_agree(&others, names)) {
         char difference[CLASS_NAMES_DIFFERENCE_MAX];
         class_names_difference(&others, names, difference);
         record_fault(faults, "/dataset/test",
                      "its classes are not those of '%s' (%s): the same number means another",
                      train->name, difference);
     }
-    return code;
+    return rc;
 }
 
 static int resolve_data(struct coordinator *coordinator, struct submission *submission,
@@ -83,8 +83,8 @@ static int resolve_data(struct coordinator *coordinator, struct submission *subm
     if (!train) {
         return 0;
     }
-    int code = describe_class_names(coordinator, train, &submission->class_names, err);
-    memcpy(submission->reading, train->reading, sizeof submission->reading);
+    int rc = describe_class_names(coordinator, train, &submission->class_names, err);
+    memcpy(submission->reading, train->reading, sizeof(submission->reading));
     memcpy(submission->data.train_sha256, train->sha256, SHA256_SIZE);
     submission->data.train_samples = train->samples;
     submission->fit = describe_fit(train);
@@ -97,8 +97,8 @@ static int resolve_data(struct coordinator *coordinator, struct submission *subm
         record_fault(faults, "/learning_rate/warmup_steps",
                      "must be below the %lld steps of the job", (long long)steps);
     }
-    if (!test || code) {
-        return code;
+    if (!test || rc) {
+        return rc;
     }
     memcpy(submission->data.test_sha256, test->sha256, SHA256_SIZE);
     submission->data.test_samples = test->samples;
@@ -127,11 +127,11 @@ static void resolve_checkpoint(struct coordinator *coordinator, struct submissio
     struct job_data *data = &submission->data;
     struct checkpoint checkpoint;
     struct err err = {0};
-    int code = id[0] ? checkpoint_find(coordinator, id, &checkpoint, &err) : 0;
-    if (code) {
+    int rc = id[0] ? checkpoint_find(coordinator, id, &checkpoint, &err) : 0;
+    if (rc) {
         record_fault(faults, "/init/checkpoint", "%s",
-                     code == ERR_NOT_FOUND ? "no such checkpoint; GET /v1/checkpoints lists them"
-                                           : err.text);
+                     rc == ERR_NOT_FOUND ? "no such checkpoint; GET /v1/checkpoints lists them"
+                                         : err.text);
     } else if (id[0]) {
         memcpy(data->checkpoint_sha256, checkpoint.sha256, SHA256_SIZE);
         data->checkpoint_bytes = checkpoint.bytes;
@@ -142,12 +142,12 @@ static void resolve_checkpoint(struct coordinator *coordinator, struct submissio
 static int find_model(struct coordinator *coordinator, const char *name,
                       struct record_faults *faults, json_t **out, struct err *err)
 {
-    int code = describe_named(coordinator, name, out, err);
-    if (code == ERR_NOT_FOUND) {
+    int rc = describe_named(coordinator, name, out, err);
+    if (rc == ERR_NOT_FOUND) {
         record_fault(faults, "/model/name", "%s", err->text);
         return ERR_INVALID;
     }
-    return code;
+    return rc;
 }
 
 /* What the center could not take: a unit's state, or the trained model, of more bytes than a blob
@@ -158,35 +158,35 @@ static int check_sizes(const struct job_spec *spec, const struct model *model, b
     BUF_AUTO struct buf header;
     buf_init(&header, SAFETENSORS_HEADER_MAX);
     const struct evaluation evaluation = {.micro_batch = 1};
-    int code = trained_header(model, &evaluation, &header, err);
-    if (code == ERR_LIMIT) {
+    int rc = trained_header(model, &evaluation, &header, err);
+    if (rc == ERR_LIMIT) {
         record_fault(faults, named ? "/model/name" : "/model/description", "the trained model: %s",
                      err->text);
         return ERR_INVALID;
     }
     uint64_t export_bytes = header.size;
-    for (size_t unit = 0; unit < model->unit_count && !code; unit++) {
+    for (size_t unit = 0; unit < model->unit_count && !rc; unit++) {
         struct state_layout *layout = NULL;
-        code = state_layout_new(model, unit, &spec->optimizer, &layout, err);
-        if (!code && layout->blob_bytes > BLOB_BYTES_MAX) {
+        rc = state_layout_new(model, unit, &spec->optimizer, &layout, err);
+        if (!rc && layout->blob_bytes > BLOB_BYTES_MAX) {
             char pointer[RECORD_POINTER_MAX] = "/model/name";
             if (!named) {
-                snprintf(pointer, sizeof pointer, "/model/description/units/%zu", unit);
+                snprintf(pointer, sizeof(pointer), "/model/description/units/%zu", unit);
             }
             record_fault(faults, pointer,
                          "the state of unit '%s' has %" PRIu64
                          " bytes; the center takes %llu of a unit",
                          model->unit[unit].name, layout->blob_bytes, BLOB_BYTES_MAX);
         }
-        export_bytes += code ? 0 : layout->export_bytes;
+        export_bytes += rc ? 0 : layout->export_bytes;
         state_layout_free(&layout);
     }
-    if (!code && export_bytes > BLOB_BYTES_MAX) {
+    if (!rc && export_bytes > BLOB_BYTES_MAX) {
         record_fault(faults, named ? "/model/name" : "/model/description",
                      "the trained model has %" PRIu64 " bytes; the center takes %llu", export_bytes,
                      BLOB_BYTES_MAX);
     }
-    return code;
+    return rc;
 }
 
 /* Turn the model's description, its own or that of its name, into a catalog entry and check what
@@ -197,55 +197,55 @@ static int resolve_model(struct coordinator *coordinator, struct submission *sub
     struct job_spec *spec = &submission->spec;
     const json_t *description = named ? named : spec->model.description;
     struct record_faults inner = {0};
-    int code = job_augment_check(spec, submission->fit.input, faults, err);
-    if (code) {
-        return code;
+    int rc = job_augment_check(spec, submission->fit.input, faults, err);
+    if (rc) {
+        return rc;
     }
     const struct model_samples samples = {.class_names = &submission->class_names,
                                           .reading = submission->reading};
     const struct catalog_change change = {
         .normalise = job_normalise(spec), .samples = &samples, .kernels = spec->kernels};
-    code = catalog_resolve(coordinator->catalog, description, &submission->fit, &change,
-                           &submission->model, &inner, err);
-    for (size_t index = 0; index < inner.count; index++) {
+    rc = catalog_resolve(coordinator->catalog, description, &submission->fit, &change,
+                         &submission->model, &inner, err);
+    for (size_t i = 0; i < inner.count; i++) {
         char pointer[RECORD_POINTER_MAX];
-        bool of_kernels = strncmp(inner.fault[index].pointer, "/kernels", strlen("/kernels")) == 0;
+        bool of_kernels = strncmp(inner.fault[i].pointer, "/kernels", strlen("/kernels")) == 0;
         const char *place = of_kernels ? "" : named ? "/model/name" : "/model/description";
-        snprintf(pointer, sizeof pointer, "%.24s%.130s", place,
-                 named && !of_kernels ? "" : inner.fault[index].pointer);
-        record_fault(faults, pointer, "%s", inner.fault[index].message);
+        snprintf(pointer, sizeof(pointer), "%.24s%.130s", place,
+                 named && !of_kernels ? "" : inner.fault[i].pointer);
+        record_fault(faults, pointer, "%s", inner.fault[i].message);
     }
     faults->more = faults->more || inner.more;
     bool frozen[MODEL_UNITS_MAX];
-    if (!code && spec->freeze_count > 0) {
-        code = job_freeze(spec, submission->model->model, frozen, faults, err);
+    if (!rc && spec->freeze_count > 0) {
+        rc = job_freeze(spec, submission->model->model, frozen, faults, err);
         const struct catalog_change freeze = {.frozen = frozen};
-        code = code ? code
-                    : catalog_derive(coordinator->catalog, submission->model, &freeze,
-                                     &submission->model, err);
+        rc = rc ? rc
+                : catalog_derive(coordinator->catalog, submission->model, &freeze,
+                                 &submission->model, err);
     }
-    if (code) {
-        return code;
+    if (rc) {
+        return rc;
     }
     const struct catalog_entry *entry = submission->model;
-    snprintf(spec->model.name, sizeof spec->model.name, "%s", entry->model->name);
+    snprintf(spec->model.name, sizeof(spec->model.name), "%s", entry->model->name);
     memcpy(spec->model.sha256, entry->sha256, SHA256_SIZE);
     submission->data.tune = job_tunes(spec, entry->model);
-    code = check_sizes(spec, entry->model, named != NULL, faults, err);
-    if (code) {
-        return code;
+    rc = check_sizes(spec, entry->model, named != NULL, faults, err);
+    if (rc) {
+        return rc;
     }
-    code = job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
+    rc = job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
     int except = job_units_check(spec->init_except, spec->init_except_count, entry->model,
                                  "/init/except", faults, err);
-    return code ? code : except;
+    return rc ? rc : except;
 }
 
 static int resolve(struct coordinator *coordinator, struct submission *submission,
                    struct record_faults *faults, struct err *err)
 {
     job_spec_complete(&submission->spec);
-    int code = job_spec_check(&submission->spec, faults, err);
+    int rc = job_spec_check(&submission->spec, faults, err);
     int data_code = resolve_data(coordinator, submission, faults, err);
     if (data_code) {
         return data_code;
@@ -254,7 +254,7 @@ static int resolve(struct coordinator *coordinator, struct submission *submissio
     const struct job_model *model = &submission->spec.model;
     json_auto_t *named = NULL;
     if (!model->name[0] && !model->description) {
-        return code ? code : ERR_INVALID; /* a fault already */
+        return rc ? rc : ERR_INVALID; /* a fault already */
     }
     int model_code =
         model->description ? 0 : find_model(coordinator, model->name, faults, &named, err);
@@ -263,8 +263,8 @@ static int resolve(struct coordinator *coordinator, struct submission *submissio
     }
     model_code =
         model_code ? model_code : resolve_model(coordinator, submission, named, faults, err);
-    code = code ? code : model_code;
-    return code || faults->count == 0 ? code : ERR_INVALID;
+    rc = rc ? rc : model_code;
+    return rc || faults->count == 0 ? rc : ERR_INVALID;
 }
 
 /* ---- does the model fit the checkpoint: on a worker ---- */
@@ -272,9 +272,9 @@ static int resolve(struct coordinator *coordinator, struct submission *submissio
 static int read_blob(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
 {
     size_t got = 0;
-    int code = blob_read(arg, offset, out, size, &got, err);
-    return code || got == size
-               ? code
+    int rc = blob_read(arg, offset, out, size, &got, err);
+    return rc || got == size
+               ? rc
                : err_set(err, ERR_FORMAT, "the file ends at byte %" PRIu64, offset + got);
 }
 
@@ -297,8 +297,8 @@ static void check_units(struct submission *submission, const struct checkpoint_f
     struct err err = {0};
     for (size_t unit = 0; unit < model->unit_count && !submission->code; unit++) {
         taken[unit] = job_from_checkpoint(&submission->spec, model->unit[unit].name);
-        int code = taken[unit] ? checkpoint_check_unit(file, model, unit, &err) : 0;
-        note_misfit(submission, code, &err,
+        int rc = taken[unit] ? checkpoint_check_unit(file, model, unit, &err) : 0;
+        note_misfit(submission, rc, &err,
                     "; list such units in init.except to start them with new weights");
     }
     if (!submission->code) {
@@ -312,11 +312,11 @@ static void fit_run(struct work_job *job)
     struct blob_reader *reader = NULL;
     struct checkpoint_file *file = NULL;
     uint64_t size = 0;
-    int code = blob_reader_open(submission->coordinator->blobs, submission->data.checkpoint_sha256,
-                                &reader, &size, &submission->err);
-    code = code ? code : checkpoint_file_open(read_blob, reader, &file, &submission->err);
-    submission->code = code;
-    if (!code) {
+    int rc = blob_reader_open(submission->coordinator->blobs, submission->data.checkpoint_sha256,
+                              &reader, &size, &submission->err);
+    rc = rc ? rc : checkpoint_file_open(read_blob, reader, &file, &submission->err);
+    submission->code = rc;
+    if (!rc) {
         check_units(submission, file);
     }
     checkpoint_file_close(&file);
@@ -381,13 +381,13 @@ static void serve_submission(struct submission **place, struct http_exchange *ex
 {
     struct submission *submission = *place;
     struct coordinator *coordinator = submission->coordinator;
-    int code = resolve(coordinator, submission, &submission->faults, &submission->err);
+    int rc = resolve(coordinator, submission, &submission->faults, &submission->err);
     name_list_done(&submission->class_names);
     record_done(&job_spec_record,
                 &submission->spec); /* the core knows models, with their kernels, by their hash */
     if (submission->faults.count > 0) {
         answer_faults(exchange, &submission->faults);
-    } else if (code) {
+    } else if (rc) {
         answer_err(exchange, &submission->err);
     } else if (!submission->data.checkpoint_sha256[0]) {
         submit(submission, exchange, extra);
@@ -410,7 +410,7 @@ void serve_job_post(void *context, struct http_exchange *exchange)
     if (!answer_check_query(exchange, allowed) || !answer_query_bool(exchange, "dry_run", &dry)) {
         return;
     }
-    struct submission *submission = calloc(1, sizeof *submission);
+    struct submission *submission = calloc(1, sizeof(*submission));
     if (!submission) {
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
         return;

@@ -62,11 +62,11 @@ void row_answer(struct coordinator *coordinator, struct http_exchange *exchange,
 {
     struct row_copy copy = {0};
     buf_init(&copy.text, JSON_BODY_MAX);
-    int code = state_get(coordinator->state, table, id, copy_row, &copy, &copy.err);
-    code = code ? code : copy.code;
-    if (code == ERR_NOT_FOUND) {
+    int rc = state_get(coordinator->state, table, id, copy_row, &copy, &copy.err);
+    rc = rc ? rc : copy.code;
+    if (rc == ERR_NOT_FOUND) {
         answer_unknown(exchange, unknown, id);
-    } else if (code) {
+    } else if (rc) {
         answer_err(exchange, &copy.err);
     } else {
         answer_object(exchange, 200, copy.revision, &copy.text);
@@ -108,15 +108,15 @@ static bool skip_row(void *arg, const struct state_row *row)
 bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange, const char *id)
 {
     struct err err = {0};
-    int code = core_job(coordinator->core, id)
-                   ? 0
-                   : state_get(coordinator->state, STATE_JOBS, id, skip_row, NULL, &err);
-    if (code == ERR_NOT_FOUND) {
+    int rc = core_job(coordinator->core, id)
+                 ? 0
+                 : state_get(coordinator->state, STATE_JOBS, id, skip_row, NULL, &err);
+    if (rc == ERR_NOT_FOUND) {
         answer_unknown(exchange, PROBLEM_UNKNOWN_JOB, id);
-    } else if (code) {
+    } else if (rc) {
         answer_err(exchange, &err);
     }
-    return !code;
+    return !rc;
 }
 
 /* How the job of a row ended. */
@@ -133,9 +133,9 @@ static bool read_ending(void *arg, const struct state_row *row)
         return false;
     }
     const char *state = json_string_value(json_object_get(document, "state"));
-    for (size_t index = 0; state && index < sizeof table / sizeof table[0]; index++) {
-        if (strcmp(state, table[index].state) == 0) {
-            *ending = table[index].ending;
+    for (size_t i = 0; state && i < sizeof(table) / sizeof(table[0]); i++) {
+        if (strcmp(state, table[i].state) == 0) {
+            *ending = table[i].ending;
         }
     }
     return false;
@@ -149,10 +149,10 @@ bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exc
     }
     const char *ending = "has ended"; /* of a row that cannot be read */
     struct err err = {0};
-    int code = state_get(coordinator->state, STATE_JOBS, id, read_ending, &ending, &err);
-    if (code == ERR_NOT_FOUND) {
+    int rc = state_get(coordinator->state, STATE_JOBS, id, read_ending, &ending, &err);
+    if (rc == ERR_NOT_FOUND) {
         answer_unknown(exchange, PROBLEM_UNKNOWN_JOB, id);
-    } else if (code) {
+    } else if (rc) {
         answer_err(exchange, &err);
     } else {
         answer_problem(exchange, PROBLEM_WRONG_STATE, "job '%.40s' %s", id, ending);

@@ -175,8 +175,8 @@ static void portion_done(struct work_job *job)
 
 static bool known_metric(const char *name)
 {
-    for (size_t index = 0; metric_name_names[index]; index++) {
-        if (strcmp(metric_name_names[index], name) == 0) {
+    for (size_t i = 0; metric_name_names[i]; i++) {
+        if (strcmp(metric_name_names[i], name) == 0) {
             return true;
         }
     }

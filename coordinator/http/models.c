@@ -22,16 +22,16 @@ static int unknown_model(const struct coordinator *coordinator, const char *name
 {
     BUF_AUTO struct buf names;
     buf_init(&names, 256);
-    int code = 0;
-    for (size_t index = 0; !code && zoo_name(index); index++) {
-        code = buf_printf(&names, err, "%s%s", index ? ", " : "", zoo_name(index));
+    int rc = 0;
+    for (size_t i = 0; !rc && zoo_name(i); i++) {
+        rc = buf_printf(&names, err, "%s%s", i ? ", " : "", zoo_name(i));
     }
-    for (size_t index = 0; !code && index < core_model_count(coordinator->core); index++) {
-        code = buf_printf(&names, err, ", %s", core_model_at(coordinator->core, index)->name);
+    for (size_t i = 0; !rc && i < core_model_count(coordinator->core); i++) {
+        rc = buf_printf(&names, err, ", %s", core_model_at(coordinator->core, i)->name);
     }
     /* A list that does not fit is cut: the first names are help enough. */
     return err_set(err, ERR_NOT_FOUND, "no model '%s'; there are %s%s", name, names.data,
-                   code ? " ..." : "");
+                   rc ? " ..." : "");
 }
 
 int describe_named(struct coordinator *coordinator, const char *name, json_t **out, struct err *err)
@@ -44,8 +44,8 @@ int describe_named(struct coordinator *coordinator, const char *name, json_t **o
     if (!row) {
         return unknown_model(coordinator, name, err);
     }
-    int code = catalog_read(coordinator->catalog, row->sha256, out, err);
-    return code ? err_wrap(err, "model '%s'", name) : 0;
+    int rc = catalog_read(coordinator->catalog, row->sha256, out, err);
+    return rc ? err_wrap(err, "model '%s'", name) : 0;
 }
 
 struct model_fit describe_fit(const struct dataset *dataset)
@@ -61,18 +61,18 @@ int describe_class_names(struct coordinator *coordinator, const struct dataset *
                          struct name_list *out, struct err *err)
 {
     json_auto_t *list = NULL;
-    int code = dataset->class_names_sha256[0]
-                   ? catalog_read(coordinator->catalog, dataset->class_names_sha256, &list, err)
-                   : 0;
-    code = code || !list ? code : class_names_read(list, out, err);
-    return code ? err_wrap(err, "class names of data set '%s'", dataset->name) : 0;
+    int rc = dataset->class_names_sha256[0]
+                 ? catalog_read(coordinator->catalog, dataset->class_names_sha256, &list, err)
+                 : 0;
+    rc = rc || !list ? rc : class_names_read(list, out, err);
+    return rc ? err_wrap(err, "class names of data set '%s'", dataset->name) : 0;
 }
 
 /* A model of the zoo as a row of the list: its hash is that of its text. */
 static struct model_row zoo_row(const char *name, const char *text)
 {
     struct model_row row = {.revision = ZOO_REVISION};
-    snprintf(row.name, sizeof row.name, "%s", name);
+    snprintf(row.name, sizeof(row.name), "%s", name);
     sha256_text(text, strlen(text), row.sha256);
     return row;
 }
@@ -99,17 +99,17 @@ void serve_models(void *context, struct http_exchange *exchange)
         return;
     }
     bool room = true;
-    for (size_t index = 0; room && zoo_name(index); index++) {
-        const char *name = zoo_name(index);
+    for (size_t i = 0; room && zoo_name(i); i++) {
+        const char *name = zoo_name(i);
         struct model_row zoo = zoo_row(name, zoo_text(name));
         char key[NAME_SIZE + 1];
-        snprintf(key, sizeof key, KEY_OF_ZOO, index);
+        snprintf(key, sizeof(key), KEY_OF_ZOO, i);
         room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, &zoo);
     }
-    for (size_t index = 0; room && index < core_model_count(coordinator->core); index++) {
-        const struct model_row *row = core_model_at(coordinator->core, index);
+    for (size_t i = 0; room && i < core_model_count(coordinator->core); i++) {
+        const struct model_row *row = core_model_at(coordinator->core, i);
         char key[NAME_SIZE + 1];
-        snprintf(key, sizeof key, KEY_OF_POSTED, row->name);
+        snprintf(key, sizeof(key), KEY_OF_POSTED, row->name);
         room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, row);
     }
     answer_list_end(exchange, &list);
@@ -146,16 +146,16 @@ static void show_model(struct http_exchange *exchange, json_t *description,
         }
         return;
     }
-    struct model_view *view = calloc(1, sizeof *view);
-    int code = view ? model_view_make(model, row, assumed, view, &err)
-                    : err_set(&err, ERR_MEMORY, "out of memory");
+    struct model_view *view = calloc(1, sizeof(*view));
+    int rc = view ? model_view_make(model, row, assumed, view, &err)
+                  : err_set(&err, ERR_MEMORY, "out of memory");
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * JSON_BODY_MAX);
-    if (!code) {
+    if (!rc) {
         view->description = description;
-        code = wire_write(&model_view_record, view, &body, &err);
+        rc = wire_write(&model_view_record, view, &body, &err);
     }
-    if (code) {
+    if (rc) {
         answer_err(exchange, &err);
     } else {
         answer_object(exchange, 200, row->revision, &body);
@@ -176,12 +176,12 @@ void serve_model(void *context, struct http_exchange *exchange)
     if (!answer_check_query(exchange, allowed)) {
         return;
     }
-    int code = describe_named(coordinator, name, &description, &err);
-    if (code == ERR_NOT_FOUND) {
+    int rc = describe_named(coordinator, name, &description, &err);
+    if (rc == ERR_NOT_FOUND) {
         answer_problem(exchange, PROBLEM_UNKNOWN_MODEL, "%s", err.text);
         return;
     }
-    if (code) {
+    if (rc) {
         answer_err(exchange, &err);
         return;
     }
@@ -219,12 +219,12 @@ void serve_model_post(void *context, struct http_exchange *exchange)
                        name);
         return;
     } else {
-        snprintf(row.name, sizeof row.name, "%s", name);
+        snprintf(row.name, sizeof(row.name), "%s", name);
     }
     struct model *model = NULL;
     bool assumed;
-    int code = faults.count ? ERR_INVALID
-                            : description_parse_usual(description, &model, &assumed, &faults, &err);
+    int rc = faults.count ? ERR_INVALID
+                          : description_parse_usual(description, &model, &assumed, &faults, &err);
     model_free(&model);
     if (faults.count > 0) {
         answer_faults(exchange, &faults);
@@ -233,8 +233,8 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     /* Kept unresolved, as it was posted, but compact. */
     BUF_AUTO struct buf text;
     buf_init(&text, MODEL_DESCRIPTION_BYTES_MAX);
-    code = code ? code : json_write(description, &text, &err);
-    if (code) {
+    rc = rc ? rc : json_write(description, &text, &err);
+    if (rc) {
         answer_err(exchange, &err);
         return;
     }

@@ -62,8 +62,8 @@ int parked_new(size_t capacity, void *context, struct parked **out, struct err *
     parked->capacity = capacity;
     parked->bucket_count = capacity;
     parked->first_free = PARKED_NONE;
-    for (size_t index = 0; index < capacity; index++) {
-        parked->bucket[index] = PARKED_NONE;
+    for (size_t i = 0; i < capacity; i++) {
+        parked->bucket[i] = PARKED_NONE;
     }
     *out = parked;
     return 0;

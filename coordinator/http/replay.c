@@ -90,15 +90,15 @@ static bool take_stored(void *arg, const struct state_row *row)
 /* The key was used today or yesterday. */
 static int find_stored(struct coordinator *coordinator, const char *key, struct stored *stored)
 {
-    int code = 0;
+    int rc = 0;
     stored->now_ms = clock_wall_ms();
-    for (int64_t day = 0; !code && !stored->found && day <= 1; day++) {
+    for (int64_t day = 0; !rc && !stored->found && day <= 1; day++) {
         char id[REPLAY_ROW_ID_SIZE];
         replay_row_id(id, stored->now_ms - day * DAY_MS, key);
-        code = state_get(coordinator->state, STATE_REPLAYS, id, take_stored, stored, &stored->err);
-        code = code == ERR_NOT_FOUND ? 0 : code;
+        rc = state_get(coordinator->state, STATE_REPLAYS, id, take_stored, stored, &stored->err);
+        rc = rc == ERR_NOT_FOUND ? 0 : rc;
     }
-    return code ? code : stored->code;
+    return rc ? rc : stored->code;
 }
 
 /* Once a day, delete answers older than yesterday's and count the others. */
@@ -111,11 +111,11 @@ static int forget_old(struct coordinator *coordinator, struct err *err)
     }
     char oldest[REPLAY_ROW_ID_SIZE];
     replay_row_id(oldest, wall_ms - DAY_MS, "");
-    int code = state_in_transaction(coordinator->state) ? 0 : state_begin(coordinator->state, err);
-    code = code ? code : state_delete_children(coordinator->state, STATE_REPLAYS, "", oldest, err);
-    code = code ? code : state_count(coordinator->state, STATE_REPLAYS, &replays->count, err);
-    replays->day = code ? 0 : day;
-    return code;
+    int rc = state_in_transaction(coordinator->state) ? 0 : state_begin(coordinator->state, err);
+    rc = rc ? rc : state_delete_children(coordinator->state, STATE_REPLAYS, "", oldest, err);
+    rc = rc ? rc : state_count(coordinator->state, STATE_REPLAYS, &replays->count, err);
+    replays->day = rc ? 0 : day;
+    return rc;
 }
 
 /* Whether the answer to a new key can be kept for as long as is promised; false when a problem was
@@ -152,9 +152,9 @@ static int hash_request(const struct http_exchange *exchange, char out[SHA256_SI
                         struct err *err)
 {
     struct sha256 *hash = NULL;
-    int code = sha256_new(&hash, err);
-    if (code) {
-        return code;
+    int rc = sha256_new(&hash, err);
+    if (rc) {
+        return rc;
     }
     sha256_update(hash, http_method(exchange), strlen(http_method(exchange)) + 1);
     sha256_update(hash, http_path(exchange), strlen(http_path(exchange)) + 1);
@@ -189,9 +189,9 @@ bool replay_check(struct coordinator *coordinator, struct http_exchange *exchang
         return true;
     }
     size_t length = strlen(key);
-    if (length == 0 || length >= sizeof extra->replay_key) {
+    if (length == 0 || length >= sizeof(extra->replay_key)) {
         answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "Idempotency-Key: 1 to %zu characters",
-                       sizeof extra->replay_key - 1);
+                       sizeof(extra->replay_key) - 1);
         return false;
     }
     if (!answer_settled(exchange, coordinator->turn)) {
@@ -200,15 +200,15 @@ bool replay_check(struct coordinator *coordinator, struct http_exchange *exchang
     memcpy(extra->replay_key, key, length + 1);
     struct stored stored = {0};
     buf_init(&stored.body, 2 * JSON_BODY_MAX);
-    int code = hash_request(exchange, extra->request_sha256, &stored.err);
-    if (!code) {
-        code = find_stored(coordinator, key, &stored);
+    int rc = hash_request(exchange, extra->request_sha256, &stored.err);
+    if (!rc) {
+        rc = find_stored(coordinator, key, &stored);
     }
-    if (code) {
+    if (rc) {
         answer_err(exchange, &stored.err);
     } else if (stored.found) {
         answer_stored(exchange, extra, &stored);
     }
     buf_done(&stored.body);
-    return !code && !stored.found && can_keep(coordinator, exchange);
+    return !rc && !stored.found && can_keep(coordinator, exchange);
 }

@@ -35,11 +35,11 @@ void serve_replicas(void *context, struct http_exchange *exchange)
 static void check_devices(struct coordinator *coordinator, const struct plan_question *question,
                           struct record_faults *faults)
 {
-    for (size_t index = 0; index < question->without_count; index++) {
-        const char *id = question->without[index].text;
+    for (size_t i = 0; i < question->without_count; i++) {
+        const char *id = question->without[i].text;
         if (!core_device(coordinator->core, id)) {
             char pointer[RECORD_POINTER_MAX];
-            snprintf(pointer, sizeof(pointer), "/without/%zu", index);
+            snprintf(pointer, sizeof(pointer), "/without/%zu", i);
             record_fault(faults, pointer, "no device '%.40s'", id);
         }
     }

@@ -152,7 +152,7 @@ static void guard(void *context, struct http_exchange *exchange)
     /* People may see what waits for the disk; a device that acted on it could contradict the next
      * life. */
     if (turn_held(coordinator->turn) &&
-        (!reads || strncmp(http_path(exchange), AGENT_PREFIX, sizeof AGENT_PREFIX - 1) == 0)) {
+        (!reads || strncmp(http_path(exchange), AGENT_PREFIX, sizeof(AGENT_PREFIX) - 1) == 0)) {
         answer_held(exchange);
         return;
     }
@@ -168,7 +168,7 @@ static bool is_reserved(void *context, const struct http_exchange *exchange)
     (void)context;
     static const char agents[] = "/v1/agent/";
     const char *path = http_path(exchange);
-    return strncmp(path, agents, sizeof agents - 1) == 0 || strcmp(path, "/healthz") == 0;
+    return strncmp(path, agents, sizeof(agents) - 1) == 0 || strcmp(path, "/healthz") == 0;
 }
 
 static void finished(void *context, const struct http_exchange *exchange, int status,
@@ -200,7 +200,7 @@ int routes_open(struct coordinator *coordinator, struct http_server **out, struc
     struct http_server_config config = {
         .listen = coordinator->config->address,
         .routes = routes,
-        .route_count = sizeof routes / sizeof routes[0],
+        .route_count = sizeof(routes) / sizeof(routes[0]),
         .fallbacks = {fallback_not_found, fallback_method, fallback_too_large, fallback_bad_request,
                       fallback_busy},
         .guard = guard,

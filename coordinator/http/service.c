@@ -72,11 +72,11 @@ static int write_states(struct buf *out, const struct coordinator *coordinator, 
 {
     size_t devices[DEVICE_REMOVED + 1] = {0};
     size_t jobs[JOB_CANCELLED + 1] = {0};
-    for (size_t index = 0; index < core_device_count(coordinator->core); index++) {
-        devices[core_device_at(coordinator->core, index)->state]++;
+    for (size_t i = 0; i < core_device_count(coordinator->core); i++) {
+        devices[core_device_at(coordinator->core, i)->state]++;
     }
-    for (size_t index = 0; index < core_job_count(coordinator->core); index++) {
-        jobs[core_job_at(coordinator->core, index)->state]++;
+    for (size_t i = 0; i < core_job_count(coordinator->core); i++) {
+        jobs[core_job_at(coordinator->core, i)->state]++;
     }
     int rc = buf_printf(
         out, err,
@@ -140,8 +140,8 @@ static int write_jobs(struct buf *out, const struct coordinator *coordinator, st
     for (size_t gauge = 0; !rc && gauge < sizeof(gauges) / sizeof(gauges[0]); gauge++) {
         rc = buf_printf(out, err, "# HELP %s %s\n# TYPE %s gauge\n", gauges[gauge].name,
                         gauges[gauge].help, gauges[gauge].name);
-        for (size_t index = 0; !rc && index < core_job_count(coordinator->core); index++) {
-            const struct job *job = core_job_at(coordinator->core, index);
+        for (size_t i = 0; !rc && i < core_job_count(coordinator->core); i++) {
+            const struct job *job = core_job_at(coordinator->core, i);
             rc = buf_printf(out, err, "%s{job=\"%s\"} %.9g\n", gauges[gauge].name, job->id.text,
                             gauges[gauge].value(job));
         }
@@ -200,8 +200,8 @@ static int write_devices(struct buf *out, const struct coordinator *coordinator,
     for (size_t counter = 0; !rc && counter < sizeof(counters) / sizeof(counters[0]); counter++) {
         rc = buf_printf(out, err, "# HELP %s %s\n# TYPE %s counter\n", counters[counter].name,
                         counters[counter].help, counters[counter].name);
-        for (size_t index = 0; !rc && index < core_device_count(coordinator->core); index++) {
-            const struct device *device = core_device_at(coordinator->core, index);
+        for (size_t i = 0; !rc && i < core_device_count(coordinator->core); i++) {
+            const struct device *device = core_device_at(coordinator->core, i);
             rc = buf_printf(out, err, "%s{device=\"%s\"} %.15g\n", counters[counter].name,
                             device->id.text, counters[counter].value(device));
         }
@@ -252,8 +252,8 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     buf_init(&body, 8u << 20);
     struct err err = {0};
     int rc = 0;
-    for (size_t index = 0; !rc && index < sizeof(samples) / sizeof(samples[0]); index++) {
-        const struct sample *sample = &samples[index];
+    for (size_t i = 0; !rc && i < sizeof(samples) / sizeof(samples[0]); i++) {
+        const struct sample *sample = &samples[i];
         rc = buf_printf(&body, &err, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", sample->name,
                         sample->help, sample->name, sample->type, sample->name, sample->value);
     }

@@ -37,16 +37,16 @@ void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator
     }
     struct upload *upload = calloc(1, kind->size);
     struct err err = {0};
-    int code = upload ? 0 : err_set(&err, ERR_MEMORY, "upload: out of memory");
-    if (!code && (!sha256 || has_body(exchange))) {
+    int rc = upload ? 0 : err_set(&err, ERR_MEMORY, "upload: out of memory");
+    if (!rc && (!sha256 || has_body(exchange))) {
         disk_look(coordinator);
-        code = blob_upload_open(coordinator->blobs, sha256, BLOB_BYTES_MAX, &upload->blob, &err);
+        rc = blob_upload_open(coordinator->blobs, sha256, BLOB_BYTES_MAX, &upload->blob, &err);
     }
-    if (!code && !sha256) {
+    if (!rc && !sha256) {
         const int64_t announced = http_content_length(exchange);
-        code = blob_upload_keep_free(upload->blob, announced > 0 ? (uint64_t)announced : 0, &err);
+        rc = blob_upload_keep_free(upload->blob, announced > 0 ? (uint64_t)announced : 0, &err);
     }
-    if (code) {
+    if (rc) {
         if (upload && upload->blob) {
             blob_upload_abort(upload->blob);
         }

@@ -184,9 +184,9 @@ int state_commit(struct state_store *store, struct err *err)
 {
     ASSERT(store->in_transaction);
     if (store->failed) {
-        int code = store->failed;
+        const int failed = store->failed;
         state_rollback(store);
-        return err_set(err, code, "commit: an earlier change of this turn failed");
+        return err_set(err, failed, "commit: an earlier change of this turn failed");
     }
     struct err inner = {0};
     int rc = store->held ? replay(store, &inner) : 0;

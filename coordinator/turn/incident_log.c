@@ -45,9 +45,9 @@ static void tell(const struct incident *incident)
 {
     char devices[INCIDENT_DEVICES_MAX * (ID_SIZE + 1) + 1] = "";
     size_t size = 0;
-    for (size_t index = 0; index < incident->device_count; index++) {
-        size += (size_t)snprintf(devices + size, sizeof(devices) - size, "%s%s", index ? "," : "",
-                                 incident->device[index].id.text);
+    for (size_t i = 0; i < incident->device_count; i++) {
+        size += (size_t)snprintf(devices + size, sizeof(devices) - size, "%s%s", i ? "," : "",
+                                 incident->device[i].id.text);
     }
     log_info(incident->state == INCIDENT_RESOLVED ? "incident_resolved" : "incident_abandoned",
              "id=%s job=%s cause=%s devices=%s failures=%" PRId64 " generation_before=%" PRId64
@@ -65,8 +65,8 @@ static void tell(const struct incident *incident)
 
 void incident_log_write(struct incident_log *log)
 {
-    for (size_t index = 0; index < log->noted_count; index++) {
-        const struct incident *incident = &log->noted[index];
+    for (size_t i = 0; i < log->noted_count; i++) {
+        const struct incident *incident = &log->noted[i];
         log->opened[incident->cause] += incident->revision == 1;
         if (incident->state == INCIDENT_OPEN) {
             continue;

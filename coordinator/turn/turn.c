@@ -47,8 +47,8 @@ int turn_new(struct core *core, struct state_store *state, const struct turn_eff
              struct turn **out, struct err *err)
 {
     /* Large and mostly untouched: pages are used as turns need them. */
-    struct turn *turn = calloc(1, sizeof *turn);
-    struct action *item = calloc(ACTIONS_MAX, sizeof *item);
+    struct turn *turn = calloc(1, sizeof(*turn));
+    struct action *item = calloc(ACTIONS_MAX, sizeof(*item));
     if (!turn || !item) {
         free(turn);
         free(item);
@@ -68,8 +68,8 @@ void turn_free(struct turn **pointer)
     if (!turn) {
         return;
     }
-    for (size_t index = 0; index < OUTBOX_MAX; index++) {
-        buf_done(&turn->outbox[index].reply.body);
+    for (size_t i = 0; i < OUTBOX_MAX; i++) {
+        buf_done(&turn->outbox[i].reply.body);
     }
     incident_log_done(&turn->incidents);
     free(turn->actions.item);
@@ -103,16 +103,16 @@ static void persist(struct turn *turn, const struct action *action)
     BUF_AUTO struct buf document;
     buf_init(&document, JSON_BODY_MAX);
     struct err err = {0};
-    int code = object_write_row(action->kind, action->object, &document, &err);
-    if (!code && begin(turn)) {
+    int rc = object_write_row(action->kind, action->object, &document, &err);
+    if (!rc && begin(turn)) {
         struct state_row row = {name.id,         name.parent,   name.revision,
                                 name.created_ms, document.data, document.size};
-        code = state_put(turn->state, object_facts(action->kind)->table, &row, &err);
+        rc = state_put(turn->state, object_facts(action->kind)->table, &row, &err);
     }
-    if (!code && action->kind == OBJECT_INCIDENT) {
-        code = incident_log_note(&turn->incidents, action->object, &err);
+    if (!rc && action->kind == OBJECT_INCIDENT) {
+        rc = incident_log_note(&turn->incidents, action->object, &err);
     }
-    fail(turn, code, &err);
+    fail(turn, rc, &err);
 }
 
 static void forget(struct turn *turn, const struct action *action)
@@ -157,13 +157,13 @@ static void reply(struct turn *turn, const struct action *action, struct http_ex
     struct err err = {0};
     if (action->type == ACTION_PROBLEM) {
         answer->problem = action->problem;
-        memcpy(answer->text, action->text, sizeof answer->text);
+        memcpy(answer->text, action->text, sizeof(answer->text));
         return;
     }
     if (action->kind != OBJECT_NOTHING) {
         if (object_write(action->kind, action->object, &answer->body, &err)) {
             answer->problem = PROBLEM_INTERNAL;
-            snprintf(answer->text, sizeof answer->text, "%.*s", (int)sizeof answer->text - 1,
+            snprintf(answer->text, sizeof(answer->text), "%.*s", (int)sizeof(answer->text) - 1,
                      err.text);
             return;
         }
@@ -182,9 +182,9 @@ static void metric(struct turn *turn, const struct action *action)
 {
     struct err err = {0};
     const struct metric *value = &action->metric;
-    int code = state_metric(turn->state, action->id, value->step, metric_name_names[value->name],
-                            value->value, &err);
-    if (code) {
+    int rc = state_metric(turn->state, action->id, value->step, metric_name_names[value->name],
+                          value->value, &err);
+    if (rc) {
         log_warn("metric_dropped", "job=%s error=%s", action->id, log_quote(err.text).text);
     }
 }
@@ -229,8 +229,8 @@ static bool names_description(const struct action *action)
 
 static void send_outbox(struct turn *turn)
 {
-    for (size_t index = 0; index < turn->outbox_count; index++) {
-        struct outgoing *out = &turn->outbox[index];
+    for (size_t i = 0; i < turn->outbox_count; i++) {
+        struct outgoing *out = &turn->outbox[i];
         struct http_exchange *exchange = out->exchange;
         out->exchange = NULL;
         if (exchange) {
@@ -284,8 +284,8 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
     core_step(turn->core, event, &turn->actions);
     bool stored = !extra || !extra->description;
     bool replied = false;
-    for (size_t index = 0; index < turn->actions.count; index++) {
-        const struct action *action = &turn->actions.item[index];
+    for (size_t i = 0; i < turn->actions.count; i++) {
+        const struct action *action = &turn->actions.item[i];
         if (!stored && names_description(action)) {
             stored = true;
             store_description(turn, extra);
@@ -328,8 +328,8 @@ static enum log_level level_of(const char *event)
     static const char *const warnings[] = {
         "device_suspect",    "device_disconnected", "device_lost", "device_shared", "job_stalled",
         "generation_failed", "incident_opened",     "job_failed",  "export_failed"};
-    for (size_t index = 0; index < sizeof warnings / sizeof warnings[0]; index++) {
-        if (strcmp(event, warnings[index]) == 0) {
+    for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++) {
+        if (strcmp(event, warnings[i]) == 0) {
             return LOG_LEVEL_WARN;
         }
     }
@@ -347,20 +347,20 @@ static void log_public_event(const struct action *action)
 static void send_late(struct turn *turn)
 {
     const struct turn_effects *effects = &turn->effects;
-    for (size_t index = 0; index < turn->late_count; index++) {
-        const struct action *action = &turn->late[index];
+    for (size_t i = 0; i < turn->late_count; i++) {
+        const struct action *action = &turn->late[i];
         struct err err = {0};
-        int code = 0;
+        int rc = 0;
         if (action->type == ACTION_PUBLISH) {
             log_public_event(action);
         } else if (action->type == ACTION_EXPORT) {
-            code = effects->export_model(effects->context, action->id, action->version, &err);
+            rc = effects->export_model(effects->context, action->id, action->version, &err);
         } else if (action->type == ACTION_TUNE) {
-            code = effects->tune_kernels(effects->context, action->id, &err);
+            rc = effects->tune_kernels(effects->context, action->id, &err);
         } else {
             effects->delete_blob(effects->context, action->sha256);
         }
-        fail(turn, code, &err);
+        fail(turn, rc, &err);
     }
     turn->late_count = turn->late_stored = 0;
 }
@@ -369,16 +369,16 @@ static void send_late(struct turn *turn)
 static int commit_rows(struct turn *turn)
 {
     struct err err = {0};
-    int code = state_commit(turn->state, &err);
-    if (code == ERR_FULL && !turn->held) {
+    int rc = state_commit(turn->state, &err);
+    if (rc == ERR_FULL && !turn->held) {
         log_error("commit_held", "error=%s", log_quote(err.text).text);
-    } else if (!code && turn->held) {
+    } else if (!rc && turn->held) {
         log_info("commit_made_up", "replies=%zu", turn->outbox_count);
     }
-    turn->held = code == ERR_FULL;
-    turn->statistics.commits += code == 0;
+    turn->held = rc == ERR_FULL;
+    turn->statistics.commits += rc == 0;
     if (!turn->held) {
-        fail(turn, code, &err);
+        fail(turn, rc, &err);
     }
     return turn->code;
 }
@@ -407,9 +407,9 @@ int turn_commit(struct turn *turn, struct err *err)
 {
     ASSERT(!turn->committing);
     turn->committing = true;
-    int code = commit(turn, err);
+    int rc = commit(turn, err);
     turn->committing = false;
-    return code;
+    return rc;
 }
 
 const struct turn_statistics *turn_statistics(const struct turn *turn)

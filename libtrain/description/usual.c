@@ -64,12 +64,12 @@ static int try_fit(const json_t *description, const struct model_fit *fit,
         {fit->input, fit->dtype, fit->classes, 1},
         {fit->input, fit->dtype, 1, 1},
     };
-    int code = description_parse_assuming(description, fit, assumption, out, faults, err);
+    int rc = description_parse_assuming(description, fit, assumption, out, faults, err);
     size_t count = fit->positions > 1 ? 3 : 1;
-    for (size_t i = 0; code == ERR_INVALID && i < count; i++) {
-        code = description_parse(description, &variants[i], out, NULL, NULL) == 0 ? 0 : code;
+    for (size_t i = 0; rc == ERR_INVALID && i < count; i++) {
+        rc = description_parse(description, &variants[i], out, NULL, NULL) == 0 ? 0 : rc;
     }
-    return code;
+    return rc;
 }
 
 int description_parse_usual(const json_t *description, struct model **out, bool *assumed,
@@ -81,8 +81,8 @@ int description_parse_usual(const json_t *description, struct model **out, bool 
     size_t furthest = 0;
     bool stated = false;
     *assumed = false;
-    int code = description_parse(description, NULL, out, NULL, err);
-    for (size_t i = 0; code == ERR_INVALID && i < count && !stated; i++) {
+    int rc = description_parse(description, NULL, out, NULL, err);
+    for (size_t i = 0; rc == ERR_INVALID && i < count && !stated; i++) {
         struct model_fit fit = usual[i];
         struct assumption assumption = {0};
         struct record_faults found = {0};
@@ -96,12 +96,12 @@ int description_parse_usual(const json_t *description, struct model **out, bool 
                            fit.input.h, fit.input.w, fit.input.c,
                            fit.dtype == DTYPE_F32 ? "float32" : "uint8");
         }
-        code = try_fit(description, &fit, &assumption, out, &found, &why);
-        if (code && (i == 0 || assumption.op_count > furthest)) {
+        rc = try_fit(description, &fit, &assumption, out, &found, &why);
+        if (rc && (i == 0 || assumption.op_count > furthest)) {
             furthest = assumption.op_count;
             *faults = found;
             *err = why;
         }
     }
-    return code;
+    return rc;
 }

@@ -41,31 +41,30 @@ static int open_parts(struct life *life, const char *directory, struct err *err)
     core.devices_max = 8;
     core.jobs_max = 8;
     coordinator->config = &life->config;
-    int code = address_parse("127.0.0.1:0", &life->config.address, err);
-    code = code ? code : state_open(directory, &coordinator->state, err);
-    code = code ? code : blob_open(&blobs, &coordinator->blobs, err);
-    code = code ? code : core_new(&core, &coordinator->core, err);
-    code = code ? code : work_new(1, &coordinator->work, err);
-    code = code ? code : catalog_new(coordinator->state, &coordinator->catalog, err);
-    code = code ? code : edge_open(coordinator, 1, err);
+    int rc = address_parse("127.0.0.1:0", &life->config.address, err);
+    rc = rc ? rc : state_open(directory, &coordinator->state, err);
+    rc = rc ? rc : blob_open(&blobs, &coordinator->blobs, err);
+    rc = rc ? rc : core_new(&core, &coordinator->core, err);
+    rc = rc ? rc : work_new(1, &coordinator->work, err);
+    rc = rc ? rc : catalog_new(coordinator->state, &coordinator->catalog, err);
+    rc = rc ? rc : edge_open(coordinator, 1, err);
     const struct turn_effects effects = effects_of(coordinator);
-    code = code
-               ? code
-               : turn_new(coordinator->core, coordinator->state, &effects, &coordinator->turn, err);
-    code = code ? code : restore_all(coordinator, 1, err);
-    return code ? code : routes_open(coordinator, &coordinator->server, err);
+    rc = rc ? rc
+            : turn_new(coordinator->core, coordinator->state, &effects, &coordinator->turn, err);
+    rc = rc ? rc : restore_all(coordinator, 1, err);
+    return rc ? rc : routes_open(coordinator, &coordinator->server, err);
 }
 
 static struct life *life_begin(const char *directory)
 {
-    struct life *life = calloc(1, sizeof *life);
+    struct life *life = calloc(1, sizeof(*life));
     struct err err = {0};
     assert_non_null(life);
     life->config.connections_max = 16;
     life->config.connections_per_address_max = 16;
     life->coordinator.connections_max = 16;
     assert_ok(open_parts(life, directory, &err), &err);
-    life->desk = calloc(1, sizeof *life->desk);
+    life->desk = calloc(1, sizeof(*life->desk));
     assert_non_null(life->desk);
     life->desk->server = life->coordinator.server;
     return life;
@@ -158,8 +157,8 @@ static const char enrolment[] =
 static size_t count_models(const struct core *core)
 {
     size_t count = 0;
-    for (size_t index = 0; index < core_model_count(core); index++) {
-        count += strcmp(core_model_at(core, index)->name, "tiny") == 0;
+    for (size_t i = 0; i < core_model_count(core); i++) {
+        count += strcmp(core_model_at(core, i)->name, "tiny") == 0;
     }
     return count;
 }
@@ -217,7 +216,7 @@ static void keep_answers(struct life *life, int64_t wall_ms)
     assert_ok(state_begin(store, &err), &err);
     for (int i = 0; i < REPLAYS_MAX; i++) {
         char key[16], id[REPLAY_ROW_ID_SIZE];
-        snprintf(key, sizeof key, "%08d", i);
+        snprintf(key, sizeof(key), "%08d", i);
         replay_row_id(id, wall_ms, key);
         const struct state_row row = {id, "", 1, wall_ms, "kept", 4};
         assert_ok(state_put(store, STATE_REPLAYS, &row, &err), &err);
@@ -277,7 +276,7 @@ static void an_answer_that_waits_for_the_commit_is_dropped_with_its_client(void 
     struct err err = {0};
     const struct linger reset = {.l_onoff = 1};
     int fd = post_model(life);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
     close(fd);
     desk_run(life->desk);
     assert_int_equal(life->coordinator.edge->requests_open, 0);
@@ -340,7 +339,7 @@ static void an_agent_learns_nothing_that_its_own_call_has_changed_before_the_com
     struct device device;
     struct life *life = begin_with_lost_device(*state, &device);
     char request[256];
-    snprintf(request, sizeof request,
+    snprintf(request, sizeof(request),
              "GET /v1/agent/assignment?device=%s&boot=%s HTTP/1.1\r\nConnection: close",
              device.id.text, device.boot);
     int fd = desk_send(life->desk, request);
@@ -356,7 +355,7 @@ static void hold_commit(struct life *life, const char *directory)
 {
     char reserve[512];
     struct err err = {0};
-    snprintf(reserve, sizeof reserve, "%s/state.reserve", directory);
+    snprintf(reserve, sizeof(reserve), "%s/state.reserve", directory);
     (void)unlink(reserve);
     fault_vfs_plan(FAULT_FULL, 1);
     assert_ok(turn_commit(life->coordinator.turn, &err), &err);
@@ -369,7 +368,7 @@ static void a_stop_while_a_commit_is_held_shows_agents_nothing_of_it(void **stat
     struct life *life = begin_with_lost_device(*state, &device);
     struct err err = {0};
     char request[256];
-    snprintf(request, sizeof request,
+    snprintf(request, sizeof(request),
              "GET /v1/agent/assignment?device=%s&boot=%s&after=%" PRId64 "&wait=60 HTTP/1.1\r\n"
              "Connection: close",
              device.id.text, device.boot, INT64_MAX);

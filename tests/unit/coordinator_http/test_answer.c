@@ -31,7 +31,7 @@ static void failure(void *context, struct http_exchange *exchange)
     static const char *const codes[] = {"INVALID", "FORMAT", "LIMIT", "FULL", "STATE", "IO"};
     static const int numbers[] = {ERR_INVALID, ERR_FORMAT, ERR_LIMIT, ERR_FULL, ERR_STATE, ERR_IO};
     struct err err = {0};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (strcmp(http_param(exchange, "code"), codes[i]) == 0) {
             assert_int_equal(err_set(&err, numbers[i], "the \"text\" of %s", codes[i]), numbers[i]);
         }
@@ -109,9 +109,9 @@ static void list(void *context, struct http_exchange *exchange)
         return;
     }
     bool room = true;
-    for (size_t i = 0; room && i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; room && i < sizeof(names) / sizeof(names[0]); i++) {
         char text[16];
-        int length = snprintf(text, sizeof text, "\"%s\"", names[i]);
+        int length = snprintf(text, sizeof(text), "\"%s\"", names[i]);
         room =
             strcmp(names[i], after) <= 0 || answer_list_text(&page, names[i], text, (size_t)length);
     }
@@ -135,7 +135,7 @@ struct room {
 static int set_up(void **state)
 {
     static struct room room;
-    room.desk = desk_open(routes, sizeof routes / sizeof routes[0], NULL);
+    room.desk = desk_open(routes, sizeof(routes) / sizeof(routes[0]), NULL);
     *state = &room;
     return 0;
 }
@@ -151,7 +151,7 @@ static int tear_down(void **state)
 static const char *tell(struct room *room, const char *request, const char *content)
 {
     char whole[1024];
-    snprintf(whole, sizeof whole, "%s\r\nConnection: close", request);
+    snprintf(whole, sizeof(whole), "%s\r\nConnection: close", request);
     int fd = desk_send_body(room->desk, whole, content);
     const char *text = desk_read(room->desk, fd, NULL);
     close(fd);
@@ -191,10 +191,10 @@ static void failures_become_the_problem_that_fits(void **state)
         {"GET /fail/STATE HTTP/1.1", " 409 ", "wrong_state"},
         {"GET /fail/IO HTTP/1.1", " 500 ", "internal"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char code[64];
         const char *text = ask(*state, rows[i].request);
-        snprintf(code, sizeof code, "\"code\":\"%s\"", rows[i].code);
+        snprintf(code, sizeof(code), "\"code\":\"%s\"", rows[i].code);
         assert_holds(text, rows[i].status);
         assert_holds(text, code);
         assert_holds(text, "Content-Type: application/problem+json");
@@ -232,9 +232,9 @@ static void parameters_are_read_strictly(void **state)
     static const char *const bad[] = {
         "17",     "\"\"",     "\"x\"",        "\"0\"",
         "\"-1\"", "W/\"17\"", "\"1\", \"2\"", "\"99999999999999999999999999999999999\""};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char request[128];
-        snprintf(request, sizeof request, "GET /query HTTP/1.1\r\nIf-Match: %s", bad[i]);
+        snprintf(request, sizeof(request), "GET /query HTTP/1.1\r\nIf-Match: %s", bad[i]);
         assert_holds(ask(*state, request), "If-Match: expected the ETag");
     }
 }
@@ -255,8 +255,8 @@ static void bodies_are_json_of_the_right_type(void **state)
     assert_holds(tell(*state, post, ""), "invalid_json");
     assert_holds(tell(*state, "POST /body?empty=1 HTTP/1.1", ""), "422");
     char deep[512];
-    memset(deep, '[', sizeof deep - 1);
-    deep[sizeof deep - 1] = '\0';
+    memset(deep, '[', sizeof(deep) - 1);
+    deep[sizeof(deep) - 1] = '\0';
     assert_holds(tell(*state, post, deep), "invalid_json");
 }
 
@@ -299,7 +299,7 @@ static void lists_come_in_pages_with_a_cursor_to_the_next(void **state)
                  "{\"items\":[],\"next_cursor\":null}");
     assert_holds(ask(*state, "GET /list?limit=0 HTTP/1.1"), "invalid_parameter");
     char request[256];
-    snprintf(request, sizeof request, "GET /list?cursor=%.100s HTTP/1.1", LONG_KEY);
+    snprintf(request, sizeof(request), "GET /list?cursor=%.100s HTTP/1.1", LONG_KEY);
     assert_holds(ask(*state, request), "is not a cursor of this list");
     assert_holds(ask(*state, "GET /list?cursor=B HTTP/1.1"), "'B' is not a cursor of this list");
     assert_holds(ask(*state, "GET /list?cursor= HTTP/1.1"), "is not a cursor of this list");

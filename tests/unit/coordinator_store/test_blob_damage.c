@@ -127,8 +127,8 @@ static void damage_found_while_the_same_content_is_stored_stays_known(void **sta
     for (size_t i = 0; i < 2; i++) {
         assert_ok(blob_upload_open(store, NULL, SIZE, &upload[i], &err), &err);
     }
-    content_fill(1, 0, content, sizeof content);
-    assert_ok(blob_upload_write_all(upload[1], content, sizeof content, &err), &err);
+    content_fill(1, 0, content, sizeof(content));
+    assert_ok(blob_upload_write_all(upload[1], content, sizeof(content), &err), &err);
     blob_upload_finish(upload[0], read_damaged, &first);
     blob_upload_finish(upload[1], outcome_set, &stored);
     assert_int_equal(outcome_wait(&first.stored), 0);
@@ -151,7 +151,7 @@ static void put_many(struct blob_store *store, uint64_t first, size_t count,
         const uint64_t number = first + i;
         outcome_init(&stored[i]);
         assert_ok(blob_upload_open(store, NULL, SIZE, &upload[i], &err), &err);
-        assert_ok(blob_upload_write_all(upload[i], &number, sizeof number, &err), &err);
+        assert_ok(blob_upload_write_all(upload[i], &number, sizeof(number), &err), &err);
     }
     for (size_t i = 0; i < count; i++) {
         blob_upload_finish(upload[i], outcome_set, &stored[i]);

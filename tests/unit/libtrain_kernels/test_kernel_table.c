@@ -18,9 +18,9 @@ static int apply(struct model *model, const char *text, struct record_faults *fa
                  struct err *err)
 {
     json_t *table = read_json(text);
-    int code = kernel_table_apply(model, table, faults, err);
+    int rc = kernel_table_apply(model, table, faults, err);
     json_decref(table);
-    return code;
+    return rc;
 }
 
 static char *description_text(const struct model *model)
