@@ -81,8 +81,8 @@ static int open_snapshot(const char *path, int *out, struct err *err)
     FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
                                     O_NONBLOCK); /* not waiting for a pipe's writer */
     if (fd < 0) {
-        const int code = errno == ELOOP || errno == ENXIO ? ERR_FORMAT : err_from_errno(errno);
-        return err_set(err, code, "open '%s': %s", path, strerror(errno));
+        const int rc = errno == ELOOP || errno == ENXIO ? ERR_FORMAT : err_from_errno(errno);
+        return err_set(err, rc, "open '%s': %s", path, strerror(errno));
     }
     if (fstat(fd, &status) != 0) {
         return err_set(err, err_from_errno(errno), "look at '%s': %s", path, strerror(errno));

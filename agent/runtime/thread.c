@@ -24,8 +24,8 @@ int thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct err 
         (void)pthread_attr_destroy(&attributes);
     }
     /* EAGAIN: no memory for its stack, or too many threads. */
-    const int code = failed == EAGAIN ? ERR_MEMORY : err_from_errno(failed);
-    return failed == 0 ? 0 : err_set(err, code, "start a thread: %s", strerror(failed));
+    const int rc = failed == EAGAIN ? ERR_MEMORY : err_from_errno(failed);
+    return failed == 0 ? 0 : err_set(err, rc, "start a thread: %s", strerror(failed));
 }
 
 void thread_set_name(const char *name)

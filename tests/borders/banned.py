@@ -1,5 +1,5 @@
-"""No file of the tree calls a function that the style bans, and no build file asks for flags that
-break the law.
+"""No file of the tree calls a function that the style bans or departs from its idiom, and no build
+file asks for flags that break the law.
 
     banned.py ROOT
 """
@@ -39,6 +39,11 @@ FUNCTIONS = [
 FLAGS = re.compile(r"-ffast-math|-Ofast|-march=native|-mtune=native|-funsafe-math")
 # A member of a struct ("->system(") is not the function.
 CALL = re.compile(r"(?<![\w.>])(" + "|".join(FUNCTIONS) + r")\s*\(")
+# What is written, and the idiom in its place.
+IDIOM = [
+    (re.compile(r"\bsizeof(?! *\()"), "write sizeof(x)"),
+    (re.compile(r"^\s+(?:const )?int code = "), "a return code is called rc"),
+]
 MARK = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
@@ -50,6 +55,9 @@ def check(root):
         lines = tree.blank(text).split("\n")
         for number, line in enumerate(lines, 1):
             problems += [f"{path}:{number}: {name} is banned" for name in CALL.findall(line)]
+            problems += [
+                f"{path}:{number}: {wanted}" for form, wanted in IDIOM if form.search(line)
+            ]
         for number, line in enumerate(text.split("\n"), 1):
             problems += [f"{path}:{number}: {mark} left behind" for mark in MARK.findall(line)]
     builds = tree.files(root, "CMakeLists.txt", ".cmake", "CMakePresets.json")

@@ -120,7 +120,8 @@ class Borders(unittest.TestCase):
         self.write(
             "base/good.c",
             "/* sleep(1) */ int a = x->system(1); // rand()\n"
-            'const char *b = "strcpy(";\nmy_sleep(2);\n',
+            'const char *b = "strcpy(";\nmy_sleep(2);\n'
+            "    int rc = 0;\nstruct fault {\n    int code;\n};\nsize_t c = sizeof(c);\n",
         )
         self.assertEqual(banned.check(self.root), (1, []))
         self.write("base/bad.c", "int f(void)\n{\n    return rand ();\n}\n/* TODO: all */\n")
@@ -131,6 +132,15 @@ class Borders(unittest.TestCase):
                 "base/bad.c:3: rand is banned",
                 "base/bad.c:5: TODO left behind",
                 "base/CMakeLists.txt:1: -ffast-math is banned",
+            ],
+        )
+        os.remove(os.path.join(self.root, "base/CMakeLists.txt"))
+        self.write("base/bad.c", "{\n    int code = f();\n    g(&code, sizeof code);\n}\n")
+        self.assertEqual(
+            banned.check(self.root)[1],
+            [
+                "base/bad.c:2: a return code is called rc",
+                "base/bad.c:3: write sizeof(x)",
             ],
         )
 

@@ -187,10 +187,10 @@ static int run_seeds(const char *text)
                  progress->jobs, progress->succeeded, progress->job_failed, progress->cancelled,
                  progress->generations, progress->repeats, progress->events);
     (void)printf("%zu passed, %zu failed\n", progress->passed, progress->failed);
-    const int code = !ran ? 2 : progress->failed > 0;
+    const int status = !ran ? 2 : progress->failed > 0;
     free(seeds.item);
     (void)munmap(progress, sizeof(*progress));
-    return code;
+    return status;
 }
 
 static int run_one(const char *text, bool traced)
