@@ -1,7 +1,8 @@
 #include "schema/event.h"
 
 static const struct field event_fields[] = {
-    MEMBER_TEXT(struct public_event, id, "id", FIELD_REQUIRED),
+    MEMBER_TEXT(struct public_event, id, "id", FIELD_REQUIRED,
+                .about = "Sortable. Last-Event-ID resumes after it."),
     MEMBER_TEXT(struct public_event, type, "type", FIELD_REQUIRED, .shared = "event_type"),
     MEMBER_TEXT(struct public_event, subject, "subject", FIELD_NULLABLE,
                 .about = "The device, job, plan, incident or checkpoint."),

@@ -275,27 +275,33 @@ void job_spec_complete(struct job_spec *spec)
 /* ---- state ---- */
 
 static const struct field data_fields[] = {
-    MEMBER_FORM(struct job_data, train_sha256, "train_sha256", FIELD_NULLABLE, &sha256_form),
-    MEMBER_FORM(struct job_data, test_sha256, "test_sha256", FIELD_NULLABLE, &sha256_form),
-    MEMBER_INT(struct job_data, train_samples, "train_samples", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX),
+    MEMBER_FORM(struct job_data, train_sha256, "train_sha256", FIELD_NULLABLE, &sha256_form,
+                .about = "The training data."),
+    MEMBER_FORM(struct job_data, test_sha256, "test_sha256", FIELD_NULLABLE, &sha256_form,
+                .about = "The test data; null: none."),
+    MEMBER_INT(struct job_data, train_samples, "train_samples", 0, 0, INTEGER_MAX,
+               .about = "Samples of the training data."),
+    MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX,
+               .about = "Samples of the test data."),
     MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE,
-                &sha256_form),
-    MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX),
-    MEMBER_BOOL(
-        struct job_data, tune, "tune", 0,
-        .about =
-            "Whether kernels are measured where devices have oneDNN. docs/jobs.md explains it."),
+                &sha256_form, .about = "The checkpoint that the job starts from; null: none."),
+    MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX,
+               .about = "0: it starts without a checkpoint."),
+    MEMBER_BOOL(struct job_data, tune, "tune", 0,
+                .about = "Whether devices with oneDNN measure kernels. See [Kernels](#kernels)."),
 };
 const struct record job_data_record =
     RECORD_WITH(struct job_data, "job_data", data_fields, .answer = true,
                 .about = "The data sets and the checkpoint of the job, fixed at submission.");
 
 static const struct field progress_fields[] = {
-    MEMBER_DOUBLE(struct job_progress, fraction, "fraction", 0, 0, 0),
-    MEMBER_INT(struct job_progress, step, "step", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_progress, steps, "steps", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_progress, epoch, "epoch", 0, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct job_progress, fraction, "fraction", 0, 0, 0,
+                  .about = "`step` divided by `steps`."),
+    MEMBER_INT(struct job_progress, step, "step", 0, 0, INTEGER_MAX,
+               .about = "The furthest step that a device has reported; no version is newer."),
+    MEMBER_INT(struct job_progress, steps, "steps", 0, 0, INTEGER_MAX,
+               .about = "Of the whole job."),
+    MEMBER_INT(struct job_progress, epoch, "epoch", 0, 0, INTEGER_MAX, .about = "From 1."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, loss, has_loss, "loss", 0, 0, 0,
                            .about = "Of the last step."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, has_accuracy, "accuracy", 0, 0, 0,
@@ -312,24 +318,36 @@ static const struct record progress_record =
     RECORD_WITH(struct job_progress, "job_progress", progress_fields, .answer = true);
 
 static const struct field deadlines_fields[] = {
-    MEMBER_INT(struct job_deadlines, heartbeat_ms, "heartbeat_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, suspect_ms, "suspect_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, lease_ms, "lease_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, challenge_ms, "challenge_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, peer_ms, "peer_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, link_ms, "link_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, step_ms, "step_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, evaluation_ms, "evaluation_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, prepare_ms, "prepare_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, stop_ms, "stop_ms", 0, 0, INTEGER_MAX),
-    MEMBER_INT(struct job_deadlines, round_ms, "round_ms", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct job_deadlines, heartbeat_ms, "heartbeat_ms", 0, 0, INTEGER_MAX,
+               .about = "Between two heartbeats."),
+    MEMBER_INT(struct job_deadlines, suspect_ms, "suspect_ms", 0, 0, INTEGER_MAX,
+               .about = "Silence after which a device is suspect."),
+    MEMBER_INT(struct job_deadlines, lease_ms, "lease_ms", 0, 0, INTEGER_MAX,
+               .about = "Silence after which a device is lost."),
+    MEMBER_INT(struct job_deadlines, challenge_ms, "challenge_ms", 0, 0, INTEGER_MAX,
+               .about = "The answer to a challenge."),
+    MEMBER_INT(struct job_deadlines, peer_ms, "peer_ms", 0, 0, INTEGER_MAX,
+               .about = "One attempt to reach a peer."),
+    MEMBER_INT(struct job_deadlines, link_ms, "link_ms", 0, 0, INTEGER_MAX,
+               .about = "A report about a device that answers."),
+    MEMBER_INT(struct job_deadlines, step_ms, "step_ms", 0, 0, INTEGER_MAX, .about = "One step."),
+    MEMBER_INT(struct job_deadlines, evaluation_ms, "evaluation_ms", 0, 0, INTEGER_MAX,
+               .about = "Added to `step_ms` while an evaluation is due; 0: the job has none."),
+    MEMBER_INT(struct job_deadlines, prepare_ms, "prepare_ms", 0, 0, INTEGER_MAX,
+               .about = "The phase `prepare`."),
+    MEMBER_INT(struct job_deadlines, stop_ms, "stop_ms", 0, 0, INTEGER_MAX,
+               .about = "A stop, from the last completed step."),
+    MEMBER_INT(struct job_deadlines, round_ms, "round_ms", 0, 0, INTEGER_MAX,
+               .about = "A round of replication."),
 };
 static const struct record deadlines_record =
     RECORD_WITH(struct job_deadlines, "job_deadlines", deadlines_fields, .answer = true,
-                .about = "The timeouts for the job's devices. docs/protocol.md has the formulas.");
+                .about = "Timeouts for the job's devices in milliseconds. Formulas: "
+                         "[protocol.md](protocol.md#deadlines).");
 
 static const struct field line_fields[] = {
-    MEMBER_INT(struct line_start, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct line_start, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "The generation that started."),
     MEMBER_INT(struct line_start, first, "first", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "The version it started from."),
 };
@@ -346,17 +364,23 @@ const struct record replan_request_record =
     RECORD(struct replan_request, "replan_request", replan_request_fields);
 
 static const struct field job_fields[] = {
-    MEMBER_FORM(struct job, id.text, "id", FIELD_REQUIRED, &job_id_form),
-    MEMBER_INT(struct job, revision, "revision", 0, 0, INTEGER_MAX),
-    MEMBER_ENUM(struct job, state, "state", FIELD_REQUIRED, job_state_names),
-    MEMBER_TEXT(struct job, state_reason, "state_reason", FIELD_NULLABLE, .about = "A code."),
+    MEMBER_FORM(struct job, id.text, "id", FIELD_REQUIRED, &job_id_form,
+                .about = "Made by the coordinator."),
+    MEMBER_INT(struct job, revision, "revision", 0, 0, INTEGER_MAX,
+               .about = "Rises with each change of state, with each committed round of copies, and "
+                        "with progress at most once per heartbeat."),
+    MEMBER_ENUM(struct job, state, "state", FIELD_REQUIRED, job_state_names,
+                .about = "See [States](#states)."),
+    MEMBER_TEXT(struct job, state_reason, "state_reason", FIELD_NULLABLE,
+                .about = "A code for programs. See [States](#states)."),
     MEMBER_TEXT(struct job, message, "message", FIELD_NULLABLE,
                 .about = "One sentence for people."),
-    MEMBER_RECORD(struct job, spec, "spec", FIELD_REQUIRED, &job_spec_record),
+    MEMBER_RECORD(struct job, spec, "spec", FIELD_REQUIRED, &job_spec_record,
+                  .about = "The request with every default filled in. See [Fields](#fields)."),
     MEMBER_RECORD(struct job, data, "data", 0, &job_data_record),
     MEMBER_RECORD(struct job, progress, "progress", 0, &progress_record),
     MEMBER_INT(struct job, generation, "generation", 0, 0, INTEGER_MAX,
-               .about = "Of its newest plan."),
+               .about = "Of its newest plan; 0 before the first."),
     MEMBER_INT(struct job, version, "version", 0, 0, INTEGER_MAX,
                .about =
                    "The newest version that is whole in the center; 0: only seed and checkpoint."),
@@ -364,17 +388,21 @@ static const struct field job_fields[] = {
                .about = "The newest version that survives the loss of any one device: two hold "
                         "every unit. 0: only the seed."),
     MEMBER_BOOL(struct job, stalled, "stalled", FIELD_ADDED,
-                .about = "No step completed within deadlines.step_ms."),
+                .about = "No step completed within `deadlines.step_ms`."),
     MEMBER_RECORD(struct job, deadlines, "deadlines", FIELD_ADDED, &deadlines_record),
-    MEMBER_RECORDS(struct job, line, line_count, "line", FIELD_ADDED, &line_record,
-                   .about = "The lineage: starts of generations, oldest first. Snapshots of an "
-                            "earlier generation that are newer than a start are ignored."),
+    MEMBER_RECORDS(
+        struct job, line, line_count, "line", FIELD_ADDED, &line_record,
+        .about = "The lineage: starts of generations, oldest first. Snapshots of an earlier "
+                 "generation that are newer than a start are ignored. See [Copies](#copies)."),
     MEMBER_OPTIONAL(struct job, wish, has_wish, "replan_request", FIELD_ADDED,
-                    &replan_request_record, .about = "The pending replan request."),
+                    &replan_request_record,
+                    .about = "The pending replan request. It survives a restart of the "
+                             "coordinator; null after the new plan runs or the request fails."),
     MEMBER_BOOL(
         struct job, exact, "exact", 0,
         .about = "One numeric class so far: the weights equal those of one device, bit for bit."),
-    MEMBER_TEXT(struct job, numeric_class, "numeric_class", FIELD_NULLABLE),
+    MEMBER_TEXT(struct job, numeric_class, "numeric_class", FIELD_NULLABLE,
+                .about = "Of the present devices, or `mixed`."),
     MEMBER_FORM(
         struct job, checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form,
         .about =
@@ -383,9 +411,9 @@ static const struct field job_fields[] = {
                INTEGER_MAX, .about = "The version that an export is storing; null: none."),
     MEMBER_INT(struct job, exported_version, "exported_version", FIELD_NULLABLE | FIELD_ADDED, 0,
                INTEGER_MAX, .about = "The last version that an export stored; null: none."),
-    MEMBER_TIME(struct job, created_ms, "created_at", FIELD_NULLABLE),
-    MEMBER_TIME(struct job, started_ms, "started_at", FIELD_NULLABLE),
-    MEMBER_TIME(struct job, ended_ms, "ended_at", FIELD_NULLABLE),
+    MEMBER_TIME(struct job, created_ms, "created_at", FIELD_NULLABLE, .about = "The submission."),
+    MEMBER_TIME(struct job, started_ms, "started_at", FIELD_NULLABLE, .about = "The first run."),
+    MEMBER_TIME(struct job, ended_ms, "ended_at", FIELD_NULLABLE, .about = "The end."),
 };
 const struct record job_record =
     RECORD_WITH(struct job, "job", job_fields, .answer = true,

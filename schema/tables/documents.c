@@ -4,8 +4,9 @@
 
 #include "schema/job.h"
 #include "schema/limits.h"
+#include "schema/records.h"
 
-#define NAME_BYTES 64 /* "optimizer.weight_decay" */
+#define NAME_BYTES 64 /* "stages[].measured_backward_seconds" */
 
 static void add_range(struct page *page, const struct field *field)
 {
@@ -90,5 +91,49 @@ void documents_add_job_fields(struct page *page)
     json_auto_t *defaults = record_write(&job_spec_record, &job_spec_default);
     page_add(page, "\n| field | default | meaning | bounds |\n|---|---|---|---|\n");
     add_rows(page, "", &job_spec_record, defaults);
+    page_add(page, "\n");
+}
+
+static void add_kind(struct page *page, const struct field *field)
+{
+    switch (field->type) {
+    case FIELD_BOOL: page_add(page, "boolean"); break;
+    case FIELD_INT: page_add(page, "integer"); break;
+    case FIELD_DOUBLE: page_add(page, "number"); break;
+    case FIELD_TEXT: page_add(page, "text"); break;
+    case FIELD_ENUM: add_words(page, field); break;
+    case FIELD_TIME: page_add(page, "time"); break;
+    case FIELD_LIST: page_add(page, "list"); break;
+    case FIELD_RECORD:
+    case FIELD_MAP:
+    case FIELD_JSON: page_add(page, "object"); break;
+    case FIELD_CONSTANT: page_add(page, "`%s`", field->constant); break;
+    }
+    page_add(page, "%s", field->flags & FIELD_NULLABLE ? ", or null" : "");
+}
+
+/* Recursion is bounded by the nesting of the tables. */
+static void add_answer_rows(struct page *page, const char *prefix, const struct record *record)
+{
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+        const struct record *inner = field->type == FIELD_MAP ? NULL : field->record;
+        const char *about = field->about ? field->about : inner && inner->about ? inner->about : "";
+        page_add(page, "| `%s%s` | ", prefix, field->name);
+        add_kind(page, field);
+        page_add(page, *about ? " | %s |\n" : " | |\n", about);
+        if (inner && !records_find(inner->name)) {
+            char name[NAME_BYTES];
+            (void)snprintf(name, sizeof(name), "%s%s%s.", prefix, field->name,
+                           field->type == FIELD_LIST ? "[]" : "");
+            add_answer_rows(page, name, inner);
+        }
+    }
+}
+
+void documents_add_answer_fields(struct page *page, const struct record *record)
+{
+    page_add(page, "\n| field | value | meaning |\n|---|---|---|\n");
+    add_answer_rows(page, "", record);
     page_add(page, "\n");
 }

@@ -5,6 +5,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "schema/device.h"
+#include "schema/incident.h"
+#include "schema/job.h"
+#include "schema/job_preview.h"
+#include "schema/plan.h"
 #include "schema/tables/contract.h"
 #include "schema/tables/documents.h"
 
@@ -20,13 +25,24 @@ struct part {
     const char *path;
     const char *begin, *end; /* the lines around the part */
     void (*add)(struct page *page);
+    const struct record *answer; /* without `add`: the record whose fields an answer shows */
 };
+
+#define DOCUMENT(document, name, ...)                                                              \
+    {                                                                                              \
+        .path = "docs/" document, .begin = "<!-- field-tables: begin " name " -->\n",              \
+        .end = "<!-- field-tables: end " name " -->\n", __VA_ARGS__                                \
+    }
 
 static const struct part parts[] = {
     {"schema/openapi.yaml", "    # field-tables: begin schemas\n", "# field-tables: end schemas\n",
-     contract_add_schemas},
-    {"docs/jobs.md", "<!-- field-tables: begin job_spec -->\n",
-     "<!-- field-tables: end job_spec -->\n", documents_add_job_fields},
+     .add = contract_add_schemas},
+    DOCUMENT("jobs.md", "job_spec", .add = documents_add_job_fields),
+    DOCUMENT("jobs.md", "job", .answer = &job_record),
+    DOCUMENT("jobs.md", "plan", .answer = &plan_record),
+    DOCUMENT("api.md", "device", .answer = &device_record),
+    DOCUMENT("api.md", "job_preview", .answer = &job_preview_record),
+    DOCUMENT("api.md", "incident", .answer = &incident_record),
 };
 
 static int write_part(const char *path, const struct page *head, struct err *err)
@@ -57,7 +73,11 @@ static int update(const char *root, const struct part *part, bool check, bool *s
     PAGE_AUTO struct page page;
     page_init(&page);
     page_add(&page, "%.*s", (int)(begin - file.data), file.data);
-    part->add(&page);
+    if (part->add) {
+        part->add(&page);
+    } else {
+        documents_add_answer_fields(&page, part->answer);
+    }
     page_add(&page, "%s", end);
     if (page.rc) {
         *err = page.err;
