@@ -44,7 +44,6 @@ void act_reply(struct core *core, int status, enum object_kind kind, const void 
         return;
     }
     struct action *action = act(core, ACTION_REPLY);
-    action->request = core->event->request;
     action->status = status;
     action->kind = kind;
     action->object = object;
@@ -56,7 +55,6 @@ void act_problem(struct core *core, enum problem_code code, const char *format, 
         return;
     }
     struct action *action = act(core, ACTION_PROBLEM);
-    action->request = core->event->request;
     action->problem = code;
     va_list arguments;
     va_start(arguments, format);

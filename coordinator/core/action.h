@@ -34,8 +34,8 @@ enum action_type {
     ACTION_PERSIST, /* write the object's row */
     /* delete the row `id` of `kind`; CENTER_UNIT: all rows of the job `id` below `version` */
     ACTION_FORGET,
-    ACTION_REPLY,   /* answer `request` with `status` and the object */
-    ACTION_PROBLEM, /* answer `request` with a problem */
+    ACTION_REPLY,   /* answer the request of the event with `status` and the object */
+    ACTION_PROBLEM, /* answer the request of the event with a problem */
     ACTION_WAKE,    /* wake the requests that wait for a new revision of `kind`/`id` */
     /* assemble the model of job `id` from the center's units of `version`; answer: EVENT_EXPORTED
      */
@@ -52,7 +52,6 @@ struct action {
     const void *object;
     char id[ID_SIZE];
     int64_t version;
-    uint64_t request;
     int status;                /* REPLY: 200, 201, 202, 204 */
     enum problem_code problem; /* PROBLEM */
     char sha256[SHA256_SIZE];

@@ -14,7 +14,6 @@
 /* ---- children of a job, read from the rows ---- */
 
 struct child_list {
-    struct coordinator *coordinator;
     struct answer_list list;
     const struct plan *live; /* the newest plan, as the core sees it */
 };
@@ -31,7 +30,7 @@ static bool list_child(void *arg, const struct state_row *row)
 static void list_children(struct coordinator *coordinator, struct http_exchange *exchange,
                           enum state_table table)
 {
-    struct child_list children = {.coordinator = coordinator};
+    struct child_list children = {0};
     const char *id = http_param(exchange, "id");
     const char *after;
     struct err err = {0};

@@ -199,7 +199,6 @@ static void count_unit(const struct unit *unit, bool hands_back, size_t input_si
     struct unit_again again;
     unit_plan_again(unit, hands_back, &again);
     *cost = (struct unit_cost){
-        .input_bytes = shape_elements(unit->in) * input_size,
         .output_bytes = shape_elements(unit->out) * 4,
     };
     for (size_t i = 0; i < unit->op_count; i++) {

@@ -21,8 +21,6 @@ struct unit_cost {
     uint64_t activation_bytes; /* per sample, kept from forward to backward by the unit that
                                   computes it (the last unit: with the loss's gradient); without the
                                   statistics of a whole micro-batch */
-    uint64_t input_bytes;      /* per sample: the float32 tensor at its input boundary (stage 0: the
-                                  stored dtype) */
     uint64_t output_bytes;     /* per sample: the float32 tensor at its output boundary */
 };
 

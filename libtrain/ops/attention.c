@@ -20,7 +20,7 @@ struct attention_job {
 struct head {
     const float *q, *k, *v, *dy;
     float *y, *dq, *dk, *dv;
-    size_t T, D, C, stride;
+    size_t D, C, stride;
     float scale;     /* 1 / sqrt(D) */
     float *share;    /* [block][T] */
     float *gradient; /* [block][T], of the scores */
@@ -41,7 +41,6 @@ static struct head head_of(const struct attention_job *job, size_t task, size_t 
     struct head head = {.q = job->x + input,
                         .k = job->x + input + s->C,
                         .v = job->x + input + 2 * s->C,
-                        .T = s->T,
                         .D = D,
                         .C = s->C,
                         .stride = 3 * s->C,

@@ -12,7 +12,7 @@ struct direct_job {
     const struct conv2d_shape *shape;
     struct direct_plan plan;
     const float *x, *bias, *dy;
-    float *y, *dweight;
+    float *y;
 };
 
 /* Output rows [oh, oh + rows) of sample n. */
@@ -157,12 +157,8 @@ static void weights_task(const void *arg, size_t task, size_t worker)
 void direct_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,
                              const float *x, const float *dy, float *dweight)
 {
-    const struct direct_job job = {.compute = compute,
-                                   .shape = shape,
-                                   .plan = direct_plan_of(shape),
-                                   .x = x,
-                                   .dy = dy,
-                                   .dweight = dweight};
+    const struct direct_job job = {
+        .compute = compute, .shape = shape, .plan = direct_plan_of(shape), .x = x, .dy = dy};
     pool_run(compute->pool, job.plan.weights_slabs, weights_task, &job);
     partials_add(compute, dweight, compute->shared, job.plan.weights_slabs,
                  shape->O * conv2d_row_floats(shape));
