@@ -4,8 +4,8 @@
 #ifndef AGENT_CORE_CURRENT_RUN_H
 #define AGENT_CORE_CURRENT_RUN_H
 
-#include "agent/core/session.h"
 #include "agent/core/session_actions.h"
+#include "agent/core/session_events.h"
 
 struct current_run {
     bool active;

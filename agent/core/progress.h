@@ -7,7 +7,8 @@
 #ifndef AGENT_CORE_PROGRESS_H
 #define AGENT_CORE_PROGRESS_H
 
-#include "agent/core/pipeline.h"
+#include "agent/core/pipeline_task.h"
+#include "agent/core/transfer.h"
 
 struct progress {
     struct pipeline_config config;

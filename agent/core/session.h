@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "agent/core/session_actions.h"
+#include "agent/core/session_events.h"
 #include "base/err.h"
 #include "schema/assignment.h"
 #include "schema/heartbeat.h"
@@ -39,55 +40,8 @@ struct session_config {
     char boot[ID_SIZE];
 };
 
-enum session_event_type {
-    SESSION_START, /* always the first */
-    SESSION_TICK,  /* session_deadline_ms has come */
-    SESSION_ENROLLED,
-    SESSION_ENROLL_FAILED,
-    SESSION_BEATEN, /* the answer to a heartbeat */
-    SESSION_BEAT_FAILED,
-    SESSION_ASSIGNED,   /* the answer to a poll */
-    SESSION_POLL_ENDED, /* the wait is over, nothing is new */
-    SESSION_POLL_FAILED,
-    SESSION_PREPARED, /* from the runtime, as all that follow */
-    SESSION_METRIC,
-    SESSION_STOPPED,
-    SESSION_UPLOADED,
-    SESSION_FAILED,
-    SESSION_HOLDINGS_CHANGED,
-    SESSION_ROUND_OPENED,    /* stage 0, from the runtime: report it at once */
-    SESSION_TROUBLE_CHANGED, /* a peer became unreachable or reachable: report it at once */
-};
-
-enum session_failure {
-    FAILURE_NETWORK,    /* no answer, or one that says to try again */
-    FAILURE_UNKNOWN,    /* the coordinator does not know this device or boot */
-    FAILURE_STALE_BOOT, /* another boot of this device has enrolled */
-    FAILURE_REFUSED,    /* repeating cannot help; `text` says why */
-};
-
 /* What an answer other than 2xx means for a call. */
 enum session_failure session_failure_of(int status, enum problem_code code);
-
-struct session_event {
-    enum session_event_type type;
-    int64_t now_ms;
-    int64_t serial; /* runtime's events: of the SESSION_DO_PREPARE they are about */
-    bool partial;   /* HOLDINGS_CHANGED: more of it is likely to come; the list may wait a little */
-    union {
-        struct enroll_reply enrolled;
-        struct {
-            enum session_failure failure;
-            int64_t retry_after_ms; /* 0: not stated */
-            char text[MESSAGE_SIZE];
-        } failed;                            /* *_FAILED of a call */
-        const struct heartbeat_reply *reply; /* BEATEN */
-        const struct assignment *assignment; /* ASSIGNED; borrowed for the step */
-        struct metric metric;
-        int64_t version; /* STOPPED, UPLOADED */
-        struct device_error error;
-    };
-};
 
 struct session;
 NODISCARD int session_new(const struct session_config *config, struct session **out,

@@ -1,0 +1,61 @@
+/* pipeline_task.h: the types of pipeline.h: how a stage is set up, what becomes of a tensor that is
+ * offered to it, and what its compute thread does next. For the modules that pipeline.h uses. */
+#ifndef AGENT_CORE_PIPELINE_TASK_H
+#define AGENT_CORE_PIPELINE_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/rounds.h"
+
+struct pipeline_config {
+    size_t index, count;       /* this stage of how many */
+    size_t micro_batches;      /* of a step */
+    size_t in_flight;          /* of this stage: gradient slots, activation buffers */
+    size_t previous_in_flight; /* of the previous stage (stage 0: 0): activation slots, gradient
+                                  buffers */
+    int64_t resume_version;    /* the state the stage starts from */
+    int64_t total_steps;       /* the last step of the job */
+    int64_t evaluate_every;    /* steps between two evaluations; 0: never */
+    size_t evaluation_batches; /* micro-batches of the test set; 0: never */
+    bool clips_norm;           /* every update waits for the total */
+    int64_t round_every[REPLICA_KINDS]; /* stage 0: steps between rounds; 0: never */
+};
+
+enum pipeline_verdict {
+    PIPELINE_TAKE,      /* claimed: write into the slot, then pipeline_received */
+    PIPELINE_MARK,      /* the stop mark: there is no data; pipeline_mark */
+    PIPELINE_DUPLICATE, /* it is here or was used: accept and discard the body */
+    PIPELINE_FULL,      /* its slot is still in use: wait */
+    PIPELINE_REFUSE,    /* not a tensor of this generation and stage */
+};
+
+enum pipeline_work {
+    PIPELINE_WAIT,
+    PIPELINE_FORWARD,
+    PIPELINE_BACKWARD,
+    PIPELINE_SUM, /* add the stage's squares to LANE_NORM (last stage: to 0); stage 0: the total */
+    PIPELINE_TOTAL, /* pass on the total of LANE_TOTAL */
+    PIPELINE_UPDATE,
+    PIPELINE_EVALUATE,
+    PIPELINE_STOP, /* the state is version `step`, for good */
+};
+
+/* What to do, with the slots and buffers that the task uses; the others are 0. */
+struct pipeline_task {
+    enum pipeline_work work;
+    int64_t step; /* EVALUATE and STOP: the version */
+    size_t micro_batch;
+    size_t slot;  /* FORWARD, BACKWARD: the library's activation slot; stage 0: its input buffer */
+    size_t input; /* the receive slot of the activation; BACKWARD frees it (not on stage 0) */
+    size_t gradient; /* BACKWARD: the receive slot of the gradient (not on the last stage) */
+    size_t output;   /* the send buffer: FORWARD, EVALUATE (not on the last stage), BACKWARD (not on
+                        stage 0) */
+    bool announce;   /* STOP: send the mark to the next stage */
+    bool evaluation_ends;   /* EVALUATE: the last micro-batch */
+    struct round_mark mark; /* FORWARD: of the activation; UPDATE: take a snapshot for it */
+    bool opens_round;       /* FORWARD: stage 0 has just opened a round for this step */
+};
+
+#endif
