@@ -176,17 +176,14 @@ static void advance(struct fake_coordinator *fake)
         }
         break;
     case FAKE_RUNNING:
-        if (all_report(fake, PHASE_STOPPED)) {
-            take_stop(fake);
-        } else if (script->how != FAKE_TO_THE_END && script->how != FAKE_LOSS &&
-                   fake->agent[script->device[0]].beat.generation ==
-                       (int64_t)fake->generation + 1) {
-            go(fake, FAKE_STOPPING);
-        }
-        break;
     case FAKE_STOPPING:
         if (all_report(fake, PHASE_STOPPED)) {
             take_stop(fake);
+        } else if (fake->state == FAKE_RUNNING && script->how != FAKE_TO_THE_END &&
+                   script->how != FAKE_LOSS &&
+                   fake->agent[script->device[0]].beat.generation ==
+                       (int64_t)fake->generation + 1) {
+            go(fake, FAKE_STOPPING);
         }
         break;
     case FAKE_FINISHING:
