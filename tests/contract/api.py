@@ -193,6 +193,14 @@ class Api(Fleet):
             must(count < 1000, f"{path}: the pages do not end")
 
 
+def record(name, /, **fields):
+    """A record of the contract with these fields; the other required ones have plain values."""
+    schema = CONTRACT["components"]["schemas"][name]
+    strangers = fields.keys() - schema["properties"].keys()
+    must(not strangers, f"{name} has no {sorted(strangers)}")
+    return {**SHAPES.least(schema), **fields}
+
+
 def example(name):
     """A message of schema/examples/valid."""
     return json.loads((ROOT / f"schema/examples/valid/{name}.json").read_text(encoding="utf-8"))

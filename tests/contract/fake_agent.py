@@ -8,7 +8,7 @@ import math
 import struct
 import urllib.parse
 
-from api import BINARY, example
+from api import BINARY, example, record
 from paceline import must
 
 ALIGNMENT = 64
@@ -120,17 +120,16 @@ class FakeAgent:
         return answer
 
     def heartbeat(self, phase="idle", run=None, **fields):
-        body = {
+        of_run = {name: run[name] for name in ("job", "generation", "plan")} if run else {}
+        state = {
             "device": self.id,
             "boot": self.boot,
             "revision": self.revision,
             "phase": phase,
             "step": self.step,
             "highest_generation": self.highest,
-            **fields,
         }
-        if run:
-            body.update(job=run["job"], generation=run["generation"], plan=run["plan"])
+        body = record("heartbeat", **{**state, **fields, **of_run})
         return self.api.request("POST", "/v1/agent/heartbeat", body, expect=200).json
 
     def query(self, **fields):
@@ -166,14 +165,15 @@ class FakeAgent:
 
     def holdings(self, run):
         return [
-            {
-                "job": run["job"],
-                "generation": self.made[version, unit],
-                "version": version,
-                "unit": unit,
-                "sha256": hashlib.sha256(data).hexdigest(),
-                "size_bytes": len(data),
-            }
+            record(
+                "holding",
+                job=run["job"],
+                generation=self.made[version, unit],
+                version=version,
+                unit=unit,
+                sha256=hashlib.sha256(data).hexdigest(),
+                size_bytes=len(data),
+            )
             for (version, unit), data in self.held.items()
         ]
 
@@ -198,7 +198,7 @@ class FakeAgent:
         """Train up to train_to (the end, if None); at the end evaluate and stop."""
         target = run["total_steps"] if train_to is None else train_to
         metrics = [
-            {"step": step, "name": name, "value": value}
+            record("metric", step=step, name=name, value=value)
             for step in range(self.step + 1, target + 1)
             for name, value in (("loss", 1 / step), ("step_seconds", 0.01))
         ]
@@ -207,8 +207,8 @@ class FakeAgent:
             self.heartbeat("run", run, metrics=metrics)
             return
         metrics += [
-            {"step": self.step, "name": "test_accuracy", "value": 0.5},
-            {"step": self.step, "name": "test_loss", "value": 1},
+            record("metric", step=self.step, name="test_accuracy", value=0.5),
+            record("metric", step=self.step, name="test_loss", value=1),
         ]
         self.stop(run, None, metrics=metrics)
 

@@ -35,6 +35,19 @@ class Shapes:
             node = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
         return node
 
+    def least(self, schema):
+        """The plainest value: of an object its required members, of an enum its first value."""
+        schema = self.resolve(schema)
+        if "const" in schema or "enum" in schema:
+            return schema["const"] if "const" in schema else schema["enum"][0]
+        kinds = schema.get("type", "object")
+        kind = kinds[0] if isinstance(kinds, list) else kinds
+        if kind == "object":
+            members = schema.get("properties", {})
+            return {name: self.least(members[name]) for name in schema.get("required", ())}
+        least = max(0, schema.get("minimum", 0))
+        return {"string": "", "boolean": False, "array": []}.get(kind, least)
+
     def check(self, schema, value, place=""):
         schema = self.resolve(schema)
         for word, argument in schema.items():
