@@ -129,6 +129,17 @@ int snapshot_list_insert(struct snapshot_list *list, struct snapshot *snapshot,
     return 0;
 }
 
+int snapshot_list_status(int rc)
+{
+    switch (rc) {
+    case 0: return 204;
+    case ERR_NOT_FOUND: return 404;
+    case ERR_STALE: return 409;
+    case ERR_FORMAT: return 422;
+    default: return 507;
+    }
+}
+
 /* ---- leaving ---- */
 
 typedef bool (*leaves_fn)(const struct snapshot *snapshot, const void *arg);

@@ -60,6 +60,10 @@ NODISCARD int snapshot_list_check(const struct snapshot_list *list, const struct
 NODISCARD int snapshot_list_insert(struct snapshot_list *list, struct snapshot *snapshot,
                                    struct snapshot **old, struct err *err);
 
+/* The HTTP status for a device that offered a replica: 0: it is held; ERR_NOT_FOUND: its bytes are
+ * not here, send them; ERR_FORMAT: they are not what was announced; ERR_STALE; else: no room. */
+int snapshot_list_status(int rc);
+
 /* ---- leaving: each returns how many left, in `gone` ---- */
 
 /* The coordinator ordered to drop versions of a job. */

@@ -141,14 +141,14 @@ static bool has_room(struct snapshot_routes *routes, const struct holding *holdi
 
 static void answer_error(struct http_exchange *exchange, int rc, const struct err *why)
 {
-    if (rc == ERR_STALE) {
-        receive_problem(exchange, 409, "stale_generation", why->text);
-    } else if (rc == ERR_NOT_FOUND) {
-        receive_problem(exchange, 404, "unknown_blob",
-                        "this device does not hold these bytes: send them");
-    } else {
-        receive_problem(exchange, 507, "no_room", why->text);
-    }
+    const int status = snapshot_list_status(rc);
+    const char *code = rc == ERR_NOT_FOUND ? "unknown_blob"
+                       : rc == ERR_STALE   ? "stale_generation"
+                       : rc == ERR_FORMAT  ? "invalid_blob"
+                                           : "no_room";
+    receive_problem(exchange, status, code,
+                    rc == ERR_NOT_FOUND ? "this device does not hold these bytes: send them"
+                                        : why->text);
 }
 
 /* The answer of the store, at once or from its own thread. */
@@ -288,7 +288,8 @@ static void finish_replica(void *state)
     int rc;
     http_on_end(replica->exchange, forget_exchange, replica);
     if (replica->block ? !is_what_was_announced(replica) : replica->why != NULL) {
-        receive_problem(replica->exchange, 422, "invalid_blob", replica->why);
+        rc = err_set(&err, ERR_FORMAT, "%s", replica->why);
+        answer_error(replica->exchange, rc, &err);
         abort_replica(replica);
         return;
     }

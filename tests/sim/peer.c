@@ -187,11 +187,9 @@ static struct holding announced(const struct peer_request *peer)
     return holding;
 }
 
-static void keep_replica(struct world *world, struct agent *agent, struct call *call)
+static void answer_replica(struct world *world, struct call *call, int rc)
 {
-    const struct holding holding = announced(&call->peer);
-    const int rc = agent_keep(world, agent, &holding, SNAPSHOT_REPLICA);
-    net_answer(world, call, rc == 0 ? 204 : rc == ERR_STALE ? ADMISSION_STALE : 507);
+    net_answer(world, call, snapshot_list_status(rc));
 }
 
 static void replica_is_here(struct world *world, void *arg, int64_t number)
@@ -205,11 +203,11 @@ static void replica_is_here(struct world *world, void *arg, int64_t number)
     if (world_chance(world, DRAW_NET, world->net->rates.break_request)) {
         net_break(world, call);
     } else if (strcmp(hash, call->peer.sha256) != 0) {
-        net_answer(world, call, 422);
+        answer_replica(world, call, ERR_FORMAT);
     } else if (!has_room(agent, &holding)) {
-        net_answer(world, call, 507);
+        answer_replica(world, call, ERR_LIMIT);
     } else {
-        keep_replica(world, agent, call);
+        answer_replica(world, call, agent_keep(world, agent, &holding, SNAPSHOT_REPLICA));
     }
 }
 
@@ -219,9 +217,9 @@ static void take_replica(struct world *world, struct agent *agent, struct call *
     if (!call->empty) {
         world_at_call(world, agent->actor, world->now_us + call->body_us, replica_is_here, call);
     } else if (snapshot_list_find_same(&agent->held, &holding)) {
-        keep_replica(world, agent, call);
+        answer_replica(world, call, agent_keep(world, agent, &holding, SNAPSHOT_REPLICA));
     } else {
-        net_answer(world, call, has_room(agent, &holding) ? 404 : 507);
+        answer_replica(world, call, has_room(agent, &holding) ? ERR_NOT_FOUND : ERR_LIMIT);
     }
 }
 

@@ -91,7 +91,8 @@ void agent_forget_snapshots(struct agent *agent, bool keeps)
     const struct snapshot_list before = *held;
     *held = (struct snapshot_list){0};
     for (size_t i = 0; i < before.count; i++) {
-        if (keeps) {
+        if (keeps) { /* a file does not tell whose it was */
+            before.item[i]->origin = SNAPSHOT_REPLICA;
             held->item[held->count++] = before.item[i];
         } else {
             free(before.item[i]);

@@ -196,6 +196,17 @@ static void abandoned_rounds_of_one_origin_leave_when_memory_is_short(void **sta
     free(bench);
 }
 
+static void a_sender_repeats_with_the_bytes_only_if_they_are_unknown(void **state)
+{
+    (void)state;
+    assert_int_equal(snapshot_list_status(0), 204);
+    assert_int_equal(snapshot_list_status(ERR_NOT_FOUND), 404);
+    assert_int_equal(snapshot_list_status(ERR_STALE), 409);
+    assert_int_equal(snapshot_list_status(ERR_FORMAT), 422);
+    assert_int_equal(snapshot_list_status(ERR_LIMIT), 507);
+    assert_int_equal(snapshot_list_status(ERR_IO), 507);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +218,7 @@ int main(void)
         cmocka_unit_test(dropped_and_damaged_snapshots_leave),
         cmocka_unit_test(replicas_leave_room_for_a_set_of_own_snapshots),
         cmocka_unit_test(abandoned_rounds_of_one_origin_leave_when_memory_is_short),
+        cmocka_unit_test(a_sender_repeats_with_the_bytes_only_if_they_are_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
