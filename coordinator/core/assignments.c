@@ -1,7 +1,9 @@
 /* The assignment of a device is not stored: it is computed from the state on each request, so it
  * never disagrees with the state. */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/sources.h"
@@ -173,6 +175,53 @@ int64_t core_assignment_revision(const struct core *core, const char *device_id)
 {
     const struct device_slot *device = slots_device(core, device_id);
     return device ? device->assignment_revision : 0;
+}
+
+static void name_ticket(const struct core *core, const char *job, const char *from, const char *to,
+                        char *out, struct core_ticket *ticket)
+{
+    const struct plan *plan = core_job_plan(core, job);
+    ASSERT(plan); /* a job that an assignment names has one */
+    (void)snprintf(ticket->text, sizeof(ticket->text), "%s|%s|%s|%s", job, plan->id.text, from, to);
+    ticket->out = out;
+}
+
+bool core_next_ticket(const struct core *core, const char *device_id, struct assignment *assignment,
+                      size_t *at, struct core_ticket *ticket)
+{
+    struct assignment_run *run = &assignment->run;
+    struct peer *const peer[] = {run->has_previous ? &run->previous : NULL,
+                                 run->has_next ? &run->next : NULL,
+                                 run->has_neighbor ? &run->neighbor : NULL};
+    const size_t peers = sizeof(peer) / sizeof(peer[0]);
+    if (*at < assignment->caller_count) {
+        struct caller *caller = &assignment->caller[(*at)++];
+        name_ticket(core, caller->job.text, caller->device.text, device_id, caller->ticket, ticket);
+        return true;
+    }
+    while (assignment->has_run && *at < assignment->caller_count + peers + run->source_count) {
+        const size_t i = (*at)++ - assignment->caller_count;
+        struct source *source = i < peers ? NULL : &run->source[i - peers];
+        if (source && source->from == SOURCE_DEVICE) {
+            name_ticket(core, run->job.text, device_id, source->device.text, source->ticket,
+                        ticket);
+            return true;
+        }
+        if (!source && peer[i]) {
+            name_ticket(core, run->job.text, device_id, peer[i]->device.text, peer[i]->ticket,
+                        ticket);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool core_may_read_data(const struct core *core, const char *device_id, const char *sha256)
+{
+    const struct device_slot *device = slots_device(core, device_id);
+    const struct job_slot *job = device ? device->job : NULL;
+    return job && (strcmp(job->job.data.train_sha256, sha256) == 0 ||
+                   strcmp(job->job.data.test_sha256, sha256) == 0);
 }
 
 bool core_may_read_blob(const struct core *core, const char *device_id, const char *sha256)

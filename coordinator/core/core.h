@@ -59,13 +59,25 @@ const struct model_row *core_model(const struct core *core, const char *name);
 size_t core_model_count(const struct core *core);
 const struct model_row *core_model_at(const struct core *core, size_t index);
 
-/* Write the present assignment of the device. Tickets and the model's description stay empty; the
- * edge fills them in. false: unknown device or boot. */
+/* Write the present assignment of the device. Tickets (core_next_ticket) and the model's
+ * description stay empty; the edge fills them in. false: unknown device or boot. */
 bool core_assignment(const struct core *core, const char *device_id, const char *boot,
                      struct assignment *out);
 /* Return the revision of the assignment; 0: unknown device. */
 int64_t core_assignment_revision(const struct core *core, const char *device_id);
-/* Return whether the device may fetch the blob (its assignment names it), or upload the unit. */
+/* A ticket of an assignment: the edge signs `text` and writes the signature to *out. The text is
+ * the same in the assignments of the caller and of the called device. It names the plan, not the
+ * generation: after a restored backup another generation may get the same number. */
+struct core_ticket {
+    char text[4 * ID_SIZE + 4];
+    char *out; /* in the assignment */
+};
+/* The next ticket of the device's assignment. *at: 0 before the first. false: no further one. */
+bool core_next_ticket(const struct core *core, const char *device_id, struct assignment *assignment,
+                      size_t *at, struct core_ticket *ticket);
+/* Return whether the device may fetch the data set (its job uses it), the blob (its assignment
+ * names it), or upload the unit. */
+bool core_may_read_data(const struct core *core, const char *device_id, const char *sha256);
 bool core_may_read_blob(const struct core *core, const char *device_id, const char *sha256);
 bool core_may_store_unit(const struct core *core, const char *device_id,
                          const struct center_unit *unit);

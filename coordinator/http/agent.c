@@ -1,10 +1,8 @@
 #include "coordinator/http/agent.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/http/answer.h"
@@ -80,45 +78,14 @@ void serve_heartbeat(void *context, struct http_exchange *exchange)
 
 /* ---- the assignment, a long poll ---- */
 
-/* HMAC over job, plan and both ends: the same text on the caller's and on the called side. The
- * plan's identifier represents its generation: after a restored backup another generation
- * may get the same number. */
-static void ticket(const struct coordinator *coordinator, const char *job, const char *from,
-                   const char *to, char out[TICKET_SIZE])
-{
-    const struct plan *plan = core_job_plan(coordinator->core, job);
-    ASSERT(plan); /* a job that an assignment names has one */
-    char text[4 * ID_SIZE + 4];
-    snprintf(text, sizeof(text), "%s|%s|%s|%s", job, plan->id.text, from, to);
-    hmac_text(coordinator->ticket_key, text, out);
-}
-
+/* A ticket is an HMAC of its text. */
 static void fill_tickets(const struct coordinator *coordinator, const char *device,
                          struct assignment *assignment)
 {
-    for (size_t i = 0; i < assignment->caller_count; i++) {
-        struct caller *caller = &assignment->caller[i];
-        ticket(coordinator, caller->job.text, caller->device.text, device, caller->ticket);
-    }
-    if (!assignment->has_run) {
-        return;
-    }
-    struct assignment_run *run = &assignment->run;
-    const char *job = run->job.text;
-    if (run->has_previous) {
-        ticket(coordinator, job, device, run->previous.device.text, run->previous.ticket);
-    }
-    if (run->has_next) {
-        ticket(coordinator, job, device, run->next.device.text, run->next.ticket);
-    }
-    if (run->has_neighbor) {
-        ticket(coordinator, job, device, run->neighbor.device.text, run->neighbor.ticket);
-    }
-    for (size_t i = 0; i < run->source_count; i++) {
-        struct source *source = &run->source[i];
-        if (source->from == SOURCE_DEVICE) {
-            ticket(coordinator, job, device, source->device.text, source->ticket);
-        }
+    struct core_ticket ticket;
+    size_t at = 0;
+    while (core_next_ticket(coordinator->core, device, assignment, &at, &ticket)) {
+        hmac_text(coordinator->ticket_key, ticket.text, ticket.out);
     }
 }
 
@@ -271,9 +238,7 @@ void serve_agent_dataset(void *context, struct http_exchange *exchange)
     if (!device) {
         return;
     }
-    const struct job *job = core_job(coordinator->core, device->job.text);
-    if (!job || (strcmp(job->data.train_sha256, sha256) != 0 &&
-                 strcmp(job->data.test_sha256, sha256) != 0)) {
+    if (!core_may_read_data(coordinator->core, device->id.text, sha256)) {
         answer_problem(exchange, PROBLEM_UNKNOWN_BLOB,
                        "the job of '%s' does not use data set %.70s", device->id.text, sha256);
         return;

@@ -25,49 +25,17 @@ static const struct device *asking_device(struct world *world, struct call *call
 
 /* ---- the assignment ---- */
 
-static void ticket(const struct world *world, const char *job, int64_t generation, const char *from,
-                   const char *to, char out[TICKET_SIZE])
-{
-    uint64_t digest = digest_mix(world->coordinator->ticket_key, (uint64_t)generation);
-    const char *const text[] = {job, from, to};
-    for (size_t i = 0; i < 3; i++) {
-        for (const char *at = text[i]; *at; at++) {
-            digest = digest_mix(digest, (uint64_t)*at);
-        }
-    }
-    digest_text(digest, out);
-}
-
 static void fill_tickets(const struct world *world, const char *device,
                          struct assignment *assignment)
 {
-    struct assignment_run *run = &assignment->run;
-    for (size_t i = 0; i < assignment->caller_count; i++) {
-        struct caller *caller = &assignment->caller[i];
-        ticket(world, caller->job.text, caller->generation, caller->device.text, device,
-               caller->ticket);
-    }
-    if (!assignment->has_run) {
-        return;
-    }
-    if (run->has_previous) {
-        ticket(world, run->job.text, run->generation, device, run->previous.device.text,
-               run->previous.ticket);
-    }
-    if (run->has_neighbor) {
-        ticket(world, run->job.text, run->generation, device, run->neighbor.device.text,
-               run->neighbor.ticket);
-    }
-    if (run->has_next) {
-        ticket(world, run->job.text, run->generation, device, run->next.device.text,
-               run->next.ticket);
-    }
-    for (size_t i = 0; i < run->source_count; i++) {
-        struct source *source = &run->source[i];
-        if (source->from == SOURCE_DEVICE) {
-            ticket(world, run->job.text, run->generation, device, source->device.text,
-                   source->ticket);
+    struct core_ticket ticket;
+    size_t at = 0;
+    while (core_next_ticket(world->coordinator->core, device, assignment, &at, &ticket)) {
+        uint64_t digest = world->coordinator->ticket_key;
+        for (const char *letter = ticket.text; *letter; letter++) {
+            digest = digest_mix(digest, (uint64_t)*letter);
         }
+        digest_text(digest, ticket.out);
     }
 }
 
@@ -159,7 +127,7 @@ void coordinator_drop_parked(struct world *world)
 
 /* ---- blobs and data sets out ---- */
 
-static void give_blob(struct world *world, struct call *call)
+static void give(struct world *world, struct call *call)
 {
     const struct coordinator *coordinator = world->coordinator;
     const char *sha256 = call->unit.sha256;
@@ -167,41 +135,25 @@ static void give_blob(struct world *world, struct call *call)
     if (!device) {
         return;
     }
-    if (!core_may_read_blob(coordinator->core, device->id.text, sha256) ||
-        !blobs_have(&coordinator->blobs, sha256)) {
-        net_problem(world, call, PROBLEM_UNKNOWN_BLOB, "the assignment does not name that blob");
-        return;
+    if (call->type == CALL_GET_DATA &&
+        core_may_read_data(coordinator->core, device->id.text, sha256)) {
+        net_answer(world, call, 206);
+    } else if (call->type == CALL_GET_BLOB &&
+               core_may_read_blob(coordinator->core, device->id.text, sha256) &&
+               blobs_have(&coordinator->blobs, sha256)) {
+        call->digest = digest_of_text(sha256);
+        net_answer(world, call, 200);
+    } else {
+        net_problem(world, call, PROBLEM_UNKNOWN_BLOB, "the device needs no such content");
     }
-    call->digest = digest_of_text(sha256);
-    net_answer(world, call, 200);
-}
-
-static void give_data(struct world *world, struct call *call)
-{
-    const struct core *core = world->coordinator->core;
-    const char *sha256 = call->unit.sha256;
-    const struct device *device = asking_device(world, call);
-    const struct job *job = device ? core_job(core, device->job.text) : NULL;
-    if (!device) {
-        return;
-    }
-    if (!job || (strcmp(job->data.train_sha256, sha256) != 0 &&
-                 strcmp(job->data.test_sha256, sha256) != 0)) {
-        net_problem(world, call, PROBLEM_UNKNOWN_BLOB, "the job does not use that data set");
-        return;
-    }
-    net_answer(world, call, 206);
 }
 
 void coordinator_look(struct world *world, struct call *call)
 {
     if (call->type == CALL_POLL) {
         park(world, call);
-    } else if (call->type == CALL_GET_BLOB) {
-        give_blob(world, call);
     } else {
-        ASSERT(call->type == CALL_GET_DATA);
-        give_data(world, call);
+        give(world, call);
     }
 }
 
