@@ -1,11 +1,11 @@
 #include "agent/offline/batches.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/offline/local_job.h"
+#include "base/json_text.h"
 #include "libtrain/train.h"
 #include "schema/job_check.h"
 
@@ -29,13 +29,18 @@ static const struct conf_program program = {
 static int print_steps(struct train_sampler *sampler, const struct job_spec *spec, int64_t steps,
                        struct err *err)
 {
+    struct json_text text = {.put = json_text_to_file, .to = stdout};
     for (int64_t step = 1; step <= steps && !ferror(stdout); step++) {
         const uint32_t *sample = train_sampler_batch(sampler, step);
-        (void)printf("{\"step\":%" PRId64 ",\"samples\":[", step);
+        json_text_object(&text, NULL);
+        json_text_integer(&text, "step", step);
+        json_text_list(&text, "samples");
         for (int64_t i = 0; i < spec->batch; i++) {
-            (void)printf(i > 0 ? ",%" PRIu32 : "%" PRIu32, sample[i]);
+            json_text_integer(&text, NULL, sample[i]);
         }
-        (void)printf("]}\n");
+        json_text_end(&text);
+        json_text_end(&text);
+        (void)putchar('\n');
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         return err_set(err, err_from_errno(errno), "write the batches: %s", strerror(errno));

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "base/json_text.h"
 
 /* A table of more classes would take too much memory; one that is printed, too much room. */
 #define CONFUSION_CLASSES_MAX 1024
@@ -13,8 +13,9 @@
 
 struct report {
     struct report_config config;
-    uint64_t *confusion; /* [classes][classes] by label, then by what it was taken for; NULL: not
-                            counted */
+    uint64_t *confusion;   /* [classes][classes] by label, then by what it was taken for; NULL: not
+                              counted */
+    struct json_text text; /* to config.out */
 };
 
 int report_new(const struct report_config *config, struct report **out, struct err *err)
@@ -24,6 +25,7 @@ int report_new(const struct report_config *config, struct report **out, struct e
         return err_set(err, ERR_MEMORY, "no memory for a report");
     }
     report->config = *config;
+    report->text = (struct json_text){.put = json_text_to_file, .to = config->out};
     if (config->labelled && config->classes <= CONFUSION_CLASSES_MAX) {
         report->confusion = calloc(config->classes * config->classes, sizeof(report->confusion[0]));
         if (!report->confusion) {
@@ -97,19 +99,6 @@ static const char *class_name(const struct report *report, size_t class)
     return known ? name_in(names, class) : NULL;
 }
 
-/* `text` is one line of UTF-8. */
-static void print_json_text(FILE *out, const char *key, const char *text)
-{
-    (void)fprintf(out, ",\"%s\":\"", key);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') {
-            (void)fputc('\\', out);
-        }
-        (void)fputc(*text, out);
-    }
-    (void)fputc('"', out);
-}
-
 /* "7", or of text "'e'" and "0x0a"; with its name "7 (circle)". */
 static void print_class(const struct report *report, size_t class, const char *name)
 {
@@ -124,16 +113,20 @@ static void print_class(const struct report *report, size_t class, const char *n
     }
 }
 
-static void print_top(const struct report *report, size_t class, double probability, bool first)
+static void print_top(struct report *report, size_t class, double probability, bool first)
 {
     FILE *out = report->config.out;
     const char *name = class_name(report, class);
     if (report->config.json) {
-        (void)fprintf(out, "%s{\"class\":%zu", first ? "" : ",", class);
+        char digits[32];
+        (void)snprintf(digits, sizeof(digits), "%.9g", probability);
+        json_text_object(&report->text, NULL);
+        json_text_integer(&report->text, "class", (int64_t) class);
         if (name) {
-            print_json_text(out, "name", name);
+            json_text_string(&report->text, "name", name);
         }
-        (void)fprintf(out, ",\"probability\":%.9g}", probability);
+        json_text_literal(&report->text, "probability", digits);
+        json_text_end(&report->text);
         return;
     }
     (void)fprintf(out, first ? " " : ", ");
@@ -141,7 +134,7 @@ static void print_top(const struct report *report, size_t class, double probabil
     (void)fprintf(out, " %.4f", probability);
 }
 
-static void begin_sample(const struct report *report, uint64_t index, int32_t label)
+static void begin_sample(struct report *report, uint64_t index, int32_t label)
 {
     FILE *out = report->config.out;
     const struct dataset_names *names = report->config.names;
@@ -152,24 +145,34 @@ static void begin_sample(const struct report *report, uint64_t index, int32_t la
                       file ? ")" : "");
         return;
     }
-    (void)fprintf(out, "{\"sample\":%" PRIu64, index);
+    struct json_text *text = &report->text;
+    json_text_object(text, NULL);
+    json_text_integer(text, "sample", (int64_t)index);
     if (file) {
-        print_json_text(out, "file", file);
+        json_text_string(text, "file", file);
     }
     if (label >= 0) {
-        (void)fprintf(out, ",\"label\":%" PRId32, label);
+        json_text_integer(text, "label", label);
     }
     if (name) {
-        print_json_text(out, "label_name", name);
+        json_text_string(text, "label_name", name);
     }
-    (void)fprintf(out, ",\"top\":[");
+    json_text_list(text, "top");
 }
 
-static void end_sample(const struct report *report, int32_t label, size_t best)
+/* A JSON object is a line. */
+static void end_line(struct report *report)
+{
+    json_text_end(&report->text);
+    (void)fputc('\n', report->config.out);
+}
+
+static void end_sample(struct report *report, int32_t label, size_t best)
 {
     FILE *out = report->config.out;
     if (report->config.json) {
-        (void)fprintf(out, "]}\n");
+        json_text_end(&report->text);
+        end_line(report);
         return;
     }
     if (label >= 0) {
@@ -295,10 +298,9 @@ static void print_mistakes(const struct report *report)
 }
 
 /* A line a label that occurs. */
-static void write_rows(const struct report *report)
+static void write_rows(struct report *report)
 {
     const size_t classes = report->config.classes;
-    FILE *out = report->config.out;
     for (size_t label = 0; label < classes; label++) {
         const uint64_t *row = report->confusion + label * classes;
         bool any = false;
@@ -307,12 +309,30 @@ static void write_rows(const struct report *report)
                 continue;
             }
             if (!any) {
-                (void)fprintf(out, "{\"label\":%zu,\"taken_for\":{", label);
+                json_text_object(&report->text, NULL);
+                json_text_integer(&report->text, "label", (int64_t)label);
+                json_text_object(&report->text, "taken_for");
             }
-            (void)fprintf(out, "%s\"%zu\":%" PRIu64, any ? "," : "", c, row[c]);
+            char key[24];
+            (void)snprintf(key, sizeof(key), "%zu", c);
+            json_text_integer(&report->text, key, (int64_t)row[c]);
             any = true;
         }
-        (void)fprintf(out, any ? "}}\n" : "");
+        if (any) {
+            json_text_end(&report->text);
+            end_line(report);
+        }
+    }
+}
+
+static void end_without_labels(struct report *report, uint64_t samples)
+{
+    if (report->config.json) {
+        json_text_object(&report->text, NULL);
+        json_text_integer(&report->text, "samples", (int64_t)samples);
+        end_line(report);
+    } else {
+        (void)fprintf(report->config.out, "samples %" PRIu64 "\n", samples);
     }
 }
 
@@ -323,19 +343,17 @@ void report_end(struct report *report, uint64_t samples, uint64_t labels, uint64
     const double accuracy = (double)correct / (double)labels;
     size_t class[TABLE_CLASSES_MAX];
     if (!report->config.labelled) {
-        (void)fprintf(out,
-                      report->config.json ? "{\"samples\":%" PRIu64 "}\n" : "samples %" PRIu64 "\n",
-                      samples);
+        end_without_labels(report, samples);
         return;
     }
     if (report->config.json) {
-        char accuracy_text[JSON_NUMBER_SIZE], loss_text[JSON_NUMBER_SIZE];
-        json_number(accuracy, accuracy_text);
-        json_number(loss, loss_text);
-        (void)fprintf(out,
-                      "{\"samples\":%" PRIu64 ",\"labels\":%" PRIu64 ",\"correct\":%" PRIu64
-                      ",\"accuracy\":%s,\"loss\":%s}\n",
-                      samples, labels, correct, accuracy_text, loss_text);
+        json_text_object(&report->text, NULL);
+        json_text_integer(&report->text, "samples", (int64_t)samples);
+        json_text_integer(&report->text, "labels", (int64_t)labels);
+        json_text_integer(&report->text, "correct", (int64_t)correct);
+        json_text_number(&report->text, "accuracy", accuracy);
+        json_text_number(&report->text, "loss", loss);
+        end_line(report);
         if (report->confusion) {
             write_rows(report);
         }
@@ -360,9 +378,11 @@ void report_bytes(struct report *report, const unsigned char *bytes, size_t coun
         (void)fprintf(out, "\n");
         return;
     }
-    (void)fprintf(out, "{\"bytes\":[");
+    json_text_object(&report->text, NULL);
+    json_text_list(&report->text, "bytes");
     for (size_t i = 0; i < count; i++) {
-        (void)fprintf(out, "%s%u", i ? "," : "", bytes[i]);
+        json_text_integer(&report->text, NULL, bytes[i]);
     }
-    (void)fprintf(out, "]}\n");
+    json_text_end(&report->text);
+    end_line(report);
 }

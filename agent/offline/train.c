@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_text.h"
 #include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
 #include "libtrain/formats/class_names.h"
@@ -294,10 +294,13 @@ static void take_metric(void *arg, const struct metric *metric)
 {
     struct training *training = arg;
     if (training->metrics) {
-        char number[JSON_NUMBER_SIZE];
-        json_number(metric->value, number);
-        (void)fprintf(training->metrics, "{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s}\n",
-                      metric->step, metric_name_names[metric->name], number);
+        struct json_text text = {.put = json_text_to_file, .to = training->metrics};
+        json_text_object(&text, NULL);
+        json_text_integer(&text, "step", metric->step);
+        json_text_string(&text, "name", metric_name_names[metric->name]);
+        json_text_number(&text, "value", metric->value);
+        json_text_end(&text);
+        (void)fputc('\n', training->metrics);
     }
     if (metric->name == METRIC_LOSS) {
         training->loss = metric->value;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/json_text.h"
 #include "base/sort.h"
 #include "libtrain/formats/scanner.h"
 
@@ -354,8 +355,9 @@ struct writer {
     bool full;
 };
 
-static void put_bytes(struct writer *writer, const char *bytes, size_t size)
+static void put_bytes(void *to, const char *bytes, size_t size)
 {
+    struct writer *writer = to;
     if (writer->full || size > writer->capacity - writer->size) {
         writer->full = true;
         return;
@@ -364,62 +366,30 @@ static void put_bytes(struct writer *writer, const char *bytes, size_t size)
     writer->size += size;
 }
 
-static void put_text(struct writer *writer, const char *text)
+static void put_metadata(struct json_text *text, const struct safetensors_header *header)
 {
-    put_bytes(writer, text, strlen(text));
-}
-
-static void put_integer(struct writer *writer, uint64_t value)
-{
-    char digits[24];
-    put_bytes(writer, digits, (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, value));
-}
-
-static void put_quoted(struct writer *writer, const char *text)
-{
-    put_text(writer, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') {
-            put_text(writer, "\\");
-        }
-        if ((uint8_t)*text < 0x20) {
-            char escape[8];
-            put_bytes(writer, escape,
-                      (size_t)snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)*text));
-        } else {
-            put_bytes(writer, text, 1);
-        }
-    }
-    put_text(writer, "\"");
-}
-
-static void put_metadata(struct writer *writer, const struct safetensors_header *header)
-{
-    put_text(writer, "\"" METADATA_KEY "\":{");
+    json_text_object(text, METADATA_KEY);
     for (size_t i = 0; i < header->metadata_count; i++) {
-        put_text(writer, i ? "," : "");
-        put_quoted(writer, header->metadata[i].key);
-        put_text(writer, ":");
-        put_quoted(writer, safetensors_metadata(header, header->metadata[i].key));
+        const char *key = header->metadata[i].key;
+        json_text_string(text, key, safetensors_metadata(header, key));
     }
-    put_text(writer, "}");
+    json_text_end(text);
 }
 
-static void put_tensor(struct writer *writer, const struct safetensors_tensor *tensor)
+static void put_tensor(struct json_text *text, const struct safetensors_tensor *tensor)
 {
-    put_quoted(writer, tensor->name);
-    put_text(writer, ":{\"dtype\":\"");
-    put_text(writer, dtype_name(tensor->dtype));
-    put_text(writer, "\",\"shape\":[");
+    json_text_object(text, tensor->name);
+    json_text_string(text, "dtype", dtype_name(tensor->dtype));
+    json_text_list(text, "shape");
     for (size_t i = 0; i < tensor->rank; i++) {
-        put_text(writer, i ? "," : "");
-        put_integer(writer, tensor->dim[i]);
+        json_text_integer(text, NULL, (int64_t)tensor->dim[i]);
     }
-    put_text(writer, "],\"data_offsets\":[");
-    put_integer(writer, tensor->begin);
-    put_text(writer, ",");
-    put_integer(writer, tensor->end);
-    put_text(writer, "]}");
+    json_text_end(text);
+    json_text_list(text, "data_offsets");
+    json_text_integer(text, NULL, (int64_t)tensor->begin);
+    json_text_integer(text, NULL, (int64_t)tensor->end);
+    json_text_end(text);
+    json_text_end(text);
 }
 
 static int place_tensors(struct safetensors_header *header, struct err *err)
@@ -451,15 +421,15 @@ int safetensors_write(struct safetensors_header *header, char *out, size_t capac
     }
     struct writer writer = {.out = out, .capacity = capacity};
     put_bytes(&writer, spaces, PREFIX_BYTES);
-    put_text(&writer, "{");
+    struct json_text text = {.put = put_bytes, .to = &writer};
+    json_text_object(&text, NULL);
     if (header->metadata_count > 0) {
-        put_metadata(&writer, header);
+        put_metadata(&text, header);
     }
     for (size_t i = 0; i < header->tensor_count; i++) {
-        put_text(&writer, i || header->metadata_count ? "," : "");
-        put_tensor(&writer, &header->tensor[i]);
+        put_tensor(&text, &header->tensor[i]);
     }
-    put_text(&writer, "}");
+    json_text_end(&text);
     put_bytes(&writer, spaces, (DATA_ALIGNMENT - writer.size % DATA_ALIGNMENT) % DATA_ALIGNMENT);
     if (writer.full || writer.size > SAFETENSORS_HEADER_MAX) {
         return err_set(
