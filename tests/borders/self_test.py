@@ -14,8 +14,10 @@ import unittest
 import banned
 import calls
 import events
+import format as layout
 import headers
 import includes
+import lengths
 import lint
 import links
 import symbols
@@ -197,6 +199,32 @@ class Borders(unittest.TestCase):
             width.check(self.root)[1],
             ["b.sh:2: 106 columns; at most 100", ".ci/run:1: 102 columns; at most 100"],
         )
+
+    def test_long_files_are_found(self):
+        self.write("a.c", "\n" * lengths.MOST[".c"])
+        self.write("b.h", "\n" * lengths.MOST[".h"])
+        self.write("libtrain/train.h", "\n" * 1000)
+        self.assertEqual(lengths.check(self.root), (3, []))
+        self.write("c.h", "\n" * 201)
+        self.write("d.c", "\n" * 501)
+        self.assertEqual(
+            lengths.check(self.root)[1],
+            [
+                "d.c: 501 lines; at most 500: cut it by subject",
+                "c.h: 201 lines; at most 200: cut it by subject",
+            ],
+        )
+
+    def test_files_in_another_format_are_found(self):
+        if shutil.which("clang-format"):
+            self.write("a.c", "int a;\n")
+            self.assertEqual(layout.check(self.root), (1, []))
+            self.write("b.c", "int  b;\nint  c;\n")
+            self.write("c.h", "int  d;\n")
+            count, problems = layout.check(self.root)
+            self.assertEqual(
+                (count, [text.split(":")[0] for text in problems]), (3, ["b.c", "c.h"])
+            )
 
     def test_markdown_is_wrapped_outside_tables_and_code(self):
         long = "x" * (width.COLUMNS + 1)
