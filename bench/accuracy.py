@@ -42,7 +42,7 @@ def job_of(model, epochs, seed):
 
 
 def on_agents(job, upload):
-    """What became of the job on three agents, and how many units each of them had."""
+    """The ended job on three agents, and the number of units of each agent."""
     with Fleet() as fleet:
         fleet.start_coordinator("--lease-ms", SLOW_LEASE_MS)
         upload(fleet)
@@ -143,7 +143,7 @@ def cifar_in_torch(job, train_file, test_file, directory):
 
 
 def cifar10(train_file, test_file, models, kept):
-    """For each model and seed a row of both sides."""
+    """One row for each model and seed, with both sides."""
     test_sha256 = hashlib.sha256(test_file.read_bytes()).hexdigest()
     program = program_sha256()
     for model in models:
@@ -163,7 +163,7 @@ def cifar10(train_file, test_file, models, kept):
                 theirs = kept.row(
                     f"torch {key}", lambda: cifar_in_torch(job, part, test_file, directory)
                 )
-                # Rows of early builds do not name their program.
+                # Rows of early builds lack the field "program".
                 older = ours.get("program") != program
                 say(
                     f"  {model}, seed {seed}: {ours['accuracy']:.4f} in {ours['seconds']:.0f} s"

@@ -9,12 +9,12 @@ PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's PyTorch
 BATCH = 32
 WINDOW = 10  # steps of which the mean is compared
 LIMIT = 0.02
-CONTROL_SHARE = 3  # or so many times what PyTorch's own two layouts differ by
+CONTROL_SHARE = 3  # or this multiple of the difference between PyTorch's two layouts
 SECONDS = 1800
 
 
 def without_dropout(value):
-    """A description, or a part of one: the two sides draw what they drop in other ways."""
+    """A description, or a part of one, without dropout: the two sides draw different masks."""
     if isinstance(value, dict):
         return {name: without_dropout(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -68,7 +68,7 @@ def torchs(job, data, directory, layout):
 
 
 def apart(losses, others):
-    """The largest difference of the means of WINDOW steps, as a share of the other one."""
+    """The largest relative difference between the means of WINDOW steps."""
     means = [
         [
             sum(values[at : at + WINDOW]) / WINDOW

@@ -8,7 +8,7 @@ from paceline import BIN
 
 
 def program_sha256():
-    """Of the agent: which build our rows are of."""
+    """SHA-256 of the agent: the build that made our rows."""
     return hashlib.sha256((BIN / "paceline-agent").read_bytes()).hexdigest()
 
 
@@ -22,12 +22,12 @@ class Kept:
             try:
                 self.rows.append(json.loads(line))
             except ValueError as error:
-                raise SystemExit(f"{path}: line {number} is no row: {error}") from error
-        if len(whole) < len(data):  # the run was ended while it wrote its last line
+                raise SystemExit(f"{path}: line {number} is not a row: {error}") from error
+        if len(whole) < len(data):  # the run was interrupted while it wrote its last line
             os.truncate(path, len(whole))
 
     def row(self, key, make):
-        """The row that was kept under this key, or a new one."""
+        """The row stored under this key, or a new one."""
         for row in self.rows:
             if row["key"] == key:
                 return row

@@ -15,7 +15,7 @@ from report import finish, skip, table
 CROWD = BIN / "crowd"
 HEARTBEAT_MS = 1000
 CONNECTIONS = 16384
-FAR_LEASE_MS = 600000  # nobody is lost where the crowd is late
+FAR_LEASE_MS = 600000  # no device is lost when the crowd is late
 CLIENTS = 20
 STREAMS = 200
 METRICS = 10000
@@ -44,7 +44,7 @@ class Usage:
 
 
 class Crowd:
-    """The client program (load/crowd.c), which is told by lines."""
+    """The client program (load/crowd.c), which reads commands as lines."""
 
     def __init__(self, address):
         self.process = subprocess.Popen(
@@ -84,7 +84,7 @@ class Crowd:
 
 @contextlib.contextmanager
 def coordinator(crowded=True):
-    """A fleet without agents, its crowd, and what the coordinator used when nobody had come yet."""
+    """A fleet without agents, its crowd, and the usage of the coordinator before any client."""
     with Fleet() as fleet:
         fleet.start_coordinator(
             "--connections",
@@ -107,7 +107,7 @@ def coordinator(crowded=True):
 
 
 def measured(fleet, crowd, seconds):
-    """What was used and reported within so many seconds."""
+    """The usage and the report of the given number of seconds."""
     crowd.tell("report")
     before = Usage(fleet.coordinator)
     time.sleep(seconds)
@@ -116,7 +116,7 @@ def measured(fleet, crowd, seconds):
 
 
 def devices(count, seconds):
-    """Devices alone: each beats once a second and keeps its long poll."""
+    """Devices alone: each sends a heartbeat per second and keeps its long poll."""
     with coordinator() as (fleet, crowd, empty):
         crowd.tell("devices", count, HEARTBEAT_MS)
         time.sleep(3)
@@ -208,7 +208,7 @@ def woken(case, count, target):
 
 
 class Healthz(threading.Thread):
-    """Asks for /healthz on new connections until it is stopped; the longest answers."""
+    """Requests /healthz on new connections until it is stopped; returns the sorted latencies."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
@@ -229,7 +229,7 @@ class Healthz(threading.Thread):
 
 
 def beside(case, fleet, work, **more):
-    """A row: how long `work` takes, and what /healthz takes meanwhile."""
+    """A row: the duration of `work`, and the latency of /healthz meanwhile."""
     health, before = Healthz(fleet.coordinator.address), Usage(fleet.coordinator)
     work()
     after, seconds = Usage(fleet.coordinator), health.stop()
@@ -306,7 +306,7 @@ def upload():
 
 
 def show(rows):
-    """A table for each case: they have columns of their own."""
+    """A table for each case, since the cases have different columns."""
     for case in dict.fromkeys(row["case"] for row in rows):
         chosen = [row for row in rows if row["case"] == case]
         names = list(chosen[0])

@@ -29,7 +29,7 @@ def job_of(batch, **fields):
 
 
 def choose_batch():
-    """So that a step of the pipeline takes about STEP_SECONDS, from what one whole core does."""
+    """A batch with which a step takes about STEP_SECONDS, from the speed of one whole core."""
     output = train(job_of(CALIBRATION_BATCH, steps=4), FASHION)[1]
     seconds = float(
         next(
@@ -41,7 +41,7 @@ def choose_batch():
 
 
 def measured_plan(fleet, job, generation, steps):
-    """The plan, once so many of its steps were measured."""
+    """The plan, after this number of its steps was measured."""
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
         answer = fleet.request("GET", f"/v1/jobs/{job['id']}/plans/{generation}")
@@ -85,7 +85,7 @@ def row_of(plan, names):
 
 
 def run_plans(options):
-    """One row a plan."""
+    """One row for each plan."""
     rows = []
     with NamespaceFleet() as fleet:
         fleet.start_coordinator("--lease-ms", "10000")

@@ -17,8 +17,8 @@ RECIPES = {
     "sgd 0.01": ("sgd", 0.01),
     "adam 0.001": ("adam", 0.001),
 }
-# model: (side of the images, batch, steps). Few steps on small images, so that a run takes minutes:
-# they show whether the loss falls.
+# model: (side of the images, batch, steps). Few steps on small images show in minutes whether the
+# loss falls.
 MODELS = {
     "mlp": (28, 32, 93),
     "lenet5": (28, 32, 93),
@@ -30,8 +30,9 @@ MODELS = {
     "resnet18": (28, 16, 20),
     "vgg11-bn": (32, 16, 10),
 }
-# model: (side of the images, steps, default recipe). Whether these deep models learn depends on the
-# micro-batches over which batch-norm takes its statistics: they keep the default ones.
+# model: (side of the images, steps, default recipe). These deep models keep the default
+# micro-batches: whether they learn depends on the micro-batches over which batch-norm computes its
+# statistics.
 DEEP = {
     "mobilenetv2": (28, 80, "sgd 0.01"),
     "googlenet": (64, 80, "sgd 0.01"),
@@ -53,7 +54,7 @@ LENGTH = 64
 
 
 def images(side, part, directory, every=1):
-    """Images and labels of a part of fashion-mini, inside a border of zeros up to `side`."""
+    """Images and labels of a part of fashion-mini, padded with zeros up to `side`."""
     files = FASHION[f"fashion-{part}"]
     pixels, labels = (gzip.decompress(file.read_bytes()) for file in files)
     count, height, width = struct.unpack(">III", pixels[4:16])
@@ -136,7 +137,7 @@ def first_steps(model, directory):
 
 
 def deep(model, directory):
-    """The loss and the accuracy with each recipe, with the model's default one for each seed."""
+    """The loss and the accuracy with each recipe; the model's default recipe with each seed."""
     side, steps, default = DEEP[model]
     datasets = {
         "train": images(side, "train", directory),
@@ -162,7 +163,7 @@ def deep(model, directory):
 
 
 def first_job(directory):
-    """The README's, with several seeds."""
+    """The first job of the README, with several seeds."""
     row = {"model": "lenet5", "epochs": 5, "seeds": SEEDS}
     for name, recipe in RECIPES.items():
         jobs = [

@@ -15,7 +15,7 @@ STAGES = {"first": 0, "middle": 1, "last": 2}
 BATCH = 32
 PHASES = ("detect", "decide", "fetch", "rebuild", "resume")
 AFTER_DETECT = PHASES[1:]
-SETTLE_STEPS = 6  # between two blows: a version is committed again
+SETTLE_STEPS = 6  # between two failures: a version is committed again
 LEASE_MS = 5000
 NEVER = 10**9
 
@@ -37,7 +37,7 @@ def seconds_of(time_text):
 
 
 class Blows:
-    """A job on three agents that are killed and started again, over and over."""
+    """A job on three agents that are killed and restarted repeatedly."""
 
     def __init__(self, fleet, model):
         self.fleet = fleet
@@ -45,7 +45,7 @@ class Blows:
         self.seen = 0
 
     def settle(self):
-        """All agents take part again, and a version of this generation is committed."""
+        """Wait until all agents take part again and a version of this generation is committed."""
         self.fleet.wait_for_devices(AGENTS)
         seen = self.fleet.wait_until(self.job, lambda job: job["state"] == "running", "it runs")
         if len(self.fleet.stages(seen)) < AGENTS:
@@ -65,7 +65,7 @@ class Blows:
         )
 
     def incident(self):
-        """The one that came since the last call, resolved."""
+        """The incident since the last call, resolved."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             items = self.fleet.get(f"/v1/jobs/{self.job['id']}/incidents?limit=500")["items"]
@@ -99,7 +99,7 @@ class Blows:
 
 
 def rows_of(model, failed, incidents, totals):
-    """One row a phase, and `after_detect` and `total`."""
+    """One row for each phase, and for `after_detect` and `total`."""
     phases = {phase: [incident["seconds"][phase] for incident in incidents] for phase in PHASES}
     phases["after_detect"] = [
         sum(incident["seconds"][phase] for phase in AFTER_DETECT) for incident in incidents

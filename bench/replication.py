@@ -19,7 +19,7 @@ BATCH = 32
 PERIOD = 50  # steps between rounds to the neighbours (the default); every second goes to the center
 # Steps of a run. The first period follows no round and warms caches, pages and the clock frequency.
 STEPS = 3 * PERIOD
-QUIET = PERIOD // 2  # steps at the end of a period, when nothing is copied any more
+QUIET = PERIOD // 2  # steps at the end of a period, after all copies are sent
 LINK_MBIT = 100
 SHARE = 0.55
 PAGE = 10000
@@ -47,7 +47,7 @@ def bytes_sent(fleet):
 
 
 def seconds_by_period(fleet, job):
-    """Seconds of the steps behind each round: [period][step of it]."""
+    """Seconds of the steps after each round: [period][step of it]."""
     items = fleet.get(f"/v1/jobs/{job['id']}/metrics?name=step_seconds&limit={PAGE}")["items"]
     seconds = {item["step"]: item["value"] for item in items}
     return [

@@ -1,4 +1,4 @@
-"""What the benchmarks share: statistics, the table for people, the last line for programs."""
+"""Statistics, the table for people and the last line for programs, for all benchmarks."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def say(text):
 
 
 def table(headings, rows):
-    """rows: lists of texts, as wide as headings. Numbers to the right, words to the left."""
+    """rows: lists of texts, one for each heading. Numbers are aligned right, words left."""
     widths = [max(len(str(row[i])) for row in [headings, *rows]) for i in range(len(headings))]
 
     def line(cells):

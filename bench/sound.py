@@ -19,7 +19,7 @@ AGENTS = 3
 SECONDS = 1800
 PAGE = 500
 LIMIT = 0.02
-LIMIT_RATE = 0.01  # the limit is one for this learning rate: a larger one magnifies rounding faster
+LIMIT_RATE = 0.01  # the limit holds for this learning rate: a larger one magnifies rounding faster
 COMPARED = 100  # steps: behind them rounding decides which way a net goes
 NAME = re.compile(r"[^_]+_.+_(\d+)\.wav")
 TEST_RECORDINGS = 5  # of each word and speaker, 0 to 4: the set's official split
@@ -101,7 +101,7 @@ def our_run(directory, job, content, query):
 
 
 def torch_run(directory, job):
-    """PyTorch's result on the stored data sets; None, and the printed reason, if it cannot run."""
+    """PyTorch's result on the stored data sets; None (the reason is printed) if it cannot run."""
     (directory / "job.json").write_text(json.dumps(job))
     done = subprocess.run(
         [

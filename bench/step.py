@@ -1,4 +1,4 @@
-"""A training step beside PyTorch's: milliseconds, peak memory, and how far the roofline is."""
+"""Compare a training step with PyTorch's: milliseconds, peak memory, distance to the roofline."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ MODELS = {
     "lenet5": (1.2, 200),
     "mlp": (1.2, 200),
 }
-ONEDNN_GOAL = 1.6  # of those whose convolutions are most of a step
+ONEDNN_GOAL = 1.6  # of models that spend most of a step in convolutions
 MEMORY_GOALS = {"mobilenetv2": 1.6, "resnet18": 1.6}
 BATCHES = (32, 64)
 THREADS = (1, 2)
@@ -36,7 +36,7 @@ PYTHON = "/usr/bin/python3"  # Debian's, which has python3-torch
 
 
 def run(command, **more):
-    """(what it printed, its peak memory in bytes)"""
+    """(its output, its peak memory in bytes)"""
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             list(map(str, command)), stdout=output, stderr=subprocess.STDOUT, **more
@@ -88,7 +88,7 @@ class Bench:
         self.recompute = recompute
         self.directory = pathlib.Path(directory)
         self.data = self.directory / "data.bin"
-        # Something to learn: a pattern for each class under noise.
+        # Learnable images: a pattern for each class under noise.
         generator = random.Random(1)
         patterns = [generator.randbytes(RECORD - 1) for _ in range(CLASSES)]
         with open(self.data, "wb") as file:
@@ -146,7 +146,7 @@ class Bench:
         return median(values[WARMUP:]), peak
 
     def torch(self, model, layout, batch, threads, steps):
-        """The same of PyTorch, and the version and configuration it names."""
+        """The same of PyTorch, with its version and configuration."""
         text, _ = run(
             [
                 PYTHON,
@@ -164,7 +164,7 @@ class Bench:
         return result["seconds"], result["peak_bytes"], result
 
     def losses(self, model, steps):
-        """How far the losses are apart (curves.compare); None: they are not compared."""
+        """The difference of the losses (curves.compare); None: they are not compared."""
         if steps < curves.WINDOW:
             return None
         result = curves.compare(model, steps, self.data, self.directory)
@@ -178,7 +178,7 @@ class Bench:
 
 
 def verdict(row):
-    """Whether the goals are met, and what keeps the step from them."""
+    """Whether the goals are met, and the cause of each missed goal."""
     missed = []
     if not row["met"]:
         bound = "arithmetic" if row["arithmetic_ms"] > row["traffic_ms"] else "traffic"

@@ -1,4 +1,4 @@
-"""The loss of gpt-mini on a real text beside PyTorch's, from the same weights and batches."""
+"""Compare the loss of gpt-mini on a real text with PyTorch's, from the same weights and batches."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ LIMIT = 0.02
 
 
 def own_text():
-    """The project's documents, one behind the other: English that everybody has."""
+    """The project's documents, concatenated: an English text that every checkout has."""
     return b"".join(path.read_bytes() for path in sorted((ROOT / "docs").rglob("*.md")))
 
 

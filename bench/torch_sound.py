@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-from torch_text import order_of  # first: it says what is missing, and where the rest lies
+from torch_text import order_of  # first: it reports missing packages and finds the other imports
 import torch
 from make_fixtures import initialise
 from paceline_torch import Model, read_safetensors
@@ -26,7 +26,7 @@ def data_of(path):
 def main():
     (inputs, labels), (test_inputs, test_labels) = data_of(sys.argv[1]), data_of(sys.argv[2])
     job = json.loads(pathlib.Path(sys.argv[3]).read_text())
-    torch.set_num_threads(1)  # a second one only waits: a part of a batch is small
+    torch.set_num_threads(1)  # a second thread would only wait: a part of a batch is small
     description = json.loads(
         (ROOT / "libtrain" / "zoo" / f"{job['model']['name']}.json").read_text()
     )

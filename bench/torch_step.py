@@ -1,4 +1,4 @@
-"""The peer of step.py: seconds of a training step of the same model in PyTorch, on random data.
+"""Time a training step of a model in PyTorch on random data: the peer of step.py.
 
     torch_step.py DESCRIPTION LAYOUT BATCH THREADS STEPS WARMUP      prints a line of JSON
 

@@ -1,6 +1,6 @@
 """Check openapi.yaml and turn it into compact JSON: check_openapi.py INPUT.yaml OUTPUT.json
 
-Every "$ref" must lead somewhere, so that a broken contract stops the build.
+Every "$ref" must have a target, so that a broken contract stops the build.
 """
 
 import json
@@ -10,7 +10,7 @@ import yaml
 
 
 class StrictLoader(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping; YAML would silently keep the last."""
+    """Rejects duplicate keys of a mapping; YAML would silently keep the last."""
 
     def construct_mapping(self, node, deep=False):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]

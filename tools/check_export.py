@@ -3,11 +3,11 @@
 
     tools/check_export.py MODEL.safetensors [DESCRIPTION] [--input H,W,C] [--classes N]
 
-Builds the module that the file says it is of, loads the file with load_state_dict(strict=True),
-which refuses a missing, unknown or wrongly shaped tensor, and runs one sample through it.
-DESCRIPTION, a file or a model of the zoo (lenet5), stands for what the file says, or does not say;
---input and --classes fill in what it leaves to the data set. Exit status: 0 when all of it works, 1
-when not, 2 for wrong usage.
+Builds the module from the description in the file, loads the file with load_state_dict(strict=True)
+and runs one sample. The strict load rejects missing, unknown and wrongly shaped tensors.
+DESCRIPTION, a file or a model of the zoo (lenet5), replaces the description in the file. --input
+and --classes set the values that the description leaves to the data set. Exit status: 0 if all of
+it works, 1 if not, 2 for wrong usage.
 """
 import argparse
 import sys
@@ -28,9 +28,7 @@ def describe(arguments):
         )
     note = read_note(arguments.model)
     if note is None:
-        raise ValueError(
-            f"{arguments.model}: does not say which model it is of; give a DESCRIPTION"
-        )
+        raise ValueError(f"{arguments.model}: contains no model description; give a DESCRIPTION")
     return description.close(note["model"])
 
 
@@ -60,13 +58,13 @@ def main():
         "--input",
         metavar="H,W,C",
         type=description.input_shape,
-        help="input shape, where the description leaves it open",
+        help="input shape, if the description leaves it open",
     )
     parser.add_argument(
         "--classes",
         metavar="N",
         type=description.count,
-        help="number of classes, where the description leaves it open",
+        help="number of classes, if the description leaves it open",
     )
     arguments = parser.parse_args()
     if torch is None:

@@ -1,6 +1,6 @@
-"""Model descriptions for the tools: found by name or by file, and with nothing left open.
+"""Model descriptions for the tools: read them by name or from a file, and complete them.
 
-Whoever imports this needs no PyTorch.
+This module needs no PyTorch.
 """
 import argparse
 import copy
@@ -45,7 +45,7 @@ def count(text):
 
 
 def read(path):
-    """The description in a file, or of a model of the zoo. ValueError when it is none."""
+    """The description in a file, or of a model of the zoo. ValueError if it is invalid."""
     in_zoo = os.path.join(ZOO, path + ".json")
     if not os.path.exists(path) and os.path.exists(in_zoo):
         path = in_zoo
@@ -63,7 +63,7 @@ def read(path):
 
 
 def ops(description):
-    """Every op with the name that its tensors begin with, in the order of their states: ("stem.0",
+    """Every op with the prefix of its tensors' names, in the order of their states: ("stem.0",
     {...}).
     """
     for unit in description["units"]:
@@ -85,8 +85,8 @@ def open_classes(description):
 
 
 def close(description, shape=None, dtype=None, classes=None):
-    """The description with nothing left open: what it leaves to the data set is taken from the
-    arguments. ValueError names the option that is missing.
+    """The description, completed from the arguments where it leaves a value to the data set.
+    ValueError names the missing option.
     """
     closed = copy.deepcopy(description)
     stated = closed.setdefault("input", {})
@@ -97,9 +97,7 @@ def close(description, shape=None, dtype=None, classes=None):
     if not stated["shape"]:
         raise ValueError("the description has no input shape; give --input H,W,C")
     if open_classes(closed) and not classes:
-        raise ValueError(
-            "the description does not say how many classes there are; give --classes N"
-        )
+        raise ValueError("the description does not state the number of classes; give --classes N")
     for _, op in ops(closed):
         if op.get("units") == "classes":
             op["units"] = classes
@@ -107,8 +105,8 @@ def close(description, shape=None, dtype=None, classes=None):
 
 
 def name_text(name):
-    """The name of a class, bytes or text, as descriptions have it: bytes that are not printable
-    UTF-8 and '%' as %XX.
+    """The name of a class, bytes or text, in the form of descriptions: %XX for '%' and for bytes
+    that are not printable UTF-8.
     """
     data = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
     escaped = []
@@ -124,7 +122,7 @@ def name_text(name):
 
 def read_class_names(path):
     """The names of classes in a file, a line each in the order of their numbers. ValueError for an
-    empty or a double one.
+    empty or duplicate name.
     """
     with open(path, "rb") as file:
         lines = file.read().removesuffix(b"\n").split(b"\n")
@@ -134,7 +132,7 @@ def read_class_names(path):
 
 
 def check_class_names(description):
-    """ValueError unless each class that has a name has one of its own."""
+    """ValueError if two classes have the same name."""
     names = description.get("class_names", [])
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise ValueError("the description's class_names are not a list of names")
@@ -153,6 +151,6 @@ def check_class_names(description):
 
 
 def scale(description):
-    """What a stored value is multiplied by, of a closed description."""
+    """The factor of a stored value, from a completed description."""
     stated = description["input"]
     return stated.get("scale", 1 / 255 if stated["dtype"] == "uint8" else 1.0)

@@ -4,16 +4,15 @@
     tools/export_onnx.py MODEL.safetensors OUTPUT.onnx [--model DESCRIPTION
         [--input H,W,C] [--dtype uint8|float32] [--classes N]]
 
-The result has one input, "input": samples as they are stored, uint8 or float32 [batch, H, W, C];
-scaling and normalisation are part of it, so that raw data can be fed. Of a model of text that is
-the bytes, [batch, T, 1, 1]. It has two outputs, "logits" and "probabilities", float32 [batch,
-classes]; of a sequence [batch, T, classes]. The batch is of any size. Batch-norm takes its running
-statistics, dropout does nothing. Opset 17, IR version 8; checked by onnx.checker before it is
-written.
+The result has one input, "input": raw samples, uint8 or float32 [batch, H, W, C]. The graph
+contains scaling and normalisation. A model of text reads bytes, [batch, T, 1, 1]. It has two
+outputs, "logits" and "probabilities", float32 [batch, classes]; for a sequence [batch, T, classes].
+The batch may have any size. Batch-norm uses its running statistics, dropout does nothing. Opset 17,
+IR version 8; onnx.checker checks the result before it is written.
 
-The file of the model says which model it is; for one that does not, --model names a file or a model
-of the zoo, and the other options what that leaves open. Exit status: 0, 1 when it does not work, 2
-for wrong usage.
+The file of the model contains its description. For a file without one, --model names a file or a
+model of the zoo, and the other options set the values that it leaves to the data set. Exit status:
+0, 1 for a failure, 2 for wrong usage.
 """
 import argparse
 import json
@@ -36,13 +35,13 @@ IR_VERSION = 8
 FILE_BYTES_MAX = 2 << 30  # of a protobuf message
 NUMBERS = {"uint8": "UINT8", "float32": "FLOAT"}
 
-# How a value lies in the graph: MAP is [batch, C, H, W], ROWS is [batch, positions, C]. Ops that
-# look at each element alone take either; the others ask for theirs.
+# The layout of a value: MAP is [batch, C, H, W], ROWS is [batch, positions, C]. Elementwise ops
+# take either; the others convert to theirs.
 MAP, ROWS = "map", "rows"
 
 
 class Value:
-    """An edge of the graph: its name, the shape H, W, C of a sample, and how it lies."""
+    """An edge of the graph: its name, the shape H, W, C of a sample, and its layout."""
 
     def __init__(self, name, shape, layout):
         self.name, self.shape, self.layout = name, shape, layout
@@ -117,13 +116,13 @@ class Graph:
         )
 
     def each(self, kind, name, value, *constants, **attributes):
-        """A node that looks at each element alone."""
+        """A node that works element by element."""
         return Value(
             self.node(kind, [value.name, *constants], name, **attributes), value.shape, value.layout
         )
 
     def window(self, op, stride, value):
-        """(kernel, stride, padding, what lies beyond the padding, the new height and width)"""
+        """(kernel, stride, padding, padding of the ceil mode, the new height and width)"""
         kernel, stride, padding = pair(op["kernel"]), pair(stride), pair(op.get("padding", 0))
         sizes, beyond = [], []
         for size, k, s, p in zip(value.shape, kernel, stride, padding):
@@ -205,7 +204,7 @@ class Graph:
         kernel, stride, padding, beyond, sizes = self.window(
             op, op.get("stride", op["kernel"]), value
         )
-        # Neither padding nor what lies beyond it wins.
+        # Neither padding nor positions beyond it win.
         self.node(
             "MaxPool",
             [value.name],
@@ -217,7 +216,7 @@ class Graph:
         return Value(name, (*sizes, value.shape[2]), MAP)
 
     def avg_pool(self, op, name, value):
-        """Padding counts as zeros; what lies beyond it does not count."""
+        """Padding counts as zeros; positions beyond it do not count."""
         value = self.lay(value, MAP)
         kernel, stride, padding, beyond, sizes = self.window(
             op, op.get("stride", op["kernel"]), value
@@ -238,7 +237,7 @@ class Graph:
         )
 
     def flatten(self, _, name, value):
-        """In the order C, H, W, as the weights of the file have it."""
+        """In the order C, H, W, as in the weights of the file."""
         value = self.lay(value, MAP)
         h, w, c = value.shape
         self.node("Reshape", [value.name, self.integers(f"{name}.shape", 0, 1, h * w * c)], name)
@@ -335,9 +334,7 @@ class Graph:
         return self.chain(unit.get("then", []), f"{name}.then.", value)
 
     def stored(self, model):
-        """The model's input, scaled and normalised, as a map; where an embedding reads it, as it
-        is.
-        """
+        """The model's input, scaled and normalised, as a map; unchanged before an embedding."""
         shape = tuple(model["input"]["shape"])
         if next(description.ops(model))[1]["type"] == "embedding":
             return Value("input", shape, MAP)
@@ -358,7 +355,7 @@ class Graph:
         return Value(self.node("Transpose", [name], "input.map", perm=[0, 3, 1, 2]), shape, MAP)
 
 
-# What each op may say beside its type: all that changes its result is looked at above.
+# The fields of each op beside its type; the code above handles all that change its result.
 OPS = {
     "conv2d": {"filters", "kernel", "stride", "padding", "groups", "bias", "kernels"},
     "linear": {"units", "bias"},
@@ -385,16 +382,16 @@ def check_fields(what, value, known):
         raise ValueError(f"{what} is not an object")
     unknown = sorted(set(value) - set(known))
     if unknown:
-        raise ValueError(f"{what} has fields that are not known here: {', '.join(unknown)}")
+        raise ValueError(f"{what} has unknown fields: {', '.join(unknown)}")
 
 
 def check_list(what, value):
     if not isinstance(value, list) or not value:
-        raise ValueError(f"{what} is not a list of at least one")
+        raise ValueError(f"{what} is not a list with at least one entry")
 
 
 def check_description(model):
-    """A field that is not known may change what the model says: it is refused."""
+    """Reject unknown fields: they might change the model's result."""
     check_fields("the description", model, {"name", "input", "units", "loss", "class_names"})
     description.check_class_names(model)
     check_fields("the description's input", model.get("input", {}), INPUT)
@@ -416,12 +413,12 @@ def check_description(model):
     for name, op in description.ops(model):
         kind = op.get("type") if isinstance(op, dict) else None
         if not isinstance(kind, str) or kind not in OPS:
-            raise ValueError(f"{name}: an op '{kind}' is not known")
+            raise ValueError(f"{name}: unknown op '{kind}'")
         check_fields(name, op, {"type", *OPS[kind]})
 
 
 def build_graph(model, arrays):
-    """The ONNX model of a closed description and its tensors."""
+    """The ONNX model of a completed description and its tensors."""
     graph = Graph(arrays)
     value = graph.stored(model)
     for unit in model["units"]:
@@ -458,21 +455,19 @@ def export(arguments):
     tensor_file.check_output(arguments.output)
     arrays, note = tensor_file.read(arguments.safetensors)
     if arguments.model and note:
-        raise ValueError(
-            f"{arguments.safetensors} holds its description, so --model would only contradict it"
-        )
+        raise ValueError(f"{arguments.safetensors} contains its description; omit --model")
     if not arguments.model and not note:
         raise ValueError(
-            f"{arguments.safetensors} does not hold its description: name it by --model"
+            f"{arguments.safetensors} contains no model description; name it by --model"
         )
     if note:
-        check_fields(f"what {arguments.safetensors} says of itself", note, {"model", "evaluation"})
+        check_fields(f"the metadata of {arguments.safetensors}", note, {"model", "evaluation"})
         check_fields("its evaluation", note.get("evaluation", {}), {"micro_batch"})
     stated = description.read(arguments.model) if arguments.model else note.get("model")
     check_description(stated)
     model = description.close(stated, arguments.input, arguments.dtype, arguments.classes)
     if sum(array.nbytes for array in arrays.values()) >= FILE_BYTES_MAX:
-        raise ValueError("a model of 2 GiB and more does not fit an ONNX file")
+        raise ValueError("a model of 2 GiB or more does not fit into an ONNX file")
     built = build_graph(model, arrays)
     helper.set_model_props(built, {tensor_file.NOTE_KEY: json.dumps({"model": model})})
     onnx.checker.check_model(built, full_check=True)
@@ -492,26 +487,24 @@ def main():
     parser.add_argument(
         "--model",
         metavar="DESCRIPTION",
-        help=(
-            "description of a model whose file does not hold it: a JSON file, or a name of the zoo"
-        ),
+        help=("description of a model whose file has none: a JSON file, or a model of the zoo"),
     )
     parser.add_argument(
         "--input",
         metavar="H,W,C",
         type=description.input_shape,
-        help="shape of a sample, where --model leaves it open",
+        help="shape of a sample, if --model leaves it open",
     )
     parser.add_argument(
         "--dtype",
         choices=description.DTYPES,
-        help="of a stored sample, where --model leaves it open; default: uint8",
+        help="of a stored sample, if --model leaves it open; default: uint8",
     )
     parser.add_argument(
         "--classes",
         metavar="N",
         type=description.count,
-        help="number of classes, where --model leaves it open",
+        help="number of classes, if --model leaves it open",
     )
     arguments = parser.parse_args()
     if onnx is None:

@@ -5,25 +5,25 @@
         [--dtype uint8|float32] [--classes N] [--mean M,... --std S,...] [--class-names FILE]
         [--by-order] [--skip PREFIX]... [--micro-batch N]
 
-STATE is what torch.save(model.state_dict(), ...) wrote (.pt, .pth), or a safetensors file.
-DESCRIPTION is a file or a model of the zoo (lenet5). --input and --dtype say what the samples are
-where the description leaves that to the data set (uint8); the number of classes follows from the
-last layer, or from --classes. --mean and --std, a number for each channel, are those of
-torchvision's Normalize: 0.485,0.456,0.406 and 0.229,0.224,0.225 for its ImageNet models.
---class-names names the classes, one line for each in the order of their numbers: with them
-`paceline-agent predict` finds the classes of its data by name.
+STATE is a file of torch.save(model.state_dict(), ...) (.pt, .pth) or a safetensors file.
+DESCRIPTION is a file or a model of the zoo (lenet5). --input and --dtype describe the samples if
+the description leaves that to the data set (uint8); the number of classes follows from the last
+layer, or from --classes. --mean and --std, a number for each channel, are those of torchvision's
+Normalize: 0.485,0.456,0.406 and 0.229,0.224,0.225 for its ImageNet models. --class-names names the
+classes, one line for each in the order of their numbers: with them `paceline-agent predict` finds
+the classes of its data by name.
 
-Tensors are found by their names (docs/models.md). --by-order takes them in their order instead,
-whatever they are called, where each place has a tensor of the same kind (weight, bias,
-running_mean, running_var) and shape: so it takes torchvision's resnet50, googlenet and mobilenet_v2
-and the usual resnet18 and VGG for small images. It lists which tensor became which: two of the same
-shape that stand in another order than the description's cannot be told apart.
+Tensors are matched by their names (docs/models.md). --by-order matches them by their order instead.
+Each place needs a tensor of the same kind (weight, bias, running_mean, running_var) and shape. That
+converts torchvision's resnet50, googlenet and mobilenet_v2 and the usual resnet18 and VGG for small
+images. It lists which tensor became which, since it cannot detect two exchanged tensors of the same
+shape.
 
-num_batches_tracked is not needed, and a "module." in front of all names, as DataParallel leaves it,
-is taken off. --skip passes over tensors whose names begin so (aux classifiers). Other numbers than
-float32 are converted. Differences are listed, and nothing is written then. The result says which
-model it is: `paceline-agent predict` takes it as it is. Exit status: 0, 1 when it does not work, 2
-for wrong usage.
+num_batches_tracked is not needed. The prefix "module." of all names, which DataParallel adds, is
+removed. --skip ignores tensors whose names begin with PREFIX (aux classifiers). Numbers other than
+float32 are converted. If tensors differ, the tool lists them and writes nothing. The result
+contains the description: `paceline-agent predict` needs no other file. Exit status: 0, 1 for a
+failure, 2 for wrong usage.
 """
 import argparse
 import os
@@ -41,7 +41,7 @@ except ImportError:
 LINES_MAX = 20
 NESTED = ("state_dict", "model_state_dict", "model", "net")
 MICRO_BATCH = 32
-# What the readers of the file take (libtrain/memory/arena.h, libtrain/model/recipe.h).
+# The limits of the file's readers (libtrain/memory/arena.h, libtrain/model/recipe.h).
 MICRO_BATCH_MAX = 65536
 CHANNELS_MAX = 16
 MEAN_MAX = STD_MAX = 1e9
@@ -49,12 +49,10 @@ STD_MIN = 1e-9
 
 
 def read_pickle(path):
-    """What torch.save wrote, as long as it is made of tensors: nothing of a file is run."""
+    """The content of a torch.save file of tensors; no code in a file is run."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        Exception
-    ) as error:  # pylint: disable=broad-except # whatever its reader meets in a file that is none
+    except Exception as error:  # pylint: disable=broad-except # any exception means an invalid file
         raise ValueError(
             f"{path}: neither a safetensors file nor a state_dict of tensors alone; save"
             " model.state_dict(), not the model"
@@ -66,12 +64,12 @@ def read_pickle(path):
     if not isinstance(state, dict) or not all(
         isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in state.items()
     ):
-        raise ValueError(f"{path}: not a state_dict: not only tensors by their names")
+        raise ValueError(f"{path}: not a state_dict: it must map names to tensors only")
     return state
 
 
 def read_state(path, skip):
-    """{name: tensor} in the file's order, without what a state does not need."""
+    """{name: tensor} in the file's order, without entries that a state does not need."""
     with open(path, "rb") as file:
         prefix = file.read(9)
     state = read_safetensors(path) if prefix[8:] == b"{" else read_pickle(path)
@@ -92,9 +90,7 @@ def read_state(path, skip):
 
 
 def count_classes(closed_but_classes, state, by_order):
-    """How many rows the layer has that the description calls "classes"; None where that cannot be
-    told.
-    """
+    """The number of outputs of the layer with "classes" outputs; None if it is unknown."""
     names = description.open_classes(closed_but_classes)
     if not names:
         return None
@@ -116,9 +112,7 @@ def refuse(path, problems):
 
 
 def check_any_name(path, state, stated):
-    """Names that are all others come before what else is to be said: they hide the number of
-    classes, too.
-    """
+    """Report entirely different names before other errors: they also hide the number of classes."""
     ops = [name for name, _ in description.ops(stated)]
     if state and not any(name.rpartition(".")[0] in ops for name in state):
         raise ValueError(
@@ -245,43 +239,43 @@ def main():
         "--input",
         metavar="H,W,C",
         type=description.input_shape,
-        help="shape of a sample, where the description leaves it open",
+        help="shape of a sample, if the description leaves it open",
     )
     parser.add_argument(
         "--dtype",
         choices=description.DTYPES,
-        help="of a stored sample, where the description leaves it open; default: uint8",
+        help="of a stored sample, if the description leaves it open; default: uint8",
     )
     parser.add_argument(
         "--classes",
         metavar="N",
         type=description.count,
-        help="number of classes; default: as many as the last layer tells",
+        help="number of classes; default: from the last layer",
     )
-    parser.add_argument(
-        "--class-names", metavar="FILE", help="what the classes are called, a line each"
-    )
+    parser.add_argument("--class-names", metavar="FILE", help="names of the classes, one per line")
     for option, what in (
         ("--mean", "subtracted from each channel of the scaled input"),
         ("--std", "what it is divided by then"),
     ):
         parser.add_argument(option, metavar="X,...", type=description.numbers, help=what)
     parser.add_argument(
-        "--by-order", action="store_true", help="take tensors in their order, whatever their names"
+        "--by-order",
+        action="store_true",
+        help="match tensors by their order and ignore their names",
     )
     parser.add_argument(
         "--skip",
         metavar="PREFIX",
         action="append",
         default=[],
-        help="pass over tensors whose names begin so; repeatable",
+        help="ignore tensors whose names begin with it; repeatable",
     )
     parser.add_argument(
         "--micro-batch",
         metavar="N",
         type=description.count,
         default=MICRO_BATCH,
-        help=f"samples that predict computes at a time; default: {MICRO_BATCH}",
+        help=f"samples that predict computes at once; default: {MICRO_BATCH}",
     )
     arguments = parser.parse_args()
     if torch is None:

@@ -5,9 +5,8 @@
     model.load_state_dict(read_safetensors("model.safetensors"), strict=True)
 
 The module is built from a model description and has the tensor names and layouts of an exported
-file. It takes samples as PyTorch does, [N, C, H, W], already multiplied by the description's input
-scale, and gives class scores [N, classes]; of a sequence [N, classes, T], as cross_entropy takes
-them.
+file. Its input is [N, C, H, W], already multiplied by the description's input scale. It returns
+class scores [N, classes], or [N, classes, T] for a sequence, as cross_entropy expects.
 """
 import tensor_file
 import torch
@@ -16,36 +15,32 @@ from torch.nn import functional
 
 
 def read_safetensors(path):
-    """The tensors of a safetensors file: {name: tensor}. ValueError when it is none."""
+    """The tensors of a safetensors file: {name: tensor}. ValueError if it is invalid."""
     return {
         name: torch.from_numpy(array.copy()) for name, array in tensor_file.read(path)[0].items()
     }
 
 
 def read_note(path):
-    """What the file of a trained model says of itself, {"model": description, "evaluation": {...}},
-    or None.
-    """
+    """The metadata of a trained model: {"model": description, "evaluation": {...}}, or None."""
     return tensor_file.read(path)[1]
 
 
 def write_safetensors(path, tensors, note=None):
-    """Write {name: tensor} in the given order. note: what the file of a trained model says of
-    itself.
-    """
+    """Write {name: tensor} in the given order. note: the metadata of a trained model's file."""
     tensor_file.write(
         path, {name: tensor.contiguous().numpy() for name, tensor in tensors.items()}, note
     )
 
 
 def at_positions(function, x):
-    """A function of the last dimension, done on the channels of each position."""
+    """Apply a function of the last dimension to the channels of each position."""
     return function(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 class Linear(nn.Linear):
-    """A vector is [N, F, 1, 1] here and a sequence [N, C, T, 1], so that every op takes and gives
-    four dimensions.
+    """A vector is [N, F, 1, 1] here and a sequence [N, C, T, 1], so that all ops have four
+    dimensions.
     """
 
     def forward(self, x):
@@ -101,7 +96,7 @@ class Flatten(nn.Module):
 
 
 class Chain(nn.Module):
-    """Ops one after the other, named by their place."""
+    """Successive ops, named by their place."""
 
     def __init__(self, ops, build):
         super().__init__()
@@ -118,7 +113,7 @@ class Residual(nn.Module):
     def __init__(self, unit, build):
         super().__init__()
         self.body = Chain(unit["residual"]["body"], build)
-        # The shortcut sees what the body sees.
+        # The shortcut has the input of the body.
         start = build.shape
         build.shape = build.entry
         self.shortcut = Chain(unit["residual"].get("shortcut", []), build)
@@ -159,9 +154,7 @@ def positions(size, kernel, stride, padding, ceil_mode):
 
 
 class Builder:
-    """Turns op descriptions into modules and follows the shape (C, H, W), which PyTorch wants to be
-    told.
-    """
+    """Convert op descriptions to modules and track the shape (C, H, W), which PyTorch needs."""
 
     def __init__(self, shape, classes):
         self.shape = shape
@@ -190,7 +183,7 @@ class Builder:
         units = self.classes if op["units"] == "classes" else op["units"]
         if units is None:
             raise ValueError(
-                "the description does not say how many classes there are: classes is needed"
+                "the description does not state the number of classes: classes is needed"
             )
         self.shape = (units,) + self.shape[1:]
         return Linear(features, units, bias=op.get("bias", True))
@@ -258,8 +251,8 @@ class Builder:
 
 
 class Model(nn.Module):
-    """description: a parsed model description. input (H, W, C) and classes: where the description
-    leaves them open.
+    """description: a parsed model description. input (H, W, C) and classes: needed if the
+    description leaves them to the data set.
     """
 
     def __init__(self, description, input=None, classes=None):

@@ -1,5 +1,5 @@
-"""Safetensors files as numpy arrays, and what the file of a trained model says of itself. Needs
-numpy alone.
+"""Safetensors files as numpy arrays, with the metadata of a trained model's file. Needs numpy
+alone.
 """
 import json
 import os
@@ -17,7 +17,7 @@ DTYPES = {
     "F32": "<f4",
     "F64": "<f8",
     "BF16": "<u2",
-}  # numpy has none: the upper half of an F32, which it is read as
+}  # numpy has no BF16, the upper half of an F32: it is read as F32
 
 
 def check_output(path):
@@ -28,7 +28,7 @@ def check_output(path):
 
 def read(path):
     """({name: array}, note): note is {"model": description, "evaluation": {...}} or None.
-    ValueError for another file.
+    ValueError for other files.
     """
     with open(path, "rb") as file:
         data = file.read()
@@ -46,7 +46,7 @@ def read(path):
         raise ValueError(f"{path}: not a safetensors file") from error
     if unknown:
         raise ValueError(
-            f"{path}: tensor '{unknown[0][0]}' holds {unknown[0][1]}; what can be read is"
+            f"{path}: tensor '{unknown[0][0]}' holds {unknown[0][1]}; supported types are"
             f" {', '.join(DTYPES)}"
         )
     return arrays, None if note is None else _note(path, note)
@@ -56,13 +56,9 @@ def _note(path, text):
     try:
         note = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(
-            f"{path}: what it says of itself is damaged: its metadata '{NOTE_KEY}' is not JSON"
-        ) from error
+        raise ValueError(f"{path}: its metadata is damaged: '{NOTE_KEY}' is not JSON") from error
     if not isinstance(note, dict):
-        raise ValueError(
-            f"{path}: what it says of itself is damaged: its metadata '{NOTE_KEY}' is not an object"
-        )
+        raise ValueError(f"{path}: its metadata is damaged: '{NOTE_KEY}' is not an object")
     return note
 
 

@@ -1,5 +1,5 @@
-"""No file of the tree calls a function that the style bans or departs from its idiom, and no build
-file asks for flags that break the law.
+"""No source file calls a banned function or departs from the style's idiom; no build file sets a
+flag that changes bits.
 
     banned.py ROOT
 """

@@ -1,4 +1,4 @@
-"""The modules of a room call downwards only: those that its CMakeLists.txt lists before them.
+"""A module calls only modules that its room's CMakeLists.txt lists before it.
 
     calls.py ARCHIVE ROOM
 
@@ -41,7 +41,7 @@ def symbols(archive):
 
 
 def check(order, defines, uses):
-    """Every call from a module to one that does not stand before it in the order, as a text."""
+    """Every call from a module to one that is not before it in the order, as a text."""
     home = {name: module for module, names in defines.items() for name in names}
     place = {module: index for index, module in enumerate(order)}
     problems = [f"{module}.c: not in the order" for module in defines if module not in place]

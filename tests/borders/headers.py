@@ -24,7 +24,7 @@ WARNINGS = [
 
 
 def compile_alone(root, compiler, flags, path):
-    """Return what the compiler said, "" when it was content."""
+    """The compiler's messages; "" without any."""
     command = [
         compiler,
         "-std=gnu17",

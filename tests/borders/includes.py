@@ -1,4 +1,4 @@
-"""Keep the floors: which room may include from which, and which room alone sees an outside library.
+"""Check the allowed includes between rooms, and the only room of each outside library.
 
     includes.py ROOT
 """
@@ -10,8 +10,8 @@ import sys
 import tree
 
 # Room (the longest matching directory, or a single module without ".c") counts: the directories or
-# headers it may include from, beside its own. "!" takes something away again. Rooms that are not
-# listed (tests, bench, tools) may include anything of the tree.
+# headers it may include from, beside its own. "!" excludes an entry. Rooms that are not listed
+# (tests, bench, tools) may include anything of the tree.
 PURE_BASE = [
     "base/",
     "!base/clock.h",
@@ -72,7 +72,7 @@ for floor, module in enumerate(COPIES_CORE):
         + [f"agent/copies/{lower}.h" for lower in COPIES_CORE[:floor]]
     )
 # The edges of the coordinator from the lowest to the highest: a room may include from those before
-# it. The program (coordinator/*.c) stands above all of them.
+# it. The program (coordinator/*.c) is above all of them.
 COORDINATOR_EDGES = [
     "store/",
     "turn/",
@@ -126,7 +126,7 @@ OUTSIDE = {
     "cmocka.h": ["tests/support/*"],
     "assert.h": [],  # ours is base/assert.h: the build types define NDEBUG
 }
-# What a pure room has no business with: clocks, files, sockets, threads, signals.
+# Not for pure rooms: clocks, files, sockets, threads, signals.
 PURE_ROOMS = [
     "coordinator/core",
     "coordinator/plan",
@@ -159,8 +159,8 @@ def room_of(path):
 
 
 def allowed(room, header):
-    """May a file of the room include this header of the tree? Its own and those of rooms inside it
-    always.
+    """Whether a file of the room may include this header of the tree. Headers of the room and of
+    rooms inside it are always allowed.
     """
     answer = header.startswith((room + "/", room + "."))
     for rule in ROOMS[room]:

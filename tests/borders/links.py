@@ -1,5 +1,5 @@
-"""Every relative link of a Markdown file leads to a file of the tree, and its anchor to a heading
-there. Some page links to every page of docs/. A path in a code span exists.
+"""Every relative link in Markdown has a target in the tree, and its anchor a heading. Some page
+links to every page of docs/. A path in a code span exists.
 
     links.py ROOT
 """
@@ -35,7 +35,7 @@ def page_of(path, target):
 
 
 def problem_of(root, path, target):
-    """Why the link leads nowhere; None when it leads somewhere."""
+    """Why the link is broken; None if it is not."""
     page, anchor = page_of(path, target), target.partition("#")[2]
     if not os.path.exists(os.path.join(root, page)):
         return f"there is no {page}"

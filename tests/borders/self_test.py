@@ -1,5 +1,4 @@
-"""The border checks find what they are for: each is run on a small tree with and without a
-violation.
+"""Run each border check on a small tree with and without a violation.
 
     self_test.py [COMPILER]
 """

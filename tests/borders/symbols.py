@@ -1,10 +1,10 @@
-"""What a pure archive asks of the outside is on a list: no clock, file, socket, thread, stream,
+"""A pure archive uses only listed outside symbols: no clock, file, socket, thread, stream,
 environment, JSON or SQL.
 
     symbols.py ARCHIVE [--with ARCHIVE[:MEMBER,...]]...
 
-An undefined symbol of ARCHIVE must be one of LIBC below or be defined in an archive named by --with
-(only in the members named, when there are any).
+An undefined symbol of ARCHIVE must be in LIBC below or in an archive named by --with. With MEMBER
+only these members count.
 """
 
 import os

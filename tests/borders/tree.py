@@ -1,5 +1,5 @@
-"""What the border checks share: the list of source files, C text without comments and literals, and
-the verdict.
+"""List source files, strip comments and literals from C text, and print the verdict of a border
+check.
 """
 
 import os
@@ -15,8 +15,8 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
 def files(root, *endings):
-    """Paths relative to root, sorted, of the files that end so; hidden directories and build trees
-    are left out.
+    """Sorted paths (relative to root) of files with these endings, without hidden directories and
+    build trees.
     """
     found = []
     for directory, names, entries in os.walk(root):
@@ -59,7 +59,7 @@ def without_fences(text):
 
 
 def verdict(name, checked, problems):
-    """Print the problems or the count of checks, and exit. A check of nothing fails."""
+    """Print the problems or the count of checks, and exit. Zero checks are a failure."""
     for problem in problems:
         print(problem)
     print(f"{name}: {checked} checked, {len(problems)} problems")

@@ -2,8 +2,7 @@
 
     width.py ROOT
 
-Tables and fenced code of Markdown may be longer, and lines that a URL or the target of a link makes
-longer.
+Exceptions: tables and fenced code of Markdown, and lines with a long URL or link target.
 """
 
 import fnmatch
@@ -31,7 +30,7 @@ def is_exempt(path):
 
 
 def text_of(root, path):
-    """The file's text; None where it holds other bytes than UTF-8."""
+    """The file's text; None if it is not UTF-8."""
     try:
         return tree.read(root, path)
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What agents call: enrolment, heartbeats, assignments, blobs, data sets."""
+"""The calls of agents: enrolment, heartbeats, assignments, blobs, data sets."""
 
 import hashlib
 import threading
@@ -43,7 +43,7 @@ def test_an_agent_enrols_and_enrols_again():
         api.problem("POST", "/v1/agent/enroll", b" " * (3 << 20), JSON, code="body_too_large")
 
 
-def test_an_address_is_scheme_host_and_port_and_nothing_that_paths_could_be_put_after():
+def test_an_address_is_scheme_host_and_port_only():
     with Api(data=False) as api:
         body = FakeAgent(api, "one").request_body()
         for address in (
@@ -65,7 +65,7 @@ def test_an_address_is_scheme_host_and_port_and_nothing_that_paths_could_be_put_
             )
 
 
-def test_nobody_learns_the_boot_of_a_device():
+def test_no_answer_contains_the_boot_of_a_device():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one", boot="secret-boot")
         answers = [
@@ -73,16 +73,19 @@ def test_nobody_learns_the_boot_of_a_device():
             for path in ("/v1/devices", f"/v1/devices/{agent.id}")
         ]
         answers.append(api.request("POST", f"/v1/devices/{agent.id}/cordon", expect=202))
-        must(not any("secret-boot" in str(answer.json) for answer in answers), "a boot is shown")
+        must(
+            not any("secret-boot" in str(answer.json) for answer in answers),
+            "the answer contains the boot",
+        )
         api.coordinator.stop()
         api.restart_coordinator()
         must(
             agent.heartbeat()["reenroll"],
-            "the row keeps the boot: the agent is known and tells what it holds",
+            "the row keeps the boot: no enrolment is required",
         )
 
 
-def test_an_agent_of_another_protocol_is_told_both_versions_whatever_else_it_says():
+def test_an_agent_of_another_protocol_gets_both_versions_despite_other_errors():
     with Api(data=False) as api:
         version = api.get("/version")["protocol"]
         body = FakeAgent(api, "future", enrol=False).request_body(protocol=version + 7)
@@ -125,7 +128,7 @@ def test_heartbeats_of_unknown_devices_and_old_boots_are_answered():
         stranger = {"device": "dev_unknown", "boot": "b", "phase": "idle"}
         must(
             api.request("POST", "/v1/agent/heartbeat", stranger, expect=200).json["reenroll"],
-            "a stranger is asked to enrol",
+            "an unknown device must enrol",
         )
         api.problem(
             "POST", "/v1/agent/heartbeat", {**stranger, "device": agent.id}, code="stale_boot"
@@ -142,12 +145,15 @@ def test_heartbeats_of_unknown_devices_and_old_boots_are_answered():
         api.problem("POST", "/v1/agent/heartbeat", b" " * (3 << 20), JSON, code="body_too_large")
 
 
-def test_an_assignment_is_waited_for():
+def test_a_request_waits_for_an_assignment():
     with Api() as api:
         agent = FakeAgent(api, "one")
         idle = agent.assignment()
         must(idle["run"] is None and idle["interval_ms"] == HEARTBEAT_MS, f"{idle}")
-        must(agent.assignment(after=idle["revision"], wait=1) == idle, "the wait is over")
+        must(
+            agent.assignment(after=idle["revision"], wait=1) == idle,
+            "the wait returned something else",
+        )
         seen = {}
         poll = threading.Thread(
             target=lambda: seen.update(agent.assignment(after=idle["revision"], wait=60))
@@ -260,7 +266,7 @@ def test_an_agent_fetches_the_data_of_its_job_only():
 
 
 def finished_run(api, agent, job):
-    """Train to the end: the run in which the units are asked for."""
+    """Train to the end; returns the run in which the coordinator requests the units."""
     for _ in range(20):
         run = agent.assignment()["run"]
         if run["phase"] == "finished":
@@ -328,10 +334,10 @@ def test_units_are_stored_by_the_device_that_runs_them_only():
             words=("hash",),
         )
         must(api.job(job)["state"] == "running", "one of three units is there")
-        wait_for(lambda: api.number("paceline_blobs") == blobs, "the refused unit stays")
+        wait_for(lambda: api.number("paceline_blobs") == blobs, "the rejected unit is stored")
 
 
-def test_a_unit_is_put_off_while_the_disk_is_full_and_taken_later():
+def test_a_unit_is_postponed_while_the_disk_is_full_and_stored_later():
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit(JOB)
@@ -351,7 +357,7 @@ def test_a_unit_is_put_off_while_the_disk_is_full_and_taken_later():
         finish(api, job, [agent])
 
 
-def test_a_paused_job_goes_on_from_blobs_that_the_assignment_names():
+def test_a_paused_job_resumes_from_blobs_that_the_assignment_names():
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit({**JOB, "steps": 100})
@@ -391,10 +397,10 @@ def test_a_paused_job_goes_on_from_blobs_that_the_assignment_names():
         api.problem(
             "GET", f"/v1/agent/blobs/{'0' * 64}?device=dev_01&boot=x", code="unknown_device"
         )
-        must(drive(api, job, [agent], "running")["generation"] == 2, "it goes on")
+        must(drive(api, job, [agent], "running")["generation"] == 2, "the run does not continue")
 
 
-def test_two_equal_jobs_at_once_keep_their_equal_blobs():
+def test_two_equal_jobs_share_equal_blobs():
     with Api() as api:
         agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
         jobs = [api.submit({**JOB, "devices": {"min": 1, "max": 1}}) for _ in agents]
@@ -414,10 +420,13 @@ def test_deadlines_of_a_silent_device_are_kept():
             lost = api.get(f"/v1/devices/{agent.id}?after={lost['revision']}&wait=5")
         must(lost["state"] == "lost", f"{lost}")
         agent.heartbeat()
-        must(api.get(f"/v1/devices/{agent.id}")["state"] == "online", "a heartbeat brings it back")
+        must(
+            api.get(f"/v1/devices/{agent.id}")["state"] == "online",
+            "a heartbeat does not bring it online",
+        )
 
 
-def test_of_two_agents_with_one_identity_the_second_is_refused():
+def test_the_second_agent_with_one_identity_is_rejected():
     with Api("--heartbeat-ms", "100", data=False) as api:
         first = FakeAgent(api, "one")
         second = first.request_body(boot="second")
@@ -428,13 +437,13 @@ def test_of_two_agents_with_one_identity_the_second_is_refused():
             {"device": first.id, "boot": first.boot, "phase": "idle"},
             code="stale_boot",
         )
-        must(first.enrol().status == 200, "the first one comes back")
+        must(first.enrol().status == 200, "the first agent cannot enrol again")
         api.problem("POST", "/v1/agent/enroll", second, code="too_many")
         deadline = time.monotonic() + 30
         while (
             code := api.request("POST", "/v1/agent/enroll", second).code
         ) == "too_many" and time.monotonic() < deadline:
-            first.assignment()  # a poll is a sign of life
+            first.assignment()  # a poll renews the lease
         must(code == "identity_in_use", f"{code}")
         api.problem(
             "POST", "/v1/agent/enroll", second, code="identity_in_use", words=("one", "--state-dir")

@@ -1,6 +1,6 @@
-"""A fleet whose every request is checked against the contract: known route, documented status, body
-as its schema says, documented problem. What was seen is kept for the whole run, so that the last
-tests can say what was not.
+"""Check every request of a fleet against the contract: known route, documented status, body that
+matches its schema, documented problem. The answers of the whole run are recorded, so that the last
+tests can list missing ones.
 """
 
 import json
@@ -18,7 +18,7 @@ SHAPES = Shapes(CONTRACT)
 COMMON_PROBLEMS = set(CONTRACT["info"]["x-problems"])
 SEEN = set()  # (method, path of the contract, status, problem or None)
 
-HEARTBEAT_MS = 5000  # a device that a test does not let report stays online for long enough
+HEARTBEAT_MS = 5000  # a device that sends no heartbeat stays online for the whole test
 
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -32,7 +32,7 @@ JOB = {
 
 
 def operations():
-    """(METHOD, path) -> operation, for everything that the contract offers."""
+    """(METHOD, path) -> operation, for every operation of the contract."""
     return {
         (method.upper(), path): operation
         for path, item in CONTRACT["paths"].items()
@@ -53,7 +53,7 @@ def template_of(path):
 
 
 def check_answer(method, path, answer):
-    """Fails unless the contract says that this may be answered."""
+    """Fails unless the contract allows this answer."""
     problem = answer.code
     if problem is not None:
         check_problem(answer)
@@ -132,7 +132,7 @@ def check_problem(answer):
 
 
 class Api(Fleet):
-    """A coordinator without agents, with the data sets that JOB names on request."""
+    """A coordinator without agents; on request it has the data sets of JOB."""
 
     def __init__(self, *arguments, data=True, start=True):
         super().__init__()
@@ -150,7 +150,7 @@ class Api(Fleet):
         return answer
 
     def problem(self, method, path, body=None, headers=None, *, code, words=()):
-        """A request that must be refused with this code; every word must stand in the answer."""
+        """A request that must be rejected with this code; the answer must contain every word."""
         answer = self.request(method, path, body, headers)
         must(
             answer.code == code,
@@ -175,7 +175,7 @@ class Api(Fleet):
         )
 
     def connect(self):
-        """A plain connection, for what http.client would not send."""
+        """A plain connection, for bytes that http.client would not send."""
         host, port = self.coordinator.address.rsplit(":", 1)
         return socket.create_connection((host, int(port)), 30)
 

@@ -1,5 +1,5 @@
-"""Clients that vanish, dawdle, send too much or something else than HTTP: what they get, and that
-others are served meanwhile.
+"""Clients that disconnect, stall, or send too much or no HTTP: their answers, and the service of
+other clients meanwhile.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ HEAD = "HTTP/1.1\r\nHost: localhost\r\n"
 
 
 def talk(api, data, read=True):
-    """Send bytes as they are and return all that comes back until the coordinator closes."""
+    """Send raw bytes and return all bytes received until the coordinator closes the connection."""
     with api.connect() as connection:
         connection.sendall(data)
         return connection.makefile("rb").read() if read else b""
 
 
 def answer_of(raw):
-    """One answer out of raw bytes."""
+    """Parse one answer from raw bytes."""
     head, _, body = raw.partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines[1:])
@@ -52,7 +52,7 @@ def descriptors(api):
 # ---- framing ----
 
 
-def test_requests_whose_end_is_in_doubt_are_refused_and_their_connection_ends():
+def test_requests_with_an_ambiguous_end_are_rejected_and_their_connection_closes():
     body = b"Content-Type: application/json\r\n"
     cases = [
         (
@@ -88,7 +88,7 @@ def test_requests_whose_end_is_in_doubt_are_refused_and_their_connection_ends():
         must(api.get("/healthz") == {"status": "ok"}, "the coordinator serves on")
 
 
-def test_a_query_parameter_is_given_once_and_has_a_name():
+def test_duplicate_and_nameless_query_parameters_are_rejected():
     with Api(data=False) as api:
         api.problem(
             "GET", "/v1/jobs?limit=1&limit=600", code="invalid_parameter", words=("limit", "twice")
@@ -96,7 +96,7 @@ def test_a_query_parameter_is_given_once_and_has_a_name():
         api.problem("GET", "/v1/jobs?=1", code="invalid_parameter", words=("name",))
 
 
-def test_a_range_of_other_content_than_the_client_has_is_answered_with_the_whole():
+def test_a_range_of_changed_content_is_answered_with_the_whole():
     with Api() as api:
         path = "/v1/datasets/digits-test/content"
         whole = api.request("GET", path, expect=200)
@@ -114,7 +114,7 @@ def test_a_range_of_other_content_than_the_client_has_is_answered_with_the_whole
             )
 
 
-def test_what_is_no_request_gets_a_problem_and_no_page():
+def test_bytes_other_than_http_get_a_problem_and_no_page():
     begin = b"GET /healthz " + HEAD.encode()
     cases = [
         (b"HELLO\r\n\r\n", "METHOD"),
@@ -132,7 +132,7 @@ def test_what_is_no_request_gets_a_problem_and_no_page():
     with Api(data=False) as api:
         for request, word in cases:
             must_refuse(api, request, 400, "invalid_parameter", word)
-        with api.connect() as connection:  # piece by piece
+        with api.connect() as connection:  # in pieces
             for piece in (b"GET /healthz HT", b"TP/1.1\r\nHost: loc", b"alhost\r\nX-Cut: a\0b"):
                 connection.sendall(piece)
                 api.get("/healthz")
@@ -142,10 +142,10 @@ def test_what_is_no_request_gets_a_problem_and_no_page():
         must(api.number("paceline_http_requests_open") == 1, "requests are open")
 
 
-# ---- uploads that are refused ----
+# ---- rejected uploads ----
 
 
-def test_a_refusal_arrives_in_the_middle_of_an_upload_of_any_size():
+def test_a_problem_arrives_in_the_middle_of_an_upload_of_any_size():
     piece = b"PK\x03\x04" + bytes((1 << 20) - 4)
     with Api(data=False) as api, api.connect() as connection:
         connection.sendall(
@@ -161,7 +161,7 @@ def test_a_refusal_arrives_in_the_middle_of_an_upload_of_any_size():
         )
 
 
-def test_a_data_set_of_another_kind_is_refused_by_its_first_bytes():
+def test_a_data_set_of_another_kind_is_rejected_by_its_first_bytes():
     cases = (
         ("", b"PK\x03\x04", "zip"),
         ("", b"hello", "unknown format"),
@@ -191,7 +191,7 @@ def waiting(api, path):
     return connection
 
 
-def test_strangers_are_told_when_their_places_are_taken_and_agents_are_served():
+def test_clients_above_the_bound_get_a_problem_and_agents_are_served():
     with Api("--connections", "16") as api, contextlib.ExitStack() as stack:
         agent = FakeAgent(api, "one")
         job = api.submit_named("watched")
@@ -205,14 +205,14 @@ def test_strangers_are_told_when_their_places_are_taken_and_agents_are_served():
         agent.assignment()
         FakeAgent(api, "two")
         polls[0].close()
-        wait_for(lambda: api.request("GET", "/v1/jobs").status == 200, "a place is given back")
-        must(api.number("paceline_http_refused_total") >= 2, "refusals are not counted")
+        wait_for(lambda: api.request("GET", "/v1/jobs").status == 200, "no connection is freed")
+        must(api.number("paceline_http_refused_total") >= 2, "rejections are not counted")
         wait_for(
             lambda: "event=connections_full" in api.coordinator.log_text(), "nothing is logged"
         )
 
 
-def test_bodies_under_way_share_a_bound_that_small_ones_do_not_feel():
+def test_large_bodies_in_flight_share_a_bound_and_small_ones_pass():
     half = b" " * (1 << 20)
     head = (
         f"POST /v1/models {HEAD}Content-Type: application/json\r\n"
@@ -235,11 +235,11 @@ def test_bodies_under_way_share_a_bound_that_small_ones_do_not_feel():
         stack.close()
         wait_for(
             lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code != "busy",
-            "the bound is given back",
+            "the bound stays reached",
         )
 
 
-def test_pages_of_metrics_under_way_are_bounded():
+def test_pages_of_metrics_in_flight_are_bounded():
     with Api() as api, contextlib.ExitStack() as stack:
         path = f"/v1/jobs/{api.submit_named('measured')['id']}/metrics?limit=10000"
         begun = [waiting(api, "/healthz") for _ in range(200)]
@@ -252,10 +252,10 @@ def test_pages_of_metrics_under_way_are_bounded():
         api.coordinator.signal(signal.SIGCONT)
         first = [client.recv(12) for client in clients]
         must(set(first) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}, f"{set(first)}")
-        must(api.get(path)["items"] == [], "the bound is given back")
+        must(api.get(path)["items"] == [], "the bound stays reached")
 
 
-# ---- clients that vanish ----
+# ---- clients that disconnect ----
 
 TORSOS = [
     b"GET /",
@@ -269,7 +269,7 @@ TORSOS = [
 ]
 
 
-def test_vanished_clients_give_everything_back_at_once():
+def test_resources_of_disconnected_clients_are_freed_at_once():
     with Api() as api:
         job = api.submit_named("watched")
         poll = f"GET /v1/jobs/{job['id']}?after={job['revision']}&wait=60 {HEAD}\r\n".encode()
@@ -289,6 +289,6 @@ def test_vanished_clients_give_everything_back_at_once():
         )
         must(
             api.number("paceline_long_polls") == 0 and api.number("paceline_event_readers") == 0,
-            "somebody is remembered",
+            "closed connections are still counted",
         )
         must(api.number("paceline_http_requests_open") == 1, "requests are open")

@@ -1,8 +1,8 @@
 """The API's contract against the running coordinator: every route, every answer against its schema,
 every documented error.
 
-Run without words, the last tests compare what was seen with all that schema/openapi.yaml and
-schema/problem.c offer.
+In a run of all tests, the last ones compare the recorded answers with all of schema/openapi.yaml
+and schema/problem.c.
 """
 
 import re
@@ -20,7 +20,7 @@ from api import COMMON_PROBLEMS, SEEN, operations
 from paceline import ROOT, must
 from runner import run
 
-# Codes that no request can provoke, and why. Everything else must have been seen.
+# Codes that no request can provoke, and why. All others must occur.
 UNREACHABLE = {
     "internal": (
         "needs a disk that fails or memory that runs out under the coordinator; the store's unit"
@@ -44,7 +44,7 @@ def test_every_operation_of_the_contract_was_answered_with_success():
             for status in operation["responses"]
             if status not in ("4XX", "default") and int(status) not in seen
         ]
-    must(not missing, f"never seen: {missing}")
+    must(not missing, f"never occurred: {missing}")
 
 
 def test_every_problem_of_the_table_was_seen():
@@ -54,11 +54,11 @@ def test_every_problem_of_the_table_was_seen():
     seen = {problem for _, _, _, problem in SEEN}
     must(
         not codes - seen - UNREACHABLE.keys(),
-        f"never seen: {sorted(codes - seen - UNREACHABLE.keys())}",
+        f"never occurred: {sorted(codes - seen - UNREACHABLE.keys())}",
     )
     must(
         not seen & UNREACHABLE.keys(),
-        f"seen although called unreachable: {seen & UNREACHABLE.keys()}",
+        f"occurred although listed as unreachable: {seen & UNREACHABLE.keys()}",
     )
     documented = set(COMMON_PROBLEMS).union(
         *(operation.get("x-problems", ()) for operation in operations().values())
@@ -82,7 +82,7 @@ def test_every_problem_that_an_operation_names_was_seen_there():
             for code in operation.get("x-problems", ())
             if code not in seen and (method, path, code) not in UNREACHABLE_OF
         ]
-    must(not missing, f"never seen: {missing}")
+    must(not missing, f"never occurred: {missing}")
 
 
 COVERAGE = {name: value for name, value in globals().items() if name.startswith("test_")}

@@ -1,4 +1,5 @@
-"""Data sets that no content gives away, or that are not bytes: float arrays, texts, sounds."""
+"""Data sets whose format needs an option, or whose values are no bytes: float arrays, texts,
+sounds."""
 
 import gzip
 import io
@@ -11,7 +12,7 @@ from api import BINARY, Api
 from paceline import ROOT, data_files, must, tar_of
 
 
-def test_a_text_is_cut_into_samples_of_bytes():
+def test_a_text_is_split_into_samples_of_bytes():
     text = bytes(range(256)) * 20
     with Api(data=False) as api:
         first = api.request("PUT", "/v1/datasets/text?text=64", text, BINARY, expect=201).json
@@ -124,7 +125,7 @@ def test_images_in_directories_become_samples_of_one_size():
         )
         must(
             put("small?channels=1&size=8x9", files, expect=200)["sha256"] == seen["sha256"],
-            "the same again is another",
+            "the same content has another hash",
         )
         refused("x", {**files, "set/a/2.jpg": images["colour.jpg"][:-100]}, "set/a/2.jpg: JPEG: ")
         refused("x", {**files, "set/a/2.png": images["grey.png"][:-40]}, "set/a/2.png: PNG: ")
@@ -141,16 +142,16 @@ def test_images_in_directories_become_samples_of_one_size():
             )
         must(
             [item["name"] for item in api.get("/v1/datasets")["items"]] == ["plain", "small"],
-            "something refused was kept",
+            "a rejected data set was stored",
         )
 
 
-def test_classes_have_the_names_of_their_directories_whatever_these_are():
+def test_directories_of_any_name_become_class_names():
     image = (ROOT / "tests" / "golden" / "images" / "grey.png").read_bytes()
     with Api(data=False) as api:
 
         def put(name, classes, expect=201):
-            # The names of a tar are bytes: those that are no UTF-8 are surrogates here.
+            # Names in a tar are bytes; invalid UTF-8 becomes surrogates here.
             content = tar_of_bytes({f"{directory}/1.png": image for directory in classes})
             return api.request("PUT", f"/v1/datasets/{name}", content, BINARY, expect=expect).json
 
@@ -253,9 +254,9 @@ def large_png(side):
     )
 
 
-def test_conversions_leave_workers_for_what_is_short():
+def test_conversions_leave_workers_for_short_work():
     image = large_png(4000)
-    # The file that is passed over keeps what the images expand to within its bound.
+    # The ignored file keeps the expansion ratio of the images within its bound.
     slow = tar_of_bytes(
         {**{f"set/a/{number}.png": image for number in range(80)}, ".space": bytes(10 << 20)}
     )
@@ -272,15 +273,15 @@ def test_conversions_leave_workers_for_what_is_short():
                     ).status
                 )
             except OSError:
-                pass  # the coordinator was ended meanwhile
+                pass  # the coordinator was stopped meanwhile
 
         threads = [threading.Thread(target=put, args=(number,)) for number in range(6)]
         for thread in threads:
             thread.start()
         while api.number("paceline_received_bytes_total") < 6 * len(slow):
-            must(not ended, f"the slow ones are not: {ended}")
+            must(not ended, f"the slow uploads failed: {ended}")
         content = api.request("GET", "/v1/datasets/small/content", expect=200, timeout=8).body
-        must(len(content) > 360 * 64 and not ended, f"the conversions came first: {ended}")
+        must(len(content) > 360 * 64 and not ended, f"the conversions ended first: {ended}")
         api.coordinator.kill()
         for thread in threads:
             thread.join()
@@ -342,7 +343,7 @@ def wav(samples, rate=8000):
     return b"RIFF" + struct.pack("<I", len(content)) + content
 
 
-def test_sounds_become_spectrograms_by_the_parameters_of_their_upload():
+def test_sounds_become_spectrograms_with_the_parameters_of_the_upload():
     square, saw = [9000 if at % 80 < 40 else -9000 for at in range(4000)], [
         at % 50 * 300 for at in range(9000)
     ]
@@ -384,7 +385,7 @@ def test_sounds_become_spectrograms_by_the_parameters_of_their_upload():
         )
 
 
-def test_bad_sounds_and_parameters_are_refused():
+def test_bad_sounds_and_parameters_are_rejected():
     square = [9000 if at % 80 < 40 else -9000 for at in range(400)]
     good = tar_of_bytes({"yes/a.wav": wav(square)})
     faults = {
@@ -432,4 +433,4 @@ def test_bad_sounds_and_parameters_are_refused():
         api.problem(
             "PUT", "/v1/datasets/x", good, BINARY, code="invalid_dataset", words=("yes/a.wav",)
         )
-        must(api.get("/v1/datasets")["items"] == [], "something was kept")
+        must(api.get("/v1/datasets")["items"] == [], "a rejected upload was stored")

@@ -1,4 +1,4 @@
-"""Server-sent events: what they look like, how a reader goes on after a restart."""
+"""Server-sent events: their form, and how a reader resumes after a restart."""
 
 import http.client
 import json
@@ -22,12 +22,12 @@ class Stream:
         kind = self.response.headers["Content-Type"]
         must(kind.split(";")[0] == "text/event-stream", kind)
         SEEN.add(("GET", "/v1/events", 200, None))
-        must(self.line().startswith(":"), "the first line is no comment")
+        must(self.line().startswith(":"), "the first line is not a comment")
         must(self.line() == "", "the comment does not end")
 
     def line(self):
         line = self.response.readline()
-        must(line.endswith(b"\n"), f"the stream broke off: {line!r}")
+        must(line.endswith(b"\n"), f"the stream ended early: {line!r}")
         return line[:-1].decode()
 
     def next(self):
@@ -51,7 +51,7 @@ class Stream:
         return [self.next() for _ in range(count)]
 
     def ends(self):
-        """Whether nothing but comments follows."""
+        """Whether only comments follow."""
         return all(
             line.strip() == b"" or line.startswith(b":")
             for line in self.response.read().splitlines()
@@ -65,7 +65,7 @@ def types(events):
     return [event["type"] for event in events]
 
 
-def test_events_come_as_they_happen():
+def test_events_arrive_at_once():
     with Api() as api:
         stream = Stream(api)
         job = api.submit_named("one")
@@ -88,7 +88,7 @@ def test_events_come_as_they_happen():
         api.problem("GET", "/v1/events?after=7", code="invalid_parameter")
 
 
-def test_a_reader_goes_on_behind_its_last_event_over_restarts_and_loses_nothing():
+def test_a_reader_resumes_after_its_last_event_over_restarts_and_loses_nothing():
     with Api() as api:
         stream = Stream(api)
         jobs = [api.submit_named(f"job{index}") for index in range(5)]
@@ -113,7 +113,7 @@ def test_a_reader_goes_on_behind_its_last_event_over_restarts_and_loses_nothing(
             ids = [event["id"] for event in events]
             must(ids == sorted(ids), f"{ids}")
             jobs.append(api.submit_named("live"))
-            must(stream.next()["subject"] == jobs[-1]["id"], "the stream goes on with what is new")
+            must(stream.next()["subject"] == jobs[-1]["id"], "new events do not follow")
             stream.close()
 
 
@@ -139,10 +139,10 @@ def test_streams_end_when_the_coordinator_stops():
         api.submit_named("one")
         must(stream.next()["type"] == "job_queued", "an event")
         must(api.coordinator.stop() == 0, "exit status")
-        must(stream.ends(), "more than the end")
+        must(stream.ends(), "more data than the end")
 
 
-def test_readers_of_events_are_counted_and_forgotten():
+def test_readers_of_events_are_counted_until_they_leave():
     with Api() as api:
         streams = [Stream(api) for _ in range(3)]
         count = api.number("paceline_event_readers")
@@ -153,4 +153,4 @@ def test_readers_of_events_are_counted_and_forgotten():
             api.verb(api.submit_named("noise"), "cancel")
             if api.number("paceline_event_readers") == 0:
                 return
-        must(False, "readers that went away are not forgotten")
+        must(False, "disconnected readers are still counted")

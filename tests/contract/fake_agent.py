@@ -1,5 +1,5 @@
-"""An agent without arithmetic: it enrols, reports, asks what to do and stores units of the size
-that the model asks for. Enough to drive a job to its end.
+"""An agent without arithmetic: it enrols, sends heartbeats, follows assignments and stores units of
+the right size. It can drive a job to its end.
 """
 
 import hashlib
@@ -41,14 +41,14 @@ def read_safetensors(data):
 
 
 def read_note(data):
-    """What the file of a trained model says of itself."""
+    """The metadata of a trained model's file."""
     size = struct.unpack("<Q", data[:8])[0]
     return json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["paceline"])
 
 
 def unit_tensors(description, unit):
-    """(name, shape) of every parameter of a unit of a resolved description that has flatten, linear
-    and relu only.
+    """(name, shape) of every parameter of a unit. The resolved description has only flatten, linear
+    and relu.
     """
     width = math.prod(description["input"]["shape"])
     for index, part in enumerate(description["units"]):
@@ -56,7 +56,7 @@ def unit_tensors(description, unit):
         for place, op in enumerate(part["ops"]):
             must(
                 op["type"] in ("flatten", "linear", "relu"),
-                f"this agent does not know {op['type']}",
+                f"this agent does not support {op['type']}",
             )
             if op["type"] == "linear":
                 found += [
@@ -70,7 +70,7 @@ def unit_tensors(description, unit):
 
 
 def optimizer_arrays(optimizer):
-    """What the optimizer keeps beside each parameter."""
+    """The optimizer's arrays for each parameter."""
     if optimizer["type"] == "sgd":
         return ["momentum"] if optimizer["momentum"] > 0 else []
     return ["exp_avg", "exp_avg_sq"]
@@ -177,10 +177,10 @@ class FakeAgent:
             for (version, unit), data in self.held.items()
         ]
 
-    # ---- what an agent does in each phase ----
+    # ---- the actions of an agent in each phase ----
 
     def act(self, train_to=None):
-        """One look at the assignment and one report. Returns the run, or None."""
+        """Read the assignment once and send one heartbeat. Returns the run, or None."""
         run = self.assignment()["run"]
         if run is None:
             self.heartbeat()
@@ -236,8 +236,8 @@ class FakeAgent:
 
 
 def replicate(agents, version):
-    """A round of replication: every agent, at `version`, takes a snapshot and gives it to its
-    neighbor; all report. The last reply to stage 0.
+    """A round: every agent takes a snapshot of `version` and sends it to its neighbour; all report.
+    Returns the last reply to stage 0.
     """
     runs = {agent.id: agent.assignment()["run"] for agent in agents}
     for agent in agents:
@@ -258,7 +258,7 @@ def replicate(agents, version):
 
 
 def finish(api, job, agents):
-    """Drive to the end of the training, then wait for the model."""
+    """Drive the job to the end of training, then wait for the model."""
     for _ in range(50):
         seen = api.job(job)
         if seen["state"] == "succeeded" or (seen["message"] or "").startswith("assembles"):
@@ -269,7 +269,7 @@ def finish(api, job, agents):
 
 
 def drive(api, job, agents, state, train_to=None, rounds=50):
-    """Let the agents act in turn until the job is in `state`; the job."""
+    """Let the agents act in turn until the job is in `state`; returns the job."""
     seen = api.job(job)
     for _ in range(rounds):
         if seen["state"] == state:
@@ -281,7 +281,7 @@ def drive(api, job, agents, state, train_to=None, rounds=50):
 
 
 def pause(api, job, agents, step):
-    """Drive the job to `step` and pause it there; the job."""
+    """Drive the job to `step` and pause it there; returns the job."""
     drive(api, job, agents, "running", train_to=step)
     for agent in agents:
         agent.act(train_to=step)

@@ -1,4 +1,4 @@
-"""Jobs: submitting, waiting, verbs, preconditions, what they leave behind."""
+"""Jobs: submission, waiting, verbs, preconditions, and their remains."""
 
 import json
 import threading
@@ -8,7 +8,7 @@ from fake_agent import FakeAgent, drive, finish, pause, read_note, read_safetens
 from paceline import must
 
 
-def test_a_dry_run_while_devices_are_busy_says_what_would_happen_once_they_are_free():
+def test_a_dry_run_with_busy_devices_predicts_the_plan_after_they_are_free():
     with Api() as api:
 
         def ask(**fields):
@@ -40,7 +40,7 @@ def test_a_dry_run_while_devices_are_busy_says_what_would_happen_once_they_are_f
         must(ask(cuts=[1]) == free, "free again")
 
 
-def test_a_dry_run_answers_what_would_happen_and_keeps_nothing():
+def test_a_dry_run_predicts_the_plan_and_stores_nothing():
     with Api() as api:
         preview = api.request("POST", "/v1/jobs?dry_run=true", JOB, expect=200).json
         must(preview["stages"] == [] and "1 more device" in preview["waiting_for"], f"{preview}")
@@ -76,7 +76,7 @@ def test_a_dry_run_answers_what_would_happen_and_keeps_nothing():
         api.request("POST", "/v1/jobs?dry_run=false", JOB, expect=201)
 
 
-def test_bad_jobs_are_refused_field_by_field():
+def test_bad_jobs_are_rejected_field_by_field():
     with Api() as api:
         both = api.problem(
             "POST",
@@ -205,7 +205,7 @@ def test_bad_jobs_are_refused_field_by_field():
         api.problem("POST", "/v1/jobs", b"{}x", JSON, code="invalid_json")
         api.problem("POST", "/v1/jobs", json.dumps(JOB).encode(), {}, code="unsupported_media_type")
         api.problem("POST", "/v1/jobs", b" " * (3 << 20), JSON, code="body_too_large")
-        must(api.get("/v1/jobs")["items"] == [], "a refused job was kept")
+        must(api.get("/v1/jobs")["items"] == [], "a rejected job was stored")
 
 
 def test_an_augment_is_kept_and_its_normalisation_becomes_part_of_the_model():
@@ -221,7 +221,7 @@ def test_an_augment_is_kept_and_its_normalisation_becomes_part_of_the_model():
         must(job["spec"]["augment"] == augment, f"{job['spec']['augment']}")
         must(
             job["spec"]["model"]["sha256"] != plain["spec"]["model"]["sha256"],
-            "the model in use is another one",
+            "the job uses another model",
         )
         api.request("POST", f"/v1/jobs/{plain['id']}/cancel", expect=202)
         agent.heartbeat()
@@ -231,16 +231,16 @@ def test_an_augment_is_kept_and_its_normalisation_becomes_part_of_the_model():
         must(given["mean"] == [0.5] and given["std"] == [0.25], f"{given}")
 
 
-def test_a_job_larger_than_the_devices_memory_is_refused():
+def test_a_job_larger_than_the_devices_memory_is_rejected():
     with Api() as api:
         FakeAgent(api, "small", memory=100_000)
         api.problem("POST", "/v1/jobs", JOB, code="model_too_large", words=("small",))
         api.problem("POST", "/v1/jobs?dry_run=true", JOB, code="model_too_large")
 
 
-def test_a_model_that_the_center_could_not_take_is_refused():
+def test_a_model_larger_than_a_checkpoint_may_be_is_rejected():
     def wide(count, tail, momentum):
-        linears = [{"type": "linear", "units": 8192}] * (1 + count)  # 256 MiB, but for the first
+        linears = [{"type": "linear", "units": 8192}] * (1 + count)  # 256 MiB, except for the first
         units = [
             {"name": "wide", "ops": [{"type": "flatten"}, *linears]},
             {
@@ -268,8 +268,8 @@ def test_a_model_that_the_center_could_not_take_is_refused():
                 == ["/model/description/units/0"],
                 f"{answer.json}",
             )
-            # 991 parameters below the most that a description may have: with its header the file is
-            # too large.
+            # 991 parameters below the limit of a description: with its header the file is too
+            # large.
             answer = api.problem(
                 "POST",
                 path,
@@ -297,7 +297,7 @@ def test_a_job_is_submitted_once_under_an_idempotency_key_even_over_a_restart():
         must(
             again.headers["Idempotent-Replay"] == "true"
             and "Idempotent-Replay" not in first.headers,
-            "the mark of a replay",
+            "no mark of a replay",
         )
         api.problem(
             "POST",
@@ -335,18 +335,21 @@ def test_jobs_are_listed_in_pages():
         must(len(api.get("/v1/jobs")["items"]) == 11, "the default limit")
 
 
-def test_a_job_is_waited_for():
+def test_a_request_waits_for_a_job():
     with Api() as api:
         job = api.submit_named("waited")
         path = f"/v1/jobs/{job['id']}"
-        must(api.get(f"{path}?after=0&wait=60")["id"] == job["id"], "newer at once")
+        must(
+            api.get(f"{path}?after=0&wait=60")["id"] == job["id"],
+            "a newer revision must be answered at once",
+        )
         must(
             api.get(f"{path}?after={job['revision']}")["revision"] == job["revision"],
-            "no wait is asked for",
+            "without `wait` the answer must be immediate",
         )
         must(
             api.get(f"{path}?after={job['revision']}&wait=1")["revision"] == job["revision"],
-            "the wait is over",
+            "the wait returned something else",
         )
         seen = []
         polls = [
@@ -370,7 +373,7 @@ def test_a_job_is_waited_for():
         api.problem("GET", "/v1/jobs/job_nothing?after=3&wait=60", code="unknown_job")
 
 
-def test_verbs_are_refused_where_they_make_no_sense():
+def test_verbs_are_rejected_in_states_without_them():
     with Api() as api:
         job = api.submit_named("verbs")
         path = f"/v1/jobs/{job['id']}"
@@ -433,7 +436,7 @@ def test_verbs_obey_if_match_and_idempotency_keys():
 
 
 def bring(api, agents, state):
-    """A job in this state. Agents that do not act hold it there."""
+    """A job in this state. Idle agents keep it there."""
     job = api.submit({**JOB, "steps": 80, "devices": {"min": 2, "max": 2}})
     if state in ("queued", "preparing"):
         return job
@@ -479,7 +482,7 @@ def test_a_job_is_cancelled_and_paused_in_every_state_it_can_be_in():
             )
             must(api.verb(job, "cancel")["state"] == "cancelled", f"cancel in {state}")
             for agent in agents:
-                must(agent.assignment()["run"] is None, f"{state}: a device goes on")
+                must(agent.assignment()["run"] is None, f"{state}: a device keeps running")
                 api.request("DELETE", f"/v1/devices/{agent.id}", expect=204)
         for job in api.get("/v1/jobs")["items"]:
             must(job["state"] == "cancelled" and job["ended_at"], f"{job}")
@@ -493,7 +496,7 @@ def wait_for_export(api, job, version):
     return api.get(f"/v1/jobs/{job['id']}/checkpoints")["items"]
 
 
-def test_a_job_is_exported_while_it_goes_on():
+def test_a_running_job_is_exported():
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit({**JOB, "steps": 100})
@@ -559,7 +562,7 @@ def test_a_cancelled_job_keeps_its_weights_on_request():
         )
 
 
-def test_a_pause_that_comes_while_preparing_is_remembered():
+def test_a_pause_during_preparation_takes_effect():
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit({**JOB, "steps": 80})
@@ -570,7 +573,7 @@ def test_a_pause_that_comes_while_preparing_is_remembered():
         drive(api, job, [agent], "running", train_to=2)
 
 
-def test_a_job_that_ends_leaves_plans_numbers_and_a_model():
+def test_an_ended_job_leaves_plans_metrics_and_a_model():
     with Api() as api:
         agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
         job = api.submit({**JOB, "cuts": [2], "devices": {"min": 2, "max": 2}})
@@ -664,7 +667,7 @@ def check_model(api, job, checkpoint):
     must(list(found) == list(expected) and found == expected, f"the model holds {list(found)}")
 
 
-def test_an_optimizer_decides_over_memory_and_snapshots():
+def test_the_optimizer_decides_memory_and_snapshot_sizes():
     with Api() as api:
         agent = FakeAgent(api, "agent")
         memory = []
@@ -706,7 +709,7 @@ def test_an_optimizer_decides_over_memory_and_snapshots():
         check_model(api, done, api.get(f"/v1/checkpoints/{done['checkpoint']}"))
 
 
-def test_recomputing_needs_less_memory_and_a_refusal_says_where_it_would_do():
+def test_recompute_needs_less_memory_and_problems_suggest_it():
     units = [
         {
             "name": f"unit{index}",
@@ -828,7 +831,7 @@ def check_metrics(api, path):
 
 
 def test_a_long_page_of_metrics_is_whole_and_in_order():
-    """It is read in portions of 1,000."""
+    """The coordinator reads it in pages of 1,000."""
     with Api() as api:
         agent = FakeAgent(api, "agent")
         job = api.submit({**JOB, "devices": {"min": 1, "max": 1}, "steps": 2000, "epochs": 2000})
@@ -900,7 +903,7 @@ def test_the_kernels_of_a_job_are_checked_kept_and_shown():
             f"{after}",
         )
         whole = api.submit({**job, "kernels": after})
-        must(api.get(f"/v1/jobs/{whole['id']}/kernels") == after, "what is shown is taken")
+        must(api.get(f"/v1/jobs/{whole['id']}/kernels") == after, "the shown kernels are rejected")
         api.coordinator.kill()
         api.restart_coordinator()
         api.verb(other, "cancel")
@@ -917,7 +920,7 @@ def test_the_kernels_of_a_job_are_checked_kept_and_shown():
         api.problem("GET", f"/v1/jobs/{other['id']}/kernels?all=1", code="invalid_parameter")
 
 
-def test_a_replan_is_checked_before_the_devices_stop_for_it():
+def test_a_replan_is_checked_before_the_devices_stop():
     with Api() as api:
         agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
         job = api.submit({**JOB, "steps": 100, "devices": {"min": 1, "max": 3}, "cuts": [1]})
@@ -942,7 +945,7 @@ def test_a_replan_is_checked_before_the_devices_stop_for_it():
         must(
             api.job(job)["generation"] == running["generation"]
             and api.job(job)["state"] == "running",
-            "it stopped all the same",
+            "the devices stopped",
         )
         agents[1].memory = 10_000
         agents[1].enrol()
@@ -956,7 +959,7 @@ def test_a_replan_is_checked_before_the_devices_stop_for_it():
         )
 
 
-def test_a_device_in_a_plan_is_not_deleted():
+def test_a_device_of_a_plan_cannot_be_deleted():
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit({**JOB, "steps": 100})

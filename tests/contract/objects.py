@@ -39,7 +39,7 @@ def safetensors(tensors):
 
 def test_devices_are_listed_in_pages_and_shown():
     with Api(data=False) as api:
-        must(api.get("/v1/devices")["items"] == [], "devices from nowhere")
+        must(api.get("/v1/devices")["items"] == [], "unexpected devices")
         agents = [FakeAgent(api, f"device{index}") for index in range(7)]
         items, pages = api.pages("/v1/devices", 3)
         must(
@@ -108,7 +108,7 @@ def test_a_device_is_cordoned_and_uncordoned_under_its_revision():
         must(api.get("/v1/devices")["items"] == [], "a deleted device is listed")
 
 
-def test_a_device_verb_is_done_once_under_an_idempotency_key():
+def test_a_device_verb_acts_once_under_an_idempotency_key():
     with Api(data=False) as api:
         one, two = FakeAgent(api, "one"), FakeAgent(api, "two")
         for verb, key in (("cordon", "k1"), ("uncordon", "k2")):
@@ -130,18 +130,18 @@ def test_a_device_verb_is_done_once_under_an_idempotency_key():
             )
 
 
-def test_a_device_is_waited_for():
+def test_a_request_waits_for_a_device():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one")
         now = api.get(f"/v1/devices/{agent.id}")
         same = api.request(
             "GET", f"/v1/devices/{agent.id}?after={now['revision']}&wait=1", expect=200
         )
-        must(same.json["revision"] == now["revision"], "the wait brought something else")
+        must(same.json["revision"] == now["revision"], "the wait returned something else")
         must(
             api.get(f"/v1/devices/{agent.id}?after={now['revision'] - 1}&wait=60")["revision"]
             >= now["revision"],
-            "newer at once",
+            "a newer revision must be answered at once",
         )
         seen = {}
         poll = threading.Thread(
@@ -213,7 +213,7 @@ def test_models_are_listed_the_zoo_first_and_stored_once():
         must(api.pages("/v1/models", 500)[0] == restarted, "models after a restart")
 
 
-def test_bad_model_descriptions_are_refused_at_the_place():
+def test_bad_model_descriptions_are_rejected_with_the_place():
     with Api(data=False) as api:
         api.problem(
             "POST",
@@ -280,7 +280,7 @@ def test_bad_model_descriptions_are_refused_at_the_place():
         api.problem("POST", "/v1/models", b" " * (3 << 20), JSON, code="body_too_large")
         must(
             all(item["created_at"] is None for item in api.get("/v1/models")["items"]),
-            "a refused model was stored",
+            "a rejected model was stored",
         )
 
 
@@ -374,7 +374,7 @@ def test_a_data_set_is_stored_once_under_its_name():
             code="name_taken",
             words=("a", "choose another name"),
         )
-        must(blobs(api) == 1, "the refused content is in the center")
+        must(blobs(api) == 1, "the rejected content is in the center")
         same = api.request("PUT", "/v1/datasets/b", images, BINARY, expect=201)
         must(
             same.json["sha256"] == first.json["sha256"] and blobs(api) == 1,
@@ -394,7 +394,7 @@ def test_checkpoints_are_uploaded_once_and_listed():
     with Api(data=False) as api:
         must(
             api.get("/v1/checkpoints") == {"items": [], "next_cursor": None},
-            "checkpoints from nowhere",
+            "unexpected checkpoints",
         )
         stored = [
             api.request("POST", "/v1/checkpoints", file, BINARY, expect=201).json for file in files
@@ -434,7 +434,7 @@ def test_checkpoints_are_uploaded_once_and_listed():
         )
 
 
-def test_a_damaged_checkpoint_is_never_served_as_whole_and_mended_by_an_upload():
+def test_a_damaged_checkpoint_is_never_served_and_an_upload_repairs_it():
     content = safetensors({"stem.0.weight": [1000, 700]})
     with Api(data=False) as api:
         stored = api.request("POST", "/v1/checkpoints", content, BINARY, expect=201).json
@@ -459,12 +459,12 @@ def test_a_damaged_checkpoint_is_never_served_as_whole_and_mended_by_an_upload()
         api.request("POST", "/v1/checkpoints", content, BINARY, expect=200)
         must(
             api.request("GET", f"{path}/content", expect=200).body == content,
-            "the content is not back",
+            "the content is not restored",
         )
-        must(api.get(path) == stored, "it is damaged still")
+        must(api.get(path) == stored, "it is still damaged")
 
 
-def test_bad_checkpoints_are_refused():
+def test_bad_checkpoints_are_rejected():
     good = safetensors({"stem.0.weight": [2, 3]})
     with Api(data=False) as api:
         for body in (
@@ -523,10 +523,13 @@ def test_bad_checkpoints_are_refused():
             {**BINARY, "Content-Length": str(5 << 30)},
             code="body_too_large",
         )
-        must(api.get("/v1/checkpoints")["items"] == [] and blobs(api) == 0, "something was kept")
+        must(
+            api.get("/v1/checkpoints")["items"] == [] and blobs(api) == 0,
+            "a rejected upload was stored",
+        )
 
 
-def test_a_refused_upload_leaves_the_content_that_others_have():
+def test_a_rejected_upload_keeps_equal_content_of_others():
     one, two = (tar_of(*data_files("digits", part)) for part in ("train", "test"))
     with Api(data=False) as api:
         api.request("PUT", "/v1/datasets/a", one, BINARY, expect=201)
@@ -540,7 +543,7 @@ def test_a_refused_upload_leaves_the_content_that_others_have():
         must(kept == content, "the checkpoint lost its content")
 
 
-def test_a_checkpoint_too_many_is_refused_before_its_first_byte():
+def test_a_checkpoint_above_the_limit_is_rejected_before_its_first_byte():
     with Api(data=False) as api:
         for number in range(1024):
             name = f"stem.{number}.weight"
@@ -559,7 +562,7 @@ def test_a_checkpoint_too_many_is_refused_before_its_first_byte():
 
 
 def blobs(api, wanted=1):
-    """The count once the writer is idle: a deletion shows a little later."""
+    """The count after the writer is idle: a deletion is visible with a delay."""
     for _ in range(300):
         count = api.number("paceline_blobs")
         if count <= wanted:
@@ -567,7 +570,7 @@ def blobs(api, wanted=1):
     return count
 
 
-def test_a_data_set_is_uploaded_in_chunks_of_unknown_number():
+def test_a_data_set_is_uploaded_with_chunked_encoding():
     images = tar_of(*data_files("fashion-mini", "train"))
     with Api(data=False) as api:
         whole = api.request("PUT", "/v1/datasets/whole", images, BINARY, expect=201).json
@@ -576,7 +579,7 @@ def test_a_data_set_is_uploaded_in_chunks_of_unknown_number():
         must(chunked["sha256"] == whole["sha256"], "the chunks were put together differently")
 
 
-def test_bad_uploads_are_refused():
+def test_bad_uploads_are_rejected():
     with Api("--max-dataset", "2M", data=False) as api:
         good = tar_of(*data_files("digits", "train"))
         api.problem("PUT", "/v1/datasets/x", b"nonsense", BINARY, code="invalid_dataset")
@@ -615,10 +618,13 @@ def test_bad_uploads_are_refused():
             code="invalid_parameter",
             words=("force",),
         )
-        must(api.get("/v1/datasets")["items"] == [] and blobs(api) == 0, "something was kept")
+        must(
+            api.get("/v1/datasets")["items"] == [] and blobs(api) == 0,
+            "a rejected upload was stored",
+        )
 
 
-def test_uploads_to_a_full_disk_are_refused_until_there_is_room():
+def test_uploads_to_a_full_disk_are_rejected_until_there_is_room():
     good = tar_of(*data_files("digits", "train"))
     with Api("--min-free", "1000T", data=False) as api:
         api.problem("PUT", "/v1/datasets/x", good, BINARY, code="disk_full", words=("free",))
@@ -635,7 +641,7 @@ def test_uploads_to_a_full_disk_are_refused_until_there_is_room():
         api.request("PUT", "/v1/datasets/x", good, BINARY, expect=201)
 
 
-def test_what_an_upload_announces_must_fit_beside_what_is_to_stay_free():
+def test_the_announced_size_of_an_upload_must_leave_min_free():
     free = shutil.disk_usage(tempfile.gettempdir()).free
     with Api("--min-free", str(max(0, free - (1 << 30))), data=False) as api:
         for request in ("POST /v1/checkpoints", "PUT /v1/datasets/x"):
@@ -648,7 +654,7 @@ def test_what_an_upload_announces_must_fit_beside_what_is_to_stay_free():
             must(answer.startswith(b"HTTP/1.1 507") and b"must stay free" in answer, f"{answer}")
 
 
-def test_more_uploads_at_once_than_the_bound_are_put_off():
+def test_simultaneous_uploads_above_the_bound_are_postponed():
     with Api(data=False) as api:
         open_ones = []
         for index in range(64):
@@ -664,7 +670,7 @@ def test_more_uploads_at_once_than_the_bound_are_put_off():
                 break
             refused = api.request(
                 "PUT", "/v1/datasets/x", b"0123", BINARY
-            )  # not all of the others have been read yet
+            )  # some of the others are not read yet
         must(refused.code == "too_many", f"{refused.status} {refused.body!r}")
         for connection in open_ones:
             connection.close()
@@ -673,7 +679,10 @@ def test_more_uploads_at_once_than_the_bound_are_put_off():
             if answer.code != "too_many":
                 break
             answer = api.request("PUT", "/v1/datasets/x", b"0123", BINARY)
-        must(answer.code == "invalid_dataset", f"places of clients that went away: {answer.body!r}")
+        must(
+            answer.code == "invalid_dataset",
+            f"connections of disconnected clients: {answer.body!r}",
+        )
 
 
 def test_content_is_downloaded_whole_and_by_ranges():
@@ -757,7 +766,7 @@ def test_a_data_set_as_safetensors_comes_back_byte_for_byte():
         must(list(read_safetensors(content)) == ["inputs", "labels"], "tensors")
 
 
-def test_messages_of_the_examples_are_what_the_contract_says():
+def test_the_example_messages_match_the_contract():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one", enrol=False)
         answer = api.request(

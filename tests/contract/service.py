@@ -1,4 +1,4 @@
-"""The service itself: routes, methods, health, metrics, who may call."""
+"""The service itself: routes, methods, health, metrics, authorization."""
 
 import json
 import random
@@ -40,7 +40,7 @@ def test_the_contract_and_the_servers_routes_are_the_same():
         must(document == json.loads(json.dumps(CONTRACT)), "/openapi.json is not openapi.yaml")
 
 
-def test_unknown_methods_are_answered_with_405_and_the_methods_there_are():
+def test_unknown_methods_are_answered_with_405_and_the_allowed_methods():
     with Api(data=False) as api:
         for path in CONTRACT["paths"]:
             offered = {method.upper() for method in CONTRACT["paths"][path] if method in METHODS}
@@ -82,7 +82,7 @@ def test_health_readiness_and_version():
         )
 
 
-def test_answers_in_json_end_their_line():
+def test_json_answers_end_with_a_newline():
     with Api(data=False) as api:
         for path in (
             "/healthz",
@@ -125,7 +125,7 @@ def test_head_answers_the_headers_of_get_without_the_body():
         )
 
 
-def test_web_pages_of_other_origins_are_refused():
+def test_web_pages_of_other_origins_are_rejected():
     with Api(data=False) as api:
         own = f"http://{api.coordinator.address}"
         for headers in (
@@ -156,7 +156,7 @@ def test_web_pages_of_other_origins_are_refused():
             api.request("GET", "/v1/jobs", headers=headers, expect=200)
 
 
-def test_a_reverse_proxy_may_pass_its_own_host_name_on():
+def test_a_reverse_proxy_may_forward_its_own_host_name():
     with Api("--allow-host", "paceline.example", "--allow-host=Other.example", data=False) as api:
         for host in ("paceline.example", "PACELINE.example:8443", "other.example", "localhost"):
             api.request(
@@ -220,7 +220,7 @@ def test_malformed_targets_and_parameters_are_named():
 # ---- the contract itself ----
 
 
-def test_every_operation_says_who_may_call_it_and_how_it_refuses():
+def test_every_operation_documents_its_callers_and_problems():
     must(CONTRACT["security"] == [], "this version has no tokens")
     for (method, path), operation in operations().items():
         for status in ("4XX", "default"):
@@ -271,7 +271,7 @@ def read_prometheus(text):
         comment = re.fullmatch(rf"# (HELP|TYPE) ({NAME}) (.+)", line)
         if comment:
             kind, name, rest = comment.groups()
-            must(name not in families, f"{line}: after a sample")
+            must(name not in families, f"{line}: HELP or TYPE after a sample")
             must(name not in (helped if kind == "HELP" else typed), f"{line}: twice")
             (helped if kind == "HELP" else typed)[name] = rest
             must(kind == "HELP" or rest in TYPES, f"{line}: unknown type")
@@ -285,7 +285,7 @@ def read_prometheus(text):
         must(labels not in samples.setdefault(name, {}), f"{line}: twice")
         if family not in families:
             families.append(family)
-        must(families[-1] == family, f"{line}: the samples of {family} do not stand together")
+        must(families[-1] == family, f"{line}: the samples of {family} are not adjacent")
         must(
             typed[family] != "counter" or name.endswith("_total"),
             f"{line}: a counter's name ends with _total",
@@ -321,11 +321,11 @@ def test_metrics_are_prometheus_text_and_count():
         must(second["paceline_received_bytes_total"][None] > 10000, "received bytes")
 
 
-# ---- clients that go away ----
+# ---- clients that disconnect ----
 
 
 def hang_up(api, generator, text, body=b""):
-    """Send a part of a request, read a part of the answer and leave without a word."""
+    """Send a part of a request, read a part of the answer and disconnect."""
     with api.connect() as connection:
         if generator.random() < 0.5:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -341,7 +341,7 @@ def hang_up(api, generator, text, body=b""):
                 pass
 
 
-def test_clients_that_go_away_at_any_moment_leave_nothing_behind():
+def test_clients_that_disconnect_at_any_moment_leave_nothing():
     generator = random.Random(7)
     tar = tar_of(*data_files("digits", "train"))
     with Api() as api:
@@ -375,14 +375,12 @@ def test_clients_that_go_away_at_any_moment_leave_nothing_behind():
         ) > 1 and time.monotonic() < deadline:
             api.get(
                 f"/v1/jobs/{job['id']}?after=1000&wait=1"
-            )  # long polls of clients that went are over by then
-            api.verb(
-                api.submit_named("noise"), "cancel"
-            )  # event streams notice when they have something to say
+            )  # long polls of disconnected clients have ended by then
+            api.verb(api.submit_named("noise"), "cancel")  # event streams notice it when they send
         must(still_open == 1, f"{still_open} requests are open, one expected")
         must(
             api.number("paceline_long_polls") == 0 and api.number("paceline_event_readers") == 0,
-            "somebody is remembered",
+            "closed connections are still counted",
         )
         must(
             api.request(
@@ -396,7 +394,7 @@ def test_clients_that_go_away_at_any_moment_leave_nothing_behind():
 # ---- the end ----
 
 
-def test_while_it_stops_new_requests_are_refused_and_those_under_way_are_finished():
+def test_a_stopping_coordinator_rejects_new_requests_and_finishes_the_others():
     body = tar_of(*data_files("digits", "test"))
     with Api(data=False) as api:
         job_wait = {}
@@ -438,7 +436,7 @@ def wait_for(api, name, least):
         value = api.number(name)
         if value >= least:
             return value
-    raise AssertionError(f"{name} does not reach {least}")
+    raise AssertionError(f"{name} is below {least}")
 
 
 def slow_upload(api, name, body, first):

@@ -1,7 +1,7 @@
 """Checks a JSON value against a schema of openapi.yaml.
 
-Knows exactly the words that the contract uses (JSON Schema 2020-12) and fails on any other, so that
-a new word in the contract cannot go unchecked.
+It supports exactly the keywords of the contract (JSON Schema 2020-12) and fails on any other, so
+that no new keyword stays unchecked.
 """
 
 import datetime
@@ -20,7 +20,7 @@ TYPES = {
 
 
 class Mismatch(AssertionError):
-    """The value is not what the schema says; the text says where."""
+    """The value violates the schema; the text says where."""
 
 
 class Shapes:
@@ -56,7 +56,7 @@ class Shapes:
             rule = RULES.get(word)
             if rule is None:
                 raise Mismatch(
-                    f"{place or '/'}: the schema says '{word}', which this check does not know"
+                    f"{place or '/'}: the schema says '{word}', which this check does not support"
                 )
             rule(self, argument, value, place, schema)
 
@@ -68,7 +68,7 @@ def fail(place, text):
 def rule_type(_shapes, argument, value, place, _schema):
     names = argument if isinstance(argument, list) else [argument]
     if not any(TYPES[name](value) for name in names):
-        fail(place, f"{value!r} is no {' or '.join(names)}")
+        fail(place, f"{value!r} is not {' or '.join(names)}")
 
 
 def rule_const(_shapes, argument, value, place, _schema):
@@ -78,7 +78,7 @@ def rule_const(_shapes, argument, value, place, _schema):
 
 def rule_enum(_shapes, argument, value, place, _schema):
     if value not in argument:
-        fail(place, f"{value!r} is none of {argument}")
+        fail(place, f"{value!r} is not one of {argument}")
 
 
 def rule_one_of(shapes, argument, value, place, _schema):
@@ -132,10 +132,10 @@ def rule_format(_shapes, argument, value, place, _schema):
     if argument == "date-time":
         if isinstance(value, str):
             if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", value):
-                fail(place, f"{value!r} is no UTC time of RFC 3339")
+                fail(place, f"{value!r} is not a UTC time of RFC 3339")
             datetime.datetime.fromisoformat(value.replace("Z", "+00:00"))
     elif argument != "binary":
-        fail(place, f"the schema says format '{argument}', which this check does not know")
+        fail(place, f"the schema says format '{argument}', which this check does not support")
 
 
 def rule_size(least, kinds):

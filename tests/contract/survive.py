@@ -1,5 +1,5 @@
-"""What survives and what it costs: rounds of replication, incidents, coverage, what-if plans, and a
-coordinator of the version before.
+"""Survival and its cost: rounds, incidents, coverage, what-if plans, and the state of the previous
+version.
 """
 
 import json
@@ -39,7 +39,7 @@ def stages(agents):
 # ---- rounds ----
 
 
-def test_a_ring_of_neighbors_is_assigned_with_tickets():
+def test_a_ring_of_neighbours_is_assigned_with_tickets():
     with Api() as api:
         _, agents = running(api)
         ring = stages(agents)
@@ -59,11 +59,11 @@ def test_a_ring_of_neighbors_is_assigned_with_tickets():
             must(run["replica_bytes"] > 0, "room for the predecessor's snapshots")
     with Api() as api:
         _, agents = running(api, count=1, cuts=[])
-        must(agents[0].assignment()["run"]["neighbor"] is None, "one device alone has no neighbor")
+        must(agents[0].assignment()["run"]["neighbor"] is None, "a single device has a neighbour")
 
 
 def edges(agents):
-    """(generation, plan, {(caller, called): ticket}) of the job that all of them work for."""
+    """(generation, plan, {(caller, called): ticket}) of the job of all agents."""
     tickets, seen = {}, set()
     for agent in agents:
         run = agent.assignment()["run"]
@@ -134,7 +134,7 @@ def test_a_version_is_committed_when_two_devices_hold_every_unit():
         )
 
 
-def test_the_center_takes_a_version_while_the_job_trains_and_unchanged_units_without_a_body():
+def test_the_center_stores_a_version_during_training_and_unchanged_units_without_a_body():
     with Api() as api:
         job, agents = running(api)
         first = stages(agents)[0]
@@ -199,7 +199,7 @@ def test_rounds_to_the_center_pause_while_the_disk_is_nearly_full():
                 must(reply["rounds"]["center"]["state"] == "paused", f"{reply}")
                 must(reply["rounds"]["neighbor"]["state"] == "none", f"{reply}")
         must("disk_nearly_full" in api.coordinator.log_text(), "the log says so")
-        must(api.job(job)["state"] == "running", "the job goes on")
+        must(api.job(job)["state"] == "running", "the job stopped")
 
 
 def test_bytes_of_replicas_are_counted_by_device():
@@ -259,7 +259,10 @@ def test_a_failure_is_an_incident_from_its_first_sign_to_the_next_step():
             api.get(one) == incident and api.get("/v1/incidents")["items"] == opened,
             "the same everywhere",
         )
-        must(api.get(f"{one}?after={incident['revision']}&wait=1") == incident, "the wait is over")
+        must(
+            api.get(f"{one}?after={incident['revision']}&wait=1") == incident,
+            "the wait returned something else",
+        )
         seen = {}
         poll = threading.Thread(
             target=lambda: seen.update(api.get(f"{one}?after={incident['revision']}&wait=60"))
@@ -286,16 +289,16 @@ def test_a_failure_is_an_incident_from_its_first_sign_to_the_next_step():
         )
         must(
             api.get(f"{one}?after={done['revision']}&wait=60") == done,
-            "what is over is answered at once",
+            "a resolved incident must be answered at once",
         )
-        check_told(api, done)
+        check_reports(api, done)
         for wrong in ("inc_nothing", "nonsense"):
             api.problem("GET", f"/v1/incidents/{wrong}", code="unknown_incident")
         api.problem("GET", "/v1/jobs/job_nothing/incidents", code="unknown_job")
 
 
-def check_told(api, incident):
-    """The log and the metrics tell of an incident that is over."""
+def check_reports(api, incident):
+    """The log and the metrics report a resolved incident."""
     log = api.coordinator.log_text()
     line = next((line for line in log.splitlines() if "event=incident_resolved" in line), "")
     for word in (
@@ -406,7 +409,7 @@ def test_a_broken_poll_is_a_hint_that_a_live_device_refutes():
 # ---- coverage ----
 
 
-def test_replicas_say_who_holds_what_and_what_failures_would_cost():
+def test_replicas_list_holders_and_the_cost_of_failures():
     with Api() as api:
         job, agents = running(api)
         path = f"/v1/jobs/{job['id']}/replicas"
@@ -447,7 +450,7 @@ def test_replicas_say_who_holds_what_and_what_failures_would_cost():
         api.problem("GET", f"{path}?wait=1", code="invalid_parameter", words=("wait",))
 
 
-def test_a_plan_without_some_devices_is_asked_for():
+def test_a_request_predicts_a_plan_without_some_devices():
     with Api() as api:
         job, agents = running(api)
         replicate(agents, 2)
@@ -462,7 +465,7 @@ def test_a_plan_without_some_devices_is_asked_for():
         must(answer["resume_version"] == 2 and answer["steps_lost"] == 1, f"{answer}")
         whole = api.request("POST", "/v1/plans", {"job": job["id"]}, expect=200).json
         must(whole["plan"]["stages"], f"{whole}")
-        must(api.job(job) == before, "a question changes nothing")
+        must(api.job(job) == before, "a what-if plan changed the job")
         api.problem(
             "POST",
             "/v1/plans",
@@ -505,7 +508,7 @@ def check_bad_questions(api, ask):
     api.problem("POST", "/v1/plans?dry_run=true", ask, code="invalid_parameter", words=("dry_run",))
 
 
-def test_a_plan_that_would_not_fit_is_refused():
+def test_a_plan_that_does_not_fit_is_rejected():
     with Api() as api:
         large = FakeAgent(api, "large")
         FakeAgent(api, "small", memory=100_000)
@@ -520,7 +523,7 @@ def test_a_plan_that_would_not_fit_is_refused():
         )
 
 
-# ---- the version before ----
+# ---- the previous version ----
 
 NEW_IN_JOBS = ("neighbor_version", "stalled", "deadlines", "line", "replan_request")
 NEW_IN_PLANS = ("failure",)
@@ -536,7 +539,7 @@ OLD_TABLE = """CREATE TABLE measurements (
 
 
 def downgrade(path):
-    """Turn state.db into what the first version wrote."""
+    """Convert state.db into the form of the first version."""
     database = sqlite3.connect(path)
     database.executescript(
         f"DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER}; PRAGMA"
@@ -560,7 +563,7 @@ def downgrade(path):
     database.close()
 
 
-def test_a_database_of_the_version_before_is_brought_forward_and_its_jobs_go_on():
+def test_a_database_of_the_previous_version_is_migrated_and_its_jobs_continue():
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit({**JOB, "steps": 100})
@@ -574,7 +577,7 @@ def test_a_database_of_the_version_before_is_brought_forward_and_its_jobs_go_on(
         must((state.parent / "state.db.before-upgrade").exists(), "a backup of the old file")
         must(
             api.get("/v1/incidents")["items"] == [] and api.job(ended)["state"] == "cancelled",
-            "what is new is empty",
+            "a new field is not empty",
         )
         seen = api.job(job)
         must(

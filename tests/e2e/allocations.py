@@ -8,7 +8,7 @@ from alloc_table import LIBRARY, STEPS, measure, start_counted_agents
 from paceline import fashion_fleet, must
 from runner import Skip, run
 
-# Of allocations a message. A neighbour that has no room yet makes one message two.
+# Of allocations a message. A neighbour without room yet turns one message into two.
 LIBRARY_TOLERANCE = 0.25
 
 

@@ -1,5 +1,5 @@
-"""Bad input: each gets a clear problem (or a one-line error), it leaves nothing, and the
-coordinator lives.
+"""Bad input: each gets a clear problem or a one-line error, leaves nothing stored, and does not
+stop the coordinator.
 """
 
 import gzip
@@ -45,22 +45,20 @@ def fleet_with_data():
 
 
 def nothing_left_behind(fleet, jobs=0, datasets=2):
-    """No half row, no orphan blob, no file that is not one of the known ones; a good request still
-    works.
-    """
+    """No partial row, orphan blob or unknown file remains; a good request still works."""
     if (
         len(fleet.get("/v1/jobs")["items"]) != jobs
         or len(fleet.get("/v1/datasets")["items"]) != datasets
     ):
-        raise Failure("a refused request left something")
+        raise Failure("a rejected request left something")
     files = {path.name for path in (fleet.path / "coordinator").iterdir()}
     if any(not name.startswith(("state.", "checkpoints.")) for name in files):
         raise Failure(f"files are left: {files}")
     if fleet.get("/healthz") != {"status": "ok"}:
-        raise Failure("the coordinator is not well")
+        raise Failure("the coordinator is not healthy")
 
 
-def test_bad_jobs_say_which_field_is_wrong_and_why():
+def test_problems_of_bad_jobs_name_the_field_and_the_reason():
     with fleet_with_data() as fleet:
 
         def post(change, raw=None):
@@ -158,7 +156,7 @@ def test_bad_jobs_say_which_field_is_wrong_and_why():
         nothing_left_behind(fleet)
 
 
-def test_a_job_larger_than_the_devices_memory_is_refused_with_unit_and_bytes():
+def test_a_job_larger_than_the_devices_memory_is_rejected_with_unit_and_bytes():
     huge = {
         "name": "huge",
         "units": [
@@ -182,7 +180,7 @@ def test_a_job_larger_than_the_devices_memory_is_refused_with_unit_and_bytes():
         nothing_left_behind(fleet)
 
 
-def test_bad_data_sets_say_what_is_wrong_where():
+def test_problems_of_bad_data_sets_name_the_fault_and_its_place():
     images, labels = (path.read_bytes() for path in data_files("digits", "train"))
     with fleet_with_data() as fleet, tempfile.TemporaryDirectory() as directory:
 
@@ -239,7 +237,7 @@ def test_bad_data_sets_say_what_is_wrong_where():
         nothing_left_behind(fleet)
 
 
-def test_an_agent_with_an_unknown_protocol_version_is_told_both_versions():
+def test_an_agent_with_an_unknown_protocol_version_gets_both_versions():
     with fleet_with_data() as fleet:
         version = fleet.get("/version")["protocol"]
         enrol = json.loads(
@@ -287,7 +285,7 @@ def one_line_error(program, *arguments, words=(), environment=()):
         raise Failure(f"{program} {arguments}: {done.returncode}: {done.stderr}")
 
 
-def test_programs_refuse_bad_options_in_one_line():
+def test_programs_reject_bad_options_in_one_line():
     with tempfile.TemporaryDirectory() as directory:
         one_line_error("paceline-coordinator", "--listn", "x", words=("listn", "listen"))
         one_line_error(
@@ -361,8 +359,8 @@ def test_a_model_is_written_although_its_metrics_cannot_be():
             f"--dataset=digits-{part}={','.join(map(str, data_files('digits', part)))}"
             for part in ("train", "test")
         ]
-        # No file of more than 128 KiB: model and data have less, the metrics more. SIGXFSZ stays
-        # ignored, as Python has it.
+        # Limit files to 128 KiB: model and data are smaller, the metrics larger. SIGXFSZ stays
+        # ignored, as Python sets it.
         done = subprocess.run(
             [
                 str(BIN / "paceline-agent"),
@@ -388,7 +386,7 @@ def test_a_model_is_written_although_its_metrics_cannot_be():
             raise Failure(f"the model is not what {done.stdout} says")
 
 
-def test_a_quickstart_on_a_taken_port_leaves_the_earlier_result():
+def test_a_quickstart_on_a_used_port_keeps_the_earlier_result():
     with tempfile.TemporaryDirectory() as directory, socket.create_server(
         ("127.0.0.1", 0)
     ) as taken:

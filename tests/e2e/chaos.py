@@ -1,6 +1,6 @@
-"""The law under fire: whatever is killed, frozen or cut on the way, the final weights are those of
-one undisturbed process, no failure costs more steps than it may, and the incidents say what
-happened.
+"""The law under failures: programs are killed, frozen or disconnected. The final weights are those
+of one undisturbed process, no failure exceeds its limit of retrained steps, and the incidents
+report what happened.
 """
 
 import functools
@@ -26,8 +26,8 @@ from runner import run
 LEASE_MS = 2000
 OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
 AGENTS = 4
-# Steps long enough that a blow falls in the middle: (steps, when the blows begin, neighbor_every,
-# center_every, slowdown, cuts)
+# Steps long enough that a failure hits the middle of one: (steps, step of the first failure,
+# neighbor_every, center_every, slowdown, cuts)
 TRIALS = {
     "lenet5": (400, 60, 10, 40, 3, [1, 2, 3]),
     "resnet8": (160, 30, 5, 20, 2, [1, 2, 4]),
@@ -52,15 +52,15 @@ def trial_job(model, **fields):
 
 @functools.cache
 def reference(model, fields="{}", checkpoint=None):
-    """Of one process that nothing disturbs; fields: JSON of those that decide bits, or say that
-    they do not.
+    """The weights of one undisturbed process. fields: JSON of the fields that decide bits, or state
+    that they do not.
     """
     job = trial_job(model, **json.loads(fields))
     return finetune.reference(job, checkpoint) if checkpoint else train(job, FASHION)[0]
 
 
 class Trial:
-    """A fleet in the middle of a job, which starts from a checkpoint's content if one is given."""
+    """A fleet in the middle of a job; the job starts from `checkpoint` if that is given."""
 
     def __init__(self, fleet, model, checkpoint=None, **fields):
         self.fleet, self.model, self.checkpoint = fleet, model, checkpoint
@@ -74,7 +74,7 @@ class Trial:
         fleet.wait_for_step(self.job, TRIALS[model][1])
 
     def agent_of(self, stage):
-        """The agent that runs the stage now."""
+        """The agent that runs the stage."""
         return self.fleet.agent_of(self.job, stage)
 
     def start(self, name, *arguments):
@@ -84,7 +84,7 @@ class Trial:
         return self.fleet.get(f"/v1/jobs/{self.job['id']}/incidents")["items"]
 
     def finish(self):
-        """The job ends as if nothing had happened; every incident adds up."""
+        """The job ends with the undisturbed weights, and the phases of every incident add up."""
         fleet = self.fleet
         fleet.wait(self.job, "succeeded")
         sha256 = fleet.checkpoint_sha256(self.job)
@@ -216,7 +216,7 @@ def check_a_device_dies_while_others_prepare(model):
 
 
 def check_a_device_dies_while_it_replicates(model):
-    """With a round at every step there is always one under way."""
+    """With a round at every step, one is always in progress."""
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model, replication={"neighbor_every": 1, "center_every": 2})
         trial.agent_of(2).kill()
@@ -316,12 +316,12 @@ def test_replicas_on_disk_survive_a_power_cut_of_all_agents():
         )
         must(
             any("snapshot_rejected" in agent.log_text() for agent in fleet.agents),
-            "no device noticed the spoilt replica",
+            "no device noticed the damaged replica",
         )
 
 
 def spoil_one(path):
-    """Turn one bit in the middle of one replica of which another device has the same."""
+    """Flip one bit in the middle of one replica that another device holds too."""
     files = sorted(path.glob("replicas*/*/*-*"))
     must(files, "no replica on disk")
     for file in files:

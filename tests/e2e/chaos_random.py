@@ -1,7 +1,7 @@
-"""Random schedules of failures on real processes: each seed kills, freezes, thaws and starts agents
-and the coordinator at random moments; when it stops, the job ends with the weights of one
-undisturbed process. PACELINE_CHAOS_SEEDS="FIRST LAST" or "SEED" chooses others. A seed fixes what
-happens and in which order; the moments depend on the machine.
+"""Random schedules of failures on real processes. Each seed kills, freezes, thaws and starts agents
+and the coordinator at random moments; afterwards the job ends with the weights of one undisturbed
+process. PACELINE_CHAOS_SEEDS="FIRST LAST" or "SEED" chooses others. A seed fixes the failures and
+their order; the moments depend on the machine.
 """
 
 import functools

@@ -1,5 +1,4 @@
-"""The checks of chaos.py on the larger models, a device that is frozen for 20 s, and the random
-schedules 7 to 50.
+"""The checks of chaos.py on larger models, a device frozen for 20 s, and random schedules 7 to 50.
 """
 
 from chaos import CHECKS, check_a_frozen_device_that_thaws, tests_of

@@ -1,5 +1,5 @@
-"""Data sets that are no byte images: uploaded, they train on three agents to the weights that one
-process makes of the same file.
+"""Data sets other than byte images: after an upload, three agents train to the same weights as one
+process with the same file.
 """
 
 import gzip
@@ -60,7 +60,7 @@ def npy(descr, shape, data):
 
 
 def npy_digits(part, directory):
-    """The digits as big-endian doubles around 0 and labels of 2 bytes: a tar of two NPY files."""
+    """The digits as a tar of two NPY files: big-endian doubles around 0, labels of 2 bytes."""
     pixels, labels = (gzip.decompress(path.read_bytes()) for path in data_files("digits", part))
     count = len(labels) - 8
     values = [(byte - 128) / 64 for byte in pixels[16:]]
@@ -97,8 +97,8 @@ def test_float_arrays_with_labels_train_over_three_agents():
 
 
 def words(part, count):
-    """Three words of made-up speakers: chirps that rise, fall and stay, as WAV files in a directory
-    for each.
+    """Three words of synthetic speakers as WAV files, one directory each: rising, falling and
+    constant chirps.
     """
     files = {}
     for number in range(count):

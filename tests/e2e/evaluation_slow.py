@@ -1,6 +1,4 @@
-"""Evaluations that take longer than any step: the test set is twenty times as large as the train
-set, on a slow device.
-"""
+"""Evaluations longer than any step: a slow device with a test set twenty times the train set."""
 
 import gzip
 import struct

@@ -1,5 +1,5 @@
-"""Fine-tuning: a job starts from the checkpoint of another one, or from a file that was uploaded,
-and the law holds.
+"""Fine-tuning: a job starts from another job's checkpoint or from an uploaded file, and the law
+holds.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ def tensors_of(file):
 
 
 def safetensors(tensors, metadata=None):
-    """The file that PyTorch's safetensors would write: another order than ours, metadata, no
-    alignment to 64.
+    """A file as PyTorch's safetensors writes it: another order than ours, metadata, no alignment to
+    64.
     """
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, (dtype, shape, content) in tensors.items():
@@ -70,7 +70,7 @@ def upload(fleet, content, expect=201):
 
 
 def reference(job, content):
-    """(sha256, bytes) of what one process makes of the job and the checkpoint's content."""
+    """(sha256, bytes) of the weights that one process trains from the checkpoint's content."""
     with tempfile.TemporaryDirectory(prefix="paceline-finetune-") as directory:
         file = pathlib.Path(directory) / "start.safetensors"
         file.write_bytes(content)
@@ -121,7 +121,7 @@ def test_a_job_from_anothers_checkpoint_gives_the_weights_of_one_process():
             must(seen["data"]["checkpoint_size_bytes"] == len(content), seen["data"])
 
 
-def test_a_file_as_pytorch_writes_it_can_be_uploaded_and_started_from():
+def test_a_job_starts_from_an_uploaded_file_of_pytorch():
     with fashion_fleet(3) as fleet:
         _, content = trained(fleet, model="resnet8")
         foreign = as_pytorch(content)
@@ -153,7 +153,7 @@ def test_a_file_as_pytorch_writes_it_can_be_uploaded_and_started_from():
         check(fleet, job, expected, "resnet8 from an uploaded file after a restart")
 
 
-def test_units_that_differ_start_from_the_seed_only_where_the_job_says_so():
+def test_differing_units_start_from_the_seed_only_if_the_job_says_so():
     with fashion_fleet(3) as fleet:
         checkpoint, content = trained(fleet)
         job = {**from_checkpoint(checkpoint), "model": with_head("lenet5", "head", 12)}
@@ -172,7 +172,7 @@ def test_units_that_differ_start_from_the_seed_only_where_the_job_says_so():
         )
 
 
-def test_what_cannot_be_started_from_is_refused_with_its_reason():
+def test_unsuitable_checkpoints_are_rejected_with_the_reason():
     with fashion_fleet() as fleet:
 
         def refused(job, pointer, text):
@@ -252,7 +252,7 @@ def test_what_cannot_be_started_from_is_refused_with_its_reason():
         must(dry["errors"][0]["pointer"] == "/init/checkpoint", dry)
 
 
-def test_a_repeated_post_of_such_a_job_is_answered_with_the_same_job():
+def test_a_repeated_post_of_a_fine_tuning_job_is_answered_with_the_same_job():
     with fashion_fleet() as fleet:
         start = upload(fleet, safetensors({"conv1.0.weight": ("F32", [6, 1, 5, 5], bytes(600))}))[
             "id"
@@ -271,7 +271,7 @@ def test_a_repeated_post_of_such_a_job_is_answered_with_the_same_job():
         must(other.code == "idempotency_mismatch", other.body)
 
 
-def test_agents_that_die_before_the_first_copy_let_the_job_begin_again_from_the_checkpoint():
+def test_a_job_restarts_from_its_checkpoint_if_agents_die_before_the_first_copy():
     with fashion_fleet(4, lease_ms=1500) as fleet:
         checkpoint, content = trained(fleet)
         job = from_checkpoint(
@@ -297,7 +297,7 @@ def test_agents_that_die_before_the_first_copy_let_the_job_begin_again_from_the_
         must(fleet.checkpoint_sha256(submitted) == expected, "other weights after two failures")
 
 
-def test_a_job_that_waits_keeps_its_checkpoint_over_a_restart_of_the_coordinator():
+def test_a_waiting_job_keeps_its_checkpoint_over_a_restart_of_the_coordinator():
     with fashion_fleet(1) as fleet:
         checkpoint, content = trained(fleet)
         job = from_checkpoint(checkpoint)
@@ -315,8 +315,8 @@ def part_of(tensors, units):
 
 
 def check_frozen(fleet, job, content, frozen, what, agents=3):
-    """The law, and that the frozen tensors in the export are byte for byte those of the checkpoint,
-    and no others.
+    """The law holds, and exactly the frozen tensors of the export equal the checkpoint's, byte for
+    byte.
     """
     expected = reference(job, content)
     must(reference({**job, "freeze": []}, content) != expected, f"{what}: nothing was frozen")
@@ -332,7 +332,7 @@ def check_frozen(fleet, job, content, frozen, what, agents=3):
     return done
 
 
-def test_frozen_units_are_byte_for_byte_those_of_the_checkpoint_and_the_law_holds():
+def test_frozen_units_equal_the_checkpoint_byte_for_byte_and_the_law_holds():
     with fashion_fleet(3) as fleet:
         checkpoint, content = trained(fleet)
         job = {
@@ -402,7 +402,7 @@ def test_frozen_units_move_and_survive_like_any_other():
         )
 
 
-def test_what_cannot_be_frozen_is_refused():
+def test_unsuitable_freeze_lists_are_rejected():
     with fashion_fleet() as fleet:
 
         def refused(freeze, pointer, text):

@@ -1,8 +1,9 @@
-"""Floods of clients that vanish, creep or stop half-way, against a coordinator and against the peer
-port of an agent in a running job: /healthz and a new job are answered within a second all the
-while, the memory has a bound, and everything is given back. Loopback only.
+"""Floods of clients that disconnect, send byte by byte or stop half-way, against a coordinator and
+against an agent's peer port in a running job. The coordinator still answers /healthz and accepts a
+job within a second, its memory has a bound, and it closes all descriptors afterwards. Loopback
+only.
 
-Run as flood_slow.py with the full numbers.
+flood_slow.py runs it with the full numbers.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ def connect(address, source=1):
 
 
 def vanish(address, count):
-    """Send something that asks for more, and go: half of them with a reset."""
+    """Send the start of a request and disconnect: half of the clients with a reset."""
     for index in range(count):
         with contextlib.suppress(OSError), connect(address, 1 + index % 4) as connection:
             connection.sendall(TORSOS[index % len(TORSOS)])
@@ -53,8 +54,8 @@ def vanish(address, count):
 
 
 def creep(address, count, seconds):
-    """Hold connections with a header that grows by a byte at a time; those that are closed come
-    again once.
+    """Keep connections open and send a header byte by byte; closed connections are opened once
+    more.
     """
     deadline = time.monotonic() + seconds
     held = []
@@ -96,7 +97,7 @@ def more_descriptors():
 
 
 class Flood:
-    """A flood in a process of its own, so that the tests' own clients are not slowed down by it."""
+    """A flood in a process of its own, which does not slow down the tests' own clients."""
 
     def __init__(self, function, *arguments):
         self.process = multiprocessing.get_context("fork").Process(target=function, args=arguments)
@@ -127,7 +128,7 @@ def timed(what, function):
 
 
 def ask(fleet):
-    """Ask for what must always be answered in time; the seconds of the slowest."""
+    """Send the requests that must always be answered in time; (seconds of the slowest, memory)."""
     health, _ = timed("/healthz", lambda: fleet.request("GET", "/healthz", expect=200))
     submit, job = timed("a new job", lambda: fleet.submit(JOB))
     fleet.verb(job, "cancel")
@@ -163,7 +164,7 @@ def check_coordinator(function, *arguments):
 
 
 def check_agent(steps, vanished, creeping, half_way, seconds):
-    """The floods together, for `seconds`, against one of two agents that train meanwhile."""
+    """Run all floods for `seconds` against one of two agents that train."""
     more_descriptors()
     job = fashion_job(steps=steps)
     with fashion_fleet(2) as fleet:

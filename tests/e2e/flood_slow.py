@@ -1,6 +1,6 @@
-"""The floods of flood.py in full: 20,000 clients that vanish, 2,000 that creep, 500 half-sent
-bodies, each against a coordinator with default options, and against an agent that trains; refusals
-of 1 GiB in curl.
+"""The floods of flood.py in full: 20,000 disconnecting clients, 2,000 slow ones and 500 half-sent
+bodies, against a coordinator with default options and an agent that trains. Also uploads of 1 GiB
+by curl that the coordinator rejects.
 """
 
 import subprocess
@@ -11,11 +11,11 @@ from paceline import Fleet, must
 from runner import Skip, run
 
 
-def test_20000_clients_that_vanish():
+def test_20000_clients_that_disconnect():
     check_coordinator(vanish, 20000)
 
 
-def test_2000_clients_that_creep():
+def test_2000_clients_that_send_byte_by_byte():
     check_coordinator(creep, 2000, 45)
 
 
@@ -23,11 +23,11 @@ def test_500_bodies_that_stop_half_way():
     check_coordinator(stop_half_way, 500, 20)
 
 
-def test_an_agent_trains_on_in_all_of_the_floods():
+def test_an_agent_trains_on_during_all_floods():
     check_agent(1500, 20000, 2000, 500, 60)
 
 
-def test_an_upload_of_1_gib_of_the_wrong_kind_shows_its_refusal_in_curl_ten_times_of_ten():
+def test_curl_shows_the_problem_of_a_wrong_upload_of_1_gib_ten_times_of_ten():
     try:
         subprocess.run(["curl", "--version"], capture_output=True, check=True)
     except FileNotFoundError:

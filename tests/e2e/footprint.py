@@ -1,5 +1,5 @@
-"""Idle memory: private pages that were written to, of an agent after its enrolment and after a job,
-and of the coordinator. Bounds that the README states; counts, no timings.
+"""Idle memory: the dirty private pages of the coordinator, and of an agent after its enrolment and
+after a job. The bounds are those of the README; counts, no timings.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ COORDINATOR_BYTES = 10_000_000
 CONNECTIONS = 300
 CONNECTION_BYTES = 45_000  # each, after an answer
 SETTLE_SECONDS = (
-    20  # buffers go back within a moment: a reading above the bound is taken again until then
+    20  # buffers are freed with a short delay: a reading above the bound is repeated until then
 )
 
 
@@ -43,7 +43,7 @@ def check(process, bound, when):
 def test_idle_programs_are_small():
     no_sanitizer()
     size = sum(path.stat().st_size for path in data_files("fashion-mini", "train"))
-    must(size >= 1 << 20, "the data set is too small to show anything")
+    must(size >= 1 << 20, "the data set is too small to show a difference")
     with Fleet() as fleet:
         coordinator = fleet.start_coordinator("--heartbeat-ms", 100, "--lease-ms", SLOW_LEASE_MS)
         check(coordinator, COORDINATOR_BYTES, "after its start")

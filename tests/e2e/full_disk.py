@@ -1,5 +1,5 @@
-"""A small disk that fills up under the coordinator, by every route that makes rows and by another
-program, while a job trains.
+"""Fill a small disk of the coordinator during a job: by every route that stores rows, and by
+another program.
 """
 
 import itertools
@@ -50,12 +50,12 @@ def put(fleet):
 
 
 def queued_job():
-    """One that waits for devices that there are not."""
+    """A job that waits for devices that do not exist."""
     return fashion_job(steps=STEPS, name="waits", devices={"labels": {"room": "nowhere"}})
 
 
 def routes(fleet, job, waiting):
-    """Every way to make rows."""
+    """Every request that stores rows."""
     return {
         "models": lambda: post(fleet, "/v1/models", large_model()),
         "jobs": lambda: post(fleet, "/v1/jobs", queued_job()),
@@ -72,7 +72,7 @@ def routes(fleet, job, waiting):
 
 
 def fill_by_rows(fleet, place, job, waiting):
-    """From 2 MiB above --min-free on: the job stores its copies beside."""
+    """Starts 2 MiB above --min-free: the job stores its copies meanwhile."""
     made = routes(fleet, job, waiting)
     file_system = os.statvfs(place)
     with open(place / "before", "wb") as file:
@@ -146,7 +146,7 @@ def test_rows_never_fill_the_disk_and_a_full_one_ends_neither_the_coordinator_no
         what_frees_or_reads_works(fleet, jobs, devices)
         every_route_says_507(made)
 
-        # Without its reserve the coordinator can store nothing at all, and waits for room.
+        # Without its reserve the coordinator can store nothing and waits for room.
         coordinator.kill()
         (place / "state.reserve").unlink(missing_ok=True)
         foreign.rename(place / "foreign-too")

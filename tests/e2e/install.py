@@ -1,4 +1,4 @@
-"""cmake --install: what lands below the prefix, and that the installed programs run."""
+"""cmake --install: the installed files, and that the installed programs run."""
 
 import os
 import pathlib

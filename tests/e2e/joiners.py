@@ -1,6 +1,5 @@
-"""Devices with a fault of their own join a job of two healthy ones: each says what is wrong within
-seconds, the job loses one generation to it at most, and the weights are those of one undisturbed
-process.
+"""Faulty devices join a job of two healthy ones. Each logs its fault within seconds, the job loses
+at most one generation to it, and the weights are those of one undisturbed process.
 """
 
 import contextlib
@@ -58,8 +57,8 @@ def wait_for_log(agent, part, meanwhile=lambda: None, seconds=60):
 
 
 class Joiner:
-    """A device with a fault. until: what its log says once the fault has shown; lost: generations
-    it may cost.
+    """A device with a fault. until: text of its log after the fault; lost: generations that it may
+    cost.
     """
 
     until, lost = "", 1
@@ -106,7 +105,7 @@ class HungDisk(Joiner):
 
 
 class CorruptCache(Joiner):
-    """Each data file is too long and each map has a wrong bit: both are mended, and nothing is
+    """Each data file is too long and each map has a wrong bit: the agent repairs both, nothing is
     lost.
     """
 
@@ -150,7 +149,7 @@ def run_trial(*kinds):
         joiners = [kind(fleet, undo) for kind in kinds]
         devices = {device["name"]: device["id"] for device in fleet.wait_for_agents()}
         for joiner in joiners:
-            # Whether it is worth a new plan depends on how fast the machine is. As the last stage
+            # Whether it is worth a new plan depends on the speed of the machine. As the last stage
             # it needs its disk, for the labels.
             wish = {"devices": [devices[name] for name in (*HEALTHY, joiner.agent.name)]}
             joiner.check(
@@ -178,7 +177,7 @@ def run_trial(*kinds):
 
 
 def test_joiners_with_faults_cost_a_generation_each_at_most():
-    # A sanitizer needs addresses without a limit; there the library that hangs is not built either.
+    # A sanitizer needs unlimited addresses, and has no build of the library that hangs.
     run_trial(*((LittleMemory, FullDisk) if HANG.exists() else (FullDisk,)))
 
 

@@ -1,5 +1,5 @@
-"""The law: final weights are bit for bit those of one process, whatever the partition, the speeds,
-the re-plans and the pauses.
+"""The law: final weights equal those of one process bit for bit, with any partition, speeds,
+replans and pauses.
 """
 
 import json
@@ -38,7 +38,7 @@ def check_weights(fleet, job, expected, what):
 
 
 def check(fleet, job, expected, what):
-    """Run the job to its end: its weights are the expected ones."""
+    """Run the job to its end and compare its weights with the expected ones."""
     submitted = fleet.submit(job)
     fleet.wait(submitted, "succeeded")
     check_weights(fleet, submitted, expected, what)
@@ -111,7 +111,7 @@ def test_partitions_of_a_job_that_augments_give_the_weights_of_one_process():
     random_partitions("resnet8", 3, 3, 4, augment=AUGMENT)
 
 
-def test_the_batches_of_a_job_are_told_step_by_step():
+def test_batches_prints_the_samples_of_each_step():
     job = fashion_job("lenet5", batch=64, epochs=2)
     lines = [json.loads(line) for line in batches_of(job, FASHION).splitlines()]
     per_epoch = 3000 // 64
@@ -138,7 +138,7 @@ def test_the_batches_of_a_job_are_told_step_by_step():
     must(json.loads(other.splitlines()[0]) != lines[0], "another seed changed nothing")
 
 
-def test_agents_that_compute_activations_again_give_the_weights_of_one_process_that_keeps_them():
+def test_agents_that_recompute_give_the_weights_of_one_process_that_does_not():
     for model, steps, seed in (("lenet5", 20, 4), ("resnet8", 3, 5), ("mobilenetv2", 2, 6)):
         again = fashion_job(model, steps=steps, recompute="unit")
         expected = reference(fashion_job(model, steps=steps))
@@ -206,7 +206,7 @@ def test_a_job_whose_kernels_were_measured_is_trained_again_with_them():
     with fashion_fleet(3) as fleet:
         submitted = fleet.submit(with_cuts(job, [2, 4]))
         done = fleet.wait(submitted, "succeeded")
-        measured = "/onednn-" in done["numeric_class"]  # a build without it has no choice
+        measured = "/onednn-" in done["numeric_class"]  # a build without oneDNN has no choice
         plans = fleet.get(f"/v1/jobs/{done['id']}/plans")["items"]
         reasons = [plan["reason"] for plan in sorted(plans, key=lambda plan: plan["generation"])]
         must(reasons == (["first", "tuned"] if measured else ["first"]), f"{reasons}")
@@ -275,7 +275,7 @@ def test_three_replans_and_a_pause_change_no_bit_of_augmented_samples():
     three_replans_and_a_pause(augment=AUGMENT)
 
 
-def test_three_replans_and_a_pause_change_no_bit_of_what_is_computed_again():
+def test_three_replans_and_a_pause_change_no_bit_of_a_job_that_recomputes():
     three_replans_and_a_pause(recompute="unit")
 
 

@@ -1,5 +1,5 @@
-"""The law at length: every partition of resnet8 and 40 random ones of mobilenetv2, with and without
-agents that are slowed down.
+"""The law for every partition of resnet8 and 40 random ones of mobilenetv2, with and without slow
+agents.
 """
 
 import random

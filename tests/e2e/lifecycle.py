@@ -1,5 +1,5 @@
-"""A job's life with real agents: waiting, running, ends, restarts and deaths on the way. Whatever
-happens, a job that succeeds has the weights of one process.
+"""The life of a job with real agents: waiting, running, ends, restarts and killed processes.
+A job that succeeds always has the weights of one process.
 """
 
 import functools
@@ -51,7 +51,7 @@ def devices_are_free(fleet):
     )
 
 
-def test_a_job_waits_for_devices_says_so_and_runs_when_they_come():
+def test_a_job_waits_for_devices_and_runs_when_they_enrol():
     with short_lease_fleet() as fleet:
         job = fleet.submit(fashion_job(steps=SHORT, **on_devices(2, 2)))
         must(job["state"] == "queued" and job["state_reason"] == "waiting_for_devices", f"{job}")
@@ -103,7 +103,7 @@ def test_a_cancelled_job_frees_its_devices_for_the_next():
         first = fleet.submit(fashion_job(steps=100000, **on_devices(2, 2)))
         second = fleet.submit(fashion_job(steps=SHORT, **on_devices(2, 2)))
         fleet.wait_for_step(first, 5)
-        must(fleet.job(second)["state"] == "queued", "two jobs on the same devices")
+        must(fleet.job(second)["state"] == "queued", "two jobs use the same devices")
         must(fleet.verb(first, "cancel")["state"] == "cancelled", "cancel")
         fleet.wait(second, "succeeded")
         check_weights(fleet, second, SHORT)
@@ -132,14 +132,14 @@ def test_jobs_that_fit_run_at_once_on_disjoint_devices():
         running = [fleet.wait(job, "running") for job in (two, one)]
         used = [stage["device"] for job in running for stage in plans(fleet, job)[0]["stages"]]
         must(len(used) == len(set(used)) == 3, f"{used}")
-        must(fleet.job(three)["state"] == "queued", "three devices of none")
+        must(fleet.job(three)["state"] == "queued", "the job runs on busy devices")
         for job in (two, one):
             fleet.verb(job, "cancel")
         fleet.wait(three, "succeeded")
         check_weights(fleet, three, SHORT)
 
 
-def test_a_paused_job_leaves_its_devices_to_others_and_goes_on_later():
+def test_a_paused_job_frees_its_devices_and_resumes_later():
     with short_lease_fleet(2, "--slowdown", 2) as fleet:
         job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 10)
@@ -164,7 +164,9 @@ def restart(way):
         getattr(fleet.coordinator, way)()
         fleet.restart_coordinator(*OPTIONS)
         after = fleet.wait_until(
-            job, lambda seen: seen["progress"]["step"] > before["progress"]["step"], "it goes on"
+            job,
+            lambda seen: seen["progress"]["step"] > before["progress"]["step"],
+            "the run does not continue",
         )
         must(
             after["state"] == "running" and after["generation"] == 1,
@@ -179,18 +181,18 @@ def test_agents_train_on_while_the_coordinator_is_restarted():
     restart("stop")
 
 
-def test_agents_train_on_while_the_coordinator_is_killed_and_started():
+def test_agents_train_on_while_the_coordinator_is_killed_and_restarted():
     restart("kill")
 
 
-def test_a_job_ends_although_the_coordinator_is_away_when_the_last_step_is_done():
+def test_a_job_ends_although_the_coordinator_is_down_at_its_last_step():
     with short_lease_fleet(2) as fleet:
         job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 20)
         fleet.coordinator.kill()
         wait_for_log(
             fleet.agents[0], "phase=stop"
-        )  # stopped, or stopping while there are numbers left to report
+        )  # stopped, or stopping while metrics are left to report
         fleet.restart_coordinator(*OPTIONS)
         fleet.wait(job, "succeeded")
         check_weights(fleet, job, LONG)
@@ -215,7 +217,7 @@ def wait_for_log(process, text):
     raise Failure(f"'{text}' is not in the log of {process.program}: {process.log_text()[-2000:]}")
 
 
-def test_an_agent_that_leaves_in_order_is_replaced_by_the_others():
+def test_the_others_replace_an_agent_that_stops_in_order():
     with short_lease_fleet(3, "--slowdown", 2) as fleet:
         job = fleet.submit(fashion_job(steps=LONG, **on_devices(1, 3), cuts=[2, 4]))
         fleet.wait_for_step(job, 20)
@@ -226,7 +228,7 @@ def test_an_agent_that_leaves_in_order_is_replaced_by_the_others():
         check_weights(fleet, job, LONG)
 
 
-def test_an_agent_that_is_killed_is_replaced_by_the_others():
+def test_the_others_replace_a_killed_agent():
     with short_lease_fleet(3, "--slowdown", 2) as fleet:
         job = fleet.submit(fashion_job(steps=LONG, **on_devices(1, 3), cuts=[2, 4]))
         fleet.wait_for_step(job, 20)
@@ -246,7 +248,7 @@ def test_an_agent_that_is_killed_is_replaced_by_the_others():
         )
 
 
-def test_a_job_with_too_few_devices_left_waits_and_goes_on_with_a_new_one():
+def test_a_job_with_too_few_devices_waits_and_resumes_with_a_new_one():
     with short_lease_fleet(2, "--slowdown", 2) as fleet:
         job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 20)
@@ -258,7 +260,7 @@ def test_a_job_with_too_few_devices_left_waits_and_goes_on_with_a_new_one():
         check_weights(fleet, job, LONG)
 
 
-def test_an_agent_that_is_killed_and_started_again_takes_part_again():
+def test_a_killed_and_restarted_agent_takes_part_again():
     with short_lease_fleet(2, "--slowdown", 2) as fleet:
         job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 2)))
         fleet.wait_for_step(job, 20)
@@ -278,7 +280,7 @@ def test_an_agent_that_freezes_and_thaws_does_no_harm():
         fleet.wait_until(
             job,
             lambda seen: seen["generation"] > 1 and seen["state"] == "running",
-            "it goes on without",
+            "the job continues without it",
         )
         frozen.signal(signal.SIGCONT)
         fleet.wait(job, "succeeded")
@@ -286,11 +288,11 @@ def test_an_agent_that_freezes_and_thaws_does_no_harm():
         fleet.wait_for_devices(3)
 
 
-def test_a_full_disk_refuses_what_people_bring_and_the_job_goes_on():
+def test_a_full_disk_rejects_uploads_and_the_job_continues():
     with Fleet() as fleet, small_disk(fleet.path / "coordinator", "64m") as place:
         fleet.start_coordinator(
             *OPTIONS, "--min-free", "12M"
-        )  # more than the reserve that state.db gives back
+        )  # more than the reserve that state.db releases
         fleet.upload("fashion-train", "fashion-mini", "train")
         fleet.start_agents(1, "--slowdown", 2)
         job = fleet.submit(fashion_job(steps=LONG))

@@ -1,6 +1,6 @@
-"""Outages of the coordinator cost nothing: it is killed or frozen for longer than its lease and
-than every wait of its agents, while a job trains. No device is declared lost, no step is retrained,
-and the weights are those of an undisturbed run.
+"""Outages of the coordinator cost nothing. It is killed or frozen during a job, for longer than its
+lease and every wait of its agents. No device is declared lost, no step is retrained, and the
+weights are those of an undisturbed run.
 """
 
 import shutil
@@ -11,13 +11,11 @@ from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, trai
 from runner import run
 
 HEARTBEAT_MS, LEASE_MS = 100, 500
-LONGEST_WAIT_SECONDS = 3  # of an agent before it calls again, and a little
+LONGEST_WAIT_SECONDS = 3  # longest wait of an agent before its next call, and a little
 
 
 class Outages:
-    """A fleet of agents that train one job, whose coordinator goes away. Its options are those that
-    it was started with.
-    """
+    """A fleet that trains a job while its coordinator is down; restarts use the same options."""
 
     def __init__(self, fleet, options, **fields):
         self.fleet, self.options = fleet, options
@@ -40,8 +38,8 @@ class Outages:
         self.fleet.coordinator.signal(signal.SIGCONT)
 
     def strike(self, how, seconds):
-        """One outage; afterwards the job continues, and no device is lost while leases run out
-        of those who were not heard.
+        """One outage. Afterwards the job continues, and no device is lost when the leases of silent
+        devices expire.
         """
         before = self.fleet.job(self.job)["progress"]["step"]
         getattr(self, how)(seconds)
@@ -81,7 +79,7 @@ def test_an_outage_longer_than_the_lease_loses_no_device_and_no_step():
         outages.finish(steps)
 
 
-def test_a_cloned_agent_ends_and_the_first_one_goes_on():
+def test_a_cloned_agent_ends_and_the_first_one_continues():
     with fashion_fleet(1, lease_ms=LEASE_MS) as fleet:
         first = fleet.agents[0]
         device = fleet.wait_for_devices(1)[0]["id"]

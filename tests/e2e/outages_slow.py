@@ -1,6 +1,5 @@
-"""Outages of the coordinator of 5 to 60 s, one after the other, with the default options; and one
-of minutes with many agents. PACELINE_OUTAGES="COUNT SECONDS" chooses how many and how long the long
-one is.
+"""Successive outages of the coordinator of 5 to 60 s with the default options, and one of minutes
+with many agents. PACELINE_OUTAGES="COUNT SECONDS" sets their number and the length of the long one.
 """
 
 import os

@@ -1,6 +1,4 @@
-"""`paceline-agent predict` on models that a fleet has trained: what a job said of its test set, to
-the last bit.
-"""
+"""`paceline-agent predict` with models of a fleet repeats the job's evaluation to the last bit."""
 
 import gzip
 import io
@@ -31,7 +29,7 @@ def predict(*words, fails=False):
 
 
 def predict_json(*words):
-    """(samples, what they came to, which class was taken for which)."""
+    """(lines of samples, the totals, {label: predicted classes})."""
     lines = [json.loads(line) for line in predict(*words, "--json").splitlines()]
     total = [line for line in lines if "samples" in line]
     must(len(total) == 1, f"{lines[-3:]}")
@@ -47,7 +45,7 @@ def last_metric(fleet, job, name):
 
 
 def train_on_fleet(fleet, job, cuts, path):
-    """Write the trained model to the path; accuracy and loss that the job reported last."""
+    """Write the trained model to the path; returns the last reported accuracy and loss."""
     submitted = fleet.submit({**job, "cuts": cuts, **on_devices(len(cuts) + 1, len(cuts) + 1)})
     fleet.wait(submitted, "succeeded")
     path.write_bytes(fleet.checkpoint(submitted))
@@ -57,7 +55,7 @@ def train_on_fleet(fleet, job, cuts, path):
 
 
 def check_confusion(samples, total, confusion):
-    """Samples, sum and table say the same."""
+    """Samples, totals and table agree."""
     wrong = {}
     for sample in samples:
         counts = wrong.setdefault(sample["label"], {})
@@ -70,7 +68,7 @@ def check_confusion(samples, total, confusion):
     )
 
 
-def test_the_accuracy_and_the_loss_are_those_that_the_job_reported():
+def test_predict_repeats_the_accuracy_and_the_loss_of_the_job():
     job = {
         "name": "digits",
         "model": {"name": "resnet8"},
@@ -129,9 +127,7 @@ def go_on(model, prompt, count):
 
 
 def check_short_prompt(model, prompt):
-    """What follows a byte, and what follows that: a sample of which each byte is the most probable
-    one.
-    """
+    """A sample in which each byte is the most probable one after the byte before it."""
     prompt.write_bytes(b"T")
     made = go_on(model, prompt, 40)
     whole = bytes([ord("T"), *made])
@@ -152,7 +148,7 @@ def check_short_prompt(model, prompt):
     )
 
 
-def test_a_model_of_text_tells_the_next_byte_and_goes_on():
+def test_a_model_of_text_predicts_and_generates_bytes():
     job = {
         "name": "text",
         "model": {"description": tiny_gpt()},
@@ -209,7 +205,7 @@ def test_a_model_of_text_tells_the_next_byte_and_goes_on():
 
 
 def train_narrow(directory):
-    """A model of one layer on the digits, by a process alone."""
+    """Train a model of one layer on the digits in one process."""
     model, job = pathlib.Path(directory) / "model.safetensors", pathlib.Path(directory) / "job.json"
     linear = [{"type": "flatten"}, {"type": "linear", "units": 10}]
     job.write_text(
@@ -244,7 +240,7 @@ def train_narrow(directory):
 
 
 def train_fails(directory, data):
-    """What the job that train_narrow wrote says of other training data."""
+    """Train the job of train_narrow on unsuitable data; returns the error."""
     command = [
         str(BIN / "paceline-agent"),
         "train",
@@ -259,7 +255,7 @@ def train_fails(directory, data):
     return done.stderr
 
 
-def test_pictures_need_no_class():
+def test_images_need_no_class():
     pixels = gzip.decompress(IMAGES.read_bytes())[16:]
     with tempfile.TemporaryDirectory() as directory:
         model = train_narrow(directory)
@@ -310,7 +306,7 @@ def test_pictures_need_no_class():
         )
 
 
-def test_files_and_classes_are_called_what_the_data_call_them():
+def test_files_and_classes_have_their_names_in_the_data():
     with tempfile.TemporaryDirectory() as directory:
         model = train_narrow(directory)
         data = pathlib.Path(directory) / "digits.tar"
@@ -330,11 +326,14 @@ def test_files_and_classes_are_called_what_the_data_call_them():
             ),
             "text",
         )
-        must("sample 0: " in predict(model, f"{IMAGES},{LABELS}", "--limit", 1), "names of nothing")
+        must(
+            "sample 0: " in predict(model, f"{IMAGES},{LABELS}", "--limit", 1),
+            "unexpected class names",
+        )
 
 
 def description_in(model):
-    """What the file of a trained model says of itself."""
+    """The metadata of a trained model's file."""
     file = model.read_bytes()
     header = json.loads(file[8 : 8 + struct.unpack("<Q", file[:8])[0]])
     return json.loads(header["__metadata__"]["paceline"])["model"]
@@ -355,7 +354,7 @@ def part_of_tar(content, classes, rename=()):
 
 
 def train_named(directory, data, *words, **fields):
-    """A model of one layer on images in directories of classes, and its own description."""
+    """Train a model of one layer on images in directories of classes, with its own description."""
     model, job, train = (
         pathlib.Path(directory) / name for name in ("named.safetensors", "named.json", "train.tar")
     )
@@ -443,7 +442,7 @@ def test_classes_are_found_by_their_names_in_other_archives():
         )
 
 
-def test_a_model_without_names_says_how_the_datas_are_taken():
+def test_predict_reports_how_it_numbers_classes_of_a_model_without_names():
     with tempfile.TemporaryDirectory() as directory:
         model = train_narrow(directory)
         data = pathlib.Path(directory) / "data.tar"
@@ -511,7 +510,7 @@ def wav(samples, rate=8000):
     return b"RIFF" + struct.pack("<I", len(content)) + content
 
 
-def test_sounds_are_read_as_those_of_the_training():
+def test_sounds_are_read_with_the_parameters_of_the_training():
     with tempfile.TemporaryDirectory() as directory:
         sounds = pathlib.Path(directory) / "sounds"
         for name, period in (("low", 80), ("high", 8)):
@@ -533,7 +532,7 @@ def test_sounds_are_read_as_those_of_the_training():
         must(predict_json(model, data) == expected, "without --as")
         must(
             predict_json(model, data, "--as", "sound=8000") == expected,
-            "what is not said is not the training's",
+            "unstated parameters are not those of the training",
         )
         error = predict(model, data, "--as", "sound=8000,clip_ms=500", fails=True)
         must(
@@ -545,7 +544,7 @@ def test_sounds_are_read_as_those_of_the_training():
         must(len(one) == 1 and one[0]["top"][0]["name"] == "low", f"{one}")
 
 
-def test_a_model_that_sees_what_follows_needs_a_whole_prompt():
+def test_a_model_without_causal_attention_needs_a_whole_prompt():
     description = tiny_gpt()
     description["units"][1]["residual"]["body"][2]["causal"] = False
     with tempfile.TemporaryDirectory() as directory:
@@ -586,7 +585,7 @@ def test_a_model_that_sees_what_follows_needs_a_whole_prompt():
         must("the prompt has 31 bytes; the model 'gpt-tiny' needs at least 32" in error, error)
 
 
-def test_data_that_do_not_fit_are_refused_in_one_line():
+def test_unsuitable_data_are_rejected_in_one_line():
     digits = DATA / "digits"
     with tempfile.TemporaryDirectory() as directory:
         model = train_narrow(directory)

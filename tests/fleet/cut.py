@@ -1,6 +1,5 @@
-"""A device that is cut off the network and comes back, on emulated devices (77 where the machine
-cannot have them): the job goes on without it, takes it back, and ends with the weights of one
-process.
+"""A device leaves the network and returns, on emulated devices (77 if the machine cannot have
+them). The job continues without it, uses it again, and ends with the weights of one process.
 """
 
 import os
@@ -28,9 +27,7 @@ def fleet_tool(verb, name):
 
 
 def cut(seconds):
-    """The weights after the device of the middle stage was cut off for so long; the job's
-    incidents.
-    """
+    """Cut off the device of the middle stage for `seconds`; (the weights, the job's incidents)."""
     with NamespaceFleet() as fleet:
         fleet.start_coordinator("--heartbeat-ms", 200, "--lease-ms", LEASE_MS)
         fleet.upload("fashion-train", "fashion-mini", "train")
@@ -48,13 +45,13 @@ def cut(seconds):
         return fleet.checkpoint_sha256(job), fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
 
 
-def test_a_link_that_is_cut_for_long_costs_the_device_and_no_weights():
+def test_a_long_cut_of_a_link_costs_the_device_and_no_weights():
     sha256, incidents = cut(2 * LEASE_MS / 1000)
     must(sha256 == train(JOB, FASHION)[0], f"{sha256}")
     must(any(incident["cause"] == "device_lost" for incident in incidents), f"{incidents}")
 
 
-def test_a_link_that_is_cut_for_a_moment_costs_no_device():
+def test_a_short_cut_of_a_link_costs_no_device():
     sha256, incidents = cut(0.3)
     must(sha256 == train(JOB, FASHION)[0], f"{sha256}")
     must(not any(incident["cause"] == "device_lost" for incident in incidents), f"{incidents}")

@@ -1,7 +1,7 @@
 """Agents on emulated devices: network namespaces with CPU shares and shaped links, made by the tool
 `fleet` beside this file.
 
-A driver runs inside, on the device `coord`, so that it reaches the others:
+A driver runs on the device `coord`, so that it reaches the others:
 
     if "FLEET_NAME" not in os.environ:
         sys.exit(run_on(DEVICES, [sys.executable, __file__]))   # with the devices up, on coord
@@ -10,7 +10,7 @@ A driver runs inside, on the device `coord`, so that it reaches the others:
         fleet.start_device("board1")
 
 DEVICES is the text of a fleet file (NAME CPU BW DELAY [LOSS [MEM]]). Where the machine cannot do
-it, run_on returns 77 and the tool has said why. Python's standard library only.
+it, the tool prints the reason and run_on returns 77. Python's standard library only.
 """
 
 import os
@@ -24,8 +24,8 @@ TOOL = pathlib.Path(__file__).resolve().with_name("fleet")
 
 
 def run_on(devices, command):
-    """The exit status of the command, run on the device coord of a fleet of its own; 77 where there
-    can be none.
+    """Run the command on the device coord of a new fleet; returns its exit status, or 77 if the
+    machine cannot have one.
     """
     environment = {"FLEET_ID": f"paceline{os.getpid()}", "FLEET_WEIGHT": "10000", **os.environ}
     with tempfile.NamedTemporaryFile("w", suffix=".fleet") as file:
@@ -49,7 +49,7 @@ def run_on(devices, command):
 
 
 class NamespaceFleet(Fleet):
-    """As Fleet, with each program on its device. The programs have addresses other than loopback,
+    """A Fleet with each program on its own device. The programs have addresses other than loopback,
     on a network of their own: --insecure.
     """
 

@@ -1,5 +1,5 @@
-"""The guide docs/two-machines.md, run word for word: each block on the device that it names (77
-where the machine cannot have them).
+"""Run each block of the guide docs/two-machines.md on the device that it names (77 if the machine
+cannot have devices).
 """
 
 import json
@@ -45,7 +45,7 @@ def environment(directory):
 
 
 def ask(directory, script):
-    """A block of the guide from the coordinator's machine; its last answer."""
+    """Run a block of the guide on the coordinator's machine; returns its output."""
     done = subprocess.run(
         ["bash", "-ec", here(script)],
         check=True,

@@ -23,7 +23,7 @@ def idx(dimensions, data):
 
 
 def npy(descr, shape, data, version=1):
-    """A file without its mark, which the target puts in front."""
+    """A file without its magic bytes, which the target prepends."""
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
     length = struct.pack("<H" if version == 1 else "<I", len(text))
     return bytes([version, 0]) + length + text + data
@@ -54,7 +54,7 @@ def tar(entries, form=tarfile.USTAR_FORMAT):
             else:
                 entry.size = len(data)
                 archive.addfile(entry, io.BytesIO(data))
-    # tarfile fills up to 10 KiB: one end mark is enough.
+    # tarfile pads to 10 KiB: one end mark is enough.
     content = out.getvalue().rstrip(b"\0")
     return content + bytes(-len(content) % 512 + 1024)
 

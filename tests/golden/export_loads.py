@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""export_loads.py WRITE_EXPORT: every model of the zoo, exported by libtrain, loads into PyTorch
-with load_state_dict(strict=True) by way of tools/check_export.py, and its initial weights are the
-ones that the documented rule draws. Exit status 77 (skipped) without PyTorch.
+"""export_loads.py WRITE_EXPORT: tools/check_export.py loads every model of the zoo, exported by
+libtrain, into PyTorch with load_state_dict(strict=True). The initial weights follow the documented
+rule. Exit status 77 (skipped) without PyTorch.
 """
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""export_onnx.py WRITE_EXPORT: files of tools/export_onnx.py have the form that its help promises
-(numbers: the slow test onnx_runtime), and what cannot be exported is refused in one line. Exit
+"""export_onnx.py WRITE_EXPORT: files of tools/export_onnx.py have the form that its help states,
+and it rejects other models with a one-line error. The slow test onnx_runtime compares numbers. Exit
 status 77 (skipped) without ONNX.
 """
 import json
@@ -74,7 +74,7 @@ def check_form(directory):
             sys.exit(f"{name}: {stated}, not {wanted}")
         note = {entry.key: entry.value for entry in model.metadata_props}["paceline"]
         if json.loads(note)["model"] != tensor_file.read(path)[1]["model"]:
-            sys.exit(f"{name}: it does not say which model it is")
+            sys.exit(f"{name}: it contains no model description")
 
 
 def write_header(path, header):
@@ -114,20 +114,20 @@ def check_refusals(directory):
     rotated = changed_note(lambda copy: copy["model"]["input"].update(rotate=90))
     for words, change in (
         (
-            "fields that are not known here: turn",
+            "unknown fields: turn",
             lambda copy: copy["model"]["units"][0].update(turn=1),
         ),
         (
-            "fields that are not known here: dilation",
+            "unknown fields: dilation",
             lambda copy: copy["model"]["units"][0]["ops"][0].update(dilation=2),
         ),
-        ("fields that are not known here: quantised", lambda copy: copy.update(quantised=True)),
-        ("fields that are not known here: votes", lambda copy: copy["evaluation"].update(votes=5)),
+        ("unknown fields: quantised", lambda copy: copy.update(quantised=True)),
+        ("unknown fields: votes", lambda copy: copy["evaluation"].update(votes=5)),
         ("without 'filters'", lambda copy: copy["model"]["units"][0]["ops"][0].pop("filters")),
         ("the class 'a' occurs twice", lambda copy: copy["model"].update(class_names=["a", "a"])),
         ("not a list of names", lambda copy: copy["model"].update(class_names="ab")),
-        ("units is not a list of at least one", lambda copy: copy["model"].update(units=[])),
-        ("'None' is not known", lambda copy: copy["model"]["units"][0]["ops"].append("relu")),
+        ("units is not a list", lambda copy: copy["model"].update(units=[])),
+        ("unknown op 'None'", lambda copy: copy["model"]["units"][0]["ops"].append("relu")),
         ("the description is not an object", lambda copy: copy.pop("model")),
     ):
         refused(arrays, changed_note(change), words)
@@ -159,11 +159,11 @@ def check_refusals(directory):
     refused(
         {**arrays, first: arrays[first].astype(np.float64)}, note, f"tensor '{first}' is float64"
     )
-    refused(arrays, strange, "an op 'swish' is not known")
-    refused(arrays, rotated, "fields that are not known here: rotate")
-    refused(arrays, None, "does not hold its description")
+    refused(arrays, strange, "unknown op 'swish'")
+    refused(arrays, rotated, "unknown fields: rotate")
+    refused(arrays, None, "contains no model description")
     refused(arrays, None, "give --input H,W,C", "--model", "lenet5")
-    refused(arrays, note, "would only contradict it", "--model", "lenet5")
+    refused(arrays, note, "contains its description", "--model", "lenet5")
     os.mkfifo(os.path.join(directory, "pipe"))
     export(path, os.path.join(directory, "pipe"), fails="pipe: is not a regular file")
     export(os.path.join(ROOT, "README.md"), out, fails="not a safetensors file")

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""from_torch.py AGENT: models of PyTorch, with its names or those of torchvision, become files with
-which `paceline-agent predict` comes to PyTorch's probabilities. Exit status 77 (skipped) without
-PyTorch.
+"""from_torch.py AGENT: convert models with PyTorch's or torchvision's names; `paceline-agent
+predict` gives PyTorch's probabilities. Exit status 77 (skipped) without PyTorch.
 """
 import json
 import os
@@ -116,9 +115,7 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNetV2(nn.Module):
-    """torchvision's, whose strides the small variant leaves out of the stem and the first two
-    groups.
-    """
+    """torchvision's; the small variant has no strides in the stem and the first two groups."""
 
     def __init__(self):
         super().__init__()
@@ -150,7 +147,7 @@ class MobileNetV2(nn.Module):
 
 
 def settle(model, shape):
-    """Weights and running statistics that are all different, as training leaves them."""
+    """Weights and running statistics without equal values, as after training."""
     torch.manual_seed(5)
     for name, tensor in model.state_dict().items():
         if name.endswith("running_mean"):
@@ -161,7 +158,7 @@ def settle(model, shape):
             tensor.add_(torch.rand_like(tensor) * 0.2)
     [tensor for tensor in model.state_dict().values() if tensor.dim() == 2][-1].mul_(
         20
-    )  # classes that are told apart
+    )  # distinct classes
     return np.random.default_rng(7).integers(0, 256, (SAMPLES, *shape), dtype=np.uint8)
 
 
@@ -280,8 +277,8 @@ def check_refusals(directory):
     refused({**tensors, first: tensors[first].long()}, "holds int64", *shape)
     refused(dict(reversed(tensors.items())), "place 0", *shape, "--by-order")
     refused(model, "save model.state_dict(), not the model", *shape)
-    refused({"epoch": 3}, "not only tensors", *shape)
-    refused({0: torch.zeros(2)}, "not only tensors by their names", *shape)
+    refused({"epoch": 3}, "map names to tensors only", *shape)
+    refused({0: torch.zeros(2)}, "map names to tensors only", *shape)
     refused(tensors, "--micro-batch 70000: at most 65536", *shape, "--micro-batch", 70000)
     for mean, std in (
         ("1e300", "1"),

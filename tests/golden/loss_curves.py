@@ -1,19 +1,18 @@
 #!/usr/bin/python3
-"""loss_curves.py [--batch N] [--control] PRINT_LOSSES [MODEL...]: the losses of 100 steps of
-training beside PyTorch's, from the same initial weights (libtrain's rule) on the same batches, for
-the models of the zoo (default: all that CASES lists).
+"""loss_curves.py [--batch N] [--control] PRINT_LOSSES [MODEL...]: compare the losses of 100
+training steps with PyTorch's, for models of the zoo (default: all of CASES). Both sides start from
+libtrain's initial weights and read the same batches.
 
-Plain SGD with learning rate 0.01, batch 8 by default, without dropout, on images that can be
-learned: a random pattern for each of 10 classes under noise. Inputs are smaller than the large
-models are meant for. Printed for each model: the loss of the first and of the last ten steps, and
-the largest difference between the two curves, each taken as the mean of ten steps, as a share of
-PyTorch's.
+Plain SGD with learning rate 0.01, batch 8 by default, no dropout. The images are learnable: a
+random pattern for each of 10 classes under noise. Inputs of the large models are smaller than
+usual. For each model the test prints the loss of the first and the last ten steps. It also prints
+the largest relative difference between the two curves, as means of ten steps.
 
-It may be 2 %, or 3 x what PyTorch's own two memory layouts differ by: a deep net with batch-norm
-and rectifiers doubles a difference of one rounding every few steps, so that after 100 of them two
-right computations may be far apart, most where the loss is small. The second layout is trained
-where the 2 % are not enough, and with --control always. Exit status 1 when a model is further
-apart, 77 (skipped) without PyTorch.
+The limit is 2 %, or 3 x the difference between PyTorch's own two memory layouts. A deep net with
+batch-norm and rectifiers doubles a rounding difference every few steps: after 100 steps two correct
+computations may differ much, most where the loss is small. The second layout is trained if the 2 %
+are exceeded, and always with --control. Exit status 1 if a model exceeds the limit, 77 (skipped)
+without PyTorch.
 """
 import argparse
 import json
@@ -38,7 +37,7 @@ CLASSES = 10
 RATE = 0.01
 WINDOW = 10
 LIMIT = 0.02
-CONTROL_SHARE = 3  # of the difference of PyTorch's own two layouts
+CONTROL_SHARE = 3  # of the difference between PyTorch's own two layouts
 
 # gpt-mini reads text: bench/run.sh text
 CASES = {name: shape for name, shape in ZOO_SHAPES.items() if name != "gpt-mini"}

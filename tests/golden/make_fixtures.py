@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Make the golden fixtures: what PyTorch computes, for tests that need no PyTorch.
+"""Make the golden fixtures: results of PyTorch, for tests that need no PyTorch.
 
     /usr/bin/python3 tests/golden/make_fixtures.py
 
@@ -11,8 +11,7 @@ float32. Activations are N, H, W, C; weights are in PyTorch's layout. Tensors ar
 
 NAME.safetensors holds one step of SGD with momentum of a model of libtrain/zoo on a few random
 samples, computed in float64. "<kind>/<name>" holds evenly spaced elements of a tensor.
-"limits/<kind>/<name>" holds its largest absolute value and the allowed difference, which is the
-largest of
+"limits/<kind>/<name>" holds its largest absolute value and the allowed difference: the largest of
 - 1e-4 of the largest value;
 - 3 x the difference of PyTorch's own two memory layouts in float32 from float64;
 - 1e-6 of the largest value of its kind (the gradient of a bias before a batch-norm is rounding
@@ -20,10 +19,10 @@ largest of
 Kinds: activation, activation_gradient (after each unit), gradient, parameter, buffer (after the
 step), loss (sum over the samples: in the step, and of an evaluation after it).
 
-Initial weights are not stored: they are libtrain's own (Philox), drawn here once more. The seed of
-the samples is one for which no activation lies within rounding of a rectifier's kink: beyond the
-kink a gradient is another number, in PyTorch's two layouts too, and the limits would be wide. The
-large nets have no such seed: their gates are set (set_gates).
+Initial weights are not stored: they are libtrain's own (Philox), drawn here again. With the chosen
+seed of the samples no activation is within rounding of a rectifier's kink. Beyond the kink the
+gradient is a different number, in PyTorch's two layouts too, and the limits would be wide. The
+large nets have no such seed: set_gates sets their gates.
 """
 import json
 import os
@@ -39,8 +38,7 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 
 from paceline_torch import Chain, Embedding, Model, Positions, write_safetensors  # noqa: E402
 
-# Inputs on which every model of the zoo is quick; they decide no parameter but those of mlp and
-# lenet5.
+# Small inputs for every model of the zoo; they decide only the parameters of mlp and lenet5.
 ZOO_SHAPES = {
     "mlp": [28, 28, 1],
     "lenet5": [28, 28, 1],
@@ -120,8 +118,8 @@ def initialise(model, seed=SEED):
 
 
 def set_gates(model):
-    """Batch-norms whose outputs stay away from the kinks of the rectifiers after them: about 3,
-    for every fourth channel about -3. What a residual adds stays positive.
+    """Keep the outputs of batch-norms away from the kinks of the rectifiers after them: about 3,
+    and about -3 for every fourth channel. The added value of a residual stays positive.
     """
     for chain in model.modules():
         if not isinstance(chain, Chain):
@@ -189,7 +187,7 @@ def distance(tensor, reference):
 
 
 def without_dropout(value):
-    """A description whose dropouts keep everything: PyTorch draws other numbers than libtrain."""
+    """The description with dropouts of rate 0: PyTorch and libtrain draw different numbers."""
     if isinstance(value, list):
         return [without_dropout(element) for element in value]
     if not isinstance(value, dict):
@@ -246,9 +244,7 @@ def net_fixture(name, shape, batch, seed, samples, gates=False):
 
 
 class Ops:
-    """Collects cases; a tensor goes in as PyTorch's and is stored as N, H, W, C where it has four
-    dimensions.
-    """
+    """Collects cases. Tensors of PyTorch with four dimensions are stored as N, H, W, C."""
 
     def __init__(self):
         self.random = np.random.RandomState(10)
@@ -553,7 +549,7 @@ def sequence_cases(ops):
         (2, 1, 6, 2, 1),
         (1, 70, 8, 2, 1),
     ]:
-        # nn.MultiheadAttention with projections that change nothing: q, k and v are what goes in.
+        # nn.MultiheadAttention with identity projections: q, k and v are the inputs.
         x = ops.draw(N, T, 3 * C).requires_grad_()
         q, k, v = x.transpose(0, 1).split(C, dim=2)
         eye, zero = torch.eye(C), torch.zeros(C)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Make images/* and images.safetensors: small images of every kind that is read, and what Pillow
-makes of them, for tests that need no Pillow.
+"""Make images/* and images.safetensors: small images of every supported kind, and Pillow's pixels,
+               * for tests that need no Pillow.
 
     /usr/bin/python3 tests/golden/make_image_fixtures.py
 
@@ -47,7 +47,7 @@ def chunk(kind, data):
 
 
 def png(pixels, depth, colour, interlaced):
-    """What Pillow does not write: 16 bits, Adam7."""
+    """PNG files that Pillow cannot write: 16 bits, Adam7."""
     height, width = pixels.shape[:2]
     starts = (
         (0, 0, 8, 8),
@@ -105,7 +105,7 @@ def write_files():
 
 
 def read(name, channels):
-    """As the data set has it: no transparency, a JPEG's own luminance."""
+    """As in a data set: no transparency, a JPEG's own luminance."""
     image = Image.open(os.path.join(DIRECTORY, name))
     mode = "RGB" if channels == 3 else "L"
     if name == "deep.png":  # Pillow drops the low bits

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Make recipe.safetensors: how PyTorch's optimizers, clipping, label smoothing and schedules go,
-for tests that need no PyTorch.
+"""Make recipe.safetensors: results of PyTorch's optimizers, clipping, label smoothing and
+schedules, for tests that need no PyTorch.
 
     /usr/bin/python3 tests/golden/make_recipe_fixtures.py
 
@@ -203,7 +203,7 @@ def schedule_cases(ops):
 
 def augment_cases(ops):
     """torchvision's RandomCrop(size, padding), RandomHorizontalFlip, ToTensor and Normalize, for
-    every draw of the first two.
+    all random draws.
     """
     for h, w, c, padding in [(6, 5, 3, 2), (4, 7, 1, 1)]:
         image = torch.from_numpy(ops.random.randint(0, 256, size=(c, h, w)).astype(np.uint8))

@@ -43,7 +43,7 @@ def wave_of(ops, rate, samples):
 def case(ops, rate, samples, window, hop, bands, floor):
     wave = wave_of(ops, rate, samples)
     size = max(4, 1 << (window - 1).bit_length())
-    before = (size - window) // 2  # torch.stft puts the window into the middle of its frames
+    before = (size - window) // 2  # torch.stft centres the window in its frames
     padded = torch.nn.functional.pad(wave, (before, size - window - before))
     spectrum = torch.stft(
         padded,

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""onnx_runtime.py WRITE_EXPORT AGENT DIRECTORY: models that tools/export_onnx.py writes come to the
-probabilities of `paceline-agent predict` in another runtime, ONNX Runtime for Node.
+"""onnx_runtime.py WRITE_EXPORT AGENT DIRECTORY: models of tools/export_onnx.py give the
+probabilities of `paceline-agent predict` in ONNX Runtime for Node.
 
-The runtime is installed below DIRECTORY by npm from the committed lock file, without running any
-script of a package (some 120 MB to download, 300 MB on disk), and kept there. Exit status 77
-(skipped) where that is not possible.
+npm installs the runtime below DIRECTORY from the committed lock file, without package scripts (a
+download of some 120 MB, 300 MB on disk). It stays there. Exit status 77 (skipped) if that is not
+possible.
 """
 import hashlib
 import json
@@ -38,12 +38,12 @@ SAMPLES = 3
 SEED = 7
 LOGITS = 2  # their standard deviation
 
-# How far a probability may be from predict's, as a share of it. Small nets: single precision,
+# The allowed relative difference of a probability from predict's. Small nets: single precision,
 # summed in another order. The deep ones add rounding up over their layers, and Winograd's
 # convolutions differ in the fifth digit.
 SMALL, LARGE = 1e-5, 2e-4
 
-# Samples on which the models are quick, and how far off they may be.
+# Small samples for the models, and the allowed differences.
 ZOO = {
     "mlp": ([28, 28, 1], SMALL),
     "lenet5": ([28, 28, 1], SMALL),
@@ -60,8 +60,8 @@ ZOO = {
     "mobilenetv2-224": ([64, 64, 3], LARGE),
 }
 
-# What the zoo leaves out: float samples, groups, silu, windows that reach beyond the padding, a
-# shortcut after a sequence, attention that looks ahead, branches of vectors.
+# Cases without a model in the zoo: float samples, groups, silu, windows beyond the padding, a
+# shortcut after a sequence, non-causal attention, branches of vectors.
 OTHERS = {
     "odd": {
         "name": "odd",
@@ -183,7 +183,7 @@ def run(*command):
 
 
 def settle(arrays, random):
-    """The tensors as training leaves them: no two numbers alike."""
+    """The tensors without equal values, as after training."""
     settled = {}
     for name, array in arrays.items():
         if name.endswith("running_var"):
@@ -195,7 +195,7 @@ def settle(arrays, random):
 
 
 def scale_head(arrays, factor):
-    """The last layer's tensors times a factor: the logits are."""
+    """Multiply the last layer's tensors by a factor, and so the logits."""
     last = [name for name, array in arrays.items() if array.ndim == 2][-1].rsplit(".", 1)[0]
     for name in arrays:
         if name.rsplit(".", 1)[0] == last:
@@ -203,7 +203,7 @@ def scale_head(arrays, factor):
 
 
 def tensors_of(description, random):
-    """Random tensors of a small model, whose shapes come from the agent's own complaints."""
+    """Random tensors of a small model; the agent's error messages give their shapes."""
     arrays = {}
     with tempfile.TemporaryDirectory() as directory:
         path, data = pathlib.Path(directory) / "model", samples_of(description, random, directory)
@@ -222,8 +222,8 @@ def tensors_of(description, random):
 
 
 def samples_of(description, random, directory):
-    """Random samples; the words that name them to predict. They lie as raw bytes in the file `raw`,
-    too.
+    """Random samples; the words that name them to predict. Also writes them as raw bytes to the
+    file `raw`.
     """
     shape = description["input"]["shape"]
     path = pathlib.Path(directory)
@@ -296,7 +296,7 @@ def check(runtime, model, arrays, note, limit, random):
         data = samples_of(description, random, directory)
         arrays = settle(arrays, random)
         export(path, arrays, note)
-        # Random weights make logits of any size, which no trained model has.
+        # Random weights give logits larger than those of any trained model.
         scale_head(arrays, LOGITS / runtime.run(description, model, directory)[0].std())
         export(path, arrays, note)
         lines = [
@@ -320,7 +320,7 @@ def check(runtime, model, arrays, note, limit, random):
 
 
 def check_normalise(runtime, random):
-    """Samples that the model normalises are those that were normalised before."""
+    """Samples normalised by the model give the results of samples normalised before."""
     plain = {
         "name": "plain",
         "input": {"shape": [6, 5, 3], "dtype": "float32", "scale": 0.5},

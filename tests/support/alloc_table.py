@@ -5,9 +5,9 @@ programs.
         start_counted_agents(fleet, 3)
         for agent in measure(fleet): print(agent.device, agent.per_message("peer", "library"))
 
-The same job runs with three different numbers of steps; what two runs differ by is what the steps
-between cost. The first run, which fetches the data, is not counted. A thread that has allocated
-nothing has no row, so the threads' names are looked up in the running agents too.
+The same job runs with three different numbers of steps; the difference of two runs is the cost of
+the steps between. The first run, which fetches the data, is not counted. A thread without
+allocations has no row, so the names of threads are also read from the running agents.
 """
 
 import pathlib
@@ -50,7 +50,7 @@ def start_counted_agents(fleet, count):
 
 
 def counts_of(fleet):
-    """One table an agent, in the order of the agents."""
+    """One table for each agent, in the order of the agents."""
     return [
         read_table(fleet.path / f"agent{index}.count.{agent.process.pid}")
         for index, agent in enumerate(fleet.agents)
@@ -67,8 +67,8 @@ def difference(after, before):
 
 
 class AgentCounts:
-    """What one agent's threads allocated in each of the runs of STEPS. messages: what it sent or
-    received a step, by thread.
+    """The allocations of one agent's threads in each run of STEPS. messages: sent or received per
+    step, by thread.
     """
 
     def __init__(self, device, stage, stages):
@@ -88,7 +88,7 @@ class AgentCounts:
         return [name for name, count in self.messages.items() if count or name == "compute"]
 
     def extra(self, thread, origin, run):
-        """What run number `run` allocated beyond the first one."""
+        """The allocations of run number `run` beyond those of the first one."""
         must(
             thread in self.seen, f"{self.device} has no thread '{thread}', only {sorted(self.seen)}"
         )
@@ -127,7 +127,7 @@ def run_job(fleet, steps, while_running=None):
 
 
 def wait_until_free(fleet):
-    """The agents have let the job go: their threads of it are gone."""
+    """Wait until the agents have ended the job's threads."""
     deadline = time.monotonic() + 30
     while any(device["job"] for device in fleet.get("/v1/devices?limit=500")["items"]):
         must(time.monotonic() < deadline, "the devices are not free again")

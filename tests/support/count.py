@@ -3,8 +3,8 @@
     count.py PRESET RESULTS.xml NOTES.txt
 
 Prints "passed failed skipped" and writes one line to NOTES.txt for each failure and each skip with
-its reason. A cmocka program counts as its tests, a runner that ends with "N passed, N failed, N
-skipped" as those, any other test as one.
+its reason. A cmocka program counts as its tests, a runner with a last line "N passed, N failed, N
+skipped" as these, any other test as one.
 """
 
 import re
@@ -57,7 +57,7 @@ def count(case):
     elif status == "run":
         totals["passed"] = 1
 
-    # A crash, a sanitizer's finding or a time-out after the tests is a failure of its own.
+    # A crash, a sanitizer's finding or a timeout after the tests is a failure of its own.
     if status != "run" and totals["failed"] == 0:
         totals["failed"] = 1
         notes.append(f"FAILED  {name}: after {float(case.get('time')):.1f} s: {last_line(output)}")

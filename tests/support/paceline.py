@@ -7,7 +7,7 @@
         job = fleet.submit({...})
         fleet.wait(job, "succeeded")
 
-Everything lives in a temporary directory; only processes started here are ended, by their pid.
+All files are in a temporary directory; only processes started here are ended, by their pid.
 PACELINE_BIN names the directory of the programs. Every wait has a bound. Python's standard library
 only.
 """
@@ -34,11 +34,11 @@ BIN = pathlib.Path(os.environ.get("PACELINE_BIN", ROOT / "build/dev/bin"))
 DATA = ROOT / "examples/data"
 WAIT_SECONDS = float(os.environ.get("PACELINE_TEST_WAIT", "120"))
 ENDED = ("succeeded", "failed", "cancelled")
-SLOW_LEASE_MS = 10000  # of fleets without failures: a loaded machine loses no device
+SLOW_LEASE_MS = 10000  # of fleets without failures: a busy machine must not lose a device
 
 
 class Failure(AssertionError):
-    """What was expected did not happen; the text says what did."""
+    """An expectation failed; the text says what happened instead."""
 
 
 def must(condition, text):
@@ -65,8 +65,8 @@ class Answer:
 
 
 class Process:
-    """A program that says on stderr where it listens. prefix: words before it, of a tool that
-    becomes the program.
+    """A program that prints its address on stderr. prefix: a tool and its words, which then runs
+    the program.
     """
 
     def __init__(self, program, arguments, log, environment=None, prefix=(), name=None):
@@ -102,7 +102,7 @@ class Process:
         raise Failure(f"{self.program} does not listen: {self.log_text()[-2000:]}")
 
     def log_text(self):
-        """Of this life."""
+        """The log since the last start."""
         return self.log.read_bytes()[self.log_begin :].decode(errors="replace")
 
     def running(self):
@@ -116,7 +116,7 @@ class Process:
         self.process.wait()
 
     def stop(self):
-        """SIGTERM; the exit status. Fails when it does not end within 20 s."""
+        """SIGTERM; the exit status. Fails if it does not end within 20 s."""
         if self.running():
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
@@ -180,8 +180,8 @@ FASHION = {f"fashion-{part}": data_files("fashion-mini", part) for part in ("tra
 
 
 def fashion_job(model="lenet5", **fields):
-    """A job on the data set fashion-train whose kernels follow from shapes, in every build; fields
-    replace the others or are added.
+    """A job on the data set fashion-train. Its kernels follow from shapes in every build. fields
+    are added or replace others.
     """
     return {
         "name": model,
@@ -198,8 +198,8 @@ def fashion_job(model="lenet5", **fields):
 
 @contextlib.contextmanager
 def small_disk(place, size):
-    """A file system of its own at the directory `place`, such as "64m"; what uses it must have
-    ended at the end.
+    """Mount a new file system of a size such as "64m" at the directory `place`; its users must end
+    before the block does.
     """
     place.mkdir()
     mounted = (
@@ -221,9 +221,7 @@ def small_disk(place, size):
 
 
 def fill(place):
-    """Leave no room on the file system of `place`; delete the file that is returned to give it
-    back.
-    """
+    """Fill the file system of `place`; deleting the returned file frees it again."""
     foreign = place / "foreign"
     with open(foreign, "wb", buffering=0) as file, contextlib.suppress(
         OSError
@@ -234,7 +232,7 @@ def fill(place):
 
 
 def on_devices(least, most):
-    """The job's fields that ask for `least` to `most` devices."""
+    """The job's fields for `least` to `most` devices."""
     return {"devices": {"min": least, "max": most}}
 
 
@@ -286,7 +284,7 @@ class Fleet:
         return self.coordinator
 
     def restart_coordinator(self, *arguments):
-        """The same place again, on the same port."""
+        """Start it again with the same directory and port."""
         address = self.coordinator.address
         (self.path / "coordinator.log").rename(self.path / f"coordinator-{time.monotonic_ns()}.log")
         return self.start_coordinator(*arguments, listen=address)
@@ -326,7 +324,7 @@ class Fleet:
         return self.wait_for_agents()
 
     def wait_for_agents(self):
-        """Until each agent that was started has enrolled; the devices."""
+        """Wait until every started agent has enrolled; returns the devices."""
         for agent in self.agents:
             agent.wait_for_address()
         return self.wait_for_devices(len(self.agents))
@@ -361,11 +359,11 @@ class Fleet:
         return self.get(f"/v1/jobs/{job['id']}")
 
     def stages(self, seen):
-        """Of the plan that the job had when it was seen so."""
+        """The stages of the plan that the job had in `seen`."""
         return self.get(f"/v1/jobs/{seen['id']}/plans/{seen['generation']}")["stages"]
 
     def agent_of(self, job, stage):
-        """The agent that runs the stage now; -1: the last stage."""
+        """The agent that runs the stage; -1: the last stage."""
         device = self.stages(self.job(job))[stage]["device"]
         name = self.get(f"/v1/devices/{device}")["name"]
         return next(agent for agent in self.agents if agent.name == name and agent.running())
@@ -416,7 +414,7 @@ class Fleet:
         ).body
 
     def checkpoint_sha256(self, job):
-        """Of the final model's bytes, which must be what the checkpoint's record says."""
+        """The hash of the final model's bytes, which must equal that of the checkpoint's record."""
         sha256 = hashlib.sha256(self.checkpoint(job)).hexdigest()
         stated = self.get(f"/v1/checkpoints/{self.job(job)['checkpoint']}")["sha256"]
         must(
@@ -441,7 +439,7 @@ def places(datasets):
 
 
 def batches_of(job, datasets, arguments=()):
-    """What `paceline-agent batches` prints."""
+    """The output of `paceline-agent batches`."""
     with tempfile.TemporaryDirectory(prefix="paceline-batches-") as directory:
         job_file = pathlib.Path(directory) / "job.json"
         job_file.write_text(json.dumps(job))

@@ -14,7 +14,7 @@ import traceback
 
 
 class Skip(Exception):
-    """Not possible here; the text says why."""
+    """The test cannot run here; the text says why."""
 
 
 def run(names):

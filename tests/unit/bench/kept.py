@@ -1,6 +1,4 @@
-"""Rows that a benchmark keeps: an interrupted run goes on, whatever it had written of its last
-line.
-"""
+"""The rows that a benchmark keeps: an interrupted run continues after any partial last line."""
 
 import json
 import pathlib
@@ -18,10 +16,10 @@ def never():
     raise AssertionError("the row was there")
 
 
-def test_a_torn_last_line_is_made_again():
+def test_a_partial_last_line_is_measured_again():
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory) / "rows.jsonl"
-        must(Kept(path).rows == [], "rows from nowhere")
+        must(Kept(path).rows == [], "unexpected rows")
         for torn in ('{"key": "b", "acc', '{"key": "b", "accuracy": 2}', "\0\0"):
             path.write_text('{"key": "a", "accuracy": 1}\n' + torn)
             kept = Kept(path)
@@ -37,14 +35,14 @@ def test_a_torn_last_line_is_made_again():
             must(Kept(path).row("b", never)["accuracy"] == 3, "read again")
 
 
-def test_a_damaged_line_is_told():
+def test_a_damaged_line_is_an_error():
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory) / "rows.jsonl"
         path.write_text('{"key": "a"}\n{"ke\n{"key": "c"}\n')
         try:
             Kept(path)
         except SystemExit as error:
-            must("line 2 is no row" in str(error), f"{error}")
+            must("line 2 is not a row" in str(error), f"{error}")
         else:
             must(False, "a damaged line was read over")
         must(path.read_text().count("\n") == 3, "the file was changed")
