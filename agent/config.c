@@ -66,7 +66,7 @@ static const struct conf_option option_table[] = {
     {.name = "insecure",
      .type = CONF_FLAG,
      .offset = offsetof(struct config, insecure),
-     .help = "Listen beyond loopback without tokens and TLS. Default: refuse."},
+     .help = "Listen beyond loopback without tokens and TLS. Default: off."},
     {.name = "log-level",
      TEXT(log_level_text),
      .value_name = "LEVEL",

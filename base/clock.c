@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 
-/* 0001-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: what RFC 3339 can write with a year of
- * four digits. */
+/* 0001-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: the range of RFC 3339 with a year of four
+ * digits. */
 #define WALL_MS_MIN (-INT64_C(62135596800000))
 #define WALL_MS_MAX INT64_C(253402300799999)
 

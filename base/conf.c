@@ -18,7 +18,7 @@ static const struct conf_option config_option = {
     .name = "config",
     .type = CONF_TEXT,
     .value_name = "FILE",
-    .help = "Read 'name = value' lines from it first. Default: none."};
+    .help = "Read options from this file first, as 'name = value' lines. Default: none."};
 static const struct conf_option help_option = {
     .name = "help", .type = CONF_FLAG, .help = "Print this help; also -h."};
 static const struct conf_option version_option = {
@@ -270,8 +270,8 @@ static int next_word(const struct conf_program *program, int argc, char **argv, 
     return 0;
 }
 
-/* Walk the command line once. The first pass looks for our own options only, the second for the
- * program's, so that a file that is named late is still read first. */
+/* Walk the command line once. The first pass reads only our own options, the second the program's.
+ * A file that is named late is thus still read first. */
 static int read_arguments(struct parser *parser, int argc, char **argv, bool own_pass,
                           struct conf_list *positional, const struct conf_option **request,
                           const char **config, struct err *err)

@@ -49,10 +49,10 @@ struct conf_program {
 
 /* Read argv[1..] over the defaults in `out`. `--config FILE` is always there and read first; --help
  * (-h) and --version set *done after printing to stdout. Positional words go to positional; "--"
- * ends the options. The command line goes over the file, and the file over the defaults: the first
- * item of a list replaces what the earlier source put there. A value may follow "=" or be the next
- * word; a flag may be "--flag=false". Errors name the option and the nearest known one. The lists
- * in `out` that the file may set need conf_list_done. */
+ * ends the options. The command line overrides the file, and the file overrides the defaults. The
+ * first item of a list replaces the items of the earlier source. A value may follow "=" or be the
+ * next word; a flag may be "--flag=false". Errors name the option and the nearest known one. The
+ * lists in `out` that the file may set need conf_list_done. */
 NODISCARD int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
                          struct conf_list *positional, bool *done, struct err *err);
 

@@ -1,5 +1,5 @@
 /* err.h: how every function of the project that can fail says so. Any room, any thread (the caller
- * owns the struct). A function returns 0 or a negative ERR_ code and describes the failure in one
+ * owns the struct). A function returns 0 or a negative ERR_ code. It describes the failure in one
  * line that reads outside-in: "job 7: load checkpoint: open 'x': No such file". Callers branch on
  * the code, never on the text. */
 #ifndef BASE_ERR_H

@@ -64,7 +64,8 @@ void json_number(double value, char out[JSON_NUMBER_SIZE])
         return;
     }
     /* A decimal of up to DBL_DIG digits survives conversion to a normal double and back. %g omits
-     * trailing zeros, so DBL_DIG digits print the shortest decimal that reads back the same. */
+     * trailing zeros: with DBL_DIG digits it prints the shortest decimal that reads back the
+     * same. */
     int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG;
     do {
         (void)snprintf(out, JSON_NUMBER_SIZE, "%.*g", digits, value);

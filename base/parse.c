@@ -112,8 +112,8 @@ void parse_to_hex(const uint8_t *data, size_t size, char *out)
 #define NEAREST_TEXT_MAX 64
 #define NEAREST_PREFIX_MIN 3 /* letters that a word has to begin with another one */
 
-/* Levenshtein distance of two texts of at most NEAREST_TEXT_MAX bytes in which two neighbours may
- * change places as one mistake (optimal string alignment), from three rows of the table. */
+/* Levenshtein distance of two texts of at most NEAREST_TEXT_MAX bytes. A swap of adjacent letters
+ * counts as one mistake (optimal string alignment). Three rows of the table suffice. */
 static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     size_t rows[3][NEAREST_TEXT_MAX + 1];

@@ -17,10 +17,10 @@ NODISCARD int parse_bool(const char *text, bool *out, struct err *err);
 /* Lower-case hexadecimal, exactly size * 2 digits. */
 NODISCARD int parse_hex(const char *text, uint8_t *out, size_t size, struct err *err);
 void parse_to_hex(const uint8_t *data, size_t size, char *out /* size * 2 + 1 */);
-/* The candidate with the smallest edit distance to text if that is at most a third of its length,
- * two letters that have changed places counted as one; else the first that begins with text, that
- * text begins with (3 letters at least), or whose words' initials it is ("lr"); else NULL: "did you
- * mean". */
+/* Return the candidate for "did you mean", or NULL. It is the one with the smallest edit distance
+ * to text, if that is at most a third of its length; a swap of adjacent letters counts as one edit.
+ * Otherwise it is the first that begins with text, that text begins with (3 letters at least), or
+ * whose words have the initials text ("lr"). */
 const char *parse_nearest(const char *text, const char *const *candidates, size_t count);
 
 #endif

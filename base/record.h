@@ -1,6 +1,6 @@
-/* record.h: a C struct described once as a table of fields (record_table.h); reading it from JSON
- * (strictly), writing it as JSON and naming every fault at its JSON pointer all follow from the
- * table. For schema and libtrain/model. Pure; any thread.
+/* record.h: a C struct described once as a table of fields (record_table.h). From the table follow
+ * strict reading from JSON, writing as JSON, and faults with their JSON pointers. For schema and
+ * libtrain/model. Pure; any thread.
  *
  * Reading: the caller fills the struct with the defaults first; a field that is absent keeps its
  * default unless it is FIELD_REQUIRED. Unknown members are faults that name the nearest known one.
@@ -46,10 +46,9 @@ void record_fault(struct record_faults *faults, const char *pointer, const char 
 NODISCARD int record_read(const struct record *record, const json_t *value,
                           const char *base_pointer, void *out, struct record_faults *faults,
                           struct err *err);
-/* A new JSON object; NULL when out of memory. Bytes of a text that are not UTF-8 become '?',
- * numbers that are not finite null (which reading refuses unless the field is nullable: who
- * computes a number for a table keeps it finite), and a time of 0 that is not nullable the first
- * moment of 1970. */
+/* A new JSON object; NULL when out of memory. Bytes of a text that are not UTF-8 become '?'.
+ * Numbers that are not finite become null, which reading rejects unless the field is nullable: keep
+ * computed numbers finite. A time of 0 that is not nullable becomes the first moment of 1970. */
 json_t *record_write(const struct record *record, const void *value);
 /* Free what FIELD_JSON members own, at any depth, and set them to NULL. */
 void record_done(const struct record *record, void *value);

@@ -113,7 +113,7 @@ static bool is_zero(const struct field *field, const char *base)
     return false;
 }
 
-/* A text that came from outside (a path, a cut message) may not be UTF-8, and JSON must be. */
+/* A text from outside (a path, a truncated message) may not be UTF-8, and JSON must be. */
 static json_t *write_text(const struct field *field, const char *text)
 {
     size_t size = strnlen(text, field->size);
@@ -221,8 +221,7 @@ json_t *record_write(const struct record *record, const void *value)
             ((field->flags & FIELD_SKIP_EMPTY) && is_zero(field, value))) {
             continue;
         }
-        /* The setter takes the new value and refuses NULL, which is what a failed allocation looks
-         * like. */
+        /* The setter takes the new value and rejects NULL, the result of a failed allocation. */
         if (json_object_set_new(object, field->name, write_value(field, value))) {
             json_decref(object);
             return NULL;

@@ -29,7 +29,7 @@ struct rng_block rng_philox(const uint32_t key[2], const uint32_t counter[4])
 }
 
 /* Philox under a fixed key is a bijection of counters, so for one seed different (purpose, a, b)
- * yield different (key, high): no two streams of a seed ever use the same key with the same
+ * yield different (key, high). Two streams of a seed never use the same key with the same
  * counter. */
 struct rng_stream rng_stream(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint32_t b)
 {

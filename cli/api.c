@@ -13,7 +13,7 @@
 #include "schema/wire.h"
 
 #define REPLY_BYTES_MAX ((size_t)16 << 20)
-/* Beside what the server was asked to wait. */
+/* In addition to the requested wait of the server. */
 #define CALL_TIMEOUT_MS 30000
 
 int api_open(struct api *api, const char *server, struct err *err)
@@ -71,8 +71,7 @@ static void read_faults(struct api *api, const json_t *problem)
     }
 }
 
-/* Describe an answer that is no success: a problem of the API, or something that no coordinator
- * says. */
+/* Describe an answer other than success: a problem of the API, or one that no coordinator sends. */
 static int refused(struct api *api, const struct http_result *result, struct err *err)
 {
     json_auto_t *problem = NULL;

@@ -91,9 +91,9 @@ static const struct command {
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-#define WORDS_BEFORE 2 /* thing and verb, in front of what the command takes */
+#define WORDS_BEFORE 2 /* thing and verb, before the command's arguments */
 
-/* The command is not in the table: "unknown command 'job foo'; there are job submit, job
+/* The command is not in the table: "unknown command 'job foo'; expected job submit, job
  * get, job watch". */
 static int refuse(const struct conf_list *words, struct err *err)
 {
@@ -106,9 +106,9 @@ static int refuse(const struct conf_list *words, struct err *err)
         used += (size_t)added;
     }
     if (words->count == 0) {
-        return err_set(err, ERR_INVALID, "no command given; there are %s (see --help)", known);
+        return err_set(err, ERR_INVALID, "no command given; expected %s (see --help)", known);
     }
-    return err_set(err, ERR_INVALID, "unknown command '%s%s%s'; there are %s", words->item[0],
+    return err_set(err, ERR_INVALID, "unknown command '%s%s%s'; expected %s", words->item[0],
                    words->count > 1 ? " " : "", words->count > 1 ? words->item[1] : "", known);
 }
 

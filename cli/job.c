@@ -18,7 +18,7 @@
 /* A coordinator that is away: how often it is asked again, and for how long. */
 #define AWAY_PAUSE_MS 500
 #define AWAY_MINUTES 5
-/* Between two lines that tell of progress alone. */
+/* Between two lines of mere progress. */
 #define PROGRESS_MS 1000
 
 static int check_id(const char *id, struct err *err)
@@ -184,14 +184,14 @@ static void screen_say(struct screen *screen, const char *line)
     (void)fflush(screen->out);
 }
 
-/* Whether only the numbers of the job differ from what was shown a moment ago. */
+/* Whether only the numbers of the job differ from the line before. */
 static bool too_soon(const struct screen *screen, const struct job *job)
 {
     return screen->shown_ms != 0 && clock_now_ms() - screen->shown_ms < PROGRESS_MS &&
            (int)job->state == screen->state && strcmp(job->message, screen->message) == 0;
 }
 
-/* The job as it is, or once its revision is above `after` (-1: at once), at the latest after
+/* Get the job when its revision is above `after` (-1: at once), at the latest after
  * wait_seconds. */
 static int read_job(struct api *api, const char *id, int64_t after, int wait_seconds,
                     struct job *out, struct err *err)
@@ -227,7 +227,7 @@ static void show(const struct job *job, const struct progress_shares *shares, st
     memcpy(screen->message, job->message, MESSAGE_SIZE);
 }
 
-/* A watch under way. */
+/* A running watch. */
 struct watch {
     struct api *api;
     const char *id;
@@ -310,7 +310,7 @@ int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints, bool
             *succeeded = job.state == JOB_SUCCEEDED;
             return 0;
         }
-        /* One that is back is asked for what there is, not for news. */
+        /* Ask a restarted coordinator for the current job, without a wait. */
         after = rc ? -1 : job.revision;
         if (rc && try_again(&watch, rc)) {
             rc = 0;

@@ -14,8 +14,8 @@ NODISCARD int job_submit(struct api *api, const char *path, FILE *out, struct jo
                          struct err *err);
 /* Write the job as indented JSON. */
 NODISCARD int job_get(struct api *api, const char *id, FILE *out, struct err *err);
-/* Write a line each time the job has changed, until it has ended; on a terminal the line is written
- * over. *succeeded says how it ended. If a coordinator that has answered stops answering, for a
+/* Write a line after each change of the job, until it has ended; on a terminal, overwrite the line.
+ * *succeeded: whether the job succeeded. If a coordinator that has answered stops answering, for a
  * restart perhaps, write one line to complaints and retry for some minutes. */
 NODISCARD int job_watch(struct api *api, const char *id, FILE *out, FILE *complaints,
                         bool *succeeded, struct err *err);

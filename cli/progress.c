@@ -24,8 +24,8 @@ PRINTF_LIKE(2, 3) static void add(struct line *line, const char *format, ...)
     line->used += count > 0 ? (size_t)count : 0;
 }
 
-/* Leave out what was added since the line had `used` bytes, unless it fits. A byte counts as a
- * column: no character has more columns. */
+/* Remove the text added since the line had `used` bytes, unless it fits. A byte counts as a column:
+ * no character has more columns. */
 static void fit(struct line *line, size_t used)
 {
     if (line->columns > 0 && line->used > line->columns) {
@@ -110,7 +110,7 @@ static void add_shares(struct line *line, const struct progress_shares *shares)
     }
 }
 
-/* A message is not left out but cut: it says why nothing goes on. */
+/* A message is truncated rather than left out: it says why the job does not continue. */
 static void add_message(struct line *line, const struct job *job)
 {
     size_t used = line->used;
@@ -127,7 +127,7 @@ static void add_message(struct line *line, const struct job *job)
 void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns,
                    char *out, size_t size)
 {
-    /* What matters most comes first: the rest is left out where it does not fit. */
+    /* The most important items come first: the others are left out if they do not fit. */
     static void (*const pieces[])(struct line *, const struct job *) = {
         add_step, add_eta, add_loss, add_accuracy, add_speed, add_epoch};
     struct line line = {.text = out, .size = size, .columns = columns};

@@ -29,8 +29,8 @@
 #define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
 #define WORKER_THREADS 4 /* blocking work: disks */
 #define BLOB_QUEUE_BYTES (64u << 20)
-#define STOP_GRACE_MS 5000    /* for requests that are under way when a signal comes */
-#define DESCRIPTORS_EXTRA 256 /* beside connections: stores, spools, refused uploads */
+#define STOP_GRACE_MS 5000    /* for requests in progress at a signal */
+#define DESCRIPTORS_EXTRA 256 /* beside connections: stores, spools, rejected uploads */
 
 static int open_stores(struct coordinator *coordinator, struct err *err)
 {
@@ -111,9 +111,8 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     return rc;
 }
 
-/* Requests end first, then the workers, then the writer of blobs, whose last reports go to the core
- * and are committed; then the parts that all of them used. Each part may be missing: opening it
- * failed. */
+/* Requests end first, then the workers, then the writer of blobs. Its last reports go to the core
+ * and are committed. The shared parts end last. Each part may be missing: opening it failed. */
 static void close_all(struct coordinator *coordinator)
 {
     struct err err = {0};
@@ -151,7 +150,7 @@ static bool model_in_use(const void *arg, const char *sha256)
     return false;
 }
 
-/* What the loop has to do by the clock. */
+/* The timed work of the loop. */
 struct timers {
     int64_t flush_ms, ping_ms, disk_ms;
     int64_t retry_ms; /* of a held commit */
@@ -236,8 +235,7 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
     return 0;
 }
 
-/* Long polls are answered, streams end, uploads and downloads get a little time; new requests are
- * refused. */
+/* Answer long polls, end streams, give uploads and downloads a little time; reject new requests. */
 static void begin_stop(struct coordinator *coordinator, struct timers *timers)
 {
     coordinator->stopping = true;
@@ -248,8 +246,8 @@ static void begin_stop(struct coordinator *coordinator, struct timers *timers)
              coordinator->edge->requests_open);
 }
 
-/* Turn until a signal asks to stop and the requests under way are answered; a second signal does
- * not wait for them. */
+/* Run until a signal asks to stop and the open requests are answered; a second signal does not wait
+ * for them. */
 static int turns(struct coordinator *coordinator, int signals, struct err *err)
 {
     struct timers timers = {

@@ -115,13 +115,13 @@ static int attach_models(struct coordinator *coordinator, const struct table *jo
     return 0;
 }
 
-/* What the blob sweep compares with: every hash that a row names. */
+/* Every hash that a row names, for the blob sweep. */
 struct references {
     char (*sha256)[SHA256_SIZE];
     bool *seen;
     size_t count, capacity;
     bool failed;
-    struct table *uploads; /* uploaded checkpoints, met on the way */
+    struct table *uploads; /* uploaded checkpoints, counted meanwhile */
 };
 
 static void refer(struct references *references, const char *sha256)

@@ -1,6 +1,5 @@
-/* restore.h: makes the core's first event from the rows of state.db and reconciles the two stores:
- * blobs without a row are deleted, rows without a blob are logged. Once, at start, before
- * listening.
+/* restore.h: makes the core's first event from the rows of state.db and reconciles the two stores.
+ * It deletes blobs without a row and logs rows without a blob. Once, at start, before listening.
  *
  * The stores commit separately, so a crash can leave either without the other. Only before
  * listening is it certain that no upload is about to refer to a blob. */

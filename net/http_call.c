@@ -125,7 +125,7 @@ int http_transfer_init(struct http_transfer *transfer, long buffer_bytes, long u
     if (!easy) {
         return memory_error(err);
     }
-    /* Names of protocols are the one setting that an old library could refuse. */
+    /* Names of protocols are the only setting that an old library could reject. */
     if (curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") ||
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") ||
         curl_easy_setopt(easy, CURLOPT_USERAGENT, "paceline/" PACELINE_VERSION)) {

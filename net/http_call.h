@@ -1,7 +1,6 @@
 /* http_call.h: one call on one libcurl handle, shared by http_client.c (one at a time) and
- * http_multi.c (several). For these only. A transfer belongs to one thread and is used again and
- * again: libcurl keeps what it can of the handle, we allocate nothing per call once the headers
- * have settled. */
+ * http_multi.c (several). For these only. A transfer belongs to one thread and is reused: libcurl
+ * keeps its handle, and we allocate nothing per call after the size of the headers has settled. */
 #ifndef NET_HTTP_CALL_H
 #define NET_HTTP_CALL_H
 

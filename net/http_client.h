@@ -1,8 +1,8 @@
 /* http_client.h: HTTP calls out. Two ways over one description of a call: http_client makes one
- * call at a time and waits for it (a sender thread, the cli); http_multi keeps several calls going
- * inside its owner's loop (an agent's control side). Keep-alive, no Expect, no signals. libcurl is
- * seen by this room only. A client or multi belongs to one thread. Redirects are not followed,
- * proxies of the environment not used. */
+ * call at a time and waits for it (a sender thread, the cli). http_multi runs several calls inside
+ * its owner's loop (an agent's control side). Keep-alive, no Expect, no signals. libcurl is seen by
+ * this room only. A client or multi belongs to one thread. Redirects are not followed, proxies of
+ * the environment not used. */
 #ifndef NET_HTTP_CLIENT_H
 #define NET_HTTP_CLIENT_H
 

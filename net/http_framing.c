@@ -6,7 +6,7 @@
 #include "base/parse.h"
 #include "net/http_head.h"
 
-/* What matters of the headers to where the request ends and whom it is for. */
+/* The headers that decide the end of the request and its addressee. */
 struct framing {
     size_t hosts, lengths, encodings;
     bool not_chunked;

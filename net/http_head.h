@@ -1,15 +1,15 @@
-/* http_head.h: whether the bytes of a request's header are what RFC 9112 allows, looked at piece by
- * piece before libmicrohttpd reads them: it ends a header at an empty name, cuts values at a NUL,
- * joins folded lines, and answers what it does not understand with a page of its own. For net only
- * (and its tests and fuzzers). Pure; any thread. */
+/* http_head.h: checks that the bytes of a request's header follow RFC 9112, in pieces and before
+ * libmicrohttpd reads them. libmicrohttpd ends a header at an empty name, truncates values at a
+ * NUL, joins folded lines, and answers invalid requests with a page of its own. For net only (and
+ * its tests and fuzzers). Pure; any thread. */
 #ifndef NET_HTTP_HEAD_H
 #define NET_HTTP_HEAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Request line and headers, and as much as libmicrohttpd needs besides for every header: what fits
- * into the 32 KiB of a connection, with some left for the reply's headers. */
+/* Request line and headers, plus libmicrohttpd's own memory for every header: they fit into the 32
+ * KiB of a connection and leave room for the reply's headers. */
 #define HTTP_HEAD_MAX ((size_t)28 << 10)
 #define HTTP_HEAD_LINE_EXTRA 64
 

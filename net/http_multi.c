@@ -112,7 +112,7 @@ void http_multi_cancel(struct http_multi *multi, int handle)
     }
 }
 
-/* Free the slot, then tell the owner, who may start the next call from within. */
+/* Free the slot, then notify the owner, which may start the next call from within. */
 static void end(struct http_multi *multi, struct slot *slot, int code,
                 const struct http_result *result, const struct err *err)
 {
@@ -121,7 +121,7 @@ static void end(struct http_multi *multi, struct slot *slot, int code,
     slot->done(slot->arg, code, code ? NULL : result, err);
 }
 
-/* End what was cancelled or has stalled. Returns how many calls ended. */
+/* End cancelled and stalled calls. Returns how many calls ended. */
 static size_t end_overdue(struct http_multi *multi)
 {
     size_t ended = 0;
@@ -143,7 +143,7 @@ static size_t end_overdue(struct http_multi *multi)
     return ended;
 }
 
-/* Tell of the calls that libcurl is done with. */
+/* Notify the owners of the calls that libcurl has finished. */
 static size_t end_finished(struct http_multi *multi)
 {
     size_t ended = 0;

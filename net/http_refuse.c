@@ -13,12 +13,12 @@
 #include "net/http_watch.h"
 
 #define REFUSAL_BYTES_MAX ((size_t)64 << 10)
-/* A client that reads while it sends is done in a moment. One that reads only then is waited for
- * while it sends at least so much, and after its last byte for so long. */
+/* A client that reads while it sends ends at once. Wait for a client that reads only after sending:
+ * while it sends at least this much, and this long after its last byte. */
 #define LINGER_MS 5000
 #define LINGER_WINDOW_MS 10000
 #define LINGER_WINDOW_BYTES ((uint64_t)4 << 10)
-/* How much of the upload is thrown away a turn, and of one without a stated length altogether. */
+/* The bytes of an upload discarded per turn, and in total if its length is unknown. */
 #define LINGER_TURN_BYTES ((size_t)4 << 20)
 #define LINGER_BYTES_MAX (UINT64_C(16) << 30)
 
@@ -72,7 +72,7 @@ static void linger_end(struct http_server *server, struct http_linger *linger)
     server->linger_count--;
 }
 
-/* A free place, or that of the one whose time is over first. */
+/* A free place, or the place with the earliest end of its time. */
 static struct http_linger *linger_take(struct http_server *server)
 {
     struct http_linger *first = server->linger;
@@ -125,7 +125,7 @@ enum MHD_Result http_refuse(struct http_exchange *exchange)
     return MHD_NO;
 }
 
-/* Throw away what came in; false when the connection is over. */
+/* Discard received bytes; false when the connection has ended. */
 static bool linger_read(struct http_linger *linger, int64_t now_ms)
 {
     ssize_t count;

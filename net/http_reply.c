@@ -7,7 +7,7 @@
 #include "net/http_refuse.h"
 #include "net/http_watch.h"
 
-/* What libmicrohttpd reads from a source at a time. */
+/* The bytes that libmicrohttpd reads from a source at once. */
 #define BLOCK_BYTES ((uint64_t)256 << 10)
 #define BLOCK_UNKNOWN_BYTES ((uint64_t)16 << 10)
 
@@ -39,8 +39,8 @@ static void wake_locked(struct http_exchange *exchange)
     http_server_unlock(exchange->server);
 }
 
-/* Suspend the connection unless what it would wait for is `there`; a wake-up that came before is
- * used up. The lock is held. */
+/* Suspend the connection unless the awaited data is `there`; consume an earlier wake-up. The lock
+ * is held. */
 static bool suspend_unless(struct http_exchange *exchange, bool there)
 {
     exchange->wake_pending = false;
@@ -128,7 +128,7 @@ static bool add_headers(struct http_exchange *exchange, struct MHD_Response *res
     const char *name = exchange->header_text;
     for (size_t i = 0; i < exchange->header_count; i++) {
         const char *value = name + strlen(name) + 1;
-        /* libmicrohttpd refuses empty values. */
+        /* libmicrohttpd rejects empty values. */
         added = added &&
                 (value[0] == '\0' || MHD_add_response_header(response, name, value) == MHD_YES);
         name = value + strlen(value) + 1;
@@ -250,8 +250,8 @@ static struct MHD_Response *take_reply(struct http_exchange *exchange)
     return response;
 }
 
-/* Charge a large reply to the common bound; false when that is reached. One alone is always sent,
- * and so is the reply to what may have changed something. */
+/* Charge a large reply to the common bound; false when that is reached. A single reply is always
+ * sent, and so is the reply to a request that may have changed state. */
 static bool charge_reply(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;

@@ -111,7 +111,7 @@ void *http_request_target(void *cls, const char *target, struct MHD_Connection *
     return exchange;
 }
 
-/* Run what may reply with the headers there. True when it did. */
+/* Run the handlers that may reply after the headers. True when it did. */
 static bool screen(struct http_exchange *exchange)
 {
     const struct http_server_config *config = &exchange->server->config;
@@ -157,7 +157,7 @@ static bool screen(struct http_exchange *exchange)
     return !exchange->sink_open;
 }
 
-/* A reply was made before the body was read. A refusal goes out at once; any other reply, after the
+/* A reply was made before the body was read. A refusal is sent at once, any other reply after the
  * body. */
 static bool must_refuse(const struct http_exchange *exchange)
 {
@@ -227,7 +227,7 @@ static enum MHD_Result end_early(struct http_exchange *exchange, size_t *size)
     return MHD_YES;
 }
 
-/* Charge what the body will hold to the common bound; false when that is reached. */
+/* Charge the body's memory to the common bound; false: the bound is reached. */
 static bool charge_body(struct http_exchange *exchange, size_t more)
 {
     struct http_server *server = exchange->server;

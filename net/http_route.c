@@ -155,7 +155,7 @@ void http_url_parse(struct http_url *url, const char *target)
     }
 }
 
-/* One segment of a pattern: what lies between two slashes. */
+/* One segment of a pattern: the text between two slashes. */
 struct part {
     const char *text;
     size_t size;

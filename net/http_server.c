@@ -284,8 +284,8 @@ void http_server_run(struct http_server *server)
     http_watch_look(server);
     (void)MHD_run(server->daemon);
     if (server->place_freed) {
-        /* At its bound libmicrohttpd stops watching the listening socket, and only looks at the
-         * start of a run whether it may watch again. */
+        /* At its bound libmicrohttpd stops watching the listening socket. Only at the start of a
+         * run it checks whether it may watch again. */
         server->place_freed = false;
         (void)MHD_run(server->daemon);
     }

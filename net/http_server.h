@@ -31,8 +31,8 @@ struct http_sink {
     bool (*open)(void *context, struct http_exchange *exchange, void **state);
     /* Take up to `size` bytes and return how many; 0 pauses the connection until
      * http_exchange_continue. A reply made before finish (from here or from another thread) calls
-     * abort. A refusal (status 400 and above) is sent at once, and what the client still sends is
-     * thrown away; any other reply is sent after the rest of the body. */
+     * abort. A refusal (status 400 and above) is sent at once, and the rest of the request is
+     * discarded; any other reply is sent after the rest of the body. */
     size_t (*write)(void *state, const void *data, size_t size);
     /* The whole body is there; reply now or later. */
     void (*finish)(void *state);
@@ -70,9 +70,8 @@ struct http_server_config {
     /* Connections at once. Beyond it a connection takes the place of one that has no request under
      * way, or is answered by `busy`. */
     size_t connections_max;
-    /* Of them the requests of clients that http_know_client was not called for; the rest is
-     * reserved for those it was called for and for requests that is_reserved (may be NULL) says yes
-     * to. 0: all. */
+    /* Of them for strangers, clients without a call of http_know_client. The rest is reserved for
+     * known clients and for requests for which is_reserved (may be NULL) returns true. 0: all. */
     size_t strangers_max;
     size_t strangers_per_address_max; /* of one address; 0: no bound of their own */
     bool (*is_reserved)(void *context, const struct http_exchange *exchange);
@@ -85,7 +84,7 @@ struct http_server_config {
     int64_t progress_timeout_ms; /* in which a body or reply has to make progress. 0: 10 s */
     int64_t idle_timeout_ms;     /* between two requests */
     /* Memory of a connection, for its headers and a piece of a body; 0: 32 KiB. libmicrohttpd
-     * zeroes all of it after every request, so more pays only for mostly large bodies. */
+     * zeroes all of it after every request, so more memory helps only if most bodies are large. */
     size_t connection_bytes;
 };
 

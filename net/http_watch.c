@@ -13,13 +13,13 @@
 #include "net/http_request.h"
 
 /* Events taken from the epoll set at a time. Lingering sockets are level-triggered: a batch that
- * they could fill alone would come again without end. */
+ * they could fill alone would recur without end. */
 #define EVENTS_A_TIME (HTTP_LINGER_MAX + 64)
-/* What a body must bring, and a client must take of a reply, in each PROGRESS_MS: a collected body
- * holds memory meanwhile, the others hold no more than their place. */
+/* The least bytes that a client must send of a body, or read of a reply, in each PROGRESS_MS. A
+ * collected body holds memory meanwhile, the others only their place. */
 #define COLLECTED_BYTES_MIN ((uint64_t)64 << 10)
 #define STREAMED_BYTES_MIN ((uint64_t)4 << 10)
-/* Data that a client does not acknowledge for so long is lost: its machine is gone. */
+/* A client that does not acknowledge data for this long has lost its connection. */
 #define UNACKNOWLEDGED_MS 30000u
 /* Longer than any stage. */
 #define HALF_CLOSED_SECONDS 3600u
@@ -57,8 +57,8 @@ void http_break_off(struct http_exchange *exchange)
     }
     exchange->gone = true;
     places_break_off(server->places, place_of(exchange));
-    /* libmicrohttpd closes a connection that it finds shut; one that is suspended finds out when it
-     * goes on. */
+    /* libmicrohttpd closes a connection that it finds shut down, a suspended one after its
+     * resumption. */
     (void)shutdown(exchange->socket_fd, SHUT_RDWR);
     http_exchange_ready(exchange);
 }
@@ -86,7 +86,7 @@ void http_watch_begin(struct http_exchange *exchange)
         server->refusals.connections++;
         http_break_off(&server->exchanges[victim]);
     }
-    if (!watched) { /* out of kernel memory: what cannot be watched is not kept */
+    if (!watched) { /* out of kernel memory: a socket that cannot be watched is closed */
         http_break_off(exchange);
     }
 }
@@ -102,7 +102,7 @@ void http_watch_end(struct http_exchange *exchange)
         *link = exchange->next_ending;
         exchange->in_ending = false;
     }
-    /* A refused upload keeps its socket under another descriptor, which would keep this one in the
+    /* A rejected upload keeps its socket under another descriptor, which would keep this one in the
      * set. */
     (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, exchange->socket_fd, NULL);
     places_leave(server->places, place_of(exchange));
@@ -136,8 +136,8 @@ void http_know_client(struct http_exchange *exchange)
 
 /* ---- ends ---- */
 
-/* libmicrohttpd takes a short read for all there is, and its epoll tells of an end only once: an
- * end of the stream that came together with the last bytes goes unseen. A suspended connection it
+/* libmicrohttpd takes a short read for the end of the available bytes, and its epoll reports an end
+ * of stream only once. It misses an end that arrived with the last bytes. A suspended connection it
  * does not watch at all. */
 void http_watch_ending(struct http_exchange *exchange)
 {
@@ -149,7 +149,8 @@ void http_watch_ending(struct http_exchange *exchange)
     }
 }
 
-/* How many bytes wait to be read: 1 for any, 0 at the end of the stream, -1 while it goes on. */
+/* The bytes that wait to be read: 1 for any, 0 at the end of the stream, -1 before the end without
+ * any. */
 static int unread(const struct http_exchange *exchange)
 {
     char byte;
@@ -165,8 +166,8 @@ static bool is_suspended(struct http_exchange *exchange)
     return suspended;
 }
 
-/* Whether libmicrohttpd has handed on what it had read: not while the connection is suspended, nor
- * before a whole run after another thread has resumed it. */
+/* Whether libmicrohttpd has delivered all bytes that it has read: not while the connection is
+ * suspended, nor before a whole run after another thread has resumed it. */
 static bool is_handed_on(struct http_exchange *exchange)
 {
     http_server_lock(exchange->server);
@@ -175,17 +176,17 @@ static bool is_handed_on(struct http_exchange *exchange)
     return handed_on;
 }
 
-/* Resumed, libmicrohttpd reads before it hands on what it has or asks for the reply, and drops the
- * connection when it finds the end. Those with a time-out of their own it asks first. */
+/* After its resumption libmicrohttpd reads before it delivers its bytes or asks for the reply, and
+ * drops the connection at an end of stream. Those with a time-out of their own it asks first. */
 static void ask_before_reading(struct http_exchange *exchange)
 {
     (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                                     HALF_CLOSED_SECONDS);
 }
 
-/* Whether the client is gone, or has closed its sending side before the end of its request. A
- * client that closes that side after its request can still read the response, except in long polls
- * and event streams, where it counts as gone. */
+/* Whether the client has disconnected, or closed its sending side before the end of its request. A
+ * client that closes that side after its request can still read the response. In long polls and
+ * event streams it counts as disconnected. */
 static bool is_over(struct http_exchange *exchange)
 {
     switch (exchange->phase) {
@@ -243,9 +244,9 @@ static struct tcp_info tcp_info_of(const struct http_exchange *exchange)
     return info;
 }
 
-/* Look at the connection's first header before libmicrohttpd reads it. Later ones may have come
- * together with the request before, and so may bytes that it reads right after they arrived: those
- * it judges alone. */
+/* Check the connection's first header before libmicrohttpd reads it. Later headers may have arrived
+ * with the request before, or libmicrohttpd may read bytes right after their arrival: it checks
+ * those alone. */
 static void scan_head(struct http_exchange *exchange)
 {
     char data[HTTP_HEAD_MAX + 1];
@@ -282,7 +283,7 @@ static void take_event(struct http_server *server, struct http_exchange *exchang
     if (exchange->scans && !exchange->gone) {
         scan_head(exchange);
     }
-    /* What libmicrohttpd has read already was a whole request, or belongs to a stage that lasts. */
+    /* The bytes that libmicrohttpd has read were a whole request, or belong to a lasting stage. */
     if (places_stage(server->places, place_of(exchange)) == STAGE_QUIET && unread(exchange) > 0) {
         http_watch_stage(exchange, STAGE_HEAD);
     }

@@ -1,7 +1,7 @@
 /* origin.h: which Host and Origin headers a request may carry. Pure text; any thread.
  *
- * The API has no tokens, so a web page in a browser on this machine must not be able to drive it:
- * with DNS rebinding a page's own name leads to loopback, and only the Host header shows it. */
+ * The API has no tokens, so it must reject calls of web pages in a browser on this machine. With
+ * DNS rebinding a page's own name resolves to loopback, and only the Host header shows it. */
 #ifndef NET_ORIGIN_H
 #define NET_ORIGIN_H
 

@@ -4,8 +4,7 @@
 
 #include "base/assert.h"
 
-/* A header is complete in one packet as a rule: one that is not there after this time gives way
- * before others. */
+/* A header usually arrives in one packet: a later one loses its place before others. */
 #define HEAD_LATE_MS 1000
 
 /* Connections in the order in which they entered the stage. */
@@ -161,8 +160,8 @@ static void link_place(struct places *places, size_t index, int64_t now_ms)
 
 /* ---- bounds ---- */
 
-/* The stranger that gives way: the first in the stage without a request in the share of strangers,
- * of this origin (PLACE_NONE: of any), there since `since_ms` or longer. */
+/* The stranger that loses its place: the first without a request in the stage, of this origin
+ * (PLACE_NONE: of any), in the stage since `since_ms` or longer. */
 static size_t first_stranger(const struct places *places, enum place_stage stage, size_t origin,
                              int64_t since_ms)
 {
@@ -186,7 +185,7 @@ static size_t gives_way(const struct places *places, size_t origin, int64_t now_
         {STAGE_HEAD, now_ms},
         {STAGE_GUEST, now_ms},
         {STAGE_REPLY,
-         now_ms}, /* refused, or in the reserved share: it does not read what it asked for */
+         now_ms}, /* refused, or in the reserved share: the client does not read its reply */
     };
     size_t victim = PLACE_NONE;
     for (size_t i = 0; victim == PLACE_NONE && i < sizeof(order) / sizeof(order[0]); i++) {

@@ -1,7 +1,7 @@
-/* places.h: who may have a connection to a server, and for how long: every connection has a place
- * and is in one stage; stages have deadlines, places have bounds. A client that proved its identity
- * (an enrolled agent, the holder of a ticket) is known; all others are strangers, who share a part
- * of the places.
+/* places.h: which clients may have a connection to a server, and for how long. Every connection has
+ * a place and is in one stage; stages have deadlines, places have bounds. A client that proved its
+ * identity (an enrolled agent, the holder of a ticket) is known. All others are strangers, which
+ * share a part of the places.
  *
  * Pure: the caller owns sockets and clock, and closes the connections that this module names. One
  * thread. */
@@ -43,9 +43,9 @@ NODISCARD int places_new(const struct places_limits *limits, size_t capacity, st
 void places_free(struct places **places);
 
 /* A stranger connects, in STAGE_HEAD. address: equal for those that share a bound. Returns the
- * connection to break off for it, as if by places_break_off: another that holds its place without a
- * request in the share of strangers (a header that is late first, then the one that has been quiet
- * for longest), the new one itself, or PLACE_NONE. */
+ * connection to break off for it, as if by places_break_off, or PLACE_NONE. It is the new one
+ * itself, or another stranger without a request: first one with a late header, then the one that
+ * was silent for longest. */
 size_t places_enter(struct places *places, size_t place, uint64_t address, int64_t now_ms);
 /* The connection's place is free again. */
 void places_leave(struct places *places, size_t place);

@@ -14,7 +14,7 @@ const char *const source_from_names[] = {
     [SOURCE_DEVICE] = "device", [SOURCE_CENTER] = "center",         NULL,
 };
 
-/* A document of many units stays small when what a source does not need is left out. */
+/* A document of many units stays small if unneeded members of a source are left out. */
 #define LEFT_OUT (FIELD_NULLABLE | FIELD_SKIP_EMPTY)
 
 static const struct field peer_fields[] = {

@@ -25,8 +25,8 @@ static const struct field inventory_fields[] = {
 static const struct record inventory_record =
     RECORD(struct device_inventory, "device_inventory", inventory_fields);
 
-/* The same fields twice: rates are divisors in the planner, so an enrolment is refused without
- * them, but a row that was written can always be read. */
+/* The same fields twice: an enrolment without rates is rejected, since they are divisors in the
+ * planner, but every stored row can be read. */
 #define PROBE_FIELDS(gflops_min, bytes_min, threads_min)                                           \
     {                                                                                              \
         MEMBER_DOUBLE(struct device_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, gflops_min, \
@@ -88,7 +88,7 @@ static const struct field enroll_reply_fields[] = {
 const struct record enroll_reply_record =
     RECORD(struct enroll_reply, "enroll_reply", enroll_reply_fields);
 
-/* What the API shows. */
+/* The device in the API. */
 #define DEVICE_FIELDS                                                                              \
     MEMBER_FORM(struct device, id.text, "id", FIELD_REQUIRED, &device_id_form),                    \
         MEMBER_INT(struct device, revision, "revision", 0, 0, INTEGER_MAX),                        \

@@ -124,7 +124,7 @@ static const struct field mean_element = {
     .type = FIELD_DOUBLE, .min = -NORMALISE_MEAN_MAX, .max = NORMALISE_MEAN_MAX};
 static const struct field std_element = {
     .type = FIELD_DOUBLE, .min = NORMALISE_STD_MIN, .max = NORMALISE_STD_MAX};
-/* An element shows what its type has. */
+/* An element shows the members of its type. */
 static const struct field augment_fields[] = {
     MEMBER_ENUM(struct augment, type, "type", FIELD_REQUIRED, augment_type_names),
     MEMBER_INT(struct augment, padding, "padding", FIELD_SKIP_EMPTY, 1, AUGMENT_PADDING_MAX,

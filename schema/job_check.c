@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "libtrain/kernels/kernel_table.h"
 
-/* Where faults of one check go; the first one also becomes the error. */
+/* The list of faults of one check; the first one also becomes the error. */
 struct check {
     struct record_faults *faults;
     struct record_fault first;
@@ -78,8 +78,8 @@ static bool differ(double a, double b)
     return a < b || a > b;
 }
 
-/* In what follows, a field of another type is refused rather than ignored: its author expects
- * something of it. */
+/* The checks below reject a field of another type rather than ignore it: its author expects an
+ * effect. */
 
 static void check_sgd(struct check *check, const struct optimizer *optimizer)
 {
@@ -178,7 +178,7 @@ static void PRINTF_LIKE(4, 5)
     fault(check, pointer, "%s", message);
 }
 
-/* What one type has is required with it and refused with the others. */
+/* Members of one type are required with it and rejected with the others. */
 static void check_augment_member(struct check *check, size_t index, int type, int owner,
                                  const char *member, bool given)
 {

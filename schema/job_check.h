@@ -1,5 +1,5 @@
 /* job_check.h: the rules between the fields of a job, which a table of single fields cannot state,
- * and what follows from them for a model and its data. Pure; any thread. */
+ * and their consequences for a model and its data. Pure; any thread. */
 #ifndef SCHEMA_JOB_CHECK_H
 #define SCHEMA_JOB_CHECK_H
 
@@ -34,8 +34,8 @@ const struct normalise *job_normalise(const struct job_spec *spec);
  * when the job gives a table, not even an empty one, nor when its model names kernels that some
  * devices lack. */
 bool job_tunes(const struct job_spec *spec, const struct model *model);
-/* Whether names are those of units of the model, each once: a fault at `pointer`/i for each that is
- * not, with the nearest that there is. */
+/* Check that names are distinct units of the model: a fault at `pointer`/i for each other name,
+ * with the nearest unit. */
 NODISCARD int job_units_check(const struct unit_name *name, size_t count, const struct model *model,
                               const char *pointer, struct record_faults *faults, struct err *err);
 /* Which units of the model the job freezes. Faults as above, and one where nothing would be left to

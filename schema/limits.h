@@ -5,11 +5,11 @@
 
 /* The protocol between coordinator and agents. This build speaks PROTOCOL_VERSION; a coordinator
  * also takes agents down to PROTOCOL_VERSION_MIN. Version 1 is the first, so both are 1. Rule for a
- * change of what travels between the two: PROTOCOL_VERSION rises by one, PROTOCOL_VERSION_MIN
- * becomes the version before it, and the record tables of that version stay beside the new ones
- * until the next change: tables are strict, so each agent is answered with the tables of the
- * version it enrolled with. Coordinators are upgraded first. Any other version is refused at
- * enrolment with the problem protocol_version, which names both sides' numbers. */
+ * change of a message between the two: PROTOCOL_VERSION rises by one and PROTOCOL_VERSION_MIN
+ * becomes the version before it. The record tables of that version stay beside the new ones until
+ * the next change. Tables are strict, so each agent gets answers by the tables of the version of
+ * its enrolment. Coordinators are upgraded first. Any other version is refused at enrolment with
+ * the problem protocol_version, which names both sides' numbers. */
 #define PROTOCOL_VERSION 1
 #define PROTOCOL_VERSION_MIN 1
 
@@ -48,9 +48,8 @@
 #define WAIT_SECONDS_MAX 60
 #define CALL_RETRY_MS_MAX                                                                          \
     2500 /* an agent repeats a call that failed within this time, jitter included */
-/* Of a lease: the heartbeat that is due, one whose connection died without a word (an agent gives
- * it up after one and a half), and the wait until it is repeated. docs/protocol.md, "Which timeout
- * is longer". */
+/* Of a lease: the due heartbeat, one whose connection died silently (an agent abandons it after one
+ * and a half), and the wait until it is repeated. docs/protocol.md, "Which timeout is longer". */
 #define LEASE_HEARTBEATS_MIN 3
 #define IDEMPOTENCY_KEY_SIZE 128
 

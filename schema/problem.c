@@ -90,8 +90,8 @@ static void put_text(char *out, size_t size, const char *text)
     }
 }
 
-/* The detail is of the first fault: say that it is not the only one. What does not fit is left out.
- */
+/* The detail is of the first fault: say that it is not the only one. A text that does not fit is
+ * left out. */
 static void count_others(char detail[PROBLEM_DETAIL_SIZE], const struct record_faults *faults)
 {
     char others[64];

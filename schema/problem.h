@@ -82,9 +82,9 @@ extern const struct record problem_record;
 json_t *problem_write(enum problem_code code, const char *detail, const char *instance,
                       const char *request_id, const struct record_faults *faults);
 
-/* What a problem+json body says: its code, or PROBLEM_NONE when it is no problem that this version
- * knows; and one line for people (detail and the first fault, unless the detail tells it; "" when
- * there is none). */
+/* Read a problem+json body: its code, or PROBLEM_NONE if this version does not know it; and one
+ * line for people: detail and the first fault, unless the detail contains it ("" if there is
+ * none). */
 enum problem_code problem_read(const char *text, size_t size, char message[MESSAGE_SIZE]);
 
 #endif

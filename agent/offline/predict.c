@@ -81,10 +81,10 @@ static const struct conf_program program = {
     .summary =
         "Print the predictions of a trained model and, for labelled samples, its accuracy.\n"
         "MODEL is the file of a trained model. DATA is a file of any format of a data set, or\n"
-        "IMAGES,LABELS, or images without labels. Pictures (JPEG, PNG) are given as a tar or one "
-        "by one.",
+        "IMAGES,LABELS, or images without labels. Images (JPEG, PNG) may be a tar or separate "
+        "files.",
     .usage = "MODEL DATA[,LABELS]",
-    .other_usage = "MODEL PICTURE...",
+    .other_usage = "MODEL IMAGE...",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
     .positional_min = 2,

@@ -1,9 +1,9 @@
-/* awaited.h: protects blobs from deletion to which the core does not refer: blobs of uploads and
- * exports that are about to be reported to it, and blobs that an export still reads. Deletes those
- * that it does not accept. The loop's thread only.
+/* awaited.h: protects blobs without a reference in the core from deletion: blobs of uploads and
+ * exports that will be reported to it, and blobs that an export still reads. Deletes those that it
+ * does not accept. The loop's thread only.
  *
- * The center stores each content once. An upload can bring content that its former owner gives back
- * in the same turn; without this list the core's order to delete would take the new copy too. */
+ * The center stores each content once. An upload can have the content that its former owner
+ * releases in the same turn. Without this list the core's deletion would hit the new copy too. */
 #ifndef COORDINATOR_CONTENT_AWAITED_H
 #define COORDINATOR_CONTENT_AWAITED_H
 
@@ -29,8 +29,8 @@ bool awaited_has(const struct coordinator *coordinator, const char *sha256);
 /* Delete the blob for the core: at once, or, while it is protected, mark it unwanted. */
 void awaited_delete(struct coordinator *coordinator, const char *sha256);
 
-/* awaited_end of a blob that was only read, or whose upload failed: delete it if it was marked and
- * the core still does not refer to it. */
+/* awaited_end of a blob that was only read, or whose upload failed. Deletes it if it was marked and
+ * the core still has no reference. */
 void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited);
 
 /* The blob is no longer protected, and the core has the report if it came: delete it unless the

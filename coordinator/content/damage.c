@@ -38,7 +38,7 @@ static bool name_unit(void *arg, const struct state_row *row)
     return true;
 }
 
-/* What has that content: "checkpoint ckpt_..., data set digits". */
+/* The owners of that content: "checkpoint ckpt_..., data set digits". */
 static void name_owners(struct coordinator *coordinator, struct event_blob_damaged *out)
 {
     struct search search = {out->sha256, out};

@@ -64,8 +64,8 @@ static int copy_unit(struct export *export, size_t unit, struct err *err)
     struct state_layout *layout = NULL;
     struct blob_reader *reader = NULL;
     uint64_t size = 0;
-    /* Part of it is copied, all of it is compared: damage must not become part of the trained
-     * model. */
+    /* Only a part of it is copied, but all of it is compared: the trained model must not contain
+     * damage. */
     int rc = state_layout_new(export->model, unit, &export->optimizer, &layout, err);
     rc = rc ? rc
             : blob_check(export->coordinator->blobs, export->unit[unit].sha256, goes_on, export,
@@ -124,7 +124,7 @@ static void export_run(struct work_job *job)
     export->code = rc;
 }
 
-/* The loop's thread again: tell the core. */
+/* On the loop's thread again: report to the core. */
 static void export_report(struct export *export)
 {
     struct event event = {.type = EVENT_EXPORTED, .exported = export->result};
@@ -196,7 +196,7 @@ static bool take_unit(void *arg, const struct state_row *row)
     return true;
 }
 
-/* What the worker needs, read by the loop's thread. */
+/* The worker's input, read by the loop's thread. */
 static int gather(struct export *export, const struct job *job, struct err *err)
 {
     struct coordinator *coordinator = export->coordinator;

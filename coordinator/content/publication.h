@@ -1,6 +1,6 @@
 /* publication.h: the end of an upload into the center. The blob writer hashes the content, the loop
- * keeps that hash from being deleted, and only then is the blob published: the same content may be
- * there already, and about to be deleted for its former owner. The loop's thread only. */
+ * protects that hash from deletion, and only then the writer publishes the blob. The same content
+ * may be stored already and about to be deleted for its former owner. The loop's thread only. */
 #ifndef COORDINATOR_CONTENT_PUBLICATION_H
 #define COORDINATOR_CONTENT_PUBLICATION_H
 

@@ -25,8 +25,8 @@ NODISCARD int spool_new(const struct spool_config *config, struct spool **out, s
 /* Take bytes: how many (0: wait for on_room), or a negative ERR_ code (ERR_LIMIT, ERR_FULL,
  * ERR_IO). */
 int64_t spool_write(struct spool *spool, const void *data, size_t size, struct err *err);
-/* No more bytes: settled(arg, code, err) runs on the loop's thread when all lie in the file,
- * perhaps before this returns; it may free the spool. ERR_CANCELLED: the program ends. */
+/* End of the bytes: settled(arg, code, err) runs on the loop's thread when all are in the file,
+ * perhaps before this returns. It may free the spool. ERR_CANCELLED: the program ends. */
 void spool_finish(struct spool *spool, void (*settled)(void *arg, int code, const struct err *err));
 /* The file and its size; valid after settled. Borrowed. */
 int spool_fd(const struct spool *spool);

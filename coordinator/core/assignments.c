@@ -12,7 +12,7 @@
 #include "coordinator/core/text.h"
 #include "coordinator/core/tuning.h"
 
-/* ---- who may call ---- */
+/* ---- allowed callers ---- */
 
 static void add_caller(struct assignment *out, const struct job_slot *job,
                        const struct device_id *device)
@@ -70,7 +70,7 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
     }
 }
 
-/* ---- what to run ---- */
+/* ---- the run ---- */
 
 static void fill_peer(const struct core *core, const struct job_slot *job, size_t stage,
                       struct peer *out)

@@ -40,8 +40,8 @@ bool avoidance_has(const struct core *core, const struct job_slot *job,
 int64_t avoidance_until_ms(const struct core *core, const struct job_slot *job);
 /* End all exclusions of the job. */
 void avoidance_clear(struct job_slot *job);
-/* Let join.c look for more devices, and set the timer of the next look: the end of the first
- * exclusion, or the time at which the last move has paid for itself. */
+/* Let join.c look for more devices, and set the timer of its next search: the end of the first
+ * exclusion, or the time at which the last move has paid off. */
 void avoidance_watch(struct core *core, struct job_slot *job);
 
 #endif

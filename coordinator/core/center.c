@@ -1,5 +1,5 @@
-/* The center replaces its whole version only when every unit of the next one has arrived: a failure
- * during an upload never costs the version that the job may resume from. */
+/* The center replaces its whole version only after every unit of the next one has arrived. A
+ * failure during an upload never costs the version from which the job may resume. */
 #include "coordinator/core/center.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ const struct holding *center_holding(const struct core *core, const struct job_s
     return device ? holdings_find(core, device, job, version, unit) : NULL;
 }
 
-/* Whether the unit is being brought into the center: its blob may be there before its row. */
+/* Whether the unit is being uploaded to the center: its blob may exist before its row. */
 static bool is_awaited(const struct core *core, const struct job_slot *job, const char *sha256)
 {
     if (job->mark.ended || !states_plan_active(job) ||
@@ -99,8 +99,7 @@ void center_drop(struct core *core, struct job_slot *job, struct center_version 
     if (version->count > 0) {
         version->count = 0;
         /* The blob of a model of one unit may be the exported file of an equal job: it is left to
-         * the sweep at start.
-         */
+         * the sweep at start. */
         for (size_t u = 0; job->unit_count > 1 && u < job->unit_count; u++) {
             bool first = version->present[u];
             for (size_t k = 0; first && k < u; k++) {
@@ -154,7 +153,8 @@ void center_discard(struct core *core, struct job_slot *job)
 {
     struct center_version *coming = center_coming(job), *whole = center_whole(job);
     if (coming->count > 0) {
-        /* Rows can be deleted from below only: all go, and those of the whole version come back. */
+        /* Rows can only be deleted from the lowest version up: delete all and write those of the
+         * whole version again. */
         act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, INT64_MAX);
         for (size_t u = 0; whole->count > 0 && u < job->unit_count; u++) {
             act_persist(core, OBJECT_CENTER_UNIT, &whole->unit[u]);

@@ -1,5 +1,5 @@
-/* A device that others cannot reach is asked for a sign of life at once, because its lease alone
- * would tell too late. What it answers decides between a lost device and a broken link
+/* The coordinator challenges a device that others cannot reach at once, because its lease alone
+ * would show the loss too late. Its answer decides between a lost device and a broken link
  * (suspicion.c). */
 #include "coordinator/core/challenge.h"
 

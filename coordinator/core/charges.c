@@ -1,4 +1,4 @@
-/* A device that fails by itself is excluded before anything is charged to the job: the fault of one
+/* The core excludes a device that fails by itself before it charges the job: the fault of one
  * device must not end a job of healthy ones. The job is to blame only when several devices fail in
  * the same way without progress in between. */
 #include "coordinator/core/charges.h"
@@ -53,14 +53,14 @@ void charges_progress(struct job_slot *job, int64_t step)
     }
 }
 
-/* The device's own copy of a unit was damaged, and is gone. */
+/* The device's own copy of a unit was damaged and is deleted. */
 static bool found_damage(const struct failure *failure)
 {
     return strcmp(failure->code, "snapshot") == 0;
 }
 
-/* A device that fails once more is charged itself: the job is when another one fails in the same
- * way. */
+/* A device that fails again is charged itself. The job is charged when another device fails in the
+ * same way. */
 static bool charge(struct job_slot *job, const struct failure *failure)
 {
     struct charge *charge = &job->charges.same_way;
@@ -108,7 +108,7 @@ static bool count_fault(struct job_slot *job, const struct failure *failure)
 }
 
 /* Whether a device could not load the version that the generation was to start from. A damaged copy
- * says nothing of the version: others have it, or the next start is another one. */
+ * does not discredit the version: other devices have it, or the next start is another one. */
 static bool blames_start(const struct core *core, const struct job_slot *job,
                          const struct failure *failure)
 {

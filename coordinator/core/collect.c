@@ -59,7 +59,7 @@ void collect_begin(struct core *core, struct job_slot *job, int64_t version)
     collect_advance(core, job);
 }
 
-/* Whether the devices report the very hashes that came: a blob may come before the report. */
+/* Whether the devices report the uploaded hashes: a blob may arrive before the report. */
 static bool is_confirmed(const struct core *core, const struct job_slot *job)
 {
     const struct center_version *coming = &job->center.version[1 - job->center.whole];

@@ -55,7 +55,7 @@ void commits_check(struct core *core, struct job_slot *job)
     }
 }
 
-/* ---- what stage 0 asks ---- */
+/* ---- requests of stage 0 ---- */
 
 static enum round_state ask(struct core *core, struct job_slot *job, enum round_kind kind,
                             int64_t version)

@@ -286,7 +286,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
     core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
     core->beating = NULL;
     core->planning->work = 0;
-    /* A turn that comes late (a slow disk, a suspended machine) must not cost anybody the lease. */
+    /* A late turn (a slow disk, a suspended machine) must not cost any device its lease. */
     if (core->deadline_ms != NEVER &&
         core->now_ms - core->deadline_ms > core->config.heartbeat_ms / 2) {
         devices_late(core, core->now_ms - core->deadline_ms);

@@ -1,7 +1,7 @@
 /* core.h: the coordinator's decisions: one pure, deterministic state machine. Equal events give
  * equal actions, byte for byte. No clock, files, sockets, JSON, SQL, logging or threads. core_new
- * reserves all memory and core_step allocates nothing, so a decision about a job never depends on
- * the memory that is left. Used by the loop and by the simulator; one thread. */
+ * reserves all memory and core_step allocates nothing, so decisions never depend on free memory.
+ * Used by the loop and by the simulator; one thread. */
 #ifndef COORDINATOR_CORE_CORE_H
 #define COORDINATOR_CORE_CORE_H
 

@@ -1,5 +1,5 @@
 /* The copies of a job's units and the cost of each possible loss. The functions that decide after a
- * real loss compute the answers, so they cannot disagree with what would happen. */
+ * real loss compute the answers, so both always agree. */
 #include "coordinator/core/coverage.h"
 
 #include <string.h>
@@ -113,8 +113,8 @@ static struct replica_loss loss_of(const struct core *core, const struct job_slo
     return loss;
 }
 
-/* Devices may hold a version that is newer than the present step: of a life of the coordinator that
- * a restored backup knows nothing of. What a loss costs counts from there. */
+/* Devices may hold a version newer than the current step, from before the restore of a backup of
+ * the coordinator. The cost of a loss counts from that version. */
 static void count_steps(const struct job_slot *job, struct replicas *out)
 {
     out->step = job->job.progress.step;
@@ -154,7 +154,7 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
     return true;
 }
 
-/* ---- what would be ---- */
+/* ---- assumed losses ---- */
 
 static bool knows_all(struct core *core, const struct plan_question *question)
 {

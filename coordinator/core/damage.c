@@ -1,5 +1,5 @@
-/* What damage in the center's blobs costs the jobs: a version with a damaged unit counts as not
- * held, and the job goes on from what its devices have. */
+/* The effect of damaged blobs of the center on jobs. A version with a damaged unit counts as not
+ * held; the job continues with the snapshots of its devices. */
 #include "coordinator/core/damage.h"
 
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 
 /* ---- a version on its way ---- */
 
-/* The devices think that the unit is stored: they are asked for all of it again, by the next round
- * or, at a stop and at the end, by a generation that starts where this one stopped. */
+/* The devices assume that the unit is stored, so the core requests it again: by the next round or,
+ * at a stop and at the end, by a generation that starts where this one stopped. */
 static void lose_coming(struct core *core, struct job_slot *job)
 {
     if (states_phase(job) != PHASE_FINISHED) {

@@ -1,5 +1,5 @@
-/* Every timeout is a function of the expected step time, because a fixed one is too short for slow
- * devices or too long for fast ones. docs/protocol.md and every job show the values. */
+/* Every timeout is a function of the expected step time. A fixed one is too short for slow devices
+ * or too long for fast ones. docs/protocol.md and every job show the values. */
 #include "coordinator/core/deadlines.h"
 
 #include <math.h>
@@ -87,7 +87,8 @@ static bool evaluates(const struct job_slot *job)
     return job->job.spec.evaluate_every_epochs > 0 && job->job.data.test_samples > 0;
 }
 
-/* A batch of the test set takes no longer than a step; what was measured counts if it is more. */
+/* A batch of the test set takes at most as long as a step; a longer measured time counts
+ * instead. */
 static double evaluation_seconds(const struct job_slot *job)
 {
     int64_t batches = job->job.data.test_samples / job->job.spec.batch + 1;
@@ -135,7 +136,7 @@ void deadlines_fill(const struct core *core, struct job_slot *job)
     deadlines->step_ms = as_ms(fmax(5000 * expected, STEP_MS_MIN));
     double peer_ms = fmax((double)deadlines->step_ms / 4, PEER_MS_MIN);
     deadlines->peer_ms =
-        as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* the lease would tell by then */
+        as_ms(fmin(peer_ms, (double)core->config.lease_ms)); /* the lease decides by then */
     deadlines->link_ms = as_ms(fmax(2 * (double)deadlines->peer_ms, LINK_MS_MIN));
     deadlines->evaluation_ms = evaluation_timeout_ms(job);
     deadlines->prepare_ms = deadlines_prepare_ms(core, job);

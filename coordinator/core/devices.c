@@ -42,7 +42,7 @@ static void remove_device(struct core *core, struct device_slot *device, const c
 
 void devices_tick(struct core *core)
 {
-    /* What does not fit into this turn's actions is still due in the next. */
+    /* Challenges that do not fit into this turn's actions stay due for the next. */
     for (size_t i = 0; i < core->devices.count && core->actions->count < ACTIONS_MAX / 8; i++) {
         struct device_slot *device = slots_device_at(core, i);
         if (core->device_due_ms[table_slot(&core->devices, device)] > core->now_ms) {
@@ -123,7 +123,7 @@ static struct device_slot *add_device(struct core *core, const struct enroll_req
     return device;
 }
 
-/* A new boot: what was held in memory is gone, and so is what it did for a job. */
+/* A new boot: the device has lost its memory and its work for a job. */
 static void take_boot(struct core *core, struct device_slot *device, const char *boot)
 {
     const struct blame blame = {
@@ -200,8 +200,8 @@ void devices_on_enroll(struct core *core, const struct event *event)
 
 /* ---- verbs ---- */
 
-/* Whether a plan names the device: as a source of those who prepare, or as a neighbour of those who
- * still bring their units into the center although it has left. */
+/* Whether a plan names the device: as a source of preparing devices, or as a neighbour of devices
+ * that still upload units to the center after it has left. */
 static bool device_named(const struct core *core, const struct device_slot *device)
 {
     for (size_t i = 0; i < core->jobs.count; i++) {

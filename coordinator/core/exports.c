@@ -86,7 +86,7 @@ static void store_checkpoint(struct core *core, const struct job_slot *job,
                 "stored the model of '%s' at step %" PRId64, job->job.spec.name, exported->version);
 }
 
-/* What the job ends with. */
+/* The job's last model. */
 static void take_last(struct core *core, struct job_slot *job,
                       const struct event_exported *exported)
 {
@@ -107,8 +107,8 @@ static void take_last(struct core *core, struct job_slot *job,
     }
 }
 
-/* What was asked for while the job goes on. A version that a newer one has replaced before it could
- * be read is not missed. */
+/* An export requested while the job continues. A version that a newer one has replaced before it
+ * could be read is not missed. */
 static void take_asked(struct core *core, struct job_slot *job,
                        const struct event_exported *exported)
 {
@@ -154,7 +154,7 @@ void exports_resume(struct core *core, struct job_slot *job)
     } else if (job->job.state == JOB_CANCELLING) {
         exports_last(core, job);
     } else if (job->job.export_version > 0) {
-        job->job.export_version = 0; /* the newest is what was asked for */
+        job->job.export_version = 0; /* the request was for the newest */
         mark_job_changed(core, job);
         if (job->job.version > 0) {
             exports_ask(core, job);

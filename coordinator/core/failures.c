@@ -1,6 +1,6 @@
-/* The one place that reacts to a failed generation. It charges the failure to devices or to the
- * job, opens the incident, and then either begins the next generation, or delays it, or ends the
- * job. A job ends only if it never completed a step: later its versions are worth waiting for. */
+/* The one place that reacts to a failed generation. It charges the failure to devices or to the job
+ * and opens the incident. Then it begins the next generation, delays it, or ends the job. A job
+ * ends only if it never completed a step: later its versions are worth waiting for. */
 #include "coordinator/core/failures.h"
 
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static bool is_late(const struct job_slot *job, size_t stage)
     return false;
 }
 
-/* When all are late it says nothing of any of them. */
+/* If all are late, the delay is no evidence against any of them. */
 static void fail_late(struct core *core, struct job_slot *job)
 {
     const struct blame blame = {.cause = FAILURE_DEADLINE, .since_ms = core->now_ms};
@@ -97,7 +97,7 @@ static int failure_reason(const struct job_slot *job, enum failure_cause cause)
     return PLAN_RESTARTED;
 }
 
-/* ---- what comes next ---- */
+/* ---- after the failure ---- */
 
 /* The end of a job that never completed a step loses nothing, and its user waits for the answer. */
 static bool is_hopeless(const struct job_slot *job, const struct failure *failure)

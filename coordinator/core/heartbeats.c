@@ -39,8 +39,8 @@ static void take_address(struct core *core, struct device_slot *device, const ch
     }
 }
 
-/* Whether the device reports about the plan that the job has now. Its id tells: the number may come
- * again when the rows were restored from a backup. */
+/* Whether the device reports about the plan that the job has now. Compare its id: the number may
+ * recur after the rows were restored from a backup. */
 static bool is_current(const struct device_slot *device, const struct job_slot *job,
                        const struct heartbeat *heartbeat)
 {
@@ -48,9 +48,9 @@ static bool is_current(const struct device_slot *device, const struct job_slot *
            id_equal(heartbeat->plan.text, job->plan.id.text);
 }
 
-/* A device has seen a later generation than the rows know, or works for another plan of the same
- * number: they were restored from a backup. Later generations get higher
- * numbers, and the present one, which the device refuses or mistakes, fails. */
+/* A device has seen a later generation than the rows, or works for another plan of the same number:
+ * the rows were restored from a backup. Later generations get higher numbers, and the current one,
+ * which the device rejects or confuses, fails. */
 static void take_highest(struct core *core, struct device_slot *device, struct job_slot *job,
                          const struct heartbeat *heartbeat)
 {
@@ -122,9 +122,8 @@ static void take_error(struct core *core, struct device_slot *device, struct job
     }
 }
 
-/* Of the version at which it has stopped its list names every unit of its stage. A list that was
- * under way for longer than a newer one may have taken its place: the device is asked for it again.
- */
+/* Of the version at which it has stopped its list names every unit of its stage. A delayed list may
+ * have replaced a newer one: the device must send its list again. */
 static void check_holdings(struct core *core, struct job_slot *job, struct device_slot *device,
                            const struct heartbeat *heartbeat)
 {
@@ -139,7 +138,7 @@ static void check_holdings(struct core *core, struct job_slot *job, struct devic
     }
 }
 
-/* What a device of the plan reports about this generation. */
+/* The report of a device of the plan about this generation. */
 static void take_report(struct core *core, struct device_slot *device, struct job_slot *job,
                         const struct heartbeat *heartbeat)
 {
@@ -228,9 +227,8 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
         commits_check(core, device->job);
     }
     commits_take(core, device, heartbeat);
-    /* After a restart of ours the device goes on as if nothing had happened; enrolling again, it
-     * lists what it holds.
-     */
+    /* After a restart of the coordinator the device continues its work; it enrols again and lists
+     * its holdings. */
     core->heartbeat_reply.reenroll = !device->holdings.known;
     core->beating = device;
     act_reply(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply);

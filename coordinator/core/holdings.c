@@ -1,7 +1,7 @@
 /* The core relies on a snapshot only if a device has reported it, it belongs to the lineage, and no
  * assignment lets the device drop it. A device may drop a version as soon as it reads its
- * assignment, so the core stops relying on the snapshot in the step that writes the assignment,
- * before the device can know. */
+ * assignment. The core therefore stops relying on the snapshot in the step that writes the
+ * assignment. */
 #include "coordinator/core/holdings.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 
-/* ---- who holds what ---- */
+/* ---- holdings by device ---- */
 
 static void put_item(struct core *core, uint32_t index)
 {
@@ -48,8 +48,8 @@ static void trim(struct core *core, struct device_slot *device, uint32_t count)
     mark_device_touched(core, device); /* its drops follow from the list */
 }
 
-/* When the pool is full, the device with the longest list gives up its oldest entries: a device
- * that lists too much takes no room from the others. */
+/* When the pool is full, the device with the longest list loses its oldest entries: a device with
+ * too many takes no room from the others. */
 static bool make_room(struct core *core, const struct device_slot *device)
 {
     struct device_slot *longest = NULL;
@@ -139,8 +139,7 @@ static bool still_dropped(const struct core *core, const struct device_slot *dev
     return dropped;
 }
 
-/* A holding in a report, to be sorted: when there is no room for all, the newest versions are kept.
- */
+/* A reported holding, for sorting: if there is no room for all, the newest versions stay. */
 struct reported {
     int64_t version;
     uint32_t index;
@@ -236,7 +235,7 @@ void holdings_touch_job(struct core *core, struct job_slot *job)
     }
 }
 
-/* ---- what may be dropped ---- */
+/* ---- drops ---- */
 
 /* Starts since the last commit whose versions are kept: more would fill the devices' memory. */
 #define STARTS_KEPT 3
@@ -256,7 +255,7 @@ static size_t starts_since(const struct job *job, int64_t version)
 }
 
 /* Versions older than the newest committed one have no use. A stop leaves one copy of each unit,
- * which a single loss may destroy: the version committed before it stays until the present
+ * which a single loss may destroy. The version committed before it stays until the current
  * placement commits one. Without replication there are no commits, and the plan's start counts. */
 static int64_t pinned_version(const struct job_slot *job)
 {

@@ -1,8 +1,8 @@
 /* Which boot speaks for a device. A new one takes over at once: an agent that was started again
- * need not wait for the lease of the one before. A boot that comes back after it was replaced shows
- * that two agents use the identity: they would take over in turn for ever, and each time end what
- * the other one does. From then on no boot takes over from one that lives. Of two agents the one
- * that ran first stays: it is the one that comes back. docs/protocol.md, "Two agents with one
+ * need not wait for the lease of the one before. A boot that returns after it was replaced shows
+ * that two agents use the identity. They would replace each other for ever, and each time abort the
+ * work of the other one. From then on no boot takes over from one that lives. Of two agents the one
+ * that ran first stays: it is the one that returns. docs/protocol.md, "Two agents with one
  * identity". */
 #include "coordinator/core/identity.h"
 
@@ -16,7 +16,7 @@ static bool lives(const struct core *core, const struct device_slot *device)
     return core->now_ms - device->lease.seen_ms < core->config.lease_ms;
 }
 
-/* Whether it lives is known half a heartbeat after the question: what was on its way before says
+/* Half a heartbeat after the question shows whether it lives: earlier messages in flight prove
  * nothing. Of several that ask, one is answered after the other. */
 static void refuse(struct core *core, struct device_slot *device, const char *boot)
 {

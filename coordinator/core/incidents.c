@@ -13,7 +13,7 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 
-/* Characters of an incident's message that what it waits for leaves of what failed. */
+/* Characters of an incident's message for the failure, beside the text of its wait. */
 #define WAITING_AFTER 130
 #define WAITING "; waits for step " /* how that begins */
 
@@ -39,7 +39,7 @@ static void changed(struct core *core, struct job_slot *job)
     mark_job(core, job);
 }
 
-/* What the core's clock showed then, as a time of day. */
+/* Convert a time of the core's clock to a time of day. */
 static int64_t wall_of(const struct core *core, int64_t ms)
 {
     return core->wall_ms - (core->now_ms - ms);
@@ -190,7 +190,7 @@ void incidents_ready(struct core *core, struct job_slot *job)
     changed(core, job);
 }
 
-/* What happened first. */
+/* The first cause. */
 static void first_failure(const struct incident *incident, char *out, size_t size)
 {
     const char *name = incident->device[0].name, *other = incident->device[1].name;

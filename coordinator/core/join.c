@@ -1,5 +1,5 @@
-/* A device that came free may make a job faster that runs already: it joins when the steps it saves
- * are worth the move. */
+/* A free device may make a running job faster. It joins if the saved step time is worth the
+ * move. */
 #include "coordinator/core/join.h"
 
 #include <math.h>

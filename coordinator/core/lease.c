@@ -20,7 +20,7 @@ static bool is_forgettable(const struct device_slot *device)
     return device->device.untried && !device->device.cordoned && device->holdings.count == 0;
 }
 
-/* When its silence began, as far as it is its own. */
+/* The start of the device's silence, without the coordinator's own pauses. */
 int64_t lease_silent_from_ms(const struct core *core, const struct device_slot *device)
 {
     return device->lease.seen_ms > core->deaf_ms ? device->lease.seen_ms : core->deaf_ms;
@@ -96,7 +96,7 @@ void lease_lost(struct core *core, struct device_slot *device)
     lease_fail_jobs(core, device, blame, "was lost");
     lease_set_state(core, device, DEVICE_LOST, "device_lost");
     device->lease.lost_ms = core->now_ms;
-    core->schedule = true; /* those who wait have to say what they wait for */
+    core->schedule = true; /* waiting jobs show what they wait for */
     challenge_clear(device);
 }
 

@@ -8,7 +8,7 @@
 
 /* A generation that starts from `first` abandons every newer version of earlier generations.
  * Generations before the oldest known start do not count either, because their abandoned versions
- * are unknown, nor do generations that the rows never had (restored from a backup). */
+ * are unknown. Neither do generations that are not in the rows (after a restored backup). */
 bool lineage_holds(const struct job *job, int64_t generation, int64_t version)
 {
     if (version == 0) {

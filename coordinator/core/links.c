@@ -1,4 +1,4 @@
-/* A broken link between two live devices is no reason to lose either: the next plan avoids the
+/* A broken link between two live devices is no reason to lose either. The next plan avoids the
  * pair, or waits for the link with growing delays, because many links return within seconds. */
 #include "coordinator/core/links.h"
 

@@ -112,8 +112,7 @@ static double total_merit(const struct placement_request *request,
 }
 
 /* The class that can do the job fastest; the job's own as long as it can do it at all. NULL: none
- * has enough devices.
- */
+ * has enough devices. */
 static const char *choose_class(const struct core *core, const struct placement_request *request,
                                 size_t least, size_t most)
 {
@@ -177,8 +176,8 @@ static void leave_out_smallest(struct planning *planning)
     }
 }
 
-/* Every stage holds a unit at least: a device too small for any is in the way of all, so the
- * smallest are left out until it fits. */
+/* Every stage has at least one unit, so a device too small for any unit prevents every plan. The
+ * smallest devices are left out until the model fits. */
 static int solve_with_fewer(struct core *core, const struct placement_request *request,
                             size_t least, struct err *err)
 {
@@ -352,8 +351,8 @@ static uint64_t stage_state(const struct planning *planning, size_t device)
     return planning->stage_bytes[first][planning->plan.end[device]].bytes.snapshot;
 }
 
-/* Two versions of the stage before it in the ring, as far as there is memory, with what the blobs
- * say of themselves. */
+/* Two versions of the stage before it in the ring, with the metadata of the blobs, as far as there
+ * is memory. */
 static uint64_t replica_bytes(const struct planning *planning, size_t device)
 {
     size_t count = planning->device_count;

@@ -9,7 +9,7 @@
 #define UNIT_SECONDS_MIN 1e-12
 #define UNIT_SECONDS_MAX 1e6
 #define UNMEASURED_WEIGHT 0.2 /* of the other devices' measurements, in parts of the model */
-#define GFLOPS_MIN 1e-3       /* of a probe that says nothing */
+#define GFLOPS_MIN 1e-3       /* of a probe without values */
 #define BYTES_PER_SECOND_MIN 1e6
 
 /* ---- reports ---- */
@@ -172,8 +172,8 @@ static void predict_device(struct planning *planning, const struct job_slot *job
 }
 
 /* By how much a device's predictions are off: as far as it was measured by itself, for the rest as
- * all devices are. What one small unit takes says little of the others: it may fit a cache, or end
- * before a quota bites. */
+ * all devices are. The time of one small unit predicts the others badly: it may fit a cache, or end
+ * before a quota limits it. */
 static double scale_of(const struct ratio *own, double common)
 {
     const double unknown = UNMEASURED_WEIGHT * own->whole;
@@ -227,7 +227,7 @@ static void add_sums(const struct device_slot *from, const struct device_slot *t
     }
 }
 
-/* A link is one in both directions: the sizes of both tell more than those of one. */
+/* A link has equal properties in both directions, so the sizes of both give a better estimate. */
 struct partition_link profile_link(const struct device_slot *a, const struct device_slot *b)
 {
     struct link_sums sums = {0};

@@ -14,8 +14,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 
-/* A step time outside is no measurement, and the speed that would follow from it no number of JSON.
- */
+/* A step time outside these bounds is not a measurement, and its speed would not fit JSON. */
 #define STEP_SECONDS_MIN 1e-9
 #define STEP_SECONDS_MAX 1e9
 
@@ -47,7 +46,7 @@ void progress_reach(struct job_slot *job, int64_t step)
     }
 }
 
-/* A committed version stays what the job has until a generation starts from an older one. */
+/* A committed version stays the job's version until a generation starts from an older one. */
 static int64_t committed(const struct job *job)
 {
     return job->version > job->neighbor_version ? job->version : job->neighbor_version;
@@ -132,8 +131,8 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     job->progress.known_step_seconds = job->plan.measured_step_seconds;
 }
 
-/* From the report of the step to that of its evaluation. One that came with the step took no time
- * to speak of. */
+/* From the report of the step to that of its evaluation. A metric that arrived with the step took
+ * negligible time. */
 static void take_evaluation_seconds(const struct core *core, struct job_slot *job, int64_t version)
 {
     if (version == job->progress.reached_step && job->plan.state == PLAN_RUNNING) {
@@ -251,8 +250,8 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
     }
     take_snapshots(job, heartbeat);
     if (job->progress.advanced) {
-        /* The step that some stage has done, as what a failure costs counts from it; its seconds
-         * may be new. */
+        /* The newest step of any stage: the cost of a failure counts from it. Its seconds may be
+         * new. */
         int64_t step = job->job.progress.step;
         progress_set_step(job,
                           job->progress.reached_step > step ? job->progress.reached_step : step);

@@ -33,8 +33,8 @@ struct progress {
 /* Take the step of a heartbeat of this generation. */
 void progress_take(struct core *core, struct job_slot *job, const struct device_slot *device,
                    const struct heartbeat *heartbeat);
-/* Take the metrics of a heartbeat, of any generation whose steps are in the lineage, from any
- * device that a plan of the job had: a device reports late what it could not report in time. */
+/* Store the metrics of a heartbeat, for any generation whose steps are in the lineage and from any
+ * device of the job's plans: devices report late after an outage. */
 void progress_take_metrics(struct core *core, struct device_slot *device,
                            const struct heartbeat *heartbeat);
 /* Set progress back to the plan's resume_version. */

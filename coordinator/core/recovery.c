@@ -1,5 +1,5 @@
 /* A job resumes from the newest version of which the reachable devices hold every unit with one
- * hash: units of different versions, or with different content, must never be mixed. If there is
+ * hash. Units of different versions, or with different content, must never be mixed. If there is
  * none, it resumes from the center. */
 #include "coordinator/core/recovery.h"
 

@@ -1,5 +1,5 @@
-/* The rows of an earlier life become the state again. Leases restart, long enough for agents to
- * call again; the devices' snapshots and measurements are unknown until they report. */
+/* Restore the state from the rows of an earlier run. Leases restart, long enough for agents to call
+ * again; the devices' snapshots and measurements are unknown until they report. */
 #include "coordinator/core/restore.h"
 
 #include "base/assert.h"
@@ -88,8 +88,8 @@ static void restore_plan(struct core *core, const struct plan *row)
     }
 }
 
-/* Give the plan its devices; one that has brought its units into the center may have left. false:
- * one is not there. */
+/* Give the plan its devices; a device with all its units in the center may have left. false: one is
+ * missing. */
 static bool take_devices(struct core *core, struct job_slot *job)
 {
     for (size_t s = 0; s < job->plan.stage_count; s++) {
@@ -125,7 +125,7 @@ static void resume_prepare(struct core *core, struct job_slot *job)
 {
     int64_t version = job->plan.resume_version;
     if (version != 0 && version != center_whole(job)->version) {
-        gather(core, job); /* where the units are, only the devices can tell */
+        gather(core, job); /* only the devices know where the units are */
         return;
     }
     int64_t moved = job->plan.bytes_moved;

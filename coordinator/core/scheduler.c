@@ -83,7 +83,7 @@ static bool backs_off(const struct core *core, const struct job_slot *job)
            !job->waiting.early;
 }
 
-/* A device that has just come may bring the versions that the job has waited for. */
+/* A new device may hold the versions for which the job has waited. */
 static bool must_ask_first(struct core *core, const struct job_slot *job)
 {
     return job->timer_ms[TIMER_GATHER] == NEVER && job->job.state == JOB_WAITING_FOR_DEVICES &&
@@ -115,7 +115,7 @@ static void reserve(struct core *core, const struct job_slot *job)
     }
 }
 
-/* No device is free and the job's message says so already. */
+/* No device is free, and the job's message already says so. */
 static bool in_vain(const struct core *core, const struct job_slot *job)
 {
     return !core->any_free && core->ready == job->scheduled.ready &&

@@ -9,7 +9,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
-/* Devices by what they could do for the job. */
+/* Devices by their use for the job. */
 struct fleet {
     size_t online; /* whatever they are */
     size_t fit;    /* of these, with the labels, the class and the kernels that it asks for */
@@ -88,7 +88,7 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     }
 }
 
-/* Those that are there, and why there are no more. */
+/* The usable devices, and why there are no more. */
 static void some_are_free(const struct fleet *fleet, const char *there, char *out, size_t size)
 {
     const struct {
@@ -128,7 +128,7 @@ static void describe(const struct core *core, const struct placement_request *re
     }
 }
 
-/* The answer to "what if these were gone": it is about the others. */
+/* The answer for the loss of these devices counts only the others. */
 static int shortage_without(const struct core *core, const struct placement_request *request,
                             size_t wanted, size_t there, struct err *err)
 {

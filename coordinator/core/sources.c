@@ -15,8 +15,8 @@
 #include "coordinator/core/states.h"
 #include "schema/job_check.h"
 
-/* A source that left a challenge without an answer, or that is out of reach, is taken when there is
- * no other. */
+/* A source that has not answered a challenge, or is unreachable, is used only if there is no
+ * other. */
 #define SILENT_SECONDS 1e9
 
 /* Those of core->held that are of one unit. */
@@ -141,8 +141,8 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
     }
 }
 
-/* From itself, from the cheapest live device, from the center, in this order, and from the center
- * before a device that is out of reach; version 0 from the seed or the checkpoint. */
+/* In this order: from itself, from the cheapest live device, from the center; from an unreachable
+ * device only after the center. Version 0 comes from the seed or the checkpoint. */
 void sources_choose(struct core *core, struct job_slot *job)
 {
     /* The pause let every device drop the version; some may have dropped it without a report yet.

@@ -25,7 +25,7 @@ void stall_watch(struct core *core, struct job_slot *job)
     mark_job(core, job);
 }
 
-/* Who holds work without progress: it has been at one task for longer than a step may take. */
+/* The device that holds work without progress: its current task takes longer than a step may. */
 static struct device_slot *busiest(const struct core *core, const struct job_slot *job)
 {
     struct device_slot *worst = NULL;

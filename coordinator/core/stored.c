@@ -1,4 +1,4 @@
-/* What people put into the center: data sets, models, checkpoints. */
+/* Objects that users upload: data sets, models, checkpoints. */
 #include "coordinator/core/stored.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* A report that a device cannot be reached does not say whether the device or the link failed, so
- * the device is challenged at once. No answer and a refused or broken connection: the device has
- * failed. An answer: the link has failed, unless the report is withdrawn. If a report says only
- * that the device is silent, its lease decides. */
+ * the device is challenged at once. If it does not answer, and its connection was refused or
+ * broken, the device has failed. An answer: the link has failed, unless the report is withdrawn. If
+ * a report says only that the device is silent, its lease decides. */
 #include "coordinator/core/suspicion.h"
 
 #include <string.h>
@@ -69,7 +69,7 @@ static bool can_do_without(const struct core *core, const struct job_slot *job,
 }
 
 /* The later stage of the two goes; of a device of the plan and a source outside of it, the device.
- * Who goes is avoided unless the next plan is the one that ran. */
+ * Avoid the device that leaves, unless the next plan equals the last one. */
 static void blame_link(struct core *core, struct device_slot *device, const struct trouble *trouble)
 {
     struct device_slot *suspect = slots_device(core, trouble->device.text);
@@ -119,8 +119,8 @@ void suspicion_settle(struct core *core, struct job_slot *job)
     failure_note(core, job, blame, "%s", job->suspicion.text);
 }
 
-/* The accused speaks: those who complain have link_ms left to take it back. Who could not prepare
- * for it does not. */
+/* The suspected device has answered: the complaining devices have link_ms left to withdraw. A
+ * device that could not prepare because of it does not withdraw. */
 static void answered(struct core *core, struct device_slot *suspect)
 {
     for (size_t i = 0; i < core->devices.count; i++) {
@@ -138,7 +138,7 @@ static void answered(struct core *core, struct device_slot *suspect)
     }
 }
 
-/* ---- what comes in ---- */
+/* ---- reports ---- */
 
 static void take_answer(struct core *core, struct device_slot *device, const char *challenge)
 {

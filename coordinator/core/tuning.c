@@ -1,6 +1,6 @@
-/* The kernels of a job are measured once, by the devices of a plan that does nothing else, before
- * anything is trained: each reports those of its own units, the edge puts them into the model's
- * description, the next generation trains. */
+/* The kernels of a job are measured once, before training, by the devices of a plan that does
+ * nothing else. Each device reports the kernels of its units, the edge writes them into the model's
+ * description, and the next generation trains. */
 #include "coordinator/core/tuning.h"
 
 #include <inttypes.h>

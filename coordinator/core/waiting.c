@@ -35,7 +35,7 @@ void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, c
     }
 }
 
-/* The devices that have just come back tell what they hold, then the job goes on. */
+/* Returned devices report their holdings first, then the job continues. */
 void waiting_ask(struct core *core, struct job_slot *job)
 {
     ending_close_plan(core, job, job->plan.resume_version);

@@ -1,6 +1,6 @@
-/* Whether a job starts from an older version than the newest that its devices hold: when the plan
- * cannot get that one, or its devices cannot load it, and waiting has cost as much as retraining.
- */
+/* Whether a job starts from an older version than the newest that its devices hold. It does if the
+ * plan cannot get the newest one, or its devices cannot load it, and waiting has cost as much as
+ * retraining. */
 #include "coordinator/core/weighing.h"
 
 #include "coordinator/core/deadlines.h"
@@ -11,13 +11,12 @@
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/state.h"
 
-#define OLDER_MAX 8 /* versions that are looked at for one within reach */
+#define OLDER_MAX 8 /* versions to search for a reachable one */
 #define STUCK_MIN 2 /* failures to load a version before an older one is considered */
 
-/* ---- what keeps the plan from a version ---- */
+/* ---- obstacles to a version ---- */
 
-/* Whether some unit of the version would have to come over a bad link, whichever of its holders is
- * asked. */
+/* Whether a device has bad links to all holders of one of its units. */
 static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64_t version)
 {
     const struct planning *planning = core->planning;

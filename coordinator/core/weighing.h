@@ -7,8 +7,9 @@
 struct job_slot;
 
 /* Return the version from which the plan in core->planning starts: `start`, or an older one (with
- * job->cut). The older one is chosen if a bad link blocks `start` or devices failed to load it, and
- * waiting takes as long as retraining the steps in between. Never 0 in place of a held version. */
+ * job->cut). It chooses the older one if a bad link blocks `start` or devices failed to load it,
+ * and waiting takes as long as retraining the steps in between. Never 0 in place of a held
+ * version. */
 int64_t weighing_start(struct core *core, struct job_slot *job, int64_t start);
 
 #endif

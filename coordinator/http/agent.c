@@ -175,7 +175,7 @@ const struct device *agent_caller(struct coordinator *coordinator, struct http_e
     }
     struct event event = {.type = EVENT_CONTACT, .contact = {.device = device->id}};
     turn_event(coordinator->turn, &event, NULL, NULL);
-    /* The call can bring a lost device back, and with it a plan: commit both before the answer. */
+    /* The call can end the loss of a device and lead to a plan: commit both before the answer. */
     if (!answer_settled(exchange, coordinator->turn)) {
         return NULL;
     }

@@ -107,7 +107,7 @@ bool answer_settled(struct http_exchange *exchange, struct turn *turn)
     return settled;
 }
 
-/* What people try first is often a name, or an id of something else: say where the ids are. */
+/* Users often try a name, or an id of another kind: say where the ids are. */
 void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id)
 {
     static const struct {

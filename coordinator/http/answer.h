@@ -72,9 +72,9 @@ struct answer_list {
     bool more;
     bool failed;
 };
-/* Read ?limit= and ?cursor=, the only parameters that a list takes, and start: false when answered.
- * key: the form of the list's keys, which a cursor must have. *after: the key after which the page
- * starts ("" from the start). */
+/* Read ?limit= and ?cursor=, the only parameters of a list, and start the list; false: a problem
+ * was sent. key: the form of the list's keys, which a cursor must have. *after: the key after which
+ * the page starts ("" from the start). */
 bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key,
                        struct answer_list *list, const char **after);
 /* 400: the cursor is none that the list gave. */

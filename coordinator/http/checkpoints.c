@@ -17,7 +17,7 @@
 #define PREFIX_BYTES 8
 #define UPLOADS_MAX 16 /* on their way at once: each holds a header */
 
-/* ---- what there is ---- */
+/* ---- the stored checkpoints ---- */
 
 struct checkpoint_row {
     struct checkpoint checkpoint;
@@ -151,7 +151,7 @@ static int judge_header(struct checkpoint_upload *upload, struct err *err)
     return 0;
 }
 
-/* Keep what belongs to the header, and read it as soon as it is whole. */
+/* Collect the bytes of the header, and read it as soon as it is complete. */
 static int note_header(struct checkpoint_upload *upload, const char *data, size_t size,
                        struct err *err)
 {

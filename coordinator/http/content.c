@@ -15,8 +15,8 @@
 
 enum piece_state { PIECE_EMPTY, PIECE_READING, PIECE_FULL, PIECE_FAILED };
 
-/* One download: a worker opens the blob, then reads it piece by piece. The worker has all of it but
- * `exchange` and `abandoned` while a job is under way, the loop's thread otherwise. */
+/* One download: a worker opens the blob, then reads it piece by piece. A running job of the worker
+ * owns all of it except `exchange` and `abandoned`; otherwise the loop's thread does. */
 struct content {
     struct work_job job; /* first */
     struct coordinator *coordinator;

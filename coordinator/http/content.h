@@ -1,5 +1,5 @@
-/* content.h: a blob as the body of an answer, whole or by Range; workers read it piece by piece, so
- * that the loop never waits for the disk. */
+/* content.h: a blob as the body of an answer, whole or by Range. Workers read it in pieces, so that
+ * the loop never waits for the disk. */
 #ifndef COORDINATOR_HTTP_CONTENT_H
 #define COORDINATOR_HTTP_CONTENT_H
 

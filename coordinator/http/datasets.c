@@ -27,9 +27,9 @@ _Static_assert(READING_SIZE == READING_TEXT_MAX, "a row holds what a data set sa
 struct dataset_upload {
     struct work_job job; /* first */
     struct coordinator *coordinator;
-    struct http_exchange *exchange; /* NULL when the client is gone */
+    struct http_exchange *exchange; /* NULL: the client has disconnected */
     struct spool *spool;
-    uint8_t head[DATASET_HEAD_BYTES]; /* the first bytes, by which a wrong kind is refused */
+    uint8_t head[DATASET_HEAD_BYTES]; /* the first bytes, which show a wrong kind */
     size_t head_size;
     struct blob_upload *blob;
     struct publication publication;
@@ -145,7 +145,7 @@ static void describe_dataset(struct dataset_upload *upload)
     }
 }
 
-/* The blob is durable, or was refused. */
+/* The blob is durable or was rejected. */
 static void on_published(void *arg)
 {
     struct dataset_upload *upload = arg;
@@ -174,7 +174,7 @@ static void on_published(void *arg)
 
 static void convert_done(struct work_job *job);
 
-/* Give workers what waits for its conversion, first come, first served. */
+/* Give waiting conversions to workers, in the order of their arrival. */
 static void convert_next(struct coordinator *coordinator)
 {
     struct edge_uploads *uploads = &coordinator->edge->uploads;
@@ -261,7 +261,7 @@ static bool read_query(struct http_exchange *exchange, struct reading *out)
     return true;
 }
 
-/* What can be said with the headers alone. */
+/* The checks that need only the headers. */
 static bool admit(struct coordinator *coordinator, struct http_exchange *exchange,
                   struct reading *reading)
 {
@@ -339,7 +339,7 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     return true;
 }
 
-/* Keep the first bytes, and look at them as soon as they are there. */
+/* Collect the first bytes, and check them as soon as they are complete. */
 static int look_at_head(struct dataset_upload *upload, const uint8_t *data, size_t size,
                         struct err *err)
 {

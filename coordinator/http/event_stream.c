@@ -38,7 +38,7 @@ struct reader {
                                      "" when caught up */
     char pending[EVENT_TEXT_MAX]; /* one event of the store, or a ping */
     size_t pending_size, pending_sent;
-    int64_t last_ms; /* when it last read, or was looked at for a ping */
+    int64_t last_ms; /* time of its last read or check for a ping */
 };
 
 struct event_stream {
@@ -310,7 +310,7 @@ void event_stream_serve(struct event_stream *stream, struct http_exchange *excha
                       &source);
 }
 
-/* One that is in the middle of an event does not take what it is sent: it needs no ping. */
+/* A reader in the middle of an event does not read at present: it needs no ping. */
 static void ping(struct reader *reader)
 {
     if (reader->sent == 0 && reader->pending_sent == reader->pending_size) {

@@ -1,6 +1,5 @@
-/* event_stream.h: public events: rows of state.db, the newest in a ring, and the readers of GET
- * /v1/events (server-sent events), who copy from the ring at their own pace. The loop's thread
- * only. */
+/* event_stream.h: public events: rows of state.db, the newest also in a ring. Readers of GET
+ * /v1/events (server-sent events) copy from the ring at their own pace. The loop's thread only. */
 #ifndef COORDINATOR_HTTP_EVENT_STREAM_H
 #define COORDINATOR_HTTP_EVENT_STREAM_H
 

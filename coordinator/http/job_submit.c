@@ -1,4 +1,5 @@
-/* POST /v1/jobs: what the job's names stand for, whether its parts fit together, and the event. */
+/* POST /v1/jobs: resolves the job's names, checks that its parts fit together, and makes the
+ * event. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +22,12 @@
 #include "schema/job.h"
 #include "schema/job_check.h"
 
-/* A job as it was posted and what its names stand for. */
+/* A job as posted, with the objects of its names. */
 struct submission {
     struct work_job job; /* first */
     struct coordinator *coordinator;
     struct http_exchange
-        *exchange; /* NULL: the client went while a worker looked at the checkpoint */
+        *exchange; /* NULL: the client disconnected while a worker read the checkpoint */
     bool dry_run;
     struct job_spec spec;
     struct job_data data;
@@ -150,8 +151,7 @@ static int find_model(struct coordinator *coordinator, const char *name,
     return rc;
 }
 
-/* What the center could not take: a unit's state, or the trained model, of more bytes than a blob
- * has. */
+/* Reject a unit's state or a trained model that is larger than a blob may be. */
 static int check_sizes(const struct job_spec *spec, const struct model *model, bool named,
                        struct record_faults *faults, struct err *err)
 {
@@ -189,8 +189,8 @@ static int check_sizes(const struct job_spec *spec, const struct model *model, b
     return rc;
 }
 
-/* Turn the model's description, its own or that of its name, into a catalog entry and check what
- * depends on it. */
+/* Make a catalog entry of the model's description, its own or that of its name, and check the
+ * fields that depend on it. */
 static int resolve_model(struct coordinator *coordinator, struct submission *submission,
                          const json_t *named, struct record_faults *faults, struct err *err)
 {
@@ -339,7 +339,7 @@ static void submit(struct submission *submission, struct http_exchange *exchange
     turn_event(submission->coordinator->turn, &event, exchange, extra);
 }
 
-/* The same key may have been used while the worker looked: it is asked for once more. */
+/* Look for the key again: another request may have used it while the worker read. */
 static void answer_fit(struct submission *submission, struct http_exchange *exchange)
 {
     struct turn_extra extra = {0};
@@ -353,7 +353,7 @@ static void answer_fit(struct submission *submission, struct http_exchange *exch
     }
 }
 
-/* If the client has gone, no job is created: it could not learn the id. */
+/* If the client has disconnected, no job is created: it could not learn the id. */
 static void fit_done(struct work_job *job)
 {
     struct submission *submission = (struct submission *)job;

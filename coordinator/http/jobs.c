@@ -166,7 +166,7 @@ static bool makes_rows(enum job_verb verb)
     return verb == JOB_RESUME || verb == JOB_REPLAN || verb == JOB_EXPORT;
 }
 
-/* What all verbs have in common; the query and the body are read already. */
+/* The common part of all verbs; the query and the body are read already. */
 static void job_verb(struct coordinator *coordinator, struct http_exchange *exchange,
                      enum job_verb verb, const struct replan_request *replan)
 {

@@ -30,7 +30,7 @@ struct point {
 struct metric_page {
     struct work_job job; /* first: the worker gets it as struct metric_page */
     struct coordinator *coordinator;
-    struct http_exchange *exchange; /* NULL: the client is gone */
+    struct http_exchange *exchange; /* NULL: the client has disconnected */
     char id[ID_SIZE];
     char name[24]; /* "": all metrics */
     size_t limit;
@@ -202,7 +202,7 @@ static bool read_start(struct http_exchange *exchange, int64_t *out)
 static int begin_page(struct metric_page *page, struct err *err)
 {
     buf_init(&page->body, 4u << 20);
-    /* What was reported so far is seen, unless the disk is full. */
+    /* All metrics reported so far are visible, unless the disk is full. */
     int rc = turn_held(page->coordinator->turn) ? 0 : state_flush(page->coordinator->state, err);
     rc = rc ? rc : buf_printf(&page->body, err, "{\"items\":[");
     rc = rc ? rc : read_portion(page, err);

@@ -145,7 +145,7 @@ static void reuse(struct parked *parked, size_t index)
     parked->first_free = index;
 }
 
-/* A woken entry is in the ready list; its place becomes free when parked_run has passed it. */
+/* A woken entry is in the ready list; parked_run frees its place. */
 static void release(struct parked *parked, struct entry *entry)
 {
     size_t index = (size_t)(entry - parked->entry);
@@ -164,7 +164,7 @@ static void release(struct parked *parked, struct entry *entry)
 
 /* ---- waiting ---- */
 
-/* The client is gone. */
+/* The client has disconnected. */
 static void on_end(void *arg)
 {
     struct entry *entry = arg;
@@ -239,7 +239,7 @@ static void look(struct parked *parked, struct entry *entry, bool last)
     }
 }
 
-/* Look at the next woken request; one that has ended meanwhile only gives its place back. */
+/* Handle the next woken request; if it has ended meanwhile, only free its place. */
 static void look_at_woken(struct parked *parked)
 {
     size_t index = parked->ready[parked->ready_first];

@@ -114,7 +114,7 @@ void serve_plan(void *context, struct http_exchange *exchange)
 
 /* ---- kernels ---- */
 
-/* What tells the kernels of a job that has ended. */
+/* The source of the kernels of an ended job. */
 struct job_row {
     struct job job;
     int code;

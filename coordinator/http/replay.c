@@ -147,7 +147,7 @@ static void hash_parameter(void *arg, const char *name, const char *value)
     sha256_update(arg, value, strlen(value) + 1);
 }
 
-/* What makes two requests the same: method, path, parameters, body. */
+/* Two requests are equal if method, path, parameters and body are. */
 static int hash_request(const struct http_exchange *exchange, char out[SHA256_SIZE],
                         struct err *err)
 {

@@ -1,5 +1,4 @@
-/* What failures would cost: who holds what of a job, and the plan that it would get without some
- * devices. */
+/* The cost of failures: the holders of a job's units, and its plan without some devices. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -130,7 +130,7 @@ static bool is_foreign(const struct coordinator *coordinator, struct http_exchan
     return false;
 }
 
-/* First of all for every request, with its headers there. */
+/* Runs first for every request, after its headers. */
 static void guard(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
@@ -145,12 +145,12 @@ static void guard(void *context, struct http_exchange *exchange)
         answer_problem(exchange, PROBLEM_STOPPING, "the coordinator is shutting down");
         return;
     }
-    /* What a reader is shown must be in the store: other requests of this pass may not be committed
+    /* Answers may contain only stored state: other requests of this pass may not be committed
      * yet. */
     bool reads =
         strcmp(http_method(exchange), "GET") == 0 || strcmp(http_method(exchange), "HEAD") == 0;
-    /* People may see what waits for the disk; a device that acted on it could contradict the next
-     * life. */
+    /* Users may see changes that wait for the disk. A device that acted on them could contradict
+     * the next run of the coordinator. */
     if (turn_held(coordinator->turn) &&
         (!reads || strncmp(http_path(exchange), AGENT_PREFIX, sizeof(AGENT_PREFIX) - 1) == 0)) {
         answer_held(exchange);

@@ -18,7 +18,7 @@ void serve_health(void *context, struct http_exchange *exchange)
     answer_record(exchange, 200, &service_status_record, &status);
 }
 
-/* Before this is served the rows are restored, and the guard refuses requests while the program
+/* The rows are restored before this is served, and the guard rejects requests while the program
  * stops. */
 void serve_ready(void *context, struct http_exchange *exchange)
 {

@@ -47,7 +47,7 @@ static bool read_unit(struct http_exchange *exchange, struct center_unit *unit)
            read_number(exchange, "unit", 0, UNITS_MAX - 1, &unit->unit);
 }
 
-/* Whether the device may send this unit now, by what it says of itself and the body. */
+/* Whether the device may send this unit now, by its parameters and the body. */
 static bool admit(struct coordinator *coordinator, struct http_exchange *exchange,
                   struct event_blob_stored *stored)
 {

@@ -8,7 +8,7 @@
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
 
-/* No longer under way. */
+/* No longer in progress. */
 static void upload_end(struct upload *upload)
 {
     awaited_end(&upload->publication.awaited);

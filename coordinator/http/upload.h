@@ -28,8 +28,8 @@ struct upload_kind {
     void (*refuse)(struct http_exchange *exchange, const struct err *err);
 };
 
-/* A zeroed struct of kind->size with its frame, or NULL when the problem was answered. sha256: of
- * the blob, which is to be there already when the request has no body; NULL: any body. */
+/* A zeroed struct of kind->size with its frame, or NULL after a problem was sent. sha256: of the
+ * blob, which must exist already if the request has no body; NULL: any body. */
 void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator,
                  struct http_exchange *exchange, const char *sha256);
 /* The rest of a struct http_sink. */

@@ -22,10 +22,10 @@ void link_add(struct link_sums *sums, const struct link_sums *more)
     }
 }
 
-/* What share of the time of a transfer goes with its size, by its size alone. Up to what a usual
- * link takes, latency and moving have their usual shares; the excess is
- * divided by the squares of the shares, as for errors in proportion to each: a slow transfer of few
- * bytes is a matter of latency, one of many bytes of bandwidth. */
+/* The share of a transfer's time that depends on its size, estimated from the size. Up to the time
+ * of a usual link, latency and transfer have their usual shares. The excess is divided by the
+ * squares of the shares, as for errors in proportion to each: a slow transfer of few bytes raises
+ * the latency, one of many bytes lowers the bandwidth. */
 static double expected_share(double bytes, double seconds)
 {
     const double moving = bytes / LINK_BYTES_PER_SECOND;

@@ -20,8 +20,8 @@ struct search {
     struct stages stages;
     uint16_t fits_end[PARTITION_DEVICES_MAX]
                      [PARTITION_UNITS_MAX + 1]; /* the longest stage from a unit on that fits */
-    /* The least any cut of the units from u on over the devices from k on adds to a step, counted
-     * from the moment the first micro-batch arrives at k until its last gradient has left;
+    /* The least time that any split of the units from u on over the devices from k on adds to a
+     * step: from the arrival of the first micro-batch at k until its last gradient has left.
      * INFINITY: does not fit. */
     double rest[PARTITION_DEVICES_MAX][PARTITION_UNITS_MAX + 1];
     struct partition_plan best; /* step_seconds INFINITY before the first */
@@ -49,7 +49,7 @@ static int check_problem(const struct partition_problem *problem, struct err *er
 }
 
 /* The end of the longest stage from `first` on that fits. The search starts just after `near` and
- * goes on in growing steps: a question may take a millisecond. */
+ * continues in growing steps: one question may take a millisecond. */
 static size_t longest_fit(const struct search *search, size_t device, size_t first, size_t near)
 {
     const size_t units = search->problem->unit_count;
@@ -88,7 +88,7 @@ static void sort_by_cap(const struct partition_problem *problem, size_t *order)
     }
 }
 
-/* The smallest device first: what fits there fits wherever there is no time to ask. */
+/* The smallest device first: units that fit it fit every device, without more questions. */
 static void prepare_fits(struct search *search)
 {
     const struct partition_problem *problem = search->problem;
@@ -110,13 +110,14 @@ static void prepare_fits(struct search *search)
 
 /* ---- the bound ----
  * Within a step, stage i starts once the first micro-batch has passed the stages and links before
- * it, works on all of them, and its last gradient passes them back: a step is never shorter than
- * what lies before (once forth and back) plus micro_batches times the stage's own work; a link
- * likewise. What lies before is a sum over the stages, so the best cut by this bound follows from
- * the recurrence over (first unit, device), last device first. */
+ * it, works on all micro-batches, and its last gradient passes the stages back. A step is thus
+ * never shorter than the time before the stage (once forth and back) plus micro_batches times the
+ * stage's own work. The same holds for a link. The time before is a sum over the stages, so the
+ * best split by this bound follows from a recurrence over (first unit, device), last device
+ * first. */
 
 struct bound {
-    double before; /* what lies before the next stage */
+    double before; /* the time before the next stage */
     double most;   /* the longest stage or link so far */
 };
 
@@ -301,7 +302,7 @@ static void improve(struct search *search)
     }
 }
 
-/* ---- what does not fit ---- */
+/* ---- models that do not fit ---- */
 
 static int misfit(const struct stages *stages, size_t device, size_t first, size_t unit,
                   struct err *err)

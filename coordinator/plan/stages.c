@@ -68,7 +68,7 @@ static void fill_in_flight(const struct stages *stages, struct timeline_stage *s
     }
 }
 
-/* Lower the in-flight limits to what the memory allows. false: some stage does not fit at all. */
+/* Lower the in-flight limits as the memory requires. false: some stage does not fit at all. */
 static bool fit_memory(const struct stages *stages, const size_t *end, struct timeline_stage *stage,
                        struct partition_plan *plan)
 {

@@ -16,8 +16,7 @@ struct ring {
 /* A stage while it is played. All counts are of the step it is in. */
 struct player {
     struct ring input, gradient;
-    size_t inputs,
-        gradients; /* taken from the rings: what had arrived when the stage last looked */
+    size_t inputs, gradients; /* taken from the rings: the arrivals at the stage's last check */
     size_t forwards, backwards;
     bool summed; /* its sum of squares is on its way */
     double norm_at,
@@ -47,7 +46,7 @@ static double ring_next(const struct ring *ring)
     return ring->taken < ring->put ? ring->at[ring->taken % TIMELINE_IN_FLIGHT_MAX] : INFINITY;
 }
 
-/* Take what has arrived by `now`; what belongs to the next step stays in the ring. */
+/* Take the arrivals until `now`; those of the next step stay in the ring. */
 static void ring_take(struct ring *ring, size_t *count, size_t limit, double now)
 {
     while (*count < limit && ring_next(ring) <= now) {
@@ -71,7 +70,7 @@ static double look_at(const struct game *game, const struct player *player)
     return gradient < input ? gradient : input;
 }
 
-/* What a stage did changes when it and its neighbours look next. */
+/* The work of a stage changes the next check of it and its neighbours. */
 static void set_look_at(struct game *game, size_t index)
 {
     size_t first = index > 0 ? index - 1 : 0;
@@ -81,7 +80,7 @@ static void set_look_at(struct game *game, size_t index)
     }
 }
 
-/* The first to look; of those that look at once the first in the pipeline. */
+/* The stage with the earliest check; among equal times the first in the pipeline. */
 static size_t next_to_look(const struct game *game)
 {
     size_t next = 0;
@@ -146,8 +145,8 @@ static void work_backward(struct game *game, size_t index, double now)
     }
 }
 
-/* A stage that has done its passes has the total, from which its update follows, or waits for what
- * it needs. Sums take no time but the links' latency; they queue after the tensors. */
+/* Whether a stage after its passes has the total norm for its update; else it waits for a part.
+ * Sums take no time but the links' latency; they queue after the tensors. */
 static bool has_total(struct game *game, size_t index, double now)
 {
     struct player *player = &game->player[index];

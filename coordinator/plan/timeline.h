@@ -1,6 +1,6 @@
-/* timeline.h: plays the synchronous 1F1B schedule of a plan event by event and returns the step
- * time in the steady state. libtrain/schedule decides the next work of a stage here and in agents,
- * so the prediction follows what agents do. Pure. */
+/* timeline.h: simulates the synchronous 1F1B schedule of a plan event by event and returns the
+ * steady step time. libtrain/schedule decides the next work of a stage here and in agents, so the
+ * prediction follows what agents do. Pure. */
 #ifndef COORDINATOR_PLAN_TIMELINE_H
 #define COORDINATOR_PLAN_TIMELINE_H
 
@@ -33,10 +33,10 @@ struct timeline_result {
     double busy[PARTITION_DEVICES_MAX]; /* share of the step each stage computes */
 };
 
-/* Play stage[stage_count], stage_count in [1, PARTITION_DEVICES_MAX], micro_batches >= 1.
- * clips_norm: no stage updates before it has the norm of all gradients; its parts travel from the
- * last stage to the first and back, each with the latency of a link. Deterministic, O(steps *
- * micro_batches * stages^2). No allocation. */
+/* Simulate stage[stage_count], stage_count in [1, PARTITION_DEVICES_MAX], micro_batches >= 1.
+ * clips_norm: every stage waits for the norm of all gradients before its update. The parts of the
+ * norm travel from the last stage to the first and back, each with the latency of a link.
+ * Deterministic, O(steps * micro_batches * stages^2). No allocation. */
 void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
                    bool clips_norm, struct timeline_result *out);
 /* Return the work of timeline_play: micro-batches played times stages. */

@@ -48,8 +48,7 @@ void blob_queue_done(struct blob_queue *queue)
     (void)pthread_mutex_destroy(&queue->lock);
 }
 
-/* Pages of its own: what an upload has not sent yet costs nothing, and a freed chunk goes back to
- * the system. */
+/* Pages of its own: unwritten ones cost nothing, and a freed chunk returns to the system. */
 int blob_chunk_new(struct blob_upload *upload, struct blob_item **out, struct err *err)
 {
     struct blob_item *item = calloc(1, sizeof(*item));
@@ -259,7 +258,7 @@ void blob_queue_stop(struct blob_queue *queue)
 
 /* ---- the writer ---- */
 
-/* More would not come, or enough is there: no reason to wait for the rest of the 100 ms. */
+/* No more will come, or the batch is large enough: do not wait for the rest of the 100 ms. */
 static bool batch_is_ready(const struct blob_queue *queue)
 {
     return queue->stopping || queue->room_wanted || queue->open_uploads == 0 ||
@@ -345,7 +344,7 @@ bool blob_queue_owns(struct blob_queue *queue, int64_t id)
     return owned;
 }
 
-/* Tell paused uploads, the one that waited longest first, without the lock. */
+/* Wake paused uploads, the longest waiting first, without the lock. */
 static void call_waiting(struct blob_queue *queue)
 {
     struct blob_upload *upload = queue->first_upload;

@@ -310,7 +310,7 @@ void blob_mend(struct blob_store *store, const char *sha256)
     (void)pthread_mutex_unlock(&pool->lock);
 }
 
-/* What was read in order from the beginning is compared at its end. */
+/* Content read in order from the beginning is verified at its end. */
 static int follow(struct blob_reader *reader, uint64_t offset, const void *data, size_t size,
                   struct err *err)
 {

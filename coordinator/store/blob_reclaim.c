@@ -11,8 +11,8 @@
 #define BLOB_APPLICATION_ID 0x504c6370 /* "PLcp" */
 #define REMOVE_CHUNKS 16               /* a transaction */
 #define VACUUM_PAGES 64                /* a transaction: 4 MiB that may have to move */
-/* Free pages that stay in the file for the next blobs: moving pages costs as much as writing them,
- * and a store that replaces old checkpoints by new ones would do it all the time. */
+/* Free pages that stay in the file for the next blobs. Moving pages costs as much as writing them,
+ * and a store that replaces old checkpoints would move them continually. */
 #define KEPT_PAGES 256
 #define KEPT_SHARE 8
 
@@ -71,7 +71,7 @@ int blob_reclaim_one(struct blob_writer *writer, int64_t id, struct err *err)
     return rc;
 }
 
-/* The next id after *id that nothing owns; *id becomes 0 when there is none. */
+/* The next id after *id without an owner; *id becomes 0 if there is none. */
 static int next_garbage(struct blob_writer *writer, int64_t *id, struct err *err)
 {
     sqlite3_stmt *statement = writer->statement[WRITER_NEXT_GARBAGE];
@@ -128,7 +128,7 @@ void blob_update_reusable(struct blob_writer *writer)
     }
 }
 
-/* *left: there is more to give back. */
+/* *left: more is left to release. */
 static int vacuum_some(struct blob_writer *writer, bool *left, struct err *err)
 {
     int64_t unused = 0, pages = 0;

@@ -1,5 +1,5 @@
 /* The feeding side of an upload: cut into chunks and hand over; the writer hashes them. Nothing
- * here waits for the disk, except for one look at the free space when an upload begins. */
+ * here waits for the disk, except one query of the free space at the start of an upload. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

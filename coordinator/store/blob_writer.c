@@ -1,5 +1,5 @@
-/* The writer: batches of the queue become transactions; between them it gives the rows of deleted,
- * failed and abandoned blobs back, a few at a time, so that no upload waits long for that. */
+/* The writer turns batches of the queue into transactions. Between them it deletes the rows of
+ * deleted, failed and abandoned blobs, a few at a time, so that no upload waits long. */
 #include <sqlite3.h>
 #include <string.h>
 
@@ -27,8 +27,8 @@ int blob_writer_end(struct blob_writer *writer, int rc, struct err *err)
     }
     if (rc) {
         sql_rollback(writer->db);
-        /* A commit that failed half way leaves its journal to the next one who looks: let that be
-         * us, while no reader can meet it. A fault of the disk shows at the next batch. */
+        /* A commit that failed half way leaves its journal to the next connection: let that be
+         * ours, before any reader's. A fault of the disk shows at the next batch. */
         (void)sqlite3_exec(writer->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     }
     (void)pthread_rwlock_unlock(&writer->store->commit_lock);
@@ -168,7 +168,7 @@ static void count(struct blob_store *store, const struct tally *tally)
     atomic_fetch_add(&store->bytes_written, tally->written);
 }
 
-/* One transaction around `first` and what follows it, or around it alone. */
+/* One transaction around `first` and the items after it, or around `first` alone. */
 static int commit_items(struct blob_writer *writer, const struct blob_item *first, bool alone,
                         struct err *err)
 {
@@ -188,7 +188,7 @@ static void fail_upload(struct blob_writer *writer, struct blob_upload *upload,
                         const struct err *failure)
 {
     blob_queue_fail(&writer->store->queue, upload, failure);
-    /* At once: the space may be what the other uploads of the batch need. */
+    /* At once: the other uploads of the batch may need the space. */
     struct err err = {0};
     if (blob_reclaim_one(writer, upload->id, &err)) {
         log_warn("blob_reclaim_failed", "error=%s", log_quote(err.text).text);
@@ -196,8 +196,8 @@ static void fail_upload(struct blob_writer *writer, struct blob_upload *upload,
     writer->has_garbage = true;
 }
 
-/* The batch as a whole did not fit or failed: item by item, in order, only those that fail
- * themselves are refused. */
+/* The batch as a whole did not fit or failed: repeat it item by item, in order, and reject only
+ * items that fail themselves. */
 static void commit_each(struct blob_writer *writer, struct blob_item *items)
 {
     for (struct blob_item *item = items; item; item = item->next) {
@@ -259,7 +259,7 @@ static void hash_items(const struct blob_item *items)
     }
 }
 
-/* Tell what was sealed, and the outcome of what was finished; everything is on the disk now. */
+/* Report sealed uploads, and the outcome of finished ones; everything is on the disk now. */
 static void report(struct blob_writer *writer, struct blob_item *items)
 {
     for (struct blob_item *item = items; item; item = item->next) {

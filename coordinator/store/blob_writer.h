@@ -36,8 +36,8 @@ NODISCARD int blob_writer_end(struct blob_writer *writer, int rc, struct err *er
 NODISCARD int blob_reclaim_one(struct blob_writer *writer, int64_t id, struct err *err);
 /* Remove all rows of all blobs without an owner. */
 NODISCARD int blob_reclaim_all(struct blob_writer *writer, struct err *err);
-/* A bounded piece of that, then of giving free pages back to the file system; false: nothing is
- * left to do, or it failed and waits for better times. */
+/* Do a bounded piece of that, then of releasing free pages to the file system; false: nothing is
+ * left to do, or it failed and is retried later. */
 bool blob_reclaim_step(struct blob_writer *writer);
 void blob_update_reusable(struct blob_writer *writer);
 

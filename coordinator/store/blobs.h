@@ -34,9 +34,9 @@ NODISCARD int blob_open(const struct blob_config *config, struct blob_store **ou
 void blob_close(struct blob_store **store);
 
 /* Begin an upload. expected_sha256 may be NULL; size_limit bounds it. Besides the queue each upload
- * holds at most one chunk that is not full yet, so a slow client costs 1 MiB and blocks no other;
- * 256 may be open or unwritten at a time. ERR_FULL; ERR_LIMIT: too many uploads; ERR_INVALID: not a
- * sha256. */
+ * holds at most one partial chunk, so a slow client costs 1 MiB and blocks no other. At most 256
+ * uploads may be open or unwritten at once. ERR_FULL; ERR_LIMIT: too many uploads; ERR_INVALID: not
+ * a sha256. */
 NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sha256,
                                uint64_t size_limit, struct blob_upload **out, struct err *err);
 /* For what people bring: an announced size (0: unknown) is to fit beside min_free_bytes, and that
@@ -45,8 +45,8 @@ NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sh
 NODISCARD int blob_upload_keep_free(struct blob_upload *upload, uint64_t announced_bytes,
                                     struct err *err);
 /* Called from the writer thread when a paused upload may go on (or has failed: the next write says
- * why). Set before the first write. Never called again once finish or abort has returned: those
- * wait for a call that is under way, so do not hold a lock that fn takes while ending an upload. */
+ * why). Set before the first write. Never called after finish or abort has returned. Those wait for
+ * a running call: do not hold a lock that fn takes while ending an upload. */
 void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void *arg);
 /* Take bytes: returns how many (fewer than size: the queue is full, wait for on_room), or a
  * negative ERR_ code: ERR_LIMIT over size_limit, ERR_FULL or ERR_IO when the writer had to give

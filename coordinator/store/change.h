@@ -1,5 +1,5 @@
-/* change.h: one change of a row, and the log of a turn's changes, kept so that the whole turn can
- * be applied again when the disk was full at its first attempt. Private to coordinator/store. One
+/* change.h: one change of a row, and the log of a turn's changes. With the log the whole turn can
+ * be applied again after a first attempt on a full disk. Private to coordinator/store. One
  * thread. */
 #ifndef COORDINATOR_STORE_CHANGE_H
 #define COORDINATOR_STORE_CHANGE_H

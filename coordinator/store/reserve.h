@@ -1,6 +1,5 @@
-/* reserve.h: disk space kept for the moment when the disk is full: a preallocated file beside
- * state.db that is given back to the file system so that the coordinator's objects stay writable.
- * Private to coordinator/store. */
+/* reserve.h: disk space for a full disk: a preallocated file beside state.db. Its release to the
+ * file system keeps the coordinator's objects writable. Private to coordinator/store. */
 #ifndef COORDINATOR_STORE_RESERVE_H
 #define COORDINATOR_STORE_RESERVE_H
 

@@ -27,7 +27,7 @@ static const char *const table_names[STATE_TABLES] = {
 struct statement_text {
     const char *head;
     const char *tail;
-    const char *second_tail; /* NULL, or what follows the second name */
+    const char *second_tail; /* NULL, or the text after the second name */
 };
 
 #define COLUMNS "SELECT id, parent, revision, created_ms, document FROM "

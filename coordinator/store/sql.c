@@ -23,7 +23,8 @@ static int error_code(sqlite3 *db)
     case SQLITE_TOOBIG: return ERR_LIMIT;
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
-        /* A quota, and a full disk met outside of a plain write, come as input/output errors. */
+        /* SQLite reports a quota, and a full disk outside of a plain write, as input/output
+         * errors. */
         return reason == ENOSPC || reason == EDQUOT ? ERR_FULL : ERR_IO;
     default: return ERR_IO;
     }

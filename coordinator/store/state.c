@@ -20,8 +20,8 @@
 static int prepare_database(sqlite3 *db, const char *backup, const char *durability,
                             struct err *err)
 {
-    /* The lock of EXCLUSIVE is never let go, and with it WAL needs no shared memory beside the
-     * file. It has to come before the first access. Sorting never goes to a file: the disk may be
+    /* The lock of EXCLUSIVE is never released, and with it WAL needs no shared memory beside the
+     * file. It must be set before the first access. Sorting never goes to a file: the disk may be
      * full. */
     int rc = sql_exec(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY", err);
     if (rc == 0) {
@@ -75,8 +75,8 @@ int state_open_with(const char *directory, const char *durability, struct state_
         state_close(&store);
         return rc;
     }
-    /* A coordinator that finds its disk full must start all the same: only it can delete what fills
-     * the disk. */
+    /* A coordinator must start on a full disk too: only it can delete the rows and blobs that fill
+     * it. */
     struct err reserve_err = {0};
     if (reserve_fill(store->reserve, &reserve_err)) {
         log_warn("state_reserve_missing", "error=%s", log_quote(reserve_err.text).text);
@@ -137,8 +137,8 @@ static int replay(struct state_store *store, struct err *err)
     return rc;
 }
 
-/* The disk is full: give it the reserve and do the whole turn again. err holds the failure; it
- * stays when there is no reserve left. */
+/* The disk is full: release the reserve and repeat the whole turn. err holds the failure; it stays
+ * if no reserve is left. */
 static int retry_on_reserve(struct state_store *store, struct err *err)
 {
     sql_rollback(store->db);
@@ -219,7 +219,7 @@ int state_check_room(const struct state_store *store, uint64_t min_free_bytes, s
 {
     uint64_t free_bytes = 0;
     int rc = file_free_bytes(store->directory, &free_bytes, err);
-    /* What waits for the commit is written twice: to the journal, and from there to its place. */
+    /* Uncommitted changes are written twice: to the journal, and from there to their place. */
     const uint64_t least_bytes = min_free_bytes + 2 * store->log.size;
     if (rc == 0 && free_bytes < least_bytes) {
         rc = err_set(err, ERR_FULL, "'%s' has %llu bytes free; %llu must stay free",

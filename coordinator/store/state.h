@@ -30,11 +30,11 @@ enum state_table {
 
 struct state_store;
 
-/* Open or create DIR/state.db, run migrations (forward only, a backup of the file before the
- * first), preallocate the reserve: 8 MiB that a transaction gets when the disk is full, once, until
- * there is room to make it again. A reserve that cannot be made is a warning: only a running
- * coordinator can delete what fills the disk. ERR_FULL, ERR_IO, ERR_FORMAT (not our database),
- * ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another process has it). */
+/* Open or create DIR/state.db, run migrations (forward only, a backup of the file before the first)
+ * and preallocate the reserve. The reserve is 8 MiB that a transaction gets once when the disk is
+ * full, until there is room for a new one. A reserve that cannot be made is a warning: only a
+ * running coordinator can delete what fills the disk. ERR_FULL, ERR_IO, ERR_FORMAT (not our
+ * database), ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another process has it). */
 NODISCARD int state_open(const char *directory, struct state_store **out, struct err *err);
 void state_close(struct state_store **store);
 
@@ -48,9 +48,9 @@ NODISCARD int state_begin(struct state_store *store, struct err *err);
 NODISCARD int state_commit(struct state_store *store, struct err *err);
 void state_rollback(struct state_store *store);
 bool state_in_transaction(const struct state_store *store);
-/* Whether there is room for rows that users make: so much stays free beside what waits for the
- * commit, and the reserve is there or has room to be made. The rows of running jobs are not asked
- * about. ERR_FULL says how much is missing; ERR_IO. One look at the file system. */
+/* Whether there is room for rows of users: this much stays free beside uncommitted changes, and the
+ * reserve exists or has room to be created. The rows of running jobs are not asked about. ERR_FULL
+ * says how much is missing; ERR_IO. One look at the file system. */
 NODISCARD int state_check_room(const struct state_store *store, uint64_t min_free_bytes,
                                struct err *err);
 
@@ -75,7 +75,7 @@ NODISCARD int state_trim(struct state_store *store, enum state_table table, size
                          struct err *err);
 
 /* Visit rows in order of ids, after `after_id` ("" from the start), of `parent` (NULL: any), at
- * most `limit`. visit returns false to stop; it may ask for rows of other tables, not list or get
+ * most `limit`. visit returns false to stop; it may read rows of other tables, but not list or get
  * of the same. Texts are borrowed for the call. */
 typedef bool (*state_visit_fn)(void *arg, const struct state_row *row);
 NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent,
@@ -87,8 +87,8 @@ NODISCARD int state_count(struct state_store *store, enum state_table table, siz
 NODISCARD int state_get(struct state_store *store, enum state_table table, const char *id,
                         state_visit_fn visit, void *arg, struct err *err);
 
-/* Telemetry is batched: written by state_flush (the loop calls it about once a second) in one
- * transaction; a crash may lose the last second of it. */
+/* Telemetry is batched: state_flush writes it in one transaction (the loop calls it about once a
+ * second). A crash may lose the last second of it. */
 NODISCARD int state_metric(struct state_store *store, const char *job, int64_t step,
                            const char *name, double value,
                            struct err *err); /* upserted by (job, name, step) */

@@ -1,5 +1,5 @@
-/* Telemetry waits in memory and is written in one transaction a flush: it comes with every
- * heartbeat and is not worth a synchronous commit each. */
+/* Telemetry waits in memory and is written in one transaction per flush. It arrives with every
+ * heartbeat and does not justify a synchronous commit each. */
 #include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>

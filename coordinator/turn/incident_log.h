@@ -1,5 +1,6 @@
-/* incident_log.h: counts incidents for /metrics and logs one line, with the seconds of each phase,
- * for each that has ended; after the commit, like all effects of a turn. The loop's thread only. */
+/* incident_log.h: counts incidents for /metrics and logs one line for each ended incident, with the
+ * seconds of each phase. It acts after the commit, like all effects of a turn. The loop's thread
+ * only. */
 #ifndef COORDINATOR_TURN_INCIDENT_LOG_H
 #define COORDINATOR_TURN_INCIDENT_LOG_H
 

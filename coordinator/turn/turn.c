@@ -20,7 +20,7 @@
 
 /* A reply that waits for the commit. */
 struct outgoing {
-    struct http_exchange *exchange; /* NULL: the client is gone */
+    struct http_exchange *exchange; /* NULL: the client has disconnected */
     struct turn_reply reply;
 };
 
@@ -209,7 +209,8 @@ static void carry_out(struct turn *turn, const struct action *action,
     }
 }
 
-/* What a job, a posted model or a data set names by its hash, before the row that names it. */
+/* Write the object that a job, a posted model or a data set names by its hash, before the row with
+ * that name. */
 static void store_description(struct turn *turn, const struct turn_extra *extra)
 {
     struct err err = {0};
@@ -244,8 +245,8 @@ static void send_outbox(struct turn *turn)
     turn->outbox_count = 0;
 }
 
-/* Whether everything that an answer can tell is in the store: public events that wait for the
- * commit are rows too. */
+/* Whether all state of an answer is in the store: public events that wait for the commit are rows
+ * too. */
 static bool is_stored(const struct turn *turn)
 {
     return !turn->code && turn->late_count == 0 && !state_in_transaction(turn->state);

@@ -1,7 +1,7 @@
-/* turn.h: one turn of the coordinator: events go into the core, its rows into one transaction, and
- * only after the commit do replies, wake-ups and public events leave (persist before reply).
- * Several events of one pass of the loop share a commit; an answer with nothing to wait for, as
- * that of most heartbeats, leaves at once. The loop's thread only. */
+/* turn.h: one turn of the coordinator: events go into the core and its rows into one transaction.
+ * Replies, wake-ups and public events leave only after the commit (persist before reply). Several
+ * events of one pass of the loop share a commit. An answer that stores nothing, as for most
+ * heartbeats, leaves at once. The loop's thread only. */
 #ifndef COORDINATOR_TURN_TURN_H
 #define COORDINATOR_TURN_TURN_H
 
@@ -87,8 +87,8 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
  * requests and feeds no ticks. */
 NODISCARD int turn_commit(struct turn *turn, struct err *err);
 bool turn_held(const struct turn *turn);
-/* Commit open changes, so that a reader sees nothing that a restart could forget (except while
- * held). false: the store has failed; the next turn_commit returns the error. */
+/* Commit open changes, so that readers see only durable ones (except while held). false: the store
+ * has failed; the next turn_commit returns the error. */
 NODISCARD bool turn_settle(struct turn *turn);
 
 #endif

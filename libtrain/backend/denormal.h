@@ -1,7 +1,7 @@
-/* denormal.h: the denormal mode of a thread. Every thread that computes runs with denormals flushed
- * to zero (x86: FTZ and DAZ of MXCSR, ARM: FZ of FPCR, of FPSCR in 32 bits), so that bits and speed
- * are the same on each of them. Workers of a pool keep the mode; a call into libtrain sets it on
- * the calling thread and restores the earlier mode before it returns. */
+/* denormal.h: the denormal mode of a thread. Every compute thread flushes denormals to zero, so
+ * that bits and speed are equal on all threads (x86: FTZ and DAZ of MXCSR, ARM: FZ of FPCR, of
+ * FPSCR in 32 bits). Workers of a pool keep the mode; a call into libtrain sets it on the calling
+ * thread and restores the earlier mode before it returns. */
 #ifndef LIBTRAIN_BACKEND_DENORMAL_H
 #define LIBTRAIN_BACKEND_DENORMAL_H
 

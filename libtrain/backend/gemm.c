@@ -30,7 +30,7 @@ static struct {
     atomic_bool allocates; /* the core is one of allocating_cores */
     /* Under the lock: */
     size_t made;     /* buffers that the library has */
-    size_t in_use;   /* of them, by products under way */
+    size_t in_use;   /* of them, used by running products */
     size_t reserved; /* that it must have */
 } blas = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -63,7 +63,7 @@ void blas_memory_free(void *buffer)
     pthread_mutex_unlock(&blas.lock);
 }
 
-/* The library retries a failed mapping for ever. So a new buffer is requested only when there is
+/* The library retries a failed mapping without end. So a new buffer is requested only when there is
  * room for one, before the products that need it. The library keeps it. */
 #define BUFFER_BYTES                                                                               \
     ((size_t)(sizeof(void *) > 4 ? 128 : 32) << 20)   /* BUFFER_SIZE of its builds, or more */

@@ -15,7 +15,7 @@
 #define SPINS 256
 
 struct train_pool {
-    pthread_mutex_t lock; /* of what follows, where it is not atomic */
+    pthread_mutex_t lock; /* of the following members that are not atomic */
     pthread_cond_t start; /* a new round, or stop */
     pthread_cond_t done;  /* busy is 0 */
     atomic_ulong round;

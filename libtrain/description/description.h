@@ -21,8 +21,9 @@ struct model_fit {
  * and the "classes" of a linear (NULL: all of it must be stated).
  *
  * Faults are: a stated input that differs from fit, another number of positions than labels, fewer
- * outputs than classes (more are allowed: the classes of a data set are counted from its labels),
- * and a shape that an op does not take. Each fault has its JSON pointer and the unit's name.
+ * outputs than classes, and a shape that an op does not support. More outputs are allowed, since
+ * the classes of a data set are counted from its labels. Each fault has its JSON pointer and the
+ * unit's name.
  *
  * ERR_INVALID with faults, for exceeded limits too; ERR_MEMORY. `faults` may be NULL. The caller
  * frees *out with model_free. */

@@ -20,8 +20,8 @@ _Static_assert(DATASET_HEAD_BYTES == STREAM_PEEK_MAX, "formats are recognised by
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "labels are written as they lie in memory");
 
-/* Files are read twice: first to find out what they contain, then to write the images in the order
- * of the result, whose header comes first. */
+/* Files are read twice: first to learn their content, then to write the images in the order of the
+ * result, after its header. */
 struct conversion {
     const int *fd;
     const struct dataset_limits *limits;
@@ -72,7 +72,7 @@ static int refuse_part(const char *name, const uint8_t *bytes, size_t size, stru
     return err_set(
         err, ERR_FORMAT,
         "%s: unknown format; expected IDX, NPY, CIFAR-10 binary, safetensors, a tar of JPEG "
-        "or PNG, or a tar or gzip of these",
+        "or PNG, or a tar or gzip of these; plain text needs the parameter text=LENGTH",
         name);
 }
 

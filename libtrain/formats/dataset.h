@@ -104,8 +104,8 @@ NODISCARD int dataset_convert(const int *fd, size_t fd_count, const struct readi
 NODISCARD int dataset_check_head(const uint8_t *head, const struct reading *reading,
                                  struct err *err);
 
-/* Read the last bytes of a plain text, or of a gzip of one: all of it if it has at most `capacity`
- * > 0 bytes. out[capacity]; *size: how many. Errors as dataset_convert. */
+/* Read the last bytes of a plain text or of its gzip: all of it if it has at most `capacity` > 0
+ * bytes. out[capacity]; *size: their number. Errors as dataset_convert. */
 NODISCARD int dataset_text_end(int fd, const struct dataset_limits *limits, uint8_t *out,
                                size_t capacity, size_t *size, struct err *err);
 

@@ -1,6 +1,6 @@
 /* An archive of JPEG and PNG images in directories, one per class, or images without classes. The
- * first pass measures every image, so that a wrong size, or an archive that would expand without
- * end, is reported before any pixel is decoded. */
+ * first pass measures every image. It reports a wrong size, or an archive that expands without
+ * bound, before any pixel is decoded. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

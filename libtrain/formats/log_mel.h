@@ -2,10 +2,10 @@
  * scale. In double and with elementary functions of our own: the same bits on every machine.
  * Private to libtrain/formats; one thread for each plan.
  *
- * A frame of `window` samples starts every `hop`. Each gets a Hann window (periodic), zeros up to
- * the next power of two, the power spectrum, triangles of height 1 with corners evenly spaced on
- * the mel scale from 0 to rate / 2, mel(f) = 2595 log10(1 + f / 700) (HTK's; torchaudio's default),
- * and ln(max(energy, floor)). */
+ * A frame of `window` samples starts every `hop`. Each is multiplied by a periodic Hann window and
+ * padded with zeros to the next power of two. Its power spectrum is summed under triangles of
+ * height 1. Their corners are evenly spaced on the mel scale from 0 to rate / 2, mel(f) = 2595
+ * log10(1 + f / 700) (HTK's; torchaudio's default). The result is ln(max(energy, floor)). */
 #ifndef LIBTRAIN_FORMATS_LOG_MEL_H
 #define LIBTRAIN_FORMATS_LOG_MEL_H
 

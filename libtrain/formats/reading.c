@@ -190,7 +190,7 @@ int reading_parse(const char *text, struct reading *out, struct err *err)
     return rc;
 }
 
-/* Whether it says more about samples of this kind than their shape does. */
+/* Whether the parameter decides more of samples of this kind than their shape. */
 static bool makes_samples(const struct parameter *parameter, enum reading_kind kind)
 {
     return kind == READING_SOUND && parameter->kinds == ONLY(READING_SOUND);

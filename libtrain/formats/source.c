@@ -12,7 +12,8 @@ static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
                                                                                       : sum;
 }
 
-/* Another reading: labels of 8 bytes become 4, archives add headers. */
+/* Raise the bound for another reading. It has room for labels of 8 bytes that become 4, and for the
+ * headers of archives. */
 static void allow_expansion(struct source *source, const struct dataset_limits *limits)
 {
     struct stream_watch *watch = &source->watch;

@@ -198,8 +198,8 @@ static bool is_extended(char type)
     return type == 'x' || type == 'g' || type == 'L' || type == 'K';
 }
 
-/* pax has records for the next entry ('x') or all of them ('g'); GNU has the name of the next entry
- * ('L') or the target of a link ('K'), ended by NUL. */
+/* pax has records for the next entry ('x') or for all entries ('g'). GNU has the name of the next
+ * entry ('L') or the target of a link ('K'), ended by NUL. */
 static int read_extended(struct tar *tar, char type, uint64_t size, struct err *err)
 {
     char text[EXTENDED_BYTES_MAX];

@@ -98,7 +98,7 @@ static int read_whole(struct text *text, struct end *end, uint64_t *out, struct 
     return rc;
 }
 
-/* Pass on the `count` bytes after the first `skip`, as they are or each as an int32. */
+/* Write the `count` bytes after the first `skip`, unchanged or each as an int32. */
 static int send(struct text *text, uint64_t skip, uint64_t count, bool labels, struct err *err)
 {
     struct stream *stream = NULL;

@@ -33,7 +33,7 @@ bool jpeg_recognise(const uint8_t *bytes, size_t size)
     return size >= 3 && bytes[0] == 0xFF && bytes[1] == 0xD8 && bytes[2] == 0xFF;
 }
 
-/* ---- what libjpeg calls ---- */
+/* ---- callbacks of libjpeg ---- */
 
 _Noreturn static void on_error(j_common_ptr common)
 {

@@ -27,7 +27,7 @@ bool png_recognise(const uint8_t *bytes, size_t size)
     return size >= MARK_BYTES && memcmp(bytes, mark, MARK_BYTES) == 0;
 }
 
-/* ---- what libpng calls ---- */
+/* ---- callbacks of libpng ---- */
 
 _Noreturn static void on_error(png_structp decoder, png_const_charp text)
 {
@@ -107,8 +107,8 @@ static void run(struct png *png)
     png_set_read_fn(png->decoder, png, read_bytes);
     png_set_user_limits(png->decoder, PNG_UINT_31_MAX,
                         PNG_UINT_31_MAX); /* our own limit, below, has a better message */
-    /* Texts, profiles and other chunks that no pixel needs are skipped: libpng allocates the length
-     * that they announce, up to 2 GiB, before it reads them. -1: all but the needed ones. */
+    /* Skip texts, profiles and other chunks that no pixel needs: libpng allocates their announced
+     * length, up to 2 GiB, before it reads them. -1: all except the needed ones. */
     png_set_keep_unknown_chunks(png->decoder, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_read_info(png->decoder, png->info);
     const uint32_t h = png_get_image_height(png->decoder, png->info);

@@ -1,6 +1,6 @@
-/* resize.h: resizes images of bytes. Each output pixel is the mean of the input under a triangle
- * that reaches one output pixel to each side (one input pixel when the image grows). Rows first,
- * then columns, rounded to bytes after each. Weights are integers (units of 2^-22), so every
+/* resize.h: resizes images of bytes. Each output pixel is the mean of the input under a triangle.
+ * The triangle reaches one output pixel to each side (one input pixel when the image grows). Rows
+ * first, then columns, rounded to bytes after each. Weights are integers (units of 2^-22), so every
  * machine computes the same. Equal to Pillow's BILINEAR and torchvision's Resize with antialias.
  * Private to libtrain/images; one thread. */
 #ifndef LIBTRAIN_IMAGES_RESIZE_H

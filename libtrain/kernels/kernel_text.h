@@ -1,8 +1,8 @@
-/* kernel_text.h: the kernels of a model's convolutions as short text, in which devices report their
- * measurements: three letters per convolution, one for each pass (enum conv2d_pass), in the model's
- * order. c columns, p pointwise, d depthwise, x direct, w winograd4; D, N and W are oneDNN's
- * direct, nhwc and winograd. The texts of adjacent ranges of units, concatenated, are the text of
- * the whole range. Pure; any thread. */
+/* kernel_text.h: the kernels of a model's convolutions as short text, for the measurements of
+ * devices. It has three letters per convolution, one for each pass (enum conv2d_pass), in the
+ * model's order. c columns, p pointwise, d depthwise, x direct, w winograd4; D, N and W are
+ * oneDNN's direct, nhwc and winograd. The texts of adjacent ranges of units, concatenated, are the
+ * text of the whole range. Pure; any thread. */
 #ifndef LIBTRAIN_KERNELS_KERNEL_TEXT_H
 #define LIBTRAIN_KERNELS_KERNEL_TEXT_H
 

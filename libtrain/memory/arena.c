@@ -106,7 +106,7 @@ static void fill_io(const struct planner *planner, enum pass pass, size_t g, str
     io->saved = place_of(planner, planner->tensor[g + 1].saved[pass]);
 }
 
-/* Drop what lived only within the forward. */
+/* Drop the tensors that lived only within the forward. */
 static void forget_forward(struct planner *planner, size_t *storage)
 {
     bool gone = *storage < planner->backward_first && !is_outside(planner, *storage);

@@ -52,7 +52,7 @@ static void put_tensor(struct planner *planner, enum pass pass, size_t tensor, s
     holder->keep = holder->keep || keep;
 }
 
-/* Run op g: note who writes where, and what is read. */
+/* Run op g: note the storage that it writes and the tensors that it reads. */
 static void plan_op(struct planner *planner, enum pass pass, size_t g, bool keep)
 {
     const struct op *op = planner->arena->op[g].op;
@@ -145,7 +145,8 @@ static void place_slot(struct planner *planner)
     }
 }
 
-/* Recompute what the backward of the unit with ops [g, end) reads and forward did not keep. */
+/* Recompute the tensors that the backward of the unit with ops [g, end) reads and forward did not
+ * keep. */
 static void plan_again(struct planner *planner, size_t g, size_t end)
 {
     struct arena *arena = planner->arena;

@@ -28,8 +28,8 @@ static uint64_t state_bytes(const struct model *model, const struct memory_reque
     return bytes;
 }
 
-/* Receive slots and send buffers. Activations come in and gradients go out at the input boundary;
- * at the output boundary it is the reverse. Stage 0 holds stored samples, the last stage labels. */
+/* Receive slots and send buffers. Activations enter and gradients leave at the input boundary; the
+ * output boundary is the reverse. Stage 0 holds stored samples, the last stage labels. */
 static bool border_bytes(const struct model *model, const struct memory_request *request,
                          uint64_t *out)
 {

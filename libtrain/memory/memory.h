@@ -1,7 +1,7 @@
 /* memory.h: the memory that a stage needs, computed from the description before the first step. The
- * planner asks it which ranges of units fit a device; libtrain/stage allocates exactly this
- * (arena.h), so a plan's promise and the allocation are one calculation. With kernels of oneDNN it
- * is an estimate: only the stage knows what the library needs. Pure. */
+ * planner asks it which ranges of units fit a device, and libtrain/stage allocates exactly this
+ * (arena.h): plan and allocation are one calculation. With kernels of oneDNN it is an estimate:
+ * only the stage knows what the library needs. Pure. */
 #ifndef LIBTRAIN_MEMORY_MEMORY_H
 #define LIBTRAIN_MEMORY_MEMORY_H
 

@@ -144,7 +144,7 @@ static double moved_bytes(const struct unit *unit, const struct op *op, double f
     return bytes;
 }
 
-/* What a unit keeps from forward to backward without RECOMPUTE_UNIT. */
+/* The bytes that a unit keeps from forward to backward without RECOMPUTE_UNIT. */
 struct kept {
     uint64_t bytes; /* of its ops' outputs; the input belongs to the preceding unit */
     bool input;     /* its input is kept */
@@ -157,7 +157,7 @@ static bool passes_on(const struct unit *unit, size_t op)
     return op_traits(unit->op[op].type)->pass || (op > 0 && unit_fuses(unit, op - 1));
 }
 
-/* Kept: outputs that some op's backward reads, and what ops save besides. gradient[i + 1]: op i has
+/* Kept: outputs that some op's backward reads, and the saved data of ops. gradient[i + 1]: op i has
  * a backward; output: the next unit's backward reads this unit's output. */
 static struct kept find_kept(const struct unit *unit, const bool *gradient, bool output)
 {

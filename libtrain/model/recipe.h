@@ -36,9 +36,9 @@ struct learning_rate {
     double final_value;   /* COSINE: value at the last step */
 };
 
-/* What a stage keeps from forward to backward: all that backward reads, or only the inputs and
- * outputs of units; then the backward of a unit recomputes its forward first. The bits are the
- * same. */
+/* The tensors that a stage keeps from forward to backward: all that backward reads, or only the
+ * inputs and outputs of units. In the second case the backward of a unit first recomputes its
+ * forward. The bits are the same. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_UNIT };
 extern const char *const recompute_names[]; /* ends with NULL */
 

@@ -1,7 +1,6 @@
-/* unit_graph.h: properties of a unit's backward pass that follow from its graph alone, whatever
- * stage it is in: which ops are fused, and what has to be recomputed when only tensors at unit
- * boundaries are kept. The memory plan and the costs both follow it, so they agree. Pure; any
- * thread. */
+/* unit_graph.h: properties of a unit's backward pass that follow from its graph alone, in every
+ * stage: the fused ops, and the recomputed tensors if only those at unit boundaries are kept. The
+ * memory plan and the costs both follow it, so they agree. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_UNIT_GRAPH_H
 #define LIBTRAIN_MODEL_UNIT_GRAPH_H
 

@@ -10,7 +10,7 @@ struct layer_norm_job {
     const struct layer_norm_shape *shape;
     const float *x, *weight, *bias, *dy;
     float *saved, *y, *dx;
-    const float *statistics; /* what forward saved */
+    const float *statistics; /* saved by forward */
     bool accumulate;
     size_t slabs;
     double *partial; /* [slabs][2][C] */

@@ -1,7 +1,7 @@
 /* The end of a step: sums of squares and clipping, the optimizer, or discarding the step.
  *
  * The sum of squares runs over the whole model in one fixed order, from its last unit to its first
- * and from stage to stage, so that clipping gives the same bits for every partition (ADR 0036). */
+ * across stages. Clipping thus gives the same bits for every partition (ADR 0036). */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -110,7 +110,7 @@ size_t checkpoint_file_tensors(const struct checkpoint_file *file)
     return file->header.tensor_count;
 }
 
-/* ---- what a unit takes ---- */
+/* ---- the tensors of a unit ---- */
 
 static void shape_text(const uint64_t *dim, size_t rank, char out[SHAPE_TEXT])
 {
@@ -208,7 +208,7 @@ int checkpoint_check_unit(const struct checkpoint_file *file, const struct model
     return rc ? rc : take_unit(file, model, unit, layout, NULL, err);
 }
 
-/* ---- what its units were trained with ---- */
+/* ---- the input and the classes of the training ---- */
 
 static bool same_normalise(const struct normalise *a, const struct normalise *b)
 {

@@ -1,8 +1,8 @@
-/* checkpoint.h: reads a safetensors file that training starts from, either one of our exports or
- * one that PyTorch wrote: finds the tensors of a unit and makes its state of version 0 from them. A
- * callback provides the bytes, so that a local file, a blob in the center and a blob fetched range
- * by range are read alike. Used by the coordinator (does the job's model fit?), the agent's runtime
- * and `paceline-agent train`; one thread.
+/* checkpoint.h: reads a safetensors file as the start of training, one of our exports or one of
+ * PyTorch. It finds the tensors of a unit and makes its state of version 0 from them. A callback
+ * provides the bytes, so that a local file, a blob in the center and a blob fetched range by range
+ * are read alike. Used by the coordinator (does the job's model fit?), the agent's runtime and
+ * `paceline-agent train`; one thread.
  *
  * A unit takes all of its parameters and buffers by name: each must be present, F32 and of the same
  * shape. A tensor with the unit's prefix that the unit does not have is an error, because then the
@@ -42,11 +42,11 @@ size_t checkpoint_file_tensors(const struct checkpoint_file *file);
  * ERR_MEMORY. */
 NODISCARD int checkpoint_check_unit(const struct checkpoint_file *file, const struct model *model,
                                     size_t unit, struct err *err);
-/* Check that the model's input and classes are those that the file's units were trained with, as
- * far as both state them. taken[unit_count]: the units that are read from the file. If the first
- * one is, mean, std and reading must be equal, and the scale for the same dtype. If the last one
- * with parameters is, every named class must keep its number. ERR_INVALID says what differs and
- * what to do; ERR_MEMORY. */
+/* Check that the model's input and classes equal those of the file's training, as far as both state
+ * them. taken[unit_count]: the units that are read from the file. If the first one is, mean, std
+ * and reading must be equal, and the scale for the same dtype. If the last one with parameters is,
+ * every named class must keep its number. ERR_INVALID says what differs and what to do;
+ * ERR_MEMORY. */
 NODISCARD int checkpoint_check_samples(const struct checkpoint_file *file,
                                        const struct model *model, const bool *taken,
                                        struct err *err);

@@ -5,8 +5,8 @@
  * A snapshot blob is a safetensors file. Parameters and buffers come first, in op order under
  * PyTorch's names ("stem.0.weight"); then, for each parameter, the optimizer's arrays
  * ("stem.0.weight.momentum", or "stem.0.weight.exp_avg" and "stem.0.weight.exp_avg_sq"). All are in
- * PyTorch's layout. The blob of a frozen unit has no such arrays and says "frozen" in its metadata;
- * without that, the blob of a model's only unit would equal the exported file.
+ * PyTorch's layout. The blob of a frozen unit has no such arrays and has "frozen" in its metadata.
+ * Without that, the blob of a model's only unit would equal the exported file.
  *
  * The exported file holds the first part of each blob, unit after unit: its data is the
  * concatenation of the blobs' [0, export_bytes) data ranges. The same state gives the same bytes

@@ -29,7 +29,7 @@ static void add_words(struct page *page, const struct field *field)
     }
 }
 
-/* What the table says by itself; the field's rule follows. */
+/* The text that follows from the table; the field's rule is appended. */
 static bool add_bounds(struct page *page, const struct field *field)
 {
     if (field->type == FIELD_CONSTANT) {

@@ -104,7 +104,7 @@ static void an_unknown_route_is_reported_as_a_wrong_server(void **state)
 static void a_wrong_command_line_is_reported_before_any_call(void **state)
 {
     struct service *f = *state;
-    static const char known[] = "there are job submit, job get, job watch";
+    static const char known[] = "expected job submit, job get, job watch";
     assert_int_equal(RUN(f, "job", "get"), COMMAND_USAGE);
     assert_holds(f->complaints, "job get needs one argument: ID");
     assert_int_equal(RUN(f, "job", "get", ID, "more"), COMMAND_USAGE);
