@@ -23,8 +23,8 @@ void buf_clear(struct buf *buf);
 NODISCARD int buf_append(struct buf *buf, const void *data, size_t size, struct err *err);
 NODISCARD int buf_printf(struct buf *buf, struct err *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
-/* Make room for at least `size` more bytes and return where they go; add to buf->size what was
- * written. NULL: err says why. */
+/* Make room for at least `size` more bytes and return their place; add the written bytes to
+ * buf->size. NULL: err says why. */
 char *buf_reserve(struct buf *buf, size_t size, struct err *err);
 
 #endif

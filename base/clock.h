@@ -12,7 +12,7 @@
 int64_t clock_now_ms(void);
 /* Seconds with the full resolution, to measure durations. */
 double clock_now_seconds(void);
-/* Processor time of the calling thread: what it waited or stood back for is not in it. */
+/* Processor time of the calling thread, without its waits. */
 double clock_thread_seconds(void);
 /* Milliseconds since 1970 UTC. */
 int64_t clock_wall_ms(void);

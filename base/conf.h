@@ -20,11 +20,11 @@ enum conf_type {
 #define CONF_LIST_MAX 64
 struct conf_list {
     const char *item[CONF_LIST_MAX]; /* borrowed from argv, or from `owned` */
-    char *owned[CONF_LIST_MAX];      /* NULL, or the copy of an item that came from a file */
+    char *owned[CONF_LIST_MAX];      /* NULL, or the copy of an item from a file */
     size_t count;
 };
 
-/* Free what came from a file and empty the list. */
+/* Free the items from a file and empty the list. */
 void conf_list_done(struct conf_list *list);
 
 struct conf_option {
@@ -40,8 +40,8 @@ struct conf_option {
 struct conf_program {
     const char *name;        /* "paceline-agent" */
     const char *summary;     /* one sentence */
-    const char *usage;       /* what follows the options: "JOB.json", or "" */
-    const char *other_usage; /* what may follow the name instead: "train JOB.json"; NULL: nothing */
+    const char *usage;       /* the arguments after the options: "JOB.json", or "" */
+    const char *other_usage; /* other arguments after the name: "train JOB.json"; NULL: none */
     const struct conf_option *options;
     size_t option_count;
     size_t positional_min, positional_max;

@@ -13,7 +13,7 @@
 
 enum err_code {
     ERR_INVALID = -1, /* input that breaks a rule; the text says which */
-    ERR_FORMAT = -2,  /* bytes that are not what they claim to be (truncated, corrupt) */
+    ERR_FORMAT = -2,  /* bytes that do not match their format (truncated, corrupt) */
     ERR_LIMIT = -3,   /* larger than a bound of limits.h or of the configuration */
     ERR_NOT_FOUND = -4,
     ERR_EXISTS = -5,   /* already there, with other content */
@@ -42,8 +42,7 @@ struct err {
  * "...". */
 NODISCARD int err_set(struct err *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Put what only the caller knows in front: "format: earlier text". Returns err's code. err is not
- * NULL. */
+/* Prepend the caller's context: "format: earlier text". Returns err's code. err is not NULL. */
 NODISCARD int err_wrap(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #ifdef __clang_analyzer__

@@ -31,7 +31,7 @@ NODISCARD int file_draft_append(struct file_draft *draft, const void *data, size
                                 struct err *err);
 NODISCARD int file_draft_keep(struct file_draft *draft, struct err *err);
 void file_draft_drop(struct file_draft *draft);
-/* mkdir -p; what exists is fine. */
+/* mkdir -p; existing directories are fine. */
 NODISCARD int file_make_directory(const char *path, unsigned mode, struct err *err);
 /* Write or read all bytes at an offset; ERR_FORMAT when the file ends early. */
 NODISCARD int file_write_at(int fd, const void *data, size_t size, uint64_t offset,

@@ -21,7 +21,7 @@ NODISCARD int json_write(const json_t *value, struct buf *out, struct err *err);
 /* The same for people: ASCII, one member a line, indented. */
 NODISCARD int json_write_lines(const json_t *value, struct buf *out, struct err *err);
 /* The fewest digits that read back as the same number; "null" for infinities and NaN, which JSON
- * cannot tell. */
+ * lacks. */
 void json_number(double value, char out[JSON_NUMBER_SIZE]);
 
 #endif

@@ -1,5 +1,5 @@
 /* parse.h: strict readers for text from outside (options, URLs, headers). Any room, any thread. The
- * whole text must be used up; errors quote it and say what was expected. */
+ * whole text must match; errors quote it and name the expected form. */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
 

@@ -1,4 +1,4 @@
-/* record_parts.h: what record.c (reading) and record_write.c (writing, freeing) share. For these
+/* record_parts.h: helpers for record.c (reading) and record_write.c (writing, freeing). For these
  * two only. */
 #ifndef BASE_RECORD_PARTS_H
 #define BASE_RECORD_PARTS_H
@@ -12,7 +12,7 @@ static inline struct field record_element(const struct field *list)
                          : (struct field){.type = FIELD_RECORD, .record = list->record};
 }
 
-/* Whether a bool beside the value, not the value itself, says that it is there. */
+/* Whether a bool beside the value, not the value itself, marks it as present. */
 static inline bool record_has_presence(const struct field *field)
 {
     return (field->flags & FIELD_NULLABLE) &&

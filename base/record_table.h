@@ -1,6 +1,6 @@
-/* record_table.h: the table that describes a C struct (record.h says what it is for), and the
- * macros that write its rows. A struct need not be nested as its JSON is: a group (MEMBER_GROUP)
- * nests members of the same struct. */
+/* record_table.h: the table that describes a C struct (for record.h), and the macros for its rows.
+ * A struct need not be nested as its JSON is: a group (MEMBER_GROUP) nests members of the same
+ * struct. */
 #ifndef BASE_RECORD_TABLE_H
 #define BASE_RECORD_TABLE_H
 
@@ -14,8 +14,8 @@ enum field_type {
     FIELD_TEXT,   /* char[size], NUL-terminated; longer text is a fault */
     FIELD_ENUM,   /* int: index into names, which ends with NULL */
     FIELD_TIME,   /* int64_t wall_ms as RFC 3339 text */
-    FIELD_RECORD, /* a nested struct; with FIELD_NULLABLE the bool at presence_offset says
-                   * whether it is present */
+    FIELD_RECORD, /* a nested struct; with FIELD_NULLABLE the bool at presence_offset says whether
+                     it is present */
     FIELD_LIST, /* element[size] inside the struct, their number (size_t) at count_offset; elements
                    are `element` */
     FIELD_MAP,  /* as a LIST of records with two TEXT fields; in JSON one object of texts: the first
@@ -33,13 +33,13 @@ enum field_flag {
                              members have theirs */
     FIELD_INPUT = 16,     /* read, never written */
     FIELD_PRESENCE =
-        32, /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, tells null */
+        32, /* with FIELD_NULLABLE: the bool at presence_offset, not the zero value, marks null */
     FIELD_ADDED = 64, /* of an answer: documents that an earlier version stored lack it */
 };
 
 struct record;
 
-/* What a text must look like. */
+/* The required form of a text. */
 struct text_form {
     bool (*valid)(const char *text);
     const char *expected; /* "a name: 1 to 63 of a-z 0-9 . _ -" */
@@ -78,8 +78,7 @@ struct record {
     size_t field_count;
     const char *about; /* as of a field */
     bool answer;       /* sent by the coordinator only: the contract requires every member that is
-                        * always written
-                        */
+                          always written */
 };
 
 /* Table helpers: MEMBER_x(struct type, member, "name", flags, ...). A list's or a map's count and

@@ -4,9 +4,9 @@
  *   store [--rounds N] [DIRECTORY]     DIRECTORY: on the disk to measure; a directory inside is
  * made and removed
  *
- * A round writes 20 blobs of 5 MiB and reads them again, by each way in turn; both ways hash what
- * they take. Medians over the rounds; the spread is half of the distance between the quartiles, as
- * a share of the median. Reads come from the page cache of the system on both sides. */
+ * A round writes 20 blobs of 5 MiB and reads them again, by each way in turn; both ways hash their
+ * input. Medians over the rounds; the spread is half of the distance between the quartiles, as a
+ * share of the median. Reads come from the page cache of the system on both sides. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>

@@ -18,7 +18,7 @@ struct api {
     struct http_client *client;
     char server[API_SERVER_SIZE]; /* "http://127.0.0.1:7410", without a slash at the end */
     struct buf reply;             /* of the last call */
-    struct record_faults faults;  /* of the last call that was refused */
+    struct record_faults faults;  /* of the last rejected call */
     bool answered;                /* by a server, once at least */
 };
 
@@ -26,8 +26,9 @@ struct api {
 NODISCARD int api_open(struct api *api, const char *server, struct err *err);
 void api_close(struct api *api);
 /* Call server + path and store the answer in api->reply. body: JSON, or NULL. wait_seconds: how
- * long the server may delay the answer. ERR_NETWORK says what to check; answers beyond 2xx are
- * ERR_NOT_FOUND (404), ERR_STATE (503: stopping or overloaded) or ERR_INVALID, with api->faults. */
+ * long the server may delay the answer. The text of ERR_NETWORK says what to check. Answers other
+ * than 2xx are ERR_NOT_FOUND (404), ERR_STATE (503: stopping or overloaded) or ERR_INVALID, with
+ * api->faults. */
 NODISCARD int api_call(struct api *api, const char *method, const char *path, const char *body,
                        size_t size, int wait_seconds, struct err *err);
 /* Read the last answer into a struct that holds the defaults; record_done is due afterwards.

@@ -7,7 +7,7 @@
 #include "schema/job.h"
 #include "schema/plan.h"
 
-/* Who runs what: the stages of the plan at hand, with names that people know. */
+/* The stages of the current plan, with names that users know. */
 struct progress_shares {
     int64_t generation; /* 0: no plan yet */
     size_t count;

@@ -1,6 +1,6 @@
-/* coordinator.h: what the content and HTTP edges share: the core, the stores, the turn, and
- * pointers to the state that each edge keeps for itself. The loop opens it, and every HTTP handler
- * gets it as its context. The loop's thread only. */
+/* coordinator.h: the parts that the content and HTTP edges share: the core, the stores, the turn,
+ * and pointers to the private state of each edge. The loop opens it, and every HTTP handler gets it
+ * as its context. The loop's thread only. */
 #ifndef COORDINATOR_COORDINATOR_H
 #define COORDINATOR_COORDINATOR_H
 

@@ -93,7 +93,7 @@ struct train_stage_config {
     size_t micro_batch;   /* samples of a micro-batch; also the maximum of one evaluation call */
     size_t micro_batches; /* of a step */
     size_t in_flight;     /* activation slots; 0: a stage that only evaluates */
-    enum recompute recompute; /* what a slot keeps; changes memory and time, never results */
+    enum recompute recompute; /* kept tensors of a slot; changes memory and time, never results */
     struct optimizer optimizer;
     uint64_t seed;           /* initial weights, dropout */
     struct train_pool *pool; /* borrowed */

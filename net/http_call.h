@@ -9,7 +9,7 @@
 
 #include "net/http_client.h"
 
-/* The longest wait between two looks at cancel flags and stall deadlines. */
+/* The longest wait between two checks of cancel flags and stall deadlines. */
 #define HTTP_CALL_LOOK_MS 100
 
 struct http_transfer {
@@ -17,8 +17,8 @@ struct http_transfer {
     struct curl_slist *headers; /* of the last call, used again while equal */
     struct http_call call;
     uint64_t sent;       /* bytes of the body handed to libcurl */
-    struct err failure;  /* what our own callbacks ran into; code 0: nothing */
-    uint64_t moved;      /* bytes either way when last looked at */
+    struct err failure;  /* failure of our own callbacks; code 0: none */
+    uint64_t moved;      /* bytes in both directions at the last check */
     int64_t moved_at_ms; /* when that last changed */
     enum http_breakage breakage;
     char curl_text[CURL_ERROR_SIZE];
@@ -31,13 +31,13 @@ void http_transfer_done(struct http_transfer *transfer);
 /* Copy the call and set the handle up for it. */
 NODISCARD int http_transfer_prepare(struct http_transfer *transfer, const struct http_call *call,
                                     struct err *err);
-/* What libcurl says of a whole multi handle: ERR_MEMORY or ERR_IO. */
+/* Convert libcurl's code for a whole multi handle: ERR_MEMORY or ERR_IO. */
 NODISCARD int http_transfer_multi_error(CURLMcode code, struct err *err);
-/* Whether the call has a flag or deadline of ours that must be looked at while it waits. */
+/* Whether the call has a flag or deadline of ours that must be checked while it waits. */
 bool http_transfer_is_watched(const struct http_transfer *transfer);
 /* ERR_CANCELLED or ERR_TIMEOUT when the call must end now. */
 NODISCARD int http_transfer_look(struct http_transfer *transfer, struct err *err);
-/* What libcurl's verdict means: 0 and *out, or an error. */
+/* Convert libcurl's result: 0 and *out, or an error. */
 NODISCARD int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict,
                                    struct http_result *out, struct err *err);
 

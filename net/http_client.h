@@ -75,9 +75,9 @@ struct http_multi;
 typedef void (*http_done_fn)(void *arg, int code /* 0 or ERR_ */, const struct http_result *result,
                              const struct err *err);
 NODISCARD int http_multi_new(struct http_multi **out, struct err *err);
-void http_multi_free(struct http_multi **multi); /* calls under way are dropped without done */
-/* Start a call; the struct is copied, what it points to is not. Returns a handle for
- * http_multi_cancel, >= 0, or a negative ERR_ code. done runs inside http_multi_poll. */
+void http_multi_free(struct http_multi **multi); /* running calls are dropped without done */
+/* Start a call; the struct is copied without its pointees. Returns a handle for http_multi_cancel,
+ * >= 0, or a negative ERR_ code. done runs inside http_multi_poll. */
 NODISCARD int http_multi_start(struct http_multi *multi, const struct http_call *call,
                                http_done_fn done, void *arg, struct err *err);
 /* End a call; done is called with ERR_CANCELLED from the next http_multi_poll. */

@@ -3,9 +3,8 @@
  * reused by request after request) and the rules of waiting. For them only.
  *
  * Waiting: libmicrohttpd suspends a connection on the server's thread, other threads resume it.
- * `mutex` guards the fields that both sides use, so that a wake-up that comes before the suspension
- * is remembered instead of lost. No function of the owner is called, and no response is queued,
- * while it is held. */
+ * `mutex` guards the fields that both sides use, so that a wake-up before the suspension is not
+ * lost. No function of the owner is called, and no response is queued, while it is held. */
 #ifndef NET_HTTP_EXCHANGE_H
 #define NET_HTTP_EXCHANGE_H
 
@@ -22,8 +21,8 @@
 #define HTTP_REPLY_HEADERS_MAX 8
 #define HTTP_REPLY_HEADER_BYTES 2048
 #define HTTP_LINGER_MAX 64
-/* Connections beyond connections_max that are let in so that their requests get an answer, and
- * those that are closed but not gone yet. */
+/* Connections accepted beyond connections_max so that their requests get an answer, and connections
+ * that are still closing. */
 #define HTTP_DOOR_PLACES 32
 #define HTTP_CLOSING_PLACES 32
 /* Collected bodies up to this size are always accepted; larger ones count in bodies_max_bytes. */
@@ -84,20 +83,20 @@ struct http_exchange {
     int status;
     size_t reply_bytes; /* memory that the response holds */
     bool suspended;
-    bool wake_pending; /* a wake-up came while not suspended */
+    bool wake_pending; /* a wake-up arrived while not suspended */
     uint64_t woken_in; /* the run in which, or after which, it was last resumed */
     void (*on_end)(void *arg);
     void *on_end_arg;
 };
 
-/* A connection whose upload was refused: closed at once, it would be reset, and the reset could
- * overtake the reply. So its socket is kept while the client sends, and what comes in is thrown
- * away. */
+/* A connection whose upload was rejected. If it were closed at once, it would be reset, and the
+ * reset could overtake the reply. So its socket stays open while the client sends, and received
+ * bytes are discarded. */
 struct http_linger {
     int fd; /* -1: free */
     int64_t deadline_ms;
-    int64_t window_ms;    /* end of the time in which enough has to come */
-    uint64_t window_left; /* bytes that are to come until then */
+    int64_t window_ms;    /* end of the time for the least bytes */
+    uint64_t window_left; /* the least bytes until then */
     uint64_t bytes_left;  /* of the upload, at most */
 };
 
@@ -116,14 +115,14 @@ struct http_server {
     size_t fresh;     /* exchanges[fresh..) were never used: their memory is not touched */
     struct http_exchange *first_free;
     struct http_exchange *first_ending; /* whose clients have closed their side */
-    size_t bodies_bytes;                /* of collected bodies, beyond what each has for free */
-    size_t replies_bytes;               /* of large replies under way */
+    size_t bodies_bytes;                /* of collected bodies, beyond the free share of each */
+    size_t replies_bytes;               /* of large replies in progress */
     struct http_refusals refusals;
     uint64_t request_key, request_count;
     struct http_linger linger[HTTP_LINGER_MAX];
     size_t linger_count;
     pthread_mutex_t mutex;
-    bool closing;  /* guarded by mutex, like what follows */
+    bool closing;  /* guarded by mutex, like the members below */
     bool woken;    /* wake_fd was written to */
     uint64_t runs; /* begun */
     int wake_fd; /* without threads of its own, libmicrohttpd does not tell its epoll descriptor of

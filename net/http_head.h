@@ -36,11 +36,11 @@ struct http_head {
     const char *fault; /* one sentence; NULL: none so far */
 };
 
-/* Look at the next bytes; all zeroes begin a header. Bytes after its end, or after a fault, are
+/* Check the next bytes; all zeroes begin a header. Bytes after its end, or after a fault, are
  * ignored. */
 void http_head_scan(struct http_head *head, const char *data, size_t size);
 
-/* RFC 9110, 5.6.2: what names of headers and methods are made of. */
+/* RFC 9110, 5.6.2: the characters of names of headers and methods. */
 bool http_head_is_token(char c);
 /* RFC 9110, 5.5: no control characters but the tabulator. */
 bool http_head_is_value(char c);

@@ -9,11 +9,11 @@
 
 #include "net/http_exchange.h"
 
-/* Write the reply as it goes over the wire into *out. */
+/* Write the reply in its wire form into *out. */
 NODISCARD int http_refuse_write(const struct http_exchange *exchange, int status,
                                 const char *content_type, const void *body, size_t size,
                                 struct buf *out);
-/* Send it and keep the socket until the client has read it; libmicrohttpd is to close the
+/* Send it and keep the socket until the client has read it; libmicrohttpd must close the
  * connection. */
 enum MHD_Result http_refuse(struct http_exchange *exchange);
 void http_linger_run(struct http_server *server);

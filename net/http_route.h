@@ -1,8 +1,8 @@
 /* http_route.h: a request's URL cut into decoded path segments and query parameters, and the search
  * for its route. For net only (and its tests and fuzzers). Pure; any thread.
  *
- * Every decoded text is valid UTF-8 without control characters, so that it can be shown, logged and
- * stored as it is. */
+ * Every decoded text is valid UTF-8 without control characters: it can be shown, logged and stored
+ * unchanged. */
 #ifndef NET_HTTP_ROUTE_H
 #define NET_HTTP_ROUTE_H
 
@@ -17,7 +17,7 @@
 #define HTTP_ALLOW_MAX 64
 
 struct http_url {
-    char path[HTTP_URL_MAX]; /* as it was sent, without the query; what cannot be shown is '?' */
+    char path[HTTP_URL_MAX]; /* as sent, without the query; unprintable bytes are '?' */
     char text[HTTP_URL_MAX]; /* segments and parameters, decoded in place */
     const char *segment[HTTP_SEGMENTS_MAX];
     size_t segment_count;
@@ -32,8 +32,8 @@ struct http_url {
 /* Take a request target apart. A fault leaves path usable and the rest empty. */
 void http_url_parse(struct http_url *url, const char *target);
 
-/* What the table says about a URL and a method. HEAD is served by a GET route that has none of its
- * own. */
+/* The result of the table for a URL and a method. HEAD is served by a GET route that has none of
+ * its own. */
 struct http_match {
     const struct http_route *route; /* NULL: none */
     char allow[HTTP_ALLOW_MAX];     /* methods of the matching routes; "": no pattern matches */

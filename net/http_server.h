@@ -3,10 +3,10 @@
  * or streamed. Used by the coordinator and by an agent's peer side.
  *
  * Threads: one thread, the owner, calls http_server_run; handlers run inside it. http_reply*,
- * http_exchange_continue and http_exchange_ready may be called from any thread; a wake-up that
- * comes before its wait is not lost. Other threads stop using an exchange when its end is reported
- * (abort, http_on_end, done), under a lock of the owner's. Only net includes libmicrohttpd.
- * Source for its traps: docs/adr. */
+ * http_exchange_continue and http_exchange_ready may be called from any thread; a wake-up before
+ * its wait is not lost. Other threads stop using an exchange when its end is reported (abort,
+ * http_on_end, done), under a lock of the owner's. Only net includes libmicrohttpd. Source for its
+ * traps: docs/adr. */
 #ifndef NET_HTTP_SERVER_H
 #define NET_HTTP_SERVER_H
 
@@ -20,14 +20,14 @@
 
 struct http_server;
 struct http_exchange; /* one request and its reply; valid until the reply has been sent or the
-                         client is gone */
+                         client has disconnected */
 
 typedef void (*http_handle_fn)(void *context, struct http_exchange *exchange);
 
 /* A streamed body. All functions run on the server's thread and must not block. */
 struct http_sink {
-    /* Headers are there. Set *state and return true to go on; reply (http_reply...) and return
-     * false to refuse: the connection ends with the reply. */
+    /* Headers are there. Set *state and return true to continue. To refuse, reply (http_reply...)
+     * and return false: the connection ends with the reply. */
     bool (*open)(void *context, struct http_exchange *exchange, void **state);
     /* Take up to `size` bytes and return how many; 0 pauses the connection until
      * http_exchange_continue. A reply made before finish (from here or from another thread) calls
@@ -59,28 +59,28 @@ struct http_server_config {
     const struct http_route *routes;
     size_t route_count;
     struct http_fallbacks fallbacks;
-    /* Called first for every request with its headers there; a reply ends it (foreign Host or
-     * Origin). May be NULL. */
+    /* Called first for every request, after its headers; a reply ends it (foreign Host or Origin).
+     * May be NULL. */
     http_handle_fn guard;
     /* Called after every finished exchange, for logs and metrics: status (0: it ended before its
      * reply was begun), seconds. May be NULL. */
     void (*finished)(void *context, const struct http_exchange *exchange, int status,
                      double seconds);
     void *context; /* of all handlers */
-    /* Connections at once. Beyond it a connection takes the place of one that has no request under
-     * way, or is answered by `busy`. */
+    /* Connections at once. Beyond it a connection takes the place of one without an open request,
+     * or is answered by `busy`. */
     size_t connections_max;
     /* Of them for strangers, clients without a call of http_know_client. The rest is reserved for
      * known clients and for requests for which is_reserved (may be NULL) returns true. 0: all. */
     size_t strangers_max;
     size_t strangers_per_address_max; /* of one address; 0: no bound of their own */
     bool (*is_reserved)(void *context, const struct http_exchange *exchange);
-    size_t bodies_max_bytes; /* collected bodies under way together; beyond it `busy` answers. 0: no
-                                bound */
-    size_t replies_max_bytes;    /* replies to GET and HEAD of clients that are not known, under way
-                                    together; beyond it `busy` answers. 0: no bound */
-    int64_t header_timeout_ms;   /* for a whole header, from its first byte or the connection on. 0:
-                                    10 s */
+    size_t bodies_max_bytes;   /* sum of all collected bodies in progress; beyond it `busy` answers.
+                                  0: no bound */
+    size_t replies_max_bytes;  /* replies to GET and HEAD of strangers, in progress
+                                  together; beyond it `busy` answers. 0: no bound */
+    int64_t header_timeout_ms; /* for a whole header, from its first byte or the connection on. 0:
+                                  10 s */
     int64_t progress_timeout_ms; /* in which a body or reply has to make progress. 0: 10 s */
     int64_t idle_timeout_ms;     /* between two requests */
     /* Memory of a connection, for its headers and a piece of a body; 0: 32 KiB. libmicrohttpd
@@ -96,13 +96,13 @@ void http_server_close(struct http_server **server);
 /* Where it really listens (port 0 was asked). */
 const struct address *http_server_address(const struct http_server *server);
 /* Poll this descriptor for reading, at most http_server_timeout_ms (-1: no limit), then call
- * http_server_run. The time is 0 while bytes are left that the descriptor will not tell of again:
- * never wait longer than it says. */
+ * http_server_run. The time is 0 while bytes are left that the descriptor will not report again:
+ * never wait longer. */
 int http_server_fd(const struct http_server *server);
 int http_server_timeout_ms(struct http_server *server);
 void http_server_run(struct http_server *server);
 
-/* What the bounds have cost since the start. */
+/* The refusals of the bounds since the start. */
 struct http_refusals {
     uint64_t requests;    /* answered by `busy` */
     uint64_t connections; /* closed to make room for others, or for want of it */
@@ -111,10 +111,10 @@ struct http_refusals http_server_refusals(const struct http_server *server);
 
 /* ---- the request; texts are borrowed until the exchange ends ---- */
 const char *http_method(const struct http_exchange *exchange);
-/* As it was sent, without the query; what cannot be shown is replaced by '?'. */
+/* As sent, without the query; unprintable bytes are replaced by '?'. */
 const char *http_path(const struct http_exchange *exchange);
-/* Which methods the path has ("GET, HEAD, POST"), within `method_not_allowed`; the reply's Allow
- * header says it too. */
+/* The methods of the path ("GET, HEAD, POST"), within `method_not_allowed`; the reply's Allow
+ * header has them too. */
 const char *http_allowed(const struct http_exchange *exchange);
 /* Why `bad_request` will be, or was, called, as one sentence; NULL elsewhere. */
 const char *http_fault(const struct http_exchange *exchange);
@@ -124,13 +124,13 @@ const char *http_param(const struct http_exchange *exchange, const char *name);
 /* NULL when absent. Header names in any case. */
 const char *http_query(const struct http_exchange *exchange, const char *name);
 const char *http_header(const struct http_exchange *exchange, const char *name);
-/* Call visit for every query parameter: to refuse unknown ones. */
+/* Call visit for every query parameter, to reject unknown ones. */
 void http_each_query(const struct http_exchange *exchange,
                      void (*visit)(void *arg, const char *name, const char *value), void *arg);
 const char *http_body(const struct http_exchange *exchange, size_t *size);
 int64_t http_content_length(const struct http_exchange *exchange); /* -1: chunked or none */
-/* The client has proved who it is: from now on its connection counts to the reserved share. On the
- * server's thread. */
+/* The client has proved its identity: from now on its connection counts to the reserved share. On
+ * the server's thread. */
 void http_know_client(struct http_exchange *exchange);
 /* 16 hexadecimal digits, unique within this run: the request id of problems and logs. */
 const char *http_request_id(const struct http_exchange *exchange);
@@ -152,7 +152,7 @@ struct http_source {
      * (the connection is parked until http_exchange_ready), -1 for the end of a body of unknown
      * size, -2 for a failure (the connection is aborted, so the client sees a truncated body). */
     ssize_t (*read)(void *arg, uint64_t offset, void *out, size_t size);
-    void (*done)(void *arg); /* always called once, also when the client is gone */
+    void (*done)(void *arg); /* always called once, also if the client has disconnected */
     void *arg;
     size_t held_bytes; /* of memory, until done; charged to replies_max_bytes */
 };
@@ -161,8 +161,8 @@ void http_reply_stream(struct http_exchange *exchange, int status, const char *c
                        uint64_t size, const struct http_source *source);
 
 /* ---- parked exchanges ---- */
-/* Call fn when the exchange ends before it was replied to (client gone, server closing): forget it
- * then. A client that closes only the side on which it sends is not gone. */
+/* Call fn if the exchange ends before its reply (client disconnected, server closing): forget it
+ * then. A client that closes only its sending side has not disconnected. */
 void http_on_end(struct http_exchange *exchange, void (*fn)(void *arg), void *arg);
 /* The reply may take long: a client that closes its side does not wait for it any more. Then fn is
  * called, once, on the server's thread, and the exchange ends. The reply cancels the watch. On

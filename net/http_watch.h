@@ -1,4 +1,4 @@
-/* http_watch.h: what libmicrohttpd does not look after: vanished and slow clients, and the bounds
+/* http_watch.h: the duties that libmicrohttpd lacks: disconnected and slow clients, and the bounds
  * on connections. For the modules of the server only; on its thread. */
 #ifndef NET_HTTP_WATCH_H
 #define NET_HTTP_WATCH_H

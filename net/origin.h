@@ -14,7 +14,7 @@
  * ERR_INVALID. */
 NODISCARD int origin_check_name(const char *name, struct err *err);
 /* Whether "host[:port]" names loopback ("localhost", 127.x.y.z, [::1]) or one of the allowed names.
- * Letter case and port do not matter. host: NULL is no name. */
+ * Letter case and port do not matter. host: NULL never matches. */
 bool origin_is_own_host(const char *host, const struct conf_list *allowed);
 /* Whether an Origin header ("https://host[:port]") is the page that this Host serves. host may be
  * NULL. */

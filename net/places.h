@@ -17,7 +17,7 @@
 #define PLACE_NONE SIZE_MAX
 
 enum place_stage {
-    STAGE_QUIET, /* between two requests, nothing of the next has come */
+    STAGE_QUIET, /* between two requests, before the first byte of the next */
     STAGE_HEAD,  /* the header is coming in */
     STAGE_GUEST, /* the body of a stranger's request in the reserved share is coming in */
     STAGE_BODY,  /* any other body is coming in */
@@ -60,14 +60,14 @@ bool places_admit(struct places *places, size_t place, bool reserved);
 void places_enter_stage(struct places *places, size_t place, enum place_stage stage,
                         int64_t now_ms);
 enum place_stage places_stage(const struct places *places, size_t place);
-/* The client has proved who it is; it stays known until places_leave. */
+/* The client has proved its identity; it stays known until places_leave. */
 void places_know(struct places *places, size_t place, int64_t now_ms);
 bool places_knows(const struct places *places, size_t place);
 
-/* A connection whose time in its stage is over, or PLACE_NONE: close it, or let it enter the stage
- * again. */
+/* A connection whose time in its stage has ended, or PLACE_NONE: close it, or let it enter the
+ * stage again. */
 size_t places_overdue(const struct places *places, int64_t now_ms);
-/* When places_overdue has one next; INT64_MAX: never as it is. */
+/* The next time at which places_overdue has one; INT64_MAX: none. */
 int64_t places_deadline_ms(const struct places *places);
 
 #endif

@@ -1,5 +1,5 @@
-/* assignment.h: what a device should be doing: desired state in one document (GET
- * /v1/agent/assignment), see docs/protocol.md. */
+/* assignment.h: the desired state of a device in one document (GET /v1/agent/assignment), see
+ * docs/protocol.md. */
 #ifndef SCHEMA_ASSIGNMENT_H
 #define SCHEMA_ASSIGNMENT_H
 
@@ -32,12 +32,11 @@ struct peer {
     char codec[16];           /* "none" */
 };
 
-/* Where units [first, end) at resume_version come from. */
+/* The source of units [first, end) at resume_version. */
 enum source_from {
     SOURCE_SEED,       /* version 0: computed from the seed */
     SOURCE_CHECKPOINT, /* version 0: the unit's tensors of the job's checkpoint: ranges of GET
-                        * /v1/agent/blobs/{sha256}
-                        */
+                          /v1/agent/blobs/{sha256} */
     SOURCE_SELF,       /* this device's own snapshot */
     SOURCE_DEVICE,     /* another device's snapshot: GET
                           url/peer/v1/{job}/{generation}/snapshots/{version}/{unit} */
@@ -62,9 +61,9 @@ struct drop {
     int64_t below_version;
 };
 
-/* Who may call this device's peer side for a generation: neighbours with tensors and pings, and
- * devices that fetch its snapshots. Also given to devices that are idle but still hold what others
- * need. */
+/* Allowed callers of this device's peer side for a generation: neighbours with tensors and pings,
+ * and devices that fetch its snapshots. Idle devices that still hold needed snapshots get it
+ * too. */
 struct caller {
     struct job_id job;
     int64_t generation;

@@ -1,5 +1,5 @@
-/* dataset.h: what the center keeps, one record each: data sets, checkpoints, units of versions,
- * models. Plain structs; wire form by the records below. */
+/* dataset.h: records of the center: data sets, checkpoints, units of versions, models. Plain
+ * structs; wire form by the records below. */
 #ifndef SCHEMA_DATASET_H
 #define SCHEMA_DATASET_H
 
@@ -38,7 +38,7 @@ struct checkpoint {
     bool damaged; /* its content was found to have another hash; not in rows */
 };
 
-/* One unit's state of a version in the center; what `paused` and `succeeded` rest on. */
+/* One unit's state of a version in the center; `paused` and `succeeded` require all of them. */
 struct center_unit {
     struct job_id job;
     int64_t version;

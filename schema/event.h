@@ -1,4 +1,4 @@
-/* event.h: one public event: what changed, in one sentence. GET /v1/events sends it as server-sent
+/* event.h: one public event: a change, in one sentence. GET /v1/events sends it as server-sent
  * event: its `id` is the event's id, its `event` the type, its `data` this record. Plain struct;
  * wire form by the record below. */
 #ifndef SCHEMA_EVENT_H

@@ -1,4 +1,4 @@
-/* heartbeat.h: what a device is: POST /v1/agent/heartbeat and its reply. Everything a device
+/* heartbeat.h: the report of a device: POST /v1/agent/heartbeat and its reply. Everything a device
  * reports lies here, so a lost one is repaired by the next. */
 #ifndef SCHEMA_HEARTBEAT_H
 #define SCHEMA_HEARTBEAT_H
@@ -127,7 +127,7 @@ struct heartbeat_reply {
     int64_t start_id; /* of the coordinator's present start; 0: unknown */
     bool reenroll; /* the coordinator does not know this device, or what it holds: enrol (again) and
                       list it */
-    struct round neighbor, center; /* what became of the rounds that the heartbeat named */
+    struct round neighbor, center; /* the results of the rounds that the heartbeat named */
 };
 
 extern const struct record metric_record;

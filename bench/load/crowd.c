@@ -38,7 +38,7 @@
 #define READ_BYTES 65536
 #define LINE_BYTES 4096
 #define ROTA_MAX 32
-#define ENROLLING_MAX 64 /* requests under way while devices enrol */
+#define ENROLLING_MAX 64 /* open requests while devices enrol */
 #define WAIT_SECONDS 30  /* of an agent's long poll */
 #define PORTS 65000
 #define ADDRESS_FORMAT "http://127.0.0.1:%zu"
@@ -130,7 +130,7 @@ static void enroll(struct crowd *crowd, size_t number)
     send_request(crowd, line, "POST", "/v1/agent/enroll", body);
 }
 
-/* What an agent without a job writes. */
+/* The heartbeat of an agent without a job. */
 static void write_heartbeat(struct crowd *crowd, const struct agent *agent, size_t number,
                             bool first, struct buf *out)
 {

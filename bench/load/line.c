@@ -65,7 +65,7 @@ void line_copy_between(const char *text, const char *before, char end, char *out
     }
 }
 
-/* The head is whole: what it says of the body. */
+/* The head is complete: read the length of the body. */
 static void take_head(struct line *line, size_t head_bytes, size_t size)
 {
     char length[24] = "";

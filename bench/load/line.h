@@ -1,5 +1,5 @@
-/* line.h: one connection of the crowd with at most one request under way: sending it, reading the
- * answer's head and counting its body. One thread. */
+/* line.h: one connection of the crowd with at most one open request: it sends the request, reads
+ * the answer's head and counts its body. One thread. */
 #ifndef BENCH_LOAD_LINE_H
 #define BENCH_LOAD_LINE_H
 
@@ -26,11 +26,11 @@ struct line {
 
 void line_close(struct line *line);
 /* Connect if the line is closed, watch it in the epoll set (data.ptr is the line) and send a
- * request with one write. body "" for none. false: it failed, errno says why. */
+ * request with one write. body "" for none. false: it failed, with errno. */
 bool line_send(struct line *line, int epoll_fd, const struct sockaddr_in *address,
                const char *method, const char *target, const char *body);
 
-/* What bytes complete. */
+/* The part that bytes complete. */
 enum line_progress {
     LINE_PART,  /* nothing */
     LINE_PIECE, /* a piece of an endless body */

@@ -11,7 +11,7 @@ struct tally {
     size_t failed; /* counted by the owner */
 };
 
-/* Ends the program when there is no memory. */
+/* Ends the program without memory. */
 void tally_add(struct tally *tally, double seconds);
 /* Write a JSON object with count, failed, p50, p99 and max, and start again from nothing. */
 void tally_print(struct tally *tally, FILE *out);

@@ -33,8 +33,8 @@ void awaited_delete(struct coordinator *coordinator, const char *sha256);
  * the core still has no reference. */
 void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited);
 
-/* The blob is no longer protected, and the core has the report if it came: delete it unless the
- * core refers to it or will. */
+/* End the protection of the blob, after its report to the core if there was one. Delete it unless
+ * the core refers to it or will. */
 void awaited_discard(struct coordinator *coordinator, const char *sha256);
 
 #endif

@@ -33,7 +33,7 @@ void catalog_free(struct catalog **catalog);
 struct catalog_change {
     const struct normalise *normalise; /* of the input */
     const struct model_samples *samples;
-    const bool *frozen;   /* which units are frozen beside those that the description says */
+    const bool *frozen;   /* frozen units in addition to those of the description */
     json_t *kernels;      /* a table (kernel_table.h) */
     const char *measured; /* kernels for the passes that have none (kernel_text.h) */
 };
@@ -48,8 +48,8 @@ NODISCARD int catalog_resolve(struct catalog *catalog, const json_t *description
 NODISCARD int catalog_derive(struct catalog *catalog, const struct catalog_entry *entry,
                              const struct catalog_change *change, const struct catalog_entry **out,
                              struct err *err);
-/* A description as it is stored, resolved or as it was posted; owned by the caller. ERR_NOT_FOUND;
- * ERR_FORMAT: the row is damaged. */
+/* A stored description, resolved or as posted; owned by the caller. ERR_NOT_FOUND; ERR_FORMAT: the
+ * row is damaged. */
 NODISCARD int catalog_read(struct catalog *catalog, const char *sha256, json_t **out,
                            struct err *err);
 /* The entry of a sha256, read from the store where needed. ERR_NOT_FOUND; ERR_FORMAT: the row is

@@ -15,7 +15,7 @@ struct publication {
     struct work_job job; /* first */
     struct coordinator *coordinator;
     struct blob_upload *blob;
-    struct awaited awaited; /* the owner ends it, before or after it tells the core */
+    struct awaited awaited; /* the owner ends it, before or after its report to the core */
     void (*done)(void *arg);
     void *arg;
     char sha256[SHA256_SIZE]; /* of the content; from here on valid in done */
@@ -24,8 +24,8 @@ struct publication {
     struct err err;
 };
 
-/* Publish what was uploaded; done runs when the blob is durable or was refused. With an awaited
- * hash that the upload was opened with, the blob is finished at once. Ends the upload. */
+/* Publish the upload; done runs when the blob is durable or was rejected. With an awaited hash that
+ * the upload was opened with, the blob is finished at once. Ends the upload. */
 void publication_begin(struct publication *publication, struct coordinator *coordinator,
                        struct blob_upload *blob, void (*done)(void *arg), void *arg);
 /* The same for a blob that is to be there already: ERR_NOT_FOUND in done unless it is. A negative

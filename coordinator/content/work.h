@@ -19,18 +19,18 @@ struct work_job {
 };
 
 NODISCARD int work_new(size_t threads, struct work **out, struct err *err);
-/* End the threads. Running jobs are waited for (long ones look at work_stopping), queued ones are
- * cancelled; done() of all is called. From then on work_submit cancels and work_post works as
- * before. The loop's thread. */
+/* End the threads. Wait for running jobs (long ones check work_stopping), cancel queued ones, call
+ * done() of all. From then on work_submit cancels and work_post works as before. The loop's
+ * thread. */
 void work_stop(struct work *work);
 /* Stops, collects and frees. */
 void work_free(struct work **work);
-/* Queue a job; done() comes later. Any thread. */
+/* Queue a job; done() is called later. Any thread. */
 void work_submit(struct work *work, struct work_job *job);
 /* Hand a job straight to done(): for threads of other rooms that have finished something. Any
  * thread. */
 void work_post(struct work *work, struct work_job *job);
-/* Whether a job that takes long should give up. Any thread. */
+/* Whether a long job should stop. Any thread. */
 bool work_stopping(const struct work *work);
 /* Poll this descriptor for reading, then call work_collect. */
 int work_fd(const struct work *work);

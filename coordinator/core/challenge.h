@@ -39,7 +39,8 @@ void challenge_late(const struct core *core, struct device_slot *device);
 int64_t challenge_alive_ms(const struct core *core, const struct device_slot *device);
 /* Return the report of `device` about another device, or NULL. */
 struct trouble *challenge_trouble(struct device_slot *device, const struct device_id *about);
-/* Return since when other devices report a refused or broken connection to it, or NEVER. */
+/* Return the time since which other devices report a refused or broken connection to it, or
+ * NEVER. */
 int64_t challenge_broken_since_ms(const struct core *core, const struct device_slot *device);
 
 #endif

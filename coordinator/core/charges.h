@@ -42,8 +42,8 @@ struct charges {
 void charges_start_failed(struct job_slot *job);
 /* Note that they could. */
 void charges_start_loaded(struct job_slot *job);
-/* Note that the job reached a step. Progress clears the charges; retrained steps are no progress.
- */
+/* Note that the job reached a step. Progress clears the charges; retrained steps do not count as
+ * progress. */
 void charges_progress(struct job_slot *job, int64_t step);
 /* Clear all charges and exclusions of the job. */
 void charges_forget(struct job_slot *job);

@@ -1,4 +1,4 @@
-/* collect.h: brings the version of a stop into the center. */
+/* collect.h: uploads the version of a stop to the center. */
 #ifndef COORDINATOR_CORE_COLLECT_H
 #define COORDINATOR_CORE_COLLECT_H
 

@@ -19,7 +19,7 @@
 
 enum event_type {
     EVENT_RESTORED, /* always the first: the rows of the store, or none */
-    EVENT_TICK,     /* core_deadline_ms has come */
+    EVENT_TICK,     /* core_deadline_ms is reached */
     EVENT_ENROLL,
     EVENT_HEARTBEAT,
     EVENT_DEVICE_VERB,
@@ -33,7 +33,7 @@ enum event_type {
     EVENT_TUNED,             /* the answer to ACTION_TUNE */
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
     EVENT_CONTACT,           /* a device made any other call: it is alive */
-    EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: it may be gone */
+    EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: it may be lost */
     EVENT_BLOB_DAMAGED,      /* the content of a blob in the center does not match its hash */
     EVENT_DISK,              /* the store's disk is nearly full, or has room again */
 };

@@ -12,7 +12,7 @@ struct device_slot;
 struct identity {
     char past_boot[PAST_BOOTS][ID_SIZE]; /* the last replaced boots */
     size_t next_past;                    /* index of the entry to overwrite next */
-    bool shared;                         /* a past boot came back: two agents use the identity */
+    bool shared;                         /* a past boot returned: two agents use the identity */
     char claim_boot[ID_SIZE];            /* boot that wants to replace a live one; "": none */
     int64_t claim_ms;                    /* time of its first request */
 };

@@ -9,7 +9,7 @@ struct core;
 
 /* Choose a plan into core->planning. ERR_STATE: too few devices, err says how many are missing.
  * ERR_MEMORY: too little memory; for a new job err says whether it fits with recomputation.
- * ERR_INVALID: the request cannot be met. */
+ * ERR_INVALID: the request cannot be fulfilled. */
 NODISCARD int placement_choose(struct core *core, const struct placement_request *request,
                                struct err *err);
 /* List the candidates in core->candidate. Return their count. */

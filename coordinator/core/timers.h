@@ -7,7 +7,7 @@
 
 struct job_slot;
 
-#define NEVER INT64_MAX /* a time that does not come: the timer is not set */
+#define NEVER INT64_MAX /* a time that is never reached: the timer is not set */
 
 enum timer {
     TIMER_PHASE,     /* the deadline of the plan's phase */

@@ -19,7 +19,7 @@ void waiting_gather(struct core *core, struct job_slot *job, int64_t until_ms, c
 bool waiting_for_failed(struct core *core, struct job_slot *job);
 /* Close the plan and wait until the devices that returned have reported their snapshots. */
 void waiting_ask(struct core *core, struct job_slot *job);
-/* Wait for devices that may bring a version newer than `start`, no longer than retraining takes.
+/* Wait for devices that may hold a version newer than `start`, at most as long as retraining takes.
  * Return whether the job waits. */
 bool waiting_for_newer(struct core *core, struct job_slot *job, int64_t start);
 /* Too few devices: close the plan and wait, or pause when a pause was requested. */

@@ -7,7 +7,7 @@
 
 /* The device of ?device=, whose present boot is ?boot=; NULL when the problem was answered. */
 const struct device *agent_device(struct coordinator *coordinator, struct http_exchange *exchange);
-/* The same of a call that has just come: a sign of life. */
+/* The same for a new call, which shows that the device lives. */
 const struct device *agent_caller(struct coordinator *coordinator, struct http_exchange *exchange);
 
 #endif

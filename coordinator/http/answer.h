@@ -15,7 +15,7 @@
 
 struct turn;
 
-/* The object's text, which gets the end of its line here; revision > 0 becomes the ETag. */
+/* The object's text, to which a newline is added; revision > 0 becomes the ETag. */
 void answer_object(struct http_exchange *exchange, int status, int64_t revision, struct buf *body);
 /* Write the object and answer 200 with its revision as ETag. */
 void answer_kind(struct http_exchange *exchange, enum object_kind kind, const void *object);
@@ -26,8 +26,8 @@ void answer_problem(struct http_exchange *exchange, enum problem_code code, cons
     PRINTF_LIKE(3, 4);
 /* disk_full: a commit is held (turn.h). */
 void answer_held(struct http_exchange *exchange);
-/* Store what earlier calls of the turn have changed, before an answer that shows it. false: the
- * store has failed, which is answered. */
+/* Store the changes of earlier calls of the turn, before an answer that shows them. false: the
+ * store has failed and a problem was sent. */
 bool answer_settled(struct http_exchange *exchange, struct turn *turn);
 /* For an unknown device, job, checkpoint or incident; the answer names the list of such ids. */
 void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id);
@@ -41,7 +41,8 @@ void answer_err(struct http_exchange *exchange, const struct err *err);
 /* The same where an upload could not begin: a limit then is one on their number. */
 void answer_upload_err(struct http_exchange *exchange, const struct err *err);
 
-/* Refuse query parameters that are not in `allowed` (NULL at its end): false when answered. */
+/* Reject query parameters that are not in `allowed` (NULL at its end); false: a problem was
+ * sent. */
 bool answer_check_query(struct http_exchange *exchange, const char *const *allowed);
 /* An integer parameter within [min, max], or fallback when it is absent: false when answered. */
 bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t min, int64_t max,
@@ -60,10 +61,10 @@ bool answer_read_json(struct http_exchange *exchange, json_t **out);
  * read as {} where allow_empty. */
 bool answer_read_body(struct http_exchange *exchange, const struct record *record, bool allow_empty,
                       void *out);
-/* The revision of If-Match, 0 when there is none: false when answered. */
+/* The revision of If-Match, 0 if there is none; false: a problem was sent. */
 bool answer_if_match(struct http_exchange *exchange, int64_t *revision);
 
-/* A list under way: {"items": [...], "next_cursor": ...}. */
+/* A list under construction: {"items": [...], "next_cursor": ...}. */
 struct answer_list {
     struct buf body;
     struct err err;
@@ -77,7 +78,7 @@ struct answer_list {
  * the page starts ("" from the start). */
 bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key,
                        struct answer_list *list, const char **after);
-/* 400: the cursor is none that the list gave. */
+/* 400: the cursor is not from this list. */
 void answer_bad_cursor(struct http_exchange *exchange, const char *cursor);
 /* Add an item by its text or by its record. Returns false when the page is full: stop. */
 bool answer_list_text(struct answer_list *list, const char *id, const char *text, size_t size);

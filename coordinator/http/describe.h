@@ -1,5 +1,5 @@
-/* describe.h: models by name (the zoo, then what was posted) and what a data set asks of a model.
- * The loop's thread only. */
+/* describe.h: models by name (the zoo, then posted ones) and the requirements of a data set on a
+ * model. The loop's thread only. */
 #ifndef COORDINATOR_HTTP_DESCRIBE_H
 #define COORDINATOR_HTTP_DESCRIBE_H
 
@@ -7,7 +7,8 @@
 #include "libtrain/description/description.h"
 #include "libtrain/model/model.h"
 
-/* The description of a named model; owned by the caller. ERR_NOT_FOUND: err lists what there is. */
+/* The description of a named model; owned by the caller. ERR_NOT_FOUND: err lists the known
+ * names. */
 NODISCARD int describe_named(struct coordinator *coordinator, const char *name, json_t **out,
                              struct err *err);
 

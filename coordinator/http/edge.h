@@ -1,5 +1,6 @@
-/* edge.h: what the HTTP edge keeps between requests: long polls, event readers, uploads, counters.
- * The handlers use its fields; the rooms above call its functions. The loop's thread only. */
+/* edge.h: the state of the HTTP edge between requests: long polls, event readers, uploads,
+ * counters. The handlers use its fields; the rooms above call its functions. The loop's thread
+ * only. */
 #ifndef COORDINATOR_HTTP_EDGE_H
 #define COORDINATOR_HTTP_EDGE_H
 
@@ -39,7 +40,7 @@ struct edge {
     uint64_t bytes_received, bytes_sent; /* of blobs and data sets */
     size_t requests_open;
     uint64_t refusals; /* of requests and connections, at the last routes_look */
-    bool refusing;     /* some were refused between the last two looks */
+    bool refusing;     /* some were refused between the last two checks */
 };
 
 /* Set coordinator->edge up; its state store is open. */

@@ -21,7 +21,7 @@ void event_stream_free(struct event_stream **stream);
  * event_stream_publish. */
 NODISCARD int event_stream_add(struct event_stream *stream, const struct action *action,
                                struct err *err);
-/* After the commit: let readers have what was added. */
+/* After the commit: give readers the new events. */
 void event_stream_publish(struct event_stream *stream);
 /* Answer with the events after last_event_id ("" or NULL: only new events). */
 void event_stream_serve(struct event_stream *stream, struct http_exchange *exchange,
@@ -29,7 +29,7 @@ void event_stream_serve(struct event_stream *stream, struct http_exchange *excha
 /* Send ": ping" to readers that got nothing for a while. The next time to call it; INT64_MAX
  * without readers. */
 int64_t event_stream_ping(struct event_stream *stream, int64_t now_ms);
-/* The program stops: readers get what there is, then their streams end. */
+/* The program stops: readers get the remaining events, then their streams end. */
 void event_stream_end(struct event_stream *stream);
 size_t event_stream_readers(const struct event_stream *stream);
 

@@ -9,8 +9,8 @@
 
 /* Whether the job exists, living or ended: false when the problem was answered. */
 bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange, const char *id);
-/* A job that has ended is a row, not in the core: the core cannot say "wrong state" of it. True
- * when that, or that there is no such job, was answered. */
+/* A job that has ended is a row, not in the core: the core cannot say "wrong state" of it. True if
+ * that, or unknown_job, was answered. */
 bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange,
                       const char *id);
 /* Answer with an object as its row has it, or with `unknown`. */

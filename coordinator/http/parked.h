@@ -14,7 +14,7 @@
 struct parked;
 
 /* Look whether the wait is over: answer and return true, or return false. With `last` it must
- * answer (the deadline has come). */
+ * answer (the deadline is reached). */
 typedef bool (*parked_look_fn)(void *context, struct http_exchange *exchange, const char *id,
                                int64_t after, bool last);
 
@@ -24,20 +24,20 @@ typedef void (*parked_hangup_fn)(void *context, struct http_exchange *exchange,
 
 NODISCARD int parked_new(size_t capacity, void *context, struct parked **out, struct err *err);
 void parked_free(struct parked **parked);
-/* Look at once, else keep the request until the object is woken or deadline_ms (clock_now_ms). With
- * no room left the answer is given now. */
+/* Check at once, else keep the request until the object is woken or deadline_ms (clock_now_ms).
+ * With no room left the answer is given now. */
 void parked_wait(struct parked *parked, struct http_exchange *exchange, enum object_kind kind,
                  const char *id, int64_t after, int64_t deadline_ms, parked_look_fn look);
-/* Tell of hangups from now on. */
+/* Report hangups from now on. */
 void parked_on_hangup(struct parked *parked, parked_hangup_fn fn);
-/* The object changed: those who wait for it look at the next parked_run. */
+/* The object changed: waiting requests check it in the next parked_run. */
 void parked_wake(struct parked *parked, enum object_kind kind, const char *id);
 /* Let woken and overdue requests look, a bounded number of them: the others wait for the next call,
  * which is then due at once. */
 void parked_run(struct parked *parked, int64_t now_ms);
 /* The program stops: all must answer. */
 void parked_end(struct parked *parked);
-/* When parked_run has something to do, as far as it is known; INT64_MAX: nothing waits. */
+/* The next time at which parked_run has work; INT64_MAX: no request waits. */
 int64_t parked_deadline_ms(const struct parked *parked);
 size_t parked_count(const struct parked *parked);
 

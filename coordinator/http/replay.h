@@ -1,5 +1,5 @@
 /* replay.h: Idempotency-Key: for a day the same key and body get the same answer, and the same key
- * with another body is refused. The answer is stored by the turn in the transaction of the effect.
+ * with another body is rejected. The answer is stored by the turn in the transaction of the effect.
  * The loop's thread only. */
 #ifndef COORDINATOR_HTTP_REPLAY_H
 #define COORDINATOR_HTTP_REPLAY_H
@@ -11,16 +11,16 @@
 #include "coordinator/coordinator.h"
 
 #define REPLAY_ROW_ID_SIZE (IDEMPOTENCY_KEY_SIZE + 16)
-/* Answers that are kept at a time; a new key beyond it is refused, so that none is let go before
- * its day is over. */
+/* Answers kept at a time. Further new keys are rejected, so that every answer stays for its day. */
 #define REPLAYS_MAX 100000
-/* The row of a key used at wall_ms: the day comes first, so that the oldest rows go first. */
+/* The row of a key used at wall_ms: it begins with the day, so that the oldest rows are deleted
+ * first. */
 void replay_row_id(char out[REPLAY_ROW_ID_SIZE], int64_t wall_ms, const char *key);
 /* Store the answer to a request with a key, in the open transaction of its effect. */
 NODISCARD int replay_store(struct coordinator *coordinator, const struct turn_extra *extra,
                            const struct turn_reply *reply, struct err *err);
 
-/* Look at the request's key. Returns true to go on, with the key noted in *extra for turn_event;
+/* Check the request's key. Returns true to go on, with the key noted in *extra for turn_event;
  * false when the stored answer, or a problem, was sent. */
 bool replay_check(struct coordinator *coordinator, struct http_exchange *exchange,
                   struct turn_extra *extra);

@@ -1,5 +1,5 @@
-/* upload.h: the common part of uploads into the center. The pieces of the body become a blob; the
- * client may disconnect meanwhile; the core gets the event when the blob is durable. The loop's
+/* upload.h: the common part of uploads into the center. The pieces of the body become a blob. The
+ * client may disconnect meanwhile. The core gets the event when the blob is durable. The loop's
  * thread only. */
 #ifndef COORDINATOR_HTTP_UPLOAD_H
 #define COORDINATOR_HTTP_UPLOAD_H
@@ -11,7 +11,7 @@
 struct upload {
     const struct upload_kind *kind;
     struct coordinator *coordinator;
-    struct http_exchange *exchange; /* NULL when the client is gone */
+    struct http_exchange *exchange; /* NULL: the client has disconnected */
     struct blob_upload *blob;       /* NULL: asks for a blob that is there */
     struct publication publication; /* awaits the expected blob from the beginning, if any is */
     uint64_t bytes;                 /* received; of the blob once that is durable */

@@ -5,8 +5,8 @@
 
 #include "coordinator/http/parked.h"
 
-/* Read after and wait, then look or park. look answers with the object as it is when the wait is
- * over. */
+/* Read `after` and `wait`, then check or park. At the end of the wait, look answers with the
+ * current object. */
 void wait_for_object(struct parked *parked, struct http_exchange *exchange, enum object_kind kind,
                      const char *id, parked_look_fn look);
 

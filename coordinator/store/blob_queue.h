@@ -59,7 +59,7 @@ struct blob_upload {
     void *on_room_arg;
     bool waiting;  /* its last push found no room */
     bool calling;  /* on_room is running */
-    bool fed;      /* no more bytes come */
+    bool fed;      /* no more bytes follow */
     bool ended;    /* finished or aborted */
     bool finished; /* not aborted */
 
@@ -71,7 +71,7 @@ struct blob_upload {
 
 struct blob_queue {
     pthread_mutex_t lock;
-    pthread_cond_t work; /* for the writer: something came */
+    pthread_cond_t work; /* for the writer: work has arrived */
     pthread_cond_t room; /* for feeders: the writer took something, or a callback has returned */
     pthread_cond_t idle; /* for blob_drain */
     size_t limit_bytes;
@@ -112,15 +112,15 @@ void blob_queue_drain(struct blob_queue *queue);
 void blob_queue_stop(struct blob_queue *queue);
 
 /* ---- the writer ---- */
-/* The next batch, as a list in order. NULL: there is nothing; waits for something unless the caller
- * has other work. *stopped: nothing will come any more. */
+/* The next batch, as a list in order. NULL: no work; waits for work unless the caller has other
+ * work. *stopped: no more work will arrive. */
 struct blob_item *blob_queue_take(struct blob_queue *queue, bool other_work, bool *stopped);
 /* Later calls of the upload's feeder fail with this error. */
 void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload,
                      const struct err *failure);
-/* Whether rows of this id belong to an upload that goes on. */
+/* Whether rows of this id belong to an upload in progress. */
 bool blob_queue_owns(struct blob_queue *queue, int64_t id);
-/* A batch was dealt with: free it and the uploads that ended in it, wake who waits for room. */
+/* After a batch: free it and the uploads that ended in it, wake uploads that wait for room. */
 void blob_queue_settle(struct blob_queue *queue, struct blob_item *items);
 
 NODISCARD int blob_chunk_new(struct blob_upload *upload, struct blob_item **out, struct err *err);

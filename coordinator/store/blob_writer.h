@@ -1,5 +1,5 @@
-/* blob_writer.h: what the two halves of the writer share: writing (blob_writer.c) and giving space
- * back (blob_reclaim.c). Private to coordinator/store. The writer's thread alone uses it. */
+/* blob_writer.h: the common parts of the writer's two halves: writing (blob_writer.c) and releasing
+ * space (blob_reclaim.c). Private to coordinator/store. The writer's thread alone uses it. */
 #ifndef COORDINATOR_STORE_BLOB_WRITER_H
 #define COORDINATOR_STORE_BLOB_WRITER_H
 

@@ -3,8 +3,9 @@
  * the writer computes its sha256.
  *
  * Threads: one writer thread of its own commits the chunks of all uploads together (8 MiB or 100
- * ms). Uploads may be fed from any one thread each and never block: a full queue says so. Readers
- * are for worker threads (each call may read the disk). Only this room sees sqlite3.h. */
+ * ms). Each upload may be fed from any one thread and never blocks: a full queue accepts fewer
+ * bytes. Readers are for worker threads (each call may read the disk). Only this room sees
+ * sqlite3.h. */
 #ifndef COORDINATOR_STORE_BLOBS_H
 #define COORDINATOR_STORE_BLOBS_H
 
@@ -23,7 +24,7 @@ struct blob_reader;
 
 struct blob_config {
     const char *directory;   /* DIR/checkpoints.db */
-    uint64_t min_free_bytes; /* below it new blobs are refused: ERR_FULL */
+    uint64_t min_free_bytes; /* below it new blobs are rejected: ERR_FULL */
     size_t queue_bytes;      /* memory for chunks on their way, of all uploads: 64 MiB */
 };
 
@@ -39,14 +40,14 @@ void blob_close(struct blob_store **store);
  * a sha256. */
 NODISCARD int blob_upload_open(struct blob_store *store, const char *expected_sha256,
                                uint64_t size_limit, struct blob_upload **out, struct err *err);
-/* For what people bring: an announced size (0: unknown) is to fit beside min_free_bytes, and that
- * much stays free while it is written, too; what jobs have begun to store may use half of it.
+/* For uploads of users: an announced size (0: unknown) must fit beside min_free_bytes, and that
+ * much stays free during the upload too. Uploads of running jobs may use half of min_free_bytes.
  * Before the first write. ERR_FULL: only abort is left. */
 NODISCARD int blob_upload_keep_free(struct blob_upload *upload, uint64_t announced_bytes,
                                     struct err *err);
-/* Called from the writer thread when a paused upload may go on (or has failed: the next write says
- * why). Set before the first write. Never called after finish or abort has returned. Those wait for
- * a running call: do not hold a lock that fn takes while ending an upload. */
+/* Called from the writer thread when a paused upload may continue (or has failed: the next write
+ * says why). Set before the first write. Never called after finish or abort has returned. Those
+ * wait for a running call: do not hold a lock that fn takes while ending an upload. */
 void blob_upload_on_room(struct blob_upload *upload, void (*fn)(void *arg), void *arg);
 /* Take bytes: returns how many (fewer than size: the queue is full, wait for on_room), or a
  * negative ERR_ code: ERR_LIMIT over size_limit, ERR_FULL or ERR_IO when the writer had to give
@@ -56,14 +57,14 @@ int64_t blob_upload_write(struct blob_upload *upload, const void *data, size_t s
 /* The same, waiting for room: for worker threads. */
 NODISCARD int blob_upload_write_all(struct blob_upload *upload, const void *data, size_t size,
                                     struct err *err);
-/* The last byte was given: sealed runs once, on the writer thread, with the sha256 of the content
- * before the blob is published (of an upload that failed, the hash of some part of it: finish says
- * why). Optional; neither finish nor abort before sealed runs. A store that is closed after that
- * drops the upload. sealed must not wait for the store. */
+/* After the last byte: sealed runs once, on the writer thread, with the sha256 of the content,
+ * before the blob is published. After a failed upload it is the hash of some part; finish says why.
+ * Optional; neither finish nor abort before sealed runs. A store that is closed after that drops
+ * the upload. sealed must not wait for the store. */
 typedef void (*blob_sealed_fn)(void *arg, const char *sha256);
 void blob_upload_seal(struct blob_upload *upload, blob_sealed_fn sealed, void *arg);
-/* The last byte was given: done runs once, on the writer thread, when the blob is durable (code 0)
- * or was refused (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the
+/* After the last byte: done runs once, on the writer thread, when the blob is durable (code 0) or
+ * was rejected (ERR_FORMAT: not the expected hash; ERR_FULL; ERR_IO). err is never NULL. Ends the
  * upload. done must not wait for the store (write_all, drain, close). Content that is there already
  * is stored once. */
 typedef void (*blob_done_fn)(void *arg, int code, const char *sha256, uint64_t size,
@@ -77,7 +78,7 @@ void blob_upload_abort(struct blob_upload *upload);
  * sha256. */
 NODISCARD int blob_confirm(struct blob_store *store, const char *sha256, blob_done_fn done,
                            void *arg, struct err *err);
-/* Whether free space is below min_free_bytes: a new upload would be refused. One look at the file
+/* Whether free space is below min_free_bytes: a new upload would be rejected. One look at the file
  * system. ERR_IO. */
 NODISCARD int blob_disk_low(const struct blob_store *store, bool *out, struct err *err);
 
@@ -104,8 +105,8 @@ bool blob_untold_damage(struct blob_store *store, char out[BLOB_SHA256_SIZE]);
 /* Removed by the writer thread; readers that are open still end properly (ERR_NOT_FOUND at the next
  * chunk). */
 void blob_delete(struct blob_store *store, const char *sha256);
-/* Wait until the writer has nothing left to do: queued chunks, deletions, and space given back. For
- * tests and tools; not from a callback, and not while others keep writing. */
+/* Wait until the writer is idle: queued chunks, deletions and released space are done. For tests
+ * and tools; not from a callback, and not while others keep writing. */
 void blob_drain(struct blob_store *store);
 /* Visit every blob; false: delete it. Only before listening, when no upload can refer to it. */
 NODISCARD int blob_sweep(struct blob_store *store,

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "coordinator/store/state.h"
 
-/* What all changes of one turn may hold; a turn of the coordinator writes kilobytes. */
+/* The limit of all changes of one turn; a turn of the coordinator writes kilobytes. */
 #define CHANGE_LOG_BYTES_MAX (64u << 20)
 
 enum change_kind {

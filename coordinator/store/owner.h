@@ -5,9 +5,9 @@
 
 #include "base/err.h"
 
-/* Take DIRECTORY/NAME. *out: a descriptor to close (file_close) when the database is closed; the
- * system lets go of the lock when the process dies. ERR_STATE: another process (or another store of
- * this one) holds it. */
+/* Lock DIRECTORY/NAME. *out: a descriptor to close (file_close) with the database; the system
+ * releases the lock when the process dies. ERR_STATE: another process (or another store of this
+ * one) holds it. */
 NODISCARD int owner_take(const char *directory, const char *name, int *out, struct err *err);
 
 #endif

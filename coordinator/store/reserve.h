@@ -18,8 +18,8 @@ void reserve_close(struct reserve **reserve);
 /* Make the file if it is missing. ERR_FULL: no space for it now, try again later; no partial file
  * remains. */
 NODISCARD int reserve_fill(struct reserve *reserve, struct err *err);
-/* The same, but only when the disk has room for it twice: what was just given back is not taken
- * away again at once. Whether the reserve is there now. */
+/* The same, but only if the disk has room for it twice, so that a released reserve is not taken
+ * again at once. Whether the reserve is there now. */
 bool reserve_refill(struct reserve *reserve);
 bool reserve_filled(const struct reserve *reserve);
 /* Give the space back. false: it was already given. */

@@ -1,6 +1,6 @@
-/* sql.h: the few things this room does with every SQLite connection: open, run, prepare, step, and
- * say in one line what failed. Private to coordinator/store. A connection and its statements belong
- * to one thread at a time. */
+/* sql.h: the common work with SQLite connections: open, run, prepare, step, and describe a failure
+ * in one line. Private to coordinator/store. A connection and its statements belong to one thread
+ * at a time. */
 #ifndef COORDINATOR_STORE_SQL_H
 #define COORDINATOR_STORE_SQL_H
 
@@ -18,9 +18,8 @@ NODISCARD int sql_open(const char *path, struct sqlite3 **out, struct err *err);
 /* Every statement has to be finalized before. */
 void sql_close(struct sqlite3 **db);
 
-/* Describe what SQLite just refused: "WHAT: reason". ERR_FULL (disk full, quota), ERR_FORMAT
- * (corrupt, no database), ERR_STATE (locked), ERR_MEMORY, ERR_LIMIT (value too large) or
- * ERR_IO. */
+/* Describe the last failure of SQLite: "WHAT: reason". ERR_FULL (disk full, quota), ERR_FORMAT
+ * (corrupt, no database), ERR_STATE (locked), ERR_MEMORY, ERR_LIMIT (value too large) or ERR_IO. */
 NODISCARD int sql_fail(struct sqlite3 *db, const char *what, struct err *err);
 
 /* Run statements that give no rows of interest. */

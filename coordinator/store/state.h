@@ -33,8 +33,8 @@ struct state_store;
 /* Open or create DIR/state.db, run migrations (forward only, a backup of the file before the first)
  * and preallocate the reserve. The reserve is 8 MiB that a transaction gets once when the disk is
  * full, until there is room for a new one. A reserve that cannot be made is a warning: only a
- * running coordinator can delete what fills the disk. ERR_FULL, ERR_IO, ERR_FORMAT (not our
- * database), ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another process has it). */
+ * running coordinator can free a full disk. ERR_FULL, ERR_IO, ERR_FORMAT (not our database),
+ * ERR_UNSUPPORTED (made by a newer version), ERR_STATE (another process has it). */
 NODISCARD int state_open(const char *directory, struct state_store **out, struct err *err);
 void state_close(struct state_store **store);
 

@@ -28,7 +28,7 @@ struct incident_log {
     double seconds[RECOVERY_PHASES];
 };
 
-/* Note a row of the turn that is under way. ERR_MEMORY. */
+/* Note a row of the current turn. ERR_MEMORY. */
 NODISCARD int incident_log_note(struct incident_log *log, const struct incident *incident,
                                 struct err *err);
 /* After the commit: count and log the noted incidents. */

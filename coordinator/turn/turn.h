@@ -40,7 +40,7 @@ struct turn_effects {
     int (*remember)(void *context, const struct turn_extra *extra, const struct turn_reply *reply,
                     struct err *err);
     int (*store_event)(void *context, const struct action *action, struct err *err);
-    /* Before the commit too, but nothing leaves: note which long polls to look at. */
+    /* Before the commit too, but nothing leaves: note which long polls to check. */
     void (*wake)(void *context, enum object_kind kind, const char *id);
     /* Answer disk_full at once: a commit is held. */
     void (*refuse)(void *context, struct http_exchange *exchange);
@@ -66,7 +66,7 @@ const struct turn_statistics *turn_statistics(const struct turn *turn);
 /* Counters of the incidents that the turns have opened and ended. Borrowed. */
 const struct incident_log *turn_incidents(const struct turn *turn);
 
-/* What goes into the store together with the event's effect. */
+/* Rows to store together with the event's effect. */
 struct turn_extra {
     const char *description; /* text that the event's row names by its hash: the canonical one of a
                                 model, or the class names of a data set; NULL: none */

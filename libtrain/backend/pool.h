@@ -17,7 +17,7 @@ void pool_run(struct train_pool *pool, size_t task_count, pool_task_fn task_fn, 
 
 size_t pool_threads(const struct train_pool *pool);
 
-/* What a kernel computes with: the threads and the scratch that workspace.h counts. */
+/* The means of a kernel: the threads and the scratch that workspace.h counts. */
 struct compute {
     struct train_pool *pool;
     void *shared;          /* workspace_bytes.shared bytes, aligned to WORKSPACE_ALIGNMENT */

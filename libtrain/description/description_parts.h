@@ -59,7 +59,7 @@ extern const struct record unit_record;
 extern const struct record description_record;
 extern const enum dtype input_dtypes[]; /* by index of input_fields.dtype */
 
-/* What is assumed for an open input, and how far reading got with it. */
+/* The assumption for an open input, and the place that reading reached with it. */
 struct assumption {
     char note[96];   /* appended to each fault of shapes */
     size_t op_count; /* out: ops lowered before the first fault */

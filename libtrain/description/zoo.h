@@ -1,4 +1,4 @@
-/* zoo.h: the model descriptions that every build brings along, by name. Pure; any thread. */
+/* zoo.h: the model descriptions in every build, by name. Pure; any thread. */
 #ifndef LIBTRAIN_DESCRIPTION_ZOO_H
 #define LIBTRAIN_DESCRIPTION_ZOO_H
 

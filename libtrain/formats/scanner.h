@@ -16,7 +16,7 @@ struct scanner {
     size_t at;
 };
 
-/* Skip white space, then take `c` if it comes next. */
+/* Skip white space, then read `c` if it is next. */
 bool scanner_take(struct scanner *scanner, char c);
 /* Take `c` or fail: "header byte 12: expected ':'". */
 NODISCARD int scanner_expect(struct scanner *scanner, char c, struct err *err);

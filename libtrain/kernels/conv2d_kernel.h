@@ -1,6 +1,6 @@
 /* conv2d_kernel.h: which kernel each of the three passes of a convolution takes. The choice changes
- * the bits of the results. It is a function of the shape and the backend, unless a job says
- * otherwise (kernel_table.h), and is fixed for the life of the job. Shared by the description, the
+ * the bits of the results. It is a function of the shape and the backend, unless a job states
+ * another (kernel_table.h). It is fixed for the life of the job. Shared by the description, the
  * memory plan and libtrain/ops. Pure; any thread. */
 #ifndef LIBTRAIN_KERNELS_CONV2D_KERNEL_H
 #define LIBTRAIN_KERNELS_CONV2D_KERNEL_H
@@ -11,7 +11,7 @@
 
 struct conv2d_shape;
 
-/* What a build computes with in addition to our own kernels. */
+/* The kernels of a build in addition to our own. */
 enum conv2d_backend { CONV2D_BACKEND_OWN, CONV2D_BACKEND_ONEDNN };
 /* Return the backend that a device's numeric class names. */
 enum conv2d_backend conv2d_backend_of(const char *numeric_class);

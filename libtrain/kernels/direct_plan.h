@@ -14,13 +14,13 @@
 bool conv2d_is_direct(const struct conv2d_shape *shape);
 
 struct direct_plan {
-    size_t row;        /* floats of one padded input row */
-    size_t window;     /* floats of a window's row: KW * C */
-    size_t strip_rows; /* output rows of a whole strip */
-    size_t strips;     /* of one sample */
-    size_t
-        strip_floats; /* the input rows of a whole strip, and what vector loads read beyond them */
-    size_t filters;   /* floats of an output pixel as vectors write it: O rounded up */
+    size_t row;          /* floats of one padded input row */
+    size_t window;       /* floats of a window's row: KW * C */
+    size_t strip_rows;   /* output rows of a whole strip */
+    size_t strips;       /* of one sample */
+    size_t strip_floats; /* the input rows of a whole strip, and the floats that vector loads read
+                            beyond them */
+    size_t filters;      /* floats of an output pixel as vectors write it: O rounded up */
     size_t
         columns; /* floats of a row of the weight gradient as vectors write it: window rounded up */
     size_t weights_slabs; /* partial sums of the weight gradient, over ranges of strips */

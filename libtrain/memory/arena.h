@@ -56,7 +56,7 @@ struct arena_op {
     struct conv2d_kernels kernels; /* CONV2D: all chosen, none by shape */
     struct shape input_shape[MODEL_OP_INPUTS_MAX];
     struct arena_io forward, evaluate;
-    struct arena_io backward;           /* what backward reads; NOWHERE if it no longer exists */
+    struct arena_io backward;           /* input of backward; NOWHERE if it no longer exists */
     struct arena_place output_gradient; /* NOWHERE: it has no backward */
     struct arena_place input_gradient[MODEL_OP_INPUTS_MAX];
     bool accumulate[MODEL_OP_INPUTS_MAX];  /* add to the gradient that an earlier op wrote */

@@ -1,5 +1,5 @@
 /* arena_parts.h: the memory plan under construction, shared by arena.c, arena_graph.c (the tensors
- * and who needs them) and arena_passes.c (who writes where, and when each storage is alive).
+ * and their readers) and arena_passes.c (the place of each write, and the life of each storage).
  * Private to those. One thread. */
 #ifndef LIBTRAIN_MEMORY_ARENA_PARTS_H
 #define LIBTRAIN_MEMORY_ARENA_PARTS_H

@@ -31,7 +31,7 @@ static int append(void *arg, const void *data, size_t size, struct err *err)
     return buf_append(arg, data, size, err);
 }
 
-/* A result is what its info says, and is read back as the same. */
+/* A result agrees with its info and reads back unchanged. */
 static void check_result(const struct buf *result, const struct dataset_info *info, bool unlabelled)
 {
     struct dataset_info again;

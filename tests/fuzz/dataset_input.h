@@ -1,5 +1,5 @@
-/* dataset_input.h: fuzzed bytes as files, given to dataset_convert; what every outcome must keep is
- * asserted. For the fuzz targets of libtrain/formats. One thread. */
+/* dataset_input.h: fuzzed bytes as files for dataset_convert; asserts the invariants of every
+ * outcome. For the fuzz targets of libtrain/formats. One thread. */
 #ifndef TESTS_FUZZ_DATASET_INPUT_H
 #define TESTS_FUZZ_DATASET_INPUT_H
 
@@ -12,7 +12,7 @@ void convert_one(const uint8_t *data, size_t size);
  * put in front of both, so that a format's mark need not be guessed. */
 void convert_two(const uint8_t *data, size_t size, const char *mark, size_t mark_size);
 /* A tar archive, whose checksums are made right, so that mutations reach the content after them.
- * `how` is what reading_parse takes; empty: recognised by content. */
+ * `how` is an argument of reading_parse; empty: recognised by content. */
 void convert_archive(const uint8_t *data, size_t size, const char *how);
 
 #endif

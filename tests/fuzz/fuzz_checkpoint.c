@@ -1,5 +1,5 @@
-/* A whole file that somebody uploads to start from: its header, and what the units of a small model
- * take of it. */
+/* An uploaded checkpoint as a whole file: its header, and the tensors for the units of a small
+ * model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static void take_unit(struct checkpoint_file *file, const struct model *model, s
     int checked = checkpoint_check_unit(file, model, unit, &err);
     int read = checkpoint_read_unit(file, model, unit, layout, blob, &err);
     ASSERT(checked == 0 ? read == 0 || read == ERR_FORMAT
-                        : read != 0); /* a file that is cut off in its data */
+                        : read != 0); /* a file truncated in its data */
     ASSERT(read != 0 || memcmp(blob, layout->header_text, (size_t)layout->header.data_offset) == 0);
     free(blob);
     state_layout_free(&layout);

@@ -1,5 +1,5 @@
-/* JPEG and PNG: measured, decoded to one and to three channels, as it is and resized. The images of
- * tests/golden are its first inputs. */
+/* JPEG and PNG: measured, decoded to one and to three channels, in the original size and resized.
+ * The images of tests/golden are its first inputs. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The header of a model's file: one that is accepted and says which model it is of is written again
- * so that it says the same. */
+/* The header of a model's file: an accepted one with a description is written again with the same
+ * content. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -26,7 +26,7 @@ const int64_t *fixture_shape(const struct fixture *fixture, const char *op, size
 /* Whether the op has a case of that number. */
 bool fixture_has(const struct fixture *fixture, const char *op, size_t number);
 
-/* A tensor's data by its whole name; NULL when there is none. */
+/* A tensor's data by its whole name; NULL: no such tensor. */
 const void *fixture_data(const struct fixture *fixture, const char *name, enum dtype dtype,
                          size_t *out_count);
 

@@ -1,5 +1,5 @@
-/* golden_case.h: one op's cases of a fixture, one after the other, and what a case gives and
- * expects. Tests only. */
+/* golden_case.h: the successive cases of one op in a fixture, with inputs and expected outputs.
+ * Tests only. */
 #ifndef TESTS_GOLDEN_GOLDEN_CASE_H
 #define TESTS_GOLDEN_GOLDEN_CASE_H
 

@@ -1,5 +1,4 @@
-/* Images of every kind that is read, against what Pillow makes of them, to the last bit:
- * make_image_fixtures.py. */
+/* Images of every supported kind equal Pillow's pixels, to the last bit: make_image_fixtures.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

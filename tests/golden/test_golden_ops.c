@@ -1,5 +1,4 @@
-/* Every op, forward and backward, against what PyTorch computes: per tensor max|a - b| / max|b|
- * below 1e-4. */
+/* Every op, forward and backward, against PyTorch: per tensor max|a - b| / max|b| below 1e-4. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static int teardown(void **state)
     return kernel_pools_teardown(state);
 }
 
-/* What an op with weights gives; zeros at first. */
+/* The results of an op with weights; initially zeros. */
 struct weighted {
     float *weight, *gradient; /* in libtrain's layout */
     float *y, *dx, *dweight, *dbias;

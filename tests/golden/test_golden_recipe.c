@@ -1,5 +1,5 @@
-/* Trajectories of the optimizers over 20 steps with clipping, label smoothing and schedules against
- * what PyTorch computes: make_recipe_fixtures.py. */
+/* Trajectories of the optimizers over 20 steps with clipping, label smoothing and schedules,
+ * against PyTorch: make_recipe_fixtures.py. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The ops of sequences against what PyTorch computed (make_fixtures.py). */
+/* The ops of sequences against PyTorch (make_fixtures.py). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

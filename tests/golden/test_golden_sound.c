@@ -1,4 +1,4 @@
-/* Log-mel spectrograms against what PyTorch computes: make_sound_fixtures.py. */
+/* Log-mel spectrograms against PyTorch: make_sound_fixtures.py. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

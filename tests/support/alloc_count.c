@@ -1,11 +1,11 @@
 /* alloc_count.c: a library to LD_PRELOAD that counts the memory allocations of a program by thread
- * name and by who made them: the program's own code or a library. The counts lie in a file that
- * others may read at any time, also after the program's end: ALLOC_COUNT_FILE names it, the process
- * id is appended. Without the variable nothing is counted.
+ * name and by origin: the program's own code or a library. The counts lie in a file that others may
+ * read at any time, also after the program's end: ALLOC_COUNT_FILE names it, the process id is
+ * appended. Without the variable nothing is counted.
  *
  * The file is an array of struct row, little-endian, unused rows with an empty name;
- * tests/support/alloc_table.py reads it. Threads of one name share a row. An allocation made inside
- * libc (strdup, fopen, pthread_create) belongs to who called libc. Allocations before the program's
+ * tests/support/alloc_table.py reads it. Threads of one name share a row. An allocation inside libc
+ * (strdup, fopen, pthread_create) belongs to the caller of libc. Allocations before the program's
  * own start are not counted. The hooks themselves never allocate. For glibc. */
 #include <errno.h>
 #include <fcntl.h>

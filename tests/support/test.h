@@ -1,6 +1,6 @@
-/* test.h: what every unit test includes, and the only way to cmocka: it wants four headers before
- * its own. Beside cmocka's assertions there are comparisons of arrays of floating point numbers, a
- * temporary directory per test and the paths of committed test data. One thread. */
+/* test.h: the header of every unit test, and the only include of cmocka, which needs four headers
+ * before its own. Beside cmocka's assertions there are comparisons of arrays of floating point
+ * numbers, a temporary directory per test and the paths of committed test data. One thread. */
 #ifndef TESTS_SUPPORT_TEST_H
 #define TESTS_SUPPORT_TEST_H
 

@@ -62,7 +62,7 @@ static int make_image(const struct disk *disk, struct err *err)
     return 0;
 }
 
-/* The device clears itself when the last user is gone; disk->loop is one until disk_close. */
+/* The device clears itself after its last user; disk->loop is one until disk_close. */
 static int attach(struct disk *disk, struct err *err)
 {
     FD_AUTO int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
@@ -82,7 +82,7 @@ static int attach(struct disk *disk, struct err *err)
         if (loop >= 0 && ioctl(loop, LOOP_CONFIGURE, &config) == 0) {
             disk->loop = loop;
             loop = -1;
-            /* The device holds the file now; without a name it goes with it. */
+            /* The device holds the file now; unlinked, it is freed with the device. */
             return unlink(disk->image)
                        ? err_set(err, ERR_IO, "unlink '%s': %s", disk->image, strerror(errno))
                        : 0;

@@ -1,7 +1,7 @@
 /* disk.h: a disk whose power can be cut: a file system on a loop device, shut down without flushing
- * its journal (FS_IOC_SHUTDOWN). What was not synchronised is gone after the next mount. Needs
- * root; everything is undone when the process ends, however it ends: the mount lives in a namespace
- * of its own and the loop device clears itself. */
+ * its journal (FS_IOC_SHUTDOWN). Bytes that were not synchronised are lost after the next mount.
+ * Needs root. Every end of the process undoes everything: the mount is in a namespace of its own
+ * and the loop device clears itself. */
 #ifndef TESTS_E2E_POWERCUT_DISK_H
 #define TESTS_E2E_POWERCUT_DISK_H
 
@@ -29,8 +29,7 @@ void disk_close(struct disk *disk);
 /* From this moment on nothing reaches the disk. */
 NODISCARD int disk_cut(struct disk *disk, struct err *err);
 /* Unmount and mount again: the start after the power cut. No process may have a file of the disk
- * open.
- */
+ * open. */
 NODISCARD int disk_restart(struct disk *disk, struct err *err);
 
 #endif

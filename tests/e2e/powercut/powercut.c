@@ -1,15 +1,15 @@
 /* powercut: does the store keep its promises through a power cut? A child process writes blobs or
- * rows and tells its parent what it was promised: a blob whose done callback said 0, a turn whose
- * commit returned 0. At some moment the parent cuts the power of the disk, kills the child, mounts
- * the disk again and looks whether every promise holds.
+ * rows and reports to its parent the promises of the store: a blob whose done callback had code 0,
+ * a turn whose commit returned 0. At some moment the parent cuts the power of the disk, kills the
+ * child, mounts the disk again and checks every promise.
  *
  *   powercut           the modes the store uses, on every file system this machine can make; 77
  * where none can be powercut --table   other modes beside them: the table of docs/adr/0017
  *
  * Every second round the child stops after its last promise, so that no later write makes an
- * earlier one durable by chance; in the others the cut comes in the middle of its work. DELETE +
- * FULL serves as the control: SQLite does not synchronise the directory after removing the journal,
- * so the last commit has to be lost, or the cut is none. */
+ * earlier one durable by chance. In the others the cut hits the middle of its work. DELETE + FULL
+ * serves as the control: SQLite does not synchronise the directory after removing the journal, so a
+ * real cut must lose the last commit. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,8 +38,8 @@ struct mode {
     enum store_kind store;
     const char *name;
     const char *durability;
-    bool is_ours;    /* used by the store: has to lose nothing */
-    bool is_control; /* has to lose something */
+    bool is_ours;    /* used by the store: must lose nothing */
+    bool is_control; /* must lose something */
 };
 
 #define JOURNAL(mode, level) "PRAGMA journal_mode = " mode "; PRAGMA synchronous = " level
@@ -185,7 +185,7 @@ static void check(const struct mode *mode, const char *directory, int promised, 
     tally->damaged += !sound;
 }
 
-/* Read promises, of which there were `count`, until there are `enough` or the child is gone. */
+/* Read promises, after `count` earlier ones, until there are `enough` or the child has ended. */
 static int listen(int pipe_end, int count, int enough)
 {
     int number = 0;
@@ -215,14 +215,14 @@ static void run_round(struct disk *disk, const struct mode *mode, int round, str
     }
     (void)close(ends[1]);
     int promised = listen(ends[0], 0, enough);
-    /* A cut stops the processor in the same moment. Stopped first, the child cannot pass on what
-     * its last call returns while the file system goes down: a synchronisation that races with the
+    /* A cut stops the processor in the same moment. Stopped first, the child cannot report a call
+     * that returns during the shutdown of the file system: a synchronisation in a race with the
      * shutdown may claim success. */
     int rc = kill(child, SIGSTOP) ? err_set(&err, ERR_IO, "stop the child") : disk_cut(disk, &err);
     if (kill(child, SIGKILL) || waitpid(child, NULL, 0) != child) {
         rc = err_set(&err, ERR_IO, "child");
     }
-    /* What was promised just before the cut counts too. */
+    /* Promises just before the cut count too. */
     promised = listen(ends[0], promised, WORK_MAX);
     (void)close(ends[0]);
     rc = rc ? rc : disk_restart(disk, &err);

@@ -12,7 +12,7 @@ static void a_true_condition_passes(void **state)
     ASSERT(1 + 1 == 2);
 }
 
-/* Run in a child: the status tells how it ended, the text what it said. */
+/* Run in a child; returns its exit status and its text. */
 static void a_false_condition_names_its_place_and_aborts(void **state)
 {
     (void)state;

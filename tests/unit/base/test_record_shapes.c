@@ -265,7 +265,7 @@ static void a_cleared_struct_is_as_new(void **state)
     assert_int_equal(out.node.first + out.node.every + out.node.kind, 0);
     assert_true(out.node.clip_norm == 0 && out.node.rate == 0);
 
-    /* Also after a list that was refused at its second element. */
+    /* Also after a list that was rejected at its second element. */
     read_node(&out, "{\"cuts\":[5,70]}");
     assert_int_equal(out.rc, ERR_INVALID);
     record_clear(&node_record, &out.node);

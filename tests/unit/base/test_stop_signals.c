@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "tests/support/test.h"
 
-/* What the descriptor says after the signal was sent to this process: its number, or 0. */
+/* The number that the descriptor returns after the signal was sent to this process, or 0. */
 static int delivered(int number)
 {
     struct signalfd_siginfo info;

@@ -1,4 +1,4 @@
-/* `paceline job watch`: what it prints, its status, and a coordinator that restarts. */
+/* `paceline job watch`: its output, its status, and a restart of the coordinator. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -71,7 +71,7 @@ static void on_a_terminal_the_progress_line_is_overwritten(void **state)
     assert_non_null(out);
     assert_int_equal(service_run(f, out, (const char *const[]){"job", "watch", ID, NULL}),
                      COMMAND_OK);
-    /* What was written comes out of the terminal bit by bit. */
+    /* The terminal returns the written text in pieces. */
     char text[2000] = "";
     for (size_t used = 0; !strstr(text, "succeeded: ");) {
         struct pollfd ready = {.fd = master, .events = POLLIN};
@@ -87,8 +87,8 @@ static void on_a_terminal_the_progress_line_is_overwritten(void **state)
     close(master);
 }
 
-/* A coordinator that is stopped and started again: an answer, one that says so, two calls that are
- * cut off, the end. */
+/* A coordinator that restarts: an answer, one that announces the stop, two broken calls, the
+ * end. */
 struct restart {
     int listener;
     json_t *job[5]; /* NULL: the connection is closed without an answer */

@@ -113,8 +113,8 @@ static int post_heartbeat(struct life *life)
     return fd;
 }
 
-/* In the child: take the request, commit or not, and be gone. Status 0: the client had no word of
- * an answer. */
+/* In the child: take the request, commit or not, and exit. Status 0: the client had no word of an
+ * answer. */
 static void live_and_crash(const char *directory, bool commits)
 {
     struct life *life = life_begin(directory);
@@ -269,7 +269,7 @@ static void an_answer_waits_for_the_commit_only_while_something_is_to_be_stored(
     life_end(life);
 }
 
-/* The client is gone for good before its answer may leave; its exchange soon serves another. */
+/* The client has disconnected before its answer may leave; its exchange soon serves another. */
 static void an_answer_that_waits_for_the_commit_is_dropped_with_its_client(void **state)
 {
     struct life *life = life_begin(*state);

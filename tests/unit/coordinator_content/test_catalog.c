@@ -46,7 +46,7 @@ static const struct catalog_entry *resolve(struct room *room, int units, uint32_
     return entry;
 }
 
-/* Fitted to a job that normalises: the description says so, and so another model. */
+/* Fitted to a job that normalises: the description contains that, so it is another model. */
 static void a_normalised_model_is_another_entry(void **state)
 {
     static const struct normalise normalise = {

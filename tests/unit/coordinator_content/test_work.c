@@ -8,7 +8,7 @@
 
 #define JOBS 200
 
-/* One job and what became of it. */
+/* One job and its result. */
 struct task {
     struct work_job job; /* first */
     struct work *work;

@@ -1,5 +1,5 @@
-/* desk.h: an HTTP server and its clients in one thread, the test's, as the coordinator's loop is
- * one: nothing runs but what the test lets run. For the unit tests of coordinator/http. */
+/* desk.h: an HTTP server and its clients in the test's single thread, like the coordinator's loop.
+ * Only work that the test starts runs. For the unit tests of coordinator/http. */
 #ifndef TESTS_UNIT_COORDINATOR_HTTP_DESK_H
 #define TESTS_UNIT_COORDINATOR_HTTP_DESK_H
 
@@ -17,7 +17,7 @@ struct desk {
 
 /* A server with these routes on a free loopback port. */
 struct desk *desk_open(const struct http_route *routes, size_t route_count, void *context);
-/* Closes the server alone: what waits at it ends. */
+/* Closes the server alone: waiting requests end. */
 void desk_shut(struct desk *desk);
 void desk_close(struct desk **desk);
 

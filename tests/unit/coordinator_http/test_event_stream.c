@@ -290,7 +290,7 @@ static void a_reader_that_is_too_slow_is_broken_off_and_forgotten(void **state)
         publish(&room);
         desk_run(room.desk);
     }
-    /* It notices when it has read what was under way. */
+    /* It notices that after it has read the bytes in flight. */
     char drop[65536];
     for (int i = 0; i < 1000 && event_stream_readers(room.stream) > 0; i++) {
         while (recv(fd, drop, sizeof(drop), 0) > 0) {

@@ -7,9 +7,9 @@
 #include "tests/unit/coordinator_http/desk.h"
 
 #define CAPACITY 3
-#define CROWD 60 /* more than one run looks at */
+#define CROWD 60 /* more than one run checks */
 
-/* One object with a revision, and who may look at it. */
+/* One object with a revision, and its waiting requests. */
 struct shelf {
     struct parked *parked;
     int64_t revision;
@@ -308,7 +308,7 @@ static void a_client_that_hangs_up_is_reported_and_frees_its_place(void **state)
     assert_int_equal(room->shelf.hangups, 1);
     assert_string_equal(room->shelf.gone, "job_a");
     assert_int_equal(parked_count(parked), 1);
-    /* The place of one that has its answer is another's before its connection is looked at. */
+    /* The place of an answered request belongs to another one before its connection is checked. */
     int three = ask(room, "job_c");
     parked_end(parked);
     close(two);

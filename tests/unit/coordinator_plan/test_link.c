@@ -62,7 +62,7 @@ static void sizes_that_hardly_differ_say_nothing_of_bandwidth(void **state)
         const double mean = sums.seconds / sums.count;
         assert_between(seconds_of(&link, sizes[i]), 0.9 * mean, 1.001 * mean);
         assert_true(link.bytes_per_second > 50e6);
-        /* What the planner asks next: a border ten times as large. */
+        /* The next question of the planner: a boundary ten times as large. */
         assert_true(seconds_of(&link, 10 * sizes[i]) < 0.0015 + 10 * mean);
     }
 }
@@ -83,8 +83,8 @@ static void sizes_that_differ_tell_latency_from_bandwidth(void **state)
     }
 }
 
-/* With one size only: within a factor of what a link of that kind is, so that other boundaries are
- * not priced absurdly. */
+/* With one size only: within a factor of the properties of such a link, so that the costs of other
+ * boundaries stay plausible. */
 static void one_size_is_held_against_a_usual_link(void **state)
 {
     (void)state;

@@ -98,7 +98,7 @@ static void sample_draw(struct sample *sample, const struct rng_stream *stream, 
     }
 }
 
-/* Every cut, each judged by the timeline. */
+/* Every split, each timed by the timeline. */
 static double brute_force(const struct partition_problem *problem, size_t device, size_t *end)
 {
     size_t first = device == 0 ? 0 : end[device - 1];
@@ -289,8 +289,8 @@ static void wrong_sizes_are_refused(void **state)
     assert_int_equal(partition_evaluate(&sample.problem, empty, &plan, &err), ERR_INVALID);
 }
 
-/* The search is cut short by its own count of work, never by a clock: the largest problem ends,
- * with a plan close to the bound where links are fast. */
+/* A count of work limits the search, never a clock: the largest problem ends, with a plan close to
+ * the bound where links are fast. */
 static void the_largest_problem_ends_with_a_good_plan(void **state)
 {
     (void)state;

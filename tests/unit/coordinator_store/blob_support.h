@@ -1,4 +1,4 @@
-/* blob_support.h: what the tests of the blob store share: content made from a seed, uploads that
+/* blob_support.h: helpers for the tests of the blob store: content made from a seed, uploads that
  * wait for their end, and reading back. Content is a function of (seed, offset), so that any piece
  * of it can be checked alone. */
 #ifndef TESTS_UNIT_COORDINATOR_STORE_BLOB_SUPPORT_H
@@ -13,7 +13,7 @@
 
 #define QUEUE_BYTES (64u << 20)
 
-/* What a done callback said; wait for it with outcome_wait. */
+/* The result of a done callback; wait for it with outcome_wait. */
 struct outcome {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -52,7 +52,7 @@ int store_put(struct blob_store *store, uint64_t seed, uint64_t size, char sha25
               struct err *err);
 /* Whether the blob is there, and its size: as blob_reader_open. */
 int store_stat(struct blob_store *store, const char *sha256, uint64_t *size, struct err *err);
-/* Whether the blob exists and is content(seed, size). false: err says why not. */
+/* Whether the blob exists and is content(seed, size). false: see err. */
 bool store_holds(struct blob_store *store, const char *sha256, uint64_t seed, uint64_t size,
                  struct err *err);
 /* Whether SQLite finds nothing wrong with a file that no store has open. */

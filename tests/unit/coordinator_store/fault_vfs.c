@@ -63,8 +63,8 @@ static int file_truncate_(sqlite3_file *file, sqlite3_int64 size)
     return rc == SQLITE_OK ? real_of(file)->pMethods->xTruncate(real_of(file), size) : rc;
 }
 
-/* The crash is one of the process, not of the machine: nothing has to reach the real disk, which
- * would take minutes. tests/e2e/powercut is about that. */
+/* The process crashes, not the machine: nothing has to reach the real disk, which would take
+ * minutes. tests/e2e/powercut is about that. */
 static int file_sync_(sqlite3_file *file, int flags)
 {
     (void)file;

@@ -28,7 +28,7 @@ static bool always(void *arg)
     return true;
 }
 
-/* Read on to the end: the code of what stopped it. */
+/* Read to the end; returns the code of the failure. */
 static int read_rest(struct blob_reader *reader, uint64_t offset, struct err *err)
 {
     static char piece[BLOB_CHUNK_BYTES];

@@ -1,5 +1,4 @@
-/* What the blob store refuses and makes wait: the bounds of an upload, of uploads at a time, of the
- * queue and of the disk. */
+/* The blob store's bounds: of an upload, of simultaneous uploads, of the queue and of the disk. */
 #include <stdlib.h>
 
 #include "coordinator/store/blob_queue.h"
@@ -104,7 +103,7 @@ static void slow_uploads_do_not_keep_others_out(void **state)
     char sha256[BLOB_SHA256_SIZE];
     char *data = calloc(1, MIB);
     assert_ok(blob_open(&config, &store, &err), &err);
-    /* Each holds a chunk that is all but full: four times what the queue takes. */
+    /* Each holds an almost full chunk: four times the capacity of the queue. */
     for (size_t i = 0; i < 16; i++) {
         assert_ok(blob_upload_open(store, NULL, 10 * MIB, &slow[i], &err), &err);
         assert_int_equal(blob_upload_write(slow[i], data, MIB - 1, &err), MIB - 1);

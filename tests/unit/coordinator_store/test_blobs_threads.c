@@ -1,5 +1,5 @@
 /* Everything at a time: uploads that wait, uploads that pause, abandoned ones, readers, deletions,
- * statistics. Threads count what they find wrong; the test looks at the counts. */
+ * statistics. Threads count errors; the test checks the counts. */
 #include "tests/support/test.h"
 
 #include <pthread.h>
@@ -182,8 +182,7 @@ static void uploads_readers_and_deletions_do_not_disturb_each_other(void **state
 
 static void finish_and_abort_wait_for_a_callback_that_is_running(void **state)
 {
-    /* One chunk of queue: every upload pauses, is called, and ends while calls for others are under
-     * way. */
+    /* A queue of one chunk: every upload pauses, is called, and ends during calls for others. */
     struct blob_config config = {.directory = *state, .queue_bytes = MIB};
     struct blob_store *store = NULL;
     struct err err = {0};

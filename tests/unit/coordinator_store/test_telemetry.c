@@ -122,7 +122,7 @@ static void telemetry_waits_in_bounded_memory(void **state)
     struct state_store *store = open_state(state);
     struct err err = {0};
     int64_t step = 0;
-    /* Inside a turn nothing can be flushed: in the end a point is refused. */
+    /* Inside a turn nothing can be flushed: at last a point is rejected. */
     assert_ok(state_begin(store, &err), &err);
     int rc = 0;
     while (rc == 0 && step < 1000000) {

@@ -1,5 +1,5 @@
-/* Samples on their way into a batch, against a loader that does it pixel by pixel; draws; what
- * stays as it is. */
+/* Samples in a batch against a loader that works pixel by pixel; random draws; unchanged
+ * samples. */
 #include <stdlib.h>
 #include <string.h>
 

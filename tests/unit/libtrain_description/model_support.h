@@ -20,7 +20,7 @@ struct model *usual_model(const char *name);
 /* Fail unless the description has a fault at `pointer` whose message holds `part`. */
 void assert_fault(const char *text, const struct model_fit *fit, const char *pointer,
                   const char *part);
-/* The op of that name; fails when there is none. */
+/* The op of that name; fails if it does not exist. */
 const struct op *find_op(const struct model *model, const char *name);
 
 #endif

@@ -122,7 +122,7 @@ static void a_fault_is_that_of_the_kind_and_says_what_was_assumed(void **state)
          "unit 'a': embedding: takes the model's input of T x 1 x 1 token numbers and nothing "
          "else; "
          "assumed 64 x 1 x 1 of uint8: state input.shape and input.dtype"},
-        /* What has nothing to do with it says nothing of it. */
+        /* Unrelated faults do not mention the assumption. */
         {MODEL(OPS(FLATTEN ",{\"type\":\"linaer\",\"units\":2}")), "/units/0/ops/1/type", "linear"},
         {"{\"name\":\"m\",\"input\":{\"shape\":[9,9,2]},\"units\":[" OPS(LINEAR("2")) "]}",
          "/units/0/ops/0", "not 9 x 9 x 2; put a flatten or global_avg_pool before it"},

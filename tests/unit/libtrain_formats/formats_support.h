@@ -1,4 +1,4 @@
-/* formats_support.h: files in memory and what dataset_convert makes of them, for the tests of
+/* formats_support.h: files in memory and results of dataset_convert, for the tests of
  * libtrain/formats. One thread. */
 #ifndef TESTS_UNIT_LIBTRAIN_FORMATS_SUPPORT_H
 #define TESTS_UNIT_LIBTRAIN_FORMATS_SUPPORT_H
@@ -40,7 +40,7 @@ void compress_gzip(struct bytes *bytes);
 /* A file that holds the bytes; the caller closes it. */
 int memory_file(const struct bytes *bytes);
 
-/* What a conversion gave: the bytes of the result, and its info. */
+/* A converted data set: its bytes and its info. */
 struct converted {
     struct dataset_info info;
     struct buf file;

@@ -17,7 +17,7 @@ void load_image(const char *name, struct buf *out);
 /* Append an entry with the first `size` bytes of an image; 0: all of them. */
 void put_image(const char *entry, const char *image, size_t size);
 
-/* Convert the archive as it is. text: the parameters of an upload, or NULL. */
+/* Convert the archive. text: the parameters of an upload, or NULL. */
 int convert_archive(const char *text, struct converted *out, struct err *err);
 /* End the archive, convert it and empty it. */
 void runs(const char *text, struct converted *out);

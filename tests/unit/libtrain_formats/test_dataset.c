@@ -61,7 +61,7 @@ static void the_one_form_is_read_in_either_order_and_written_in_one(void **state
     }
 }
 
-/* What dataset_convert finds in the bytes of a result. */
+/* The info that dataset_convert finds in the bytes of a result. */
 static void convert_named(const struct buf *from, struct dataset_names *names,
                           struct converted *out)
 {

@@ -1,5 +1,5 @@
-/* Archives of images: what they become, and that hostile ones are refused with their place. The
- * pixels themselves: tests/golden/test_golden_images.c. */
+/* Archives of images: their samples, and the rejection of hostile ones with the place. The pixels
+ * themselves: tests/golden/test_golden_images.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +111,7 @@ static void bombs_are_refused_by_their_headers(void **state)
     put_large_png("cat/1.png", 16385, 2);
     fails(NULL, ERR_LIMIT,
           "cat/1.png: has 16385 x 2 pixels; at most 33554432 in all, and 16384 on a side");
-    put_large_png("cat/1.png", 2, 500000000); /* beyond, libpng itself refuses it in 32 bits */
+    put_large_png("cat/1.png", 2, 500000000); /* beyond, libpng itself rejects it in 32 bits */
     fails("size=8x8", ERR_LIMIT, "cat/1.png: has 2 x 500000000 pixels");
     put_large_png("cat/1.png", 16384, 2049);
     fails("size=8x8", ERR_LIMIT, "cat/1.png: has 16384 x 2049 pixels");
@@ -170,7 +170,7 @@ static void what_is_no_image_is_told(void **state)
     fails(NULL, ERR_INVALID, "leads out of the archive");
 }
 
-/* Wherever it is cut, and whatever kind it is, an image is refused by its name. */
+/* An image of any kind, truncated anywhere, is rejected by its name. */
 static void images_that_are_cut_are_refused(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void images_without_all_their_scans_are_refused(void **state)
     assert_true(scans > 5);
 }
 
-/* A bit of an image is turned: it is refused, or it becomes a whole sample. */
+/* An image with a flipped bit is rejected or becomes a whole sample. */
 static void images_that_are_damaged_are_refused_or_read(void **state)
 {
     (void)state;

@@ -99,8 +99,8 @@ static void spectrograms_are_those_of_the_naive_transform(void **state)
     }
 }
 
-/* What gcc made of it on x86-64, and any compiler makes of it anywhere: no libm, no contraction,
- * one order of sums. */
+/* The result of gcc on x86-64, and of every compiler everywhere: no libm, no contraction, one order
+ * of sums. */
 static void the_bits_are_the_same_on_every_machine(void **state)
 {
     (void)state;

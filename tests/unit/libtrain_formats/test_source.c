@@ -1,5 +1,5 @@
-/* What compressed files expand to is bounded for all of them together, however often they are read,
- * and a waiting caller may end the reading before there is a result. */
+/* The expanded size of all compressed files together is bounded, for any number of readings. A
+ * waiting caller may end the reading early. */
 #include "libtrain/formats/source.h"
 
 #include <stdio.h>

@@ -66,8 +66,8 @@ static void check_text(const struct bytes *content, uint32_t positions, uint64_t
     assert_ok(dataset_read_info(fd, &again, &err), &err);
     assert_int_equal(again.positions, positions);
     assert_int_equal(again.count, count);
-    /* The one form of a text goes in again as it is, except the classes, which are those of its
-     * labels. */
+    /* The one form of a text is accepted again unchanged, except the classes, which are those of
+     * its labels. */
     struct converted twice;
     static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
     buf_init(&twice.file, 1 << 20);

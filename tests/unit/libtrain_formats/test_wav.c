@@ -8,7 +8,7 @@
 #include "tests/unit/libtrain_formats/formats_support.h"
 
 #define RATE 8000
-#define FORMAT_CHUNK_AT 12 /* of what put_wav makes */
+#define FORMAT_CHUNK_AT 12 /* of the files of put_wav */
 #define FORMAT_AT 20
 #define DATA_CHUNK_AT 36
 

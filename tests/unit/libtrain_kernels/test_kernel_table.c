@@ -78,7 +78,7 @@ static void what_is_exported_is_taken_and_says_the_same_again(void **state)
         struct err err = {0};
         json_t *table = kernel_table_describe(model, (enum conv2d_backend)backend);
         assert_ok(kernel_table_apply(model, table, NULL, &err), &err);
-        /* Everything is said: the backend has nothing left to choose. */
+        /* All kernels are stated: the backend has none left to choose. */
         json_t *own = kernel_table_describe(model, CONV2D_BACKEND_OWN);
         json_t *onednn = kernel_table_describe(model, CONV2D_BACKEND_ONEDNN);
         assert_true(json_equal(table, own) && json_equal(table, onednn));

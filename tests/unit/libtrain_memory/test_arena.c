@@ -1,6 +1,6 @@
-/* The memory plan of a stage, played: a picture of the memory says which tensor lies where, every
- * op of a forward, a backward and an evaluation must find what its kernels read, and what they
- * write wipes out what lay there. */
+/* Simulates the memory plan of a stage on a map of the memory that records the tensor at each
+ * place. Every op of a forward, a backward and an evaluation must find the inputs of its kernels,
+ * and writes erase the earlier tensors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #define PIECES_MAX 4096
 #define SAMPLES_MAX 130 /* of a micro-batch */
 
-/* Tensor t's value, its gradient, and what the op that makes it saves. */
+/* Tensor t's value, its gradient, and the saved data of its op. */
 enum content { CONTENT_VALUE, CONTENT_GRADIENT, CONTENT_SAVED };
 
 struct piece {
@@ -91,7 +91,7 @@ static bool lies(const struct picture *picture, struct arena_place place, enum c
     return false;
 }
 
-/* ---- what kernels do ---- */
+/* ---- reads and writes of kernels ---- */
 
 static bool reads_input(enum op_type type)
 {
@@ -260,7 +260,7 @@ static void play_evaluation(struct picture *picture)
     assert_true(lies(picture, arena->evaluate_output, CONTENT_VALUE, arena->op_count));
 }
 
-/* Every other plan is made in reserved memory, which says the same and allocates nothing. */
+/* Every other plan is made in reserved memory: it is equal and allocates nothing. */
 static void check_stages(const struct model *model)
 {
     static struct picture picture;
@@ -382,7 +382,8 @@ static void rectifiers_and_batch_norms_cost_no_extra_memory(void **state)
 static void recomputing_keeps_borders_and_statistics_alone(void **state)
 {
     (void)state;
-    /* The second unit's linear gets its input by pooling once more what lies at the border. */
+    /* The second unit's linear gets its input by a repeated pooling of the tensor at the
+     * boundary. */
     assert_int_equal(slot_bytes(RECOMPUTE_UNIT), PLANE / 4 + STATISTICS + LOSS);
 }
 

@@ -137,7 +137,7 @@ static void frozen_units_cost_no_more_than_what_goes_through_them(void **state)
     model_free(&model);
 }
 
-/* Statistics of a micro-batch, which are no cost of a sample. */
+/* Statistics of a micro-batch, which do not count per sample. */
 static uint64_t statistics_bytes(const struct arena *arena)
 {
     uint64_t bytes = 0;
@@ -178,8 +178,8 @@ static void what_is_kept_is_what_the_memory_plan_keeps(void **state)
         check_kept(model);
         model_free(&model);
     }
-    /* What a batch_norm does itself is kept only where somebody reads it: no backward reads a
-     * mean's input. */
+    /* The result of a batch_norm is kept only if a backward reads it: no backward reads a mean's
+     * input. */
     static const struct model_fit fit = {{8, 8, 16}, DTYPE_F32, 10, 1};
     struct model *model = good_model("{\"name\":\"m\",\"units\":[{\"name\":\"a\",\"ops\":[{"
                                      "\"type\":\"conv2d\",\"filters\":16,\"kernel\":1},"

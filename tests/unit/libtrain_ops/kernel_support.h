@@ -1,6 +1,6 @@
-/* kernel_support.h: what tests of kernels share: random shapes and tensors, pools of one, two and
- * three threads, scratch of exactly the promised size (so that a sanitizer sees a kernel that takes
- * more). Tests only. */
+/* kernel_support.h: helpers for tests of kernels: random shapes and tensors, pools of one, two and
+ * three threads, and scratch of exactly the promised size, so that a sanitizer detects a kernel
+ * that uses more. Tests only. */
 #ifndef TESTS_UNIT_LIBTRAIN_OPS_KERNEL_SUPPORT_H
 #define TESTS_UNIT_LIBTRAIN_OPS_KERNEL_SUPPORT_H
 

@@ -351,7 +351,7 @@ static size_t part_at(const struct attention_shape *s, size_t n, size_t t, size_
     return ((n * s->T + t) * 3 + which) * s->C + j * (s->C / s->heads) + d;
 }
 
-/* How much query t of head j looks at position p. */
+/* The weight of position p for query t of head j. */
 static double share_of(const struct attention_shape *s, const double *x, size_t n, size_t j,
                        size_t t, size_t p)
 {

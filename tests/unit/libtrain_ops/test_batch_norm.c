@@ -189,7 +189,7 @@ static void a_constant_channel_has_variance_zero_and_stays_finite(void **state)
     compute_done(&compute);
 }
 
-/* What a frozen layer hands back: dy, where the activation is not flat, times the factor of its
+/* The gradient of a frozen layer: dy, where the activation is not flat, times the factor of its
  * evaluation. */
 static void check_frozen(const struct kernel_pools *pools, struct draws *draws,
                          struct batch_norm_shape shape)
@@ -249,8 +249,7 @@ static void a_frozen_layer_hands_back_the_gradient_of_its_evaluation(void **stat
     }
 }
 
-/* The same numbers, bit for bit, as the two ops one after the other; and once more from what was
- * saved. */
+/* The same numbers, bit for bit, as the two ops in sequence; and again from the saved data. */
 static void a_relu_behind_it_is_done_in_the_same_passes(void **state)
 {
     const struct kernel_pools *pools = *state;

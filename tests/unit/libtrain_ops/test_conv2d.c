@@ -10,7 +10,7 @@
 #define TOLERANCE 3e-6
 #define WINOGRAD_TOLERANCE 3e-5
 
-/* All tensors of one convolution; what a kernel writes starts with random numbers. */
+/* All tensors of one convolution; outputs start with random numbers. */
 struct conv2d_case {
     struct conv2d_shape shape;
     struct conv2d_kernels kernels;
@@ -20,7 +20,7 @@ struct conv2d_case {
     float *start_dx, *start_dweight, *start_dbias;
 };
 
-/* What the kernels gave. */
+/* The results of the kernels. */
 struct conv2d_result {
     float *y, *dx, *dweight, *dbias;
 };
@@ -147,7 +147,7 @@ static void check_shape(const struct kernel_pools *pools, struct draws *draws,
     case_done(&c);
 }
 
-/* One dimension of a window and what it slides over. */
+/* One dimension of a window and of its input. */
 struct line {
     size_t K, S, P, size;
 };
@@ -212,7 +212,7 @@ static void depthwise_convolutions_of_any_shape_match_the_oracle_at_any_thread_c
     }
 }
 
-/* Large enough that each pass is cut into several slabs, of each kind. */
+/* Large enough that each pass is split into several slabs, of each kind. */
 static void convolutions_of_several_slabs_match_the_oracle_at_any_thread_count(void **state)
 {
     static const struct conv2d_shape shapes[] = {
@@ -236,7 +236,7 @@ static void convolutions_of_several_slabs_match_the_oracle_at_any_thread_count(v
     }
 }
 
-/* Whole and cut tiles, one and several blocks of them, parts of channels, partial sums. */
+/* Whole and partial tiles, one and several blocks of them, parts of channels, partial sums. */
 static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **state)
 {
     static const struct conv2d_shape shapes[] = {

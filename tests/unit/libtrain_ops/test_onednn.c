@@ -24,7 +24,7 @@
         }                                                                                          \
     } while (0)
 
-/* All tensors of one convolution; what a kernel writes starts with random numbers. */
+/* All tensors of one convolution; outputs start with random numbers. */
 struct onednn_case {
     struct conv2d_shape shape;
     bool bias, accumulate;
@@ -32,7 +32,7 @@ struct onednn_case {
     float *x, *weight, *imported, *bias_values, *dy, *start_dx, *start_dweight;
 };
 
-/* What the kernels gave. */
+/* The results of the kernels. */
 struct onednn_result {
     float *y, *part, *dx, *dweight;
 };

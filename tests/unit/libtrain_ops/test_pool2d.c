@@ -92,7 +92,7 @@ static void check_shape(const struct kernel_pools *pools, struct draws *draws,
     free(c.start_dx);
 }
 
-/* One dimension of a window and what it slides over. */
+/* One dimension of a window and of its input. */
 struct line {
     size_t K, S, P, size, outputs;
 };

@@ -1,5 +1,5 @@
-/* law.h: the law as a check: what one stage on one thread makes of a model in some steps, and
- * whether other partitions and thread counts make the same bits of it. Tests only. */
+/* law.h: the law as a check: trains a model for some steps in one stage on one thread, and compares
+ * the bits with other partitions and thread counts. Tests only. */
 #ifndef TESTS_UNIT_LIBTRAIN_STAGE_LAW_H
 #define TESTS_UNIT_LIBTRAIN_STAGE_LAW_H
 
@@ -11,7 +11,7 @@ struct law_run {
     int64_t steps;
 };
 
-/* A model with its data, and what one stage on one thread makes of it. */
+/* A model with its data, and the result of one stage on one thread. */
 struct law {
     const struct kernel_pools *pools;
     struct model *model;

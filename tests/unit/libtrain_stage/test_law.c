@@ -1,6 +1,6 @@
-/* The law, in one process: weights and optimizer state after some steps are bit for bit the same
- * for every partition, every order that the schedule allows, every thread count, and with the state
- * moved between partitions on the way.
+/* The law, in one process: weights and optimizer state after some steps are the same, bit for bit.
+ * That holds for every partition, every order of the schedule, every thread count, and if the state
+ * moves between partitions meanwhile.
  *
  *   test_law [N]     one in N of the random partitions; default: all */
 #include <stdlib.h>
@@ -254,7 +254,7 @@ static void every_optimizer_gives_the_same_bits_cut_and_moved(void **state)
 
 /* ---- frozen units ---- */
 
-/* Bit u of `frozen`: unit u is, if there is something to train left. */
+/* Bit u of `frozen`: unit u is frozen, if other units are left to train. */
 static struct model *with_frozen(struct model *model, uint64_t frozen)
 {
     for (size_t unit = 0; unit + 1 < model->unit_count; unit++) {
@@ -264,9 +264,7 @@ static struct model *with_frozen(struct model *model, uint64_t frozen)
     return model;
 }
 
-/* After all steps frozen units are what they were at version 0, and units with parameters that are
- * not frozen are not.
- */
+/* After all steps frozen units equal those of version 0, and other units with parameters differ. */
 static void check_frozen_state(const struct law *law)
 {
     struct pipeline *pipeline =

@@ -1,6 +1,6 @@
 /* The law on random models: chains, residuals and branches of random ops with random fields, some
- * of them frozen, on inputs down to one pixel, one channel and one sample. What the description's
- * rules refuse is drawn again.
+ * of them frozen, on inputs down to one pixel, one channel and one sample. A model that the
+ * description's rules reject is drawn again.
  *
  *   test_law_random [FIRST LAST]     seeds; default: 1 to 400, under a sanitizer 60, an emulator 20
  */
@@ -67,11 +67,11 @@ static void add_image_op(struct text *text)
         add_window(text);
         ADD(text, ", \"ceil_mode\": %s}", draw_size(text->draws, 0, 1) ? "true" : "false");
         break;
-    case 8: /* most often what Winograd's algorithm takes */
+    case 8: /* most often a shape for Winograd's algorithm */
         ADD(text, "{\"type\": \"conv2d\", \"filters\": %zu, \"kernel\": 3, \"padding\": 1}",
             (channels + 15) / 16 * 16);
         break;
-    case 9: /* depthwise where the channels agree, else in groups or refused */
+    case 9: /* depthwise where the channels agree, else in groups or rejected */
         ADD(text,
             "{\"type\": \"conv2d\", \"filters\": %zu, \"kernel\": 3, \"padding\": 1, \"groups\": "
             "%zu}",

@@ -1,5 +1,5 @@
-/* What memory_of_stage promises is what a stage allocates, and a training stage allocates nothing
- * from its second step on: this program stands in front of the C library's allocator and counts. */
+/* A stage allocates the bytes of memory_of_stage, and a training stage allocates nothing from its
+ * second step on. This program counts in place of the C library's allocator. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -204,7 +204,7 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
     }
 }
 
-/* The first half of the units, and what a stage of all units takes then. */
+/* The first half of the units, then the memory of a stage of all units. */
 static struct memory_bytes freeze_half(const struct kernel_pools *pools, struct model *model)
 {
     struct memory_bytes bytes;

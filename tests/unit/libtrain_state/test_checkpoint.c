@@ -37,7 +37,7 @@ struct content {
     float base;
 };
 
-static const char *note; /* what the next file says of its model; NULL: nothing */
+static const char *note; /* metadata of the next file's model; NULL: none */
 
 static void write_file(struct memory *memory, const struct content *content, size_t count)
 {
@@ -72,8 +72,8 @@ static void write_file(struct memory *memory, const struct content *content, siz
     }
 }
 
-/* In another order than the model's, with what PyTorch counts and with a unit that the model does
- * not have. */
+/* In another order than the model's, with PyTorch's counters and with a unit that the model
+ * lacks. */
 static const struct content good[] = {
     {"ab.0.weight", DTYPE_F32, 2, {2, 2}, 70},   {"a.1.running_var", DTYPE_F32, 1, {2}, 60},
     {"a.1.running_mean", DTYPE_F32, 1, {2}, 50}, {"a.1.num_batches_tracked", DTYPE_I64, 0, {0}, 0},
@@ -136,7 +136,7 @@ static void assert_refused(struct memory *memory, size_t at, struct content othe
     assert_int_equal(checkpoint_check_unit(file, model, unit, &err), ERR_INVALID);
     assert_string_equal(err.text, text);
     assert_ok(checkpoint_check_unit(file, model, 1 - unit, &err),
-              &err); /* the other unit is none the worse */
+              &err); /* the other unit is not affected */
     checkpoint_file_close(&file);
     model_free(&model);
 }

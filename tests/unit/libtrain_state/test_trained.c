@@ -1,5 +1,5 @@
-/* The file of a trained model says what it takes to use it, and a file that does not fit a model is
- * refused by name. */
+/* The file of a trained model contains all that its use needs, and a file that does not fit a model
+ * is rejected with the name of the difference. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -38,7 +38,7 @@ struct gate {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int count;
-    void *item; /* what was passed last */
+    void *item; /* the last passed value */
 };
 void gate_init(struct gate *gate);
 void gate_done(struct gate *gate);
@@ -54,7 +54,8 @@ void raw_send(int fd, const char *text);
 void raw_read_all(int fd, char *out, size_t size);
 /* Read until `part` was seen. */
 void raw_read_until(int fd, const char *part, char *out, size_t size);
-/* All that the server says to one request on a connection of its own, which the server closes. */
+/* All bytes that the server sends for one request on a connection of its own, which the server
+ * closes. */
 void raw_ask(const struct serve *serve, const char *request, char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* stream_desk.h: a server with a sink and a source for bodies that travel in pieces: PUT or POST
- * /sink/MODE, GET /stream/MODE. The mode makes them pause, fail or wait; gates say what happened.
+ * /sink/MODE, GET /stream/MODE. The mode makes them pause, fail or wait; gates record the events.
  */
 #ifndef TESTS_UNIT_NET_STREAM_DESK_H
 #define TESTS_UNIT_NET_STREAM_DESK_H
@@ -35,7 +35,7 @@ struct download {
     uint64_t size; /* the body ends after this many bytes */
     unsigned pauses_left;
     bool fails;
-    bool waits; /* for ever, after the first bytes */
+    bool waits; /* without end, after the first bytes */
 };
 
 struct stream_desk {
@@ -67,7 +67,7 @@ void stream_wake(struct stream *f);
 int stream_call(struct stream *f, const char *method, const char *path, const void *body,
                 size_t size, struct err *err);
 
-/* What byte of every body is at an offset, a body of them (the caller frees it) and FNV-1a. */
+/* The byte of every body at an offset, a whole body (the caller frees it) and FNV-1a. */
 unsigned char stream_byte(uint64_t offset);
 unsigned char *stream_body(size_t size);
 uint64_t stream_hash(uint64_t hash, const void *data, size_t size);

@@ -16,7 +16,7 @@ struct desk {
     struct gate parked;
 };
 
-/* Say back what came in: method, the headers a client sets, and the body. */
+/* Echo the request: method, the client's headers, and the body. */
 static void mirror(void *context, struct http_exchange *exchange)
 {
     (void)context;
@@ -279,7 +279,7 @@ static void redirects_are_not_followed(void **state)
 
 #define PLAIN_URL_SIZE 64
 
-/* A socket of the test's own on a free loopback port, and the URL that leads there. */
+/* A socket of the test's own on a free loopback port, and its URL. */
 static int plain_bind(char url[PLAIN_URL_SIZE])
 {
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -401,8 +401,8 @@ static void plain_stop(struct plain *plain)
     close(plain->listener);
 }
 
-/* A server that answers the first request of a connection and closes it on the second, unread: what
- * a keep-alive time out looks like when it crosses a request. */
+/* A server that answers the first request of a connection and closes it on the second, unread, as
+ * when a keep-alive timeout crosses a request. */
 static void *flaky_server(void *arg)
 {
     int listener = *(int *)arg;

@@ -66,7 +66,7 @@ static void a_download_whose_client_vanishes_is_done_once(void **state)
     struct linger reset = {.l_onoff = 1};
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
     close(fd);
-    /* The next bytes meet a connection that is no more. */
+    /* The next bytes find the connection closed. */
     f->desk.download.waits = false;
     http_exchange_ready(exchange);
     gate_wait(&f->desk.done, 1);

@@ -9,8 +9,8 @@
 #include "tests/support/test.h"
 #include "tests/unit/net/serve.h"
 
-/* Exchanges that wait for their reply, and the bounds on connections. What handlers and tests
- * share: */
+/* Exchanges that wait for their reply, and the bounds on connections. State of handlers and
+ * tests: */
 struct desk {
     struct gate parked;   /* item: the exchange */
     struct gate ended;    /* http_on_end */
@@ -384,7 +384,7 @@ static void large_replies_that_are_not_read_share_a_bound(void **state)
     assert_non_null(strstr(answer, "HTTP/1.1 503 "));
     assert_null(strstr(answer, "ETag"));
     assert_int_equal(get(f, "/empty"), 204);
-    /* What a request has changed is answered. */
+    /* A request that may have changed state is always answered. */
     assert_int_equal(ask(f, "POST", "/page"), 200);
     const int before = gate_count(&f->desk.finished);
     close(fd);

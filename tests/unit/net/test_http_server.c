@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 #include "tests/unit/net/serve.h"
 
-/* What handlers and tests share. */
+/* State of handlers and tests. */
 struct desk {
     struct gate released; /* of borrowed bodies */
     struct gate finished; /* exchanges */

@@ -187,7 +187,7 @@ static void strangers_of_one_address_share_a_bound(void **state)
         places_enter_stage(places, i, STAGE_BODY, 0);
         assert_true(places_admit(places, i, false));
     }
-    /* None of them gives way: the next connects only to read its rejection, and the one after
+    /* None of them loses its place: the next connects only to read its rejection, and the one after
      * it takes its place. */
     enter(places, 3, 7, 1);
     assert_false(places_admit(places, 3, false));
@@ -195,7 +195,7 @@ static void strangers_of_one_address_share_a_bound(void **state)
     enter(places, 4, 8, 1);
     assert_true(places_admit(places, 4, false));
     assert_int_equal(places_enter(places, 5, 7, 2), 3);
-    /* Those who are known do not count. */
+    /* Known clients do not count. */
     for (size_t i = 0; i < 3; i++) {
         places_know(places, i, 3);
     }

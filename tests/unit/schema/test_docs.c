@@ -14,7 +14,7 @@ struct row {
     size_t count;
 };
 
-/* Read one line of a table ("| a | b |"); false when it is none, or its head. */
+/* Read one line of a table ("| a | b |"); false: not one, or its head. */
 static bool read_row(const char *line, struct row *row)
 {
     *row = (struct row){.count = 0};
@@ -144,7 +144,7 @@ static void the_document_of_jobs_states_every_field_and_its_default(void **state
     assert_int_equal(rows, count_leaves(defaults) + 2);
 }
 
-/* What the first cells of a section name. */
+/* The names in the first cells of a section. */
 struct named {
     char text[4096];
     size_t fields;

@@ -14,8 +14,7 @@
 #include "schema/wire.h"
 #include "schema/records.h"
 
-/* Whether `whole` says everything that `part` says: members left out of `whole` are null, 1 and 1.0
- * are the same. */
+/* Whether `whole` contains `part`: members missing in `whole` are null, 1 and 1.0 are the same. */
 static bool holds(const json_t *whole, json_t *part)
 {
     if (json_is_null(part) || !whole) {

@@ -10,7 +10,7 @@
 #include "libtrain/model/recipe.h"
 #include "schema/model_view.h"
 
-/* fit NULL: the description says it all. */
+/* fit NULL: the description is complete. */
 static struct model_view *view_of(const char *text, const struct model_fit *fit)
 {
     struct err err = {0};

@@ -93,7 +93,7 @@ static void compare_numbers(const json_t *schema, const struct field *field, con
 {
     bool bounded = field->min < 0 || field->min > 0 || field->max < 0 || field->max > 0;
     compare_bound(schema, "minimum", bounded, field->min, where);
-    /* What no number of JSON exceeds is no bound worth a word. */
+    /* A bound that no number of JSON exceeds is left out. */
     compare_bound(schema, "maximum", bounded && field->max < 0x1p63, field->max, where);
 }
 
@@ -119,7 +119,7 @@ static void compare_text(const json_t *schema, const struct field *field, const 
            "maxLength differs");
 }
 
-/* Any object: what it holds is stated by hand, if at all. */
+/* Any object: its content is stated by hand, if at all. */
 static void compare_object(const json_t *contract, const json_t *schema, const struct field *field,
                            const char *where)
 {
@@ -247,7 +247,7 @@ static void compare_defaults(const json_t *contract, const json_t *schema, const
         } else if (json_is_object(member)) {
             compare_defaults(contract, resolve(contract, property), member, place);
         } else {
-            /* Only what a job must state has no default. */
+            /* Only required fields of a job have no default. */
             expect(array_holds(json_object_get(schema, "required"), name) ||
                        strcmp(where, "job_spec.model") == 0,
                    place, "states no default");

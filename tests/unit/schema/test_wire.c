@@ -64,7 +64,7 @@ static void another_protocol_version_is_named_on_both_sides(void **state)
         (void)snprintf(text, sizeof(text), "{\"protocol\": %d}", version);
         assert_ok(wire_check_protocol(text, strlen(text), &err), &err);
     }
-    /* Fields of a later version do not hide what matters. */
+    /* Fields of a later version do not hide the known ones. */
     static const char later[] = "{\"protocol\": 7, \"new_field\": true}";
     assert_int_equal(wire_check_protocol(later, sizeof(later) - 1, &err), ERR_PROTOCOL);
     assert_string_equal(err.text, "the agent speaks protocol 7; this coordinator speaks 1 to 1");
