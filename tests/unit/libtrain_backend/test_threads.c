@@ -64,7 +64,7 @@ static void workers_flush_denormals_and_the_caller_gets_its_mode_back(void **sta
     assert_true(tiny * 1e-10f > 0.0f);
 }
 
-static void a_pool_without_threads_or_with_too_many_is_refused(void **state)
+static void a_pool_without_threads_or_with_too_many_is_rejected(void **state)
 {
     (void)state;
     struct train_pool *pool = NULL;
@@ -80,7 +80,7 @@ static void a_pool_without_threads_or_with_too_many_is_refused(void **state)
 #define LIMITED 1
 #endif
 
-static void a_pool_without_room_for_the_buffers_of_products_is_refused_at_once(void **state)
+static void a_pool_without_room_for_the_buffers_of_products_is_rejected_at_once(void **state)
 {
     (void)state;
     enum { THREADS = 24 }; /* more than any other test here has */
@@ -191,7 +191,7 @@ static void products_match_plain_loops_in_all_four_forms(void **state)
     }
 }
 
-static void the_numeric_class_names_what_decides_bits(void **state)
+static void the_numeric_class_names_all_that_decides_bits(void **state)
 {
     (void)state;
     char name[TRAIN_NUMERIC_CLASS_MAX];
@@ -216,11 +216,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_is_done_once_in_every_round),
         cmocka_unit_test(workers_flush_denormals_and_the_caller_gets_its_mode_back),
-        cmocka_unit_test(a_pool_without_threads_or_with_too_many_is_refused),
-        cmocka_unit_test(a_pool_without_room_for_the_buffers_of_products_is_refused_at_once),
+        cmocka_unit_test(a_pool_without_threads_or_with_too_many_is_rejected),
+        cmocka_unit_test(a_pool_without_room_for_the_buffers_of_products_is_rejected_at_once),
         cmocka_unit_test(products_on_several_threads_at_once_do_not_disturb_each_other),
         cmocka_unit_test(products_match_plain_loops_in_all_four_forms),
-        cmocka_unit_test(the_numeric_class_names_what_decides_bits),
+        cmocka_unit_test(the_numeric_class_names_all_that_decides_bits),
         cmocka_unit_test(the_probe_measures_speeds_above_zero),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

@@ -94,7 +94,7 @@ static void check_views(struct shape shape, enum dtype dtype, int64_t padding, b
     samples_done(&samples);
 }
 
-static void crops_and_flips_are_what_a_loop_over_pixels_makes_of_them(void **state)
+static void crops_and_flips_equal_a_loop_over_pixels(void **state)
 {
     (void)state;
     static const struct shape shapes[] = {{6, 5, 3}, {5, 6, 1}, {2, 9, 4}, {1, 1, 2}, {3, 1, 1}};
@@ -170,7 +170,7 @@ static void each_place_of_a_crop_and_each_side_are_about_equally_likely(void **s
     samples_done(&samples);
 }
 
-static void without_crop_and_flip_samples_are_loaded_as_they_are_stored(void **state)
+static void without_crop_and_flip_samples_are_loaded_unchanged(void **state)
 {
     (void)state;
     static const struct augment normalise = {.type = AUGMENT_NORMALISE};
@@ -189,10 +189,10 @@ static void without_crop_and_flip_samples_are_loaded_as_they_are_stored(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crops_and_flips_are_what_a_loop_over_pixels_makes_of_them),
+        cmocka_unit_test(crops_and_flips_equal_a_loop_over_pixels),
         cmocka_unit_test(a_draw_is_a_function_of_seed_step_and_position_in_the_batch),
         cmocka_unit_test(each_place_of_a_crop_and_each_side_are_about_equally_likely),
-        cmocka_unit_test(without_crop_and_flip_samples_are_loaded_as_they_are_stored),
+        cmocka_unit_test(without_crop_and_flip_samples_are_loaded_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

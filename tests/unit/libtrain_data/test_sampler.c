@@ -30,7 +30,7 @@ static void an_epoch_visits_every_sample_at_most_once_and_drops_the_partial_batc
     assert_null(sampler);
 }
 
-static void a_batch_is_a_function_of_seed_and_step_whatever_was_asked_before(void **state)
+static void a_batch_is_a_function_of_seed_and_step_alone(void **state)
 {
     (void)state;
     struct train_sampler *forward = sampler_of(50, 7, 9);
@@ -70,7 +70,7 @@ static void every_place_of_the_order_is_about_equally_likely(void **state)
     }
 }
 
-static void a_batch_larger_than_the_data_set_is_refused(void **state)
+static void a_batch_larger_than_the_data_set_is_rejected(void **state)
 {
     (void)state;
     struct train_sampler *sampler = NULL;
@@ -85,9 +85,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_visits_every_sample_at_most_once_and_drops_the_partial_batch),
-        cmocka_unit_test(a_batch_is_a_function_of_seed_and_step_whatever_was_asked_before),
+        cmocka_unit_test(a_batch_is_a_function_of_seed_and_step_alone),
         cmocka_unit_test(every_place_of_the_order_is_about_equally_likely),
-        cmocka_unit_test(a_batch_larger_than_the_data_set_is_refused),
+        cmocka_unit_test(a_batch_larger_than_the_data_set_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ static void windows_are_written_as_short_as_they_are_read(void **state)
     model_free(&model);
 }
 
-static void label_smoothing_is_written_where_there_is_some(void **state)
+static void label_smoothing_is_written_unless_it_is_zero(void **state)
 {
     (void)state;
     static const char text[] = "{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":\"float32\"}"
@@ -257,7 +257,7 @@ static char cat[] = "cat", dog[] = "dog";
 static const struct name_list two_names = {.item = (char *[]){cat, dog}, .count = 2};
 static const struct name_list no_names;
 
-static void what_a_data_set_says_of_its_samples_is_written_and_read(void **state)
+static void metadata_of_a_data_sets_samples_is_written_and_read(void **state)
 {
     (void)state;
     const struct model_samples samples = {.class_names = &two_names, .reading = SOUND};
@@ -334,11 +334,11 @@ int main(void)
         cmocka_unit_test(a_zoo_model_survives_describe_and_parse),
         cmocka_unit_test(an_example_survives_describe_and_parse),
         cmocka_unit_test(windows_are_written_as_short_as_they_are_read),
-        cmocka_unit_test(label_smoothing_is_written_where_there_is_some),
+        cmocka_unit_test(label_smoothing_is_written_unless_it_is_zero),
         cmocka_unit_test(defaults_are_written_out),
         cmocka_unit_test(a_normalised_input_is_written_and_read),
         cmocka_unit_test(tokens_are_not_normalised),
-        cmocka_unit_test(what_a_data_set_says_of_its_samples_is_written_and_read),
+        cmocka_unit_test(metadata_of_a_data_sets_samples_is_written_and_read),
         cmocka_unit_test(a_data_set_of_other_classes_or_sounds_is_a_fault),
         cmocka_unit_test(wrong_names_and_readings_in_a_description_are_faults),
     };

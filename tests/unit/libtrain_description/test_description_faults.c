@@ -124,7 +124,7 @@ static void faults_of_form_name_the_field_and_the_unit(void **state)
     check_cases(cases, sizeof(cases) / sizeof(cases[0]), NULL);
 }
 
-static void faults_of_shape_say_what_was_given_and_what_is_needed(void **state)
+static void faults_of_shape_name_the_given_and_the_expected_shape(void **state)
 {
     (void)state;
     static const struct fault_case cases[] = {
@@ -171,7 +171,7 @@ static void faults_of_shape_say_what_was_given_and_what_is_needed(void **state)
     check_cases(cases, sizeof(cases) / sizeof(cases[0]), NULL);
 }
 
-static void faults_of_sequences_say_what_was_given_and_what_is_needed(void **state)
+static void faults_of_sequences_name_the_given_and_the_expected_shape(void **state)
 {
     (void)state;
     static const struct model_fit fit = {{9, 1, 1}, DTYPE_U8, 50, 9};
@@ -303,7 +303,7 @@ static void limits_on_units_ops_and_elements_hold(void **state)
                  NULL, "/units/0/ops/18", "parameters have more than 1073741824");
 }
 
-static void a_model_that_is_frozen_as_a_whole_is_refused(void **state)
+static void a_wholly_frozen_model_is_rejected(void **state)
 {
     (void)state;
     assert_fault("{\"name\":\"m\",\"input\":{\"shape\":[1,1,4],\"dtype\":\"float32\"},\"units\":["
@@ -320,11 +320,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_input_has_a_mean_and_a_std_for_each_channel),
         cmocka_unit_test(faults_of_form_name_the_field_and_the_unit),
-        cmocka_unit_test(faults_of_shape_say_what_was_given_and_what_is_needed),
-        cmocka_unit_test(faults_of_sequences_say_what_was_given_and_what_is_needed),
+        cmocka_unit_test(faults_of_shape_name_the_given_and_the_expected_shape),
+        cmocka_unit_test(faults_of_sequences_name_the_given_and_the_expected_shape),
         cmocka_unit_test(faults_against_the_data_set_name_both_sides),
         cmocka_unit_test(all_faults_of_a_description_are_collected),
-        cmocka_unit_test(a_model_that_is_frozen_as_a_whole_is_refused),
+        cmocka_unit_test(a_wholly_frozen_model_is_rejected),
         cmocka_unit_test(limits_on_units_ops_and_elements_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

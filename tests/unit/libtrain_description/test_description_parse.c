@@ -39,7 +39,7 @@ static void a_chain_gets_shapes_names_and_tensors(void **state)
     model_free(&model);
 }
 
-static void a_pool_strides_by_its_kernel_unless_told_otherwise(void **state)
+static void a_pool_strides_by_its_kernel_by_default(void **state)
 {
     (void)state;
     struct model *model =
@@ -150,7 +150,7 @@ static void branches_are_concatenated_along_channels(void **state)
     model_free(&model);
 }
 
-static void a_linear_knows_what_its_input_was_flattened_from(void **state)
+static void a_linear_has_the_shape_of_its_input_before_flatten(void **state)
 {
     (void)state;
     struct model *model =
@@ -167,7 +167,7 @@ static void a_linear_knows_what_its_input_was_flattened_from(void **state)
     model_free(&model);
 }
 
-static void what_is_left_open_comes_from_the_data_set(void **state)
+static void open_values_come_from_the_data_set(void **state)
 {
     (void)state;
     struct model_fit fit = {{1, 1, 20}, DTYPE_F32, 3, 1};
@@ -225,14 +225,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_gets_shapes_names_and_tensors),
-        cmocka_unit_test(a_pool_strides_by_its_kernel_unless_told_otherwise),
+        cmocka_unit_test(a_pool_strides_by_its_kernel_by_default),
         cmocka_unit_test(a_window_is_square_or_a_pair_of_height_and_width),
         cmocka_unit_test(a_pool_in_ceil_mode_takes_the_rest_at_the_end),
         cmocka_unit_test(a_residual_is_lowered_to_one_list_that_ends_with_add_and_then),
         cmocka_unit_test(a_shortcut_left_out_is_the_identity),
         cmocka_unit_test(branches_are_concatenated_along_channels),
-        cmocka_unit_test(a_linear_knows_what_its_input_was_flattened_from),
-        cmocka_unit_test(what_is_left_open_comes_from_the_data_set),
+        cmocka_unit_test(a_linear_has_the_shape_of_its_input_before_flatten),
+        cmocka_unit_test(open_values_come_from_the_data_set),
         cmocka_unit_test(more_outputs_than_classes_are_fine),
         cmocka_unit_test(sequences_keep_their_positions_to_the_end),
     };

@@ -24,7 +24,7 @@ static int parse_usual(const char *text, struct model **out, bool *assumed,
     return rc;
 }
 
-static void what_fits_some_classes_and_some_usual_input_is_a_model(void **state)
+static void a_description_that_fits_a_usual_input_is_a_model(void **state)
 {
     (void)state;
     static const struct {
@@ -99,7 +99,7 @@ static void what_fits_some_classes_and_some_usual_input_is_a_model(void **state)
     }
 }
 
-static void a_fault_is_that_of_the_kind_and_says_what_was_assumed(void **state)
+static void a_fault_comes_from_the_kind_and_names_the_assumption(void **state)
 {
     (void)state;
     static const struct {
@@ -159,8 +159,8 @@ static void every_model_of_the_zoo_has_a_usual_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_fits_some_classes_and_some_usual_input_is_a_model),
-        cmocka_unit_test(a_fault_is_that_of_the_kind_and_says_what_was_assumed),
+        cmocka_unit_test(a_description_that_fits_a_usual_input_is_a_model),
+        cmocka_unit_test(a_fault_comes_from_the_kind_and_names_the_assumption),
         cmocka_unit_test(every_model_of_the_zoo_has_a_usual_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static void a_record_that_looks_like_idx_is_still_cifar(void **state)
     converted_done(&converted);
 }
 
-static void a_cut_record_says_what_is_missing(void **state)
+static void an_error_about_a_truncated_record_names_the_missing_bytes(void **state)
 {
     (void)state;
     file.size = 0;
@@ -93,7 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planes_become_interleaved_pixels),
         cmocka_unit_test(a_record_that_looks_like_idx_is_still_cifar),
-        cmocka_unit_test(a_cut_record_says_what_is_missing),
+        cmocka_unit_test(an_error_about_a_truncated_record_names_the_missing_bytes),
         cmocka_unit_test(a_label_beyond_nine_is_named),
         cmocka_unit_test(files_of_an_archive_are_joined_in_the_order_of_their_names),
     };

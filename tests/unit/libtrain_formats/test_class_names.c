@@ -57,7 +57,7 @@ static void names_differ_as_texts_where_they_differ_as_bytes(void **state)
     name_list_done(&again);
 }
 
-static void a_list_that_nobody_would_write_is_refused(void **state)
+static void a_malformed_list_is_rejected(void **state)
 {
     (void)state;
     struct name_list names = {0};
@@ -163,7 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_differ_as_texts_where_they_differ_as_bytes),
-        cmocka_unit_test(a_list_that_nobody_would_write_is_refused),
+        cmocka_unit_test(a_malformed_list_is_rejected),
         cmocka_unit_test(a_list_has_a_bound),
         cmocka_unit_test(lists_agree_where_each_number_means_the_same),
         cmocka_unit_test(names_are_found_by_name),

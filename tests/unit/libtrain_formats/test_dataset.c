@@ -76,7 +76,7 @@ static void convert_named(const struct buf *from, struct dataset_names *names,
     file_close(&fd);
 }
 
-static void the_one_form_says_what_its_classes_are_called(void **state)
+static void the_one_form_contains_the_names_of_its_classes(void **state)
 {
     (void)state;
     struct converted first, second;
@@ -102,7 +102,7 @@ static void the_one_form_says_what_its_classes_are_called(void **state)
     note = NULL;
 }
 
-static void what_a_data_set_says_wrongly_of_itself_is_refused(void **state)
+static void wrong_metadata_of_a_data_set_is_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -130,7 +130,7 @@ static void what_a_data_set_says_wrongly_of_itself_is_refused(void **state)
     note = NULL;
 }
 
-static void what_is_not_the_one_form_is_refused(void **state)
+static void other_forms_of_a_data_set_are_rejected(void **state)
 {
     (void)state;
     put_form(false, 2, DTYPE_I32);
@@ -224,7 +224,7 @@ static void a_text_is_not_recognised(void **state)
     convert_fails(&file, NULL, ERR_FORMAT, "file 1: unknown format; expected IDX, NPY, CIFAR-10");
 }
 
-static void other_archives_are_called_what_they_are(void **state)
+static void errors_name_other_kinds_of_archives(void **state)
 {
     (void)state;
     static const struct {
@@ -262,7 +262,7 @@ static int check_head(const char *start, size_t size, const char *reading, struc
     return dataset_check_head(head, &how, err);
 }
 
-static void a_file_of_another_kind_is_refused_by_its_first_bytes(void **state)
+static void a_file_of_another_kind_is_rejected_by_its_first_bytes(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -292,7 +292,7 @@ static int stop_at(void *arg, const void *data, size_t size, struct err *err)
     return 0;
 }
 
-static void an_error_of_the_sink_comes_back_unchanged(void **state)
+static void an_error_of_the_sink_is_returned_unchanged(void **state)
 {
     (void)state;
     static const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8};
@@ -372,16 +372,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_one_form_is_read_in_either_order_and_written_in_one),
-        cmocka_unit_test(the_one_form_says_what_its_classes_are_called),
-        cmocka_unit_test(what_a_data_set_says_wrongly_of_itself_is_refused),
-        cmocka_unit_test(what_is_not_the_one_form_is_refused),
+        cmocka_unit_test(the_one_form_contains_the_names_of_its_classes),
+        cmocka_unit_test(wrong_metadata_of_a_data_set_is_rejected),
+        cmocka_unit_test(other_forms_of_a_data_set_are_rejected),
         cmocka_unit_test(an_open_file_is_checked_against_its_size),
         cmocka_unit_test(one_of_the_two_is_not_enough),
         cmocka_unit_test(images_alone_are_taken_where_labels_are_not_needed),
         cmocka_unit_test(a_text_is_not_recognised),
-        cmocka_unit_test(other_archives_are_called_what_they_are),
-        cmocka_unit_test(a_file_of_another_kind_is_refused_by_its_first_bytes),
-        cmocka_unit_test(an_error_of_the_sink_comes_back_unchanged),
+        cmocka_unit_test(errors_name_other_kinds_of_archives),
+        cmocka_unit_test(a_file_of_another_kind_is_rejected_by_its_first_bytes),
+        cmocka_unit_test(an_error_of_the_sink_is_returned_unchanged),
         cmocka_unit_test(the_limit_on_bytes_stops_large_results_and_gzip_bombs),
         cmocka_unit_test(a_pipe_is_not_a_file),
     };

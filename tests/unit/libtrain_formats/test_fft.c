@@ -49,7 +49,7 @@ static void the_power_of_every_size_is_that_of_the_naive_transform(void **state)
     }
 }
 
-static void a_plan_is_used_again_and_a_tone_has_one_line(void **state)
+static void a_plan_is_reusable_and_a_tone_has_one_line(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -72,7 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_power_of_every_size_is_that_of_the_naive_transform),
-        cmocka_unit_test(a_plan_is_used_again_and_a_tone_has_one_line),
+        cmocka_unit_test(a_plan_is_reusable_and_a_tone_has_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

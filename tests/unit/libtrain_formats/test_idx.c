@@ -91,7 +91,7 @@ static void a_count_that_differs_names_both(void **state)
     convert_fails(&images, &labels, ERR_FORMAT, "file 2: 6 labels for 7 samples");
 }
 
-static void a_truncated_file_says_how_much_is_missing_and_where(void **state)
+static void an_error_about_a_truncated_file_names_size_and_place(void **state)
 {
     (void)state;
     start(7, 7);
@@ -109,7 +109,7 @@ static void a_truncated_file_says_how_much_is_missing_and_where(void **state)
     convert_fails(&images, &labels, ERR_FORMAT, "file 1: is empty");
 }
 
-static void truncated_gzip_is_told_apart(void **state)
+static void truncated_gzip_has_an_error_of_its_own(void **state)
 {
     (void)state;
     start(7, 7);
@@ -126,7 +126,7 @@ static void truncated_gzip_is_told_apart(void **state)
     convert_fails(&images, &labels, ERR_FORMAT, "corrupt gzip data");
 }
 
-static void bytes_behind_the_data_are_refused(void **state)
+static void bytes_after_the_data_are_rejected(void **state)
 {
     (void)state;
     start(7, 7);
@@ -135,7 +135,7 @@ static void bytes_behind_the_data_are_refused(void **state)
                   "file 2: has more bytes than its header says, from byte 15 on");
 }
 
-static void huge_dimensions_are_refused_without_reading(void **state)
+static void huge_dimensions_are_rejected_without_reading(void **state)
 {
     (void)state;
     static const uint32_t wide[] = {1, UINT32_MAX, UINT32_MAX}, many[] = {UINT32_MAX, 28, 28};
@@ -183,10 +183,10 @@ int main(void)
         cmocka_unit_test(gzip_of_several_members_is_one_file),
         cmocka_unit_test(four_dimensions_have_channels),
         cmocka_unit_test(a_count_that_differs_names_both),
-        cmocka_unit_test(a_truncated_file_says_how_much_is_missing_and_where),
-        cmocka_unit_test(truncated_gzip_is_told_apart),
-        cmocka_unit_test(bytes_behind_the_data_are_refused),
-        cmocka_unit_test(huge_dimensions_are_refused_without_reading),
+        cmocka_unit_test(an_error_about_a_truncated_file_names_size_and_place),
+        cmocka_unit_test(truncated_gzip_has_an_error_of_its_own),
+        cmocka_unit_test(bytes_after_the_data_are_rejected),
+        cmocka_unit_test(huge_dimensions_are_rejected_without_reading),
         cmocka_unit_test(other_types_and_ranks_are_named),
         cmocka_unit_test(no_samples_are_no_data_set),
     };

@@ -37,7 +37,7 @@ static void images_of_one_size_are_a_data_set_whose_classes_are_directories(void
     converted_done(&converted);
 }
 
-static void size_and_channels_are_what_is_asked_for(void **state)
+static void size_and_channels_follow_the_parameters(void **state)
 {
     (void)state;
     struct converted converted;
@@ -55,7 +55,7 @@ static void size_and_channels_are_what_is_asked_for(void **state)
     }
 }
 
-static void an_archive_may_be_packed(void **state)
+static void an_archive_may_be_compressed(void **state)
 {
     (void)state;
     struct converted plain, packed;
@@ -96,7 +96,7 @@ static void put_large_png(const char *entry, uint32_t h, uint32_t w)
     put_tar_entry(&archive, entry, '0', file.data, file.size);
 }
 
-static void images_of_several_sizes_need_one_that_is_said(void **state)
+static void images_of_several_sizes_need_a_stated_one(void **state)
 {
     (void)state;
     put_image("cat/1.png", "colour.png", 0);
@@ -105,7 +105,7 @@ static void images_of_several_sizes_need_one_that_is_said(void **state)
           "cat/2.png: has 18 x 22 pixels, cat/1.png 17 x 22; set one size with size=HxW");
 }
 
-static void bombs_are_refused_by_their_headers(void **state)
+static void bombs_are_rejected_by_their_headers(void **state)
 {
     (void)state;
     put_large_png("cat/1.png", 16385, 2);
@@ -151,7 +151,7 @@ static void a_class_may_be_the_start_of_a_name(void **state)
     converted_done(&converted);
 }
 
-static void what_is_no_image_is_told(void **state)
+static void files_other_than_images_are_reported(void **state)
 {
     (void)state;
     put_image("cat/1.png", "grey.png", 0);
@@ -171,7 +171,7 @@ static void what_is_no_image_is_told(void **state)
 }
 
 /* An image of any kind, truncated anywhere, is rejected by its name. */
-static void images_that_are_cut_are_refused(void **state)
+static void truncated_images_are_rejected(void **state)
 {
     (void)state;
     static const char *const names[] = {"colour.jpg", "progressive.jpg", "palette.png",
@@ -195,7 +195,7 @@ static void images_that_are_cut_are_refused(void **state)
 }
 
 /* Properly ended, but before a scan: a decoder would give a coarser picture. */
-static void images_without_all_their_scans_are_refused(void **state)
+static void images_without_all_their_scans_are_rejected(void **state)
 {
     (void)state;
     BUF_AUTO struct buf file;
@@ -218,7 +218,7 @@ static void images_without_all_their_scans_are_refused(void **state)
 }
 
 /* An image with a flipped bit is rejected or becomes a whole sample. */
-static void images_that_are_damaged_are_refused_or_read(void **state)
+static void damaged_images_are_rejected_or_read(void **state)
 {
     (void)state;
     static const char *const names[] = {"colour.jpg", "progressive.jpg", "palette.png",
@@ -269,16 +269,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_of_one_size_are_a_data_set_whose_classes_are_directories),
-        cmocka_unit_test(size_and_channels_are_what_is_asked_for),
-        cmocka_unit_test(an_archive_may_be_packed),
-        cmocka_unit_test(images_of_several_sizes_need_one_that_is_said),
-        cmocka_unit_test(bombs_are_refused_by_their_headers),
+        cmocka_unit_test(size_and_channels_follow_the_parameters),
+        cmocka_unit_test(an_archive_may_be_compressed),
+        cmocka_unit_test(images_of_several_sizes_need_a_stated_one),
+        cmocka_unit_test(bombs_are_rejected_by_their_headers),
         cmocka_unit_test(classes_lie_in_one_directory),
         cmocka_unit_test(a_class_may_be_the_start_of_a_name),
-        cmocka_unit_test(what_is_no_image_is_told),
-        cmocka_unit_test(images_that_are_cut_are_refused),
-        cmocka_unit_test(images_without_all_their_scans_are_refused),
-        cmocka_unit_test(images_that_are_damaged_are_refused_or_read),
+        cmocka_unit_test(files_other_than_images_are_reported),
+        cmocka_unit_test(truncated_images_are_rejected),
+        cmocka_unit_test(images_without_all_their_scans_are_rejected),
+        cmocka_unit_test(damaged_images_are_rejected_or_read),
         cmocka_unit_test(sizes_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

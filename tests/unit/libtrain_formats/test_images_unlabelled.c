@@ -44,7 +44,7 @@ static int run_flat(const char *text, struct converted *out, struct err *err)
     return rc;
 }
 
-static void images_that_lie_flat_have_no_labels_where_none_are_needed(void **state)
+static void images_without_directories_have_no_labels_if_none_are_needed(void **state)
 {
     (void)state;
     static const char *const said[] = {NULL, "channels=1", "size=8x8,label=prefix"};
@@ -66,7 +66,7 @@ static void images_that_lie_flat_have_no_labels_where_none_are_needed(void **sta
     converted_done(&converted);
 }
 
-static void all_images_say_a_class_or_none_does(void **state)
+static void either_all_images_have_a_class_or_none(void **state)
 {
     (void)state;
     static const char *const names[][2] = {{"1.png", "cat/2.png"}, {"cat/1.png", "2.png"}};
@@ -93,7 +93,7 @@ static int image_file(const char *name)
     return memory_file(&bytes);
 }
 
-static void images_one_by_one_are_samples_where_no_labels_are_needed(void **state)
+static void separate_image_files_are_samples_without_labels(void **state)
 {
     (void)state;
     struct converted one, all;
@@ -149,7 +149,7 @@ static void of_several_files_each_is_an_image(void **state)
     file_close(&fd[1]);
 }
 
-static void what_images_and_classes_are_called_is_told(void **state)
+static void names_of_images_and_classes_are_returned(void **state)
 {
     (void)state;
     struct dataset_names names = {0};
@@ -193,11 +193,11 @@ static void what_images_and_classes_are_called_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_that_lie_flat_have_no_labels_where_none_are_needed),
-        cmocka_unit_test(all_images_say_a_class_or_none_does),
-        cmocka_unit_test(images_one_by_one_are_samples_where_no_labels_are_needed),
+        cmocka_unit_test(images_without_directories_have_no_labels_if_none_are_needed),
+        cmocka_unit_test(either_all_images_have_a_class_or_none),
+        cmocka_unit_test(separate_image_files_are_samples_without_labels),
         cmocka_unit_test(of_several_files_each_is_an_image),
-        cmocka_unit_test(what_images_and_classes_are_called_is_told),
+        cmocka_unit_test(names_of_images_and_classes_are_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void the_start_of_a_name_can_be_the_class(void **state)
     check_labels(DATASET_LABEL_PREFIX, expected, 4, 3);
 }
 
-static void names_are_told_apart_by_their_bytes(void **state)
+static void names_are_compared_as_bytes(void **state)
 {
     (void)state;
     static const char *const names[] = {"caf\xe9/1", "caf\xe8/1", "caf\xc3\xa9/1",
@@ -115,7 +115,7 @@ static void names_are_told_apart_by_their_bytes(void **state)
     archive_fails(DATASET_LABEL_DIRECTORY, 1 << 20, ERR_FORMAT, "?_?_x: lies in no directory");
 }
 
-static void many_classes_keep_their_numbers_whatever_their_order(void **state)
+static void many_classes_keep_their_numbers_in_any_order(void **state)
 {
     (void)state;
     static char name[60][16];
@@ -145,7 +145,7 @@ static void hidden_files_and_directories_are_passed_over(void **state)
     check_labels(DATASET_LABEL_DIRECTORY, expected, 2, 2);
 }
 
-static void files_without_a_class_are_refused_by_name(void **state)
+static void files_without_a_class_are_rejected_by_name(void **state)
 {
     (void)state;
     static const char *const flat[] = {"yes/1.wav", "README.md"};
@@ -163,7 +163,7 @@ static void files_without_a_class_are_refused_by_name(void **state)
     archive_fails(DATASET_LABEL_PREFIX, 1 << 20, ERR_FORMAT, "_a.wav: its name has no class");
 }
 
-static void what_is_no_archive_of_samples_is_refused(void **state)
+static void archives_without_samples_are_rejected(void **state)
 {
     (void)state;
     static const char *const names[] = {"a/1", "b/1"};
@@ -191,11 +191,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_sorted_names_of_directories_number_the_classes),
         cmocka_unit_test(the_start_of_a_name_can_be_the_class),
-        cmocka_unit_test(names_are_told_apart_by_their_bytes),
-        cmocka_unit_test(many_classes_keep_their_numbers_whatever_their_order),
+        cmocka_unit_test(names_are_compared_as_bytes),
+        cmocka_unit_test(many_classes_keep_their_numbers_in_any_order),
         cmocka_unit_test(hidden_files_and_directories_are_passed_over),
-        cmocka_unit_test(files_without_a_class_are_refused_by_name),
-        cmocka_unit_test(what_is_no_archive_of_samples_is_refused),
+        cmocka_unit_test(files_without_a_class_are_rejected_by_name),
+        cmocka_unit_test(archives_without_samples_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void the_bits_are_the_same_on_every_machine(void **state)
     log_mel_free(&plan);
 }
 
-static void forms_that_cannot_be_are_refused(void **state)
+static void impossible_forms_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -153,7 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spectrograms_are_those_of_the_naive_transform),
         cmocka_unit_test(the_bits_are_the_same_on_every_machine),
-        cmocka_unit_test(forms_that_cannot_be_are_refused),
+        cmocka_unit_test(impossible_forms_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

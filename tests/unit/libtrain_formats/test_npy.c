@@ -85,7 +85,7 @@ static void floats_of_every_size_and_order_become_float32(void **state)
     check_floats(of_halves, 6);
 }
 
-static void numbers_that_are_not_finite_are_refused_with_their_place(void **state)
+static void numbers_that_are_not_finite_are_rejected_with_their_place(void **state)
 {
     (void)state;
     static const float nan_at_4[] = {1, 2, 3, 4, NAN, 6}, infinite[] = {1, -INFINITY, 3, 4, 5, 6};
@@ -240,7 +240,7 @@ static void versions_2_and_3_have_a_longer_length(void **state)
     convert_fails(&images, &labels, ERR_UNSUPPORTED, "NPY version 1.1");
 }
 
-static void labels_out_of_range_are_refused(void **state)
+static void labels_out_of_range_are_rejected(void **state)
 {
     (void)state;
     static const int64_t negative[] = {0, -1, 2}, large[] = {0, 1, 65536};
@@ -254,7 +254,7 @@ static void labels_out_of_range_are_refused(void **state)
     convert_fails(&images, &labels, ERR_INVALID, "label 65536");
 }
 
-static void truncation_says_what_is_missing(void **state)
+static void an_error_about_truncation_names_the_missing_part(void **state)
 {
     (void)state;
     start();
@@ -268,7 +268,7 @@ static void truncation_says_what_is_missing(void **state)
     convert_fails(&images, &labels, ERR_FORMAT, "file 2: the labels end 9 bytes early");
 }
 
-static void headers_that_are_not_the_format_are_refused(void **state)
+static void headers_that_are_not_the_format_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -313,15 +313,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(float_vectors_and_int64_labels),
         cmocka_unit_test(floats_of_every_size_and_order_become_float32),
-        cmocka_unit_test(numbers_that_are_not_finite_are_refused_with_their_place),
+        cmocka_unit_test(numbers_that_are_not_finite_are_rejected_with_their_place),
         cmocka_unit_test(many_doubles_are_converted_piece_by_piece),
         cmocka_unit_test(labels_of_any_integer_type),
         cmocka_unit_test(byte_images_with_and_without_channels),
         cmocka_unit_test(labels_of_four_and_of_one_byte),
         cmocka_unit_test(versions_2_and_3_have_a_longer_length),
-        cmocka_unit_test(labels_out_of_range_are_refused),
-        cmocka_unit_test(truncation_says_what_is_missing),
-        cmocka_unit_test(headers_that_are_not_the_format_are_refused),
+        cmocka_unit_test(labels_out_of_range_are_rejected),
+        cmocka_unit_test(an_error_about_truncation_names_the_missing_part),
+        cmocka_unit_test(headers_that_are_not_the_format_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

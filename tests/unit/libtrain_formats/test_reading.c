@@ -13,7 +13,7 @@ static void fails(const char *text, const char *part)
     assert_int_equal(reading.text, -1);
 }
 
-static void nothing_said_is_recognised_by_content(void **state)
+static void without_parameters_the_format_follows_from_the_content(void **state)
 {
     (void)state;
     struct reading reading = reading_default;
@@ -22,7 +22,7 @@ static void nothing_said_is_recognised_by_content(void **state)
     assert_int_equal(reading.kind, READING_RECOGNISED);
 }
 
-static void a_text_says_how_many_bytes_a_sample_has(void **state)
+static void a_text_states_the_bytes_of_a_sample(void **state)
 {
     (void)state;
     struct reading reading;
@@ -32,7 +32,7 @@ static void a_text_says_how_many_bytes_a_sample_has(void **state)
     assert_int_equal(reading.text, 64);
 }
 
-static void sounds_say_their_rate_and_may_say_more(void **state)
+static void sounds_state_their_rate_and_optional_parameters(void **state)
 {
     (void)state;
     struct reading reading;
@@ -78,7 +78,7 @@ static void images_have_a_size_and_channels(void **state)
     fails("text=5,size=3x3", "'size': the data set is a text already");
 }
 
-static void what_is_not_said_of_images_can_be_filled_in(void **state)
+static void unstated_parameters_of_images_can_be_added(void **state)
 {
     (void)state;
     static const struct {
@@ -112,7 +112,7 @@ static void parsed(const char *text, struct reading *out)
     assert_ok(reading_parse(text, out, &err), &err);
 }
 
-static void how_sounds_become_samples_is_written_in_one_way(void **state)
+static void the_parameters_of_sounds_have_one_written_form(void **state)
 {
     (void)state;
     static const char *const nothing[] = {"text=64", "size=8x8,channels=1"};
@@ -137,7 +137,7 @@ static void how_sounds_become_samples_is_written_in_one_way(void **state)
     assert_int_equal(strlen(text), 72);
 }
 
-static void what_is_not_said_of_sounds_follows_another_reading(void **state)
+static void unstated_parameters_of_sounds_follow_another_reading(void **state)
 {
     (void)state;
     struct reading reading, other;
@@ -180,13 +180,13 @@ static void faults_name_the_parameter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_said_is_recognised_by_content),
-        cmocka_unit_test(a_text_says_how_many_bytes_a_sample_has),
-        cmocka_unit_test(sounds_say_their_rate_and_may_say_more),
+        cmocka_unit_test(without_parameters_the_format_follows_from_the_content),
+        cmocka_unit_test(a_text_states_the_bytes_of_a_sample),
+        cmocka_unit_test(sounds_state_their_rate_and_optional_parameters),
         cmocka_unit_test(images_have_a_size_and_channels),
-        cmocka_unit_test(what_is_not_said_of_images_can_be_filled_in),
-        cmocka_unit_test(how_sounds_become_samples_is_written_in_one_way),
-        cmocka_unit_test(what_is_not_said_of_sounds_follows_another_reading),
+        cmocka_unit_test(unstated_parameters_of_images_can_be_added),
+        cmocka_unit_test(the_parameters_of_sounds_have_one_written_form),
+        cmocka_unit_test(unstated_parameters_of_sounds_follow_another_reading),
         cmocka_unit_test(faults_name_the_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void assert_refused(const char *json, int code, const char *part)
 #define TENSOR(name, begin, end)                                                                   \
     "\"" name "\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[" begin "," end "]}"
 
-static void what_is_written_reads_back(void **state)
+static void written_tensors_read_back(void **state)
 {
     (void)state;
     struct safetensors_tensor tensor[3] = {
@@ -102,7 +102,7 @@ static void a_header_that_does_not_fit_is_a_limit(void **state)
     assert_holds(err.text, "tensor 'a' is too large");
 }
 
-static void tensors_come_in_the_order_of_their_offsets(void **state)
+static void tensors_are_listed_in_the_order_of_their_offsets(void **state)
 {
     (void)state;
     struct parsed *parsed = parse("{" TENSOR("z", "8", "12") "," TENSOR("y", "0", "4") "," TENSOR(
@@ -167,7 +167,7 @@ static void long_values_need_room_of_the_caller(void **state)
     assert_string_equal(safetensors_metadata(&read, "long"), "");
 }
 
-static void texts_that_are_not_texts_are_refused(void **state)
+static void invalid_texts_are_rejected(void **state)
 {
     (void)state;
     static const char *const values[] = {
@@ -183,7 +183,7 @@ static void texts_that_are_not_texts_are_refused(void **state)
     assert_refused("{\"abc\\", ERR_FORMAT, "not a valid character");
 }
 
-static void holes_overlaps_and_wrong_sizes_are_refused(void **state)
+static void holes_overlaps_and_wrong_sizes_are_rejected(void **state)
 {
     (void)state;
     assert_refused("{" TENSOR("a", "0", "4") "," TENSOR("b", "5", "9") "}", ERR_FORMAT,
@@ -194,7 +194,7 @@ static void holes_overlaps_and_wrong_sizes_are_refused(void **state)
     assert_refused("{" TENSOR("a", "4", "0") "}", ERR_FORMAT, "its offsets [4, 0]");
 }
 
-static void sizes_that_overflow_are_refused(void **state)
+static void overflowing_sizes_are_rejected(void **state)
 {
     (void)state;
     assert_refused(
@@ -264,7 +264,7 @@ static void other_dtypes_are_named(void **state)
         "dtype 'BF16' is not one of U8, I32, I64, F32, F64; tools/from_torch.py makes F32 of it");
 }
 
-static void more_than_there_is_room_for_is_a_limit(void **state)
+static void more_tensors_than_the_capacity_are_a_limit_error(void **state)
 {
     (void)state;
     assert_refused("{" TENSOR("a", "0", "4") "," TENSOR("b", "4", "8") "," TENSOR(
@@ -278,7 +278,7 @@ static void more_than_there_is_room_for_is_a_limit(void **state)
     assert_refused(json, ERR_LIMIT, "longer than 127 bytes");
 }
 
-static void what_is_not_the_subset_of_json_is_refused(void **state)
+static void json_outside_the_subset_is_rejected(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -309,20 +309,20 @@ static void what_is_not_the_subset_of_json_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_reads_back),
+        cmocka_unit_test(written_tensors_read_back),
         cmocka_unit_test(a_header_that_does_not_fit_is_a_limit),
-        cmocka_unit_test(tensors_come_in_the_order_of_their_offsets),
+        cmocka_unit_test(tensors_are_listed_in_the_order_of_their_offsets),
         cmocka_unit_test(empty_tensors_and_empty_headers_are_fine),
         cmocka_unit_test(escapes_are_decoded),
         cmocka_unit_test(long_values_need_room_of_the_caller),
-        cmocka_unit_test(texts_that_are_not_texts_are_refused),
-        cmocka_unit_test(holes_overlaps_and_wrong_sizes_are_refused),
-        cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(invalid_texts_are_rejected),
+        cmocka_unit_test(holes_overlaps_and_wrong_sizes_are_rejected),
+        cmocka_unit_test(overflowing_sizes_are_rejected),
         cmocka_unit_test(claimed_lengths_are_bounded),
         cmocka_unit_test(names_and_members_are_there_once),
         cmocka_unit_test(other_dtypes_are_named),
-        cmocka_unit_test(more_than_there_is_room_for_is_a_limit),
-        cmocka_unit_test(what_is_not_the_subset_of_json_is_refused),
+        cmocka_unit_test(more_tensors_than_the_capacity_are_a_limit_error),
+        cmocka_unit_test(json_outside_the_subset_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

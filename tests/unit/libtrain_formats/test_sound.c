@@ -167,7 +167,7 @@ static void a_packed_archive_gives_the_same(void **state)
     converted_done(&packed);
 }
 
-static void recordings_without_a_class_are_taken_where_no_labels_are_needed(void **state)
+static void recordings_without_a_class_are_accepted_if_no_labels_are_needed(void **state)
 {
     (void)state;
     static const struct dataset_limits limits = {
@@ -196,7 +196,7 @@ int main(void)
         cmocka_unit_test(parameters_set_the_shape_and_the_floor),
         cmocka_unit_test(faults_name_the_entry_or_the_parameters),
         cmocka_unit_test(a_packed_archive_gives_the_same),
-        cmocka_unit_test(recordings_without_a_class_are_taken_where_no_labels_are_needed),
+        cmocka_unit_test(recordings_without_a_class_are_accepted_if_no_labels_are_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

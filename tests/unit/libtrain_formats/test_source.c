@@ -81,7 +81,7 @@ static void put_images(size_t count)
     put_tar_end(&archive);
 }
 
-static void entries_share_what_they_may_expand_to(void **state)
+static void entries_share_the_bound_of_expanded_bytes(void **state)
 {
     (void)state;
     struct asked asked = {.most = SIZE_MAX};
@@ -153,7 +153,7 @@ static void put_cifar(bool in_order)
     }
 }
 
-static void who_starts_again_for_each_part_ends(void **state)
+static void a_reader_that_restarts_for_each_part_ends(void **state)
 {
     (void)state;
     struct asked asked = {.most = SIZE_MAX};
@@ -165,7 +165,7 @@ static void who_starts_again_for_each_part_ends(void **state)
     assert_holds(err.text, "file 1: expands to more than 12582912 bytes");
 }
 
-static void reading_ends_when_it_is_told_to(void **state)
+static void reading_ends_when_the_caller_cancels(void **state)
 {
     (void)state;
     struct asked asked = {.most = 10};
@@ -180,10 +180,10 @@ static void reading_ends_when_it_is_told_to(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_share_what_they_may_expand_to),
+        cmocka_unit_test(entries_share_the_bound_of_expanded_bytes),
         cmocka_unit_test(sounds_do_so_too),
-        cmocka_unit_test(who_starts_again_for_each_part_ends),
-        cmocka_unit_test(reading_ends_when_it_is_told_to),
+        cmocka_unit_test(a_reader_that_restarts_for_each_part_ends),
+        cmocka_unit_test(reading_ends_when_the_caller_cancels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void errors_name_the_entry(void **state)
     convert_fails(&archive, NULL, ERR_FORMAT, "set/train-images: the samples end 3 bytes early");
 }
 
-static void names_that_lead_out_are_refused(void **state)
+static void names_that_lead_out_are_rejected(void **state)
 {
     (void)state;
     static const char *const names[] = {"/etc/passwd", "../x", "a/../../x", "a/..", ""};
@@ -86,7 +86,7 @@ static void dots_within_a_name_are_fine(void **state)
     converted_done(&converted);
 }
 
-static void links_and_devices_are_refused(void **state)
+static void links_and_devices_are_rejected(void **state)
 {
     (void)state;
     static const char types[] = {'1', '2', '3', '4', '6', 'S'};
@@ -268,7 +268,7 @@ static void targets_of_links_do_not_make_a_link_a_file(void **state)
     convert_fails(&archive, NULL, ERR_INVALID, "'link' is not a regular file");
 }
 
-static void extended_headers_that_change_an_entry_are_refused(void **state)
+static void extended_headers_that_change_an_entry_are_rejected(void **state)
 {
     (void)state;
     start();
@@ -309,9 +309,9 @@ int main(void)
         cmocka_unit_test(images_and_labels_are_found_in_an_archive),
         cmocka_unit_test(gzip_is_expanded_around_and_inside_an_archive),
         cmocka_unit_test(errors_name_the_entry),
-        cmocka_unit_test(names_that_lead_out_are_refused),
+        cmocka_unit_test(names_that_lead_out_are_rejected),
         cmocka_unit_test(dots_within_a_name_are_fine),
-        cmocka_unit_test(links_and_devices_are_refused),
+        cmocka_unit_test(links_and_devices_are_rejected),
         cmocka_unit_test(long_names_of_gnu_and_pax_replace_the_header_s),
         cmocka_unit_test(a_long_name_holds_for_one_entry),
         cmocka_unit_test(long_names_are_bounded_and_lead_nowhere),
@@ -324,7 +324,7 @@ int main(void)
         cmocka_unit_test(other_files_are_named),
         cmocka_unit_test(two_sets_of_images_are_ambiguous),
         cmocka_unit_test(harmless_extended_headers_are_passed_over),
-        cmocka_unit_test(extended_headers_that_change_an_entry_are_refused),
+        cmocka_unit_test(extended_headers_that_change_an_entry_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

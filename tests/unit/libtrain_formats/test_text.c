@@ -82,7 +82,7 @@ static void check_text(const struct bytes *content, uint32_t positions, uint64_t
     converted_done(&converted);
 }
 
-static void a_text_is_cut_into_samples_whose_labels_are_the_next_bytes(void **state)
+static void a_text_is_split_into_samples_whose_labels_are_the_next_bytes(void **state)
 {
     (void)state;
     put_text(1000);
@@ -123,7 +123,7 @@ static void a_packed_text_is_unpacked(void **state)
     text_fails(&archive, 64, ERR_FORMAT, "file 1");
 }
 
-static void a_text_that_is_too_short_or_too_large_is_refused(void **state)
+static void a_too_short_or_too_large_text_is_rejected(void **state)
 {
     (void)state;
     put_text(64);
@@ -180,9 +180,9 @@ static void the_end_of_a_text_is_its_last_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_is_cut_into_samples_whose_labels_are_the_next_bytes),
+        cmocka_unit_test(a_text_is_split_into_samples_whose_labels_are_the_next_bytes),
         cmocka_unit_test(a_packed_text_is_unpacked),
-        cmocka_unit_test(a_text_that_is_too_short_or_too_large_is_refused),
+        cmocka_unit_test(a_too_short_or_too_large_text_is_rejected),
         cmocka_unit_test(the_end_of_a_text_is_its_last_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void channels_are_averaged(void **state)
     check_wave(expected, 3);
 }
 
-static void short_files_end_in_silence_and_long_ones_are_cut(void **state)
+static void short_files_end_in_silence_and_long_ones_are_truncated(void **state)
 {
     (void)state;
     static const double longer[] = {0, 0.5, -1, 32767.0 / 32768, 0, 0, 0, 0};
@@ -137,7 +137,7 @@ static void other_chunks_and_long_formats_are_read_over(void **state)
     check_wave(expected, 4);
 }
 
-static void sizes_that_lie_are_refused(void **state)
+static void wrong_sizes_are_rejected(void **state)
 {
     (void)state;
     start();
@@ -223,7 +223,7 @@ static void kinds_that_are_not_read_are_named(void **state)
     wave_fails(ERR_FORMAT, "2 channels of 16 bits, but 2 bytes a sample");
 }
 
-static void floats_that_are_no_sound_are_refused(void **state)
+static void floats_outside_the_range_of_sound_are_rejected(void **state)
 {
     (void)state;
     static const float nan_at_1[] = {0, NAN}, infinite[] = {-INFINITY, 0},
@@ -249,12 +249,12 @@ int main(void)
         cmocka_unit_test(integers_of_every_width_become_numbers_within_1),
         cmocka_unit_test(floats_are_taken_as_they_are),
         cmocka_unit_test(channels_are_averaged),
-        cmocka_unit_test(short_files_end_in_silence_and_long_ones_are_cut),
+        cmocka_unit_test(short_files_end_in_silence_and_long_ones_are_truncated),
         cmocka_unit_test(other_chunks_and_long_formats_are_read_over),
-        cmocka_unit_test(sizes_that_lie_are_refused),
+        cmocka_unit_test(wrong_sizes_are_rejected),
         cmocka_unit_test(chunks_are_all_there_and_in_order),
         cmocka_unit_test(kinds_that_are_not_read_are_named),
-        cmocka_unit_test(floats_that_are_no_sound_are_refused),
+        cmocka_unit_test(floats_outside_the_range_of_sound_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

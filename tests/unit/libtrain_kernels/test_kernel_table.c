@@ -36,7 +36,7 @@ static const char *chosen(const json_t *table, const char *op, const char *pass)
     return json_string_value(json_object_get(json_object_get(table, op), pass));
 }
 
-static void the_whole_table_names_every_convolution_and_what_it_does_by_shape(void **state)
+static void the_whole_table_names_every_convolution_and_its_kernel_by_shape(void **state)
 {
     (void)state;
     struct model *model = resnet8();
@@ -70,7 +70,7 @@ static void the_whole_table_names_every_convolution_and_what_it_does_by_shape(vo
     model_free(&model);
 }
 
-static void what_is_exported_is_taken_and_says_the_same_again(void **state)
+static void a_described_kernel_table_applies_and_is_described_unchanged(void **state)
 {
     (void)state;
     for (size_t backend = 0; backend < 2; backend++) {
@@ -90,7 +90,7 @@ static void what_is_exported_is_taken_and_says_the_same_again(void **state)
     }
 }
 
-static void the_choice_is_part_of_the_description_and_only_where_there_is_one(void **state)
+static void the_choice_is_part_of_the_description_if_there_is_one(void **state)
 {
     (void)state;
     struct model *plain = resnet8();
@@ -123,7 +123,7 @@ static void the_choice_is_part_of_the_description_and_only_where_there_is_one(vo
     model_free(&read);
 }
 
-static void what_cannot_be_is_refused_at_its_place(void **state)
+static void impossible_descriptions_are_rejected_with_the_place(void **state)
 {
     (void)state;
     static const struct {
@@ -182,7 +182,7 @@ static json_t *long_table(size_t unknown, const char *known)
     return table;
 }
 
-static void a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told(void **state)
+static void a_table_of_wrong_names_costs_no_more_than_its_reported_faults(void **state)
 {
     (void)state;
     struct model *model = usual_model("resnet50"); /* 53 convolutions */
@@ -210,7 +210,7 @@ static void a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told(v
     model_free(&model);
 }
 
-static void a_numeric_class_tells_its_backend(void **state)
+static void a_numeric_class_names_its_backend(void **state)
 {
     (void)state;
     assert_int_equal(conv2d_backend_of("libtrain-0.1.0-2/openblas-0.3.21-Zen/avx512/ftz"),
@@ -289,13 +289,13 @@ static void memory_of_large_convolutions_is_counted_in_64_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_whole_table_names_every_convolution_and_what_it_does_by_shape),
-        cmocka_unit_test(what_is_exported_is_taken_and_says_the_same_again),
-        cmocka_unit_test(the_choice_is_part_of_the_description_and_only_where_there_is_one),
-        cmocka_unit_test(what_cannot_be_is_refused_at_its_place),
-        cmocka_unit_test(a_table_of_wrong_names_costs_no_more_than_the_faults_that_are_told),
+        cmocka_unit_test(the_whole_table_names_every_convolution_and_its_kernel_by_shape),
+        cmocka_unit_test(a_described_kernel_table_applies_and_is_described_unchanged),
+        cmocka_unit_test(the_choice_is_part_of_the_description_if_there_is_one),
+        cmocka_unit_test(impossible_descriptions_are_rejected_with_the_place),
+        cmocka_unit_test(a_table_of_wrong_names_costs_no_more_than_its_reported_faults),
         cmocka_unit_test(memory_of_large_convolutions_is_counted_in_64_bits),
-        cmocka_unit_test(a_numeric_class_tells_its_backend),
+        cmocka_unit_test(a_numeric_class_names_its_backend),
         cmocka_unit_test(other_kernels_need_other_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static bool same_kernels(const struct model *a, const struct model *b)
     return same;
 }
 
-static void texts_of_ranges_make_that_of_the_whole(void **state)
+static void texts_of_ranges_join_to_that_of_the_whole(void **state)
 {
     (void)state;
     static const char *const names[] = {"resnet8", "mobilenetv2", "googlenet", "lenet5", "mlp"};
@@ -58,7 +58,7 @@ static void texts_of_ranges_make_that_of_the_whole(void **state)
     }
 }
 
-static void what_the_model_names_stays(void **state)
+static void kernels_that_the_model_names_stay(void **state)
 {
     (void)state;
     struct model *model = resnet8();
@@ -78,7 +78,7 @@ static void what_the_model_names_stays(void **state)
     model_free(&named);
 }
 
-static void a_text_that_is_not_the_units_is_refused(void **state)
+static void a_text_of_other_units_is_rejected(void **state)
 {
     (void)state;
     struct model *model = resnet8();
@@ -99,9 +99,9 @@ static void a_text_that_is_not_the_units_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_of_ranges_make_that_of_the_whole),
-        cmocka_unit_test(what_the_model_names_stays),
-        cmocka_unit_test(a_text_that_is_not_the_units_is_refused),
+        cmocka_unit_test(texts_of_ranges_join_to_that_of_the_whole),
+        cmocka_unit_test(kernels_that_the_model_names_stay),
+        cmocka_unit_test(a_text_of_other_units_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,7 +292,7 @@ static void check_stages(const struct model *model)
     arena_scratch_free(&scratch);
 }
 
-static void every_op_finds_what_it_reads_in_every_stage_of_the_zoo(void **state)
+static void every_op_finds_its_inputs_in_every_stage_of_the_zoo(void **state)
 {
     (void)state;
     for (size_t i = 0; zoo_name(i); i++) {
@@ -304,7 +304,7 @@ static void every_op_finds_what_it_reads_in_every_stage_of_the_zoo(void **state)
 
 /* Units that begin or end with every kind of op, read their input twice, pass it on, or have no
  * parameters. */
-static void every_op_finds_what_it_reads_in_odd_units(void **state)
+static void every_op_finds_its_inputs_in_odd_units(void **state)
 {
     (void)state;
     static const char text[] =
@@ -379,7 +379,7 @@ static void rectifiers_and_batch_norms_cost_no_extra_memory(void **state)
                      2 * PLANE + PLANE / 8 + 16 * 4 * 4 + STATISTICS + LOSS);
 }
 
-static void recomputing_keeps_borders_and_statistics_alone(void **state)
+static void recompute_keeps_only_boundaries_and_statistics(void **state)
 {
     (void)state;
     /* The second unit's linear gets its input by a repeated pooling of the tensor at the
@@ -416,10 +416,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fewer_samples_need_no_more_scratch),
-        cmocka_unit_test(every_op_finds_what_it_reads_in_every_stage_of_the_zoo),
-        cmocka_unit_test(every_op_finds_what_it_reads_in_odd_units),
+        cmocka_unit_test(every_op_finds_its_inputs_in_every_stage_of_the_zoo),
+        cmocka_unit_test(every_op_finds_its_inputs_in_odd_units),
         cmocka_unit_test(rectifiers_and_batch_norms_cost_no_extra_memory),
-        cmocka_unit_test(recomputing_keeps_borders_and_statistics_alone),
+        cmocka_unit_test(recompute_keeps_only_boundaries_and_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static void each_lies_in_the_lowest_gap(void **state)
 
 /* A forward keeps one thing per step and needs another for two steps; a backward gives one free per
  * step. */
-static void what_leaves_no_gap_is_not_searched(void **state)
+static void an_arena_without_gaps_is_not_searched(void **state)
 {
     (void)state;
     struct storage *storage = calloc(2 * KEPT_MAX, sizeof(*storage));
@@ -119,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_lies_in_the_lowest_gap),
-        cmocka_unit_test(what_leaves_no_gap_is_not_searched),
+        cmocka_unit_test(an_arena_without_gaps_is_not_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

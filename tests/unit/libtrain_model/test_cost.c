@@ -103,7 +103,7 @@ static void a_flatten_moves_nothing(void **state)
     model_free(&model);
 }
 
-static void frozen_units_cost_no_more_than_what_goes_through_them(void **state)
+static void frozen_units_cost_only_the_passes_through_them(void **state)
 {
     (void)state;
     struct model *model = zoo_model("lenet5", 28, 28, 1);
@@ -166,7 +166,7 @@ static void check_kept(struct model *model)
     assert_count(request.micro_batch * bytes + statistics_bytes(arena), arena->slot_bytes);
 }
 
-static void what_is_kept_is_what_the_memory_plan_keeps(void **state)
+static void the_kept_tensors_are_those_of_the_memory_plan(void **state)
 {
     (void)state;
     for (size_t i = 0; zoo_name(i); i++) {
@@ -202,8 +202,8 @@ int main(void)
         cmocka_unit_test(an_inverted_residual_block_matches_a_count_by_hand),
         cmocka_unit_test(a_layer_of_attention_matches_a_count_by_hand),
         cmocka_unit_test(a_flatten_moves_nothing),
-        cmocka_unit_test(what_is_kept_is_what_the_memory_plan_keeps),
-        cmocka_unit_test(frozen_units_cost_no_more_than_what_goes_through_them),
+        cmocka_unit_test(the_kept_tensors_are_those_of_the_memory_plan),
+        cmocka_unit_test(frozen_units_cost_only_the_passes_through_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void cosine_starts_at_value_and_ends_at_final_value(void **state)
     assert_near(learning_rate_at(&rate, 11, 11), 0.1);
 }
 
-static void an_optimizers_row_says_its_arrays_and_passes(void **state)
+static void an_optimizers_row_states_its_arrays_and_passes(void **state)
 {
     (void)state;
     static const struct {
@@ -118,7 +118,7 @@ int main(void)
         cmocka_unit_test(step_drops_by_gamma),
         cmocka_unit_test(cosine_follows_libm_to_the_last_digits),
         cmocka_unit_test(cosine_starts_at_value_and_ends_at_final_value),
-        cmocka_unit_test(an_optimizers_row_says_its_arrays_and_passes),
+        cmocka_unit_test(an_optimizers_row_states_its_arrays_and_passes),
         cmocka_unit_test(the_bias_correction_is_libms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void activations_match_the_oracle_in_place_and_not_at_any_thread_count(vo
     }
 }
 
-static void far_from_zero_they_are_zero_or_the_identity_and_pass_what_is_no_number(void **state)
+static void far_from_zero_they_are_zero_or_the_identity_and_pass_nan(void **state)
 {
     const struct kernel_pools *pools = *state;
     struct compute compute = compute_init(pools->pool[0], (struct workspace_bytes){0});
@@ -105,7 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_and_the_normal_share_are_those_of_libm),
         cmocka_unit_test(activations_match_the_oracle_in_place_and_not_at_any_thread_count),
-        cmocka_unit_test(far_from_zero_they_are_zero_or_the_identity_and_pass_what_is_no_number),
+        cmocka_unit_test(far_from_zero_they_are_zero_or_the_identity_and_pass_nan),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

@@ -80,7 +80,7 @@ static void attentions_of_several_blocks_match_the_oracle_at_any_thread_count(vo
     }
 }
 
-static void a_position_never_sees_one_behind_it(void **state)
+static void a_position_never_sees_later_ones(void **state)
 {
     const struct kernel_pools *pools = *state;
     const struct attention_shape s = {.N = 1, .T = 100, .C = 8, .heads = 2, .causal = true};
@@ -115,7 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attentions_of_any_shape_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(attentions_of_several_blocks_match_the_oracle_at_any_thread_count),
-        cmocka_unit_test(a_position_never_sees_one_behind_it),
+        cmocka_unit_test(a_position_never_sees_later_ones),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

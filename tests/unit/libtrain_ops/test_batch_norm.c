@@ -250,7 +250,7 @@ static void a_frozen_layer_hands_back_the_gradient_of_its_evaluation(void **stat
 }
 
 /* The same numbers, bit for bit, as the two ops in sequence; and again from the saved data. */
-static void a_relu_behind_it_is_done_in_the_same_passes(void **state)
+static void a_following_relu_runs_in_the_same_passes(void **state)
 {
     const struct kernel_pools *pools = *state;
     struct draws draws = draws_new(7);
@@ -329,7 +329,7 @@ int main(void)
         cmocka_unit_test(layers_of_several_slabs_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(a_constant_channel_has_variance_zero_and_stays_finite),
         cmocka_unit_test(a_frozen_layer_hands_back_the_gradient_of_its_evaluation),
-        cmocka_unit_test(a_relu_behind_it_is_done_in_the_same_passes),
+        cmocka_unit_test(a_following_relu_runs_in_the_same_passes),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

@@ -61,7 +61,7 @@ static void rectifiers_clip_and_pass_gradients_where_they_did_not_clip(void **st
     }
 }
 
-static void rectifiers_let_a_value_through_that_is_not_a_number(void **state)
+static void rectifiers_pass_nan(void **state)
 {
     struct compute compute = plain_compute(state, 0);
     float x[20];
@@ -251,7 +251,7 @@ static void channel_sums_match_the_oracle_at_any_thread_count(void **state)
 
 /* ---- dropout ---- */
 
-static void dropout_draws_the_same_mask_for_the_same_elements_however_they_are_cut(void **state)
+static void dropout_draws_the_same_mask_for_any_split_of_the_elements(void **state)
 {
     const size_t count = 50000;
     struct draws draws = draws_new(61);
@@ -315,13 +315,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rectifiers_clip_and_pass_gradients_where_they_did_not_clip),
-        cmocka_unit_test(rectifiers_let_a_value_through_that_is_not_a_number),
+        cmocka_unit_test(rectifiers_pass_nan),
         cmocka_unit_test(sums_add_in_order_and_may_overwrite_their_first_input),
         cmocka_unit_test(concatenation_lays_channels_side_by_side_and_backward_takes_them_apart),
         cmocka_unit_test(stored_samples_are_scaled_to_floats),
         cmocka_unit_test(samples_are_normalised_by_channel),
         cmocka_unit_test(channel_sums_match_the_oracle_at_any_thread_count),
-        cmocka_unit_test(dropout_draws_the_same_mask_for_the_same_elements_however_they_are_cut),
+        cmocka_unit_test(dropout_draws_the_same_mask_for_any_split_of_the_elements),
         cmocka_unit_test(dropout_accumulates_and_works_in_place_and_rate_zero_changes_nothing),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

@@ -45,7 +45,7 @@ static void check_embedding(const struct kernel_pools *pools, struct draws *draw
     }
 }
 
-static void rows_are_looked_up_and_gradients_go_back_to_them_at_any_thread_count(void **state)
+static void rows_are_looked_up_and_get_their_gradients_at_any_thread_count(void **state)
 {
     struct draws draws = draws_new(341);
     check_embedding(*state, &draws, 1, 1, 1);
@@ -113,7 +113,7 @@ static void positions_are_added_and_their_gradients_summed_at_any_thread_count(v
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_looked_up_and_gradients_go_back_to_them_at_any_thread_count),
+        cmocka_unit_test(rows_are_looked_up_and_get_their_gradients_at_any_thread_count),
         cmocka_unit_test(positions_are_added_and_their_gradients_summed_at_any_thread_count),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

@@ -117,7 +117,7 @@ static void steps_are_those_of_the_formula_at_any_thread_count(void **state)
 }
 
 /* Gradients of any size move a parameter by about the rate; none of the extremes gives a NaN. */
-static void a_step_is_about_the_rate_whatever_the_gradients_size(void **state)
+static void a_step_is_about_the_rate_for_any_gradient_size(void **state)
 {
     const struct kernel_pools *pools = *state;
     struct compute compute = compute_init(pools->pool[0], (struct workspace_bytes){0});
@@ -195,7 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_those_of_the_formula_at_any_thread_count),
-        cmocka_unit_test(a_step_is_about_the_rate_whatever_the_gradients_size),
+        cmocka_unit_test(a_step_is_about_the_rate_for_any_gradient_size),
         cmocka_unit_test(the_bias_correction_depends_on_the_step_alone),
         cmocka_unit_test(the_table_finds_the_kernel_of_each_optimizer),
     };

@@ -29,7 +29,7 @@ static void one_bad_gradient_anywhere_is_noticed(void **state)
     compute_done(&compute);
 }
 
-static void clipping_by_value_cuts_each_element(void **state)
+static void clipping_by_value_limits_each_element(void **state)
 {
     const struct kernel_pools *pools = *state;
     struct draws draws = draws_new(103);
@@ -100,7 +100,7 @@ static void gradients_are_scaled_one_by_one(void **state)
 }
 
 /* The formula of torch.nn.utils.clip_grad_norm_. */
-static void the_factor_shortens_only_what_is_longer(void **state)
+static void the_factor_shortens_only_longer_gradients(void **state)
 {
     (void)state;
     assert_true(gradient_norm_factor(1.0, 0.0) == 1.0f);
@@ -131,10 +131,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_bad_gradient_anywhere_is_noticed),
-        cmocka_unit_test(clipping_by_value_cuts_each_element),
+        cmocka_unit_test(clipping_by_value_limits_each_element),
         cmocka_unit_test(squares_are_summed_alike_by_any_number_of_threads),
         cmocka_unit_test(gradients_are_scaled_one_by_one),
-        cmocka_unit_test(the_factor_shortens_only_what_is_longer),
+        cmocka_unit_test(the_factor_shortens_only_longer_gradients),
         cmocka_unit_test(gradients_of_any_size_are_clipped),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

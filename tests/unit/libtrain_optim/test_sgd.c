@@ -51,7 +51,7 @@ static void check(void **state, const struct optimizer *optimizer)
     }
 }
 
-static void a_step_is_the_one_pytorch_takes(void **state)
+static void a_step_equals_that_of_pytorch(void **state)
 {
     check(state, &(struct optimizer){.type = OPTIMIZER_SGD});
     check(state, &(struct optimizer){.type = OPTIMIZER_SGD, .weight_decay = 0.01});
@@ -65,7 +65,7 @@ static void a_step_is_the_one_pytorch_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_the_one_pytorch_takes),
+        cmocka_unit_test(a_step_equals_that_of_pytorch),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

@@ -216,7 +216,7 @@ static void check_moves(struct law *law, int times)
     }
 }
 
-static void the_state_moves_between_partitions_and_threads_on_the_way(void **state)
+static void moving_the_state_between_partitions_and_threads_changes_no_bit(void **state)
 {
     struct model *const models[] = {zoo_model("lenet5", 28, 28, 1), resnet8()};
     for (size_t n = 0; n < 2; n++) {
@@ -240,7 +240,7 @@ static const struct optimizer optimizers[] = {
 };
 #define OPTIMIZERS (sizeof(optimizers) / sizeof(optimizers[0]))
 
-static void every_optimizer_gives_the_same_bits_cut_and_moved(void **state)
+static void every_optimizer_gives_the_same_bits_split_and_moved(void **state)
 {
     for (size_t i = 0; i < OPTIMIZERS; i++) {
         struct model *model = i % 2 ? zoo_model("lenet5", 28, 28, 1) : resnet8();
@@ -283,7 +283,7 @@ static void check_frozen_state(const struct law *law)
     pipeline_free(pipeline);
 }
 
-static void frozen_units_stay_as_they_are_and_every_cut_gives_the_same_bits(void **state)
+static void frozen_units_stay_unchanged_and_every_split_gives_the_same_bits(void **state)
 {
     static const uint64_t frozen[] = {0x1f, 0x55, 0xaa, 0x30c};
     for (size_t i = 0; i < 4; i++) {
@@ -305,7 +305,7 @@ static void frozen_units_stay_as_they_are_and_every_cut_gives_the_same_bits(void
 }
 
 /* Otherwise the test above would say nothing about it. */
-static void clipping_and_smoothing_change_what_is_learnt(void **state)
+static void clipping_and_smoothing_change_the_weights(void **state)
 {
     for (size_t i = 0; i < OPTIMIZERS; i++) {
         struct optimizer plain = optimizers[i];
@@ -326,7 +326,7 @@ static void clipping_and_smoothing_change_what_is_learnt(void **state)
 }
 
 /* Other kernels, other bits: these, too, do not depend on the partition. */
-static void kernels_of_a_table_give_the_same_bits_cut_and_moved(void **state)
+static void kernels_of_a_table_give_the_same_bits_split_and_moved(void **state)
 {
     struct law by_shape = law_new(state, zoo_model("resnet8", 28, 28, 1), usual_run);
     struct model *model = zoo_model("resnet8", 28, 28, 1);
@@ -448,11 +448,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(partitions_of_a_model_with_every_op_give_the_same_bits),
         cmocka_unit_test(partitions_of_a_sequence_model_give_the_same_bits),
         cmocka_unit_test(partitions_of_gpt_mini_give_the_same_bits),
-        cmocka_unit_test(the_state_moves_between_partitions_and_threads_on_the_way),
-        cmocka_unit_test(every_optimizer_gives_the_same_bits_cut_and_moved),
-        cmocka_unit_test(clipping_and_smoothing_change_what_is_learnt),
-        cmocka_unit_test(frozen_units_stay_as_they_are_and_every_cut_gives_the_same_bits),
-        cmocka_unit_test(kernels_of_a_table_give_the_same_bits_cut_and_moved),
+        cmocka_unit_test(moving_the_state_between_partitions_and_threads_changes_no_bit),
+        cmocka_unit_test(every_optimizer_gives_the_same_bits_split_and_moved),
+        cmocka_unit_test(clipping_and_smoothing_change_the_weights),
+        cmocka_unit_test(frozen_units_stay_unchanged_and_every_split_gives_the_same_bits),
+        cmocka_unit_test(kernels_of_a_table_give_the_same_bits_split_and_moved),
         cmocka_unit_test(a_discarded_half_step_and_an_evaluation_leave_no_trace),
         cmocka_unit_test(evaluation_gives_the_same_bits_for_every_partition_and_thread_count),
         cmocka_unit_test(micro_batches_change_the_result_within_rounding),

@@ -216,7 +216,7 @@ static void assert_finite(const struct law *law)
     assert_true(isfinite(law->expected_loss));
 }
 
-static void random_models_stay_finite_and_give_the_same_bits_however_they_are_cut(void **state)
+static void random_models_stay_finite_and_give_the_same_bits_for_any_split(void **state)
 {
     for (size_t seed = first_seed; seed <= last_seed; seed++) {
         struct draws draws = draws_new(seed);
@@ -240,7 +240,7 @@ static void random_models_stay_finite_and_give_the_same_bits_however_they_are_cu
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_models_stay_finite_and_give_the_same_bits_however_they_are_cut),
+        cmocka_unit_test(random_models_stay_finite_and_give_the_same_bits_for_any_split),
     };
     if (argc == 3) {
         first_seed = (size_t)strtoul(argv[1], NULL, 10);

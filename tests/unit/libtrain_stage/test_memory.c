@@ -98,7 +98,7 @@ static const struct optimizer optimizers[] = {
 };
 static const size_t optimizer_arrays[] = {0, 1, 2, 2};
 
-static void a_stage_allocates_exactly_what_memory_of_stage_says(void **state)
+static void a_stage_allocates_exactly_the_bytes_of_memory_of_stage(void **state)
 {
     SKIP_WITHOUT_COUNTING();
     const struct kernel_pools *pools = *state;
@@ -260,7 +260,7 @@ static void frozen_units_take_no_gradients_no_optimizer_state_and_no_slots(void 
     }
 }
 
-static void a_request_out_of_bounds_is_refused(void **state)
+static void a_request_out_of_bounds_is_rejected(void **state)
 {
     (void)state;
     struct model *model = zoo_model("lenet5", 28, 28, 1);
@@ -290,7 +290,7 @@ static void a_request_out_of_bounds_is_refused(void **state)
     model_free(&model);
 }
 
-static void a_range_says_the_memory_of_all_threads_and_micro_batches(void **state)
+static void a_range_includes_the_memory_of_all_threads_and_micro_batches(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -322,11 +322,11 @@ static void a_range_says_the_memory_of_all_threads_and_micro_batches(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stage_allocates_exactly_what_memory_of_stage_says),
+        cmocka_unit_test(a_stage_allocates_exactly_the_bytes_of_memory_of_stage),
         cmocka_unit_test(frozen_units_take_no_gradients_no_optimizer_state_and_no_slots),
         cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
-        cmocka_unit_test(a_range_says_the_memory_of_all_threads_and_micro_batches),
-        cmocka_unit_test(a_request_out_of_bounds_is_refused),
+        cmocka_unit_test(a_range_includes_the_memory_of_all_threads_and_micro_batches),
+        cmocka_unit_test(a_request_out_of_bounds_is_rejected),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

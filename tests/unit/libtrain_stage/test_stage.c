@@ -11,7 +11,7 @@ static const struct train_position first_position = {.step = 1};
 
 /* ---- bad input, divergence ---- */
 
-static void a_label_outside_the_classes_is_refused(void **state)
+static void a_label_outside_the_classes_is_rejected(void **state)
 {
     struct whole whole = whole_new(state, "lenet5", 2);
     struct err err = {0};
@@ -36,7 +36,7 @@ static void a_label_outside_the_classes_is_refused(void **state)
     "{\"type\": \"embedding\", \"rows\": 100, \"units\": 8}, {\"type\": \"linear\", \"units\": "   \
     "100}]}]}"
 
-static void a_token_without_a_row_is_refused(void **state)
+static void a_token_without_a_row_is_rejected(void **state)
 {
     static const int32_t labels[6] = {0, 1, 2, 3, 4, 99};
     static const uint8_t bytes[6] = {0, 1, 99, 5, 100, 2};
@@ -210,7 +210,7 @@ static void sums_of_squares_are_checked(void **state)
     whole_done(&whole);
 }
 
-static void a_stage_that_cannot_be_is_refused(void **state)
+static void an_impossible_stage_is_rejected(void **state)
 {
     struct whole whole = whole_new(state, "lenet5", 2);
     struct err err = {0};
@@ -295,14 +295,14 @@ static void training_on_a_few_samples_learns_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_label_outside_the_classes_is_refused),
-        cmocka_unit_test(a_token_without_a_row_is_refused),
+        cmocka_unit_test(a_label_outside_the_classes_is_rejected),
+        cmocka_unit_test(a_token_without_a_row_is_rejected),
         cmocka_unit_test(the_loss_of_a_sequence_is_the_mean_over_its_positions),
         cmocka_unit_test(a_stage_that_only_evaluates_has_no_slots_and_gives_scores),
         cmocka_unit_test(a_loss_that_is_not_finite_is_reported),
         cmocka_unit_test(a_gradient_that_is_not_finite_changes_no_parameter),
         cmocka_unit_test(sums_of_squares_are_checked),
-        cmocka_unit_test(a_stage_that_cannot_be_is_refused),
+        cmocka_unit_test(an_impossible_stage_is_rejected),
         cmocka_unit_test(a_kernel_of_another_build_is_chosen_by_shape),
         cmocka_unit_test(training_on_a_few_samples_learns_them),
     };

@@ -112,7 +112,7 @@ static void the_fastest_kernel_is_chosen_and_remembered(void **state)
     train_tuner_free(&tuner);
 }
 
-static void what_the_budget_leaves_out_is_left_to_the_shape_and_measured_later(void **state)
+static void passes_outside_the_budget_follow_the_shape_and_are_measured_later(void **state)
 {
     struct kernel_pools *pools = *state;
     struct train_tuner *tuner = tuner_new();
@@ -136,7 +136,7 @@ static void what_the_budget_leaves_out_is_left_to_the_shape_and_measured_later(v
     train_tuner_free(&tuner);
 }
 
-static void what_the_model_names_is_not_measured(void **state)
+static void kernels_that_the_model_names_are_not_measured(void **state)
 {
     struct kernel_pools *pools = *state;
     struct train_tuner *tuner = tuner_new();
@@ -170,8 +170,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_that_take_as_long_do_not_replace_that_of_the_shape),
         cmocka_unit_test(the_fastest_kernel_is_chosen_and_remembered),
-        cmocka_unit_test(what_the_budget_leaves_out_is_left_to_the_shape_and_measured_later),
-        cmocka_unit_test(what_the_model_names_is_not_measured),
+        cmocka_unit_test(passes_outside_the_budget_follow_the_shape_and_are_measured_later),
+        cmocka_unit_test(kernels_that_the_model_names_are_not_measured),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

@@ -96,7 +96,7 @@ static void a_weights_first_draws_lie_in_pytorchs_order(void **state)
 
 /* ---- snapshots ---- */
 
-static void a_snapshot_that_is_not_the_units_is_refused_and_the_state_kept(void **state)
+static void a_snapshot_of_another_unit_is_rejected_and_the_state_stays(void **state)
 {
     struct whole whole = whole_new(state, "lenet5", 2);
     struct err err = {0};
@@ -187,7 +187,7 @@ static void an_export_forgets_all_gradients_of_its_unit(void **state)
     whole_done(&whole);
 }
 
-static void what_a_unit_exports_is_the_first_part_of_its_snapshot(void **state)
+static void the_export_of_a_unit_is_the_first_part_of_its_snapshot(void **state)
 {
     struct whole whole = whole_new(state, "mobilenetv2", 2);
     struct err err = {0};
@@ -211,10 +211,10 @@ int main(void)
         cmocka_unit_test(initial_weights_fill_hes_range_and_the_rest_is_zero_or_one),
         cmocka_unit_test(initial_weights_depend_on_seed_unit_and_element_alone),
         cmocka_unit_test(a_weights_first_draws_lie_in_pytorchs_order),
-        cmocka_unit_test(a_snapshot_that_is_not_the_units_is_refused_and_the_state_kept),
+        cmocka_unit_test(a_snapshot_of_another_unit_is_rejected_and_the_state_stays),
         cmocka_unit_test(a_snapshot_loads_from_any_address_and_saves_the_same_bytes),
         cmocka_unit_test(an_export_forgets_all_gradients_of_its_unit),
-        cmocka_unit_test(what_a_unit_exports_is_the_first_part_of_its_snapshot),
+        cmocka_unit_test(the_export_of_a_unit_is_the_first_part_of_its_snapshot),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

@@ -83,7 +83,7 @@ static const struct content good[] = {
 };
 #define GOOD_COUNT (sizeof(good) / sizeof(good[0]))
 
-static void a_unit_takes_its_tensors_by_name_and_its_optimizer_starts_anew(void **state)
+static void a_unit_reads_its_tensors_by_name_and_resets_its_optimizer(void **state)
 {
     (void)state;
     static const float first[] = {10, 11, 12, 13, 14, 15, 20, 21, 30, 31, 40, 41, 50, 51, 60, 61};
@@ -141,7 +141,7 @@ static void assert_refused(struct memory *memory, size_t at, struct content othe
     model_free(&model);
 }
 
-static void what_does_not_fit_is_named(void **state)
+static void mismatching_tensors_are_named(void **state)
 {
     (void)state;
     struct memory *memory = calloc(1, sizeof(*memory));
@@ -161,7 +161,7 @@ static void what_does_not_fit_is_named(void **state)
     free(memory);
 }
 
-static void a_file_that_is_none_or_cannot_be_read_is_refused(void **state)
+static void an_invalid_or_unreadable_file_is_rejected(void **state)
 {
     (void)state;
     struct model *model = good_model(pair, NULL);
@@ -267,9 +267,9 @@ static void weights_mean_the_same_only_with_the_same_input_and_classes(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_unit_takes_its_tensors_by_name_and_its_optimizer_starts_anew),
-        cmocka_unit_test(what_does_not_fit_is_named),
-        cmocka_unit_test(a_file_that_is_none_or_cannot_be_read_is_refused),
+        cmocka_unit_test(a_unit_reads_its_tensors_by_name_and_resets_its_optimizer),
+        cmocka_unit_test(mismatching_tensors_are_named),
+        cmocka_unit_test(an_invalid_or_unreadable_file_is_rejected),
         cmocka_unit_test(weights_mean_the_same_only_with_the_same_input_and_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ static void a_blob_has_parameters_and_buffers_then_momentum(void **state)
     model_free(&model);
 }
 
-static void adam_keeps_two_arrays_beside_each_parameter(void **state)
+static void adam_has_two_arrays_for_each_parameter(void **state)
 {
     (void)state;
     static const struct optimizer adam[] = {{.type = OPTIMIZER_ADAM, .momentum = 0.9},
@@ -115,7 +115,7 @@ static void a_unit_without_tensors_has_an_empty_blob(void **state)
     model_free(&model);
 }
 
-static void a_frozen_unit_has_no_optimizer_state_and_says_so(void **state)
+static void a_frozen_unit_has_no_optimizer_state_but_a_mark(void **state)
 {
     (void)state;
     struct model *model = zoo_model("resnet8", 28, 28, 1);
@@ -172,10 +172,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_blob_has_parameters_and_buffers_then_momentum),
-        cmocka_unit_test(adam_keeps_two_arrays_beside_each_parameter),
+        cmocka_unit_test(adam_has_two_arrays_for_each_parameter),
         cmocka_unit_test(a_header_text_reads_back_as_the_same_header),
         cmocka_unit_test(a_unit_without_tensors_has_an_empty_blob),
-        cmocka_unit_test(a_frozen_unit_has_no_optimizer_state_and_says_so),
+        cmocka_unit_test(a_frozen_unit_has_no_optimizer_state_but_a_mark),
         cmocka_unit_test(an_export_is_the_concatenation_of_the_first_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void every_model_of_the_zoo_is_in_its_own_file(void **state)
     }
 }
 
-static void a_file_of_another_model_is_refused_by_the_first_tensor_that_differs(void **state)
+static void a_file_of_another_model_is_rejected_by_the_first_differing_tensor(void **state)
 {
     (void)state;
     struct model *small = zoo_model("resnet8", 28, 28, 1);
@@ -88,7 +88,7 @@ static void a_file_of_another_model_is_refused_by_the_first_tensor_that_differs(
     model_free(&other);
 }
 
-static void a_file_without_a_description_is_read_as_one(void **state)
+static void a_file_without_a_description_is_read_without_a_model(void **state)
 {
     (void)state;
     struct trained_file *file = NULL;
@@ -102,7 +102,7 @@ static void a_file_without_a_description_is_read_as_one(void **state)
     trained_free(&file);
 }
 
-static void what_is_no_description_is_refused(void **state)
+static void bytes_other_than_a_description_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -129,7 +129,7 @@ static void what_is_no_description_is_refused(void **state)
     }
 }
 
-static void what_is_no_safetensors_file_is_refused(void **state)
+static void bytes_other_than_safetensors_are_rejected(void **state)
 {
     (void)state;
     struct trained_file *file = NULL;
@@ -142,10 +142,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_model_of_the_zoo_is_in_its_own_file),
-        cmocka_unit_test(a_file_of_another_model_is_refused_by_the_first_tensor_that_differs),
-        cmocka_unit_test(a_file_without_a_description_is_read_as_one),
-        cmocka_unit_test(what_is_no_description_is_refused),
-        cmocka_unit_test(what_is_no_safetensors_file_is_refused),
+        cmocka_unit_test(a_file_of_another_model_is_rejected_by_the_first_differing_tensor),
+        cmocka_unit_test(a_file_without_a_description_is_read_without_a_model),
+        cmocka_unit_test(bytes_other_than_a_description_are_rejected),
+        cmocka_unit_test(bytes_other_than_safetensors_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
