@@ -1,6 +1,6 @@
 /* op_traits.h: the tensors that ops of each type read and may overwrite, and their initial values.
- * One table for the memory plan (arena.c), the costs (cost.c), causality (model.c), shapes (infer.c)
- * and initial parameters (unit_state.c). Any thread. */
+ * One table for the memory plan (arena.c), the costs (cost.c), causality (model.c), shapes
+ * (infer.c) and initial parameters (unit_state.c). Any thread. */
 #ifndef LIBTRAIN_MODEL_OP_TRAITS_H
 #define LIBTRAIN_MODEL_OP_TRAITS_H
 
