@@ -45,6 +45,7 @@
 #define BLOB_BYTES_MAX (4ull << 30)
 #define LIST_LIMIT_DEFAULT 50
 #define LIST_LIMIT_MAX 500
+#define METRICS_LIMIT_MAX 10000 /* metrics of one answer */
 #define WAIT_SECONDS_MAX 60
 #define CALL_RETRY_MS_MAX                                                                          \
     2500 /* an agent repeats a call that failed within this time, jitter included */

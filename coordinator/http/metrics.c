@@ -15,7 +15,6 @@
 #include "schema/heartbeat.h"
 
 #define METRICS_LIMIT_DEFAULT 1000
-#define METRICS_LIMIT_MAX 10000
 #define METRICS_OF_STEP_MAX 8 /* names there may be of one step */
 #define PORTION_METRICS 1000
 #define PAGES_MAX 64 /* that are being written: each may have 700 KB */

@@ -6,9 +6,9 @@
 #include "schema/job.h"
 #include "schema/limits.h"
 #include "schema/records.h"
+#include "schema/tables/shared.h"
 
 #define SCHEMAS_MAX 128
-#define SCHEMA_INDENT 4
 #define OWN_PAGE "jobs.md" /* that of links such as #kernels */
 
 /* The records in the order of their schemas: those of records_all, then those inside them. */
@@ -265,6 +265,7 @@ static void add_schema(struct page *page, const struct record *record, const jso
 
 void contract_add_schemas(struct page *page)
 {
+    shared_add_schemas(page);
     json_auto_t *defaults = record_write(&job_spec_record, &job_spec_default);
     struct schemas schemas = {.count = 0};
     for (size_t i = 0; i < records_count; i++) {

@@ -4,7 +4,8 @@
 
 #include "schema/tables/page.h"
 
-/* Add a schema for each record that crosses the API, and for the records inside them. */
+/* Add the shared schemas, a schema for each record that crosses the API and for the records inside
+ * them. */
 void contract_add_schemas(struct page *page);
 
 #endif

@@ -47,7 +47,7 @@ ROOMS = {
         "libtrain/model/",
         "libtrain/kernels/",
     ],
-    "schema/tables": ["base/", "schema/"],
+    "schema/tables": ["base/", "schema/", "libtrain/model/kernel_names.h"],
     "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
     "coordinator/plan": PURE_BASE + ["libtrain/schedule/"],
     "coordinator/core": PURE_BASE

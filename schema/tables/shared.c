@@ -1,0 +1,97 @@
+#include "schema/tables/shared.h"
+
+#include <inttypes.h>
+
+#include "libtrain/model/kernel_names.h"
+#include "schema/dataset.h"
+#include "schema/device.h"
+#include "schema/heartbeat.h"
+#include "schema/id.h"
+#include "schema/incident.h"
+#include "schema/job.h"
+#include "schema/limits.h"
+#include "schema/plan.h"
+#include "schema/problem.h"
+
+static const struct text_form *const forms[] = {
+    &name_form,        &device_id_form,     &job_id_form, &plan_id_form,
+    &incident_id_form, &checkpoint_id_form, &sha256_form};
+
+static const struct list {
+    const char *name;
+    const struct record *item;
+    int items_max;
+} lists[] = {
+    {"device_list", &device_record, LIST_LIMIT_MAX},
+    {"model_list", &model_row_record, LIST_LIMIT_MAX},
+    {"dataset_list", &dataset_record, LIST_LIMIT_MAX},
+    {"job_list", &job_record, LIST_LIMIT_MAX},
+    {"plan_list", &plan_record, LIST_LIMIT_MAX},
+    {"checkpoint_list", &checkpoint_record, LIST_LIMIT_MAX},
+    {"incident_list", &incident_record, LIST_LIMIT_MAX},
+    {"metric_list", &metric_record, METRICS_LIMIT_MAX},
+};
+
+static void add_form(struct page *page, const struct text_form *form)
+{
+    page_add(page, "%*s%s: {type: string, pattern: \"%s\"}\n", SCHEMA_INDENT, "", form->shared,
+             form->pattern);
+}
+
+static void add_list(struct page *page, const struct list *list)
+{
+    page_add(page,
+             "    %s:\n"
+             "      type: object\n"
+             "      additionalProperties: false\n"
+             "      required: [items, next_cursor]\n"
+             "      properties:\n"
+             "        items: {type: array, maxItems: %d, "
+             "items: {$ref: \"#/components/schemas/%s\"}}\n"
+             "        next_cursor: {type: [string, \"null\"],\n"
+             "            description: \"Where the next page starts; null: this is the last.\"}\n",
+             list->name, list->items_max, list->item->name);
+}
+
+/* Adds the enum of a text: `line` holds its words. */
+static void add_words(struct page *page, const char *name, struct page *line)
+{
+    page_add(page, "%*s%s:\n%*stype: string\n", SCHEMA_INDENT, "", name, SCHEMA_INDENT + 2, "");
+    page_add(line, "]");
+    page_add_wrapped(page, SCHEMA_INDENT + 2, line->text.data ? line->text.data : "");
+    page->rc = page->rc ? page->rc : line->rc;
+}
+
+static void add_kernels(struct page *page)
+{
+    PAGE_AUTO struct page line;
+    page_init(&line);
+    for (size_t i = 0; conv2d_kernel_names[i]; i++) {
+        page_add(&line, "%s%s", i > 0 ? ", " : "enum: [", conv2d_kernel_names[i]);
+    }
+    add_words(page, "kernel", &line);
+}
+
+static void add_problem_codes(struct page *page)
+{
+    PAGE_AUTO struct page line;
+    page_init(&line);
+    for (size_t i = PROBLEM_NONE + 1; i < PROBLEM_COUNT; i++) {
+        page_add(&line, "%s%s", i > PROBLEM_NONE + 1 ? ", " : "enum: [", problem_kinds[i].code);
+    }
+    add_words(page, "problem_code", &line);
+}
+
+void shared_add_schemas(struct page *page)
+{
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        add_form(page, forms[i]);
+    }
+    page_add(page, "%*scount: {type: integer, minimum: 0, maximum: %" PRId64 "}\n", SCHEMA_INDENT,
+             "", (int64_t)INTEGER_MAX);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        add_list(page, &lists[i]);
+    }
+    add_kernels(page);
+    add_problem_codes(page);
+}
