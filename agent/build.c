@@ -19,7 +19,7 @@
 
 #define AGENT_URL_MAX 640
 
-/* One build under way. */
+/* One build in progress. */
 struct build {
     const struct device_context *device;
     const struct assignment_run *run;

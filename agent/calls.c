@@ -24,7 +24,7 @@ static const struct {
     [CALL_POLL] = {"assignment", SESSION_POLL_FAILED},
 };
 
-/* One call under way; its memory lives until libcurl is done with it. */
+/* One call in progress; its memory lives until libcurl has finished it. */
 struct call {
     struct calls *calls;
     enum call_kind kind;
@@ -80,7 +80,7 @@ void assignment_free(struct assignment **assignment)
     }
 }
 
-/* ---- what came of a call ---- */
+/* ---- the result of a call ---- */
 
 static void deliver(const struct calls *calls, struct session_event *event)
 {
@@ -216,7 +216,7 @@ static void call_done(void *arg, int code, const struct http_result *result, con
 
 /* ---- making one ---- */
 
-/* A new call of a kind, in place of the one under way. NULL: out of memory, already reported. */
+/* A new call of a kind, in place of the current one. NULL: out of memory, already reported. */
 static struct call *new_call(struct calls *calls, enum call_kind kind, const char *path)
 {
     if (calls->present[kind]) {
@@ -239,7 +239,7 @@ static struct call *new_call(struct calls *calls, enum call_kind kind, const cha
     return call;
 }
 
-/* Send it; what cannot even be begun fails like a call. */
+/* Send it; a call that cannot be started fails like any other. */
 static void start_call(struct call *call, const struct http_call *http)
 {
     struct err err = {0};

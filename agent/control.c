@@ -142,7 +142,7 @@ static void handle(struct control *control, struct session_event *event)
     log_phase(control);
 }
 
-/* What came of a call to the coordinator. */
+/* The result of a call to the coordinator. */
 static void take_answer(void *arg, struct session_event *event, struct assignment **assignment)
 {
     struct control *control = arg;

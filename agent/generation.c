@@ -34,7 +34,7 @@ struct generation {
     struct outbox_upload *upload; /* of `outbox` */
     atomic_bool interrupt;        /* of the upload */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct built built;
     struct sender *sender[2];
     struct outbox *outbox;
@@ -226,8 +226,8 @@ static void release(struct generation *generation)
         access_clear_stage(generation->device.access, stage);
         stage_cancel(stage);
     }
-    /* The control thread looks at stage and senders under the lock: it must find them whole, or
-     * gone. */
+    /* The control thread reads stage and senders under the lock: it must find them complete, or
+     * none. */
     (void)pthread_mutex_lock(&generation->lock);
     struct sender *sender[2] = {generation->sender[0], generation->sender[1]};
     struct built built = generation->built;

@@ -82,7 +82,7 @@ static int open_control(struct loop *loop, const struct config *config,
     return rc;
 }
 
-/* Free all; what computes must have ended. */
+/* Free all; the computation must have ended. */
 static void free_loop(struct loop *loop)
 {
     http_multi_free(&loop->multi);

@@ -38,7 +38,7 @@ static int run(const struct config *config, const struct identity *identity, int
     }
     rc = loop_run(loop, leave_fd, err);
     if (!loop_close(&loop)) {
-        /* A step of the arithmetic is still under way. Nothing on disk depends on its end. */
+        /* A step of the arithmetic is still in progress. Nothing on disk depends on its end. */
         if (rc != 0) {
             log_error("exit", "error=%s", log_quote(err->text).text);
         }
@@ -75,7 +75,7 @@ static int agent_command(int argc, char **argv, bool *misused, struct err *err)
     return rc;
 }
 
-/* What the first word may be instead of an option of the agent itself. */
+/* Commands: alternatives to the agent's own options as the first word. */
 static const struct {
     const char *word, *name;
     int (*run)(int argc, char **argv, bool *misused, struct err *err);
@@ -87,7 +87,7 @@ static const struct {
      probe_command}, /* the agent's own: last, and never suggested */
 };
 
-/* A first word that is no command. */
+/* A first word that is not a command. */
 static int refuse_word(const char *word, struct err *err)
 {
     const char *names[sizeof(commands) / sizeof(commands[0])];

@@ -20,7 +20,7 @@ struct outbox {
     size_t units;
     pthread_t thread;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t work;  /* for the thread */
     pthread_cond_t done;  /* for a stop, and for the end of a write */
     struct outbox_tasks *tasks;

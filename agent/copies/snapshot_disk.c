@@ -36,7 +36,7 @@ static void name_file(const struct snapshot_store *store, const struct holding *
                    holding->generation, holding->sha256);
 }
 
-/* The next number of a name; false when there is none. */
+/* The next number of a name; false: no more. */
 static bool take_number(char **at, int64_t max, int64_t *out)
 {
     char *dash = strchr(*at, '-');
@@ -131,7 +131,7 @@ static int hash_file(const char *path, struct holding *out, struct err *err)
     return rc;
 }
 
-/* Hold the file if it is what its name says; remove it if not. */
+/* Hold the file if its content matches its name; remove it otherwise. */
 static void take_file(struct snapshot_store *store, const struct job_id *job, const char *name)
 {
     char path[PATH_MAX];
@@ -281,7 +281,7 @@ static int write_kept(struct snapshot_store *store, struct kept *kept, struct er
     return rc;
 }
 
-/* What cannot be written stays in memory: it was within the bound already. */
+/* A snapshot that cannot be written stays in memory: it is within the bound already. */
 static void say_full(struct snapshot_store *store, int rc, const struct err *err)
 {
     if (rc != 0 && !store->full) {
@@ -430,7 +430,7 @@ void snapshot_flush(struct snapshot_store *store)
 
 void snapshot_disk_remove(struct snapshot_store *store, struct kept *kept)
 {
-    if (!store->started) { /* at the start, while the files are looked at */
+    if (!store->started) { /* at the start, while the files are checked */
         do_remove(store, kept);
         return;
     }

@@ -14,13 +14,13 @@
 struct replica {
     struct snapshot_routes *routes;
     struct replica *next_free;
-    struct http_exchange *
-        exchange; /* NULL: its client is gone. Guarded by the routes's lock while the disk has it */
+    struct http_exchange *exchange; /* NULL: its client has disconnected. Guarded by the routes's
+                                       lock while the disk has it */
     struct holding holding;
     unsigned char *block;
     size_t got;
     struct sha256 *hash;
-    const char *why;                 /* the body is not what was announced */
+    const char *why;                 /* the body differs from its announcement */
     const struct snapshot *snapshot; /* on its way out */
 };
 
@@ -30,7 +30,7 @@ struct snapshot_routes {
     pthread_mutex_t lock;
     struct replica item[REPLICAS_AT_ONCE];
     struct replica *first_free; /* guarded by lock */
-    int64_t coming;             /* bytes of bodies under way; the receiver's */
+    int64_t coming;             /* bytes of bodies in progress; the receiver's */
 };
 
 int snapshot_routes_new(struct access *access, struct snapshot_store *snapshots,

@@ -40,7 +40,7 @@ struct session {
     int64_t holdings_due_ms; /* when their list is to be sent; NEVER: unchanged since it was sent
                                 last */
     bool holdings_unsaid;    /* the heartbeat under way, or the next one, lists them */
-    struct current_run_report report; /* in the heartbeat under way */
+    struct current_run_report report; /* in the current heartbeat */
     int64_t beat_serial; /* serial of the run that the heartbeat under way is about; 0: of none that
                             runs */
     bool away;           /* the last action */
@@ -368,7 +368,7 @@ static void make_calls(struct session *session, int64_t now_ms, struct session_a
         return;
     }
     if (session->beat.under_way && session->challenged) {
-        /* The one under way may hang on a dead connection. */
+        /* The current one may hang on a dead connection. */
         send_beat(session, now_ms, actions);
     }
     if (!session->beat.under_way && session->beat.due_ms <= now_ms) {

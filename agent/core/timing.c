@@ -101,9 +101,9 @@ void timing_link_add(struct timing_link *link, double bytes, double seconds)
     timing_window_add(&link->transfer, seconds);
 }
 
-/* All tensors of a boundary have one size, except their headers: a slow one says nothing of sizes.
- * Each counts with the mean of the newest, in which a moment when the neighbour stood still is not
- * taken for the link. */
+/* All tensors of a boundary have one size, except their headers: their times show no effect of
+ * size. Each counts with the mean of the newest, in which a moment when the neighbour stood still
+ * is not taken for the link. */
 void timing_link_report(struct timing_link *link, struct heartbeat *out)
 {
     struct link_report *report = &link->report;

@@ -336,7 +336,7 @@ static int make_buffers(struct prediction *prediction, struct err *err)
     return report_new(&report, &prediction->report, err);
 }
 
-/* Show each sample by its last row: of a sequence, what follows it. */
+/* Show each sample by its last row: for a sequence, the next token. */
 static int show(struct prediction *prediction, uint64_t first, size_t count, const int32_t *labels,
                 struct err *err)
 {

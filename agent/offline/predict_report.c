@@ -272,7 +272,7 @@ static void print_table(const struct report *report, const size_t *class, size_t
     (void)fprintf(out, "\n");
 }
 
-/* The most frequent mistakes, which are set to zero as they are printed. */
+/* Print the most frequent mistakes and set them to zero. */
 static void print_mistakes(const struct report *report)
 {
     const size_t classes = report->config.classes;

@@ -80,7 +80,7 @@ static const struct conf_program program = {
     .positional_max = 1,
 };
 
-/* One training run and what it has said so far. */
+/* One training run and its output so far. */
 struct training {
     struct options options;
     struct job_spec spec;
@@ -341,7 +341,7 @@ static int make_stage(struct training *training, struct err *err)
         .slowdown = 1,
         .room_fd = -1,
     };
-    /* The stage owns its model; ours goes on to be needed for the export. */
+    /* The stage owns its model; ours is still needed for the export. */
     json_auto_t *description = description_write(training->model);
     struct model *model = NULL;
     int rc = description ? description_parse(description, NULL, &model, NULL, err)
@@ -416,7 +416,7 @@ static int run(struct training *training, struct err *err)
     if (fflush(stdout) != 0) {
         return err_set(err, err_from_errno(errno), "write the result: %s", strerror(errno));
     }
-    /* Last: the model is not to be lost with what was noted of its training. */
+    /* Last: a failure to write the metrics must not lose the model. */
     return close_metrics(training, err);
 }
 

@@ -18,7 +18,7 @@ struct fetch {
     const struct fetch_peer *peer; /* NULL: the coordinator */
     struct http_client *client;
     struct buf reply;
-    /* where the answer of the call under way goes */
+    /* the target of the current call's answer */
     unsigned char *out;
     size_t size, got;
 };

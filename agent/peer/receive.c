@@ -18,9 +18,9 @@ enum receive_state {
     RECEIVE_BROKEN, /* nowhere: it is not what the path says; `err` */
     RECEIVE_PARKED, /* its slot is in use */
     RECEIVE_SLOT,
-    RECEIVE_MARK,      /* there is no data */
+    RECEIVE_MARK,      /* no data */
     RECEIVE_DUPLICATE, /* nowhere: the tensor is here already */
-    RECEIVE_REPLACED,  /* nowhere: a newer connection brings the same tensor */
+    RECEIVE_REPLACED,  /* nowhere: a newer connection carries the same tensor */
 };
 
 struct receive {

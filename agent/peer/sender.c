@@ -104,7 +104,7 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
     }
 }
 
-/* Ask whether the neighbour is there; any answer says so. */
+/* Check that the neighbour is reachable; any answer shows it. */
 static void ask(struct sender *sender)
 {
     const struct stage_config *stage = stage_config(sender->stage);

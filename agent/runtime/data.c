@@ -91,7 +91,7 @@ struct cache {
     uint64_t total;      /* bytes of the data set */
     uint64_t file_bytes; /* as found */
     unsigned char *piece;
-    uint64_t last;  /* piece looked at last */
+    uint64_t last;  /* the last checked piece */
     size_t fetched; /* pieces that came in now */
     size_t kept;    /* pieces that were there */
     size_t damaged; /* pieces that were there, and not as they were fetched */
@@ -173,8 +173,8 @@ static size_t piece_size(uint64_t total, uint64_t index)
     return left < DATA_PIECE_BYTES ? (size_t)left : DATA_PIECE_BYTES;
 }
 
-/* What the map notes of a piece. It names the data set and the place too: a file under the wrong
- * name is damage. */
+/* The map's entry of a piece. It names the data set and the place too: a file under the wrong name
+ * is damage. */
 static int hash_piece(const struct cache *cache, uint64_t index, size_t size,
                       char out[HASH_TEXT_SIZE], struct err *err)
 {

@@ -44,7 +44,7 @@ static uint64_t memory_line(const char *key)
                                                                        : 0;
 }
 
-/* A file with one number; false when it is not there or says "max". */
+/* A file with one number; false: it does not exist or contains "max". */
 static bool read_number(const char *path, int64_t *out)
 {
     BUF_AUTO struct buf text;

@@ -61,7 +61,7 @@ int probe_child(int argc, char **argv, struct err *err)
     struct train_probe measured;
     struct device_probe result = {.threads = threads};
     rc = rc ? rc : train_pool_new((size_t)threads, &pool, err);
-    /* What the products' buffers take of the addresses is not free for a stage. */
+    /* Addresses of the products' buffers are not free for a stage. */
     result.free_memory_bytes = (int64_t)inventory_free_memory();
     rc = rc ? rc : train_probe(pool, PROBE_SECONDS, &measured, err);
     if (rc != 0) {

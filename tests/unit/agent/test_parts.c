@@ -67,7 +67,7 @@ static void a_sum_of_squares_is_one_double(void **state)
     assert_holds(err.text, "expected one F64 tensor");
 }
 
-static void a_header_of_another_tensor_is_refused(void **state)
+static void a_header_of_another_tensor_is_rejected(void **state)
 {
     (void)state;
     char text[MESSAGE_HEADER_MAX];
@@ -98,7 +98,7 @@ static void the_mark_of_a_round_travels_in_the_header(void **state)
     }
 }
 
-static void a_mark_that_makes_no_sense_is_refused(void **state)
+static void an_impossible_mark_is_rejected(void **state)
 {
     (void)state;
     static const char *const marks[][2] = {{"neighbour", "0,0,0"},  {"neighbor", "0,0"},
@@ -194,7 +194,7 @@ static void shares_of_a_stage_sum_to_one_and_follow_the_work(void **state)
     assert_true(share[0].forward > share[3].forward);
 }
 
-static void the_machine_says_something_of_itself(void **state)
+static void the_machine_has_an_inventory(void **state)
 {
     (void)state;
     struct device_inventory inventory;
@@ -436,14 +436,14 @@ int main(void)
         cmocka_unit_test(a_header_is_read_as_it_was_written),
         cmocka_unit_test(the_stop_mark_is_an_empty_tensor),
         cmocka_unit_test(a_sum_of_squares_is_one_double),
-        cmocka_unit_test(a_header_of_another_tensor_is_refused),
+        cmocka_unit_test(a_header_of_another_tensor_is_rejected),
         cmocka_unit_test(the_mark_of_a_round_travels_in_the_header),
-        cmocka_unit_test(a_mark_that_makes_no_sense_is_refused),
+        cmocka_unit_test(an_impossible_mark_is_rejected),
         cmocka_unit_test(paths_name_every_part_of_the_key),
         cmocka_unit_test(outliers_do_not_move_the_mean),
         cmocka_unit_test(a_transfer_that_stood_still_hardly_moves_the_mean),
         cmocka_unit_test(shares_of_a_stage_sum_to_one_and_follow_the_work),
-        cmocka_unit_test(the_machine_says_something_of_itself),
+        cmocka_unit_test(the_machine_has_an_inventory),
         test_with_directory(an_identity_is_made_once_and_kept),
         test_with_directory(two_agents_do_not_share_a_directory),
         test_with_directory(a_damaged_identity_is_not_replaced_in_silence),

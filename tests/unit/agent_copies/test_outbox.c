@@ -244,7 +244,7 @@ static void rounds_that_are_abandoned_do_not_fill_the_memory(void **state)
     close_bench(&bench);
 }
 
-static void the_last_version_is_collected_and_a_refusal_is_told(void **state)
+static void the_last_version_is_collected_and_a_refusal_is_reported(void **state)
 {
     (void)state;
     struct bench bench;
@@ -264,7 +264,7 @@ static void the_last_version_is_collected_and_a_refusal_is_told(void **state)
     close_bench(&bench);
 }
 
-static void a_collection_of_what_is_gone_fails(void **state)
+static void a_collection_of_a_dropped_version_fails(void **state)
 {
     (void)state;
     struct bench bench;
@@ -303,8 +303,8 @@ int main(void)
             a_snapshot_is_held_and_sent_and_bytes_that_are_there_are_not_sent_again),
         cmocka_unit_test(a_target_that_hangs_delays_neither_the_compute_thread_nor_a_stop),
         cmocka_unit_test(rounds_that_are_abandoned_do_not_fill_the_memory),
-        cmocka_unit_test(the_last_version_is_collected_and_a_refusal_is_told),
-        cmocka_unit_test(a_collection_of_what_is_gone_fails),
+        cmocka_unit_test(the_last_version_is_collected_and_a_refusal_is_reported),
+        cmocka_unit_test(a_collection_of_a_dropped_version_fails),
         cmocka_unit_test(a_cancelled_stop_returns),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);

@@ -44,7 +44,7 @@ static void expect_send(const struct outbox_queue *queue, int64_t now_ms, enum r
     assert_int_equal(send->whole, whole);
 }
 
-static void numbers_that_make_no_stage_are_refused(void **state)
+static void numbers_without_a_possible_stage_are_rejected(void **state)
 {
     (void)state;
     struct outbox_queue *queue = NULL;
@@ -238,7 +238,7 @@ static void play(uint64_t seed)
     }
 }
 
-static void everything_gets_there_whatever_the_network_does(void **state)
+static void all_tensors_arrive_over_a_faulty_network(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 5000; seed++) {
@@ -249,13 +249,13 @@ static void everything_gets_there_whatever_the_network_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_that_make_no_stage_are_refused),
+        cmocka_unit_test(numbers_without_a_possible_stage_are_rejected),
         cmocka_unit_test(units_are_asked_for_then_sent_one_by_one_as_they_are_hashed),
         cmocka_unit_test(a_target_that_fails_waits_longer_and_longer_and_the_other_does_not),
         cmocka_unit_test(a_newer_round_ends_the_sends_of_the_one_before),
         cmocka_unit_test(a_refusal_gives_a_round_up_until_it_is_collected),
         cmocka_unit_test(a_version_goes_only_when_a_newer_mark_does_not_name_it),
-        cmocka_unit_test(everything_gets_there_whatever_the_network_does),
+        cmocka_unit_test(all_tensors_arrive_over_a_faulty_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,7 +199,7 @@ static void without_memory_no_set_is_prepared_until_something_is_dropped(void **
     assert_int_equal(outbox_tasks_stop(tasks, 3, &set), OUTBOX_STOP_FAILED);
 }
 
-static void a_status_says_whether_a_send_is_repeated(void **state)
+static void a_status_decides_whether_a_send_is_repeated(void **state)
 {
     static const struct {
         int status, of_neighbor, of_center;
@@ -281,7 +281,7 @@ int main(void)
         cmocka_unit_test(a_stop_takes_a_fourth_set_and_goes_before_what_is_to_be_sent),
         cmocka_unit_test(a_stop_waits_for_the_snapshot_of_its_version_that_is_under_way),
         cmocka_unit_test(without_memory_no_set_is_prepared_until_something_is_dropped),
-        cmocka_unit_test(a_status_says_whether_a_send_is_repeated),
+        cmocka_unit_test(a_status_decides_whether_a_send_is_repeated),
         cmocka_unit_test(a_failed_send_is_repeated_and_a_rejected_one_is_not),
         cmocka_unit_test(a_collection_ends_with_its_last_unit_or_fails_with_a_rejected_one),
     };

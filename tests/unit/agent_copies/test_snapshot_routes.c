@@ -64,7 +64,7 @@ static void replicas_are_asked_for_taken_and_given_back(void **state)
     }
 }
 
-static void a_replica_that_is_not_what_it_says_is_refused(void **state)
+static void a_replica_with_other_content_than_announced_is_rejected(void **state)
 {
     (void)state;
     struct side device;
@@ -140,7 +140,7 @@ static void a_body_that_its_sender_gave_up_takes_no_room(void **state)
     side_close(&device);
 }
 
-static void a_replica_of_a_version_that_was_cut_off_is_stale(void **state)
+static void a_replica_of_an_abandoned_version_is_stale(void **state)
 {
     (void)state;
     struct side device;
@@ -184,10 +184,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(snapshots_are_given_to_callers),
         test_with_directory(replicas_are_asked_for_taken_and_given_back),
-        cmocka_unit_test(a_replica_that_is_not_what_it_says_is_refused),
+        cmocka_unit_test(a_replica_with_other_content_than_announced_is_rejected),
         cmocka_unit_test(replicas_stay_within_their_bound),
         cmocka_unit_test(a_body_that_its_sender_gave_up_takes_no_room),
-        cmocka_unit_test(a_replica_of_a_version_that_was_cut_off_is_stale),
+        cmocka_unit_test(a_replica_of_an_abandoned_version_is_stale),
         test_with_directory(a_damaged_file_is_not_given_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

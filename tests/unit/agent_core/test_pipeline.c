@@ -55,7 +55,7 @@ static void early_tensors_wait_for_the_run(void **state)
     expect_wait(pipeline);
 }
 
-static void backward_goes_before_forward(void **state)
+static void backward_runs_before_forward(void **state)
 {
     (void)state;
     struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
@@ -128,7 +128,7 @@ static void a_broken_off_body_frees_its_slot(void **state)
     deliver(pipeline, TRANSFER_ACTIVATION, 1, 3);
 }
 
-static void tensors_that_cannot_exist_are_refused(void **state)
+static void impossible_tensors_are_rejected(void **state)
 {
     (void)state;
     struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
@@ -157,7 +157,7 @@ static void a_send_buffer_is_not_overwritten_before_it_was_sent(void **state)
     do_work(pipeline, PIPELINE_FORWARD, 2);
 }
 
-static void stage_0_stops_behind_the_step_it_began(void **state)
+static void stage_0_stops_after_the_step_it_began(void **state)
 {
     (void)state;
     struct pipeline_config config = stage_0;
@@ -178,7 +178,7 @@ static void stage_0_stops_behind_the_step_it_began(void **state)
     assert_true(task.announce);
 }
 
-static void a_mark_stops_the_stage_behind_that_step(void **state)
+static void a_mark_stops_the_stage_after_that_step(void **state)
 {
     (void)state;
     struct pipeline_config config = middle;
@@ -227,7 +227,7 @@ static void a_stop_gives_an_evaluation_up_and_the_resumed_generation_makes_up_fo
     do_work(end, PIPELINE_STOP, 0);
 }
 
-static void evaluation_tensors_of_a_given_up_evaluation_leave_no_slot_behind(void **state)
+static void tensors_of_an_abandoned_evaluation_occupy_no_slot(void **state)
 {
     (void)state;
     struct pipeline_config config = middle;
@@ -265,7 +265,7 @@ static void while_held_no_step_begins(void **state)
     do_work(pipeline, PIPELINE_FORWARD, 0);
 }
 
-static void numbers_that_do_not_fit_together_are_refused(void **state)
+static void inconsistent_numbers_are_rejected(void **state)
 {
     (void)state;
     const struct pipeline_config wrong[] = {
@@ -446,19 +446,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_stage_does_its_steps_alone_and_stops),
         cmocka_unit_test(early_tensors_wait_for_the_run),
-        cmocka_unit_test(backward_goes_before_forward),
+        cmocka_unit_test(backward_runs_before_forward),
         cmocka_unit_test(a_repeat_is_a_duplicate_before_and_after_its_use),
         cmocka_unit_test(a_slot_in_use_is_full_until_its_backward),
         cmocka_unit_test(the_newest_connection_wins_a_slot),
         cmocka_unit_test(a_broken_off_body_frees_its_slot),
-        cmocka_unit_test(tensors_that_cannot_exist_are_refused),
+        cmocka_unit_test(impossible_tensors_are_rejected),
         cmocka_unit_test(a_send_buffer_is_not_overwritten_before_it_was_sent),
-        cmocka_unit_test(stage_0_stops_behind_the_step_it_began),
-        cmocka_unit_test(a_mark_stops_the_stage_behind_that_step),
+        cmocka_unit_test(stage_0_stops_after_the_step_it_began),
+        cmocka_unit_test(a_mark_stops_the_stage_after_that_step),
         cmocka_unit_test(a_stop_gives_an_evaluation_up_and_the_resumed_generation_makes_up_for_it),
-        cmocka_unit_test(evaluation_tensors_of_a_given_up_evaluation_leave_no_slot_behind),
+        cmocka_unit_test(tensors_of_an_abandoned_evaluation_occupy_no_slot),
         cmocka_unit_test(while_held_no_step_begins),
-        cmocka_unit_test(numbers_that_do_not_fit_together_are_refused),
+        cmocka_unit_test(inconsistent_numbers_are_rejected),
         cmocka_unit_test(stage_0_opens_rounds_when_they_are_due_and_none_is_open),
         cmocka_unit_test(a_resumed_generation_opens_a_round_at_once),
         cmocka_unit_test(no_round_is_opened_while_the_coordinator_is_away_or_pauses_it),

@@ -332,13 +332,13 @@ static void check_stops(bool clips)
     }
 }
 
-static void joined_stages_stop_at_one_version_and_go_on_from_it(void **state)
+static void joined_stages_stop_at_one_version_and_resume_from_it(void **state)
 {
     (void)state;
     check_stops(false);
 }
 
-static void joined_stages_that_clip_stop_at_one_version_and_go_on_from_it(void **state)
+static void joined_stages_that_clip_stop_at_one_version_and_resume_from_it(void **state)
 {
     (void)state;
     check_stops(true);
@@ -349,8 +349,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joined_stages_always_finish_with_the_same_state),
         cmocka_unit_test(joined_stages_that_clip_always_finish_with_the_same_state),
-        cmocka_unit_test(joined_stages_stop_at_one_version_and_go_on_from_it),
-        cmocka_unit_test(joined_stages_that_clip_stop_at_one_version_and_go_on_from_it),
+        cmocka_unit_test(joined_stages_stop_at_one_version_and_resume_from_it),
+        cmocka_unit_test(joined_stages_that_clip_stop_at_one_version_and_resume_from_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

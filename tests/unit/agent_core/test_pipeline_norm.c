@@ -118,7 +118,7 @@ static void the_last_stage_sums_at_once_and_waits_for_the_total(void **state)
     do_work(pipeline, PIPELINE_FORWARD, 0);
 }
 
-static void norms_that_cannot_be_are_refused(void **state)
+static void impossible_norms_are_rejected(void **state)
 {
     (void)state;
     struct pipeline *clips AUTO(pipeline_free) = clipping_stage(1, 3);
@@ -152,7 +152,7 @@ int main(void)
         cmocka_unit_test(a_middle_stage_passes_the_total_on_before_it_updates),
         cmocka_unit_test(a_sum_waits_for_its_buffer),
         cmocka_unit_test(the_last_stage_sums_at_once_and_waits_for_the_total),
-        cmocka_unit_test(norms_that_cannot_be_are_refused),
+        cmocka_unit_test(impossible_norms_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static void a_source_that_is_out_of_reach_counts_as_gone_after_the_peer_deadline
     assert_false(try(&ping, ERR_NETWORK, PEER_REFUSED, 60001).again);
 }
 
-static void a_transfer_that_moves_is_not_given_up(void **state)
+static void a_progressing_transfer_is_not_abandoned(void **state)
 {
     (void)state;
     struct repeat repeat;
@@ -91,7 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sender_forgives_one_broken_connection_and_never_gives_up),
         cmocka_unit_test(a_source_that_is_out_of_reach_counts_as_gone_after_the_peer_deadline),
-        cmocka_unit_test(a_transfer_that_moves_is_not_given_up),
+        cmocka_unit_test(a_progressing_transfer_is_not_abandoned),
         cmocka_unit_test(a_heartbeat_reports_the_worst_of_a_device_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 #include "tests/unit/agent/side.h"
 
-static void only_callers_with_a_ticket_are_let_in(void **state)
+static void only_callers_with_a_ticket_are_admitted(void **state)
 {
     (void)state;
     struct side device;
@@ -64,7 +64,7 @@ static void a_tensor_and_its_repeat_are_taken(void **state)
     side_close(&device);
 }
 
-static void tensors_that_are_not_expected_are_refused(void **state)
+static void unexpected_tensors_are_rejected(void **state)
 {
     (void)state;
     struct side device;
@@ -143,10 +143,10 @@ int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_callers_with_a_ticket_are_let_in),
+        cmocka_unit_test(only_callers_with_a_ticket_are_admitted),
         cmocka_unit_test(connections_of_strangers_leave_room_for_others),
         cmocka_unit_test(a_tensor_and_its_repeat_are_taken),
-        cmocka_unit_test(tensors_that_are_not_expected_are_refused),
+        cmocka_unit_test(unexpected_tensors_are_rejected),
         cmocka_unit_test(a_body_with_a_wrong_header_leaves_its_slot_free),
         cmocka_unit_test(a_connection_that_breaks_leaves_its_slot_free),
         cmocka_unit_test(a_full_slot_is_waited_for_but_not_for_ever),

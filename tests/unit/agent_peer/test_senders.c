@@ -101,7 +101,7 @@ static const struct peer_report *wait_for_trouble(struct side *device, size_t co
     return heartbeat.peer_report;
 }
 
-static void a_sender_tells_of_a_neighbour_that_is_gone_and_goes_on_when_it_is_back(void **state)
+static void a_sender_reports_a_lost_neighbour_and_continues_after_its_return(void **state)
 {
     (void)state;
     struct side device[2];
@@ -124,7 +124,7 @@ static void a_sender_tells_of_a_neighbour_that_is_gone_and_goes_on_when_it_is_ba
     side_close(&device[1]);
 }
 
-static void a_neighbour_that_says_nothing_stalls(void **state)
+static void a_silent_neighbour_stalls(void **state)
 {
     (void)state;
     struct side device;
@@ -204,7 +204,7 @@ static void a_slot_that_gets_free_lets_the_next_tensor_in(void **state)
     side_close(&device);
 }
 
-static void two_joined_stages_come_to_the_same_bits_and_allocate_nothing(void **state)
+static void two_joined_stages_give_the_same_bits_and_allocate_nothing(void **state)
 {
     (void)state;
     struct side device[2];
@@ -249,10 +249,10 @@ int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sender_tells_of_a_neighbour_that_is_gone_and_goes_on_when_it_is_back),
-        cmocka_unit_test(a_neighbour_that_says_nothing_stalls),
+        cmocka_unit_test(a_sender_reports_a_lost_neighbour_and_continues_after_its_return),
+        cmocka_unit_test(a_silent_neighbour_stalls),
         cmocka_unit_test(a_slot_that_gets_free_lets_the_next_tensor_in),
-        cmocka_unit_test(two_joined_stages_come_to_the_same_bits_and_allocate_nothing),
+        cmocka_unit_test(two_joined_stages_give_the_same_bits_and_allocate_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

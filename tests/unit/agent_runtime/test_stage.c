@@ -36,7 +36,7 @@ static void expect_refused(const struct stage_config *config)
     assert_true(err.text[0] != '\0');
 }
 
-static void numbers_that_do_not_fit_the_model_are_refused(void **state)
+static void numbers_that_do_not_fit_the_model_are_rejected(void **state)
 {
     (void)state;
     struct job_spec spec = tiny_spec();
@@ -83,7 +83,7 @@ static void a_loss_that_is_not_finite_ends_the_loop_as_diverged(void **state)
     stage_release(&stage);
 }
 
-static void a_label_outside_the_classes_is_told(void **state)
+static void a_label_outside_the_classes_is_reported(void **state)
 {
     (void)state;
     const struct tiny_data *right = &tiny_job()->train;
@@ -155,9 +155,9 @@ static void measurements_cover_each_unit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_that_do_not_fit_the_model_are_refused),
+        cmocka_unit_test(numbers_that_do_not_fit_the_model_are_rejected),
         cmocka_unit_test(a_loss_that_is_not_finite_ends_the_loop_as_diverged),
-        cmocka_unit_test(a_label_outside_the_classes_is_told),
+        cmocka_unit_test(a_label_outside_the_classes_is_reported),
         cmocka_unit_test(a_cancelled_stage_gives_up),
         cmocka_unit_test(a_stop_keeps_the_state_of_a_whole_step),
         cmocka_unit_test(measurements_cover_each_unit),
