@@ -35,7 +35,7 @@ static void add_link(struct sender *sender, double bytes, double seconds)
 
 /* One try: the code of repeat.h. */
 static int try_once(struct sender *sender, const struct http_call *call,
-                    const struct stage_parcel *parcel, struct err *err)
+                    const struct stage_outgoing *outgoing, struct err *err)
 {
     struct http_result result;
     int rc = http_client_call(sender->client, call, &result, err);
@@ -44,7 +44,7 @@ static int try_once(struct sender *sender, const struct http_call *call,
     }
     rc = repeat_code(REPEAT_TENSOR, result.status);
     if (rc == 0) {
-        if (!parcel->last && transfer_info(&parcel->transfer)->measures_link) {
+        if (!outgoing->last && transfer_info(&outgoing->transfer)->measures_link) {
             const double bytes = (double)(call->body[0].size + call->body[1].size);
             add_link(sender, bytes, result.seconds);
         }
@@ -68,15 +68,15 @@ static void take_try(struct sender *sender, struct repeat *repeat, int rc, struc
                   tried.trouble);
 }
 
-static int deliver(struct sender *sender, const struct stage_parcel *parcel, struct err *err)
+static int deliver(struct sender *sender, const struct stage_outgoing *outgoing, struct err *err)
 {
     const struct stage_config *stage = stage_config(sender->stage);
     const struct peer *peer = &sender->config.peer;
     struct cancel *cancel = stage_cancelled(sender->stage);
     char header[MESSAGE_HEADER_MAX];
-    const struct message_note note = {.last = parcel->last, .mark = parcel->mark};
+    const struct message_note note = {.last = outgoing->last, .mark = outgoing->mark};
     const struct message_path path = message_tensor_path(peer->url, &stage->job, stage->generation,
-                                                         &parcel->transfer, sender->boundary);
+                                                         &outgoing->transfer, sender->boundary);
     struct repeat repeat;
     struct repeat_next next;
     repeat_begin(&repeat, REPEAT_TENSOR, sender->config.peer_ms);
@@ -85,15 +85,15 @@ static int deliver(struct sender *sender, const struct stage_parcel *parcel, str
         .url = path.text,
         .bearer = peer->ticket,
         .content_type = "application/octet-stream",
-        .body = {{header, message_write_header(&parcel->tensor, &note, header)},
-                 {parcel->data, message_data_bytes(&parcel->tensor)}},
+        .body = {{header, message_write_header(&outgoing->tensor, &note, header)},
+                 {outgoing->data, message_data_bytes(&outgoing->tensor)}},
         .reply = &sender->reply,
         .connect_timeout_ms = repeat_stall_ms(&repeat),
         .stall_ms = repeat_stall_ms(&repeat),
         .cancel = &cancel->flag,
     };
     for (;;) {
-        const int rc = try_once(sender, &call, parcel, err);
+        const int rc = try_once(sender, &call, outgoing, err);
         take_try(sender, &repeat, rc, &next);
         if (!next.again) {
             return rc;
@@ -133,20 +133,20 @@ static void ask(struct sender *sender)
 static void *carry(void *arg)
 {
     struct sender *sender = arg;
-    struct stage_parcel parcel;
+    struct stage_outgoing outgoing;
     thread_set_name(sender->config.direction == STAGE_TO_NEXT ? "send-next" : "send-prev");
     for (;;) {
-        if (!stage_wait_parcel(sender->stage, sender->config.direction, REPEAT_IDLE_MS * MS_NS)) {
+        if (!stage_wait_outgoing(sender->stage, sender->config.direction, REPEAT_IDLE_MS * MS_NS)) {
             ask(sender);
             continue;
         }
-        if (!stage_next_parcel(sender->stage, sender->config.direction, &parcel)) {
+        if (!stage_next_outgoing(sender->stage, sender->config.direction, &outgoing)) {
             break;
         }
         struct err err = {0};
-        const int rc = deliver(sender, &parcel, &err);
+        const int rc = deliver(sender, &outgoing, &err);
         if (rc == 0) {
-            stage_parcel_sent(sender->stage, &parcel);
+            stage_outgoing_sent(sender->stage, &outgoing);
             continue;
         }
         if (rc != ERR_STALE && rc != ERR_CANCELLED) {

@@ -129,7 +129,7 @@ static int make_buffers(struct stage *stage, struct err *err)
         return err_set(err, ERR_MEMORY, "labels of %zu samples", stage->micro_batch);
     }
     for (int direction = 0; direction < 2; direction++) {
-        struct parcel_queue *queue = &stage->queue[direction];
+        struct outgoing_queue *queue = &stage->queue[direction];
         queue->capacity = most + 2;
         queue->item = calloc(queue->capacity, sizeof(*queue->item));
         if (!queue->item) {

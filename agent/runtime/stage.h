@@ -3,8 +3,8 @@
  * later calls allocate nothing.
  *
  * Threads: the compute thread makes the stage and runs stage_loop (stage_loop.h); the receiver
- * fills slots (stage_offer ...), one sender per direction empties buffers (stage_next_parcel), the
- * control thread reads (stage_step, stage_measure) and controls (stage_follow ...). One mutex
+ * fills slots (stage_offer ...), one sender per direction empties buffers (stage_next_outgoing),
+ * the control thread reads (stage_step, stage_measure) and controls (stage_follow ...). One mutex
  * guards pipeline, queues and measurements. A claimed slot belongs to the receiver, a filled one
  * and the buffers to the compute thread, a queued buffer to the sender; so tensors move without the
  * lock. References are counted: the last release frees the stage. */
@@ -118,7 +118,7 @@ void stage_mark(struct stage *stage, int64_t step);
 /* ---- the senders ---- */
 enum stage_direction { STAGE_TO_NEXT, STAGE_TO_PREVIOUS };
 
-struct stage_parcel {
+struct stage_outgoing {
     struct transfer transfer;
     bool last; /* the stop mark: an empty tensor */
     struct round_mark mark;
@@ -127,12 +127,12 @@ struct stage_parcel {
     size_t output;
 };
 /* Wait up to wait_ns for a tensor of that direction. false: none; true also if cancelled. */
-bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int64_t wait_ns);
+bool stage_wait_outgoing(struct stage *stage, enum stage_direction direction, int64_t wait_ns);
 /* Wait for the next tensor of that direction, in order. false: cancelled. */
-bool stage_next_parcel(struct stage *stage, enum stage_direction direction,
-                       struct stage_parcel *out);
+bool stage_next_outgoing(struct stage *stage, enum stage_direction direction,
+                         struct stage_outgoing *out);
 /* The neighbour has it. */
-void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel);
+void stage_outgoing_sent(struct stage *stage, const struct stage_outgoing *outgoing);
 /* Wait up to wait_ns while tensors are being sent or queued. */
 void stage_wait_quiet(struct stage *stage, int64_t wait_ns);
 

@@ -185,29 +185,29 @@ static void report_evaluation(const struct stage *stage, const struct stage_list
 }
 
 static void enqueue(struct stage *stage, enum stage_direction direction,
-                    const struct stage_parcel *parcel)
+                    const struct stage_outgoing *outgoing)
 {
-    struct parcel_queue *queue = &stage->queue[direction];
+    struct outgoing_queue *queue = &stage->queue[direction];
     ASSERT(queue->count < queue->capacity);
-    queue->item[(queue->first + queue->count++) % queue->capacity] = *parcel;
+    queue->item[(queue->first + queue->count++) % queue->capacity] = *outgoing;
     (void)pthread_cond_signal(&queue->filled);
 }
 
 /* Hand the task's tensor to its sender. Under the lock. */
 static void send(struct stage *stage, const struct pipeline_task *task)
 {
-    struct stage_parcel parcel = {.last = task->work == PIPELINE_STOP, .output = task->output};
-    if (!pipeline_output(stage->pipeline, task, &parcel.transfer)) {
+    struct stage_outgoing outgoing = {.last = task->work == PIPELINE_STOP, .output = task->output};
+    if (!pipeline_output(stage->pipeline, task, &outgoing.transfer)) {
         return;
     }
     if (task->work == PIPELINE_FORWARD) {
-        parcel.mark = task->mark;
+        outgoing.mark = task->mark;
     }
-    parcel.tensor = stage_tensor_of(stage, &parcel.transfer, true);
-    if (!parcel.last) {
-        parcel.data = stage->buffer[transfer_info(&parcel.transfer)->lane][task->output];
+    outgoing.tensor = stage_tensor_of(stage, &outgoing.transfer, true);
+    if (!outgoing.last) {
+        outgoing.data = stage->buffer[transfer_info(&outgoing.transfer)->lane][task->output];
     }
-    enqueue(stage, stage_direction_of(&parcel.transfer), &parcel);
+    enqueue(stage, stage_direction_of(&outgoing.transfer), &outgoing);
 }
 
 static void make_room_known(struct stage *stage)

@@ -12,8 +12,8 @@
 
 /* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum and
  * one mark. */
-struct parcel_queue {
-    struct stage_parcel *item;
+struct outgoing_queue {
+    struct stage_outgoing *item;
     size_t capacity, first, count;
     pthread_cond_t filled;
 };
@@ -54,7 +54,7 @@ struct stage {
     pthread_cond_t work;  /* something changed for the compute thread */
     pthread_cond_t quiet; /* no tensor waits to be sent */
     struct pipeline *pipeline;
-    struct parcel_queue queue[2];
+    struct outgoing_queue queue[2];
     bool room_wanted; /* somebody waits for a slot */
     struct timing timing;
     struct timing_share *share; /* [end - first] */

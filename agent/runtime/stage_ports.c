@@ -84,9 +84,9 @@ void stage_mark(struct stage *stage, int64_t step)
 
 /* ---- the senders ---- */
 
-bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int64_t wait_ns)
+bool stage_wait_outgoing(struct stage *stage, enum stage_direction direction, int64_t wait_ns)
 {
-    struct parcel_queue *queue = &stage->queue[direction];
+    struct outgoing_queue *queue = &stage->queue[direction];
     (void)pthread_mutex_lock(&stage->lock);
     int failed = 0;
     while (queue->count == 0 && !cancel_is_set(&stage->cancel) && failed == 0) {
@@ -97,10 +97,10 @@ bool stage_wait_parcel(struct stage *stage, enum stage_direction direction, int6
     return there;
 }
 
-bool stage_next_parcel(struct stage *stage, enum stage_direction direction,
-                       struct stage_parcel *out)
+bool stage_next_outgoing(struct stage *stage, enum stage_direction direction,
+                         struct stage_outgoing *out)
 {
-    struct parcel_queue *queue = &stage->queue[direction];
+    struct outgoing_queue *queue = &stage->queue[direction];
     (void)pthread_mutex_lock(&stage->lock);
     while (queue->count == 0 && !cancel_is_set(&stage->cancel)) {
         (void)pthread_cond_wait(&queue->filled, &stage->lock);
@@ -129,9 +129,9 @@ void stage_wait_quiet(struct stage *stage, int64_t wait_ns)
     (void)pthread_mutex_unlock(&stage->lock);
 }
 
-void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
+void stage_outgoing_sent(struct stage *stage, const struct stage_outgoing *outgoing)
 {
-    struct parcel_queue *queue = &stage->queue[stage_direction_of(&parcel->transfer)];
+    struct outgoing_queue *queue = &stage->queue[stage_direction_of(&outgoing->transfer)];
     (void)pthread_mutex_lock(&stage->lock);
     ASSERT(queue->count > 0);
     queue->first = (queue->first + 1) % queue->capacity;
@@ -139,8 +139,8 @@ void stage_parcel_sent(struct stage *stage, const struct stage_parcel *parcel)
     if (is_quiet(stage)) {
         (void)pthread_cond_signal(&stage->quiet);
     }
-    if (!parcel->last) {
-        pipeline_sent(stage->pipeline, parcel->transfer.kind, parcel->output);
+    if (!outgoing->last) {
+        pipeline_sent(stage->pipeline, outgoing->transfer.kind, outgoing->output);
         (void)pthread_cond_signal(&stage->work);
     }
     (void)pthread_mutex_unlock(&stage->lock);

@@ -67,13 +67,13 @@ static void report(struct world *world, const struct run *run, int64_t step, enu
 static void send(struct world *world, struct run *run, const struct pipeline_task *task,
                  uint64_t digest)
 {
-    struct parcel parcel = {.digest = digest,
-                            .output = task->output,
-                            .mark = task->mark,
-                            .last = task->work == PIPELINE_STOP};
-    if (pipeline_output(run->pipeline, task, &parcel.transfer)) {
-        sender_add(world, run, transfer_info(&parcel.transfer)->back ? TO_PREVIOUS : TO_NEXT,
-                   &parcel);
+    struct outgoing outgoing = {.digest = digest,
+                                .output = task->output,
+                                .mark = task->mark,
+                                .last = task->work == PIPELINE_STOP};
+    if (pipeline_output(run->pipeline, task, &outgoing.transfer)) {
+        sender_add(world, run, transfer_info(&outgoing.transfer)->back ? TO_PREVIOUS : TO_NEXT,
+                   &outgoing);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "tests/sim/digest.h"
 #include "tests/sim/outbox.h"
 
-#define PARCELS_MAX (2 * DIGEST_SLOTS_MAX + 2)
+#define OUTGOING_MAX (2 * DIGEST_SLOTS_MAX + 2)
 
 enum run_state {
     RUN_WAITS,   /* for the run before to end */
@@ -28,7 +28,7 @@ enum run_state {
 extern const char *const run_state_names[];
 
 /* A tensor on its way to a neighbour. */
-struct parcel {
+struct outgoing {
     struct transfer transfer;
     uint64_t digest;
     size_t output;
@@ -40,13 +40,13 @@ enum direction { TO_NEXT, TO_PREVIOUS };
 
 struct sender {
     bool ended;
-    struct parcel item[PARCELS_MAX];
+    struct outgoing item[OUTGOING_MAX];
     size_t first, count, capacity;
     struct call *call; /* of the first one, or a ping of an idle sender */
     struct repeat repeat;
     int64_t began_us;
     bool waiting;          /* until the next try */
-    int64_t idle_since_us; /* while there is neither a parcel nor a call */
+    int64_t idle_since_us; /* while there is neither a tensor nor a call */
     bool idle_timer;       /* under way */
     struct timing_link link;
 };
@@ -127,7 +127,7 @@ void run_advance(struct world *world, struct run *run);
 /* ---- sender.c ---- */
 void sender_start(struct world *world, struct run *run, enum direction direction);
 void sender_add(struct world *world, struct run *run, enum direction direction,
-                const struct parcel *parcel);
+                const struct outgoing *outgoing);
 void sender_cancel(struct world *world, struct run *run);
 
 #endif

@@ -138,15 +138,15 @@ static double tensor_bytes(const struct world *world, const struct run *run,
 static void delivered(struct world *world, struct run *run, enum direction direction)
 {
     struct sender *sender = &run->sender[direction];
-    const struct parcel parcel = sender->item[sender->first];
+    const struct outgoing outgoing = sender->item[sender->first];
     sender->first = (sender->first + 1) % sender->capacity;
     sender->count--;
-    if (!parcel.last && transfer_info(&parcel.transfer)->measures_link) {
+    if (!outgoing.last && transfer_info(&outgoing.transfer)->measures_link) {
         const double seconds = (double)(world->now_us - sender->began_us) / 1e6;
         timing_link_add(&sender->link, tensor_bytes(world, run, direction), seconds);
     }
-    if (!parcel.last) {
-        pipeline_sent(run->pipeline, parcel.transfer.kind, parcel.output);
+    if (!outgoing.last) {
+        pipeline_sent(run->pipeline, outgoing.transfer.kind, outgoing.output);
     }
     go_on(world, run, direction);
     run_work(world, run);
@@ -183,16 +183,16 @@ static void answered(struct world *world, struct call *call)
 static void send_first(struct world *world, struct run *run, enum direction direction)
 {
     struct sender *sender = &run->sender[direction];
-    const struct parcel *parcel = &sender->item[sender->first];
+    const struct outgoing *outgoing = &sender->item[sender->first];
     if (sender->call || sender->waiting || sender->ended || sender->count == 0) {
         return;
     }
     struct call *call = new_call(world, run, direction, CALL_PUT_TENSOR);
-    call->peer.transfer = parcel->transfer;
+    call->peer.transfer = outgoing->transfer;
     call->peer.boundary = direction == TO_NEXT ? run->desired->end : run->desired->first;
-    call->peer.digest = parcel->digest;
-    call->peer.mark = parcel->mark;
-    call->peer.last = parcel->last;
+    call->peer.digest = outgoing->digest;
+    call->peer.mark = outgoing->mark;
+    call->peer.last = outgoing->last;
     call->done = answered;
     call->body_us = world_draw(world, DRAW_DEVICE, 0, BODY_US);
     sender->began_us = world->now_us;
@@ -206,16 +206,16 @@ void sender_start(struct world *world, struct run *run, enum direction direction
     repeat_begin(&sender->repeat, REPEAT_TENSOR, run->desired->peer_ms);
     sender->link.report.device =
         direction == TO_NEXT ? run->desired->next.device : run->desired->previous.device;
-    ASSERT(sender->capacity <= PARCELS_MAX);
+    ASSERT(sender->capacity <= OUTGOING_MAX);
     be_idle(world, run, direction);
 }
 
 void sender_add(struct world *world, struct run *run, enum direction direction,
-                const struct parcel *parcel)
+                const struct outgoing *outgoing)
 {
     struct sender *sender = &run->sender[direction];
     ASSERT(sender->count < sender->capacity);
-    sender->item[(sender->first + sender->count++) % sender->capacity] = *parcel;
+    sender->item[(sender->first + sender->count++) % sender->capacity] = *outgoing;
     send_first(world, run, direction);
 }
 

@@ -110,8 +110,8 @@ static void a_cancelled_stage_gives_up(void **state)
     struct err err = {0};
     stage_cancel(stage);
     assert_int_equal(run(stage, &err), ERR_CANCELLED);
-    struct stage_parcel parcel;
-    assert_false(stage_next_parcel(stage, STAGE_TO_NEXT, &parcel));
+    struct stage_outgoing outgoing;
+    assert_false(stage_next_outgoing(stage, STAGE_TO_NEXT, &outgoing));
     stage_release(&stage);
 }
 

@@ -16,7 +16,7 @@
 struct world;
 
 /* A tensor on its way to a neighbouring stage. */
-struct parcel {
+struct outgoing {
     bool waits;
     bool last; /* the stop mark */
     struct transfer transfer;
@@ -59,7 +59,7 @@ struct agent {
     struct outbox_queue *outbox;
     int64_t taken;      /* the version of the last snapshot */
     int64_t collecting; /* the version that the center collects; 0: none */
-    struct parcel parcel[DIRECTIONS];
+    struct outgoing outgoing[DIRECTIONS];
     int64_t try_ms; /* the clock of the outbox */
     struct trouble_list troubles;
 

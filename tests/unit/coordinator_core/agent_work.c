@@ -49,7 +49,7 @@ void agent_discard(struct agent *agent)
     agent->orders = (struct orders){0};
     agent->troubles = (struct trouble_list){0};
     memset(agent->has, 0, sizeof(agent->has));
-    memset(agent->parcel, 0, sizeof(agent->parcel));
+    memset(agent->outgoing, 0, sizeof(agent->outgoing));
 }
 
 static void uploaded(struct world *world, struct agent *agent)
@@ -86,27 +86,27 @@ int64_t agent_round(const struct agent *agent, enum replica_kind kind)
 static bool deliver(struct world *world, struct agent *agent, enum direction direction)
 {
     const struct assignment_run *run = &agent->assignment.run;
-    struct parcel *parcel = &agent->parcel[direction];
+    struct outgoing *outgoing = &agent->outgoing[direction];
     const struct peer *peer = direction == TO_NEXT ? &run->next : &run->previous;
     struct agent *other = world_agent_of(world, peer->device.text);
     struct slot_claim claim;
-    if (!parcel->waits || !agent_reaches(agent, other) || !other->ready || !other->pipeline ||
+    if (!outgoing->waits || !agent_reaches(agent, other) || !other->ready || !other->pipeline ||
         other->generation != agent->generation) {
         return false;
     }
-    switch (pipeline_offer(other->pipeline, &parcel->transfer, &claim)) {
+    switch (pipeline_offer(other->pipeline, &outgoing->transfer, &claim)) {
     case PIPELINE_FULL: return false;
     case PIPELINE_REFUSE: fail_msg("%s refuses a tensor of %s", other->name, agent->name); break;
     case PIPELINE_DUPLICATE: break;
-    case PIPELINE_MARK: pipeline_mark(other->pipeline, parcel->transfer.step); break;
+    case PIPELINE_MARK: pipeline_mark(other->pipeline, outgoing->transfer.step); break;
     case PIPELINE_TAKE:
-        claim.mark = parcel->mark;
-        assert_true(pipeline_received(other->pipeline, &parcel->transfer, &claim));
+        claim.mark = outgoing->mark;
+        assert_true(pipeline_received(other->pipeline, &outgoing->transfer, &claim));
         break;
     }
-    parcel->waits = false;
-    if (!parcel->last) {
-        pipeline_sent(agent->pipeline, parcel->transfer.kind, parcel->output);
+    outgoing->waits = false;
+    if (!outgoing->last) {
+        pipeline_sent(agent->pipeline, outgoing->transfer.kind, outgoing->output);
     }
     return true;
 }
@@ -115,14 +115,14 @@ static void send(struct agent *agent, const struct pipeline_task *task)
 {
     struct transfer transfer;
     if (pipeline_output(agent->pipeline, task, &transfer)) {
-        struct parcel *parcel =
-            &agent->parcel[transfer_info(&transfer)->back ? TO_PREVIOUS : TO_NEXT];
-        assert_false(parcel->waits);
-        *parcel = (struct parcel){.waits = true,
-                                  .last = task->work == PIPELINE_STOP,
-                                  .transfer = transfer,
-                                  .output = task->output,
-                                  .mark = task->mark};
+        struct outgoing *outgoing =
+            &agent->outgoing[transfer_info(&transfer)->back ? TO_PREVIOUS : TO_NEXT];
+        assert_false(outgoing->waits);
+        *outgoing = (struct outgoing){.waits = true,
+                                      .last = task->work == PIPELINE_STOP,
+                                      .transfer = transfer,
+                                      .output = task->output,
+                                      .mark = task->mark};
     }
 }
 
