@@ -178,7 +178,7 @@ void check_delete_blob(struct world *world, const char *sha256)
     }
 }
 
-/* What job.version promises: each unit of it has a row, and a blob. */
+/* The promise of job.version: each unit of it has a row and a blob. */
 static void check_version(struct world *world, const struct job *job)
 {
     const struct coordinator *coordinator = world->coordinator;
@@ -204,7 +204,7 @@ static void check_version(struct world *world, const struct job *job)
     }
 }
 
-/* Whatever was exported is what training without failures comes to at its step. */
+/* Every export equals the result of training without failures at its step. */
 static void check_checkpoints(struct world *world)
 {
     const struct rows *rows = &world->coordinator->rows;

@@ -1,5 +1,5 @@
-/* faults.h: what goes wrong, drawn by the seed: how often calls are lost, which machines die,
- * freeze, are cut off, when the coordinator dies in the middle of a commit. One thread. */
+/* faults.h: faults drawn by the seed: the rate of lost calls, the machines that die, freeze or lose
+ * the network, and deaths of the coordinator in the middle of a commit. One thread. */
 #ifndef TESTS_SIM_FAULTS_H
 #define TESTS_SIM_FAULTS_H
 

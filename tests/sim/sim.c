@@ -97,7 +97,7 @@ static void store_dataset(struct world *world, const char *name, int64_t samples
     (void)snprintf(dataset->dtype, sizeof(dataset->dtype), "U8");
 }
 
-/* A file that somebody uploaded: jobs may start from it. */
+/* An uploaded file: jobs may start from it. */
 static void store_checkpoint(struct world *world)
 {
     struct coordinator *coordinator = world->coordinator;

@@ -1,5 +1,5 @@
-/* Faults of one device alone, which goes on beating: the others' job goes on without it, and waits
- * for it only when it has to. */
+/* Faults of one device that still sends heartbeats: the others' job continues without it, and waits
+ * for it only if it must. */
 #include "tests/sim/stories/story.h"
 
 static const enum local_fault every_fault[] = {LOCAL_DISK_FULL, LOCAL_DISK_HUNG, LOCAL_CACHE_WRONG,

@@ -40,7 +40,7 @@ static void two_devices_hold_every_committed_version(void **state)
     story_free(story);
 }
 
-/* Any one device may die: the job goes on from what was committed, or from something newer. */
+/* Any one device may die: the job resumes from the committed version or a newer one. */
 static void lose_one(size_t stage)
 {
     struct story *story = replicated();

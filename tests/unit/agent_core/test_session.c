@@ -182,7 +182,7 @@ static void beat_after(struct bench *bench, int64_t wait_ms)
     bench_beat(bench);
 }
 
-/* The heartbeat under way has no answer; this is the next one. */
+/* The heartbeat in flight has no answer; this is the next one. */
 static void beat_in_vain(struct bench *bench)
 {
     bench_break_off(bench, SESSION_BEAT_FAILED, FAILURE_NETWORK);
@@ -437,7 +437,7 @@ static void a_challenge_is_answered_at_once_even_while_a_heartbeat_hangs(void **
     bench_beat(bench);
     assert_string_equal(bench->heartbeat.challenge, "nonce");
     assert_true(bench->heartbeat.all_holdings);
-    /* The same challenge in a later assignment is no new one. */
+    /* The same challenge in a later assignment is not a new one. */
     challenge(bench);
     bench_expect_not(bench, SESSION_DO_BEAT);
 }

@@ -253,7 +253,7 @@ static void what_is_said_of_rounds_of_an_earlier_run_is_ignored(void **state)
     bench_start(bench);
     (void)bench_run(bench, 1);
     bench_step(bench, (struct session_event){.type = SESSION_ROUND_OPENED});
-    /* A heartbeat of generation 1 is under way; its answer comes in generation 2. */
+    /* A heartbeat of generation 1 is in flight; its answer arrives in generation 2. */
     bench_assign(bench, BENCH_JOB, 2, PHASE_PREPARE, 0);
     const struct round abandoned = {.version = 50, .state = ROUND_ABANDONED};
     answer_rounds(bench, abandoned, abandoned);

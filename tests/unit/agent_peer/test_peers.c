@@ -1,5 +1,4 @@
-/* The peer side over loopback: who is let in, what the body of a tensor must be, waiting for a
- * slot. */
+/* The peer side over loopback: admitted callers, valid bodies of tensors, waiting for a slot. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>

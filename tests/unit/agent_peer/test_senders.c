@@ -1,5 +1,5 @@
-/* Senders: neighbours that are gone or say nothing; and two stages joined by their senders and
- * servers, which allocate nothing once they run. */
+/* Senders: lost and silent neighbours; and two stages joined by their senders and servers, which
+ * allocate nothing once they run. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* A stage alone: what it refuses, and how its loop ends when something is wrong. */
+/* A stage alone: what it rejects, and the end of its loop after a fault. */
 #include <string.h>
 
 #include "agent/runtime/stage_loop.h"

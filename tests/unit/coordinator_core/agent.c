@@ -252,7 +252,7 @@ void agent_beat_again(struct world *world, struct agent *agent)
     world_send(world, &event);
 }
 
-/* The heartbeat under way arrives. */
+/* The heartbeat in flight arrives. */
 static void deliver(struct world *world, struct agent *agent)
 {
     agent->beat_sent = false;
@@ -272,7 +272,7 @@ void agent_tell_holdings(struct agent *agent)
     agent->held_changed = true;
 }
 
-/* The poll under way is answered. */
+/* The open poll is answered. */
 static void take_assignment(struct world *world, struct agent *agent)
 {
     static struct assignment desired;

@@ -1,4 +1,4 @@
-/* What always holds. */
+/* The invariants. */
 #include <string.h>
 
 #include "tests/unit/coordinator_core/world.h"

@@ -1,4 +1,4 @@
-/* Who holds what, and what failures would cost. */
+/* The holders of units, and the cost of failures. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void coverage_lists_the_holders_of_each_unit(void **state)
     assert_false(core_replicas(world->core, "job_unknown", NULL));
 }
 
-/* What it says of a loss is what happens. */
+/* Its prediction of a loss is correct. */
 static void every_forecast_comes_true(void **state)
 {
     struct world *world = *state;

@@ -197,7 +197,7 @@ static void a_cancelled_job_that_cannot_keep_its_damaged_version_fails(void **st
 
 /* ---- a device's own copy ---- */
 
-/* The device finds that its copy of a unit is damaged, drops it and says so. */
+/* The device finds that its copy of a unit is damaged, drops it and reports it. */
 static void find_damage(struct world *world, struct agent *agent)
 {
     agent_follow(world, agent);
@@ -227,7 +227,7 @@ static void a_device_whose_own_copy_is_damaged_is_not_excluded(void **state)
     story_finish(world, id);
 }
 
-/* One that goes on saying so is like any other that fails. */
+/* A device that reports it repeatedly counts like any other failing one. */
 static void a_device_that_finds_damage_repeatedly_is_excluded(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* Places in the table of devices: who keeps one and who does not. */
+/* Places in the table of devices: which devices keep theirs. */
 #include <string.h>
 
 #include "coordinator/core/state.h"

@@ -1,4 +1,4 @@
-/* What devices and the store report as errors, and phases that take too long. */
+/* Errors reported by devices and the store, and phases that take too long. */
 #include <string.h>
 
 #include "tests/unit/coordinator_core/story.h"
@@ -143,8 +143,8 @@ static void a_resume_retries_at_once(void **state)
     story_finish(world, id);
 }
 
-/* Its disk is full, say: the job waits for it, with longer and longer pauses, and goes on when
- * there is room again. */
+/* For example its disk is full: the job waits for it, with growing pauses, and continues when there
+ * is room again. */
 static void the_only_device_is_tried_again_with_longer_pauses(void **state)
 {
     struct world *world = *state;

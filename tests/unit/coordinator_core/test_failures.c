@@ -1,4 +1,4 @@
-/* Whatever fails, the job goes on by a new generation, or says why it cannot. */
+/* After every failure the job continues with a new generation, or states why it cannot. */
 #include <stdio.h>
 #include <string.h>
 
@@ -267,7 +267,7 @@ static void steps_that_a_rollback_discards_are_no_longer_shown(void **state)
     agent_kill(&world->agent[2]);
     world_live(world, 6000);
     assert_state(world, id, JOB_WAITING_FOR_DEVICES);
-    /* Who holds the committed version may come back with it. */
+    /* A holder of the committed version may return with it. */
     assert_int_equal(progress->step, world_job(world, id)->neighbor_version);
     assert_true(progress->samples_per_second == 0 && progress->eta_seconds == 0);
     assert_int_equal(world_job(world, id)->progress.step, progress->step);
@@ -405,7 +405,7 @@ static void a_job_whose_only_device_stalls_waits_in_the_end(void **state)
     story_submit(world, id, &spec);
     world_train(world, 12);
     for (int i = 0; i < 6000 && world_job(world, id)->state != JOB_WAITING_FOR_DEVICES; i++) {
-        a->busy_ms = 1000000; /* at one task for ever */
+        a->busy_ms = 1000000; /* at one task without end */
         world_live(world, 500);
         agent_follow(world, a);
     }

@@ -126,7 +126,7 @@ static void an_incident_of_a_job_that_ends_is_abandoned(void **state)
     assert_int_equal(row_of(world)->state, INCIDENT_ABANDONED);
 }
 
-/* What can go on later waits, and says since when. */
+/* A job that can resume later waits, and shows since when. */
 static void waiting_for_devices_belongs_to_the_incident(void **state)
 {
     struct world *world = *state;

@@ -53,7 +53,7 @@ static void holdings_count_while_links_are_down(void **state)
     }
     assert_kept(world, id, version, 30000);
     int64_t generation = world_job(world, id)->generation;
-    assert_true(generation > 4 && generation < 14); /* it goes on trying, but not all the time */
+    assert_true(generation > 4 && generation < 14); /* it retries, but not continually */
     for (size_t i = 0; i < 3; i++) {
         world->agent[i].cut = false;
     }
@@ -181,7 +181,7 @@ static int64_t until_given_up(struct world *world, const char *id, int64_t versi
     return world->now_ms - since_ms;
 }
 
-/* One of the two goes on alone, from the center. */
+/* One of the two continues alone, from the center. */
 static void assert_alone(struct world *world, const char *id, int64_t start, int64_t version)
 {
     const struct plan *plan = core_job_plan(world->core, id);
@@ -215,8 +215,8 @@ static void a_copy_at_a_neighbour_is_nearer_than_the_center(void **state)
     story_finish(world, id);
 }
 
-/* Trying takes as long as the steps would, and no longer; the incident says what was chosen, and
- * why. */
+/* Retries take at most as long as the steps would; the incident states the choice and the
+ * reason. */
 static void a_job_waits_for_steps_that_take_longer_to_retrain(void **state)
 {
     struct world *world = *state;

@@ -10,7 +10,7 @@ static int state_of(const struct world *world, const struct agent *agent)
     return core_device(world->core, agent->id.text)->state;
 }
 
-/* A call that tells nothing but that the device lives. */
+/* A call that shows only that the device lives. */
 static void call(struct world *world, const struct agent *agent)
 {
     struct event event = {.type = EVENT_CONTACT, .contact = {.device = agent->id}};
@@ -109,9 +109,9 @@ static void a_lease_shorter_than_three_heartbeats_is_refused(void **state)
     core_free(&core);
 }
 
-/* ---- what it cost ---- */
+/* ---- the cost ---- */
 
-/* All devices are cut off and train on; what they had done is known when they are heard again. */
+/* All devices lose the network and train on; the core learns their progress from the next calls. */
 static void steps_that_were_trained_unheard_are_counted_as_redone(void **state)
 {
     struct world *world = *state;
@@ -173,7 +173,7 @@ static void of_two_agents_the_first_stays_and_the_second_is_refused(void **state
     assert_int_equal(enroll_as(world, a, "second"), PROBLEM_IDENTITY_IN_USE);
     beat_as(world, a, "first");
     assert_int_equal(world->problem, PROBLEM_NONE);
-    /* One that somebody starts again and again disturbs nothing. */
+    /* A device that is restarted repeatedly disturbs nothing. */
     for (int i = 0; i < 10; i++) {
         char boot[ID_SIZE];
         (void)snprintf(boot, sizeof(boot), "again-%d", i);

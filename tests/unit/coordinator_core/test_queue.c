@@ -1,4 +1,4 @@
-/* Who gets which devices, and when. */
+/* The order in which jobs get devices. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* From which version a job goes on after a failure, and from whom it takes the units. */
+/* The version from which a job resumes after a failure, and the sources of its units. */
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +46,7 @@ static void losing_two_neighbours_costs_versions_that_only_they_held(void **stat
     agent_kill(&world->agent[1]);
     agent_kill(&world->agent[2]);
     world_live(world, 6000);
-    assert_int_equal(start_of(world, id), center); /* c held b's copies, and c is gone as well */
+    assert_int_equal(start_of(world, id), center); /* c held b's copies, and c is lost as well */
     assert_int_equal(world_job(world, id)->neighbor_version, 0);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);
@@ -229,7 +229,7 @@ static void training_does_not_resume_from_dropped_versions(void **state)
     assert_int_equal(start_of(world, id), 0);
 }
 
-/* The first device that comes back must not make a job that waited forget what it brings along. */
+/* The return of the first device must not make a waiting job forget that device's holdings. */
 static void a_waiting_job_asks_devices_that_return(void **state)
 {
     struct world *world = *state;

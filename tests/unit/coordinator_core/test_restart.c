@@ -1,5 +1,5 @@
-/* The rows of a dead coordinator, fed to a new one, give the same durable state, and every job goes
- * on. The world checks after every event that rows and state are equal. */
+/* The rows of a dead coordinator, fed to a new one, give the same durable state, and every job
+ * continues. The world checks after every event that rows and state are equal. */
 #include "tests/unit/coordinator_core/story.h"
 
 static void an_empty_coordinator_restarts(void **state)

@@ -1,4 +1,4 @@
-/* Rounds of replication: who opens them, when a version is committed, and what may be dropped. */
+/* Rounds of replication: their opening, commits of versions, and drops. */
 #include <string.h>
 
 #include "tests/unit/coordinator_core/story.h"

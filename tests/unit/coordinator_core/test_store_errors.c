@@ -16,7 +16,7 @@ static void an_export_that_fails_is_tried_again(void **state)
     assert_state(world, id, JOB_SUCCEEDED);
 }
 
-/* What was trained is whole in the center, and stays there. */
+/* The trained version is whole in the center, and stays there. */
 static void an_export_that_does_not_work_is_tried_with_longer_pauses(void **state)
 {
     struct world *world = *state;

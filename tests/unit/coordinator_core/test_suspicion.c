@@ -1,4 +1,4 @@
-/* Who is to blame: a device that is dead, one that hangs, or the link between two that live. */
+/* The blame: a dead device, a hanging one, or the link between two live ones. */
 #include <string.h>
 
 #include "tests/unit/coordinator_core/story.h"
@@ -71,7 +71,7 @@ static void silence_without_a_refusal_is_left_to_the_lease(void **state)
     assert_int_equal(world_plan(world, id, 2)->reason, PLAN_DEVICE_LOST);
 }
 
-/* What was sent before it died may arrive after: only the nonce is a sign of life. */
+/* Messages from before its death may arrive later: only the nonce shows that it lives. */
 static void a_heartbeat_without_the_nonce_does_not_answer_a_challenge(void **state)
 {
     struct world *world = *state;
@@ -134,8 +134,8 @@ static void a_report_that_is_taken_back_has_no_effect(void **state)
     assert_int_equal(world_job(world, id)->generation, 1);
 }
 
-/* With two devices of two, nothing can be left out: it goes on trying, and goes on when the link is
- * back. */
+/* With two devices of two, none can be excluded: the job retries, and continues when the link
+ * returns. */
 static void a_job_that_needs_both_ends_of_a_bad_link_outlives_it(void **state)
 {
     struct world *world = *state;
@@ -289,7 +289,7 @@ static void a_device_that_was_out_comes_back_as_a_spare(void **state)
     char id[ID_SIZE];
     story_committed(world, id);
     struct agent *b = &world->agent[1];
-    b->up = false; /* only cut off: its process goes on */
+    b->up = false; /* only disconnected: its process continues */
     story_others_beat(world, b, 400);
     assert_int_equal(state_of(world, b), DEVICE_DISCONNECTED);
     b->up = true;

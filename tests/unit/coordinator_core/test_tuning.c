@@ -206,7 +206,7 @@ static void a_pause_that_is_asked_for_meanwhile_is_kept(void **state)
     assert_string_equal(world->tune_job, "");
 }
 
-/* Its kernels are no wish: better inexact than not at all. */
+/* Its kernels are not a requirement: better inexact than not at all. */
 static void a_measured_job_runs_on_devices_of_another_class(void **state)
 {
     struct world *world = *state;
