@@ -106,7 +106,7 @@ const struct snapshot *agent_snapshot(const struct agent *agent, const char *job
                                       int64_t unit);
 struct snapshot_bytes agent_count_bytes(const struct agent *agent, enum snapshot_origin origin,
                                         const struct job_id *job, int64_t generation);
-/* As snapshot_list_insert; its state is what the hash stands for. */
+/* As snapshot_list_insert; the hash represents its state. */
 int agent_keep(struct world *world, struct agent *agent, const struct holding *holding,
                enum snapshot_origin origin);
 void agent_drop(struct world *world, struct agent *agent, const struct drop *drop);

@@ -83,7 +83,7 @@ int64_t fake_newest_cut(struct fake_coordinator *fake);
 
 /* fake_assignment.c */
 void fake_device_text(size_t index, char out[ID_SIZE]);
-/* The assignment of a device as the script stands, without the model's description. */
+/* The assignment of a device at this point of the script, without the model's description. */
 void fake_fill_assignment(struct fake_coordinator *fake, size_t device, struct assignment *out);
 
 #endif

@@ -370,7 +370,7 @@ static void reports_come_in_order_and_wake(void **state)
     free(batch);
 }
 
-/* What is told of an error whose text is `text`. */
+/* The reported error for the text `text`. */
 static struct session_event tell_error(const char *text)
 {
     struct reports *reports AUTO(reports_free) = NULL;

@@ -11,7 +11,7 @@
 
 typedef int (*command_fn)(int argc, char **argv, bool *misused, struct err *err);
 
-/* "@" in a word stands for a path in the directory: "@x", "--option=@x", "--dataset=name=@x". The
+/* "@" in a word becomes a path in the directory: "@x", "--option=@x", "--dataset=name=@x". The
  * words end with NULL.
  */
 int command_run(command_fn command, const char *directory, const char *const *words, bool *misused,
