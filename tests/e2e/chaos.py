@@ -5,6 +5,7 @@ report what happened.
 
 import functools
 import json
+import os
 import random
 import signal
 import time
@@ -33,6 +34,12 @@ TRIALS = {
     "resnet8": (160, 30, 5, 20, 2, [1, 2, 4]),
     "mobilenetv2": (40, 10, 3, 9, 1, [5, 10, 15]),
 }
+
+MOST_SLOWDOWN = float(os.environ.get("PACELINE_CHAOS_SLOWDOWN", "inf"))
+
+
+def slowdown_of(model):
+    return min(TRIALS[model][4], MOST_SLOWDOWN)
 
 
 # Every update waits for numbers from all stages.
@@ -69,7 +76,7 @@ class Trial:
         self.fields = json.dumps(
             {name: fields[name] for name in ("init", "optimizer", "recompute") if name in fields}
         )
-        self.slowdown = TRIALS[model][4]
+        self.slowdown = slowdown_of(model)
         self.job = fleet.submit(trial_job(model, **fields))
         fleet.wait_for_step(self.job, TRIALS[model][1])
 
@@ -101,7 +108,7 @@ class Trial:
 
 
 def fire_fleet(model, *arguments, agents=AGENTS):
-    return fashion_fleet(agents, "--slowdown", TRIALS[model][4], *arguments, lease_ms=LEASE_MS)
+    return fashion_fleet(agents, "--slowdown", slowdown_of(model), *arguments, lease_ms=LEASE_MS)
 
 
 def one_stage_dies(model, stage, **fields):
@@ -291,7 +298,7 @@ def test_replicas_on_disk_survive_a_power_cut_of_all_agents():
         directories = replica_directories(fleet)
         for index, arguments in enumerate(directories):
             fleet.start_agent(
-                f"agent{index}", "--slowdown", TRIALS["lenet5"][4], *arguments, wait=False
+                f"agent{index}", "--slowdown", slowdown_of("lenet5"), *arguments, wait=False
             )
         fleet.wait_for_agents()
         trial = Trial(
@@ -338,7 +345,7 @@ def test_a_full_disk_of_the_coordinator_pauses_rounds_to_the_center_and_nothing_
     with Fleet() as fleet, small_disk(fleet.path / "coordinator", "64m") as place:
         fleet.start_coordinator(*OPTIONS, "--min-free", "12M")
         fleet.upload("fashion-train", "fashion-mini", "train")
-        fleet.start_agents(AGENTS, "--slowdown", TRIALS["lenet5"][4])
+        fleet.start_agents(AGENTS, "--slowdown", slowdown_of("lenet5"))
         trial = Trial(fleet, "lenet5")
         foreign = fill(place)
         trial.agent_of(1).kill()
@@ -355,11 +362,10 @@ def test_a_full_disk_of_the_coordinator_pauses_rounds_to_the_center_and_nothing_
 def test_a_full_disk_of_an_agent_costs_replicas_and_nothing_else():
     with fashion_fleet(lease_ms=LEASE_MS) as fleet, small_disk(fleet.path / "small", "1m") as place:
         fill(place)
-        fleet.start_agent(
-            "agent0", "--slowdown", 3, "--replica-dir", place / "replicas", wait=False
-        )
+        slowdown = ("--slowdown", slowdown_of("lenet5"))
+        fleet.start_agent("agent0", *slowdown, "--replica-dir", place / "replicas", wait=False)
         for index in range(1, AGENTS):
-            fleet.start_agent(f"agent{index}", "--slowdown", 3, wait=False)
+            fleet.start_agent(f"agent{index}", *slowdown, wait=False)
         fleet.wait_for_agents()
         trial = Trial(fleet, "lenet5")
         trial.finish()

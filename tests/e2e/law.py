@@ -3,6 +3,7 @@ replans and pauses.
 """
 
 import json
+import os
 import random
 
 from paceline import (
@@ -17,6 +18,9 @@ from paceline import (
     train,
 )
 from runner import run
+
+
+PARTITIONS = int(os.environ.get("PACELINE_LAW_PARTITIONS", "10"))
 
 
 def reference(job, threads=1):
@@ -78,12 +82,12 @@ def random_partitions(model, steps, count, seed, **fields):
             check(fleet, with_cuts(job, cuts), expected, f"{model} cut at {cuts}")
 
 
-def test_ten_random_partitions_of_resnet8_give_the_weights_of_one_process():
-    random_partitions("resnet8", 3, 10, 1)
+def test_random_partitions_of_resnet8_give_the_weights_of_one_process():
+    random_partitions("resnet8", 3, PARTITIONS, 1)
 
 
-def test_ten_random_partitions_of_mobilenetv2_give_the_weights_of_one_process():
-    random_partitions("mobilenetv2", 2, 10, 2)
+def test_random_partitions_of_mobilenetv2_give_the_weights_of_one_process():
+    random_partitions("mobilenetv2", 2, PARTITIONS, 2)
 
 
 def test_partitions_of_a_job_that_clips_by_the_norm_give_the_weights_of_one_process():
