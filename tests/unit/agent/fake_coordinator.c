@@ -90,21 +90,19 @@ static bool all_report(const struct fake_coordinator *fake, int phase)
     return true;
 }
 
+/* A stop before the first step would leave nothing to store. */
+static bool has_stepped(const struct fake_coordinator *fake)
+{
+    const struct heartbeat *beat = &fake->agent[fake_present(fake)->device[0]].beat;
+    return beat->generation == (int64_t)fake->generation + 1 && beat->phase == PHASE_RUN &&
+           beat->step > fake->resume_version;
+}
+
 static bool all_clear(const struct fake_coordinator *fake)
 {
     for (size_t i = 0; i < fake->script.agent_count; i++) {
         const struct fake_agent *agent = &fake->agent[i];
         if (!agent->lost && (agent->beat.phase != PHASE_IDLE || agent->holding_count > 0)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool center_is_whole(const struct fake_coordinator *fake, int64_t version)
-{
-    for (size_t unit = 0; unit < TINY_UNITS; unit++) {
-        if (fake->center[unit].size == 0 || fake->center[unit].version != version) {
             return false;
         }
     }
@@ -180,15 +178,13 @@ static void advance(struct fake_coordinator *fake)
         if (all_report(fake, PHASE_STOPPED)) {
             take_stop(fake);
         } else if (fake->state == FAKE_RUNNING && script->how != FAKE_TO_THE_END &&
-                   script->how != FAKE_LOSS &&
-                   fake->agent[script->device[0]].beat.generation ==
-                       (int64_t)fake->generation + 1) {
+                   script->how != FAKE_LOSS && has_stepped(fake)) {
             go(fake, FAKE_STOPPING);
         }
         break;
     case FAKE_FINISHING:
         if (!all_report(fake, PHASE_FINISHED) ||
-            !center_is_whole(fake, fake->stopped_at[fake->generation])) {
+            !fake_is_whole(fake, REPLICA_CENTER, fake->stopped_at[fake->generation])) {
             break;
         }
         if (fake->stopped_at[fake->generation] < TINY_STEPS) {

@@ -78,6 +78,8 @@ void fake_wake_all(struct fake_coordinator *fake);
 /* fake_rounds.c: what a heartbeat says of rounds; fills in the reply's. */
 void fake_take_rounds(struct fake_coordinator *fake, const struct heartbeat *beat,
                       struct heartbeat_reply *reply);
+/* Whether every unit of the version has two copies on agents, or one in the center. */
+bool fake_is_whole(struct fake_coordinator *fake, enum replica_kind kind, int64_t version);
 /* The newest version of which every unit is held by an agent that is not lost; 0: none. */
 int64_t fake_newest_cut(struct fake_coordinator *fake);
 

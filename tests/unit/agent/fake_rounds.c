@@ -25,7 +25,7 @@ static size_t count_copies(struct fake_coordinator *fake, int64_t version, int64
     return count;
 }
 
-static bool is_whole(struct fake_coordinator *fake, enum replica_kind kind, int64_t version)
+bool fake_is_whole(struct fake_coordinator *fake, enum replica_kind kind, int64_t version)
 {
     for (int64_t unit = 0; unit < TINY_UNITS; unit++) {
         const bool there = kind == REPLICA_NEIGHBOR ? count_copies(fake, version, unit) >= 2
@@ -47,7 +47,7 @@ static struct round take_round(struct fake_coordinator *fake, enum replica_kind 
     round.state = ROUND_OPEN;
     if (version <= fake->committed[kind]) {
         round.state = ROUND_COMMITTED;
-    } else if (is_whole(fake, kind, version)) {
+    } else if (fake_is_whole(fake, kind, version)) {
         round.state = ROUND_COMMITTED;
         fake->committed[kind] = version;
         fake->commits[kind]++;
@@ -60,7 +60,9 @@ static struct round take_round(struct fake_coordinator *fake, enum replica_kind 
 void fake_take_rounds(struct fake_coordinator *fake, const struct heartbeat *beat,
                       struct heartbeat_reply *reply)
 {
-    if (fake->state == FAKE_RUNNING && beat->generation == (int64_t)fake->generation + 1) {
+    const bool runs = fake->state == FAKE_RUNNING || fake->state == FAKE_STOPPING ||
+                      fake->state == FAKE_FINISHING;
+    if (runs && beat->generation == (int64_t)fake->generation + 1) {
         reply->neighbor = take_round(fake, REPLICA_NEIGHBOR, beat->round_neighbor);
         reply->center = take_round(fake, REPLICA_CENTER, beat->round_center);
     }
