@@ -94,6 +94,7 @@ static const struct record records[] = {
     [OP_ATTENTION] = RECORD(struct op_fields, "attention", attention_fields),
 };
 #define WRITABLE_TYPES (sizeof(records) / sizeof(records[0]))
+_Static_assert(WRITABLE_TYPES == OP_ADD, "a new op precedes OP_ADD and has its fields here");
 
 /* Defaults; read_window sets those of a window. */
 static struct op_fields defaults(enum op_type type)

@@ -52,7 +52,7 @@ enum op_type {
     OP_EMBEDDING,  /* token numbers to rows of its weight; its input is the model's */
     OP_POSITIONS,  /* adds a learned vector to each position */
     OP_ATTENTION,  /* of q, k and v, side by side in the channels */
-    OP_ADD,
+    OP_ADD,    /* from here on: made of a unit's body and shortcut, not written in descriptions */
     OP_CONCAT, /* along channels */
 };
 extern const char *const

@@ -14,7 +14,8 @@ import finetune
 from chaos import AGENTS, OPTIONS, Trial, fire_fleet
 from runner import run
 
-SEEDS = [int(seed) for seed in os.environ.get("PACELINE_CHAOS_SEEDS", "1 6").split()]
+DEFAULT = os.environ.get("PACELINE_CHAOS_DEFAULT", "1 6")  # of the build
+SEEDS = [int(seed) for seed in os.environ.get("PACELINE_CHAOS_SEEDS", DEFAULT).split()]
 FIRST, LAST = SEEDS[0], SEEDS[-1]
 BLOWS = 6
 MODELS = ("lenet5", "lenet5", "resnet8", "mobilenetv2")
