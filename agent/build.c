@@ -7,7 +7,6 @@
 
 #include "agent/core/needs.h"
 #include "agent/peer/message.h"
-#include "agent/peer/server.h"
 #include "agent/peer/fetch.h"
 #include "agent/runtime/inventory.h"
 #include "agent/runtime/tune.h"

@@ -1,6 +1,7 @@
 /* json_text.h: JSON text written member by member, where a document in memory (base/json.h) would
  * be larger than the text or the bytes go to a place of fixed size. The caller names the place: a
- * function that takes the bytes. Commas and escapes are written here. Pure; one thread. */
+ * function that takes the bytes. Commas and escapes are written here. Pure except
+ * json_text_to_file; one thread. */
 #ifndef BASE_JSON_TEXT_H
 #define BASE_JSON_TEXT_H
 

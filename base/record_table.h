@@ -73,7 +73,7 @@ struct field {
 
 struct record {
     const char *name; /* "job", for messages */
-    size_t size;      /* sizeof(of) the struct */
+    size_t size;      /* of the struct */
     const struct field *fields;
     size_t field_count;
     const char *about; /* as of a field */

@@ -15,8 +15,8 @@
 /* Events taken from the epoll set at a time. Lingering sockets are level-triggered: a batch that
  * they could fill alone would recur without end. */
 #define EVENTS_A_TIME (HTTP_LINGER_MAX + 64)
-/* The least bytes that a client must send of a body, or read of a reply, in each PROGRESS_TIMEOUT_MS. A
- * collected body holds memory meanwhile, the others only their place. */
+/* The least bytes that a client must send of a body, or read of a reply, in each
+ * progress_timeout_ms. A collected body holds memory meanwhile, the others only their place. */
 #define COLLECTED_BYTES_MIN ((uint64_t)64 << 10)
 #define STREAMED_BYTES_MIN ((uint64_t)4 << 10)
 /* A client that does not acknowledge data for this long has lost its connection. */

@@ -69,6 +69,12 @@ static bool is_over(const struct repeat *repeat, const struct repeat_try *tried,
     return patience_ms != FOREVER && tried->now_ms - repeat->failing_since_ms > patience_ms;
 }
 
+/* Of this device: the peer may never have been asked. */
+static bool is_own_fault(int code)
+{
+    return code == ERR_MEMORY || code == ERR_IO || code == ERR_INVALID;
+}
+
 void repeat_tried(struct repeat *repeat, const struct repeat_try *tried, struct repeat_next *next)
 {
     const struct kind *kind = &kinds[repeat->kind];
@@ -85,7 +91,9 @@ void repeat_tried(struct repeat *repeat, const struct repeat_try *tried, struct 
     const bool forgiven =
         broken && kind->forgives && tried->trouble == PEER_BROKEN && repeat->failures == 1;
     if (kind->of_peer && !forgiven) {
-        next->news = broken ? REPEAT_IN_TROUBLE : REPEAT_ANSWERED;
+        next->news = broken                      ? REPEAT_IN_TROUBLE
+                     : is_own_fault(tried->code) ? REPEAT_NOTHING
+                                                 : REPEAT_ANSWERED;
     }
     if (forgiven) {
         next->again = true;

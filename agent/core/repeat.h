@@ -27,10 +27,10 @@ enum repeat_kind {
 /* A sender that has had nothing to send for so long asks whether its neighbour is there. */
 #define REPEAT_IDLE_MS 250
 
-/* One call. */
+/* One call; with REPEAT_REPLICA all calls to the neighbour. */
 struct repeat {
     enum repeat_kind kind;
-    int64_t peer_ms;   /* the assignment's */
+    int64_t peer_ms; /* the assignment's: how long a source may fail, if the last try was broken */
     unsigned failures; /* of the network, in a row */
     int64_t wait_ms;   /* before the next try */
     bool failing;
@@ -55,7 +55,7 @@ struct repeat_try {
     int64_t began_ms, now_ms;
 };
 
-/* What a try shows of the peer. */
+/* What a try shows of the peer. A fault of this device (memory, disk) shows nothing. */
 enum repeat_news { REPEAT_NOTHING, REPEAT_ANSWERED, REPEAT_IN_TROUBLE };
 
 struct repeat_next {

@@ -7,7 +7,6 @@
 
 #include "agent/core/repeat.h"
 #include "agent/peer/message.h"
-#include "agent/peer/server.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/parse.h"

@@ -20,7 +20,7 @@ void troubles_note(struct troubles *troubles, enum trouble_source source,
 /* As trouble_list_report. */
 void troubles_list(struct troubles *troubles, struct heartbeat *out);
 
-/* The kind of trouble of a failed call. code: ERR_NETWORK or ERR_TIMEOUT. */
+/* The kind of trouble of a call. Meaningful after ERR_NETWORK and ERR_TIMEOUT only. */
 enum peer_trouble trouble_kind(int code, enum http_breakage breakage);
 
 #endif

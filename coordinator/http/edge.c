@@ -8,7 +8,7 @@
 #include "coordinator/http/answer.h"
 #include "schema/heartbeat.h"
 
-/* The client of a parked request hung up. If it was a device's poll, the device may be gone. */
+/* The client of a parked request hung up. If it was a device's poll, the device may be lost. */
 static void take_hangup(void *context, struct http_exchange *exchange, enum object_kind kind,
                         const char *id)
 {

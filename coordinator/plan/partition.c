@@ -88,7 +88,8 @@ static void sort_by_cap(const struct partition_problem *problem, size_t *order)
     }
 }
 
-/* The smallest device first: units that fit it fit every device, without more questions. */
+/* The smallest device first: once the questions are used up, units that fit one device count as
+ * fitting the larger ones. */
 static void prepare_fits(struct search *search)
 {
     const struct partition_problem *problem = search->problem;

@@ -72,7 +72,8 @@ static int refuse_part(const char *name, const uint8_t *bytes, size_t size, stru
     return err_set(
         err, ERR_FORMAT,
         "%s: unknown format; expected IDX, NPY, CIFAR-10 binary, safetensors, a tar of JPEG "
-        "or PNG, or a tar or gzip of these; plain text needs the parameter text=LENGTH",
+        "or PNG, or a tar or gzip of these; plain text needs text=LENGTH, which train and predict "
+        "take by --as",
         name);
 }
 

@@ -81,7 +81,7 @@ void agent_release(struct world *world, struct agent *agent, const struct run *r
                               outbox_tasks_queue(run->outbox.tasks), gone);
     let_go(world, agent, gone, count);
     if (count > 0) {
-        TRACE(world, agent->actor, "drops %zu snapshots of rounds given up", count);
+        TRACE(world, agent->actor, "drops %zu snapshots of abandoned rounds", count);
     }
 }
 

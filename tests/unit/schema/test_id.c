@@ -133,7 +133,7 @@ static void forms_reject_unsafe_text_in_paths_urls_and_headers(void **state)
     assert_true(checkpoint_id_form.valid("ckpt_1"));
 }
 
-static void secrets_are_equal_only_when_all_of_them_is(void **state)
+static void secrets_are_equal_only_if_all_bytes_are(void **state)
 {
     (void)state;
     assert_true(id_secret_equal("", ""));
@@ -154,7 +154,7 @@ int main(void)
         cmocka_unit_test(an_id_of_another_kind_length_or_alphabet_is_not_valid),
         cmocka_unit_test(names_are_short_lower_case_and_safe_in_a_path),
         cmocka_unit_test(forms_reject_unsafe_text_in_paths_urls_and_headers),
-        cmocka_unit_test(secrets_are_equal_only_when_all_of_them_is),
+        cmocka_unit_test(secrets_are_equal_only_if_all_bytes_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
