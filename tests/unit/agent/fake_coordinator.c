@@ -90,14 +90,6 @@ static bool all_report(const struct fake_coordinator *fake, int phase)
     return true;
 }
 
-/* A stop before the first step would leave nothing to store. */
-static bool has_stepped(const struct fake_coordinator *fake)
-{
-    const struct heartbeat *beat = &fake->agent[fake_present(fake)->device[0]].beat;
-    return beat->generation == (int64_t)fake->generation + 1 && beat->phase == PHASE_RUN &&
-           beat->step > fake->resume_version;
-}
-
 static bool all_clear(const struct fake_coordinator *fake)
 {
     for (size_t i = 0; i < fake->script.agent_count; i++) {
@@ -178,7 +170,9 @@ static void advance(struct fake_coordinator *fake)
         if (all_report(fake, PHASE_STOPPED)) {
             take_stop(fake);
         } else if (fake->state == FAKE_RUNNING && script->how != FAKE_TO_THE_END &&
-                   script->how != FAKE_LOSS && has_stepped(fake)) {
+                   script->how != FAKE_LOSS &&
+                   fake->agent[script->device[0]].beat.generation ==
+                       (int64_t)fake->generation + 1) {
             go(fake, FAKE_STOPPING);
         }
         break;
@@ -188,7 +182,7 @@ static void advance(struct fake_coordinator *fake)
             break;
         }
         if (fake->stopped_at[fake->generation] < TINY_STEPS) {
-            next_generation(fake, true);
+            next_generation(fake, fake->stopped_at[fake->generation] > 0); /* 0: the seed */
         } else {
             go(fake, FAKE_CLEARING);
         }
@@ -363,7 +357,7 @@ static void answer_blob_put(void *context, struct http_exchange *exchange)
     memcpy(blob->sha256, hash, sizeof(hash));
     memcpy(fake->result.unit_sha256[unit], hash, sizeof(hash));
     blob->size = size;
-    blob->version = version;
+    blob->versions |= UINT64_C(1) << version;
     http_reply(exchange, 204, NULL, NULL, 0);
     advance(fake);
 }

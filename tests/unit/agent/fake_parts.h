@@ -29,7 +29,7 @@ struct fake_blob {
     char sha256[HASH_TEXT_SIZE];
     unsigned char data[FAKE_BLOB_MAX];
     size_t size;
-    int64_t version;
+    uint64_t versions; /* that were stored: a bit each */
 };
 
 enum fake_state {
