@@ -4,8 +4,9 @@
  *
  * The first broken connection in a row is retried at once and not reported where connections are
  * kept: one that was idle for too long breaks as well. Whether an unreachable neighbour is lost is
- * the coordinator's decision, so senders never give up by themselves; a source of units may be
- * unreachable for peer_ms only, since others may have the unit. */
+ * the coordinator's decision, so senders never give up by themselves; a source of units
+ * counts as gone when it has failed for peer_ms and is unreachable, since others may have the unit.
+ */
 #ifndef AGENT_CORE_REPEAT_H
 #define AGENT_CORE_REPEAT_H
 

@@ -34,6 +34,18 @@ static void a_sender_forgives_one_broken_connection_and_never_gives_up(void **st
     assert_int_equal(repeat_code(REPEAT_TENSOR, 409), ERR_STALE);
 }
 
+static void a_fault_of_this_device_shows_nothing_of_its_peer(void **state)
+{
+    (void)state;
+    struct repeat repeat;
+    static const int codes[] = {ERR_MEMORY, ERR_IO, ERR_INVALID};
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        repeat_begin(&repeat, REPEAT_ALIVE, 500);
+        const struct repeat_next next = try(&repeat, codes[i], PEER_BROKEN, 0);
+        assert_true(!next.again && next.news == REPEAT_NOTHING);
+    }
+}
+
 static void a_source_that_is_out_of_reach_counts_as_gone_after_the_peer_deadline(void **state)
 {
     (void)state;
@@ -90,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sender_forgives_one_broken_connection_and_never_gives_up),
+        cmocka_unit_test(a_fault_of_this_device_shows_nothing_of_its_peer),
         cmocka_unit_test(a_source_that_is_out_of_reach_counts_as_gone_after_the_peer_deadline),
         cmocka_unit_test(a_progressing_transfer_is_not_abandoned),
         cmocka_unit_test(a_heartbeat_reports_the_worst_of_a_device_once),
