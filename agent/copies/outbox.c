@@ -261,7 +261,10 @@ static void *work(void *arg)
     thread_be_nice();
     (void)pthread_mutex_lock(&outbox->lock);
     while (!outbox->cancelled) {
-        const struct outbox_room room = count_room(outbox);
+        struct outbox_room room = {0};
+        if (outbox_tasks_needs_room(outbox->tasks)) {
+            room = count_room(outbox);
+        }
         struct outbox_task task;
         outbox_tasks_next(outbox->tasks, clock_now_ms(), &room, &task);
         do_task(outbox, &task);

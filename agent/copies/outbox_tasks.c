@@ -98,18 +98,23 @@ static bool release(struct outbox_tasks *tasks, enum snapshot_origin origin,
     return true;
 }
 
+static bool wants_set(const struct outbox_tasks *tasks)
+{
+    return find_set(tasks, SET_NONE) != OUTBOX_SETS_MAX &&
+           find_set(tasks, SET_READY) == OUTBOX_SETS_MAX && !tasks->no_memory;
+}
+
 /* Prepare a set if none is ready and there is room, or make room. */
 static bool prepare(struct outbox_tasks *tasks, const struct outbox_room *room,
                     struct outbox_task *out)
 {
-    const size_t set = find_set(tasks, SET_NONE);
-    if (set == OUTBOX_SETS_MAX || find_set(tasks, SET_READY) != OUTBOX_SETS_MAX ||
-        tasks->no_memory) {
+    if (!wants_set(tasks)) {
         return false;
     }
     if (!may_prepare(tasks, &room->own)) {
         return release(tasks, SNAPSHOT_OWN, out);
     }
+    const size_t set = find_set(tasks, SET_NONE);
     tasks->set[set].state = SET_PREPARING;
     tasks->set[set].version = 0;
     *out = (struct outbox_task){.work = OUTBOX_PREPARE, .set = set};
@@ -139,6 +144,11 @@ static bool end_collection(struct outbox_tasks *tasks, struct outbox_task *out)
     tasks->collecting = 0;
     *out = (struct outbox_task){.work = OUTBOX_COLLECTED, .version = version};
     return true;
+}
+
+bool outbox_tasks_needs_room(const struct outbox_tasks *tasks)
+{
+    return wants_set(tasks) || find_set(tasks, SET_FILLED) != OUTBOX_SETS_MAX;
 }
 
 void outbox_tasks_next(struct outbox_tasks *tasks, int64_t now_ms, const struct outbox_room *room,

@@ -56,6 +56,8 @@ struct outbox_task {
     int64_t due_ms;              /* WAIT; INT64_MAX: never */
 };
 
+/* Whether outbox_tasks_next reads `room` now: counting it takes a pass over all snapshots. */
+bool outbox_tasks_needs_room(const struct outbox_tasks *tasks);
 void outbox_tasks_next(struct outbox_tasks *tasks, int64_t now_ms, const struct outbox_room *room,
                        struct outbox_task *out);
 
