@@ -266,7 +266,9 @@ struct repeat_next run_tried(struct world *world, struct run *run, struct repeat
                              enum trouble_source source, const struct call *call)
 {
     const struct repeat_try tried = {
-        .code = call->network ? call->network : repeat_code(repeat->kind, call->status),
+        .code = call->network || repeat->kind == REPEAT_REPLICA
+                    ? call->network
+                    : repeat_code(repeat->kind, call->status),
         .trouble = call->refused                  ? PEER_REFUSED
                    : call->network == ERR_TIMEOUT ? PEER_STALLED
                                                   : PEER_BROKEN,
