@@ -59,6 +59,15 @@ static void uploaded(struct world *world, struct agent *agent)
     agent_event(world, agent, &event);
 }
 
+/* The center asks for the version at which the stage stopped, and its snapshots are here. */
+static void check_collected(const struct agent *agent, int64_t version)
+{
+    assert_int_equal(version, agent->taken);
+    for (int64_t u = agent->assignment.run.first; u < agent->assignment.run.end; u++) {
+        assert_true(agent_holds(agent, agent->job.text, version, u));
+    }
+}
+
 void agent_tell(struct world *world, struct agent *agent, const struct session_action *action)
 {
     if (action->type == SESSION_DO_ROUNDS) {
@@ -66,6 +75,7 @@ void agent_tell(struct world *world, struct agent *agent, const struct session_a
     } else if (action->type == SESSION_DO_UPLOAD) {
         agent->collecting = action->version;
         if (action->version > 0) {
+            check_collected(agent, action->version);
             outbox_queue_collect(agent->outbox, action->version);
         } else {
             uploaded(world, agent);
