@@ -277,14 +277,14 @@ static void read_value(struct record_reader *reader, const struct record_place *
 #define MEMBERS_SHOWN 8
 
 /* "an object with the members type, value, ...": what can be given there. */
-static void describe_object(const struct record *record, char out[RECORD_MESSAGE_MAX])
+static void describe_object(const struct record *record, int version, char out[RECORD_MESSAGE_MAX])
 {
     size_t used = (size_t)snprintf(out, RECORD_MESSAGE_MAX, "an object");
     size_t shown = 0;
     for (size_t i = 0; i < record->field_count && used + 1 < RECORD_MESSAGE_MAX; i++) {
         const struct field *field = &record->fields[i];
         if ((field->flags & FIELD_OUTPUT) || field->type == FIELD_CONSTANT ||
-            shown > MEMBERS_SHOWN) {
+            !record_has(field, version) || shown > MEMBERS_SHOWN) {
             continue;
         }
         used += (size_t)snprintf(out + used, RECORD_MESSAGE_MAX - used, "%s%s",
@@ -294,17 +294,21 @@ static void describe_object(const struct record *record, char out[RECORD_MESSAGE
     }
 }
 
+static bool is_read(const struct field *field, int version)
+{
+    return !(field->flags & FIELD_OUTPUT) && record_has(field, version);
+}
+
 /* The member of the record that is an object with a member of this name, "init" for "seed"; NULL:
  * none. */
-static const char *owner_of(const struct record *record, const char *name)
+static const char *owner_of(const struct record *record, int version, const char *name)
 {
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *group = &record->fields[i];
         const struct record *inner =
-            group->type == FIELD_RECORD && !(group->flags & FIELD_OUTPUT) ? group->record : NULL;
+            group->type == FIELD_RECORD && is_read(group, version) ? group->record : NULL;
         for (size_t k = 0; inner && k < inner->field_count; k++) {
-            if (!(inner->fields[k].flags & FIELD_OUTPUT) &&
-                strcmp(inner->fields[k].name, name) == 0) {
+            if (is_read(&inner->fields[k], version) && strcmp(inner->fields[k].name, name) == 0) {
                 return group->name;
             }
         }
@@ -322,6 +326,9 @@ static void refuse_unknown(struct record_reader *reader, const struct record_pla
     size_t candidates = 0;
     ASSERT(record->field_count <= FIELDS_MAX);
     for (size_t i = 0; i < record->field_count; i++) {
+        if (!record_has(&record->fields[i], reader->version)) {
+            continue;
+        }
         known += json_object_get(value, record->fields[i].name) != NULL;
         if (!(record->fields[i].flags & FIELD_OUTPUT)) {
             names[candidates++] = record->fields[i].name;
@@ -337,9 +344,10 @@ static void refuse_unknown(struct record_reader *reader, const struct record_pla
         struct record_place here = {.parent = place, .name = json_object_iter_key(member)};
         bool found = false;
         for (size_t i = 0; i < record->field_count && !found; i++) {
-            found = strcmp(record->fields[i].name, here.name) == 0;
+            found = record_has(&record->fields[i], reader->version) &&
+                    strcmp(record->fields[i].name, here.name) == 0;
         }
-        const char *owner = found ? NULL : owner_of(record, here.name);
+        const char *owner = found ? NULL : owner_of(record, reader->version, here.name);
         const char *nearest = found ? NULL : parse_nearest(here.name, names, candidates);
         if (owner) {
             record_fault_add(reader, &here, "unknown field; did you mean '%s.%s'?", owner,
@@ -357,7 +365,7 @@ static void read_record(struct record_reader *reader, const struct record_place 
 {
     char wanted[RECORD_MESSAGE_MAX] = "an object";
     if (place && !json_is_object(value)) {
-        describe_object(record, wanted);
+        describe_object(record, reader->version, wanted);
     }
     if (!record_fault_expect(reader, place, value, json_is_object(value), wanted)) {
         return;
@@ -367,6 +375,9 @@ static void read_record(struct record_reader *reader, const struct record_place 
         const struct field *field = &record->fields[i];
         struct record_place here = {.parent = place, .name = field->name};
         json_t *member = json_object_get(value, field->name);
+        if (!record_has(field, reader->version)) {
+            continue;
+        }
         if (!member && (field->flags & FIELD_REQUIRED)) {
             record_fault_add(reader, &here, "is required");
         } else if (member && (field->flags & FIELD_OUTPUT)) {
@@ -377,14 +388,22 @@ static void read_record(struct record_reader *reader, const struct record_place 
     }
 }
 
-int record_read(const struct record *record, const json_t *value, const char *base_pointer,
-                void *out, struct record_faults *faults, struct err *err)
+int record_read_version(const struct record *record, int version, const json_t *value,
+                        const char *base_pointer, void *out, struct record_faults *faults,
+                        struct err *err)
 {
-    struct record_reader reader = {.base_pointer = base_pointer, .faults = faults};
+    struct record_reader reader = {
+        .base_pointer = base_pointer, .version = version, .faults = faults};
     read_record(&reader, NULL, record, value, out);
     if (!reader.failed) {
         return 0;
     }
     const char *where = reader.first.pointer[0] ? reader.first.pointer : record->name;
     return err_set(err, ERR_INVALID, "%s: %s", where, reader.first.message);
+}
+
+int record_read(const struct record *record, const json_t *value, const char *base_pointer,
+                void *out, struct record_faults *faults, struct err *err)
+{
+    return record_read_version(record, RECORD_NEWEST, value, base_pointer, out, faults, err);
 }

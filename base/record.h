@@ -9,6 +9,7 @@
 #ifndef BASE_RECORD_H
 #define BASE_RECORD_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 #include "base/json.h"
 #include "base/record_table.h"
 
+#define RECORD_NEWEST INT_MAX /* the version that has every field */
 #define RECORD_FAULTS_MAX 16
 #define RECORD_POINTER_MAX 160
 #define RECORD_MESSAGE_MAX 224
@@ -46,10 +48,16 @@ void record_fault(struct record_faults *faults, const char *pointer, const char 
 NODISCARD int record_read(const struct record *record, const json_t *value,
                           const char *base_pointer, void *out, struct record_faults *faults,
                           struct err *err);
+/* The same by the fields that `version` has: a later one is unknown. */
+NODISCARD int record_read_version(const struct record *record, int version, const json_t *value,
+                                  const char *base_pointer, void *out, struct record_faults *faults,
+                                  struct err *err);
 /* A new JSON object; NULL when out of memory. Bytes of a text that are not UTF-8 become '?'.
  * Numbers that are not finite become null, which reading rejects unless the field is nullable: keep
  * computed numbers finite. A time of 0 that is not nullable becomes the first moment of 1970. */
 json_t *record_write(const struct record *record, const void *value);
+/* The same without the fields that were added after `version`. */
+json_t *record_write_version(const struct record *record, int version, const void *value);
 /* Free what FIELD_JSON members own, at any depth, and set them to NULL. */
 void record_done(const struct record *record, void *value);
 /* Give every member of the table its zero value, after record_read too, whether it failed or not.

@@ -16,6 +16,7 @@ struct record_place {
 
 struct record_reader {
     const char *base_pointer;
+    int version; /* of the tables */
     struct record_faults *faults;
     struct record_fault first;
     bool failed;

@@ -12,6 +12,12 @@ static inline struct field record_element(const struct field *list)
                          : (struct field){.type = FIELD_RECORD, .record = list->record};
 }
 
+/* Whether the field belongs to the messages of `version`. */
+static inline bool record_has(const struct field *field, int version)
+{
+    return field->since <= version;
+}
+
 /* Whether a bool beside the value, not the value itself, marks it as present. */
 static inline bool record_has_presence(const struct field *field)
 {

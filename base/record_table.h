@@ -65,6 +65,8 @@ struct field {
     size_t element_size;          /* LIST, MAP: bytes of one element */
     size_t count_offset;          /* LIST, MAP: size_t */
     size_t presence_offset;       /* RECORD with FIELD_NULLABLE, FIELD_PRESENCE: bool */
+    int since; /* the version of the messages that added it; 0: the first. Readers and writers of an
+                  earlier one do not know it */
     /* For the contract and the documents; each may be NULL. */
     const char *about;  /* sentences in Markdown, links relative to docs/ */
     const char *rule;   /* bounds that the other members do not state: "divisible by `n`" */

@@ -152,16 +152,17 @@ static json_t *write_time(int64_t wall_ms)
     return json_string(wall_ms == 0 ? "1970-01-01T00:00:00.000Z" : text);
 }
 
-static json_t *write_value(const struct field *field, const char *base);
+static json_t *write_value(const struct field *field, int version, const char *base);
 
-static json_t *write_list(const struct field *field, const char *base)
+static json_t *write_list(const struct field *field, int version, const char *base)
 {
     size_t count = element_count(field, base);
     const struct field element = record_element(field);
     json_t *list = json_array();
     for (size_t i = 0; list && i < count; i++) {
         if (json_array_append_new(
-                list, write_value(&element, base + field->offset + i * field->element_size))) {
+                list,
+                write_value(&element, version, base + field->offset + i * field->element_size))) {
             json_decref(list);
             return NULL;
         }
@@ -186,7 +187,7 @@ static json_t *write_map(const struct field *field, const char *base)
     return object;
 }
 
-static json_t *write_value(const struct field *field, const char *base)
+static json_t *write_value(const struct field *field, int version, const char *base)
 {
     if ((field->flags & FIELD_NULLABLE) && is_zero(field, base)) {
         return json_null();
@@ -200,8 +201,8 @@ static json_t *write_value(const struct field *field, const char *base)
     case FIELD_TEXT: return write_text(field, at);
     case FIELD_ENUM: return write_enum(field, *(const int *)at);
     case FIELD_TIME: return write_time(*(const int64_t *)at);
-    case FIELD_RECORD: return record_write(field->record, at);
-    case FIELD_LIST: return write_list(field, base);
+    case FIELD_RECORD: return record_write_version(field->record, version, at);
+    case FIELD_LIST: return write_list(field, version, base);
     case FIELD_MAP: return write_map(field, base);
     case FIELD_CONSTANT: return json_loads(field->constant, JSON_DECODE_ANY, NULL);
     case FIELD_JSON: {
@@ -212,20 +213,25 @@ static json_t *write_value(const struct field *field, const char *base)
     return NULL;
 }
 
-json_t *record_write(const struct record *record, const void *value)
+json_t *record_write_version(const struct record *record, int version, const void *value)
 {
     json_t *object = json_object();
     for (size_t i = 0; object && i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
-        if ((field->flags & FIELD_INPUT) ||
+        if ((field->flags & FIELD_INPUT) || !record_has(field, version) ||
             ((field->flags & FIELD_SKIP_EMPTY) && is_zero(field, value))) {
             continue;
         }
         /* The setter takes the new value and rejects NULL, the result of a failed allocation. */
-        if (json_object_set_new(object, field->name, write_value(field, value))) {
+        if (json_object_set_new(object, field->name, write_value(field, version, value))) {
             json_decref(object);
             return NULL;
         }
     }
     return object;
+}
+
+json_t *record_write(const struct record *record, const void *value)
+{
+    return record_write_version(record, RECORD_NEWEST, value);
 }

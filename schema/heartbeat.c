@@ -34,8 +34,43 @@ static const struct record unit_seconds_record =
     RECORD_WITH(struct unit_seconds, "unit_seconds", unit_seconds_fields,
                 .about = "Mean seconds per micro-batch.");
 
+const char *const link_kind_names[] = {
+    [LINK_TENSOR] = "tensor",
+    [LINK_REPLICA] = "replica",
+    [LINK_FETCH] = "fetch",
+    NULL,
+};
+
+static const struct field stage_seconds_fields[] = {
+    MEMBER_DOUBLE(struct stage_seconds, step, "step", 0, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct stage_seconds, compute, "compute", 0, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct stage_seconds, wait_input, "wait_input", 0, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct stage_seconds, wait_gradient, "wait_gradient", 0, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct stage_seconds, wait_room, "wait_room", 0, 0, SECONDS_MAX),
+};
+static const struct record stage_seconds_record = RECORD_WITH(
+    struct stage_seconds, "stage_seconds", stage_seconds_fields,
+    .about = "Mean seconds per step of the last window: the step, and of it computing, waiting for "
+             "an activation, for a gradient, and for room to send.");
+
+static const struct field idle_probe_fields[] = {
+    MEMBER_DOUBLE(struct idle_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, 0, SUM_MAX),
+    MEMBER_DOUBLE(struct idle_probe, memory_bytes_per_second, "memory_bytes_per_second",
+                  FIELD_REQUIRED, 0, SUM_MAX),
+    MEMBER_INT(struct idle_probe, age_ms, "age_ms", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Since it was taken."),
+};
+static const struct record idle_probe_record =
+    RECORD_WITH(struct idle_probe, "idle_probe", idle_probe_fields,
+                .about = "A short probe that an idle device repeats.");
+
 static const struct field link_fields[] = {
     MEMBER_FORM(struct link_report, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_ENUM(struct link_report, kind, "kind", FIELD_SKIP_EMPTY, link_kind_names, .since = 2,
+                .about = "What was sent: tensors of the pipeline (default), replicas, or units "
+                         "that the device fetched from the other."),
+    MEMBER_FORM(struct link_report, codec, "codec", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &word_form,
+                .since = 2, .about = "Of the tensors; null: none."),
     MEMBER_INT(struct link_report, count, "count", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct link_report, seconds_sum, "seconds_sum", FIELD_REQUIRED, 0, SECONDS_MAX),
     MEMBER_DOUBLE(struct link_report, bytes_sum, "bytes_sum", FIELD_REQUIRED, 0, SUM_MAX),
@@ -46,7 +81,7 @@ static const struct field link_fields[] = {
 };
 static const struct record link_record =
     RECORD_WITH(struct link_report, "link_report", link_fields,
-                .about = "Real transfers to a neighbour since the last report: sums for a fit of "
+                .about = "Real transfers to a device since the last report: sums for a fit of "
                          "seconds = a + bytes / B.");
 
 static const struct field metric_fields[] = {
@@ -121,9 +156,17 @@ static const struct field heartbeat_fields[] = {
                    FIELD_SKIP_EMPTY, &unit_seconds_record, .about = "Means of the last window."),
     MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", FIELD_SKIP_EMPTY, 0,
                   SECONDS_MAX),
+    MEMBER_RECORD(struct heartbeat, stage_seconds, "stage_seconds", FIELD_SKIP_EMPTY,
+                  &stage_seconds_record, .since = 2),
     MEMBER_RECORDS(struct heartbeat, link, link_count, "links", FIELD_SKIP_EMPTY, &link_record),
     MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", FIELD_SKIP_EMPTY, 0,
                INTEGER_MAX),
+    MEMBER_INT(struct heartbeat, free_memory_bytes, "free_memory_bytes", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX, .since = 2, .about = "Available to a new stage now; 0: unknown."),
+    MEMBER_OPTIONAL(struct heartbeat, probe, has_probe, "probe", FIELD_SKIP_EMPTY,
+                    &idle_probe_record, .since = 2),
+    MEMBER_BOOL(struct heartbeat, leaving, "leaving", FIELD_SKIP_EMPTY, .since = 2,
+                .about = "The device goes away on purpose: plans leave it at a step boundary."),
     MEMBER_INT(struct heartbeat, bytes_moved, "bytes_moved", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
                .about = "State fetched for this generation."),
     MEMBER_DOUBLE(struct heartbeat, fetch_seconds, "fetch_seconds", FIELD_SKIP_EMPTY, 0,

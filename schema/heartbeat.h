@@ -19,10 +19,30 @@ struct unit_seconds {
     double forward_seconds, backward_seconds;
 };
 
-/* Real transfers to a neighbour since the last report: enough for a least-squares fit of seconds =
- * a + bytes / B. */
+/* Where the time of a stage went: mean seconds per step over the last window. The waits and the
+ * computing do not add up to the step: copies, snapshots and bookkeeping are in none of them. */
+struct stage_seconds {
+    double step;          /* from one update to the next; 0: not measured */
+    double compute;       /* forward, backward, sums and the update */
+    double wait_input;    /* nothing to do until an activation arrives */
+    double wait_gradient; /* nothing to do until a gradient arrives */
+    double wait_room;     /* nothing to do until an outgoing tensor leaves its buffer */
+};
+
+/* What a link carried. */
+enum link_kind {
+    LINK_TENSOR,  /* activations and gradients, on the thread of a direction */
+    LINK_REPLICA, /* copies of snapshots to a neighbour */
+    LINK_FETCH,   /* units that this device took from the other */
+};
+extern const char *const link_kind_names[];
+
+/* Real transfers to a device since the last report, or from it (LINK_FETCH): enough for a
+ * least-squares fit of seconds = a + bytes / B. The bytes are those on the wire. */
 struct link_report {
     struct device_id device;
+    int kind;       /* enum link_kind */
+    char codec[16]; /* of the tensors (libtrain/quant); "": none */
     int64_t count;
     double seconds_sum, bytes_sum, bytes_squared_sum, bytes_seconds_sum;
 };
@@ -81,6 +101,12 @@ struct round {
     int state; /* enum round_state */
 };
 
+/* A short probe of an idle device, in place of the one at its enrolment. */
+struct idle_probe {
+    double gemm_gflops, memory_bytes_per_second;
+    int64_t age_ms; /* since it was taken */
+};
+
 struct heartbeat {
     struct device_id device;
     char boot[ID_SIZE];
@@ -97,9 +123,14 @@ struct heartbeat {
     struct unit_seconds unit_seconds[UNITS_MAX];
     size_t unit_seconds_count;
     double update_seconds;
-    struct link_report link[LINKS_MAX];
+    struct stage_seconds stage_seconds;
+    struct link_report link[LINK_REPORTS_MAX];
     size_t link_count;
     int64_t resident_bytes;
+    int64_t free_memory_bytes; /* available to a new stage now; 0: unknown */
+    bool has_probe;
+    struct idle_probe probe;
+    bool leaving;         /* the device goes away on purpose: drain it */
     int64_t bytes_moved;  /* snapshots fetched for this generation */
     double fetch_seconds; /* of this generation's prepare: to take all units */
     int64_t busy_ms;      /* the compute thread has been in its present task so long; 0: it waits */

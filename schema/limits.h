@@ -4,13 +4,13 @@
 #define SCHEMA_LIMITS_H
 
 /* The protocol between coordinator and agents. This build speaks PROTOCOL_VERSION; a coordinator
- * also takes agents down to PROTOCOL_VERSION_MIN. Version 1 is the first, so both are 1. Rule for a
- * change of a message between the two: PROTOCOL_VERSION rises by one and PROTOCOL_VERSION_MIN
- * becomes the version before it. The record tables of that version stay beside the new ones until
- * the next change. Tables are strict, so each agent gets answers by the tables of the version of
- * its enrolment. Coordinators are upgraded first. Any other version is refused at enrolment with
- * the problem protocol_version, which names both sides' numbers. */
-#define PROTOCOL_VERSION 1
+ * also takes agents down to PROTOCOL_VERSION_MIN. Rule for a change of a message between the two:
+ * PROTOCOL_VERSION rises by one, PROTOCOL_VERSION_MIN becomes the version before it, and the new
+ * fields say so (`.since = PROTOCOL_VERSION`, base/record_table.h). Tables are strict, so each
+ * agent is read and answered by the fields of the version of its enrolment. Coordinators are
+ * upgraded first. Any other version is refused at enrolment with the problem protocol_version,
+ * which names both sides' numbers. */
+#define PROTOCOL_VERSION 2
 #define PROTOCOL_VERSION_MIN 1
 
 #define ID_SIZE 32     /* "job_" + 26 characters + NUL, rounded up */
@@ -32,6 +32,7 @@
 #define METRICS_MAX 256 /* of one heartbeat */
 #define HOLDINGS_MAX 1024
 #define LINKS_MAX 8
+#define LINK_REPORTS_MAX 32 /* of one heartbeat: by device, kind and codec */
 #define PEER_REPORTS_MAX 4
 #define LINE_STARTS_MAX 64 /* restarts of a job that are remembered */
 #define BATCH_MAX 65536

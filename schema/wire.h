@@ -12,14 +12,20 @@
  * say where. On failure *out is released. */
 NODISCARD int wire_read(const struct record *record, const char *text, size_t size, void *out,
                         struct record_faults *faults, struct err *err);
+/* The same from a parsed document, by the fields that `version` of the protocol has. */
+NODISCARD int wire_read_version(const struct record *record, int version, const json_t *document,
+                                void *out, struct record_faults *faults, struct err *err);
 /* Append compact JSON. */
 NODISCARD int wire_write(const struct record *record, const void *value, struct buf *out,
                          struct err *err);
+/* The same with the fields that `version` of the protocol has. */
+NODISCARD int wire_write_version(const struct record *record, int version, const void *value,
+                                 struct buf *out, struct err *err);
 
-/* Read only the member "protocol" of an enrolment, before the rest of it is judged by tables that
- * are this version's. ERR_PROTOCOL when it is outside PROTOCOL_VERSION_MIN .. PROTOCOL_VERSION: the
- * text names both sides' versions. 0 also for a body that is not JSON or states no protocol:
- * wire_read reports its faults. */
-NODISCARD int wire_check_protocol(const char *text, size_t size, struct err *err);
+/* Read only the member "protocol" of an enrolment, before the rest of it is judged by the tables of
+ * that version. ERR_PROTOCOL when it is outside PROTOCOL_VERSION_MIN .. PROTOCOL_VERSION: the text
+ * names both sides' versions. 0 and the newest version also for a document that states no protocol:
+ * wire_read_version reports its faults. */
+NODISCARD int wire_protocol(const json_t *document, int *version, struct err *err);
 
 #endif

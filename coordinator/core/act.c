@@ -40,11 +40,18 @@ void act_forget(struct core *core, enum object_kind kind, const char *id, int64_
 
 void act_reply(struct core *core, int status, enum object_kind kind, const void *object)
 {
+    act_reply_agent(core, status, kind, object, 0);
+}
+
+void act_reply_agent(struct core *core, int status, enum object_kind kind, const void *object,
+                     int64_t protocol)
+{
     if (core->event->request == 0) {
         return;
     }
     struct action *action = act(core, ACTION_REPLY);
     action->status = status;
+    action->protocol = (int)protocol;
     action->kind = kind;
     action->object = object;
 }

@@ -10,6 +10,9 @@ void act_persist(struct core *core, enum object_kind kind, const void *object);
 void act_forget(struct core *core, enum object_kind kind, const char *id, int64_t version);
 /* Answer the event's request; without a request nothing is sent. */
 void act_reply(struct core *core, int status, enum object_kind kind, const void *object);
+/* The same for an agent that speaks this version of the protocol. */
+void act_reply_agent(struct core *core, int status, enum object_kind kind, const void *object,
+                     int64_t protocol);
 void act_problem(struct core *core, enum problem_code code, const char *format, ...)
     PRINTF_LIKE(3, 4);
 /* Wake the requests that wait for a new revision of the object. */

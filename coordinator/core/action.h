@@ -53,6 +53,7 @@ struct action {
     char id[ID_SIZE];
     int64_t version;
     int status;                /* REPLY: 200, 201, 202, 204 */
+    int protocol;              /* REPLY: the version that its reader speaks; 0: no agent */
     enum problem_code problem; /* PROBLEM */
     char sha256[SHA256_SIZE];
     struct metric metric;

@@ -195,7 +195,8 @@ void devices_on_enroll(struct core *core, const struct event *event)
     core->enroll_reply = (struct enroll_reply){.device = device->device.id,
                                                .protocol = PROTOCOL_VERSION,
                                                .interval_ms = core->config.heartbeat_ms};
-    act_reply(core, known ? 200 : 201, OBJECT_ENROLL_REPLY, &core->enroll_reply);
+    act_reply_agent(core, known ? 200 : 201, OBJECT_ENROLL_REPLY, &core->enroll_reply,
+                    request->protocol);
 }
 
 /* ---- verbs ---- */

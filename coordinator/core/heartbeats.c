@@ -190,8 +190,9 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
     core->heartbeat_reply = (struct heartbeat_reply){.interval_ms = core->config.heartbeat_ms,
                                                      .start_id = core->revision_base};
     if (!device) {
-        core->heartbeat_reply.reenroll = true;
-        act_reply(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply);
+        core->heartbeat_reply.reenroll = true; /* in a form that agents of every version read */
+        act_reply_agent(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply,
+                        PROTOCOL_VERSION_MIN);
         return;
     }
     if (strcmp(device->device.boot, heartbeat->boot) != 0) {
@@ -231,5 +232,6 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
      * its holdings. */
     core->heartbeat_reply.reenroll = !device->holdings.known;
     core->beating = device;
-    act_reply(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply);
+    act_reply_agent(core, 200, OBJECT_HEARTBEAT_REPLY, &core->heartbeat_reply,
+                    device->device.protocol);
 }

@@ -32,7 +32,7 @@ static bool in_trouble(const struct device_slot *device, const struct device_id 
 
 static void take_link(struct device_slot *device, const struct link_report *report)
 {
-    if (in_trouble(device, &report->device)) {
+    if (report->kind != LINK_TENSOR || in_trouble(device, &report->device)) {
         return;
     }
     const double sums[] = {report->seconds_sum, report->bytes_sum, report->bytes_squared_sum,

@@ -11,18 +11,21 @@
 #include "coordinator/http/routes.h"
 #include "schema/wire.h"
 
-/* Report another protocol version first: this version's tables would reject the rest for a wrong
- * reason. */
-static bool check_protocol(struct http_exchange *exchange)
+/* Report another protocol version first: tables of another version would reject the rest for a
+ * wrong reason. */
+static bool read_enrolment(struct http_exchange *exchange, struct enroll_request *out)
 {
-    size_t size;
-    const char *body = http_body(exchange, &size);
+    json_auto_t *body = NULL;
     struct err err = {0};
-    if (wire_check_protocol(body, size, &err) == 0) {
-        return true;
+    int version;
+    if (!answer_read_json(exchange, &body)) {
+        return false;
     }
-    answer_problem(exchange, PROBLEM_PROTOCOL_VERSION, "%s", err.text);
-    return false;
+    if (wire_protocol(body, &version, &err)) {
+        answer_problem(exchange, PROBLEM_PROTOCOL_VERSION, "%s", err.text);
+        return false;
+    }
+    return answer_read_version(exchange, &enroll_request_record, version, body, out);
 }
 
 static bool is_enrolled(const struct coordinator *coordinator, const char *public_key)
@@ -40,9 +43,7 @@ void serve_enroll(void *context, struct http_exchange *exchange)
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     struct enroll_request request = {0};
-    if (!answer_check_query(exchange, allowed) || !answer_check_json_type(exchange) ||
-        !check_protocol(exchange) ||
-        !answer_read_body(exchange, &enroll_request_record, false, &request)) {
+    if (!answer_check_query(exchange, allowed) || !read_enrolment(exchange, &request)) {
         return;
     }
     if (!is_enrolled(coordinator, request.public_key) && !edge_takes_rows(coordinator, exchange)) {
@@ -62,13 +63,27 @@ static void know_agent(struct coordinator *coordinator, struct http_exchange *ex
     }
 }
 
+/* The body names its device, and the device's enrolment the version that it is judged by. A device
+ * that nobody knows is told to enrol whatever it reports. */
+static bool read_heartbeat(struct coordinator *coordinator, struct http_exchange *exchange,
+                           struct heartbeat *out)
+{
+    json_auto_t *body = NULL;
+    if (!answer_read_json(exchange, &body)) {
+        return false;
+    }
+    const char *id = json_string_value(json_object_get(body, "device"));
+    const struct device *device = id ? core_device(coordinator->core, id) : NULL;
+    const int version = device ? (int)device->protocol : PROTOCOL_VERSION;
+    return answer_read_version(exchange, &heartbeat_record, version, body, out);
+}
+
 void serve_heartbeat(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     struct heartbeat *heartbeat = coordinator->edge->heartbeat;
-    if (answer_check_query(exchange, allowed) &&
-        answer_read_body(exchange, &heartbeat_record, false, heartbeat)) {
+    if (answer_check_query(exchange, allowed) && read_heartbeat(coordinator, exchange, heartbeat)) {
         know_agent(coordinator, exchange, heartbeat);
         struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = heartbeat}};
         turn_event(coordinator->turn, &event, exchange, NULL);
@@ -106,13 +121,15 @@ static int complete_assignment(struct coordinator *coordinator, const char *devi
 }
 
 static void answer_assignment(struct coordinator *coordinator, struct http_exchange *exchange,
-                              const char *device, struct assignment *assignment)
+                              const struct device *device, struct assignment *assignment)
 {
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * JSON_BODY_MAX);
     struct err err = {0};
-    int rc = complete_assignment(coordinator, device, assignment, &err);
-    rc = rc ? rc : wire_write(&assignment_record, assignment, &body, &err);
+    int rc = complete_assignment(coordinator, device->id.text, assignment, &err);
+    rc =
+        rc ? rc
+           : wire_write_version(&assignment_record, (int)device->protocol, assignment, &body, &err);
     if (rc) {
         answer_err(exchange, &err);
     } else {
@@ -139,7 +156,7 @@ static bool look_at_assignment(void *context, struct http_exchange *exchange, co
     }
     const struct device *device = agent_device(coordinator, exchange);
     if (device && core_assignment(coordinator->core, id, device->boot, assignment)) {
-        answer_assignment(coordinator, exchange, id, assignment);
+        answer_assignment(coordinator, exchange, device, assignment);
     }
     free(assignment);
     return true;

@@ -334,16 +334,22 @@ bool answer_read_body(struct http_exchange *exchange, const struct record *recor
                       void *out)
 {
     size_t size;
-    const char *body = http_body(exchange, &size);
+    json_auto_t *body = NULL;
+    (void)http_body(exchange, &size);
     if (size == 0 && allow_empty) {
-        body = "{}";
-        size = 2;
-    } else if (!answer_check_json_type(exchange)) {
+        body = json_object();
+    } else if (!answer_read_json(exchange, &body)) {
         return false;
     }
+    return answer_read_version(exchange, record, RECORD_NEWEST, body, out);
+}
+
+bool answer_read_version(struct http_exchange *exchange, const struct record *record, int version,
+                         const json_t *body, void *out)
+{
     struct record_faults faults = {0};
     struct err err = {0};
-    int rc = wire_read(record, body, size, out, &faults, &err);
+    int rc = wire_read_version(record, version, body, out, &faults, &err);
     if (rc == ERR_INVALID && faults.count > 0) {
         answer_faults(exchange, &faults);
     } else if (rc) {

@@ -61,6 +61,9 @@ bool answer_read_json(struct http_exchange *exchange, json_t **out);
  * read as {} where allow_empty. */
 bool answer_read_body(struct http_exchange *exchange, const struct record *record, bool allow_empty,
                       void *out);
+/* The same from a parsed body, by the fields that `version` of the protocol has. */
+bool answer_read_version(struct http_exchange *exchange, const struct record *record, int version,
+                         const json_t *body, void *out);
 /* The revision of If-Match, 0 if there is none; false: a problem was sent. */
 bool answer_if_match(struct http_exchange *exchange, int64_t *revision);
 

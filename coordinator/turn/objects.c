@@ -99,9 +99,15 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
 
 int object_write(enum object_kind kind, const void *object, struct buf *out, struct err *err)
 {
+    return object_write_version(kind, 0, object, out, err);
+}
+
+int object_write_version(enum object_kind kind, int protocol, const void *object, struct buf *out,
+                         struct err *err)
+{
     const struct record *record = object_facts(kind)->record;
     ASSERT(record);
-    return wire_write(record, object, out, err);
+    return wire_write_version(record, protocol > 0 ? protocol : RECORD_NEWEST, object, out, err);
 }
 
 int object_write_row(enum object_kind kind, const void *object, struct buf *out, struct err *err)

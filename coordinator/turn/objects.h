@@ -34,6 +34,9 @@ void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_
 /* Append the object as JSON, as the API shows it. */
 NODISCARD int object_write(enum object_kind kind, const void *object, struct buf *out,
                            struct err *err);
+/* The same by the fields that `protocol` has, for an agent; 0: all fields. */
+NODISCARD int object_write_version(enum object_kind kind, int protocol, const void *object,
+                                   struct buf *out, struct err *err);
 /* The same as its row. */
 NODISCARD int object_write_row(enum object_kind kind, const void *object, struct buf *out,
                                struct err *err);

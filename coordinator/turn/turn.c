@@ -161,7 +161,8 @@ static void reply(struct turn *turn, const struct action *action, struct http_ex
         return;
     }
     if (action->kind != OBJECT_NOTHING) {
-        if (object_write(action->kind, action->object, &answer->body, &err)) {
+        if (object_write_version(action->kind, action->protocol, action->object, &answer->body,
+                                 &err)) {
             answer->problem = PROBLEM_INTERNAL;
             snprintf(answer->text, sizeof(answer->text), "%.*s", (int)sizeof(answer->text) - 1,
                      err.text);

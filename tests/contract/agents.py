@@ -108,6 +108,37 @@ def test_an_agent_of_another_protocol_gets_both_versions_despite_other_errors():
         must(api.get("/v1/devices")["items"] == [], "it was enrolled")
 
 
+def test_an_agent_of_the_previous_protocol_trains_with_its_own_messages():
+    with Api() as api:
+        agent = FakeAgent(api, "old", protocol=1)
+        must(api.get(f"/v1/devices/{agent.id}")["protocol"] == 1, "the device has its version")
+        whole = {
+            **example("heartbeat.running", "protocol_1"),
+            "device": agent.id,
+            "boot": agent.boot,
+            "revision": 0,
+        }
+        api.request("POST", "/v1/agent/heartbeat", whole, expect=200)
+        api.problem(
+            "POST",
+            "/v1/agent/heartbeat",
+            {**whole, "free_memory_bytes": 1},
+            code="invalid_fields",
+            words=("/free_memory_bytes", "unknown field"),
+        )
+        job = api.submit(JOB)
+        recorded = example("assignment.prepare", "protocol_1")["run"]
+        run = agent.assignment()["run"]
+        for part, known in ((run, recorded), (run["job_spec"], recorded["job_spec"])):
+            strangers = part.keys() - known.keys()
+            must(not strangers, f"version 1 has no {sorted(strangers)}")
+        finish(api, job, [agent])
+        agent.protocol = 2
+        agent.enrol(boot="upgraded")
+        must(api.get(f"/v1/devices/{agent.id}")["protocol"] == 2, "the upgrade is not seen")
+        agent.heartbeat(free_memory_bytes=1 << 30, leaving=False)
+
+
 def test_heartbeats_of_unknown_devices_and_old_boots_are_answered():
     with Api(data=False) as api:
         agent = FakeAgent(api, "one")

@@ -201,6 +201,6 @@ def record(name, /, **fields):
     return {**SHAPES.least(schema), **fields}
 
 
-def example(name):
-    """A message of schema/examples/valid."""
-    return json.loads((ROOT / f"schema/examples/valid/{name}.json").read_text(encoding="utf-8"))
+def example(name, folder="valid"):
+    """A message of schema/examples."""
+    return json.loads((ROOT / f"schema/examples/{folder}/{name}.json").read_text(encoding="utf-8"))

@@ -93,8 +93,9 @@ def unit_state(run, unit, version):
 
 
 class FakeAgent:
-    def __init__(self, api, name, boot="boot1", memory=8 << 30, enrol=True):
+    def __init__(self, api, name, boot="boot1", memory=8 << 30, enrol=True, protocol=2):
         self.api, self.name, self.boot, self.memory = api, name, boot, memory
+        self.protocol = protocol
         self.id, self.revision, self.step, self.highest = None, 0, 0, 0
         self.held = {}  # (version, unit) -> bytes
         self.made = {}  # (version, unit) -> generation
@@ -106,6 +107,7 @@ class FakeAgent:
             **example("enroll_request.full"),
             "name": self.name,
             "boot": self.boot,
+            "protocol": self.protocol,
             "public_key": hashlib.sha256(self.name.encode()).hexdigest(),
             **fields,
         }

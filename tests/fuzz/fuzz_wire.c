@@ -61,7 +61,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     char message[MESSAGE_SIZE];
     (void)problem_read(text, size, message);
-    int rc = wire_check_protocol(text, size, NULL);
-    ASSERT(rc == 0 || rc == ERR_PROTOCOL);
+    json_auto_t *document = NULL;
+    int version;
+    if (json_parse(text, size, &document, NULL) == 0) {
+        int rc = wire_protocol(document, &version, NULL);
+        ASSERT(rc == 0 || rc == ERR_PROTOCOL);
+    }
     return 0;
 }

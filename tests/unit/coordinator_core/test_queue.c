@@ -291,7 +291,7 @@ static void an_unknown_protocol_is_refused(void **state)
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
     assert_string_equal(
         world->text,
-        "the agent speaks protocol 2, this coordinator 1 to 1: upgrade the coordinator");
+        "the agent speaks protocol 3, this coordinator 1 to 2: upgrade the coordinator");
     request.protocol = PROTOCOL_VERSION_MIN - 1;
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);

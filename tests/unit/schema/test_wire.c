@@ -55,24 +55,33 @@ static void a_value_larger_than_the_buffer_is_a_limit_error(void **state)
     assert_int_equal(out.size, 0);
 }
 
+static int read_protocol(const char *text, int *version, struct err *err)
+{
+    json_auto_t *document = NULL;
+    assert_ok(json_parse(text, strlen(text), &document, err), err);
+    return wire_protocol(document, version, err);
+}
+
 static void another_protocol_version_is_named_on_both_sides(void **state)
 {
     (void)state;
     struct err err = {0};
     char text[64];
-    for (int version = PROTOCOL_VERSION_MIN; version <= PROTOCOL_VERSION; version++) {
-        (void)snprintf(text, sizeof(text), "{\"protocol\": %d}", version);
-        assert_ok(wire_check_protocol(text, strlen(text), &err), &err);
+    int version = 0;
+    for (int spoken = PROTOCOL_VERSION_MIN; spoken <= PROTOCOL_VERSION; spoken++) {
+        (void)snprintf(text, sizeof(text), "{\"protocol\": %d}", spoken);
+        assert_ok(read_protocol(text, &version, &err), &err);
+        assert_int_equal(version, spoken);
     }
     /* Fields of a later version do not hide the known ones. */
-    static const char later[] = "{\"protocol\": 7, \"new_field\": true}";
-    assert_int_equal(wire_check_protocol(later, sizeof(later) - 1, &err), ERR_PROTOCOL);
-    assert_string_equal(err.text, "the agent speaks protocol 7; this coordinator speaks 1 to 1");
-    static const char none[] = "{\"protocol\": 0}";
-    assert_int_equal(wire_check_protocol(none, sizeof(none) - 1, &err), ERR_PROTOCOL);
-    static const char *const others[] = {"", "[]", "{}", "{\"protocol\": \"1\"}"};
+    assert_int_equal(read_protocol("{\"protocol\": 7, \"new_field\": true}", &version, &err),
+                     ERR_PROTOCOL);
+    assert_string_equal(err.text, "the agent speaks protocol 7; this coordinator speaks 1 to 2");
+    assert_int_equal(read_protocol("{\"protocol\": 0}", &version, &err), ERR_PROTOCOL);
+    static const char *const others[] = {"[]", "{}", "{\"protocol\": \"1\"}"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        assert_ok(wire_check_protocol(others[i], strlen(others[i]), &err), &err);
+        assert_ok(read_protocol(others[i], &version, &err), &err);
+        assert_int_equal(version, PROTOCOL_VERSION);
     }
 }
 
