@@ -17,6 +17,16 @@
  * Its state does not change, it has no optimizer state and its gradients count as 0. Backward
  * passes through it to trained units before it.
  *
+ * Versions. Update t makes version t of the parameters. Forward and backward of step t use version
+ * max(r, t - versions), r the version of the last restart. With versions = 1 that is the version of
+ * the step before: the synchronous schedule. An asynchronous stage takes whole batches, of which
+ * several are in flight; with as many versions as batches in flight, forward uses the latest one
+ * and backward the one of its forward (weight stashing); with as many versions as the pipeline has
+ * stages, all stages use the same one (vertical sync).
+ *
+ * Running statistics are not stashed: those of version t are those after forward t. So the state of
+ * a version depends on nothing that is in flight.
+ *
  * Threads: a stage is used by one thread at a time (the compute thread), which distributes the work
  * over its pool inside a call. */
 #ifndef LIBTRAIN_TRAIN_H
@@ -93,6 +103,10 @@ struct train_stage_config {
     size_t micro_batch;   /* samples of a micro-batch; also the maximum of one evaluation call */
     size_t micro_batches; /* of a step */
     size_t in_flight;     /* activation slots; 0: a stage that only evaluates */
+    size_t versions;      /* of the trained parameters; 0 counts as 1. Above 1: at least in_flight,
+                             micro_batches 1 and no clip_norm */
+    int64_t aggregate_every;  /* updates after which the latest version becomes the mean of those
+                                 kept since the restart; 0: never. Not with one version */
     enum recompute recompute; /* kept tensors of a slot; changes memory and time, never results */
     struct optimizer optimizer;
     uint64_t seed;           /* initial weights, dropout */
@@ -106,6 +120,11 @@ struct train_stage_config {
 NODISCARD int train_stage_new(const struct train_stage_config *config, struct train_stage **out,
                               struct err *err);
 void train_stage_free(struct train_stage **stage);
+
+/* Begin after `version`, of which the state is: discard an unfinished step and drop older versions.
+ * For a stage of several versions, after its units were loaded and when the pipeline has drained,
+ * as it does for an evaluation. A new stage begins after version 0. */
+void train_restart(struct train_stage *stage, int64_t version);
 
 /* Units: by index in the model, within [first, end). */
 
@@ -136,7 +155,8 @@ struct train_position {
     size_t micro_batch; /* from 0 */
 };
 
-/* Forward of one micro-batch in slot `slot` (< in_flight).
+/* Forward of one micro-batch in slot `slot` (< in_flight). With several versions: of the batch
+ * after the one before, at most in_flight after the last update.
  *
  *     input     stage 0: micro_batch stored samples (model's input dtype); else float32
  *               [micro_batch, in]. Valid and unchanged until this slot's backward returns.
@@ -172,7 +192,10 @@ NODISCARD int train_sum_squares(struct train_stage *stage, double later, double 
  * in proportion. ERR_INVALID if `squares` is negative or not finite. */
 NODISCARD int train_clip(struct train_stage *stage, double squares, struct err *err);
 /* Do one optimizer step with the accumulated gradients, clipped to the optimizer's clip_value, and
- * zero them. step: of the job, from 1 (adam's bias correction follows from it). ERR_DIVERGED if a
+ * zero them. It reads the latest version and makes version `step`, which with an `aggregate_every`
+ * that divides `step` is the mean of the kept versions: sums in float32 from the oldest on, divided
+ * by their number. Optimizer state is not averaged. step: of the job, from 1 (adam's bias
+ * correction follows from it); with several versions the one after the last. ERR_DIVERGED if a
  * gradient is not finite; then no parameter changed. */
 NODISCARD int train_update(struct train_stage *stage, int64_t step, double learning_rate,
                            struct err *err);

@@ -61,18 +61,23 @@ static int sum_up(const struct arena *arena, const struct optimizer *optimizer,
 {
     size_t arrays = optimizer_state_arrays(optimizer);
     struct memory_bytes bytes = {
-        .parameters = (arena->parameter_floats + 2 * arena->buffer_floats) * sizeof(float),
         .gradients = (arena->trained_floats + arena->turn_floats) * sizeof(float),
         .optimizer = arena->trained_floats * arrays * sizeof(float),
         .packed = arena->packed_bytes,
         .snapshot = state_bytes(arena->model, request, arrays),
     };
-    bool fits = multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&
+    const uint64_t running = request->versions > 1 ? request->in_flight : 1;
+    const uint64_t stashed = request->versions > 1 ? request->versions - 1 : 0;
+    bool fits = multiply_add(arena->buffer_floats * sizeof(float), 1 + running,
+                             arena->parameter_floats * sizeof(float), &bytes.parameters) &&
+                multiply_add(arena->trained_floats * sizeof(float), stashed, 0, &bytes.stashed) &&
+                multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&
                 multiply_add(arena->worker_bytes, request->threads,
                              arena->tensor_bytes + arena->shared_bytes, &bytes.workspace) &&
                 border_bytes(arena->model, request, &bytes.borders);
-    const uint64_t parts[] = {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.activations,
-                              bytes.workspace,  bytes.packed,    bytes.borders,   bytes.snapshot};
+    const uint64_t parts[] = {bytes.parameters, bytes.stashed,     bytes.gradients,
+                              bytes.optimizer,  bytes.activations, bytes.workspace,
+                              bytes.packed,     bytes.borders,     bytes.snapshot};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         fits = fits && multiply_add(parts[i], 1, bytes.total, &bytes.total);
     }
@@ -105,6 +110,10 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
         return err_set(err, ERR_INVALID, "%zu micro-batches in flight: expected 1 to %u",
                        request->in_flight, MEMORY_IN_FLIGHT_MAX);
     }
+    if (request->versions > MEMORY_IN_FLIGHT_MAX) {
+        return err_set(err, ERR_INVALID, "%zu versions of the parameters: expected 1 to %u",
+                       request->versions, MEMORY_IN_FLIGHT_MAX);
+    }
     if (request->threads < 1 || request->threads > MEMORY_THREADS_MAX) {
         return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads,
                        MEMORY_THREADS_MAX);
@@ -114,28 +123,33 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
     return rc ? rc : sum_up(arena, optimizer, request, out, err);
 }
 
-/* The sum is linear in both numbers. */
+/* The sum is linear in the three numbers; buffers grow with the micro-batches if there are several
+ * versions. */
 int memory_of_range(const struct model *model, const struct optimizer *optimizer,
                     const struct memory_request *request, struct memory_growth *out,
                     struct err *err)
 {
     struct memory_request one = *request;
-    one.in_flight = one.threads = 1;
-    struct memory_request thread = one, micro_batch = one;
+    one.in_flight = one.threads = one.versions = 1;
+    struct memory_request thread = one, micro_batch = one, version = one;
     thread.threads++;
     micro_batch.in_flight++;
-    struct memory_bytes base, by_thread, by_micro_batch;
+    version.versions++;
+    struct memory_bytes base, by_thread, by_micro_batch, by_version;
     ARENA_AUTO struct arena *arena = NULL;
     int rc = plan_range(model, request, &arena, err);
     rc = rc ? rc : sum_up(arena, optimizer, &one, &base, err);
     rc = rc ? rc : sum_up(arena, optimizer, &thread, &by_thread, err);
     rc = rc ? rc : sum_up(arena, optimizer, &micro_batch, &by_micro_batch, err);
+    rc = rc ? rc : sum_up(arena, optimizer, &version, &by_version, err);
     if (rc) {
         return rc;
     }
+    const uint64_t buffers = request->versions > 1 ? arena->buffer_floats * sizeof(float) : 0;
     *out = (struct memory_growth){.base = base.total,
                                   .per_thread = by_thread.total - base.total,
-                                  .per_micro_batch = by_micro_batch.total - base.total,
+                                  .per_micro_batch = by_micro_batch.total - base.total + buffers,
+                                  .per_version = by_version.total - base.total,
                                   .snapshot = base.snapshot};
     return 0;
 }

@@ -25,6 +25,7 @@ struct memory_request {
     size_t first, end;  /* units [first, end) */
     size_t micro_batch; /* samples, 1 to ARENA_MICRO_BATCH_MAX */
     size_t in_flight;   /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
+    size_t versions;    /* of the trained parameters, as train_stage_config; 0 counts as 1 */
     size_t threads;     /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
     enum recompute recompute;
     enum conv2d_backend backend;   /* of the device */
@@ -32,8 +33,9 @@ struct memory_request {
 };
 
 struct memory_bytes {
-    uint64_t parameters; /* parameters and buffers; buffers twice: of the last step and of the
-                            running one */
+    uint64_t parameters; /* parameters and buffers; buffers of the last step and of the running
+                            one, or with several versions of each batch in flight */
+    uint64_t stashed;    /* trained parameters of the other versions */
     uint64_t gradients;
     uint64_t optimizer;
     uint64_t activations; /* all slots */
@@ -53,14 +55,15 @@ NODISCARD int memory_of_stage(const struct model *model, const struct optimizer 
                               const struct memory_request *request, struct memory_bytes *out,
                               struct err *err);
 
-/* The total as a linear function of threads and micro-batches in flight. */
+/* The total as a linear function of threads, micro-batches in flight and versions. */
 struct memory_growth {
-    uint64_t base; /* with one thread and one micro-batch */
-    uint64_t per_thread, per_micro_batch;
+    uint64_t base; /* with one thread, one micro-batch and one version */
+    uint64_t per_thread, per_micro_batch, per_version;
     uint64_t snapshot; /* as in memory_bytes; included in base */
 };
 /* Compute it from one plan, for planners that ask about many ranges. The request's in_flight and
- * threads are ignored. Errors and cost as memory_of_stage. */
+ * threads are ignored, and of its versions only counts whether there are several: then
+ * per_micro_batch includes the buffers of a batch in flight. Errors and cost as memory_of_stage. */
 NODISCARD int memory_of_range(const struct model *model, const struct optimizer *optimizer,
                               const struct memory_request *request, struct memory_growth *out,
                               struct err *err);

@@ -14,18 +14,20 @@ struct adam_job {
     float epsilon;
     float l2;   /* ADAM: fraction of the parameter added to the gradient */
     float keep; /* ADAMW: fraction of the parameter that remains */
+    const float *before;
     float *parameter, *gradient, *average, *square;
 };
 
 /* The square root and the division are those of IEEE 754, exactly rounded, in vectors too: every
  * ISA gives the same bits. */
-SIMD_CLONES static void adam_loop(size_t count, const struct adam_job *job,
-                                  float *restrict parameter, float *restrict gradient,
+SIMD_CLONES static void adam_loop(size_t count, const struct adam_job *job, const float *before,
+                                  float *parameter, float *restrict gradient,
                                   float *restrict average, float *restrict square)
 {
     const struct adam_job j = *job;
+    SIMD_IN_PLACE
     for (size_t i = 0; i < count; i++) {
-        float p = parameter[i] * j.keep;
+        float p = before[i] * j.keep;
         float g = gradient[i] + j.l2 * p;
         float m = j.keep_average * average[i] + j.take_average * g;
         float v = j.keep_square * square[i] + j.take_square * g * g;
@@ -42,13 +44,13 @@ static void adam_slab(const void *arg, size_t task, size_t worker)
     (void)worker;
     size_t first = slab_begin(job->count, job->slabs, task);
     size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
-    adam_loop(count, job, job->parameter + first, job->gradient + first, job->average + first,
-              job->square + first);
+    adam_loop(count, job, job->before + first, job->parameter + first, job->gradient + first,
+              job->average + first, job->square + first);
 }
 
 void adam_step(const struct compute *compute, const struct optimizer *optimizer, int64_t step,
-               double rate, size_t count, float *parameter, float *gradient, float *average,
-               float *square)
+               double rate, size_t count, const float *before, float *parameter, float *gradient,
+               float *average, float *square)
 {
     bool decoupled = optimizer->type == OPTIMIZER_ADAMW;
     const struct adam_job job = {
@@ -63,6 +65,7 @@ void adam_step(const struct compute *compute, const struct optimizer *optimizer,
         .epsilon = (float)optimizer->epsilon,
         .l2 = decoupled ? 0.0f : (float)optimizer->weight_decay,
         .keep = decoupled ? (float)(1.0 - rate * optimizer->weight_decay) : 1.0f,
+        .before = before,
         .parameter = parameter,
         .gradient = gradient,
         .average = average,

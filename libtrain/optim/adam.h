@@ -13,11 +13,12 @@
 /* ADAM:  g = gradient + weight_decay p ADAMW: g = gradient; p *= 1 - rate weight_decay then
  * average = beta1 average + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2;
  *        p -= rate / (1 - beta1^step) average / (sqrt(square / (1 - beta2^step)) + epsilon);
- * gradient = 0. step >= 1; parameter, gradient, average, square [count], the last two start as
- * zeros. No overlap. Factors shared by all elements are computed in double, elements in single
+ * gradient = 0. step >= 1; before, parameter, gradient, average, square [count], the last two start
+ * as zeros. p is read from `before` and written to `parameter`, which may be the same array; no
+ * other overlap. Factors shared by all elements are computed in double, elements in single
  * precision. */
 void adam_step(const struct compute *compute, const struct optimizer *optimizer, int64_t step,
-               double rate, size_t count, float *parameter, float *gradient, float *average,
-               float *square);
+               double rate, size_t count, const float *before, float *parameter, float *gradient,
+               float *average, float *square);
 
 #endif

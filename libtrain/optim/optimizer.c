@@ -5,14 +5,14 @@
 
 static void update_sgd(const struct compute *compute, const struct optimizer_call *call)
 {
-    sgd_step(compute, call->optimizer, call->rate, call->count, call->parameter, call->gradient,
-             call->array[0]);
+    sgd_step(compute, call->optimizer, call->rate, call->count, call->before, call->parameter,
+             call->gradient, call->array[0]);
 }
 
 static void update_adam(const struct compute *compute, const struct optimizer_call *call)
 {
-    adam_step(compute, call->optimizer, call->step, call->rate, call->count, call->parameter,
-              call->gradient, call->array[0], call->array[1]);
+    adam_step(compute, call->optimizer, call->step, call->rate, call->count, call->before,
+              call->parameter, call->gradient, call->array[0], call->array[1]);
 }
 
 static void (*const updates[])(const struct compute *compute, const struct optimizer_call *call) = {

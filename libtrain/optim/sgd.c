@@ -7,21 +7,23 @@ struct sgd_job {
     size_t count, slabs;
     float rate, momentum, weight_decay;
     bool nesterov;
+    const float *before;
     float *parameter, *gradient, *buffer;
 };
 
-SIMD_CLONES static void plain_loop(size_t count, float rate, float decay, float *restrict parameter,
-                                   float *restrict gradient)
+SIMD_CLONES static void plain_loop(size_t count, float rate, float decay, const float *before,
+                                   float *parameter, float *restrict gradient)
 {
+    SIMD_IN_PLACE
     for (size_t i = 0; i < count; i++) {
-        float g = gradient[i] + decay * parameter[i];
-        parameter[i] -= rate * g;
+        float g = gradient[i] + decay * before[i];
+        parameter[i] = before[i] - rate * g;
         gradient[i] = 0.0f;
     }
 }
 
-SIMD_CLONES static void momentum_loop(size_t count, const struct sgd_job *job,
-                                      float *restrict parameter, float *restrict gradient,
+SIMD_CLONES static void momentum_loop(size_t count, const struct sgd_job *job, const float *before,
+                                      float *parameter, float *restrict gradient,
                                       float *restrict buffer)
 {
     float rate = job->rate;
@@ -30,11 +32,12 @@ SIMD_CLONES static void momentum_loop(size_t count, const struct sgd_job *job,
     float ahead = job->nesterov ? momentum : 0.0f;
     float own = job->nesterov ? 1.0f : 0.0f;
     float whole = job->nesterov ? 0.0f : 1.0f;
+    SIMD_IN_PLACE
     for (size_t i = 0; i < count; i++) {
-        float g = gradient[i] + decay * parameter[i];
+        float g = gradient[i] + decay * before[i];
         float b = momentum * buffer[i] + g;
         buffer[i] = b;
-        parameter[i] -= rate * (whole * b + (own * g + ahead * b));
+        parameter[i] = before[i] - rate * (whole * b + (own * g + ahead * b));
         gradient[i] = 0.0f;
     }
 }
@@ -46,16 +49,16 @@ static void sgd_slab(const void *arg, size_t task, size_t worker)
     size_t first = slab_begin(job->count, job->slabs, task);
     size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
     if (job->buffer) {
-        momentum_loop(count, job, job->parameter + first, job->gradient + first,
-                      job->buffer + first);
+        momentum_loop(count, job, job->before + first, job->parameter + first,
+                      job->gradient + first, job->buffer + first);
     } else {
-        plain_loop(count, job->rate, job->weight_decay, job->parameter + first,
+        plain_loop(count, job->rate, job->weight_decay, job->before + first, job->parameter + first,
                    job->gradient + first);
     }
 }
 
 void sgd_step(const struct compute *compute, const struct optimizer *optimizer, double rate,
-              size_t count, float *parameter, float *gradient, float *buffer)
+              size_t count, const float *before, float *parameter, float *gradient, float *buffer)
 {
     const struct sgd_job job = {.count = count,
                                 .slabs = slab_count(count, 1, SLABS_MAX),
@@ -63,6 +66,7 @@ void sgd_step(const struct compute *compute, const struct optimizer *optimizer, 
                                 .momentum = (float)optimizer->momentum,
                                 .weight_decay = (float)optimizer->weight_decay,
                                 .nesterov = optimizer->nesterov,
+                                .before = before,
                                 .parameter = parameter,
                                 .gradient = gradient,
                                 .buffer = buffer};

@@ -34,7 +34,7 @@ static void forward_conv2d(const struct op_call *call)
 {
     struct conv2d_shape shape = op_conv2d_shape(call->op, call->N);
     if (is_onednn(call, CONV2D_FORWARD)) {
-        onednn_conv2d_forward(call->onednn, call->compute, call->version, call->N, call->input[0],
+        onednn_conv2d_forward(call->onednn, call->compute, call->contents, call->N, call->input[0],
                               call->tensor[0], call->tensor[1], call->output);
     } else {
         conv2d_forward(call->compute, &shape, call->plan->kernels, call->input[0], call->tensor[0],
@@ -63,7 +63,7 @@ static void backward_conv2d_data(const struct op_call *call)
         return;
     }
     if (is_onednn(call, CONV2D_BACKWARD_DATA)) {
-        onednn_conv2d_backward_data(call->onednn, call->compute, call->version,
+        onednn_conv2d_backward_data(call->onednn, call->compute, call->contents,
                                     call->output_gradient, call->tensor[0], call->input_gradient[0],
                                     call->plan->accumulate[0]);
     } else {

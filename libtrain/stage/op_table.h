@@ -18,7 +18,7 @@ struct op_call {
     const float *output_gradient;               /* backward */
     float *input_gradient[MODEL_OP_INPUTS_MAX]; /* backward; NULL: not wanted */
     struct onednn_conv2d *onednn; /* CONV2D with passes that oneDNN computes; else NULL */
-    uint64_t version;             /* of the parameters */
+    uint64_t contents;            /* of the parameters: another number after every change */
     uint64_t seed;
     struct train_position position;
     size_t micro_batch; /* samples of a full micro-batch: gives the position of this one in the

@@ -7,11 +7,14 @@
 #include "libtrain/ops/join.h"
 #include "libtrain/ops/softmax_cross_entropy.h"
 #include "libtrain/stage/op_table.h"
+#include "libtrain/stage/versions.h"
 
 /* The addresses of the plan's areas in this call. */
 struct areas {
     unsigned char *slot;
     unsigned char *workspace;
+    const struct stage_version *version;
+    float *buffer;
     const float *input; /* the caller's, from this unit on */
     const float *output_gradient;
     float *input_gradient;
@@ -64,7 +67,7 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
                            .op = op,
                            .compute = &stage->compute,
                            .onednn = stage->onednn_conv2d[plan - stage->arena->op],
-                           .version = stage->version,
+                           .contents = areas->version->contents,
                            .seed = stage->config.seed,
                            .micro_batch = stage->config.micro_batch,
                            .N = stage->config.micro_batch};
@@ -74,10 +77,10 @@ static struct op_call call_of(const struct train_stage *stage, const struct area
     }
     call.output = writable(areas, io->output);
     call.saved = writable(areas, io->saved);
-    float *buffer = pass == PASS_EVALUATE ? stage->buffer : stage->running;
+    float *parameters = plan->frozen ? stage->parameter : areas->version->trained;
     for (size_t t = 0; t < op->tensor_count; t++) {
         bool parameter = op->tensor[t].role == TENSOR_PARAMETER;
-        call.tensor[t] = (parameter ? stage->parameter : buffer) + plan->tensor[t];
+        call.tensor[t] = (parameter ? parameters : areas->buffer) + plan->tensor[t];
         call.gradient[t] = parameter && !plan->frozen ? stage->gradient + plan->tensor[t] : NULL;
     }
     if (pass == PASS_BACKWARD) {
@@ -187,7 +190,11 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
 {
     const struct arena *arena = stage->arena;
     const struct train_stage_config *config = &stage->config;
-    struct areas areas = {.slot = slot_memory(stage, slot), .workspace = stage->workspace};
+    const int64_t step = stage->slot[slot].position.step;
+    struct areas areas = {.slot = slot_memory(stage, slot),
+                          .workspace = stage->workspace,
+                          .version = versions_of_step(stage, step),
+                          .buffer = versions_begin_running(stage, step)};
     enter(stage, &areas, arena->input, config->micro_batch, input);
     for (size_t g = 0; g < arena->op_count; g++) {
         if (arena->op[g].fusion == ARENA_DONE_BEFORE) {
@@ -209,8 +216,7 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
                                         model->classes, result, labels, model->label_smoothing,
                                         1.0 / batch, writable(&areas, arena->output_gradient));
     if (!isfinite(loss)) {
-        return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite",
-                       stage->slot[slot].position.step);
+        return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite", step);
     }
     *loss_sum = loss / labels_per_sample;
     return 0;
@@ -260,8 +266,11 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     ASSERT(slot < stage->config.in_flight);
     ASSERT(stage_is_last(stage) || output_gradient);
     ASSERT(stage->config.first == 0 || input_gradient);
+    const int64_t step = stage->slot[slot].position.step;
     struct areas areas = {.slot = slot_memory(stage, slot),
                           .workspace = stage->workspace,
+                          .version = versions_of_step(stage, step),
+                          .buffer = versions_running(stage, step),
                           .input = stage->slot[slot].input,
                           .output_gradient = output_gradient,
                           .input_gradient = input_gradient};
@@ -304,7 +313,8 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
                     const int32_t *labels, double *loss_sum, uint64_t *correct, struct err *err)
 {
     const struct arena *arena = stage->arena;
-    struct areas areas = {.workspace = stage->workspace};
+    struct areas areas = {
+        .workspace = stage->workspace, .version = versions_latest(stage), .buffer = stage->buffer};
     enter(stage, &areas, arena->evaluate_input, count, input);
     for (size_t g = 0; g < arena->op_count; g++) {
         if (arena->op[g].fusion == ARENA_DONE_BEFORE) {

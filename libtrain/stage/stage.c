@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libtrain/stage/kernels.h"
+#include "libtrain/stage/versions.h"
 
 /* Allocate one arena: aligned for vectors, of exactly the promised size (a multiple of the
  * alignment). A stage without parameters has empty arenas. */
@@ -33,6 +34,7 @@ static int allocate_arenas(struct train_stage *stage, struct err *err)
                        bytes->total);
     }
     int rc = allocate(bytes->parameters, true, "parameters", &stage->parameter, err);
+    rc = rc ? rc : allocate(bytes->stashed, true, "stashed parameters", &stage->stashed, err);
     rc = rc ? rc : allocate(bytes->gradients, true, "gradients", &stage->gradient, err);
     rc =
         rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->optimizer_state, err);
@@ -88,12 +90,13 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
         return err_set(err, ERR_MEMORY, "out of memory for a stage");
     }
     stage->config = *config;
-    stage->version = 1;
+    stage->config.versions = config->versions > 0 ? config->versions : 1;
     const struct memory_request request = {.first = config->first,
                                            .end = config->end,
                                            .micro_batch = config->micro_batch,
                                            .in_flight =
                                                config->in_flight > 0 ? config->in_flight : 1,
+                                           .versions = config->versions,
                                            .threads = pool_threads(config->pool),
                                            .recompute = config->recompute,
                                            .backend = train_backend()};
@@ -110,6 +113,7 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
     rc = rc ? rc : kernels_prepare(stage, err);
     rc = rc ? rc : describe_units(stage, err);
     rc = rc ? rc : allocate_arenas(stage, err);
+    rc = rc ? rc : versions_init(stage, err);
     rc = rc ? rc : kernels_bind(stage, err);
     if (rc) {
         return rc;
@@ -137,6 +141,9 @@ void train_stage_free(struct train_stage **stage_pointer)
     free(stage->activation);
     free(stage->optimizer_state);
     free(stage->gradient);
+    free(stage->averaged);
+    free(stage->ring);
+    free(stage->stashed);
     free(stage->parameter);
     arena_free(&stage->arena);
     free(stage);

@@ -18,6 +18,12 @@ struct stage_slot {
     const void *input; /* the caller's */
 };
 
+/* One version of the trained parameters. */
+struct stage_version {
+    float *trained;    /* [trained_floats] */
+    uint64_t contents; /* from 1, another number after every change: packed weights follow it */
+};
+
 /* Used by one thread at a time. arena->op[].tensor gives the places of tensors in the float
  * arrays. */
 struct train_stage {
@@ -25,10 +31,19 @@ struct train_stage {
     struct arena *arena;
     struct compute compute;    /* its scratch is at the end of the workspace */
     struct memory_bytes bytes; /* sizes of the allocations below */
-    float *parameter;          /* [parameter_floats] */
+    float
+        *parameter; /* [parameter_floats]: one version of the trained ones, then the frozen ones */
+    float *stashed; /* [versions - 1][trained_floats]: the other versions */
+    struct stage_version *ring; /* [versions] (versions.h) */
+    float **averaged;           /* [versions] scratch of an aggregation */
+    size_t latest;              /* in the ring */
+    int64_t version;            /* of the state; followed only if several are kept */
+    int64_t restarted;          /* the oldest version that may still be used */
+    uint64_t contents;          /* of the version changed last */
     float *buffer;   /* [buffer_floats] as of the last update: saved, and read by evaluation */
     float *running;  /* [buffer_floats] advanced by each training forward and taken over by the
-                        update, so a discarded step leaves no trace */
+                        update, so a discarded step leaves no trace. With several versions one
+                        array for each batch in flight */
     float *gradient; /* [trained_floats] zero between steps, [turn_floats] */
     float *optimizer_state;       /* [optimizer_state_arrays][trained_floats]; NULL without one */
     unsigned char *activation;    /* in_flight slots */
@@ -39,8 +54,7 @@ struct train_stage {
     struct onednn *onednn;        /* NULL if it computes nothing */
     struct onednn_conv2d **onednn_conv2d; /* [arena->op_count], NULL if there is none */
     unsigned char *packed;                /* weights in its layouts */
-    uint64_t version; /* of the parameters, from 1: increases with every change */
-    bool clipped;     /* by train_clip, since the last update */
+    bool clipped;                         /* by train_clip, since the last update */
 };
 
 static inline const struct model *stage_model(const struct train_stage *stage)

@@ -9,6 +9,7 @@
 #include "libtrain/ops/conv2d.h"
 #include "libtrain/ops/linear.h"
 #include "libtrain/stage/stage.h"
+#include "libtrain/stage/versions.h"
 
 static size_t local_unit(const struct train_stage *stage, size_t unit)
 {
@@ -25,6 +26,14 @@ static const struct arena_op *op_of(const struct train_stage *stage, size_t unit
 static float *optimizer_array(const struct train_stage *stage, size_t array)
 {
     return stage->optimizer_state + array * stage->arena->trained_floats;
+}
+
+/* A parameter in the latest version. */
+static float *parameter_of(const struct train_stage *stage, const struct arena_op *plan,
+                           size_t tensor)
+{
+    return (plan->frozen ? stage->parameter : versions_latest(stage)->trained) +
+           plan->tensor[tensor];
 }
 
 /* Transposed scratch of a parameter's size: the memory of its gradient, if it has one. */
@@ -95,7 +104,7 @@ static void initialise_parameter(struct train_stage *stage, const struct arena_o
 {
     const struct op *op = plan->op;
     size_t elements = op->tensor[tensor].elements;
-    float *to = stage->parameter + plan->tensor[tensor];
+    float *to = parameter_of(stage, plan, tensor);
     float *draws = turn_memory(stage, plan, tensor);
     const enum op_initial initial = tensor == 0 ? op_traits(op->type)->initial : INITIAL_ZERO;
     const float bound = initial_bound(op, initial);
@@ -120,7 +129,7 @@ void train_unit_initialise(struct train_stage *stage, size_t unit)
 {
     const struct unit *description = &stage_model(stage)->unit[unit];
     uint32_t parameter = 0;
-    stage->version++;
+    versions_latest(stage)->contents = ++stage->contents;
     for (size_t k = 0; k < description->op_count; k++) {
         const struct arena_op *plan = op_of(stage, unit, k);
         for (size_t t = 0; t < plan->op->tensor_count; t++) {
@@ -144,7 +153,7 @@ static float *memory_of(const struct train_stage *stage, const struct arena_op *
 {
     size_t offset = (size_t)plan->tensor[source->tensor];
     switch (source->kind) {
-    case STATE_PARAMETER: return stage->parameter + offset;
+    case STATE_PARAMETER: return parameter_of(stage, plan, source->tensor);
     case STATE_BUFFER: return stage->buffer + offset;
     case STATE_OPTIMIZER: return optimizer_array(stage, source->array) + offset;
     }
@@ -223,7 +232,7 @@ int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, si
                        "snapshot of unit '%s': its tensors are not those of the unit", name);
     }
     const unsigned char *data = (const unsigned char *)blob + layout->header.data_offset;
-    stage->version++;
+    versions_latest(stage)->contents = ++stage->contents;
     for (size_t i = 0; i < layout->header.tensor_count; i++) {
         const struct state_source *source = &layout->source[i];
         const struct arena_op *plan = op_of(stage, unit, source->op);

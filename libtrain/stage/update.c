@@ -11,6 +11,7 @@
 #include "libtrain/optim/gradient.h"
 #include "libtrain/optim/optimizer.h"
 #include "libtrain/stage/stage.h"
+#include "libtrain/stage/versions.h"
 
 /* Report the first gradient that is not finite, in the order of units and ops. */
 static int diverged(const struct train_stage *stage, struct err *err)
@@ -95,7 +96,8 @@ static void update_parameters(struct train_stage *stage, int64_t step, double le
                                   .step = step,
                                   .rate = learning_rate,
                                   .count = count,
-                                  .parameter = stage->parameter,
+                                  .before = versions_latest(stage)->trained,
+                                  .parameter = versions_next(stage)->trained,
                                   .gradient = stage->gradient};
     for (size_t array = 0; array < optimizer_state_arrays(call.optimizer); array++) {
         call.array[array] = stage->optimizer_state + array * count;
@@ -105,7 +107,6 @@ static void update_parameters(struct train_stage *stage, int64_t step, double le
                             stage->gradient);
     }
     optimizer_update(&stage->compute, &call);
-    stage->version++;
 }
 
 int train_update(struct train_stage *stage, int64_t step, double learning_rate, struct err *err)
@@ -120,8 +121,12 @@ int train_update(struct train_stage *stage, int64_t step, double learning_rate, 
     } else if (count > 0) {
         update_parameters(stage, step, learning_rate);
     }
+    if (rc == 0) {
+        versions_advance(stage, step);
+    }
     if (rc == 0 && arena->buffer_floats > 0) {
-        memcpy(stage->buffer, stage->running, (size_t)arena->buffer_floats * sizeof(float));
+        memcpy(stage->buffer, versions_running(stage, step),
+               (size_t)arena->buffer_floats * sizeof(float));
     }
     stage->clipped = false;
     denormal_restore(mode);

@@ -314,7 +314,8 @@ static void sgd_case(const struct golden *golden)
     float *gradients = copy_floats(golden_input(golden, "gradients"), steps * count);
     float *buffer = optimizer.momentum > 0.0 ? golden_output(golden, "start") : NULL;
     for (size_t step = 0; step < steps; step++) {
-        sgd_step(&compute, &optimizer, 0.1, count, parameter, gradients + step * count, buffer);
+        sgd_step(&compute, &optimizer, 0.1, count, parameter, parameter, gradients + step * count,
+                 buffer);
     }
     golden_expect(golden, "parameter", parameter);
     free(gradients);

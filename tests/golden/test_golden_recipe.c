@@ -93,6 +93,7 @@ static void check_trajectory(const struct compute *compute, size_t number)
                                                            .step = (int64_t)step + 1,
                                                            .rate = settings[9],
                                                            .count = count,
+                                                           .before = parameter,
                                                            .parameter = parameter,
                                                            .gradient = gradient,
                                                            .array = {arrays, arrays + count}});

@@ -70,10 +70,17 @@ static void check(void **state, const struct optimizer *optimizer, size_t count)
         struct compute compute = compute_init(pools->pool[pool], (struct workspace_bytes){0});
         struct arrays arrays = arrays_new(start, count);
         float *g = copy_floats(gradients, STEPS * count);
+        float *other = copy_floats(gradients, count);
         for (int step = 1; step <= STEPS; step++) {
-            adam_step(&compute, optimizer, step, RATE, count, arrays.parameter,
+            float *before = arrays.parameter;
+            if (pool > 0) { /* not in place */
+                arrays.parameter = other;
+                other = before;
+            }
+            adam_step(&compute, optimizer, step, RATE, count, before, arrays.parameter,
                       g + (size_t)(step - 1) * count, arrays.average, arrays.square);
         }
+        free(other);
         for (size_t i = 0; i < STEPS * count; i++) {
             assert_true(g[i] == 0.0f);
         }
@@ -124,7 +131,7 @@ static void a_step_is_about_the_rate_for_any_gradient_size(void **state)
     static const float sizes[] = {1e-6f, 1.0f, 1e6f, 1e18f};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         float p[1] = {0.0f}, g[1] = {-sizes[i]}, average[1] = {0.0f}, square[1] = {0.0f};
-        adam_step(&compute, &adam, 1, RATE, 1, p, g, average, square);
+        adam_step(&compute, &adam, 1, RATE, 1, p, p, g, average, square);
         assert_true(fabs((double)p[0] - RATE) < RATE * 0.02);
     }
     static const float extremes[] = {0.0f, FLT_MIN, -FLT_MIN, 1e-20f, FLT_MAX, -FLT_MAX};
@@ -134,7 +141,7 @@ static void a_step_is_about_the_rate_for_any_gradient_size(void **state)
         float p[1] = {1.0f}, average[1] = {0.0f}, square[1] = {0.0f};
         for (int64_t step = 1; step <= 3; step++) {
             float g[1] = {extremes[i]};
-            adam_step(&compute, &sharp, step, RATE, 1, p, g, average, square);
+            adam_step(&compute, &sharp, step, RATE, 1, p, p, g, average, square);
             assert_true(fabs((double)p[0] - 1.0) < 4 * RATE);
         }
     }
@@ -150,7 +157,7 @@ static void the_bias_correction_depends_on_the_step_alone(void **state)
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         float p[1] = {0.0f}, g[1] = {1.0f}, average[1] = {0.0f}, square[1] = {0.0f};
         double step = (double)steps[i];
-        adam_step(&compute, &adam, steps[i], RATE, 1, p, g, average, square);
+        adam_step(&compute, &adam, steps[i], RATE, 1, p, p, g, average, square);
         double expected = 0.1 / (1.0 - pow(0.9, step)) / sqrt(0.001 / (1.0 - pow(0.999, step)));
         assert_true(fabs((double)p[0] / -RATE - expected) < 1e-6 * expected);
     }
@@ -182,6 +189,7 @@ static void the_table_finds_the_kernel_of_each_optimizer(void **state)
                                                             .step = 1,
                                                             .rate = 0.1,
                                                             .count = 1,
+                                                            .before = p,
                                                             .parameter = p,
                                                             .gradient = g,
                                                             .array = {first, second}});

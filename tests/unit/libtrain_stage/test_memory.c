@@ -110,20 +110,26 @@ static void a_stage_allocates_exactly_the_bytes_of_memory_of_stage(void **state)
         struct train_stage *stage = NULL;
         struct memory_bytes bytes;
         size_t first = draw_size(&draws, 0, model->unit_count - 1);
+        size_t in_flight = draw_size(&draws, 1, 4);
+        const struct optimizer *optimizer = &optimizers[i / 4 % 4];
+        size_t versions = optimizer->clip_norm > 0 ? 1 : in_flight + draw_size(&draws, 0, 2);
+        versions = draw_size(&draws, 0, 1) ? versions : 1;
         const struct train_stage_config config = {
             .model = model,
             .first = first,
             .end = draw_size(&draws, first + 1, model->unit_count),
             .micro_batch = draw_size(&draws, 1, 6),
-            .micro_batches = 4,
-            .in_flight = draw_size(&draws, 1, 4),
+            .micro_batches = versions > 1 ? 1 : 4,
+            .in_flight = in_flight,
+            .versions = versions,
             .recompute = i / 2 % 2,
-            .optimizer = optimizers[i / 4 % 4],
+            .optimizer = *optimizer,
             .pool = pools->pool[i % KERNEL_POOLS]};
         const struct memory_request request = {.first = config.first,
                                                .end = config.end,
                                                .micro_batch = config.micro_batch,
                                                .in_flight = config.in_flight,
+                                               .versions = config.versions,
                                                .threads = pool_threads(config.pool),
                                                .recompute = config.recompute,
                                                .backend = train_backend()};
@@ -134,12 +140,14 @@ static void a_stage_allocates_exactly_the_bytes_of_memory_of_stage(void **state)
         if (train_backend() == CONV2D_BACKEND_ONEDNN) { /* estimated there */
             bytes = stage->bytes;
         }
-        assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients +
-                                                     bytes.optimizer + bytes.activations +
-                                                     bytes.workspace + bytes.packed);
-        assert_int_equal(bytes.total, bytes.parameters + bytes.gradients + bytes.optimizer +
-                                          bytes.activations + bytes.workspace + bytes.packed +
-                                          bytes.borders + bytes.snapshot);
+        assert_int_equal(aligned_bytes - before,
+                         bytes.parameters + bytes.stashed + bytes.gradients + bytes.optimizer +
+                             bytes.activations + bytes.workspace + bytes.packed);
+        assert_int_equal(bytes.stashed,
+                         (versions - 1) * stage->arena->trained_floats * sizeof(float));
+        assert_int_equal(bytes.total, bytes.parameters + bytes.stashed + bytes.gradients +
+                                          bytes.optimizer + bytes.activations + bytes.workspace +
+                                          bytes.packed + bytes.borders + bytes.snapshot);
         uint64_t snapshot = 0;
         for (size_t unit = config.first; unit < config.end; unit++) {
             snapshot += stage->layout[unit - config.first]->header.data_bytes;
@@ -277,6 +285,7 @@ static void a_request_out_of_bounds_is_rejected(void **state)
         {.first = 0, .end = 2, .micro_batch = 1, .in_flight = SIZE_MAX, .threads = 1},
         {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = 0},
         {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = SIZE_MAX},
+        {.end = 2, .micro_batch = 1, .in_flight = 1, .threads = 1, .versions = SIZE_MAX},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(memory_of_stage(model, &optimizer, &bad[i], &bytes, &err), ERR_INVALID);
@@ -290,7 +299,7 @@ static void a_request_out_of_bounds_is_rejected(void **state)
     model_free(&model);
 }
 
-static void a_range_includes_the_memory_of_all_threads_and_micro_batches(void **state)
+static void a_range_includes_the_memory_of_all_threads_micro_batches_and_versions(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -303,12 +312,14 @@ static void a_range_includes_the_memory_of_all_threads_and_micro_batches(void **
             struct memory_growth growth;
             struct memory_bytes bytes;
             request.recompute = first % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE;
+            request.versions = 1 + first % 3 * 2;
             assert_ok(memory_of_range(model, &optimizers[i % 4], &request, &growth, &err), &err);
             request.threads = 1 + i;
             request.in_flight = 1 + 2 * first;
             assert_ok(memory_of_stage(model, &optimizers[i % 4], &request, &bytes, &err), &err);
             assert_int_equal(growth.base + i * growth.per_thread +
-                                 2 * first * growth.per_micro_batch,
+                                 2 * first * growth.per_micro_batch +
+                                 (request.versions - 1) * growth.per_version,
                              bytes.total);
             assert_int_equal(growth.snapshot, bytes.snapshot);
         }
@@ -325,7 +336,7 @@ int main(void)
         cmocka_unit_test(a_stage_allocates_exactly_the_bytes_of_memory_of_stage),
         cmocka_unit_test(frozen_units_take_no_gradients_no_optimizer_state_and_no_slots),
         cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
-        cmocka_unit_test(a_range_includes_the_memory_of_all_threads_and_micro_batches),
+        cmocka_unit_test(a_range_includes_the_memory_of_all_threads_micro_batches_and_versions),
         cmocka_unit_test(a_request_out_of_bounds_is_rejected),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
