@@ -9,6 +9,10 @@
 
 static int check(const struct train_stage_config *config, struct err *err)
 {
+    if (config->aggregate_every < 0) {
+        return err_set(err, ERR_INVALID, "an aggregation every %" PRId64 " updates",
+                       config->aggregate_every);
+    }
     if (config->versions == 1) {
         return 0;
     }
