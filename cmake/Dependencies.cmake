@@ -5,6 +5,13 @@ find_package(Threads REQUIRED)
 foreach(library IN ITEMS jansson libmicrohttpd libcurl sqlite3 libcrypto zlib libjpeg libpng)
   pkg_check_modules(${library} REQUIRED IMPORTED_TARGET ${library})
 endforeach()
+if(PACELINE_ZSTD)
+  pkg_check_modules(libzstd IMPORTED_TARGET libzstd)
+  if(NOT libzstd_FOUND)
+    message(FATAL_ERROR
+      "zstd is missing: apt-get install libzstd-dev, or build without it: -DPACELINE_ZSTD=OFF")
+  endif()
+endif()
 pkg_check_modules(cmocka IMPORTED_TARGET cmocka)
 
 # The serial OpenBLAS, by its own directory: our threads call it, its own threading would change

@@ -5,6 +5,8 @@ option(PACELINE_WERROR "Treat warnings as errors (CI)" OFF)
 option(PACELINE_COVERAGE "Instrument for gcov" OFF)
 option(PACELINE_ONEDNN
   "Kernels of oneDNN for convolutions, beside our own (x86-64; apt-get install libdnnl-dev)" OFF)
+option(PACELINE_ZSTD
+  "Codecs with +zstd for tensors between stages (apt-get install libzstd-dev)" ON)
 option(PACELINE_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)

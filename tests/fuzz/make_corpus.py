@@ -103,6 +103,18 @@ def trained(units, tensors):
     return safetensors(tensors, {"paceline": json.dumps(document)})
 
 
+def zstd_frame(size, content):
+    """A frame of one block of one repeated byte, which claims to have `size` bytes."""
+    block = struct.pack("<I", content << 3 | 1 << 1 | 1)[:3]
+    return bytes.fromhex("28b52ffd") + b"\xa0" + struct.pack("<I", size) + block + b"\7"
+
+
+def coded(codec, values, entries, codes):
+    """A tensor of a codec (its place in the table, from bfloat16 on), as fuzz_codec reads it."""
+    table = b"".join(struct.pack("<ff", *entry) for entry in entries)
+    return bytes([codec]) + struct.pack("<H", values) + table + codes
+
+
 def corpora():
     images = idx([3, 2, 2], bytes(range(12)))
     labels = idx([3], bytes([0, 2, 1]))
@@ -131,6 +143,21 @@ def corpora():
     }
     stated = {"input": {"shape": [8, 8, 2], "dtype": "float32", "scale": 2.5}}
     return {
+        "codec": {
+            "bfloat16": coded(0, 4, [], bytes(8)),
+            "q8": coded(1, 256, [(0, 0.5)], bytes(range(256))),
+            "q6": coded(2, 257, [(-1, 0.25), (2, 0)], bytes(192 + 1)),
+            "q4": coded(3, 300, [(-7, 1), (0, 1)], bytes(128 + 22)),
+            "q3": coded(4, 5, [(0, 1)], bytes(2)),
+            "q2_raw": coded(5, 260, [(0, -1), (-1, 1)], bytes(1024 + 1)),
+            "empty": coded(1, 0, [], b""),
+            "short": coded(1, 256, [(0, 0.5)], bytes(255)),
+            "scale_nan": coded(1, 256, [(0, float("nan"))], bytes(256)),
+            "scale_huge": coded(1, 256, [(0, 3e38)], bytes(256)),
+            "zstd": coded(7, 1024, [(0, 1)] * 4, zstd_frame(1024, 1024)),
+            "zstd_bomb": coded(7, 1024, [(0, 1)] * 4, zstd_frame(1024, 1 << 20)),
+            "zstd_claims_more": coded(9, 1024, [(0, 1)] * 4, zstd_frame(1 << 31, 512)),
+        },
         "idx": {
             "pair": pair(images, labels),
             "labels_first": pair(labels, images),
