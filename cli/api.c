@@ -171,3 +171,19 @@ int api_read(const struct api *api, const struct record *record, void *out, stru
     return err_set(err, ERR_PROTOCOL, "%s answered a %s that this version does not understand: %s",
                    api->server, record->name, cause.text);
 }
+
+int api_print(const struct api *api, FILE *out, struct err *err)
+{
+    json_auto_t *answer = NULL;
+    int rc = json_parse(api->reply.data ? api->reply.data : "", api->reply.size, &answer, err);
+    if (rc) {
+        return err_wrap(err, "the answer of %s is not JSON", api->server);
+    }
+    BUF_AUTO struct buf text;
+    buf_init(&text, 8 * api->reply.limit); /* a byte may become an escape */
+    rc = json_write_lines(answer, &text, err);
+    if (!rc && fprintf(out, "%s\n", text.data) < 0) {
+        return err_set(err, ERR_IO, "write the answer: failed");
+    }
+    return rc;
+}

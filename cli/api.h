@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -35,5 +36,7 @@ NODISCARD int api_call(struct api *api, const char *method, const char *path, co
  * ERR_PROTOCOL: this version does not understand it. */
 NODISCARD int api_read(const struct api *api, const struct record *record, void *out,
                        struct err *err);
+/* Write the last answer as indented JSON. */
+NODISCARD int api_print(const struct api *api, FILE *out, struct err *err);
 
 #endif

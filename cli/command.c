@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/conf.h"
 #include "cli/api.h"
+#include "cli/device.h"
 #include "cli/job.h"
 
 #define DEFAULT_SERVER "http://127.0.0.1:7410"
@@ -31,11 +32,12 @@ static const struct conf_option option_table[] = {
 static const struct conf_program program = {
     .name = "paceline",
     .summary =
-        "Submit, show and watch jobs of a Paceline coordinator.\n"
+        "Submit, show and watch jobs of a Paceline coordinator, and drain its devices.\n"
         "Exit status: 0 success, 1 rejected or unreachable, 2 wrong usage, 3 the watched job "
         "did not succeed.\n"
         "If the coordinator stops answering, job watch retries for 5 minutes.",
-    .usage = "job submit FILE.json | job get ID | job watch ID",
+    .usage =
+        "job submit FILE.json | job get ID | job watch ID | device drain ID | device undrain ID",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
     .positional_max = CONF_LIST_MAX, /* the table of commands says how many */
@@ -79,22 +81,36 @@ static int run_watch(struct api *api, const struct options *options, const char 
     return watch(api, word, ending, err);
 }
 
+static int run_drain(struct api *api, const struct options *options, const char *word,
+                     struct ending *ending, struct err *err)
+{
+    (void)options;
+    return device_verb(api, word, "drain", ending->out, err);
+}
+
+static int run_undrain(struct api *api, const struct options *options, const char *word,
+                       struct ending *ending, struct err *err)
+{
+    (void)options;
+    return device_verb(api, word, "undrain", ending->out, err);
+}
+
 static const struct command {
     const char *thing, *verb, *takes;
     bool takes_wait;
     int (*run)(struct api *api, const struct options *options, const char *word,
                struct ending *ending, struct err *err);
 } commands[] = {
-    {"job", "submit", "FILE.json", true, run_submit},
-    {"job", "get", "ID", false, run_get},
-    {"job", "watch", "ID", false, run_watch},
+    {"job", "submit", "FILE.json", true, run_submit}, {"job", "get", "ID", false, run_get},
+    {"job", "watch", "ID", false, run_watch},         {"device", "drain", "ID", false, run_drain},
+    {"device", "undrain", "ID", false, run_undrain},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 #define WORDS_BEFORE 2 /* thing and verb, before the command's arguments */
 
 /* The command is not in the table: "unknown command 'job foo'; expected job submit, job
- * get, job watch". */
+ * get, job watch, ...". */
 static int refuse(const struct conf_list *words, struct err *err)
 {
     char known[200] = "";

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "cli/progress.h"
 #include "schema/device.h"
 #include "schema/limits.h"
@@ -76,21 +75,7 @@ int job_get(struct api *api, const char *id, FILE *out, struct err *err)
     if (!rc) {
         rc = api_call(api, "GET", path, NULL, 0, 0, err);
     }
-    if (rc) {
-        return rc;
-    }
-    json_auto_t *job = NULL;
-    rc = json_parse(api->reply.data ? api->reply.data : "", api->reply.size, &job, err);
-    if (rc) {
-        return err_wrap(err, "the answer of %s is not JSON", api->server);
-    }
-    BUF_AUTO struct buf text;
-    buf_init(&text, 8 * api->reply.limit); /* a byte may become an escape */
-    rc = json_write_lines(job, &text, err);
-    if (!rc && fprintf(out, "%s\n", text.data) < 0) {
-        return err_set(err, ERR_IO, "write the job: failed");
-    }
-    return rc;
+    return rc ? rc : api_print(api, out, err);
 }
 
 /* ---- watch ---- */

@@ -100,6 +100,13 @@ const struct record enroll_reply_record =
                 "to a challenge; lost: its lease is over. All three can return to online."),       \
         MEMBER_BOOL(struct device, cordoned, "cordoned", 0,                                        \
                     .about = "Excluded from further plans."),                                      \
+        MEMBER_BOOL(struct device, draining, "draining", FIELD_ADDED,                              \
+                    .about = "A user drains it: plans leave it."),                                 \
+        MEMBER_BOOL(struct device, leaving, "leaving", FIELD_ADDED,                                \
+                    .about = "Its agent announces that it leaves: plans leave it."),               \
+        MEMBER_BOOL(                                                                               \
+            struct device, drained, "drained", FIELD_ADDED,                                        \
+            .about = "No plan has it and no job relies on its copies: it may be switched off."),   \
         MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &key_form),           \
         MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form,                  \
                     .about = "The address that its peers call."),                                  \

@@ -73,6 +73,9 @@ struct device {
     char name[NAME_SIZE];
     int state; /* enum device_state */
     bool cordoned;
+    bool draining; /* a user drains it: plans leave it */
+    bool leaving;  /* its agent announces that it leaves: the same */
+    bool drained;  /* nothing needs it any more */
     char public_key[SHA256_SIZE];
     char boot[ID_SIZE]; /* secret of the device and the coordinator */
     bool untried;       /* no plan has had it yet */

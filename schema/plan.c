@@ -16,6 +16,10 @@ const char *const plan_reason_names[] = {
     [PLAN_STALLED] = "stalled",
     [PLAN_DEVICE_JOINED] = "device_joined",
     [PLAN_TUNED] = "tuned",
+    [PLAN_DRIFT] = "drift",
+    [PLAN_DEVICE_LEFT] = "device_left",
+    [PLAN_DRAINED] = "drained",
+    [PLAN_ROLLED_BACK] = "rolled_back",
     NULL,
 };
 

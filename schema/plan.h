@@ -25,6 +25,10 @@ enum plan_reason {
     PLAN_DEVICE_JOINED, /* one more makes it faster */
     PLAN_TUNED, /* the one before it measured the kernels of the job's convolutions, and trained
                    nothing */
+    PLAN_DRIFT, /* measured speeds have left its prediction */
+    PLAN_DEVICE_LEFT, /* the agent of one of its devices announced that it leaves */
+    PLAN_DRAINED,     /* a user drained one of its devices */
+    PLAN_ROLLED_BACK, /* the plan after it was slower */
 };
 extern const char *const plan_reason_names[];
 

@@ -8,6 +8,7 @@
 #include "coordinator/core/damage.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/devices.h"
+#include "coordinator/core/drain.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/failures.h"
 #include "coordinator/core/generations.h"
@@ -233,6 +234,9 @@ static void settle(struct core *core)
     if (core->schedule || core->pass_open) {
         scheduler_run(core);
     }
+    if ((core->joinable || core->drain_due) && !core->schedule && !core->pass_open) {
+        drain_run(core);
+    }
     if ((core->joinable || core->join_open) && !core->schedule && !core->pass_open) {
         join_run(core);
     }
@@ -260,7 +264,8 @@ static void settle(struct core *core)
     int64_t devices = timers_next_ms(core->device_due_ms, core->devices.fresh);
     int64_t jobs = timers_next_ms(core->job_due_ms, core->jobs.fresh);
     core->deadline_ms = devices < jobs ? devices : jobs;
-    if (core->schedule || core->pass_open || core->unsettled || core->joinable || core->join_open) {
+    if (core->schedule || core->pass_open || core->unsettled || core->joinable || core->join_open ||
+        core->drain_due) {
         core->deadline_ms = core->now_ms; /* this step was cut short */
     }
 }

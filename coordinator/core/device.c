@@ -16,9 +16,15 @@ bool device_reachable(const struct device_slot *device)
     return device->device.state == DEVICE_ONLINE || device->device.state == DEVICE_SUSPECT;
 }
 
+bool device_drains(const struct device_slot *device)
+{
+    return device->device.draining || device->device.leaving;
+}
+
 bool device_ready(const struct device_slot *device)
 {
-    return device_online(device) && !device->challenge.silent && !device->device.cordoned;
+    return device_online(device) && !device->challenge.silent && !device->device.cordoned &&
+           !device_drains(device);
 }
 
 bool device_absent(const struct absent *absent, const struct device_slot *device)

@@ -18,7 +18,9 @@ extern const struct absent device_all_present; /* none */
 bool device_online(const struct device_slot *device);
 /* Return whether other devices can reach it: online or suspect. */
 bool device_reachable(const struct device_slot *device);
-/* Return whether a plan may use it: online, answering, not cordoned. */
+/* Return whether plans leave it: a user drains it, or its agent announces that it leaves. */
+bool device_drains(const struct device_slot *device);
+/* Return whether a plan may use it: online, answering, neither cordoned nor draining. */
 bool device_ready(const struct device_slot *device);
 /* Assign the device to a stage of the job; it must be free or work for this job. */
 void device_assign(struct core *core, struct device_slot *device, struct job_slot *job,

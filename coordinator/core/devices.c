@@ -8,6 +8,7 @@
 #include "coordinator/core/challenge.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/device.h"
+#include "coordinator/core/drain.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/identity.h"
 #include "coordinator/core/ids.h"
@@ -132,6 +133,7 @@ static void take_boot(struct core *core, struct device_slot *device, const char 
     holdings_clear(core, device);
     device->holdings.known = false;
     challenge_clear(device);
+    drain_take_leaving(core, device, false);
     mark_device_touched(core, device);
     if (device->job && !center_needs_device(device)) {
         device_release(core, device);
@@ -234,8 +236,8 @@ static void delete_device(struct core *core, struct device_slot *device)
 {
     if (device->job) {
         act_problem(core, PROBLEM_WRONG_STATE,
-                    "device '%s' works for %s; cordon it and replan the job, or cancel the job",
-                    device->device.name, device->job->job.id.text);
+                    "device '%s' works for %s; drain it, or cancel the job", device->device.name,
+                    device->job->job.id.text);
         return;
     }
     if (device_named(core, device)) {
@@ -265,6 +267,8 @@ void devices_on_verb(struct core *core, const struct event *event)
     switch (verb->verb) {
     case DEVICE_CORDON: set_cordon(core, device, true); break;
     case DEVICE_UNCORDON: set_cordon(core, device, false); break;
+    case DEVICE_DRAIN: drain_set(core, device, true); break;
+    case DEVICE_UNDRAIN: drain_set(core, device, false); break;
     case DEVICE_DELETE: delete_device(core, device); break;
     }
 }

@@ -72,7 +72,7 @@ struct event_heartbeat {
     const struct heartbeat *heartbeat;
 };
 
-enum device_verb { DEVICE_CORDON, DEVICE_UNCORDON, DEVICE_DELETE };
+enum device_verb { DEVICE_CORDON, DEVICE_UNCORDON, DEVICE_DRAIN, DEVICE_UNDRAIN, DEVICE_DELETE };
 struct event_device_verb {
     struct device_id device;
     enum device_verb verb;

@@ -92,9 +92,16 @@ static void move_devices(struct core *core, struct job_slot *job, bool had_plan)
     }
 }
 
+/* The plan before it was not interrupted by a failure. */
+static bool is_planned(int reason)
+{
+    return reason == PLAN_REQUESTED || reason == PLAN_DEVICE_JOINED || reason == PLAN_DRIFT ||
+           reason == PLAN_DEVICE_LEFT || reason == PLAN_DRAINED || reason == PLAN_ROLLED_BACK;
+}
+
 static void tell_prepare(struct core *core, struct job_slot *job)
 {
-    bool planned = job->plan.reason == PLAN_REQUESTED || job->plan.reason == PLAN_DEVICE_JOINED;
+    bool planned = is_planned(job->plan.reason);
     bool tuned = job->plan.reason == PLAN_TUNED && job->job.state != JOB_WAITING_FOR_DEVICES;
     int state = job->job.state == JOB_QUEUED                  ? JOB_PREPARING
                 : tuned                                       ? job->job.state

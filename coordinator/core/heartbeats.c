@@ -6,6 +6,7 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/center.h"
 #include "coordinator/core/commits.h"
+#include "coordinator/core/drain.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/failure.h"
 #include "coordinator/core/generations.h"
@@ -228,6 +229,8 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
         commits_check(core, device->job);
     }
     commits_take(core, device, heartbeat);
+    drain_take_leaving(core, device, heartbeat->leaving);
+    drain_check(core, device);
     /* After a restart of the coordinator the device continues its work; it enrols again and lists
      * its holdings. */
     core->heartbeat_reply.reenroll = !device->holdings.known;

@@ -14,10 +14,11 @@
 #include "coordinator/core/state.h"
 
 /* Whether the device only occupies a place in the table: no plan had it, it holds nothing, and it
- * is not cordoned. */
+ * is neither cordoned nor draining. */
 static bool is_forgettable(const struct device_slot *device)
 {
-    return device->device.untried && !device->device.cordoned && device->holdings.count == 0;
+    return device->device.untried && !device->device.cordoned && !device_drains(device) &&
+           device->holdings.count == 0;
 }
 
 /* The start of the device's silence, without the coordinator's own pauses. */

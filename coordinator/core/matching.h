@@ -8,8 +8,8 @@
 struct job_slot;
 
 enum candidates {
-    CANDIDATES_FREE,   /* online, not cordoned, without another job */
-    CANDIDATES_ONLINE, /* online, not cordoned, busy or not */
+    CANDIDATES_FREE,   /* ready (device.h), without another job */
+    CANDIDATES_ONLINE, /* ready, busy or not */
     CANDIDATES_KNOWN,  /* every known device, by memory instead of speed: can the job ever fit? */
 };
 

@@ -13,8 +13,8 @@
 struct fleet {
     size_t online; /* whatever they are */
     size_t fit;    /* of these, with the labels, the class and the kernels that it asks for */
-    size_t busy, kept, cordoned, silent; /* of those that fit, why they are not free */
-    size_t away;                         /* they would fit, but are not online */
+    size_t busy, kept, cordoned, draining, silent; /* of those that fit, why they are not free */
+    size_t away;                                   /* they would fit, but are not online */
 };
 
 static struct fleet count_fleet(const struct core *core, const struct placement_request *request)
@@ -37,10 +37,13 @@ static struct fleet count_fleet(const struct core *core, const struct placement_
         fleet.fit++;
         bool busy = device->job && device->job != request->job;
         bool kept = core->in_pass && device->reserved == core->pass;
-        fleet.cordoned += device->device.cordoned;
-        fleet.silent += !device->device.cordoned && device->challenge.silent;
-        fleet.busy += !device->device.cordoned && !device->challenge.silent && busy;
-        fleet.kept += !device->device.cordoned && !device->challenge.silent && !busy && kept;
+        bool cordoned = device->device.cordoned, draining = !cordoned && device_drains(device);
+        bool open = !cordoned && !draining;
+        fleet.cordoned += cordoned;
+        fleet.draining += draining;
+        fleet.silent += open && device->challenge.silent;
+        fleet.busy += open && !device->challenge.silent && busy;
+        fleet.kept += open && !device->challenge.silent && !busy && kept;
     }
     return fleet;
 }
@@ -96,8 +99,8 @@ static void some_are_free(const struct fleet *fleet, const char *there, char *ou
         const char *what;
     } other[] = {
         {fleet->busy, "busy"},         {fleet->kept, "reserved for an earlier job"},
-        {fleet->cordoned, "cordoned"}, {fleet->silent, "silent"},
-        {fleet->away, "not online"},
+        {fleet->cordoned, "cordoned"}, {fleet->draining, "draining"},
+        {fleet->silent, "silent"},     {fleet->away, "not online"},
     };
     char list[MESSAGE_SIZE] = "";
     size_t length = 0;

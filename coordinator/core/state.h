@@ -133,6 +133,7 @@ struct core {
     bool pass_open;          /* the pass continues in the next step */
     bool any_free;           /* a device is free */
     size_t ready;            /* count of ready devices, busy or not */
+    bool drain_due;          /* drain_run may find a plan that a draining device can leave */
     bool joinable;           /* a device became free: a running job may gain from it */
     bool join_open;          /* the pass of join_run continues in the next step */
     uint64_t join_pass;      /* number of the pass of join_run */

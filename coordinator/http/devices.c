@@ -59,7 +59,8 @@ static void device_verb(struct coordinator *coordinator, struct http_exchange *e
     if (!answer_check_query(exchange, allowed) || !answer_no_body(exchange) ||
         !answer_if_match(exchange, &event.device_verb.if_revision) ||
         (verb != DEVICE_DELETE && !replay_check(coordinator, exchange, &extra)) ||
-        (verb == DEVICE_UNCORDON && !edge_takes_rows(coordinator, exchange))) {
+        ((verb == DEVICE_UNCORDON || verb == DEVICE_UNDRAIN) &&
+         !edge_takes_rows(coordinator, exchange))) {
         return;
     }
     if (!id_valid(text, "dev_") || !core_device(coordinator->core, text)) {
@@ -83,4 +84,14 @@ void serve_device_cordon(void *context, struct http_exchange *exchange)
 void serve_device_uncordon(void *context, struct http_exchange *exchange)
 {
     device_verb(context, exchange, DEVICE_UNCORDON);
+}
+
+void serve_device_drain(void *context, struct http_exchange *exchange)
+{
+    device_verb(context, exchange, DEVICE_DRAIN);
+}
+
+void serve_device_undrain(void *context, struct http_exchange *exchange)
+{
+    device_verb(context, exchange, DEVICE_UNDRAIN);
 }

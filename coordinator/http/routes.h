@@ -29,6 +29,8 @@ HANDLER(serve_device);
 HANDLER(serve_device_delete);
 HANDLER(serve_device_cordon);
 HANDLER(serve_device_uncordon);
+HANDLER(serve_device_drain);
+HANDLER(serve_device_undrain);
 /* models.c */
 HANDLER(serve_models);
 HANDLER(serve_model);

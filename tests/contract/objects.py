@@ -66,52 +66,65 @@ def test_devices_are_listed_in_pages_and_shown():
         api.problem("GET", "/v1/devices/job_x", code="unknown_device")
 
 
+def change_and_undo(api, verb, undo, flag):
+    """Both verbs of a device flag, and what rejects them."""
+    agent = FakeAgent(api, "one")
+    path = f"/v1/devices/{agent.id}"
+    before = api.request("GET", path)
+    answer = api.request(
+        "POST", f"{path}/{verb}", headers={"If-Match": before.headers["ETag"]}, expect=202
+    )
+    must(
+        answer.json[flag] and answer.json["revision"] > before.json["revision"],
+        f"{answer.json}",
+    )
+    for end, method in ((f"/{verb}", "POST"), (f"/{undo}", "POST"), ("", "DELETE")):
+        api.problem(
+            method,
+            path + end,
+            headers={"If-Match": before.headers["ETag"]},
+            code="revision_mismatch",
+        )
+        api.problem(
+            method,
+            path + end,
+            headers={"If-Match": "7"},
+            code="invalid_parameter",
+            words=("If-Match",),
+        )
+        api.problem(method, "/v1/devices/dev_01" + end, code="unknown_device")
+        api.problem(method, f"/v1/devices/dev_{'0' * 26}" + end, code="unknown_device")
+    undone = api.request("POST", f"{path}/{undo}", {}, {"If-Match": "*"}, expect=202)
+    must(undone.json[flag] is False, undo)
+    api.problem("POST", f"{path}/{verb}", {"now": True}, code="invalid_fields")
+    api.problem("POST", f"{path}/{undo}", {"now": True}, code="invalid_fields")
+    api.request("DELETE", path, expect=204)
+    api.problem("GET", path, code="unknown_device")
+    must(api.get("/v1/devices")["items"] == [], "a deleted device is listed")
+
+
 def test_a_device_is_cordoned_and_uncordoned_under_its_revision():
     with Api(data=False) as api:
+        change_and_undo(api, "cordon", "uncordon", "cordoned")
+
+
+def test_a_device_is_drained_and_undrained_under_its_revision():
+    with Api(data=False) as api:
+        change_and_undo(api, "drain", "undrain", "draining")
+
+
+def test_an_idle_device_is_drained_at_once():
+    with Api(data=False) as api:
         agent = FakeAgent(api, "one")
-        path = f"/v1/devices/{agent.id}"
-        before = api.request("GET", path)
-        answer = api.request(
-            "POST", f"{path}/cordon", headers={"If-Match": before.headers["ETag"]}, expect=202
-        )
-        must(
-            answer.json["cordoned"] and answer.json["revision"] > before.json["revision"],
-            f"{answer.json}",
-        )
-        for verb, method in (("/cordon", "POST"), ("/uncordon", "POST"), ("", "DELETE")):
-            api.problem(
-                method,
-                path + verb,
-                headers={"If-Match": before.headers["ETag"]},
-                code="revision_mismatch",
-            )
-            api.problem(
-                method,
-                path + verb,
-                headers={"If-Match": "7"},
-                code="invalid_parameter",
-                words=("If-Match",),
-            )
-            api.problem(method, "/v1/devices/dev_01" + verb, code="unknown_device")
-            api.problem(method, f"/v1/devices/dev_{'0' * 26}" + verb, code="unknown_device")
-        must(
-            api.request("POST", f"{path}/uncordon", {}, {"If-Match": "*"}, expect=202).json[
-                "cordoned"
-            ]
-            is False,
-            "uncordon",
-        )
-        api.problem("POST", f"{path}/cordon", {"now": True}, code="invalid_fields")
-        api.problem("POST", f"{path}/uncordon", {"now": True}, code="invalid_fields")
-        api.request("DELETE", path, expect=204)
-        api.problem("GET", path, code="unknown_device")
-        must(api.get("/v1/devices")["items"] == [], "a deleted device is listed")
+        agent.heartbeat(all_holdings=True, holdings=[])
+        shown = api.request("POST", f"/v1/devices/{agent.id}/drain", expect=202).json
+        must(shown["draining"] and shown["drained"], f"{shown}")
 
 
 def test_a_device_verb_acts_once_under_an_idempotency_key():
     with Api(data=False) as api:
         one, two = FakeAgent(api, "one"), FakeAgent(api, "two")
-        for verb, key in (("cordon", "k1"), ("uncordon", "k2")):
+        for verb, key in (("cordon", "k1"), ("uncordon", "k2"), ("drain", "k3"), ("undrain", "k4")):
             first = api.request(
                 "POST", f"/v1/devices/{one.id}/{verb}", headers={"Idempotency-Key": key}, expect=202
             )

@@ -104,7 +104,8 @@ static void an_unknown_route_is_reported_as_a_wrong_server(void **state)
 static void a_wrong_command_line_is_reported_before_any_call(void **state)
 {
     struct service *f = *state;
-    static const char known[] = "expected job submit, job get, job watch";
+    static const char known[] =
+        "expected job submit, job get, job watch, device drain, device undrain";
     assert_int_equal(RUN(f, "job", "get"), COMMAND_USAGE);
     assert_holds(f->complaints, "job get needs one argument: ID");
     assert_int_equal(RUN(f, "job", "get", ID, "more"), COMMAND_USAGE);
@@ -122,6 +123,8 @@ static void a_wrong_command_line_is_reported_before_any_call(void **state)
     assert_holds(f->complaints, "--wait goes with job submit only");
     assert_int_equal(RUN(f, "--sever", "x", "job", "get", ID), COMMAND_USAGE);
     assert_holds(f->complaints, "did you mean 'server'?");
+    assert_int_equal(RUN(f, "device", "drain", ID), COMMAND_FAILED);
+    assert_holds(f->complaints, "is not the id of a device; expected dev_ and 26 characters");
     assert_int_equal(RUN(f, "job", "get", "../devices"), COMMAND_FAILED);
     assert_holds(f->complaints, "'../devices' is not the id of a job");
     static const char *const servers[] = {"ftp://127.0.0.1", "http://", "127.0.0.1:7410",

@@ -232,6 +232,7 @@ static void write_heartbeat(struct world *world, struct agent *agent)
     session_heartbeat(agent->session, heartbeat);
     heartbeat->step = agent->step;
     heartbeat->busy_ms = agent->busy_ms;
+    heartbeat->leaving = agent->leaving;
     heartbeat->fetch_seconds = agent->fetch_seconds;
     if (agent->pipeline) {
         pipeline_report(agent->pipeline, heartbeat);

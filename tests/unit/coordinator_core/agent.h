@@ -70,6 +70,7 @@ struct agent {
     const struct agent *apart; /* NULL or the one agent that it does not reach, nor that one it */
     int64_t busy_ms;           /* at one task; 0: at none */
     bool stuck;                /* does not get ready */
+    bool leaving;              /* announces that it goes away */
     unsigned slow;             /* REPLICA_MARK of each target to which copies never arrive */
     double fetch_seconds;
 };

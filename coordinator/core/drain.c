@@ -1,0 +1,152 @@
+/* Draining moves the work first and the copies after it. A running plan stops at a step boundary as
+ * soon as other devices can do its work; until then it keeps the device. The device is drained when
+ * no plan has it and no job relies on its copies: the next round of copies replaces them. */
+#include "coordinator/core/drain.h"
+
+#include "coordinator/core/act.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/generations.h"
+#include "coordinator/core/holdings.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/placement.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/rounds.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/sources.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+
+/* ---- the flags ---- */
+
+static void changed(struct core *core, struct device_slot *device)
+{
+    device->device.drained = false;
+    device->lease.lost_ms = core->now_ms; /* as a cordon: a person has just looked at it */
+    mark_device_changed(core, device);
+    core->schedule = core->joinable = core->drain_due = true;
+}
+
+void drain_set(struct core *core, struct device_slot *device, bool draining)
+{
+    if (device->device.draining != draining) {
+        device->device.draining = draining;
+        changed(core, device);
+        act_publish(core, draining ? "device_draining" : "device_undrained", device->device.id.text,
+                    draining ? "device '%s' is drained: plans leave it"
+                             : "device '%s' takes work again",
+                    device->device.name);
+        drain_check(core, device);
+    }
+    act_reply(core, 202, OBJECT_DEVICE, &device->device);
+}
+
+void drain_take_leaving(struct core *core, struct device_slot *device, bool leaving)
+{
+    if (device->device.leaving == leaving) {
+        return;
+    }
+    device->device.leaving = leaving;
+    changed(core, device);
+    act_publish(core, leaving ? "device_leaving" : "device_undrained", device->device.id.text,
+                leaving ? "device '%s' announces that it leaves: plans leave it"
+                        : "device '%s' no longer announces that it leaves",
+                device->device.name);
+}
+
+/* ---- the copies ---- */
+
+static bool holds_any(const struct core *core, const struct device_slot *device,
+                      const struct job_slot *job)
+{
+    for (uint32_t i = device->holdings.first; i != 0; i = core->holding[i].next) {
+        if (holdings_usable(job, &core->holding[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Copies for which the running plan makes others are waited for, so that a drain does not leave a
+ * version with a single copy. Without such rounds it is enough that no step depends on them. */
+static bool relies_on(const struct core *core, const struct job_slot *job,
+                      const struct device_slot *device)
+{
+    const struct absent without = {.device = &device->device.id, .count = 1};
+    struct cut cut;
+    if (job->mark.ended || !holds_any(core, device, job)) {
+        return false;
+    }
+    if (states_plan_active(job) &&
+        (rounds_is_wanted(job, ROUND_OF_NEIGHBOR) || rounds_is_wanted(job, ROUND_OF_CENTER))) {
+        return true;
+    }
+    return recovery_start(core, job, &without, &cut) <
+           recovery_start(core, job, &device_all_present, &cut);
+}
+
+void drain_check(struct core *core, struct device_slot *device)
+{
+    if (!device_drains(device) || device->device.drained || device->job ||
+        !device->holdings.known) {
+        return;
+    }
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        const struct job_slot *job = slots_job_at(core, i);
+        bool named = states_plan_active(job) && states_plan_has(&job->plan, device);
+        if (named || sources_serves(job, device) || relies_on(core, job, device)) {
+            return;
+        }
+    }
+    device->device.drained = true;
+    mark_device_changed(core, device);
+    act_publish(core, "device_drained", device->device.id.text,
+                "device '%s' has no work and no copy that a job relies on; it may be switched off",
+                device->device.name);
+}
+
+/* ---- the work ---- */
+
+/* A draining device of the plan; one that leaves by itself first. NULL: none. */
+static const struct device_slot *find_draining(const struct core *core, const struct job_slot *job)
+{
+    const struct device_slot *found = NULL;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct device_slot *device = slots_stage_device(core, job, s);
+        if (device && device_drains(device) && (!found || device->device.leaving)) {
+            found = device;
+        }
+    }
+    return found;
+}
+
+static void leave(struct core *core, struct job_slot *job, const struct device_slot *device)
+{
+    int reason = device->device.leaving ? PLAN_DEVICE_LEFT : PLAN_DRAINED;
+    struct err err = {0};
+    if (generations_place(core, job, NULL, &device_all_present, AVOID_FAILURES, &err) != 0) {
+        return; /* the device works on until others can replace it */
+    }
+    states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
+               "stops to resume without device '%.60s', which is drained", device->device.name);
+    generations_stop(core, job, reason);
+}
+
+void drain_run(struct core *core)
+{
+    core->drain_due = false;
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        struct job_slot *job = slots_job_at(core, i);
+        const struct device_slot *device = NULL;
+        if (!job->mark.ended && job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN &&
+            job->failure.cause == FAILURE_NONE) {
+            device = find_draining(core, job);
+        }
+        if (device && (core->planning->work >= PARTITION_WORK_MAX || !act_room(core))) {
+            core->drain_due = true; /* the rest in the next step */
+            return;
+        }
+        if (device) {
+            leave(core, job, device);
+        }
+    }
+}
