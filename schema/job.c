@@ -19,6 +19,8 @@ const char *const job_state_names[] = {
     NULL,
 };
 
+const char *const job_pipeline_names[] = {[JOB_SYNC] = "sync", [JOB_ASYNC] = "async", NULL};
+
 bool job_state_ended(int state)
 {
     return state == JOB_SUCCEEDED || state == JOB_FAILED || state == JOB_CANCELLED;
@@ -190,8 +192,11 @@ static const struct field spec_fields[] = {
     MEMBER_GROUP("init", 0, &init_group),
     MEMBER_INT(struct job_spec, batch, "batch", 0, 1, BATCH_MAX, .about = "Samples of one step.",
                .rule = "divisible by `micro_batches`, at most the samples of `train`"),
-    MEMBER_INT(struct job_spec, micro_batches, "micro_batches", 0, 1, MICRO_BATCHES_MAX,
-               .about = "Parts of a batch that travel through the stages."),
+    MEMBER_INT(struct job_spec, micro_batches, "micro_batches", FIELD_NULLABLE, 1,
+               MICRO_BATCHES_MAX,
+               .about = "Parts of a batch that travel through the stages; null: 4 with `sync`, 1 "
+                        "with `async`. The answer states the number.",
+               .rule = "1 with `async`"),
     MEMBER_INT(struct job_spec, epochs, "epochs", 0, 1, EPOCHS_MAX,
                .about = "Passes over the data; the last partial batch of an epoch is dropped."),
     MEMBER_INT(struct job_spec, steps, "steps", FIELD_NULLABLE, 1, STEPS_MAX,
@@ -215,11 +220,18 @@ static const struct field spec_fields[] = {
                 .rule = "null, or a table"),
     MEMBER_CONSTANT("strategy", "\"pipeline\"",
                     .about = "Stages of the model on different devices."),
-    MEMBER_CONSTANT(
-        "pipeline", "\"sync\"",
-        .about =
-            "One update per step, after all micro-batches: the same weights as on one device."),
-    MEMBER_CONSTANT("aggregate_every", "0", .about = "Not supported by this version."),
+    MEMBER_ENUM(struct job_spec, pipeline, "pipeline", 0, job_pipeline_names,
+                .about = "`sync`: one update per step, after all micro-batches: the same weights "
+                         "as on one device. `async`: no stage waits for another's update; the "
+                         "weights depend on the plans. See [Schedules](#schedules).",
+                .rule = "`async` without `optimizer.clip_norm`"),
+    MEMBER_INT(struct job_spec, aggregate_every, "aggregate_every", 0, 0, STEPS_MAX,
+               .about = "`async`: steps between two averages of the versions of the weights that a "
+                        "stage keeps; 0: never.",
+               .rule = "0 with `sync`"),
+    MEMBER_BOOL(struct job_spec, vertical_sync, "vertical_sync", 0, .since = 2,
+                .about = "`async`: all stages use the same version of the weights for a batch.",
+                .rule = "false with `sync`"),
     MEMBER_GROUP("devices", 0, &devices_group),
     MEMBER_GROUP("replication", 0, &replication_group),
     MEMBER_GROUP("replan", 0, &replan_group),
@@ -249,8 +261,7 @@ const struct record job_spec_record =
 const struct job_spec job_spec_default = {
     .name = "job",
     .seed = 1,
-    .batch = 32,
-    .micro_batches = 4,
+    .batch = 32, /* micro_batches: job_spec_complete */
     .epochs = 1,
     .optimizer =
         {.type = OPTIMIZER_SGD, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
@@ -269,6 +280,9 @@ void job_spec_complete(struct job_spec *spec)
 {
     if (spec->learning_rate.value <= 0) {
         spec->learning_rate.value = learning_rate_default(spec->model.name, spec->optimizer.type);
+    }
+    if (spec->micro_batches <= 0) {
+        spec->micro_batches = spec->pipeline == JOB_ASYNC ? 1 : 4;
     }
 }
 

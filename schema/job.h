@@ -33,6 +33,10 @@ extern const char *const job_state_names[];
 /* succeeded, failed, cancelled */
 bool job_state_ended(int state);
 
+/* The order of updates among the batches of a job. */
+enum job_pipeline { JOB_SYNC, JOB_ASYNC };
+extern const char *const job_pipeline_names[];
+
 struct job_model {
     char name[NAME_SIZE]; /* of the zoo or of /v1/models; with a description, the description's */
     char sha256[SHA256_SIZE]; /* output: of the resolved description's text */
@@ -56,7 +60,7 @@ struct job_spec {
     json_t *kernels; /* input; owned. In the resolved description afterwards: NULL inside cores and
                         assignments */
     int64_t batch;
-    int64_t micro_batches;
+    int64_t micro_batches; /* 0: left out, see job_spec_complete */
     int64_t epochs;
     int64_t steps; /* 0: epochs decide */
     struct optimizer optimizer;
@@ -64,6 +68,9 @@ struct job_spec {
     struct learning_rate learning_rate;
     struct augment augment[AUGMENT_TYPES]; /* at most one of each type, in the order of the types */
     size_t augment_count;
+    int pipeline;            /* enum job_pipeline */
+    int64_t aggregate_every; /* async: updates between two aggregations; 0: never */
+    bool vertical_sync;      /* async: all stages use the same version of a batch */
     struct unit_name
         freeze[UNITS_MAX]; /* units that are not trained: "frozen" in the resolved description */
     size_t freeze_count;
@@ -82,8 +89,9 @@ struct job_spec {
     size_t cut_count;
 };
 extern const struct job_spec job_spec_default;
-/* Choose what a job leaves to its other fields: the learning rate, by optimizer and model. Once,
- * when the job is submitted: a stored job keeps what it was given. Before job_spec_check. */
+/* Choose what a job leaves to its other fields: the learning rate, by optimizer and model, and the
+ * micro-batches, by the pipeline. Once, when the job is submitted: a stored job keeps what it was
+ * given. Before job_spec_check. */
 void job_spec_complete(struct job_spec *spec);
 
 /* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is

@@ -62,8 +62,7 @@ static void check_model(struct check *check, const struct job_model *model)
 
 static void check_batch(struct check *check, const struct job_spec *spec)
 {
-    ASSERT(spec->micro_batches > 0);
-    if (spec->batch % spec->micro_batches != 0) {
+    if (spec->micro_batches > 0 && spec->batch % spec->micro_batches != 0) {
         fault(check, "/micro_batches", "batch %" PRId64 " is not divisible by %" PRId64,
               spec->batch, spec->micro_batches);
     }
@@ -218,6 +217,29 @@ static void check_rising(struct check *check, const int64_t *cut, size_t cut_cou
     }
 }
 
+static void check_pipeline(struct check *check, const struct job_spec *spec)
+{
+    static const char other[] = "is for pipeline 'async' only";
+    if (spec->pipeline != JOB_ASYNC) {
+        if (spec->aggregate_every > 0) {
+            fault(check, "/aggregate_every", "%s", other);
+        }
+        if (spec->vertical_sync) {
+            fault(check, "/vertical_sync", "%s", other);
+        }
+        return;
+    }
+    if (spec->micro_batches > 1) {
+        fault(check, "/micro_batches",
+              "pipeline 'async' takes whole batches: use 1, or pipeline 'sync'");
+    }
+    if (spec->optimizer.clip_norm > 0) {
+        fault(check, "/optimizer/clip_norm",
+              "pipeline 'async' updates before the norm is known: use clip_value, or pipeline "
+              "'sync'");
+    }
+}
+
 static void check_init(struct check *check, const struct job_spec *spec)
 {
     if (spec->init_except_count > 0 && spec->init_checkpoint.text[0] == '\0') {
@@ -232,6 +254,7 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_model(&check, &spec->model);
     check_init(&check, spec);
     check_batch(&check, spec);
+    check_pipeline(&check, spec);
     check_optimizer(&check, &spec->optimizer);
     check_learning_rate(&check, &spec->learning_rate);
     check_augment(&check, spec);

@@ -87,6 +87,33 @@ static void a_model_of_the_zoo_brings_its_own_rate_for_sgd(void **state)
     }
 }
 
+static void the_micro_batches_follow_the_pipeline_unless_they_are_stated(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fields;
+        int64_t micro_batches;
+    } cases[] = {
+        {"\"steps\":1", 4},
+        {"\"pipeline\":\"sync\",\"micro_batches\":null", 4},
+        {"\"pipeline\":\"async\"", 1},
+        {"\"pipeline\":\"async\",\"micro_batches\":1", 1},
+        {"\"micro_batches\":8", 8},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        struct err err = {0};
+        struct job_spec spec = job_spec_default;
+        const int size = snprintf(
+            text, sizeof(text),
+            "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", cases[i].fields);
+        assert_ok(wire_read(&job_spec_record, text, (size_t)size, &spec, NULL, &err), &err);
+        job_spec_complete(&spec);
+        assert_int_equal(spec.micro_batches, cases[i].micro_batches);
+        assert_ok(job_spec_check(&spec, NULL, &err), &err);
+    }
+}
+
 static void a_spec_is_checked_without_a_list_of_faults_too(void **state)
 {
     (void)state;
@@ -314,6 +341,7 @@ int main(void)
         cmocka_unit_test(the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs),
         cmocka_unit_test(the_learning_rate_follows_the_optimizer_unless_it_is_stated),
         cmocka_unit_test(a_model_of_the_zoo_brings_its_own_rate_for_sgd),
+        cmocka_unit_test(the_micro_batches_follow_the_pipeline_unless_they_are_stated),
         cmocka_unit_test(a_spec_is_checked_without_a_list_of_faults_too),
         cmocka_unit_test(borders_lie_within_the_model),
         cmocka_unit_test(an_augment_fits_the_samples),
