@@ -331,7 +331,6 @@ static int make_stage(struct build *build, struct err *err)
         .slowdown = device->slowdown,
         .park_ms = repeat_park_ms(run->peer_ms),
         .has_neighbor = run->has_neighbor,
-        .probe = device->probe,
         .room_fd = device->room_fd,
     };
     config.data.train_inputs = needs->inputs ? data_inputs(out->train) : NULL;

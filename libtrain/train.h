@@ -97,6 +97,14 @@ NODISCARD int train_tune(struct train_tuner *tuner, struct model *model,
 
 struct train_stage;
 
+/* Times units: libtrain reads no clock by itself. */
+struct train_clock {
+    double (*seconds)(void *arg); /* NULL: nothing is timed */
+    void *arg;
+    double *forward_seconds;  /* out: [end - first], of each unit in the last train_forward */
+    double *backward_seconds; /* the same of train_backward, recompute passes included */
+};
+
 struct train_stage_config {
     const struct model *model; /* borrowed for the life of the stage */
     size_t first, end;         /* units [first, end) */
@@ -109,8 +117,9 @@ struct train_stage_config {
                                  kept since the restart; 0: never. Not with one version */
     enum recompute recompute; /* kept tensors of a slot; changes memory and time, never results */
     struct optimizer optimizer;
-    uint64_t seed;           /* initial weights, dropout */
-    struct train_pool *pool; /* borrowed */
+    uint64_t seed;            /* initial weights, dropout */
+    struct train_pool *pool;  /* borrowed */
+    struct train_clock clock; /* its arrays are borrowed */
 };
 
 /* Create a stage: allocate all arenas (memory_of_stage, with train_backend; no slots if in_flight

@@ -17,6 +17,7 @@ struct pipeline {
     bool stop_asked;
     int64_t stop_version; /* INT64_MAX while not known */
     bool working;         /* a task was given and is not done */
+    enum pipeline_wait waits;
     bool stopped;
     struct round_mark mark; /* of step version + 1, once its first forward pass is given */
 };
@@ -352,12 +353,32 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
     return next_of_step(pipeline, task);
 }
 
+/* Why find_task has found nothing. */
+static enum pipeline_wait why_none(const struct pipeline *pipeline)
+{
+    const struct progress *at = &pipeline->at;
+    const size_t micro_batches = at->config.micro_batches;
+    if (!pipeline->running || pipeline->stopped || (at->forwards == 0 && pipeline->held)) {
+        return PIPELINE_WAITS_FOR_ORDERS;
+    }
+    if (at->evaluating) {
+        return PIPELINE_WAITS_FOR_INPUT;
+    }
+    if (at->backwards == micro_batches) { /* clips_norm: the sum comes back, the total goes on */
+        return at->summed ? PIPELINE_WAITS_FOR_INPUT : PIPELINE_WAITS_FOR_GRADIENT;
+    }
+    const bool may_forward =
+        at->forwards < micro_batches && at->forwards - at->backwards < at->config.in_flight;
+    return may_forward ? PIPELINE_WAITS_FOR_INPUT : PIPELINE_WAITS_FOR_GRADIENT;
+}
+
 enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task *task)
 {
     ASSERT(!pipeline->working);
     const bool found = pipeline->running && !pipeline->stopped && find_task(pipeline, task);
     const bool *busy = found ? buffer_of(pipeline, task) : NULL;
     if (!found || (busy && *busy)) {
+        pipeline->waits = found ? PIPELINE_WAITS_FOR_ROOM : why_none(pipeline);
         *task = (struct pipeline_task){.work = PIPELINE_WAIT};
         return PIPELINE_WAIT;
     }
@@ -372,6 +393,11 @@ enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task
     }
     pipeline->working = true;
     return task->work;
+}
+
+enum pipeline_wait pipeline_waits(const struct pipeline *pipeline)
+{
+    return pipeline->waits;
 }
 
 /* Release the receive slots that the task has used. */

@@ -71,6 +71,8 @@ void pipeline_report(const struct pipeline *pipeline, struct heartbeat *out);
 
 /* The next task; WAIT if there is none now, and always after STOP. One task at a time. */
 enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task *task);
+/* Why the last pipeline_next had none. */
+enum pipeline_wait pipeline_waits(const struct pipeline *pipeline);
 /* The task is done: its input slots are free, its output buffer waits for pipeline_sent. */
 void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task);
 /* The tensor that the task produces for a neighbour, in the send buffer task->output of its lane (a

@@ -42,6 +42,14 @@ enum pipeline_work {
     PIPELINE_STOP, /* the state is version `step`, for good */
 };
 
+/* Why there is no task. */
+enum pipeline_wait {
+    PIPELINE_WAITS_FOR_ORDERS,   /* it does not run, is held or has stopped */
+    PIPELINE_WAITS_FOR_INPUT,    /* an activation, or the total of the squares */
+    PIPELINE_WAITS_FOR_GRADIENT, /* or the sum of the squares of the next stage */
+    PIPELINE_WAITS_FOR_ROOM,     /* the next output's buffer is still being sent */
+};
+
 /* What to do, with the slots and buffers that the task uses; the others are 0. */
 struct pipeline_task {
     enum pipeline_work work;

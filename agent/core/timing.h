@@ -1,18 +1,85 @@
-/* timing.h: how long a stage's work and its transfers take: recent times of forward and backward
- * per micro-batch, of updates and of tensors on their way, outliers trimmed; and what a heartbeat
- * says of them. Pure; guarded by its owner. */
+/* timing.h: how long a stage's work and its transfers take: recent times of each unit's passes, of
+ * updates, of what a step waited for, and of tensors on their way; and what a heartbeat says of
+ * them. Pure; guarded by its owner.
+ *
+ * A window covers the newest 5 seconds or 8 samples, whichever is longer. It is kept as sums over
+ * slices of half a second, so its size does not depend on the rate; a longer sample is a slice of
+ * its own. The mean of a slice counts as at most TIMING_CLIP medians of all slices: a single stall
+ * hardly shows, and nothing that recurs is hidden. A CPU quota stops a thread within every slice
+ * (docs/adr/0073). */
 #ifndef AGENT_CORE_TIMING_H
 #define AGENT_CORE_TIMING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "agent/core/pipeline.h"
 #include "schema/heartbeat.h"
 
-#define TIMING_WINDOW 32
+#define TIMING_SECONDS 5.0
+#define TIMING_SAMPLES 8
+#define TIMING_SLICE_SECONDS 0.5
+/* Of those that begin within TIMING_SECONDS each second one may be a sample of its own; the one
+ * that began before, and a new one. */
+#define TIMING_SLICES 24
 #define TIMING_CLIP 4
 
-enum timing_kind { TIMING_FORWARD, TIMING_BACKWARD, TIMING_UPDATE, TIMING_KINDS };
+/* ---- the work of a stage ---- */
+
+/* The times of a window. The sums, [TIMING_SLICES][width], are beside it. */
+struct timing_track {
+    struct {
+        double began_seconds;
+        double count; /* samples */
+    } slice[TIMING_SLICES];
+    size_t oldest, slices;
+    bool warm; /* the first sample, which touches its memory for the first time, was replaced */
+};
+
+enum timing_share {
+    TIMING_STEP,
+    TIMING_COMPUTE,
+    TIMING_INPUT,
+    TIMING_GRADIENT,
+    TIMING_ROOM,
+    TIMING_SHARES
+};
+
+struct timing {
+    size_t units; /* of the stage */
+    struct timing_track forward, backward, update, step;
+    double forward_sum[TIMING_SLICES * UNITS_MAX];
+    double backward_sum[TIMING_SLICES * UNITS_MAX];
+    double update_sum[TIMING_SLICES];
+    double step_sum[TIMING_SLICES * TIMING_SHARES];
+    double sum_seconds;          /* of the step's sum of squares: it counts as part of the update */
+    double share[TIMING_SHARES]; /* of the present step so far */
+    double step_began_seconds;
+    bool in_step; /* step_began_seconds is known: an update has ended, and no evaluation since */
+    bool fresh;   /* something was added since the last report */
+};
+
+/* units: of the stage, at most UNITS_MAX. *timing is all zero. */
+void timing_begin(struct timing *timing, size_t units);
+
+/* A task that has ended. */
+struct timing_task {
+    enum pipeline_work work;
+    double began_seconds, ended_seconds; /* by the caller's clock */
+    double seconds;             /* of its work; less than ended - began where something followed */
+    const double *unit_seconds; /* FORWARD, BACKWARD: [units] */
+    double scale;               /* by which unit_seconds are multiplied */
+};
+void timing_add(struct timing *timing, const struct timing_task *task);
+/* The stage had no task for so long. */
+void timing_wait(struct timing *timing, enum pipeline_wait why, double seconds);
+/* Report the seconds of the units from `first` on, of an update and of a step, unless nothing was
+ * added since the last report. */
+void timing_report(struct timing *timing, size_t first, struct heartbeat *out);
+
+/* ---- the link to a neighbour ---- */
+
+#define TIMING_WINDOW 32
 
 struct timing_window {
     double seconds[TIMING_WINDOW];
@@ -24,28 +91,6 @@ void timing_window_add(struct timing_window *window, double seconds);
  * single stall does not. 0 before the first. */
 double timing_window_clipped_mean(const struct timing_window *window);
 
-/* ---- the work of a stage ---- */
-
-struct timing {
-    struct timing_window window[TIMING_KINDS];
-    double sum_seconds; /* of the step's sum of squares: it counts as part of the update */
-};
-
-/* A task has taken so long. */
-void timing_add(struct timing *timing, enum pipeline_work work, double seconds);
-/* The mean without the upper and lower quarter; 0 before the first. */
-double timing_mean(const struct timing *timing, enum timing_kind kind);
-
-/* Of one unit in the times of its stage; each kind sums to 1. */
-struct timing_share {
-    double forward, backward;
-};
-/* Report the seconds of the units [first, end) and of an update. share[i]: of unit first + i. */
-void timing_report(const struct timing *timing, const struct timing_share *share, size_t first,
-                   size_t end, struct heartbeat *out);
-
-/* ---- the link to a neighbour ---- */
-
 struct timing_link {
     struct link_report report; /* its seconds are filled in when it is reported */
     struct timing_window transfer;
@@ -55,5 +100,19 @@ struct timing_link {
 void timing_link_add(struct timing_link *link, double bytes, double seconds);
 /* Report the transfers since the last report, if there were any. */
 void timing_link_report(struct timing_link *link, struct heartbeat *out);
+
+/* ---- transfers of every size ---- */
+
+/* Sums by device and kind since the last report. */
+struct timing_transfers {
+    struct link_report row[LINK_REPORTS_MAX];
+    size_t count;
+};
+
+/* That many bytes went to the device, or came from it. Dropped when all rows are taken. */
+void timing_transfer_add(struct timing_transfers *transfers, enum link_kind kind,
+                         const struct device_id *device, double bytes, double seconds);
+/* Report and forget them, as far as the heartbeat has room. */
+void timing_transfers_report(struct timing_transfers *transfers, struct heartbeat *out);
 
 #endif

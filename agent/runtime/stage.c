@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runtime/shares.h"
 #include "agent/runtime/stage_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
@@ -124,8 +123,7 @@ static int make_buffers(struct stage *stage, struct err *err)
         }
     }
     stage->labels = calloc(stage->micro_batch * stage->label_count, sizeof(*stage->labels));
-    stage->share = calloc(stage->config.end - stage->config.first, sizeof(*stage->share));
-    if (!stage->labels || !stage->share) {
+    if (!stage->labels) {
         return err_set(err, ERR_MEMORY, "labels of %zu samples", stage->micro_batch);
     }
     for (int direction = 0; direction < 2; direction++) {
@@ -145,10 +143,30 @@ static int make_buffers(struct stage *stage, struct err *err)
     return 0;
 }
 
+static double read_clock(void *arg)
+{
+    (void)arg;
+    return clock_now_seconds();
+}
+
+/* The clock of libtrain, and the times that it takes. */
+static int make_clock(struct stage *stage, struct err *err)
+{
+    const size_t units = stage->config.end - stage->config.first;
+    stage->forward_seconds = calloc(units, sizeof(double));
+    stage->backward_seconds = calloc(units, sizeof(double));
+    if (!stage->forward_seconds || !stage->backward_seconds) {
+        return err_set(err, ERR_MEMORY, "times of %zu units", units);
+    }
+    timing_begin(&stage->timing, units);
+    return 0;
+}
+
 static int make_train(struct stage *stage, struct err *err)
 {
     const struct stage_config *config = &stage->config;
     int rc = train_pool_new(config->threads, &stage->pool, err);
+    rc = rc ? rc : make_clock(stage, err);
     if (rc != 0) {
         return rc;
     }
@@ -163,6 +181,9 @@ static int make_train(struct stage *stage, struct err *err)
         .optimizer = stage->spec.optimizer,
         .seed = (uint64_t)stage->spec.seed,
         .pool = stage->pool,
+        .clock = {.seconds = read_clock,
+                  .forward_seconds = stage->forward_seconds,
+                  .backward_seconds = stage->backward_seconds},
     };
     rc = train_stage_new(&train, &stage->train, err);
     if (rc != 0 || (!stage_is_first(stage) && !stage_is_last(stage))) {
@@ -214,7 +235,8 @@ static void free_stage(struct stage *stage)
         free(stage->buffer[lane]);
     }
     free(stage->labels);
-    free(stage->share);
+    free(stage->forward_seconds);
+    free(stage->backward_seconds);
     model_free(&stage->model);
     (void)pthread_cond_destroy(&stage->work);
     (void)pthread_cond_destroy(&stage->quiet);
@@ -246,10 +268,7 @@ static int fill_stage(struct stage *stage, struct err *err)
             : make_train(
                   stage,
                   err); /* before sizes are multiplied here: it refuses what cannot be addressed */
-    rc = rc ? rc : make_buffers(stage, err);
-    return rc ? rc
-              : shares_predict(stage->model, config->first, config->end, stage->spec.recompute,
-                               &config->probe, stage->share, err);
+    return rc ? rc : make_buffers(stage, err);
 }
 
 int stage_new(const struct stage_config *config, struct model **model, struct stage **out,
@@ -388,7 +407,7 @@ int64_t stage_step(const struct stage *stage)
 void stage_measure(struct stage *stage, struct heartbeat *out)
 {
     (void)pthread_mutex_lock(&stage->lock);
-    timing_report(&stage->timing, stage->share, stage->config.first, stage->config.end, out);
+    timing_report(&stage->timing, stage->config.first, out);
     pipeline_report(stage->pipeline, out);
     (void)pthread_mutex_unlock(&stage->lock);
     const int64_t busy_since_ms = atomic_load(&stage->busy_since_ms);

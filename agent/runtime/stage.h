@@ -51,7 +51,6 @@ struct stage_config {
     int64_t park_ms;   /* how long a tensor may wait for its slot: less than its sender's stall
                           timeout */
     bool has_neighbor; /* rounds to a neighbor are opened */
-    struct device_probe probe;
     int room_fd; /* an eventfd, written to when a slot becomes free that a tensor waits for; -1:
                     none */
 };
@@ -92,7 +91,7 @@ struct cancel *stage_cancelled(struct stage *stage);
 /* ---- inspection; any thread ---- */
 /* The last step applied. */
 int64_t stage_step(const struct stage *stage);
-/* Add unit_seconds, update_seconds, busy_ms and the open rounds. */
+/* Add unit_seconds, update_seconds, stage_seconds, busy_ms and the open rounds. */
 void stage_measure(struct stage *stage, struct heartbeat *out);
 
 /* ---- the receiver ---- */

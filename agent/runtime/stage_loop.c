@@ -222,12 +222,23 @@ static void make_room_known(struct stage *stage)
     }
 }
 
-static void finish(struct stage *stage, const struct pipeline_task *task, double seconds)
+/* worked: the task itself; rested: for --slowdown. */
+static void finish(struct stage *stage, const struct pipeline_task *task, double began,
+                   double worked, double rested)
 {
+    const struct timing_task timed = {
+        .work = task->work,
+        .began_seconds = began,
+        .ended_seconds = clock_now_seconds(),
+        .seconds = worked + rested,
+        .unit_seconds =
+            task->work == PIPELINE_BACKWARD ? stage->backward_seconds : stage->forward_seconds,
+        .scale = worked > 0 ? (worked + rested) / worked : 1,
+    };
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_done(stage->pipeline, task);
     send(stage, task);
-    timing_add(&stage->timing, task->work, seconds);
+    timing_add(&stage->timing, &timed);
     make_room_known(stage);
     (void)pthread_mutex_unlock(&stage->lock);
 }
@@ -243,7 +254,9 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
         if (work != PIPELINE_WAIT) {
             break;
         }
+        const double began = clock_now_seconds();
         (void)pthread_cond_wait(&stage->work, &stage->lock);
+        timing_wait(&stage->timing, pipeline_waits(stage->pipeline), clock_now_seconds() - began);
     }
     (void)pthread_mutex_unlock(&stage->lock);
     if (work != PIPELINE_WAIT) {
@@ -294,7 +307,7 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
         } else if (work == PIPELINE_EVALUATE && task.evaluation_ends && stage_is_last(stage)) {
             report_evaluation(stage, listener, task.step);
         }
-        finish(stage, &task, worked + resting);
+        finish(stage, &task, began, worked, resting);
         if (work == PIPELINE_STOP) {
             atomic_store(&stage->busy_since_ms, 0);
             *version = task.step;

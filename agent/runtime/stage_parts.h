@@ -40,8 +40,9 @@ struct stage {
     double loss_sum;               /* of the step */
     double test_loss_sum;
     uint64_t test_correct;
-    double step_began_seconds; /* stage 0; 0: not known */
-    double owed_seconds;       /* slowdown not waited for yet */
+    double step_began_seconds;                  /* stage 0; 0: not known */
+    double owed_seconds;                        /* slowdown not waited for yet */
+    double *forward_seconds, *backward_seconds; /* [end - first], of the last passes */
 
     /* tensors: pointers into the arena */
     unsigned char *arena;
@@ -57,7 +58,6 @@ struct stage {
     struct outgoing_queue queue[2];
     bool room_wanted; /* somebody waits for a slot */
     struct timing timing;
-    struct timing_share *share; /* [end - first] */
 };
 
 static inline bool stage_is_first(const struct stage *stage)

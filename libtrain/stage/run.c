@@ -185,6 +185,44 @@ static unsigned char *slot_memory(const struct train_stage *stage, size_t slot)
     return stage->activation ? stage->activation + slot * stage->arena->slot_bytes : NULL;
 }
 
+/* Return the time where the clock runs. */
+static double now(const struct train_clock *clock)
+{
+    return clock->seconds ? clock->seconds(clock->arg) : 0;
+}
+
+/* Add the time since *began to the stage's unit `unit` and start anew. */
+static void lap(const struct train_clock *clock, double *seconds, size_t unit, double *began)
+{
+    if (clock->seconds) {
+        const double ended = clock->seconds(clock->arg);
+        seconds[unit] += ended - *began;
+        *began = ended;
+    }
+}
+
+static void clear(const struct train_stage *stage, double *seconds)
+{
+    if (stage->config.clock.seconds) {
+        memset(seconds, 0, (stage->config.end - stage->config.first) * sizeof(seconds[0]));
+    }
+}
+
+/* The ops of the stage's unit `unit`. */
+static void forward_unit(const struct train_stage *stage, size_t slot, const struct areas *areas,
+                         size_t unit)
+{
+    const struct arena *arena = stage->arena;
+    for (size_t g = stage->first_op[unit]; g < stage->first_op[unit + 1]; g++) {
+        if (arena->op[g].fusion == ARENA_DONE_BEFORE) {
+            continue;
+        }
+        struct op_call call = call_of(stage, areas, &arena->op[g], PASS_FORWARD);
+        call.position = stage->slot[slot].position;
+        op_functions(call.plan).forward(&call);
+    }
+}
+
 static int forward(struct train_stage *stage, size_t slot, const void *input, float *output,
                    const int32_t *labels, double *loss_sum, struct err *err)
 {
@@ -195,18 +233,19 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
                           .workspace = stage->workspace,
                           .version = versions_of_step(stage, step),
                           .buffer = versions_begin_running(stage, step)};
+    const struct train_clock *clock = &config->clock;
+    const size_t units = config->end - config->first;
+    clear(stage, clock->forward_seconds);
+    double began = now(clock);
     enter(stage, &areas, arena->input, config->micro_batch, input);
-    for (size_t g = 0; g < arena->op_count; g++) {
-        if (arena->op[g].fusion == ARENA_DONE_BEFORE) {
-            continue;
-        }
-        struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_FORWARD);
-        call.position = stage->slot[slot].position;
-        op_functions(call.plan).forward(&call);
+    for (size_t unit = 0; unit < units; unit++) {
+        forward_unit(stage, slot, &areas, unit);
+        lap(clock, clock->forward_seconds, unit, &began);
     }
     const float *result = readable(&areas, arena->output);
     if (!stage_is_last(stage)) {
         memcpy(output, result, output_bytes(stage, config->micro_batch));
+        lap(clock, clock->forward_seconds, units - 1, &began);
         return 0;
     }
     const struct model *model = stage_model(stage);
@@ -215,6 +254,7 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
     double loss = softmax_cross_entropy(&stage->compute, config->micro_batch * model->positions,
                                         model->classes, result, labels, model->label_smoothing,
                                         1.0 / batch, writable(&areas, arena->output_gradient));
+    lap(clock, clock->forward_seconds, units - 1, &began);
     if (!isfinite(loss)) {
         return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite", step);
     }
@@ -275,6 +315,9 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
                           .output_gradient = output_gradient,
                           .input_gradient = input_gradient};
     uint64_t mode = denormal_flush();
+    const struct train_clock *clock = &stage->config.clock;
+    clear(stage, clock->backward_seconds);
+    double began = now(clock);
     if (input_gradient && !arena->hands_back) {
         memset(input_gradient, 0, input_bytes(stage));
     }
@@ -289,6 +332,7 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
             call.position = stage->slot[slot].position;
             op_functions(call.plan).backward(&call);
         }
+        lap(clock, clock->backward_seconds, unit, &began);
     }
     denormal_restore(mode);
 }

@@ -146,6 +146,23 @@ static void stop(struct world *world, struct run *run, int64_t version)
     }
 }
 
+/* Every unit took its share of the task. */
+static void take_time(const struct world *world, struct run *run, enum pipeline_work work)
+{
+    double unit_seconds[UNITS_MAX];
+    const size_t units = run->stage.end - run->stage.first;
+    const struct timing_task timed = {.work = work,
+                                      .began_seconds = (double)run->task_began_us / 1e6,
+                                      .ended_seconds = (double)world->now_us / 1e6,
+                                      .seconds = (double)(world->now_us - run->task_began_us) / 1e6,
+                                      .unit_seconds = unit_seconds,
+                                      .scale = 1};
+    for (size_t i = 0; i < units; i++) {
+        unit_seconds[i] = timed.seconds / (double)units;
+    }
+    timing_add(&run->timing, &timed);
+}
+
 static void finish(struct world *world, void *arg, int64_t number)
 {
     struct run *run = run_find(arg, number);
@@ -155,6 +172,7 @@ static void finish(struct world *world, void *arg, int64_t number)
     const struct pipeline_task task = run->task;
     uint64_t output = 0;
     run->computing = false;
+    run->idle_since_us = world->now_us;
     switch (task.work) {
     case PIPELINE_WAIT:
     case PIPELINE_STOP: break;
@@ -168,7 +186,7 @@ static void finish(struct world *world, void *arg, int64_t number)
     case PIPELINE_EVALUATE: output = evaluate(world, run, &task); break;
     }
     pipeline_done(run->pipeline, &task);
-    timing_add(&run->timing, task.work, (double)(world->now_us - run->task_began_us) / 1e6);
+    take_time(world, run, task.work);
     if (run->cancelled) {
         run_release(world, run);
         return;
@@ -195,6 +213,9 @@ void run_work(struct world *world, struct run *run)
     if (run->state != RUN_TRAINS || run->computing || run->cancelled) {
         return;
     }
+    timing_wait(&run->timing, pipeline_waits(run->pipeline),
+                (double)(world->now_us - run->idle_since_us) / 1e6);
+    run->idle_since_us = world->now_us;
     if (pipeline_next(run->pipeline, &run->task) == PIPELINE_WAIT) {
         return;
     }

@@ -135,6 +135,7 @@ static void make_stage(struct world *world, struct run *run)
     run->stage.first = (size_t)desired->first;
     run->stage.end = (size_t)desired->end;
     run->step = desired->resume_version;
+    timing_begin(&run->timing, run->stage.end - run->stage.first);
     run_fetch(world, run, RUN_UNITS);
 }
 
@@ -301,14 +302,8 @@ void run_measure(const struct world *world, struct run *run, struct heartbeat *o
     if (!run->published) {
         return;
     }
-    struct timing_share share[UNITS_MAX];
-    const size_t units = run->stage.end - run->stage.first;
-    for (size_t i = 0; i < units; i++) {
-        share[i] =
-            (struct timing_share){.forward = 1.0 / (double)units, .backward = 1.0 / (double)units};
-    }
     out->step = run->step;
-    timing_report(&run->timing, share, run->stage.first, run->stage.end, out);
+    timing_report(&run->timing, run->stage.first, out);
     pipeline_report(run->pipeline, out);
     timing_link_report(&run->sender[TO_NEXT].link, out);
     timing_link_report(&run->sender[TO_PREVIOUS].link, out);

@@ -85,6 +85,7 @@ struct run {
     uint64_t total; /* stage 0: of the step's gradients */
     int64_t bytes_moved;
     struct timing timing;
+    int64_t idle_since_us;          /* since when it has no task */
     char kernels[KERNEL_TEXT_SIZE]; /* as measured */
 };
 

@@ -12,8 +12,6 @@
 #include "agent/reports.h"
 #include "agent/runtime/cancel.h"
 #include "agent/runtime/inventory.h"
-#include "agent/core/timing.h"
-#include "agent/runtime/shares.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "libtrain/formats/safetensors.h"
@@ -137,62 +135,6 @@ static void paths_name_every_part_of_the_key(void **state)
 }
 
 /* ---- measurements ---- */
-
-static void outliers_do_not_move_the_mean(void **state)
-{
-    (void)state;
-    struct timing timing = {0};
-    assert_true(timing_mean(&timing, TIMING_FORWARD) == 0);
-    timing_add(&timing, PIPELINE_FORWARD, 2);
-    assert_true(timing_mean(&timing, TIMING_FORWARD) == 2);
-    for (int i = 0; i < 100; i++) {
-        timing_add(&timing, PIPELINE_FORWARD, i % 8 == 0 ? 1000 : 1);
-    }
-    assert_true(timing_mean(&timing, TIMING_FORWARD) == 1);
-    assert_true(timing_mean(&timing, TIMING_BACKWARD) == 0);
-}
-
-static void a_transfer_that_stood_still_hardly_moves_the_mean(void **state)
-{
-    (void)state;
-    struct timing_window window = {0};
-    assert_true(timing_window_clipped_mean(&window) == 0);
-    timing_window_add(&window, 2);
-    assert_true(timing_window_clipped_mean(&window) == 2);
-    for (int i = 0; i < TIMING_WINDOW; i++) {
-        timing_window_add(&window, i % 2 == 0 ? 1 : 2);
-    }
-    assert_true(timing_window_clipped_mean(&window) == 1.5);
-    timing_window_add(&window, 5000);
-    const double mean = timing_window_clipped_mean(&window);
-    assert_true(mean > 1.5 && mean < 2);
-}
-
-static void shares_of_a_stage_sum_to_one_and_follow_the_work(void **state)
-{
-    (void)state;
-    struct model *model AUTO(model_free) = tiny_model();
-    struct timing_share share[TINY_UNITS];
-    struct err err = {0};
-    const struct device_probe probes[] = {{0},
-                                          {.gemm_gflops = 50, .memory_bytes_per_second = 1e10}};
-    for (size_t i = 0; i < 2; i++) {
-        assert_ok(shares_predict(model, 1, TINY_UNITS, i % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE,
-                                 &probes[i], share, &err),
-                  &err);
-        double forward = 0;
-        double backward = 0;
-        for (size_t unit = 0; unit + 1 < TINY_UNITS; unit++) {
-            assert_true(share[unit].forward > 0 && share[unit].backward > 0);
-            forward += share[unit].forward;
-            backward += share[unit].backward;
-        }
-        assert_close(&forward, &(double){1}, 1, 1e-12);
-        assert_close(&backward, &(double){1}, 1, 1e-12);
-    }
-    /* A convolution is more work than dropout. */
-    assert_true(share[0].forward > share[3].forward);
-}
 
 static void the_machine_has_an_inventory(void **state)
 {
@@ -440,9 +382,6 @@ int main(void)
         cmocka_unit_test(the_mark_of_a_round_travels_in_the_header),
         cmocka_unit_test(an_impossible_mark_is_rejected),
         cmocka_unit_test(paths_name_every_part_of_the_key),
-        cmocka_unit_test(outliers_do_not_move_the_mean),
-        cmocka_unit_test(a_transfer_that_stood_still_hardly_moves_the_mean),
-        cmocka_unit_test(shares_of_a_stage_sum_to_one_and_follow_the_work),
         cmocka_unit_test(the_machine_has_an_inventory),
         test_with_directory(an_identity_is_made_once_and_kept),
         test_with_directory(two_agents_do_not_share_a_directory),

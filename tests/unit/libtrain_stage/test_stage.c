@@ -292,6 +292,53 @@ static void training_on_a_few_samples_learns_them(void **state)
     }
 }
 
+/* A second per reading. */
+static double tick(void *arg)
+{
+    size_t *readings = arg;
+    return (double)++*readings;
+}
+
+static void every_unit_is_timed_and_the_clock_changes_no_bit(void **state)
+{
+    double forward[16];
+    double backward[16];
+    size_t readings = 0;
+    const struct train_clock clock = {tick, &readings, forward, backward};
+    struct whole plain = whole_new(state, "lenet5", 2);
+    struct whole timed = whole_timed(state, zoo_model("lenet5", 28, 28, 1), 2, &clock);
+    const size_t units = timed.model->unit_count;
+    assert_true(units <= 16);
+    static const int32_t labels[] = {1, 7};
+    unsigned char input[2 * 784];
+    double loss[2] = {0, 0};
+    struct err err = {0};
+    for (size_t i = 0; i < sizeof(input); i++) {
+        input[i] = (unsigned char)(i * 7);
+    }
+    struct train_stage *stages[] = {plain.stage, timed.stage};
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(train_forward(stages[i], 0, first_position, input, NULL, labels, &loss[i], &err),
+                  &err);
+    }
+    /* One reading at the start, one after each unit, one after the loss. */
+    assert_int_equal(readings, units + 2);
+    for (size_t i = 0; i < units; i++) {
+        assert_true(forward[i] == (i + 1 == units ? 2 : 1));
+    }
+    train_backward(plain.stage, 0, NULL, NULL);
+    train_backward(timed.stage, 0, NULL, NULL);
+    assert_int_equal(readings, 2 * units + 3);
+    for (size_t i = 0; i < units; i++) {
+        assert_true(backward[i] == 1);
+    }
+    assert_true(loss[0] == loss[1]);
+    assert_memory_equal(plain.stage->gradient, timed.stage->gradient,
+                        (size_t)plain.stage->arena->trained_floats * sizeof(float));
+    whole_done(&plain);
+    whole_done(&timed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +352,7 @@ int main(void)
         cmocka_unit_test(an_impossible_stage_is_rejected),
         cmocka_unit_test(a_kernel_of_another_build_is_chosen_by_shape),
         cmocka_unit_test(training_on_a_few_samples_learns_them),
+        cmocka_unit_test(every_unit_is_timed_and_the_clock_changes_no_bit),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
 }

@@ -12,6 +12,9 @@ struct whole {
 /* A stage with the initial state of every unit. state: the test's, with the pools. Takes the model.
  */
 struct whole whole_of(void **state, struct model *model, size_t micro_batch);
+/* The same, with its units timed. */
+struct whole whole_timed(void **state, struct model *model, size_t micro_batch,
+                         const struct train_clock *clock);
 /* Of a model of the zoo, for samples of 28 x 28 bytes. */
 struct whole whole_new(void **state, const char *name, size_t micro_batch);
 void whole_done(struct whole *whole);
