@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/pipeline_check.h"
 #include "agent/core/progress.h"
 #include "base/assert.h"
 #include "libtrain/schedule/schedule.h"
@@ -19,43 +20,12 @@ struct pipeline {
     bool working;         /* a task was given and is not done */
     enum pipeline_wait waits;
     bool stopped;
-    struct round_mark mark; /* of step version + 1, once its first forward pass is given */
+    bool announced;          /* the next stage knows stop_version */
+    struct round_mark *mark; /* [in_flight]: of each step in flight, once its first forward pass is
+                                given */
 };
 
 /* ---- life ---- */
-
-static int check(const struct pipeline_config *config, struct err *err)
-{
-    if (config->count == 0 || config->index >= config->count) {
-        return err_set(err, ERR_INVALID, "stage %zu of %zu", config->index, config->count);
-    }
-    if (config->micro_batches == 0 || config->in_flight == 0 ||
-        config->in_flight > config->micro_batches) {
-        return err_set(err, ERR_INVALID, "%zu micro-batches in flight of %zu", config->in_flight,
-                       config->micro_batches);
-    }
-    if ((config->index == 0) != (config->previous_in_flight == 0) ||
-        config->previous_in_flight > config->micro_batches) {
-        return err_set(err, ERR_INVALID,
-                       "stage %zu: %zu micro-batches in flight in the previous stage",
-                       config->index, config->previous_in_flight);
-    }
-    if (config->resume_version < 0 || config->resume_version > config->total_steps) {
-        return err_set(err, ERR_INVALID, "version %lld of %lld steps",
-                       (long long)config->resume_version, (long long)config->total_steps);
-    }
-    if (config->evaluate_every < 0) {
-        return err_set(err, ERR_INVALID, "an evaluation every %lld steps",
-                       (long long)config->evaluate_every);
-    }
-    for (int kind = 0; kind < REPLICA_KINDS; kind++) {
-        if (config->round_every[kind] < 0) {
-            return err_set(err, ERR_INVALID, "a round of replication every %lld steps",
-                           (long long)config->round_every[kind]);
-        }
-    }
-    return 0;
-}
 
 static int make_slots(struct pipeline *pipeline, struct err *err)
 {
@@ -74,12 +44,16 @@ static int make_slots(struct pipeline *pipeline, struct err *err)
             return err_set(err, ERR_MEMORY, "%zu buffers", buffers[lane]);
         }
     }
-    return slots_init(&pipeline->slots, slots, err);
+    pipeline->mark = calloc(config->in_flight, sizeof(*pipeline->mark));
+    if (!pipeline->mark) {
+        return err_set(err, ERR_MEMORY, "%zu marks", config->in_flight);
+    }
+    return slots_init(&pipeline->slots, slots, config->async, err);
 }
 
 int pipeline_new(const struct pipeline_config *config, struct pipeline **out, struct err *err)
 {
-    int rc = check(config, err);
+    int rc = pipeline_check(config, err);
     if (rc != 0) {
         return rc;
     }
@@ -110,6 +84,7 @@ void pipeline_free(struct pipeline **pipeline)
         for (int lane = 0; lane < TRANSFER_LANES; lane++) {
             free((*pipeline)->busy[lane]);
         }
+        free((*pipeline)->mark);
         free(*pipeline);
         *pipeline = NULL;
     }
@@ -223,20 +198,31 @@ bool pipeline_output(const struct pipeline *pipeline, const struct pipeline_task
 static bool *buffer_of(struct pipeline *pipeline, const struct pipeline_task *task)
 {
     struct transfer output;
-    return task->work != PIPELINE_STOP && pipeline_output(pipeline, task, &output)
+    const bool empty = task->work == PIPELINE_STOP || task->work == PIPELINE_LAST;
+    return !empty && pipeline_output(pipeline, task, &output)
                ? &pipeline->busy[transfer_info(&output)->lane][task->output]
                : NULL;
 }
 
-/* Micro-batches of the current step from `done` on whose tensors are here without a gap. */
-static size_t count_arrived(const struct pipeline *pipeline, enum transfer_kind kind, size_t done)
+static struct round_mark *mark_of(const struct pipeline *pipeline, int64_t step)
 {
-    struct transfer key = {kind, pipeline->at.version + 1, done};
-    while (key.micro_batch < pipeline->at.config.micro_batches &&
-           slots_have(&pipeline->slots, &key)) {
-        key.micro_batch++;
+    return &pipeline->mark[(size_t)step % pipeline->at.config.in_flight];
+}
+
+/* Micro-batches before the flush whose tensors are here, `done` and those after it without a
+ * gap. */
+static size_t count_arrived(const struct pipeline *pipeline, enum transfer_kind kind, size_t done,
+                            size_t flush)
+{
+    size_t arrived = done;
+    while (arrived < flush) {
+        const struct transfer key = progress_key(&pipeline->at, kind, arrived);
+        if (!slots_have(&pipeline->slots, &key)) {
+            break;
+        }
+        arrived++;
     }
-    return key.micro_batch;
+    return arrived;
 }
 
 static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *task)
@@ -262,7 +248,7 @@ static bool next_update(const struct pipeline *pipeline, struct pipeline_task *t
     const struct transfer norm = {TRANSFER_NORM, task->step, 0};
     const struct transfer total = {TRANSFER_NORM_TOTAL, task->step, 0};
     task->work = PIPELINE_UPDATE;
-    task->mark = pipeline->mark;
+    task->mark = *mark_of(pipeline, task->step);
     if (!pipeline->at.config.clips_norm) {
         return true;
     }
@@ -279,41 +265,50 @@ static bool next_update(const struct pipeline *pipeline, struct pipeline_task *t
     return slots_have(&pipeline->slots, &total);
 }
 
+/* The micro-batch at that many after step `version`, with its slots and buffers. */
+static void fill_pass(const struct pipeline *pipeline, enum pipeline_work work, size_t after,
+                      struct pipeline_task *task)
+{
+    const struct pipeline_config *config = &pipeline->at.config;
+    const struct transfer key = progress_key(&pipeline->at, TRANSFER_ACTIVATION, after);
+    const size_t position = transfer_position(&key, config->async);
+    *task = (struct pipeline_task){.work = work, .step = key.step, .micro_batch = key.micro_batch};
+    task->slot = position % config->in_flight;
+    task->input = progress_is_first(&pipeline->at) ? 0 : position % config->previous_in_flight;
+    const size_t towards_next = progress_is_last(&pipeline->at) ? 0 : task->slot;
+    task->gradient = work == PIPELINE_BACKWARD ? towards_next : 0;
+    task->output = work == PIPELINE_BACKWARD ? task->input : towards_next;
+}
+
 static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
 {
     const struct pipeline_config *config = &pipeline->at.config;
+    const struct progress *at = &pipeline->at;
+    const size_t flush = progress_flush(at, pipeline->stop_version);
     const struct schedule_progress progress = {
         .micro_batches = config->micro_batches,
+        .flush = flush,
+        .strict = config->async,
         .in_flight = config->in_flight,
-        .inputs = progress_is_first(&pipeline->at)
-                      ? config->micro_batches
-                      : count_arrived(pipeline, TRANSFER_ACTIVATION, pipeline->at.forwards),
-        .gradients = progress_is_last(&pipeline->at)
-                         ? pipeline->at.forwards
-                         : count_arrived(pipeline, TRANSFER_GRADIENT, pipeline->at.backwards),
-        .forwards = pipeline->at.forwards,
-        .backwards = pipeline->at.backwards,
+        .inputs = progress_is_first(at)
+                      ? flush
+                      : count_arrived(pipeline, TRANSFER_ACTIVATION, at->forwards, flush),
+        .gradients = progress_is_last(at)
+                         ? at->forwards
+                         : count_arrived(pipeline, TRANSFER_GRADIENT, at->backwards, flush),
+        .forwards = at->forwards,
+        .backwards = at->backwards,
     };
-    *task = (struct pipeline_task){.step = pipeline->at.version + 1};
     switch (schedule_next(&progress)) {
     case SCHEDULE_WAIT: return false;
-    case SCHEDULE_UPDATE: return next_update(pipeline, task);
+    case SCHEDULE_UPDATE:
+        *task = (struct pipeline_task){.step = at->version + 1};
+        return next_update(pipeline, task);
     case SCHEDULE_FORWARD:
-        task->work = PIPELINE_FORWARD;
-        task->micro_batch = pipeline->at.forwards;
-        task->slot = task->micro_batch % config->in_flight;
-        task->input =
-            progress_is_first(&pipeline->at) ? 0 : task->micro_batch % config->previous_in_flight;
-        task->output = progress_is_last(&pipeline->at) ? 0 : task->slot;
-        return true;
+        fill_pass(pipeline, PIPELINE_FORWARD, at->forwards, task);
+        return !pipeline->held || task->micro_batch > 0;
     case SCHEDULE_BACKWARD:
-        task->work = PIPELINE_BACKWARD;
-        task->micro_batch = pipeline->at.backwards;
-        task->slot = task->micro_batch % config->in_flight;
-        task->gradient = progress_is_last(&pipeline->at) ? 0 : task->slot;
-        task->input =
-            progress_is_first(&pipeline->at) ? 0 : task->micro_batch % config->previous_in_flight;
-        task->output = task->input;
+        fill_pass(pipeline, PIPELINE_BACKWARD, at->backwards, task);
         return true;
     }
     return false;
@@ -326,13 +321,28 @@ static void abandon_evaluation(struct pipeline *pipeline)
     slots_release_all(&pipeline->slots, LANE_ACTIVATION);
 }
 
+/* Whether the next stage must hear of the stop. All stages know the end of the job. */
+static bool announces(const struct pipeline *pipeline)
+{
+    return !pipeline->announced && !progress_is_last(&pipeline->at) &&
+           pipeline->stop_version < pipeline->at.config.total_steps;
+}
+
 static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
 {
     const int64_t total = pipeline->at.config.total_steps;
     const bool at_border = pipeline->at.forwards == 0;
-    if (at_border && pipeline->stop_asked && progress_is_first(&pipeline->at) &&
+    if (pipeline->stop_asked && progress_is_first(&pipeline->at) &&
         pipeline->stop_version == INT64_MAX) {
-        pipeline->stop_version = pipeline->at.version;
+        pipeline->stop_version = progress_begun(&pipeline->at);
+    }
+    /* In the strict order the next stage keeps its last batches until it knows that none
+     * follows. */
+    if (pipeline->at.config.async && announces(pipeline) &&
+        progress_begun(&pipeline->at) == pipeline->stop_version) {
+        *task = (struct pipeline_task){
+            .work = PIPELINE_LAST, .step = pipeline->stop_version, .announce = true};
+        return true;
     }
     if (pipeline->at.evaluating && pipeline->stop_version == pipeline->at.version &&
         pipeline->at.version != total) {
@@ -343,12 +353,9 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
     }
     if (at_border &&
         (pipeline->at.version == pipeline->stop_version || pipeline->at.version == total)) {
-        *task = (struct pipeline_task){.work = PIPELINE_STOP, .step = pipeline->at.version};
-        task->announce = !progress_is_last(&pipeline->at) && pipeline->at.version != total;
+        *task = (struct pipeline_task){
+            .work = PIPELINE_STOP, .step = pipeline->at.version, .announce = announces(pipeline)};
         return true;
-    }
-    if (at_border && pipeline->held) {
-        return false;
     }
     return next_of_step(pipeline, task);
 }
@@ -367,8 +374,8 @@ static enum pipeline_wait why_none(const struct pipeline *pipeline)
     if (at->backwards == micro_batches) { /* clips_norm: the sum comes back, the total goes on */
         return at->summed ? PIPELINE_WAITS_FOR_INPUT : PIPELINE_WAITS_FOR_GRADIENT;
     }
-    const bool may_forward =
-        at->forwards < micro_batches && at->forwards - at->backwards < at->config.in_flight;
+    const bool may_forward = at->forwards < progress_flush(at, pipeline->stop_version) &&
+                             at->forwards - at->backwards < at->config.in_flight;
     return may_forward ? PIPELINE_WAITS_FOR_INPUT : PIPELINE_WAITS_FOR_GRADIENT;
 }
 
@@ -383,13 +390,14 @@ enum pipeline_work pipeline_next(struct pipeline *pipeline, struct pipeline_task
         return PIPELINE_WAIT;
     }
     if (task->work == PIPELINE_FORWARD) {
+        struct round_mark *mark = mark_of(pipeline, task->step);
         if (progress_is_first(&pipeline->at) && task->micro_batch == 0) {
-            rounds_open(&pipeline->rounds, task->step, &pipeline->mark);
-            task->opens_round = pipeline->mark.kinds != 0;
+            rounds_open(&pipeline->rounds, task->step, mark);
+            task->opens_round = mark->kinds != 0;
         } else if (!progress_is_first(&pipeline->at)) {
-            pipeline->mark = slots_mark(&pipeline->slots, task->input);
+            *mark = slots_mark(&pipeline->slots, task->input);
         }
-        task->mark = pipeline->mark;
+        task->mark = *mark;
     }
     pipeline->working = true;
     return task->work;
@@ -430,8 +438,9 @@ void pipeline_done(struct pipeline *pipeline, const struct pipeline_task *task)
     release_inputs(pipeline, task);
     progress_advance(&pipeline->at, task);
     pipeline->stopped = task->work == PIPELINE_STOP;
+    pipeline->announced = pipeline->announced || task->announce;
     if (task->work == PIPELINE_UPDATE) {
-        pipeline->mark = (struct round_mark){0};
+        *mark_of(pipeline, task->step) = (struct round_mark){0};
     }
 }
 

@@ -4,9 +4,10 @@
  * of the owner. Pure; not locked: its owner (agent/runtime/stage) guards it for receiver, senders
  * and compute thread.
  *
- * Work of a step: schedule.h (1F1B). After a step with an evaluation, the test set passes through
- * the pipeline in micro-batches before the next step begins. Everything is keyed by (kind, step,
- * micro_batch), so repeats are harmless (transfer.h, slots.h).
+ * Work of a step: schedule.h (1F1B). Where steps overlap, the pipeline runs empty at borders only:
+ * evaluations, stops, the end of the job. After a step with an evaluation, the test set passes
+ * through the pipeline in micro-batches before the next step begins. Everything is keyed by (kind,
+ * step, micro_batch), so repeats are harmless (transfer.h, slots.h).
  *
  * If a job clips its gradients by their norm, no stage updates before it has the sum of squares of
  * all gradients. The sum starts at the last stage; each stage adds its own after its backward
@@ -17,8 +18,11 @@
  *
  * Stopping: stage 0 finishes the last step t that it began and sends an empty activation marked
  * `last` after the last micro-batch of t (micro_batch = micro_batches); each stage finishes t and
- * passes the mark on. A stop abandons an evaluation that is due at t; the generation that resumes
- * from t repeats it. The evaluation at the end of the job is never abandoned. */
+ * passes the mark on. Where steps overlap, a stage passes it on as soon as its forward pass of t is
+ * done: the next stage may still wait for a further batch. A stop abandons an evaluation that is
+ * due at t; the generation that resumes from t repeats it. The evaluation at the end of the job is
+ * never abandoned.
+ */
 #ifndef AGENT_CORE_PIPELINE_H
 #define AGENT_CORE_PIPELINE_H
 
@@ -57,7 +61,8 @@ void pipeline_mark(struct pipeline *pipeline, int64_t step);
 void pipeline_run(struct pipeline *pipeline);
 /* Stop at the next step boundary. Has an effect on stage 0 only. */
 void pipeline_stop(struct pipeline *pipeline);
-/* While held, no step begins: the coordinator has been away for too long. */
+/* While held, no step begins: the coordinator has been away for too long. Overlapping steps that
+ * have begun may wait for later ones, and go on when these do. */
 void pipeline_hold(struct pipeline *pipeline, bool held);
 
 /* While the coordinator is away no round is opened. */

@@ -11,6 +11,7 @@
 
 struct pipeline_config {
     size_t index, count;       /* this stage of how many */
+    bool async;                /* steps overlap (schedule.h); micro_batches is 1 */
     size_t micro_batches;      /* of a step */
     size_t in_flight;          /* of this stage: gradient slots, activation buffers */
     size_t previous_in_flight; /* of the previous stage (stage 0: 0): activation slots, gradient
@@ -39,6 +40,7 @@ enum pipeline_work {
     PIPELINE_TOTAL, /* pass on the total of LANE_TOTAL */
     PIPELINE_UPDATE,
     PIPELINE_EVALUATE,
+    PIPELINE_LAST, /* async: tell the next stage that `step` is the last one before a stop */
     PIPELINE_STOP, /* the state is version `step`, for good */
 };
 
@@ -60,7 +62,7 @@ struct pipeline_task {
     size_t gradient; /* BACKWARD: the receive slot of the gradient (not on the last stage) */
     size_t output;   /* the send buffer: FORWARD, EVALUATE (not on the last stage), BACKWARD (not on
                         stage 0) */
-    bool announce;   /* STOP: send the mark to the next stage */
+    bool announce;   /* LAST, STOP: send the mark to the next stage */
     bool evaluation_ends;   /* EVALUATE: the last micro-batch */
     struct round_mark mark; /* FORWARD: of the activation; UPDATE: take a snapshot for it */
     bool opens_round;       /* FORWARD: stage 0 has just opened a round for this step */

@@ -17,27 +17,70 @@ bool progress_evaluation_due(const struct progress *at, int64_t version)
            (version % config->evaluate_every == 0 || version == config->total_steps);
 }
 
+struct transfer progress_key(const struct progress *at, enum transfer_kind kind, size_t after)
+{
+    const size_t micro_batches = at->config.micro_batches;
+    return (struct transfer){.kind = kind,
+                             .step = at->version + 1 + (int64_t)(after / micro_batches),
+                             .micro_batch = after % micro_batches};
+}
+
+int64_t progress_begun(const struct progress *at)
+{
+    return at->forwards == 0 ? at->version
+                             : progress_key(at, TRANSFER_ACTIVATION, at->forwards - 1).step;
+}
+
+size_t progress_flush(const struct progress *at, int64_t stop_version)
+{
+    const struct pipeline_config *config = &at->config;
+    if (!config->async) {
+        return config->micro_batches;
+    }
+    int64_t border = config->total_steps < stop_version ? config->total_steps : stop_version;
+    const int64_t every = config->evaluation_batches > 0 ? config->evaluate_every : 0;
+    if (every > 0 && (at->version / every + 1) * every < border) {
+        border = (at->version / every + 1) * every;
+    }
+    return (size_t)(border - at->version);
+}
+
+/* Where a micro-batch is, counted from the first one after step `version`; negative: before. */
+static int64_t after_version(const struct progress *at, const struct transfer *transfer)
+{
+    return (transfer->step - at->version - 1) * (int64_t)at->config.micro_batches +
+           (int64_t)transfer->micro_batch;
+}
+
+/* Whether the backward pass of a micro-batch is done. */
+static bool is_used(const struct progress *at, const struct transfer *transfer)
+{
+    return after_version(at, transfer) < (int64_t)at->backwards;
+}
+
 /* How far ahead a neighbour may be, and whether the tensor was used already. The rules of a kind
  * differ; progress_judge holds what they share. */
 static enum pipeline_verdict judge_activation(const struct progress *at,
                                               const struct transfer *transfer)
 {
     const struct pipeline_config *config = &at->config;
-    const int64_t current = at->version + 1;
     if (transfer->micro_batch > config->micro_batches || transfer->step > config->total_steps) {
         return PIPELINE_REFUSE;
     }
+    /* The previous stage may have updated while this one still does; where steps overlap, it has
+     * the gradients of the batches that are backward here. */
+    const size_t ahead =
+        config->async ? at->backwards + config->previous_in_flight : 2 * config->micro_batches;
     if (transfer->micro_batch == config->micro_batches) {
-        return transfer->step < at->version || transfer->step > current ? PIPELINE_REFUSE
-                                                                        : PIPELINE_MARK;
+        const int64_t most = config->async ? (int64_t)ahead : 1;
+        return transfer->step < progress_begun(at) || transfer->step > at->version + most
+                   ? PIPELINE_REFUSE
+                   : PIPELINE_MARK;
     }
-    /* The previous stage may have updated while this one still does. */
-    if (transfer->step > current + 1) {
+    if (after_version(at, transfer) >= (int64_t)ahead) {
         return PIPELINE_REFUSE;
     }
-    const bool used = transfer->step < current ||
-                      (transfer->step == current && transfer->micro_batch < at->backwards);
-    return used ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    return is_used(at, transfer) ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
 }
 
 static enum pipeline_verdict judge_evaluation(const struct progress *at,
@@ -56,13 +99,11 @@ static enum pipeline_verdict judge_evaluation(const struct progress *at,
 static enum pipeline_verdict judge_gradient(const struct progress *at,
                                             const struct transfer *transfer)
 {
-    const int64_t current = at->version + 1;
-    if (transfer->micro_batch >= at->config.micro_batches || transfer->step > current ||
-        (transfer->step == current && transfer->micro_batch >= at->forwards)) {
+    if (transfer->micro_batch >= at->config.micro_batches ||
+        after_version(at, transfer) >= (int64_t)at->forwards) {
         return PIPELINE_REFUSE;
     }
-    const bool used = transfer->step < current || transfer->micro_batch < at->backwards;
-    return used ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    return is_used(at, transfer) ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
 }
 
 static enum pipeline_verdict judge_norm(const struct progress *at, const struct transfer *transfer)
@@ -115,6 +156,7 @@ bool progress_output(const struct progress *at, const struct pipeline_task *task
         out->kind = first ? TRANSFER_NORM_TOTAL : TRANSFER_NORM;
         return !first || !last;
     case PIPELINE_TOTAL: out->kind = TRANSFER_NORM_TOTAL; return true;
+    case PIPELINE_LAST:
     case PIPELINE_STOP:
         out->kind = TRANSFER_ACTIVATION;
         out->micro_batch = at->config.micro_batches;
@@ -127,6 +169,7 @@ void progress_advance(struct progress *at, const struct pipeline_task *task)
 {
     switch (task->work) {
     case PIPELINE_WAIT:
+    case PIPELINE_LAST:
     case PIPELINE_STOP: break;
     case PIPELINE_FORWARD: at->forwards++; break;
     case PIPELINE_BACKWARD: at->backwards++; break;
@@ -135,8 +178,8 @@ void progress_advance(struct progress *at, const struct pipeline_task *task)
     case PIPELINE_UPDATE:
         at->version++;
         at->summed = at->passed_on = false;
-        at->forwards = 0;
-        at->backwards = 0;
+        at->forwards -= at->config.micro_batches;
+        at->backwards -= at->config.micro_batches;
         at->evaluating = progress_evaluation_due(at, at->version);
         at->evaluated = 0;
         break;

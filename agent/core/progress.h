@@ -13,7 +13,8 @@
 struct progress {
     struct pipeline_config config;
     int64_t version;
-    size_t forwards, backwards; /* of step version + 1 */
+    size_t forwards, backwards; /* micro-batches after step `version`; more than those of a step
+                                   where steps overlap */
     bool summed, passed_on;     /* its sum of squares, the total */
     bool evaluating;            /* the version, before the next step begins */
     size_t evaluated;           /* micro-batches */
@@ -22,6 +23,13 @@ struct progress {
 bool progress_is_first(const struct progress *at);
 bool progress_is_last(const struct progress *at);
 bool progress_evaluation_due(const struct progress *at, int64_t version);
+/* The micro-batch at that many after step `version`, as a tensor of that kind. */
+struct transfer progress_key(const struct progress *at, enum transfer_kind kind, size_t after);
+/* The last step of which a forward pass has begun. */
+int64_t progress_begun(const struct progress *at);
+/* Micro-batches after step `version` until the pipeline runs empty; the job stops at
+ * `stop_version`. */
+size_t progress_flush(const struct progress *at, int64_t stop_version);
 /* TAKE, MARK, DUPLICATE or REFUSE, whatever the slots hold. */
 enum pipeline_verdict progress_judge(const struct progress *at, const struct transfer *transfer);
 /* As pipeline_output. */

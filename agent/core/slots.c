@@ -13,9 +13,10 @@ struct slot {
     struct round_mark mark;
 };
 
-int slots_init(struct slots *slots, const size_t count[TRANSFER_LANES], struct err *err)
+int slots_init(struct slots *slots, const size_t count[TRANSFER_LANES], bool steps_overlap,
+               struct err *err)
 {
-    *slots = (struct slots){0};
+    *slots = (struct slots){.steps_overlap = steps_overlap};
     for (int lane = 0; lane < TRANSFER_LANES; lane++) {
         slots->count[lane] = count[lane];
         slots->slot[lane] = calloc(count[lane] + 1, sizeof(struct slot));
@@ -38,7 +39,8 @@ static struct slot *slot_of(const struct slots *slots, const struct transfer *tr
 {
     const enum transfer_lane lane = transfer_info(transfer)->lane;
     ASSERT(slots->count[lane] > 0);
-    return &slots->slot[lane][transfer->micro_batch % slots->count[lane]];
+    const size_t position = transfer_position(transfer, slots->steps_overlap);
+    return &slots->slot[lane][position % slots->count[lane]];
 }
 
 enum slot_answer slots_claim(struct slots *slots, const struct transfer *transfer,

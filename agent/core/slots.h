@@ -13,11 +13,13 @@ struct slot;
 struct slots {
     struct slot *slot[TRANSFER_LANES];
     size_t count[TRANSFER_LANES];
-    uint64_t claims; /* made so far: each has its own number */
+    uint64_t claims;    /* made so far: each has its own number */
+    bool steps_overlap; /* transfer_position */
 };
 
 /* count by lane; may be 0. ERR_MEMORY; slots_done also on failure. */
-NODISCARD int slots_init(struct slots *slots, const size_t count[TRANSFER_LANES], struct err *err);
+NODISCARD int slots_init(struct slots *slots, const size_t count[TRANSFER_LANES],
+                         bool steps_overlap, struct err *err);
 void slots_done(struct slots *slots);
 
 struct slot_claim {

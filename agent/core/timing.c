@@ -139,6 +139,7 @@ void timing_add(struct timing *timing, const struct timing_task *task)
     case PIPELINE_EVALUATE: timing->in_step = false; break;
     case PIPELINE_WAIT:
     case PIPELINE_TOTAL:
+    case PIPELINE_LAST:
     case PIPELINE_STOP: break;
     }
 }

@@ -53,6 +53,13 @@ static inline const struct transfer_info *transfer_info(const struct transfer *t
 }
 
 bool transfer_equal(const struct transfer *a, const struct transfer *b);
+/* Count the tensors of a kind that may be on their way together: slots and buffers are assigned by
+ * it, modulo their number. Steps overlap in the asynchronous schedule, evaluations never do. */
+static inline size_t transfer_position(const struct transfer *transfer, bool steps_overlap)
+{
+    const bool by_step = steps_overlap && transfer->kind != TRANSFER_EVALUATION;
+    return by_step ? (size_t)transfer->step : transfer->micro_batch;
+}
 /* The kind of that name; false: unknown. */
 bool transfer_find(const char *name, enum transfer_kind *out);
 

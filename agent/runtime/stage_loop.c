@@ -120,6 +120,7 @@ static int do_task(struct stage *stage, const struct pipeline_task *task, struct
 {
     switch (task->work) {
     case PIPELINE_WAIT:
+    case PIPELINE_LAST:
     case PIPELINE_STOP: return 0;
     case PIPELINE_FORWARD: return do_forward(stage, task, err);
     case PIPELINE_BACKWARD: do_backward(stage, task); return 0;
@@ -196,7 +197,7 @@ static void enqueue(struct stage *stage, enum stage_direction direction,
 /* Hand the task's tensor to its sender. Under the lock. */
 static void send(struct stage *stage, const struct pipeline_task *task)
 {
-    struct stage_outgoing outgoing = {.last = task->work == PIPELINE_STOP, .output = task->output};
+    struct stage_outgoing outgoing = {.last = task->announce, .output = task->output};
     if (!pipeline_output(stage->pipeline, task, &outgoing.transfer)) {
         return;
     }
@@ -271,7 +272,8 @@ static const char *work_name(enum pipeline_work work)
         [PIPELINE_WAIT] = "wait",         [PIPELINE_FORWARD] = "forward",
         [PIPELINE_BACKWARD] = "backward", [PIPELINE_SUM] = "sum",
         [PIPELINE_TOTAL] = "total",       [PIPELINE_UPDATE] = "update",
-        [PIPELINE_EVALUATE] = "evaluate", [PIPELINE_STOP] = "stop",
+        [PIPELINE_EVALUATE] = "evaluate", [PIPELINE_LAST] = "last",
+        [PIPELINE_STOP] = "stop",
     };
     return names[work];
 }

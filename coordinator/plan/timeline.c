@@ -102,6 +102,7 @@ static enum schedule_work next_work(struct game *game, size_t index, double now)
     ring_take(&player->gradient, &player->gradients, game->micro_batches, now);
     const struct schedule_progress progress = {
         .micro_batches = game->micro_batches,
+        .flush = game->micro_batches,
         .in_flight = game->stage[index].in_flight,
         .inputs = first ? game->micro_batches : player->inputs,
         .gradients = last ? player->forwards : player->gradients,

@@ -67,10 +67,8 @@ static void report(struct world *world, const struct run *run, int64_t step, enu
 static void send(struct world *world, struct run *run, const struct pipeline_task *task,
                  uint64_t digest)
 {
-    struct outgoing outgoing = {.digest = digest,
-                                .output = task->output,
-                                .mark = task->mark,
-                                .last = task->work == PIPELINE_STOP};
+    struct outgoing outgoing = {
+        .digest = digest, .output = task->output, .mark = task->mark, .last = task->announce};
     if (pipeline_output(run->pipeline, task, &outgoing.transfer)) {
         sender_add(world, run, transfer_info(&outgoing.transfer)->back ? TO_PREVIOUS : TO_NEXT,
                    &outgoing);
@@ -175,6 +173,7 @@ static void finish(struct world *world, void *arg, int64_t number)
     run->idle_since_us = world->now_us;
     switch (task.work) {
     case PIPELINE_WAIT:
+    case PIPELINE_LAST:
     case PIPELINE_STOP: break;
     case PIPELINE_FORWARD: output = forward(world, run, &task); break;
     case PIPELINE_BACKWARD:

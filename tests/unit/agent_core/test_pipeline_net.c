@@ -31,7 +31,7 @@ struct stage_of_net {
     uint64_t state;        /* a digest of everything that formed it */
     uint64_t gathered;     /* gradients of the step */
     uint64_t tested;       /* digest of the evaluations */
-    unsigned snapshot[10]; /* of each version: for which rounds it was taken */
+    unsigned snapshot[24]; /* of each version: for which rounds it was taken */
     struct wire forward, backward;
     struct pipeline_task task; /* begun, ends at a later turn */
     bool busy, stopped;
@@ -161,16 +161,16 @@ static void finish_task(struct stage_of_net *stage)
         packet.payload = mix(stage->state, first ? key : stage->slot[LANE_ACTIVATION][task->input]);
         stage->tested = mix(stage->tested, packet.payload);
         break;
+    case PIPELINE_LAST:
     case PIPELINE_STOP:
-        stage->stopped = true;
+        stage->stopped = task->work == PIPELINE_STOP;
         packet.transfer =
             (struct transfer){TRANSFER_ACTIVATION, task->step, stage->config.micro_batches};
         packet.mark = true;
         break;
     }
     pipeline_done(stage->pipeline, task);
-    const bool nothing =
-        task->work == PIPELINE_UPDATE || (task->work == PIPELINE_STOP && !task->announce);
+    const bool nothing = task->work == PIPELINE_UPDATE || (packet.mark && !task->announce);
     const bool back = transfer_info(&packet.transfer)->back;
     if (!nothing && back && !first) {
         enqueue(&stage->backward, &packet);
@@ -191,33 +191,44 @@ static void move_stage(struct net *net, struct stage_of_net *stage)
     }
 }
 
+static void start(struct net *net, const struct pipeline_config *config, const size_t *in_flight,
+                  const uint64_t *states)
+{
+    for (size_t i = 0; i < net->count; i++) {
+        struct stage_of_net *stage = &net->stage[i];
+        stage->config = *config;
+        stage->config.index = i;
+        stage->config.count = net->count;
+        stage->config.in_flight = in_flight[i];
+        stage->config.previous_in_flight = i > 0 ? in_flight[i - 1] : 0;
+        if (i == 0) {
+            stage->config.round_every[REPLICA_NEIGHBOR] = 2;
+            stage->config.round_every[REPLICA_CENTER] = 3;
+        }
+        struct err err = {0};
+        assert_ok(pipeline_new(&stage->config, &stage->pipeline, &err), &err);
+        stage->state = states[i];
+    }
+}
+
 static void set_up(struct net *net, size_t count, bool clips, uint64_t seed, const uint64_t *states,
                    int64_t resume_version)
 {
     memset(net, 0, sizeof(*net));
     net->count = count;
     net->random = rng_stream(seed, RNG_SIMULATION, 0, 0);
-    size_t previous = 0;
+    const struct pipeline_config config = {.micro_batches = MICRO_OF_NET,
+                                           .resume_version = resume_version,
+                                           .total_steps = 9,
+                                           .evaluate_every = 3,
+                                           .evaluation_batches = 7,
+                                           .clips_norm = clips};
+    size_t in_flight[STAGES_OF_NET];
     for (size_t i = 0; i < count; i++) {
-        struct stage_of_net *stage = &net->stage[i];
         /* More in flight than N - i, and less, must both work. */
-        size_t in_flight = 1 + (size_t)draw(net, MICRO_OF_NET);
-        stage->config = (struct pipeline_config){.index = i,
-                                                 .count = count,
-                                                 .micro_batches = MICRO_OF_NET,
-                                                 .in_flight = in_flight,
-                                                 .previous_in_flight = previous,
-                                                 .resume_version = resume_version,
-                                                 .total_steps = 9,
-                                                 .round_every = {i == 0 ? 2 : 0, i == 0 ? 3 : 0},
-                                                 .evaluate_every = 3,
-                                                 .evaluation_batches = 7,
-                                                 .clips_norm = clips};
-        struct err err = {0};
-        assert_ok(pipeline_new(&stage->config, &stage->pipeline, &err), &err);
-        stage->state = states[i];
-        previous = in_flight;
+        in_flight[i] = 1 + (size_t)draw(net, MICRO_OF_NET);
     }
+    start(net, &config, in_flight, states);
 }
 
 /* Plays until every stage stopped; a stop is asked at turn `stop_turn`. Returns the version, the
@@ -344,9 +355,100 @@ static void joined_stages_that_clip_stop_at_one_version_and_resume_from_it(void 
     check_stops(true);
 }
 
+/* ---- steps that overlap ---- */
+
+enum { ASYNC_STEPS = 23, ASYNC_EVALUATE_EVERY = 9 };
+
+/* Limits that never rise along the pipeline and are 1 at its end. */
+static void draw_limits(struct net *net, size_t *in_flight)
+{
+    in_flight[net->count - 1] = 1;
+    for (size_t i = net->count - 1; i > 0; i--) {
+        const size_t more = in_flight[i] + (size_t)draw(net, 3);
+        in_flight[i - 1] = more < MICRO_OF_NET ? more : MICRO_OF_NET;
+    }
+}
+
+static void set_up_async(struct net *net, const size_t *in_flight, const uint64_t *states,
+                         int64_t resume_version)
+{
+    const struct pipeline_config config = {.async = true,
+                                           .micro_batches = 1,
+                                           .resume_version = resume_version,
+                                           .total_steps = ASYNC_STEPS,
+                                           .evaluate_every = ASYNC_EVALUATE_EVERY,
+                                           .evaluation_batches = 7};
+    start(net, &config, in_flight, states);
+}
+
+/* The states after steps (from, to] of a pipeline that is empty at both: forward of step t at a
+ * stage uses its version max(from, t - in_flight). */
+static void replay(size_t count, const size_t *in_flight, int64_t from, int64_t to,
+                   uint64_t *states)
+{
+    uint64_t version[STAGES_OF_NET][ASYNC_STEPS + 1], kept[STAGES_OF_NET];
+    for (size_t i = 0; i < count; i++) {
+        version[i][from] = states[i];
+    }
+    for (int64_t step = from + 1; step <= to; step++) {
+        const uint64_t key = mix((uint64_t)step, 0);
+        for (size_t i = 0; i < count; i++) {
+            const int64_t at = step - (int64_t)in_flight[i];
+            kept[i] = mix(version[i][at > from ? at : from], i == 0 ? key : kept[i - 1]);
+        }
+        uint64_t gradient = key;
+        for (size_t i = count; i-- > 0;) {
+            gradient = mix(kept[i], gradient);
+            version[i][step] = mix(version[i][step - 1], mix(0, gradient));
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        states[i] = version[i][to];
+    }
+}
+
+/* Play one generation until it stops, and replay it: evaluations empty the pipeline. */
+static int64_t check_generation(struct net *net, const size_t *in_flight, int64_t from,
+                                uint64_t stop_turn, uint64_t *states, uint64_t *expected)
+{
+    set_up_async(net, in_flight, states, from);
+    const int64_t reached = play(net, stop_turn);
+    tear_down(net, states);
+    for (int64_t begin = from; begin < reached;) {
+        int64_t end = (begin / ASYNC_EVALUATE_EVERY + 1) * ASYNC_EVALUATE_EVERY;
+        end = end < reached ? end : reached;
+        replay(net->count, in_flight, begin, end, expected);
+        begin = end;
+    }
+    assert_memory_equal(states, expected, STAGES_OF_NET * sizeof(*states));
+    return reached;
+}
+
+static void overlapping_steps_follow_from_limits_and_stops_alone(void **state)
+{
+    (void)state;
+    for (size_t count = 1; count <= STAGES_OF_NET; count++) {
+        for (uint64_t seed = 0; seed < 100; seed++) {
+            struct net net = {.count = count, .random = rng_stream(seed, RNG_SIMULATION, 0, 0)};
+            uint64_t states[STAGES_OF_NET] = {1, 2, 3, 4, 5}, expected[STAGES_OF_NET];
+            memcpy(expected, states, sizeof(expected));
+            int64_t version = 0;
+            for (int generation = 0; version < ASYNC_STEPS; generation++) {
+                size_t in_flight[STAGES_OF_NET] = {0};
+                draw_limits(&net, in_flight);
+                memset(net.stage, 0, sizeof(net.stage));
+                const uint64_t stop_turn = generation < 7 ? draw(&net, 500) : UINT64_MAX;
+                version = check_generation(&net, in_flight, version, stop_turn, states, expected);
+            }
+            assert_int_equal(version, ASYNC_STEPS);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(overlapping_steps_follow_from_limits_and_stops_alone),
         cmocka_unit_test(joined_stages_always_finish_with_the_same_state),
         cmocka_unit_test(joined_stages_that_clip_always_finish_with_the_same_state),
         cmocka_unit_test(joined_stages_stop_at_one_version_and_resume_from_it),

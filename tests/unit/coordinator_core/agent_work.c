@@ -129,7 +129,7 @@ static void send(struct agent *agent, const struct pipeline_task *task)
             &agent->outgoing[transfer_info(&transfer)->back ? TO_PREVIOUS : TO_NEXT];
         assert_false(outgoing->waits);
         *outgoing = (struct outgoing){.waits = true,
-                                      .last = task->work == PIPELINE_STOP,
+                                      .last = task->announce,
                                       .transfer = transfer,
                                       .output = task->output,
                                       .mark = task->mark};

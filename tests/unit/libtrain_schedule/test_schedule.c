@@ -7,8 +7,10 @@
  * at once (the last stage) or lag by `lag` forwards; write "F0 B0 ..." as F and B letters. */
 static void play(size_t micro_batches, size_t in_flight, size_t lag, char out[WORKS_MAX])
 {
-    struct schedule_progress progress = {
-        .micro_batches = micro_batches, .in_flight = in_flight, .inputs = micro_batches};
+    struct schedule_progress progress = {.micro_batches = micro_batches,
+                                         .flush = micro_batches,
+                                         .in_flight = in_flight,
+                                         .inputs = micro_batches};
     size_t count = 0;
     for (;;) {
         progress.gradients = progress.forwards == micro_batches ? micro_batches
@@ -48,7 +50,7 @@ static void an_earlier_stage_fills_up_then_alternates_then_drains(void **state)
 static void a_stage_waits_for_inputs_and_for_gradients(void **state)
 {
     (void)state;
-    struct schedule_progress progress = {.micro_batches = 4, .in_flight = 2};
+    struct schedule_progress progress = {.micro_batches = 4, .flush = 4, .in_flight = 2};
     assert_int_equal(schedule_next(&progress), SCHEDULE_WAIT);
     progress.inputs = 4;
     assert_int_equal(schedule_next(&progress), SCHEDULE_FORWARD);
@@ -56,7 +58,7 @@ static void a_stage_waits_for_inputs_and_for_gradients(void **state)
     assert_int_equal(schedule_next(&progress), SCHEDULE_WAIT);
     progress.gradients = 1;
     assert_int_equal(schedule_next(&progress), SCHEDULE_BACKWARD);
-    progress = (struct schedule_progress){4, 2, 4, 4, 4, 4};
+    progress.inputs = progress.gradients = progress.forwards = progress.backwards = 4;
     assert_int_equal(schedule_next(&progress), SCHEDULE_UPDATE);
 }
 

@@ -181,6 +181,7 @@ static void run_step(struct step_state *state, bool update, struct draws *draws)
         size_t micro_batches = pipeline->recipe.micro_batches;
         state->progress[i] = (struct schedule_progress){
             .micro_batches = micro_batches,
+            .flush = micro_batches,
             .in_flight = schedule_in_flight(i, pipeline->count, micro_batches),
             .inputs = i == 0 ? micro_batches : 0};
     }
