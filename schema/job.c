@@ -162,7 +162,7 @@ static const struct field replication_fields[] = {
                .about = "Steps between two copies to the coordinator, which survive the loss of "
                         "all devices; 0: only at a pause and at the end."),
 };
-static const struct record replication_group =
+const struct record job_replication_group =
     RECORD(struct job_spec, "job_replication", replication_fields);
 
 static const struct field replan_fields[] = {
@@ -173,7 +173,7 @@ static const struct field replan_fields[] = {
                .about = "Steps between two such comparisons; 0: never. Stored, without effect in "
                         "this version."),
 };
-static const struct record replan_group = RECORD(struct job_spec, "job_replan", replan_fields);
+const struct record job_replan_group = RECORD(struct job_spec, "job_replan", replan_fields);
 
 static const struct field evaluate_fields[] = {
     MEMBER_INT(struct job_spec, evaluate_every_epochs, "every_epochs", 0, 0, EPOCHS_MAX,
@@ -233,8 +233,8 @@ static const struct field spec_fields[] = {
                 .about = "`async`: all stages use the same version of the weights for a batch.",
                 .rule = "false with `sync`"),
     MEMBER_GROUP("devices", 0, &devices_group),
-    MEMBER_GROUP("replication", 0, &replication_group),
-    MEMBER_GROUP("replan", 0, &replan_group),
+    MEMBER_GROUP("replication", 0, &job_replication_group),
+    MEMBER_GROUP("replan", 0, &job_replan_group),
     MEMBER_CONSTANT("compression", "\"none\"", .about = "Not supported by this version."),
     MEMBER_ENUM(struct job_spec, recompute, "recompute", 0, recompute_names,
                 .about = "`unit`: devices keep only the inputs of units and recompute the rest: "
@@ -373,9 +373,21 @@ static const struct field replan_request_fields[] = {
     MEMBER_LIST(struct replan_request, device, device_count, "devices", FIELD_NULLABLE,
                 &device_id_element,
                 .about = "Devices in the order of the stages; null: the planner chooses."),
+    MEMBER_INT(struct replan_request, generation, "generation", FIELD_NULLABLE, 1, INTEGER_MAX,
+               .about = "Take the cuts and devices of this earlier plan of the job; null: do not.",
+               .rule = "not with `cuts` or `devices`"),
 };
 const struct record replan_request_record =
     RECORD(struct replan_request, "replan_request", replan_request_fields);
+
+static const struct field periods_fields[] = {
+    MEMBER_INT(struct replication_periods, neighbor_every, "neighbor_every", FIELD_REQUIRED, 0,
+               STEPS_MAX),
+    MEMBER_INT(struct replication_periods, center_every, "center_every", FIELD_REQUIRED, 0,
+               STEPS_MAX),
+};
+static const struct record periods_record =
+    RECORD_WITH(struct replication_periods, "replication_periods", periods_fields, .answer = true);
 
 static const struct field job_fields[] = {
     MEMBER_FORM(struct job, id.text, "id", FIELD_REQUIRED, &job_id_form,
@@ -412,6 +424,9 @@ static const struct field job_fields[] = {
                     &replan_request_record,
                     .about = "The pending replan request. It survives a restart of the "
                              "coordinator; null after the new plan runs or the request fails."),
+    MEMBER_OPTIONAL(struct job, next_replication, has_next_replication, "next_replication",
+                    FIELD_ADDED, &periods_record,
+                    .about = "Changed `spec.replication` that the next plan takes; null: none."),
     MEMBER_BOOL(
         struct job, exact, "exact", 0,
         .about = "One numeric class so far: the weights equal those of one device, bit for bit."),

@@ -137,8 +137,14 @@ struct replan_request {
     int64_t cut[STAGES_MAX - 1]; /* stage boundaries; none: the planner chooses */
     size_t cut_count;
     bool has_cuts;
+    int64_t generation;                  /* the cuts and devices of that plan; 0: none */
     struct device_id device[STAGES_MAX]; /* order of the stages; none: as the planner chooses */
     size_t device_count;
+};
+
+/* Steps between two rounds of copies, to neighbors and to the center; 0: never. */
+struct replication_periods {
+    int64_t neighbor_every, center_every;
 };
 
 struct job {
@@ -160,6 +166,8 @@ struct job {
     size_t line_count;
     struct replan_request wish; /* of a re-plan that is under way; has_wish */
     bool has_wish;
+    struct replication_periods next_replication; /* of the next plan; has_next_replication */
+    bool has_next_replication;
     bool exact;              /* one numeric class so far */
     char numeric_class[128]; /* of its devices */
     struct checkpoint_id
@@ -171,6 +179,8 @@ struct job {
 
 extern const struct record job_data_record;
 extern const struct record job_spec_record;
+/* Groups of fields of a job_spec. */
+extern const struct record job_replication_group, job_replan_group;
 extern const struct record job_record;
 extern const struct record replan_request_record;
 

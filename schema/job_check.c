@@ -275,6 +275,11 @@ int replan_request_check(const struct replan_request *request, struct record_fau
 {
     struct check check = {.faults = faults};
     check_rising(&check, request->cut, request->cut_count);
+    if (request->generation > 0 && (request->has_cuts || request->device_count > 0)) {
+        fault(&check, "/generation",
+              "names the cuts and the devices; leave 'cuts' and 'devices' "
+              "out");
+    }
     if (request->has_cuts && request->device_count > 0 &&
         request->device_count != request->cut_count + 1) {
         fault(&check, "/devices", "has %zu device%s for the %zu stage%s of cuts",

@@ -11,6 +11,7 @@
 #include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/job_check.h"
+#include "schema/job_patch.h"
 #include "schema/job_preview.h"
 #include "schema/model_view.h"
 #include "schema/plan.h"
@@ -49,6 +50,7 @@ const struct records_entry records_all[] = {
     {&job_record, NULL, NULL},
     {&job_preview_record, NULL, NULL},
     {&job_spec_record, &job_spec_default, check_job_spec},
+    {&job_patch_record, &job_spec_default, NULL},
     {&metric_record, NULL, NULL},
     {&model_row_record, NULL, NULL},
     {&model_view_record, NULL, NULL},

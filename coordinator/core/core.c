@@ -18,6 +18,7 @@
 #include "coordinator/core/jobs.h"
 #include "coordinator/core/join.h"
 #include "coordinator/core/lease.h"
+#include "coordinator/core/patches.h"
 #include "coordinator/core/restore.h"
 #include "coordinator/core/timers.h"
 #include "coordinator/core/scheduler.h"
@@ -273,15 +274,25 @@ static void settle(struct core *core)
 void core_step(struct core *core, const struct event *event, struct actions *actions)
 {
     static void (*const handlers[])(struct core *, const struct event *) = {
-        [EVENT_RESTORED] = restore_on_rows,     [EVENT_TICK] = handle_tick,
-        [EVENT_ENROLL] = devices_on_enroll,     [EVENT_HEARTBEAT] = heartbeats_on_heartbeat,
-        [EVENT_DEVICE_VERB] = devices_on_verb,  [EVENT_JOB_SUBMIT] = jobs_on_submit,
-        [EVENT_JOB_VERB] = jobs_on_verb,        [EVENT_DATASET_STORED] = stored_on_dataset,
-        [EVENT_MODEL_STORED] = stored_on_model, [EVENT_CHECKPOINT_STORED] = stored_on_checkpoint,
-        [EVENT_BLOB_STORED] = collect_on_blob,  [EVENT_EXPORTED] = exports_on_done,
-        [EVENT_TUNED] = generations_on_tuned,   [EVENT_PLAN_QUESTION] = coverage_on_question,
-        [EVENT_CONTACT] = devices_on_contact,   [EVENT_POLL_BROKEN] = suspicion_on_poll_broken,
-        [EVENT_BLOB_DAMAGED] = damage_on_blob,  [EVENT_DISK] = handle_disk,
+        [EVENT_RESTORED] = restore_on_rows,
+        [EVENT_TICK] = handle_tick,
+        [EVENT_ENROLL] = devices_on_enroll,
+        [EVENT_HEARTBEAT] = heartbeats_on_heartbeat,
+        [EVENT_DEVICE_VERB] = devices_on_verb,
+        [EVENT_JOB_SUBMIT] = jobs_on_submit,
+        [EVENT_JOB_VERB] = jobs_on_verb,
+        [EVENT_JOB_PATCH] = patches_on_patch,
+        [EVENT_DATASET_STORED] = stored_on_dataset,
+        [EVENT_MODEL_STORED] = stored_on_model,
+        [EVENT_CHECKPOINT_STORED] = stored_on_checkpoint,
+        [EVENT_BLOB_STORED] = collect_on_blob,
+        [EVENT_EXPORTED] = exports_on_done,
+        [EVENT_TUNED] = generations_on_tuned,
+        [EVENT_PLAN_QUESTION] = coverage_on_question,
+        [EVENT_CONTACT] = devices_on_contact,
+        [EVENT_POLL_BROKEN] = suspicion_on_poll_broken,
+        [EVENT_BLOB_DAMAGED] = damage_on_blob,
+        [EVENT_DISK] = handle_disk,
     };
     ASSERT(core->restored == (event->type != EVENT_RESTORED));
     core->restored = true;

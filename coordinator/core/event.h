@@ -25,6 +25,7 @@ enum event_type {
     EVENT_DEVICE_VERB,
     EVENT_JOB_SUBMIT,
     EVENT_JOB_VERB,
+    EVENT_JOB_PATCH,
     EVENT_DATASET_STORED,    /* the upload is durable in the blob store */
     EVENT_MODEL_STORED,      /* POST /v1/models */
     EVENT_CHECKPOINT_STORED, /* an uploaded checkpoint is durable in the blob store */
@@ -99,6 +100,14 @@ struct event_job_verb {
     enum job_verb verb;
     int64_t if_revision;                 /* 0: any */
     const struct replan_request *replan; /* JOB_REPLAN */
+    const struct plan *plan;             /* the same, of replan->generation; NULL: none */
+};
+
+struct event_job_patch {
+    struct job_id job;
+    int64_t if_revision; /* 0: any */
+    struct replication_periods replication;
+    int64_t replan_first, replan_every;
 };
 
 struct event_dataset_stored {
@@ -170,6 +179,7 @@ struct event {
         struct event_device_verb device_verb;
         struct event_job_submit job_submit;
         struct event_job_verb job_verb;
+        struct event_job_patch job_patch;
         struct event_dataset_stored dataset_stored;
         struct event_model_stored model_stored;
         struct event_checkpoint_stored checkpoint_stored;

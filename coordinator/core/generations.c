@@ -21,6 +21,7 @@
 #include "coordinator/core/lineage.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/matching.h"
+#include "coordinator/core/patches.h"
 #include "coordinator/core/placement.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/recovery.h"
@@ -189,6 +190,7 @@ int generations_place(struct core *core, const struct job_slot *job,
 bool generations_begin(struct core *core, struct job_slot *job, int reason)
 {
     struct err err = {0};
+    patches_apply(job);
     int64_t start = recovery_start(core, job, &device_all_present, &job->cut);
     const struct replan_request *wanted = job->job.has_wish ? &job->job.wish : NULL;
     if (generations_place(core, job, wanted, &device_all_present, AVOID_FAILURES, &err) != 0) {

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/core/act.h"
 #include "coordinator/core/charges.h"
+#include "coordinator/core/earlier.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/generations.h"
@@ -220,10 +221,16 @@ static bool stop_for(struct core *core, struct job_slot *job, const struct event
         return false;
     }
     if (verb->verb == JOB_REPLAN) {
-        if (refuse_replan(core, job, verb->replan)) {
+        struct replan_request wanted = *verb->replan;
+        if (verb->plan) {
+            placement_as_request(verb->plan, &wanted);
+            wanted.generation = verb->plan->generation;
+        }
+        if ((verb->plan && earlier_refuse(core, job, verb->plan)) ||
+            refuse_replan(core, job, &wanted)) {
             return false;
         }
-        job->job.wish = *verb->replan;
+        job->job.wish = wanted;
         job->job.has_wish = true;
         states_set(core, job, JOB_REPLANNING, "requested", "stops to replan");
     } else {

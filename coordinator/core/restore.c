@@ -9,6 +9,7 @@
 #include "coordinator/core/charges.h"
 #include "coordinator/core/collect.h"
 #include "coordinator/core/deadlines.h"
+#include "coordinator/core/earlier.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/ids.h"
 #include "coordinator/core/incidents.h"
@@ -64,24 +65,11 @@ static void restore_job(struct core *core, const struct restored_job *row)
     jobs_init(core, job, row->model);
 }
 
-/* Whether the stages cover the model's units one after the other. */
-static bool plan_fits(const struct plan *plan, size_t unit_count)
-{
-    int64_t first = 0;
-    for (size_t s = 0; s < plan->stage_count; s++) {
-        if (plan->stage[s].first != first || plan->stage[s].end <= first) {
-            return false;
-        }
-        first = plan->stage[s].end;
-    }
-    return first == (int64_t)unit_count;
-}
-
 static void restore_plan(struct core *core, const struct plan *row)
 {
     struct job_slot *job = slots_job(core, row->job.text);
     ids_seen(core, row->id.text);
-    if (job && plan_fits(row, job->unit_count) &&
+    if (job && earlier_fits(job, row) &&
         (!job->has_plan || row->generation > job->plan.generation)) {
         job->plan = *row;
         job->has_plan = true;

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
 #include "schema/job_check.h"
+#include "schema/job_patch.h"
+#include "schema/wire.h"
 
 /* A list is read from the rows; a job that has not ended is shown as the core sees it, with its
  * progress. */
@@ -119,6 +122,49 @@ bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange,
     return !rc;
 }
 
+/* Look for one generation among the rows of a job's plans. */
+struct plan_search {
+    int64_t generation;
+    struct plan plan;
+    bool found;
+    int code;
+    struct err err;
+};
+
+static bool match_plan(void *arg, const struct state_row *row)
+{
+    struct plan_search *search = arg;
+    struct record_faults faults = {0};
+    search->plan = (struct plan){0};
+    search->code = wire_read(&plan_record, row->document, row->document_size, &search->plan,
+                             &faults, &search->err);
+    search->found = !search->code && search->plan.generation == search->generation;
+    return !search->code && !search->found;
+}
+
+bool job_read_plan(struct coordinator *coordinator, struct http_exchange *exchange, const char *id,
+                   int64_t generation, struct plan *out)
+{
+    struct plan_search search = {.generation = generation};
+    const struct plan *live = core_job_plan(coordinator->core, id);
+    if (live && live->generation == generation) {
+        *out = *live;
+        return true;
+    }
+    int rc = state_list(coordinator->state, STATE_PLANS, id, "", SIZE_MAX, false, match_plan,
+                        &search, &search.err);
+    if (rc || search.code) {
+        answer_err(exchange, &search.err);
+    } else if (!search.found) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "job '%.40s' has no generation %" PRId64, id,
+                       generation);
+    } else {
+        *out = search.plan;
+        return true;
+    }
+    return false;
+}
+
 /* How the job of a row ended. */
 static bool read_ending(void *arg, const struct state_row *row)
 {
@@ -171,6 +217,7 @@ static void job_verb(struct coordinator *coordinator, struct http_exchange *exch
                      enum job_verb verb, const struct replan_request *replan)
 {
     const char *id = http_param(exchange, "id");
+    struct plan plan;
     struct turn_extra extra = {0};
     struct event event = {.type = EVENT_JOB_VERB, .job_verb = {.verb = verb, .replan = replan}};
     if (!answer_if_match(exchange, &event.job_verb.if_revision) ||
@@ -183,9 +230,16 @@ static void job_verb(struct coordinator *coordinator, struct http_exchange *exch
         return;
     }
     memcpy(event.job_verb.job.text, id, strlen(id) + 1);
-    if (!job_answer_ended(coordinator, exchange, id)) {
-        turn_event(coordinator->turn, &event, exchange, &extra);
+    if (job_answer_ended(coordinator, exchange, id)) {
+        return;
     }
+    if (replan && replan->generation > 0) {
+        if (!job_read_plan(coordinator, exchange, id, replan->generation, &plan)) {
+            return;
+        }
+        event.job_verb.plan = &plan;
+    }
+    turn_event(coordinator->turn, &event, exchange, &extra);
 }
 
 static void plain_verb(struct coordinator *coordinator, struct http_exchange *exchange,
@@ -237,4 +291,44 @@ void serve_job_replan(void *context, struct http_exchange *exchange)
         return;
     }
     job_verb(context, exchange, JOB_REPLAN, &replan);
+}
+
+void serve_job_patch(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    struct coordinator *coordinator = context;
+    const char *id = http_param(exchange, "id");
+    struct event event = {.type = EVENT_JOB_PATCH};
+    struct turn_extra extra = {0};
+    struct record_faults faults = {0};
+    struct err err = {0};
+    json_auto_t *body = NULL;
+    if (!answer_check_query(exchange, allowed) || !answer_read_json(exchange, &body) ||
+        !answer_if_match(exchange, &event.job_patch.if_revision) ||
+        !replay_check(coordinator, exchange, &extra)) {
+        return;
+    }
+    if (!id_valid(id, "job_")) {
+        answer_unknown(exchange, PROBLEM_UNKNOWN_JOB, id);
+        return;
+    }
+    if (job_answer_ended(coordinator, exchange, id)) {
+        return;
+    }
+    const struct job *job = core_job(coordinator->core, id);
+    struct job_spec spec = job->spec;
+    if (job->has_next_replication) {
+        spec.neighbor_every = job->next_replication.neighbor_every;
+        spec.center_every = job->next_replication.center_every;
+    }
+    if (job_patch_read(body, &spec, &faults, &err)) {
+        answer_faults(exchange, &faults);
+        return;
+    }
+    memcpy(event.job_patch.job.text, id, strlen(id) + 1);
+    event.job_patch.replication = (struct replication_periods){
+        .neighbor_every = spec.neighbor_every, .center_every = spec.center_every};
+    event.job_patch.replan_first = spec.replan_first;
+    event.job_patch.replan_every = spec.replan_every;
+    turn_event(coordinator->turn, &event, exchange, &extra);
 }

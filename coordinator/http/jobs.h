@@ -13,6 +13,9 @@ bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange,
  * that, or unknown_job, was answered. */
 bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange,
                       const char *id);
+/* Read the plan of a generation of the job. false: a problem was answered. */
+bool job_read_plan(struct coordinator *coordinator, struct http_exchange *exchange, const char *id,
+                   int64_t generation, struct plan *out);
 /* Answer with an object as its row has it, or with `unknown`. */
 void row_answer(struct coordinator *coordinator, struct http_exchange *exchange,
                 enum state_table table, const char *id, enum problem_code unknown);

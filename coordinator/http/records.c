@@ -61,54 +61,23 @@ void serve_checkpoints(void *context, struct http_exchange *exchange)
     list_children(context, exchange, STATE_CHECKPOINTS);
 }
 
-/* Look for one generation among the rows of a job's plans. */
-struct plan_search {
-    int64_t generation;
-    struct plan plan;
-    bool found;
-    int code;
-    struct err err;
-};
-
-static bool match_plan(void *arg, const struct state_row *row)
-{
-    struct plan_search *search = arg;
-    struct record_faults faults = {0};
-    search->plan = (struct plan){0};
-    search->code = wire_read(&plan_record, row->document, row->document_size, &search->plan,
-                             &faults, &search->err);
-    search->found = !search->code && search->plan.generation == search->generation;
-    return !search->code && !search->found;
-}
-
 void serve_plan(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     const char *id = http_param(exchange, "id");
-    struct plan_search search = {0};
+    struct err err = {0};
+    struct plan plan;
+    int64_t generation;
     if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, id)) {
         return;
     }
-    if (parse_i64(http_param(exchange, "generation"), 1, INT64_MAX, &search.generation,
-                  &search.err)) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "generation: %s", search.err.text);
+    if (parse_i64(http_param(exchange, "generation"), 1, INT64_MAX, &generation, &err)) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "generation: %s", err.text);
         return;
     }
-    const struct plan *live = core_job_plan(coordinator->core, id);
-    if (live && live->generation == search.generation) {
-        answer_kind(exchange, OBJECT_PLAN, live);
-        return;
-    }
-    int rc = state_list(coordinator->state, STATE_PLANS, id, "", SIZE_MAX, false, match_plan,
-                        &search, &search.err);
-    if (rc || search.code) {
-        answer_err(exchange, &search.err);
-    } else if (!search.found) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "job '%.40s' has no generation %" PRId64, id,
-                       search.generation);
-    } else {
-        answer_kind(exchange, OBJECT_PLAN, &search.plan);
+    if (job_read_plan(coordinator, exchange, id, generation, &plan)) {
+        answer_kind(exchange, OBJECT_PLAN, &plan);
     }
 }
 

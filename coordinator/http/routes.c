@@ -53,6 +53,7 @@ static const struct http_route routes[] = {
     {"POST", "/v1/jobs", serve_job_post, NULL, JSON_BODY_MAX},
     {"GET", "/v1/jobs", serve_jobs, NULL, 0},
     {"GET", "/v1/jobs/{id}", serve_job, NULL, 0},
+    {"PATCH", "/v1/jobs/{id}", serve_job_patch, NULL, JSON_BODY_MAX},
     {"GET", "/v1/jobs/{id}/plans", serve_plans, NULL, 0},
     {"GET", "/v1/jobs/{id}/plans/{generation}", serve_plan, NULL, 0},
     {"GET", "/v1/jobs/{id}/checkpoints", serve_checkpoints, NULL, 0},

@@ -46,6 +46,7 @@ HANDLER(serve_job_post);
 /* jobs.c */
 HANDLER(serve_jobs);
 HANDLER(serve_job);
+HANDLER(serve_job_patch);
 HANDLER(serve_job_pause);
 HANDLER(serve_job_resume);
 HANDLER(serve_job_cancel);

@@ -959,6 +959,78 @@ def test_a_replan_is_checked_before_the_devices_stop():
         )
 
 
+def test_a_replan_takes_an_earlier_plan():
+    with Api() as api:
+        agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
+        job = api.submit({**JOB, "steps": 100, "devices": {"min": 1, "max": 3}, "cuts": [1]})
+        drive(api, job, agents, "running", train_to=3)
+        path = f"/v1/jobs/{job['id']}/replan"
+        for wrong in ({"generation": 1, "cuts": [1]}, {"generation": 0}, {"generation": "1"}):
+            api.problem("POST", path, wrong, code="invalid_fields", words=("/generation",))
+        api.problem("POST", path, {"generation": 2}, code="unknown_plan")
+        api.problem("POST", path, {"generation": 1}, code="wrong_state", words=("already",))
+        api.request("POST", path, {"cuts": []}, expect=202)
+        drive(api, job, agents, "running", train_to=5)
+        api.verb_of_device(agents[1], "cordon")
+        problem = api.problem("POST", path, {"generation": 1}, code="not_enough_devices")
+        must("agent" in problem.json["detail"], f"{problem.json}")
+        must(api.job(job)["state"] == "running", "the devices stopped")
+        api.verb_of_device(agents[1], "uncordon")
+        answer = api.request("POST", path, {"generation": 1}, expect=202).json
+        must(answer["replan_request"]["generation"] == 1, f"{answer}")
+        drive(api, job, agents, "running", train_to=7)
+        plans = api.get(f"/v1/jobs/{job['id']}/plans")["items"]
+        stages = [[(s["device"], s["first"], s["end"]) for s in p["stages"]] for p in plans]
+        must(len(stages) == 3 and stages[2] == stages[0] != stages[1], f"{stages}")
+
+
+def test_a_patch_changes_replan_and_replication_only():
+    with Api() as api:
+        agents = [FakeAgent(api, f"agent{index}") for index in range(2)]
+        job = api.submit({**JOB, "steps": 100, "devices": {"min": 1, "max": 3}, "cuts": [1]})
+        path = f"/v1/jobs/{job['id']}"
+        before = api.request("GET", path)
+        tag = before.headers["ETag"]
+        every = {"replan": {"every": 7}, "replication": {"center_every": 30}}
+        changed = api.request("PATCH", path, every, {"If-Match": tag}, expect=200).json
+        spec, old = changed["spec"], before.json["spec"]
+        must(spec["replan"] == {**old["replan"], "every": 7}, f"{spec['replan']}")
+        must(changed["revision"] > before.json["revision"], "the revision stays")
+        api.problem("PATCH", path, every, {"If-Match": tag}, code="revision_mismatch")
+        running = drive(api, job, agents, "running", train_to=3)
+        now = running["spec"]["replication"]
+        api.request("PATCH", path, {"replication": {"neighbor_every": 4}}, expect=200)
+        waits = api.job(job)
+        must(waits["spec"]["replication"] == now, f"{waits['spec']['replication']}")
+        soon = {"neighbor_every": 4, "center_every": 30}
+        must(waits["next_replication"] == soon, f"{waits}")
+        api.request("POST", f"{path}/replan", {}, expect=202)
+        moved = drive(api, job, agents, "running", train_to=5)
+        must(
+            moved["spec"]["replication"] == soon and moved["next_replication"] is None,
+            f"{moved}",
+        )
+        for field, value in (("batch", 16), ("init", {"seed": 2}), ("cuts", [1])):
+            api.problem("PATCH", path, {field: value}, code="invalid_fields", words=(f"/{field}",))
+        api.problem("PATCH", path, {"replan": {"eve": 1}}, code="invalid_fields", words=("every",))
+        api.problem("PATCH", path, {"replan": {"every": -1}}, code="invalid_fields")
+        api.problem("PATCH", path, {"replan": None}, code="invalid_fields", words=("/replan",))
+        api.problem("PATCH", path, [], code="invalid_fields")
+        api.problem("PATCH", path, b"{", JSON, code="invalid_json")
+        api.problem(
+            "PATCH", path, b"{}", {"Content-Type": "text/plain"}, code="unsupported_media_type"
+        )
+        api.problem("PATCH", path, b" " * (3 << 20), JSON, code="body_too_large")
+        api.problem("PATCH", "/v1/jobs/job_nothing", {}, code="unknown_job")
+        key = {"Idempotency-Key": "p1"}
+        first = api.request("PATCH", path, {"replan": {"first": 3}}, key, expect=200)
+        again = api.request("PATCH", path, {"replan": {"first": 3}}, key, expect=200)
+        must(first.body == again.body, "the repeat differs")
+        api.problem("PATCH", path, {"replan": {"first": 4}}, key, code="idempotency_mismatch")
+        api.request("POST", f"{path}/cancel", expect=202)
+        api.problem("PATCH", path, {"replan": {"every": 9}}, code="wrong_state")
+
+
 def test_a_device_of_a_plan_cannot_be_deleted():
     with Api() as api:
         agent = FakeAgent(api, "one")

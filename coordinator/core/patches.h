@@ -1,0 +1,13 @@
+/* patches.h: changes to the fields of a live job. */
+#ifndef COORDINATOR_CORE_PATCHES_H
+#define COORDINATOR_CORE_PATCHES_H
+
+#include "coordinator/core/core.h"
+
+struct job_slot;
+
+void patches_on_patch(struct core *core, const struct event *event);
+/* The next plan is made now: periods of copies that waited for it take effect. */
+void patches_apply(struct job_slot *job);
+
+#endif
