@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "libtrain/formats/class_names.h"
 #include "schema/job_check.h"
 #include "schema/wire.h"
 
@@ -48,4 +49,32 @@ int local_job_dataset(const struct local_places *places, const char *name, struc
     return err_set(err, ERR_INVALID,
                    "the job uses the data set '%s': give its file by --dataset %s=PATH", name,
                    name);
+}
+
+int local_job_compare(const struct local_job_set *train, const struct local_job_set *test,
+                      struct err *err)
+{
+    const struct dataset_info *a = train->info, *b = test->info;
+    if (b->h != a->h || b->w != a->w || b->c != a->c || b->dtype != a->dtype ||
+        b->positions != a->positions) {
+        return err_set(err, ERR_INVALID,
+                       "the samples of data set '%s' and of '%s' differ in shape or type",
+                       test->name, train->name);
+    }
+    if (a->reading[0] && b->reading[0] && strcmp(a->reading, b->reading) != 0) {
+        return err_set(err, ERR_INVALID, "data set '%s' was read by %s, '%s' by %s", test->name,
+                       b->reading, train->name, a->reading);
+    }
+    if (!class_names_agree(test->class_names, train->class_names)) {
+        char difference[CLASS_NAMES_DIFFERENCE_MAX];
+        class_names_difference(test->class_names, train->class_names, difference);
+        return err_set(err, ERR_INVALID,
+                       "data set '%s' numbers its classes otherwise than '%s' (%s)", test->name,
+                       train->name, difference);
+    }
+    if (b->classes > a->classes) {
+        return err_set(err, ERR_INVALID, "data set '%s' has labels up to %u, '%s' only up to %u",
+                       test->name, b->classes - 1, train->name, a->classes - 1);
+    }
+    return 0;
 }

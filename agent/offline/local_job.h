@@ -44,4 +44,14 @@ NODISCARD int local_job_dataset(const struct local_places *places, const char *n
                                 struct data **out, struct dataset_info *info,
                                 struct name_list *names, struct err *err);
 
+/* A data set that local_job_dataset opened; borrowed. */
+struct local_job_set {
+    const char *name;
+    const struct dataset_info *info;
+    const struct name_list *class_names;
+};
+/* ERR_INVALID if the test set does not fit the training set. */
+NODISCARD int local_job_compare(const struct local_job_set *train, const struct local_job_set *test,
+                                struct err *err);
+
 #endif

@@ -178,7 +178,7 @@ static int write_piece(void *arg, const void *data, size_t size, struct err *err
     return file_draft_append(&writing->draft, data, size, err);
 }
 
-int model_file_write(const char *path, const struct model *model, struct stage *stage,
+int model_file_write(const char *path, const struct model *model, const struct model_source *source,
                      int64_t micro_batch, char sha256[HASH_TEXT_SIZE], struct err *err)
 {
     BUF_AUTO struct buf header;
@@ -190,7 +190,7 @@ int model_file_write(const char *path, const struct model *model, struct stage *
     rc = rc ? rc : file_draft_open(&writing.draft, path, 0644, err);
     rc = rc ? rc : write_piece(&writing, header.data, header.size, err);
     for (size_t unit = 0; rc == 0 && unit < model->unit_count; unit++) {
-        rc = stage_export_unit(stage, unit, write_piece, &writing, err);
+        rc = source->export_unit(source->of, unit, write_piece, &writing, err);
     }
     if (rc == 0) {
         sha256_finish_text(writing.hash, sha256);

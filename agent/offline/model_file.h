@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 
-#include "agent/runtime/stage.h"
 #include "base/err.h"
 #include "libtrain/formats/dataset.h"
 #include "libtrain/state/trained.h"
@@ -38,9 +37,17 @@ void model_file_close(struct model_file *file);
  * not a regular file (the rename at the end would replace a device as well), or the error of its
  * directory. */
 NODISCARD int model_file_check_output(const char *path, struct err *err);
-/* Write the model with the stage's state, one tensor at a time: a copy of the whole model would be
+/* As train_unit_export, of `unit` of the model in `of`. */
+typedef int (*model_export_fn)(void *of, size_t unit, train_write_fn write, void *arg,
+                               struct err *err);
+struct model_source {
+    model_export_fn export_unit;
+    void *of;
+};
+/* Write the model with the source's state, one tensor at a time: a copy of the whole model would be
  * the largest allocation of a training. micro_batch: of its evaluation. sha256: of the file. */
-NODISCARD int model_file_write(const char *path, const struct model *model, struct stage *stage,
-                               int64_t micro_batch, char sha256[HASH_TEXT_SIZE], struct err *err);
+NODISCARD int model_file_write(const char *path, const struct model *model,
+                               const struct model_source *source, int64_t micro_batch,
+                               char sha256[HASH_TEXT_SIZE], struct err *err);
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "agent/offline/local_job.h"
 #include "agent/offline/model_file.h"
+#include "agent/offline/plan_file.h"
+#include "agent/offline/staged.h"
 #include "agent/runtime/data.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/stage_loop.h"
@@ -21,7 +23,6 @@
 #include "base/json_text.h"
 #include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
-#include "libtrain/formats/class_names.h"
 #include "libtrain/formats/dataset.h"
 #include "libtrain/kernels/kernel_table.h"
 #include "libtrain/kernels/kernel_text.h"
@@ -38,6 +39,7 @@ struct options {
     char checkpoint[4096];
     char output[4096];
     char metrics[4096];
+    char plans[4096];
     int64_t threads;
 };
 
@@ -61,6 +63,13 @@ static const struct conf_option option_table[] = {
      .size = sizeof(((struct options *)0)->metrics),
      .value_name = "FILE",
      .help = "File for all metrics, one line of JSON each. Default: none."},
+    {.name = "plans",
+     .type = CONF_TEXT,
+     .offset = offsetof(struct options, plans),
+     .size = sizeof(((struct options *)0)->plans),
+     .value_name = "FILE",
+     .help = "The job's plans, as answered by GET /v1/jobs/{id}/plans: an asynchronous job is "
+             "trained in their stages. Default: one stage."},
     {.name = "threads",
      .type = CONF_INT,
      .offset = offsetof(struct options, threads),
@@ -90,7 +99,10 @@ struct training {
     struct model *model;
     int checkpoint_fd;
     struct checkpoint_file *checkpoint; /* NULL: from the seed */
-    struct stage *stage;
+    struct job_data samples;
+    struct plan_file plans; /* of --plans */
+    struct stage *stage;    /* either the one stage, or those of the plans */
+    struct staged *staged;
     FILE *metrics;
     int64_t total_steps;
     double began_seconds, printed_seconds, step_seconds_sum;
@@ -100,37 +112,6 @@ struct training {
 };
 
 /* ---- input ---- */
-
-/* That the test set fits the training set. */
-static int compare_data(const struct training *training, const struct dataset_info *test,
-                        const struct name_list *names, struct err *err)
-{
-    const struct job_spec *spec = &training->spec;
-    const struct dataset_info *train = &training->train_info;
-    if (test->h != train->h || test->w != train->w || test->c != train->c ||
-        test->dtype != train->dtype || test->positions != train->positions) {
-        return err_set(err, ERR_INVALID,
-                       "the samples of data set '%s' and of '%s' differ in shape or type",
-                       spec->dataset_test, spec->dataset_train);
-    }
-    if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
-        return err_set(err, ERR_INVALID, "data set '%s' was read by %s, '%s' by %s",
-                       spec->dataset_test, test->reading, spec->dataset_train, train->reading);
-    }
-    if (!class_names_agree(names, &training->class_names)) {
-        char difference[CLASS_NAMES_DIFFERENCE_MAX];
-        class_names_difference(names, &training->class_names, difference);
-        return err_set(err, ERR_INVALID,
-                       "data set '%s' numbers its classes otherwise than '%s' (%s)",
-                       spec->dataset_test, spec->dataset_train, difference);
-    }
-    if (test->classes > train->classes) {
-        return err_set(err, ERR_INVALID, "data set '%s' has labels up to %u, '%s' only up to %u",
-                       spec->dataset_test, test->classes - 1, spec->dataset_train,
-                       train->classes - 1);
-    }
-    return 0;
-}
 
 static int open_data(struct training *training, struct err *err)
 {
@@ -149,7 +130,10 @@ static int open_data(struct training *training, struct err *err)
     struct name_list names AUTO(name_list_done) = {0};
     rc = local_job_dataset(&options->places, spec->dataset_test, &training->test, &info, &names,
                            err);
-    return rc ? rc : compare_data(training, &info, &names, err);
+    const struct local_job_set train = {spec->dataset_train, &training->train_info,
+                                        &training->class_names};
+    const struct local_job_set test = {spec->dataset_test, &info, &names};
+    return rc ? rc : local_job_compare(&train, &test, err);
 }
 
 static int fit_model(struct training *training, const json_t *description,
@@ -317,17 +301,30 @@ static void take_metric(void *arg, const struct metric *metric)
 
 /* ---- the run ---- */
 
-static int make_stage(struct training *training, struct err *err)
+static struct stage_data data_of(const struct training *training)
 {
-    struct job_data samples = {.train_samples = (int64_t)training->train_info.count};
     struct stage_data data = {.train_inputs = data_inputs(training->train),
                               .train_labels = data_labels(training->train)};
     if (training->test) {
-        samples.test_samples = (int64_t)data_info(training->test)->count;
         data.test_inputs = data_inputs(training->test);
         data.test_labels = data_labels(training->test);
     }
-    training->total_steps = job_total_steps(&training->spec, samples.train_samples);
+    return data;
+}
+
+static int read_plans(struct training *training, struct err *err)
+{
+    training->samples.train_samples = (int64_t)training->train_info.count;
+    training->samples.test_samples = training->test ? (int64_t)data_info(training->test)->count : 0;
+    training->total_steps = job_total_steps(&training->spec, training->samples.train_samples);
+    return training->options.plans[0] == '\0'
+               ? 0
+               : plan_file_read(training->options.plans, &training->spec, training->model,
+                                training->total_steps, &training->plans, err);
+}
+
+static int make_stage(struct training *training, struct err *err)
+{
     const struct stage_config config = {
         .generation = 1,
         .count = 1,
@@ -335,8 +332,8 @@ static int make_stage(struct training *training, struct err *err)
         .in_flight = schedule_in_flight(0, 1, (size_t)training->spec.micro_batches),
         .total_steps = training->total_steps,
         .spec = &training->spec,
-        .samples = samples,
-        .data = data,
+        .samples = training->samples,
+        .data = data_of(training),
         .threads = (size_t)training->options.threads,
         .slowdown = 1,
         .room_fd = -1,
@@ -353,6 +350,40 @@ static int make_stage(struct training *training, struct err *err)
                  : stage_load_unit(training->stage, unit, NULL, 0, err);
     }
     return rc;
+}
+
+static int train_one_stage(struct training *training, const struct stage_listener *listener,
+                           struct err *err)
+{
+    int64_t version = 0;
+    int rc = make_stage(training, err);
+    if (rc == 0) {
+        stage_follow(training->stage, &(struct orders){.run = true});
+        rc = stage_loop(training->stage, listener, &version, err);
+    }
+    return rc;
+}
+
+static int train_plans(struct training *training, const struct stage_listener *listener,
+                       struct err *err)
+{
+    const struct staged_config config = {.model = training->model,
+                                         .spec = &training->spec,
+                                         .samples = training->samples,
+                                         .data = data_of(training),
+                                         .threads = (size_t)training->options.threads,
+                                         .total_steps = training->total_steps,
+                                         .checkpoint = training->checkpoint,
+                                         .listener = listener};
+    int rc = staged_new(&config, &training->staged, err);
+    return rc ? rc : staged_run(training->staged, &training->plans, err);
+}
+
+static int export_unit(void *of, size_t unit, train_write_fn write, void *arg, struct err *err)
+{
+    const struct training *training = of;
+    return training->staged ? staged_export_unit(training->staged, unit, write, arg, err)
+                            : stage_export_unit(training->stage, unit, write, arg, err);
 }
 
 static int open_metrics(struct training *training, struct err *err)
@@ -385,23 +416,24 @@ static int close_metrics(struct training *training, struct err *err)
 static int run(struct training *training, struct err *err)
 {
     char sha256[HASH_TEXT_SIZE];
-    int64_t version = 0;
     int rc = model_file_check_output(training->options.output, err);
     rc = rc ? rc : open_data(training, err);
     rc = rc ? rc : resolve_model(training, err);
     rc = rc ? rc : open_checkpoint(training, err);
     rc = rc ? rc : tune(training, err);
-    rc = rc ? rc : make_stage(training, err);
+    rc = rc ? rc : read_plans(training, err);
     rc = rc ? rc : open_metrics(training, err);
     if (rc != 0) {
         return rc;
     }
     training->began_seconds = training->printed_seconds = clock_now_seconds();
     const struct stage_listener listener = {.metric = take_metric, .arg = training};
-    stage_follow(training->stage, &(struct orders){.run = true});
-    rc = stage_loop(training->stage, &listener, &version, err);
+    /* Synchronous stages give the bits of one stage. */
+    const bool staged = training->plans.count > 0 && training->spec.pipeline == JOB_ASYNC;
+    const struct model_source source = {.export_unit = export_unit, .of = training};
+    rc = staged ? train_plans(training, &listener, err) : train_one_stage(training, &listener, err);
     rc = rc ? rc
-            : model_file_write(training->options.output, training->model, training->stage,
+            : model_file_write(training->options.output, training->model, &source,
                                training->spec.batch / training->spec.micro_batches, sha256, err);
     if (rc != 0) {
         return rc;
@@ -423,6 +455,8 @@ static int run(struct training *training, struct err *err)
 static void release(struct training *training)
 {
     stage_release(&training->stage);
+    staged_free(&training->staged);
+    plan_file_done(&training->plans);
     checkpoint_file_close(&training->checkpoint);
     file_close(&training->checkpoint_fd);
     model_free(&training->model);

@@ -28,7 +28,7 @@ void command_write_data(const char *directory, const char *name, size_t samples,
               &err);
 }
 
-void command_write_job(const char *directory)
+void command_write_job_with(const char *directory, const char *name, const char *fields)
 {
     BUF_AUTO struct buf text;
     struct err err = {0};
@@ -36,12 +36,15 @@ void command_write_job(const char *directory)
     buf_init(&text, 1 << 16);
     assert_ok(buf_printf(&text, &err, "{\"name\":\"tiny\",\"model\":{\"description\":"), &err);
     assert_ok(json_write(description, &text, &err), &err);
-    assert_ok(buf_printf(
-                  &text, &err,
-                  "},\"dataset\":{\"train\":\"a\",\"test\":\"b\"},\"batch\":16,\"micro_batches\":4,"
-                  "\"epochs\":3}"),
+    assert_ok(buf_printf(&text, &err,
+                         "},\"dataset\":{\"train\":\"a\",\"test\":\"b\"},\"batch\":16,%s}", fields),
               &err);
-    command_write_text(directory, "job.json", text.data);
+    command_write_text(directory, name, text.data);
+}
+
+void command_write_job(const char *directory)
+{
+    command_write_job_with(directory, "job.json", "\"micro_batches\":4,\"epochs\":3");
 }
 
 int command_run(command_fn command, const char *directory, const char *const *words, bool *misused,

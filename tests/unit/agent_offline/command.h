@@ -21,7 +21,9 @@ int command_run(command_fn command, const char *directory, const char *const *wo
 void command_write_text(const char *directory, const char *name, const char *text);
 /* Samples of the tiny model (tiny.h). */
 void command_write_data(const char *directory, const char *name, size_t samples, uint32_t seed);
-/* job.json: the tiny model on the data sets "a" and "b". */
+/* A job of the tiny model on the data sets "a" and "b", with these fields as well. */
+void command_write_job_with(const char *directory, const char *name, const char *fields);
+/* job.json: the same in 4 micro-batches, for 3 epochs. */
 void command_write_job(const char *directory);
 
 #endif

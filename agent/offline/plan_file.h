@@ -1,0 +1,34 @@
+/* plan_file.h: a file with the plans of a job, the answer of GET /v1/jobs/{id}/plans, and which
+ * versions of the job each plan made. For train.c. */
+#ifndef AGENT_OFFLINE_PLAN_FILE_H
+#define AGENT_OFFLINE_PLAN_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "libtrain/model/model.h"
+#include "schema/job.h"
+#include "schema/plan.h"
+
+/* Versions (first, last] of the job were made by a plan. Versions that a later plan made again,
+ * from an older one, do not count. */
+struct plan_span {
+    const struct plan *plan;
+    int64_t first, last;
+};
+
+struct plan_file {
+    struct plan *plan; /* owned */
+    struct plan_span *span;
+    size_t count; /* of the spans, which follow each other from 0 to the job's last step */
+};
+
+/* *out is what plan_file_done takes, also on failure. ERR_FORMAT and ERR_INVALID for a file that is
+ * not such an answer, not the whole list, or of another job. Errors name the path. */
+NODISCARD int plan_file_read(const char *path, const struct job_spec *spec,
+                             const struct model *model, int64_t total_steps, struct plan_file *out,
+                             struct err *err);
+void plan_file_done(struct plan_file *file);
+
+#endif

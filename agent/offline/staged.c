@@ -1,0 +1,355 @@
+#include "agent/offline/staged.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "schema/job_check.h"
+
+struct staged {
+    struct staged_config config;
+    size_t batch, sample_bytes, label_count;
+    int64_t evaluate_every; /* steps; 0: never */
+    struct train_pool *pool;
+    struct train_sampler *sampler;
+    struct train_loader loader;
+    unsigned char *inputs; /* of a batch */
+    int32_t *labels;
+    unsigned char **blob;    /* [unit_count] snapshots between two plans; NULL: none */
+    const struct plan *plan; /* of the stages */
+    struct train_stage *stage[STAGES_MAX];
+    float *activation[STAGES_MAX], *gradient[STAGES_MAX]; /* of a batch, after a stage */
+};
+
+/* ---- stages ---- */
+
+static void free_stages(struct staged *staged)
+{
+    for (size_t i = 0; i < STAGES_MAX; i++) {
+        train_stage_free(&staged->stage[i]);
+        free(staged->activation[i]);
+        free(staged->gradient[i]);
+        staged->activation[i] = staged->gradient[i] = NULL;
+    }
+    staged->plan = NULL;
+}
+
+static int make_stage(struct staged *staged, const struct plan *plan, size_t i, struct err *err)
+{
+    const struct job_spec *spec = staged->config.spec;
+    const struct model *model = staged->config.model;
+    const struct plan_stage *planned = &plan->stage[i];
+    const struct train_stage_config config = {
+        .model = model,
+        .first = (size_t)planned->first,
+        .end = (size_t)planned->end,
+        .micro_batch = staged->batch,
+        .micro_batches = 1,
+        .in_flight = 1,
+        .versions = spec->vertical_sync ? plan->stage_count : (size_t)planned->in_flight,
+        .aggregate_every = spec->aggregate_every,
+        .recompute = (enum recompute)spec->recompute,
+        .optimizer = spec->optimizer,
+        .seed = (uint64_t)spec->seed,
+        .pool = staged->pool,
+    };
+    int rc = train_stage_new(&config, &staged->stage[i], err);
+    if (rc != 0 || i + 1 == plan->stage_count) {
+        return rc;
+    }
+    const size_t floats = staged->batch * shape_elements(model->unit[config.end - 1].out);
+    staged->activation[i] = calloc(floats, sizeof(float));
+    staged->gradient[i] = calloc(floats, sizeof(float));
+    return staged->activation[i] && staged->gradient[i]
+               ? 0
+               : err_set(err, ERR_MEMORY, "%zu floats between two stages", floats);
+}
+
+static struct train_stage *stage_of(const struct staged *staged, size_t unit)
+{
+    size_t i = 0;
+    while ((size_t)staged->plan->stage[i].end <= unit) {
+        i++;
+    }
+    return staged->stage[i];
+}
+
+/* ---- state ---- */
+
+static int keep_unit(struct staged *staged, size_t unit, size_t bytes, struct err *err)
+{
+    free(staged->blob[unit]);
+    staged->blob[unit] = malloc(bytes);
+    return staged->blob[unit] ? 0 : err_set(err, ERR_MEMORY, "unit %zu of %zu bytes", unit, bytes);
+}
+
+/* The state of the present stages, for the next ones. */
+static int keep_state(struct staged *staged, struct err *err)
+{
+    int rc = 0;
+    for (size_t unit = 0; rc == 0 && unit < staged->config.model->unit_count; unit++) {
+        const struct train_stage *stage = stage_of(staged, unit);
+        rc = keep_unit(staged, unit, train_unit_bytes(stage, unit), err);
+        if (rc == 0) {
+            train_unit_save(stage, unit, staged->blob[unit]);
+        }
+    }
+    return rc;
+}
+
+static int start_unit(struct staged *staged, size_t unit, struct err *err)
+{
+    const struct model *model = staged->config.model;
+    struct state_layout *layout AUTO(state_layout_free) = NULL;
+    int rc = state_layout_new(model, unit, &staged->config.spec->optimizer, &layout, err);
+    rc = rc ? rc : keep_unit(staged, unit, (size_t)layout->blob_bytes, err);
+    return rc ? rc
+              : checkpoint_read_unit(staged->config.checkpoint, model, unit, layout,
+                                     staged->blob[unit], err);
+}
+
+/* Version 0 of the units that a checkpoint has; the seed gives the others. */
+static int start_state(struct staged *staged, struct err *err)
+{
+    const struct model *model = staged->config.model;
+    int rc = 0;
+    for (size_t unit = 0; rc == 0 && unit < model->unit_count; unit++) {
+        if (job_from_checkpoint(staged->config.spec, model->unit[unit].name)) {
+            rc = start_unit(staged, unit, err);
+        }
+    }
+    return rc;
+}
+
+static int load_unit(struct staged *staged, size_t unit, struct err *err)
+{
+    struct train_stage *stage = stage_of(staged, unit);
+    if (!staged->blob[unit]) {
+        train_unit_initialise(stage, unit);
+        return 0;
+    }
+    int rc = train_unit_load(stage, unit, staged->blob[unit], train_unit_bytes(stage, unit), err);
+    free(staged->blob[unit]);
+    staged->blob[unit] = NULL;
+    return rc;
+}
+
+/* The stages of a plan, with the state so far. */
+static int enter_plan(struct staged *staged, const struct plan_span *span, struct err *err)
+{
+    int rc = staged->plan ? keep_state(staged, err) : start_state(staged, err);
+    free_stages(staged);
+    for (size_t i = 0; rc == 0 && i < span->plan->stage_count; i++) {
+        rc = make_stage(staged, span->plan, i, err);
+    }
+    staged->plan = span->plan;
+    for (size_t unit = 0; rc == 0 && unit < staged->config.model->unit_count; unit++) {
+        rc = load_unit(staged, unit, err);
+    }
+    for (size_t i = 0; rc == 0 && i < span->plan->stage_count; i++) {
+        train_restart(staged->stage[i], span->first);
+    }
+    return rc;
+}
+
+/* ---- batches ---- */
+
+static void report(const struct staged *staged, int64_t step, enum metric_name name, double value)
+{
+    const struct metric metric = {.step = step, .name = name, .value = value};
+    staged->config.listener->metric(staged->config.listener->arg, &metric);
+}
+
+static void copy_labels(const struct staged *staged, const unsigned char *labels, size_t sample,
+                        size_t to)
+{
+    const size_t bytes = staged->label_count * sizeof(int32_t);
+    memcpy(staged->labels + to * staged->label_count, labels + sample * bytes, bytes);
+}
+
+static int forward(struct staged *staged, int64_t step, double *loss_sum, struct err *err)
+{
+    const struct train_position position = {.step = step};
+    const size_t last = staged->plan->stage_count - 1;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i <= last; i++) {
+        const void *input = i == 0 ? (const void *)staged->inputs : staged->activation[i - 1];
+        rc = train_forward(staged->stage[i], 0, position, input, staged->activation[i],
+                           i == last ? staged->labels : NULL, i == last ? loss_sum : NULL, err);
+    }
+    return rc;
+}
+
+static int backward(struct staged *staged, int64_t step, struct err *err)
+{
+    const struct job_spec *spec = staged->config.spec;
+    const double rate = learning_rate_at(&spec->learning_rate, step, staged->config.total_steps);
+    int rc = 0;
+    for (size_t i = staged->plan->stage_count; rc == 0 && i-- > 0;) {
+        train_backward(staged->stage[i], 0, staged->gradient[i],
+                       i == 0 ? NULL : staged->gradient[i - 1]);
+        rc = train_update(staged->stage[i], step, rate, err);
+    }
+    return rc;
+}
+
+static int train_batch(struct staged *staged, int64_t step, struct err *err)
+{
+    const double began = clock_now_seconds();
+    const uint32_t *sample = train_sampler_batch(staged->sampler, step);
+    double loss_sum = 0;
+    train_load(&staged->loader, step, 0, staged->batch, sample, staged->inputs);
+    for (size_t i = 0; i < staged->batch; i++) {
+        copy_labels(staged, staged->config.data.train_labels, sample[i], i);
+    }
+    int rc = forward(staged, step, &loss_sum, err);
+    rc = rc ? rc : backward(staged, step, err);
+    if (rc != 0) {
+        return err_wrap(err, "step %" PRId64, step);
+    }
+    report(staged, step, METRIC_LOSS, loss_sum / (double)staged->batch);
+    report(staged, step, METRIC_STEP_SECONDS, clock_now_seconds() - began);
+    return 0;
+}
+
+static int evaluate_some(struct staged *staged, size_t first, size_t count, double *loss_sum,
+                         uint64_t *correct, struct err *err)
+{
+    const struct stage_data *data = &staged->config.data;
+    const void *input = staged->inputs;
+    int rc = 0;
+    memcpy(staged->inputs, data->test_inputs + first * staged->sample_bytes,
+           count * staged->sample_bytes);
+    for (size_t i = 0; i < count; i++) {
+        copy_labels(staged, data->test_labels, first + i, i);
+    }
+    for (size_t i = 0; rc == 0 && i < staged->plan->stage_count; i++) {
+        const bool last = i + 1 == staged->plan->stage_count;
+        rc = train_evaluate(staged->stage[i], count, input, staged->activation[i],
+                            last ? staged->labels : NULL, last ? loss_sum : NULL,
+                            last ? correct : NULL, err);
+        input = staged->activation[i];
+    }
+    return rc;
+}
+
+static int evaluate(struct staged *staged, int64_t version, struct err *err)
+{
+    const size_t samples = (size_t)staged->config.samples.test_samples;
+    double loss_sum = 0;
+    uint64_t correct = 0;
+    for (size_t first = 0; first < samples; first += staged->batch) {
+        const size_t left = samples - first;
+        int rc = evaluate_some(staged, first, left < staged->batch ? left : staged->batch,
+                               &loss_sum, &correct, err);
+        if (rc != 0) {
+            return err_wrap(err, "evaluation of version %" PRId64, version);
+        }
+    }
+    report(staged, version, METRIC_TEST_LOSS, loss_sum / (double)samples);
+    report(staged, version, METRIC_TEST_ACCURACY,
+           (double)correct / (double)samples / (double)staged->label_count);
+    return 0;
+}
+
+/* The pipeline has run empty: what follows uses no older version. */
+static int drain(struct staged *staged, int64_t version, struct err *err)
+{
+    for (size_t i = 0; i < staged->plan->stage_count; i++) {
+        train_restart(staged->stage[i], version);
+    }
+    return evaluate(staged, version, err);
+}
+
+static int run_span(struct staged *staged, const struct plan_span *span, struct err *err)
+{
+    const int64_t every = staged->evaluate_every;
+    int rc = enter_plan(staged, span, err);
+    for (int64_t step = span->first + 1; rc == 0 && step <= span->last; step++) {
+        rc = train_batch(staged, step, err);
+        if (rc == 0 && every > 0 && (step % every == 0 || step == staged->config.total_steps)) {
+            rc = drain(staged, step, err);
+        }
+    }
+    return rc;
+}
+
+/* ---- life ---- */
+
+static int fill(struct staged *staged, struct err *err)
+{
+    const struct staged_config *config = &staged->config;
+    const struct job_spec *spec = config->spec;
+    const struct model *model = config->model;
+    staged->batch = (size_t)spec->batch;
+    staged->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
+    staged->label_count = model->positions;
+    staged->evaluate_every =
+        config->samples.test_samples > 0
+            ? spec->evaluate_every_epochs *
+                  train_steps_per_epoch((uint64_t)config->samples.train_samples, staged->batch)
+            : 0;
+    staged->loader = train_loader_of(model, spec->augment, spec->augment_count,
+                                     (uint64_t)spec->seed, config->data.train_inputs);
+    staged->inputs = calloc(staged->batch, staged->sample_bytes);
+    staged->labels = calloc(staged->batch * staged->label_count, sizeof(*staged->labels));
+    staged->blob = calloc(model->unit_count, sizeof(*staged->blob));
+    if (!staged->inputs || !staged->labels || !staged->blob) {
+        return err_set(err, ERR_MEMORY, "a batch of %zu samples", staged->batch);
+    }
+    int rc = train_pool_new(config->threads, &staged->pool, err);
+    return rc ? rc
+              : train_sampler_new((uint64_t)config->samples.train_samples, staged->batch,
+                                  (uint64_t)spec->seed, &staged->sampler, err);
+}
+
+int staged_new(const struct staged_config *config, struct staged **out, struct err *err)
+{
+    struct staged *staged AUTO(staged_free) = calloc(1, sizeof(*staged));
+    if (!staged) {
+        return err_set(err, ERR_MEMORY, "stages");
+    }
+    staged->config = *config;
+    int rc = fill(staged, err);
+    if (rc == 0) {
+        *out = staged;
+        staged = NULL;
+    }
+    return rc;
+}
+
+void staged_free(struct staged **staged_pointer)
+{
+    struct staged *staged = *staged_pointer;
+    if (!staged) {
+        return;
+    }
+    free_stages(staged);
+    for (size_t unit = 0; staged->blob && unit < staged->config.model->unit_count; unit++) {
+        free(staged->blob[unit]);
+    }
+    free(staged->blob);
+    free(staged->inputs);
+    free(staged->labels);
+    train_sampler_free(&staged->sampler);
+    train_pool_free(&staged->pool);
+    free(staged);
+    *staged_pointer = NULL;
+}
+
+int staged_run(struct staged *staged, const struct plan_file *plans, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < plans->count; i++) {
+        rc = run_span(staged, &plans->span[i], err);
+        rc = rc == 0 ? 0 : err_wrap(err, "plan %" PRId64, plans->span[i].plan->generation);
+    }
+    return rc;
+}
+
+int staged_export_unit(struct staged *staged, size_t unit, train_write_fn write, void *arg,
+                       struct err *err)
+{
+    return train_unit_export(stage_of(staged, unit), unit, write, arg, err);
+}
