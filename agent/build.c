@@ -230,7 +230,8 @@ static int load_foreign(struct build *build, const struct source *source, struct
         const struct fetch_peer peer = {.device = source->device,
                                         .kind = REPEAT_SNAPSHOT,
                                         .peer_ms = run->peer_ms,
-                                        .troubles = build->troubles};
+                                        .troubles = build->troubles,
+                                        .links = build->device->links};
         fetch_set_peer(build->fetch, &peer);
         got = fetch_get_whole(build->fetch, path.text, source->ticket, blob, size, err);
         fetch_set_peer(build->fetch, NULL);

@@ -2,13 +2,17 @@
 
 #include <inttypes.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/calls.h"
 #include "agent/generation.h"
+#include "agent/core/probe_timer.h"
 #include "agent/runtime/inventory.h"
+#include "agent/runtime/links.h"
+#include "agent/runtime/probe.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -24,10 +28,20 @@ struct control {
     uint64_t snapshot_revision;
     uint64_t metrics_lost;
     int phase; /* as logged */
+    struct probe_timer probing;
+    struct probe *probe; /* under way, or NULL */
     char exit_reason[MESSAGE_SIZE];
 };
 
 /* ---- actions ---- */
+
+/* As far as --memory allows. */
+static int64_t free_memory(const struct device_context *device)
+{
+    const uint64_t free_bytes = inventory_free_memory();
+    const uint64_t most = device->memory_bytes;
+    return (int64_t)(most > 0 && free_bytes > most ? most : free_bytes);
+}
 
 static void beat(struct control *control, const struct session_action *action)
 {
@@ -36,6 +50,9 @@ static void beat(struct control *control, const struct session_action *action)
     (void)snprintf(heartbeat->address, sizeof(heartbeat->address), "%s",
                    control->config.enroll.address);
     heartbeat->resident_bytes = inventory_resident();
+    heartbeat->free_memory_bytes = free_memory(control->config.device);
+    probe_timer_report(&control->probing, clock_now_ms(), heartbeat);
+    links_report(control->config.device->links, heartbeat);
     heartbeat->replica_bytes_sent = atomic_load(control->config.device->replica_sent);
     heartbeat->replica_bytes_written = snapshot_bytes_written(control->config.device->snapshots);
     if (control->generation && !control->discarded) {
@@ -48,8 +65,56 @@ static void beat(struct control *control, const struct session_action *action)
     calls_beat(control->calls, action, heartbeat);
 }
 
+/* ---- probes of an idle device ---- */
+
+static void start_probe(struct control *control)
+{
+    const struct device_context *device = control->config.device;
+    const struct probe_request request = {.threads = device->threads,
+                                          .seconds = PROBE_IDLE_SECONDS,
+                                          .slowdown = device->slowdown,
+                                          .directory = ""};
+    struct err err = {0};
+    if (probe_start(&request, &control->probe, &err) != 0) {
+        log_debug("probe_failed", "error=%s", log_quote(err.text).text);
+        probe_timer_failed(&control->probing, clock_now_ms());
+    }
+}
+
+static void take_probe(struct control *control)
+{
+    struct pollfd fd = {.fd = control_probe_fd(control), .events = POLLIN};
+    struct device_probe result;
+    struct err err = {0};
+    if (!control->probe || poll(&fd, 1, 0) != 1) {
+        return;
+    }
+    if (probe_take(&control->probe, &result, &err) == 0) {
+        probe_timer_took(&control->probing, clock_now_ms(), result.gemm_gflops,
+                         result.memory_bytes_per_second);
+    } else {
+        log_debug("probe_failed", "error=%s", log_quote(err.text).text);
+        probe_timer_failed(&control->probing, clock_now_ms());
+    }
+}
+
+static void look_at_probe(struct control *control)
+{
+    take_probe(control);
+    const bool idle = !control->generation && session_phase(control->session) == PHASE_IDLE;
+    switch (probe_timer_step(&control->probing, idle, clock_now_ms())) {
+    case PROBE_LEAVE: break;
+    case PROBE_START: start_probe(control); break;
+    case PROBE_CANCEL: probe_cancel(&control->probe); break;
+    }
+}
+
+/* ---- generations ---- */
+
 static void prepare(struct control *control, int64_t serial)
 {
+    (void)probe_timer_step(&control->probing, false, clock_now_ms());
+    probe_cancel(&control->probe); /* before the stage takes memory and processor */
     const struct assignment_run *run = &control->assignment->run;
     log_info("generation_prepares",
              "job=%s generation=%" PRId64 " stage=%" PRId64 " units=%" PRId64 "-%" PRId64
@@ -221,11 +286,19 @@ void control_turn(struct control *control)
         generation_free(&control->generation);
         control->discarded = false;
     }
+    look_at_probe(control);
+}
+
+int control_probe_fd(const struct control *control)
+{
+    return control->probe ? probe_fd(control->probe) : -1;
 }
 
 int64_t control_deadline_ms(const struct control *control)
 {
-    return session_deadline_ms(control->session);
+    const int64_t session_ms = session_deadline_ms(control->session);
+    const int64_t probe_ms = probe_timer_deadline_ms(&control->probing);
+    return session_ms < probe_ms ? session_ms : probe_ms;
 }
 
 const char *control_exit_reason(const struct control *control)
@@ -282,6 +355,7 @@ void control_free(struct control **control)
     if (!dying) {
         return;
     }
+    probe_cancel(&dying->probe);
     generation_free(&dying->generation);
     calls_free(&dying->calls);
     session_free(&dying->session);

@@ -28,6 +28,8 @@ void control_free(struct control **control);
 void control_start(struct control *control);
 /* Take reports, changed holdings and due times to the session, and do what it says. */
 void control_turn(struct control *control);
+/* A descriptor that asks for a turn when it is readable; -1: none now. */
+int control_probe_fd(const struct control *control);
 /* When the next turn is due; INT64_MAX for never. */
 int64_t control_deadline_ms(const struct control *control);
 /* Why the agent must exit; NULL while it need not. */

@@ -24,6 +24,7 @@ struct device_context {
     struct access *access;
     struct snapshot_store *snapshots;
     struct disk_watch *disk;
+    struct links *links;                /* transfers of snapshots */
     atomic_int_least64_t *replica_sent; /* bytes of snapshots sent since the start */
     int room_fd;                        /* of the peer server */
 };

@@ -124,6 +124,7 @@ static int start_outbox(struct generation *generation, struct err *err)
         .coordinator = device->coordinator,
         .device = device->id,
         .troubles = generation->troubles,
+        .links = device->links,
         .sent = device->replica_sent,
         .interrupt = &generation->interrupt,
     };

@@ -11,6 +11,7 @@
 #include "agent/peer/server.h"
 #include "agent/reports.h"
 #include "agent/runtime/inventory.h"
+#include "agent/runtime/links.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "libtrain/train.h"
@@ -93,6 +94,7 @@ static void free_loop(struct loop *loop)
     snapshot_store_free(&loop->device.snapshots);
     train_tuner_free(&loop->device.tuner);
     disk_watch_free(&loop->device.disk);
+    links_free(&loop->device.links);
     reports_free(&loop->reports);
     free(loop);
 }
@@ -104,6 +106,7 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     const char *replicas = config->replica_directory[0] != '\0' ? config->replica_directory : NULL;
     rc = rc ? rc : reports_new(&loop->reports, err);
     rc = rc ? rc : disk_watch_new(&loop->device.disk, err);
+    rc = rc ? rc : links_new(&loop->device.links, err);
     rc = rc ? rc : snapshot_store_new(replicas, &loop->device.snapshots, err);
     rc = rc ? rc : train_tuner_new(&loop->device.tuner, err);
     if (rc == 0) {
@@ -174,8 +177,10 @@ int loop_run(struct loop *loop, int leave_fd, struct err *err)
             return err_set(err, ERR_STATE, "%s", reason);
         }
         struct pollfd fd[] = {{.fd = leave_fd, .events = POLLIN},
-                              {.fd = reports_fd(loop->reports), .events = POLLIN}};
-        const int rc = http_multi_poll(loop->multi, fd, 2, turn_timeout_ms(loop), err);
+                              {.fd = reports_fd(loop->reports), .events = POLLIN},
+                              {.fd = control_probe_fd(loop->control), .events = POLLIN}};
+        const size_t count = fd[2].fd < 0 ? 2 : 3;
+        const int rc = http_multi_poll(loop->multi, fd, count, turn_timeout_ms(loop), err);
         if (rc != 0) {
             return rc;
         }

@@ -21,6 +21,7 @@ static int run(const struct config *config, const struct identity *identity, int
                struct err *err)
 {
     const struct probe_request request = {.threads = (size_t)config->threads,
+                                          .seconds = PROBE_ENROLL_SECONDS,
                                           .slowdown = config->slowdown,
                                           .directory = config->state_directory};
     struct device_probe probe;

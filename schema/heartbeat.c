@@ -1,7 +1,6 @@
 #include "schema/heartbeat.h"
 
 #define SECONDS_MAX 1e9
-#define SUM_MAX 1e300 /* of squares of bytes: any finite sum */
 
 const char *const metric_name_names[] = {
     [METRIC_LOSS] = "loss",
@@ -23,12 +22,12 @@ const char *const round_state_names[] = {
     [ROUND_ABANDONED] = "abandoned", [ROUND_PAUSED] = "paused", NULL,
 };
 
+/* Measurements have no bounds here: a value that cannot be is ignored and counted by the core, and
+ * the rest of its heartbeat keeps the device's lease. */
 static const struct field unit_seconds_fields[] = {
-    MEMBER_INT(struct unit_seconds, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
-    MEMBER_DOUBLE(struct unit_seconds, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0,
-                  SECONDS_MAX),
-    MEMBER_DOUBLE(struct unit_seconds, backward_seconds, "backward_seconds", FIELD_REQUIRED, 0,
-                  SECONDS_MAX),
+    MEMBER_INT(struct unit_seconds, unit, "unit", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct unit_seconds, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct unit_seconds, backward_seconds, "backward_seconds", FIELD_REQUIRED, 0, 0),
 };
 static const struct record unit_seconds_record =
     RECORD_WITH(struct unit_seconds, "unit_seconds", unit_seconds_fields,
@@ -42,11 +41,11 @@ const char *const link_kind_names[] = {
 };
 
 static const struct field stage_seconds_fields[] = {
-    MEMBER_DOUBLE(struct stage_seconds, step, "step", 0, 0, SECONDS_MAX),
-    MEMBER_DOUBLE(struct stage_seconds, compute, "compute", 0, 0, SECONDS_MAX),
-    MEMBER_DOUBLE(struct stage_seconds, wait_input, "wait_input", 0, 0, SECONDS_MAX),
-    MEMBER_DOUBLE(struct stage_seconds, wait_gradient, "wait_gradient", 0, 0, SECONDS_MAX),
-    MEMBER_DOUBLE(struct stage_seconds, wait_room, "wait_room", 0, 0, SECONDS_MAX),
+    MEMBER_DOUBLE(struct stage_seconds, step, "step", 0, 0, 0),
+    MEMBER_DOUBLE(struct stage_seconds, compute, "compute", 0, 0, 0),
+    MEMBER_DOUBLE(struct stage_seconds, wait_input, "wait_input", 0, 0, 0),
+    MEMBER_DOUBLE(struct stage_seconds, wait_gradient, "wait_gradient", 0, 0, 0),
+    MEMBER_DOUBLE(struct stage_seconds, wait_room, "wait_room", 0, 0, 0),
 };
 static const struct record stage_seconds_record = RECORD_WITH(
     struct stage_seconds, "stage_seconds", stage_seconds_fields,
@@ -54,10 +53,10 @@ static const struct record stage_seconds_record = RECORD_WITH(
              "an activation, for a gradient, and for room to send.");
 
 static const struct field idle_probe_fields[] = {
-    MEMBER_DOUBLE(struct idle_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, 0, SUM_MAX),
+    MEMBER_DOUBLE(struct idle_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, 0, 0),
     MEMBER_DOUBLE(struct idle_probe, memory_bytes_per_second, "memory_bytes_per_second",
-                  FIELD_REQUIRED, 0, SUM_MAX),
-    MEMBER_INT(struct idle_probe, age_ms, "age_ms", FIELD_REQUIRED, 0, INTEGER_MAX,
+                  FIELD_REQUIRED, 0, 0),
+    MEMBER_INT(struct idle_probe, age_ms, "age_ms", FIELD_REQUIRED, -INTEGER_MAX, INTEGER_MAX,
                .about = "Since it was taken."),
 };
 static const struct record idle_probe_record =
@@ -72,12 +71,10 @@ static const struct field link_fields[] = {
     MEMBER_FORM(struct link_report, codec, "codec", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &word_form,
                 .since = 2, .about = "Of the tensors; null: none."),
     MEMBER_INT(struct link_report, count, "count", FIELD_REQUIRED, 0, INTEGER_MAX),
-    MEMBER_DOUBLE(struct link_report, seconds_sum, "seconds_sum", FIELD_REQUIRED, 0, SECONDS_MAX),
-    MEMBER_DOUBLE(struct link_report, bytes_sum, "bytes_sum", FIELD_REQUIRED, 0, SUM_MAX),
-    MEMBER_DOUBLE(struct link_report, bytes_squared_sum, "bytes_squared_sum", FIELD_REQUIRED, 0,
-                  SUM_MAX),
-    MEMBER_DOUBLE(struct link_report, bytes_seconds_sum, "bytes_seconds_sum", FIELD_REQUIRED, 0,
-                  SUM_MAX),
+    MEMBER_DOUBLE(struct link_report, seconds_sum, "seconds_sum", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct link_report, bytes_sum, "bytes_sum", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct link_report, bytes_squared_sum, "bytes_squared_sum", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct link_report, bytes_seconds_sum, "bytes_seconds_sum", FIELD_REQUIRED, 0, 0),
 };
 static const struct record link_record =
     RECORD_WITH(struct link_report, "link_report", link_fields,
@@ -154,15 +151,15 @@ static const struct field heartbeat_fields[] = {
                 &word_form),
     MEMBER_RECORDS(struct heartbeat, unit_seconds, unit_seconds_count, "unit_seconds",
                    FIELD_SKIP_EMPTY, &unit_seconds_record, .about = "Means of the last window."),
-    MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", FIELD_SKIP_EMPTY, 0,
-                  SECONDS_MAX),
+    MEMBER_DOUBLE(struct heartbeat, update_seconds, "update_seconds", FIELD_SKIP_EMPTY, 0, 0),
     MEMBER_RECORD(struct heartbeat, stage_seconds, "stage_seconds", FIELD_SKIP_EMPTY,
                   &stage_seconds_record, .since = 2),
     MEMBER_RECORDS(struct heartbeat, link, link_count, "links", FIELD_SKIP_EMPTY, &link_record),
     MEMBER_INT(struct heartbeat, resident_bytes, "resident_bytes", FIELD_SKIP_EMPTY, 0,
                INTEGER_MAX),
     MEMBER_INT(struct heartbeat, free_memory_bytes, "free_memory_bytes", FIELD_SKIP_EMPTY, 0,
-               INTEGER_MAX, .since = 2, .about = "Available to a new stage now; 0: unknown."),
+               INTEGER_MAX, .since = 2,
+               .about = "Free now, beside what the agent has taken; 0: unknown."),
     MEMBER_OPTIONAL(struct heartbeat, probe, has_probe, "probe", FIELD_SKIP_EMPTY,
                     &idle_probe_record, .since = 2),
     MEMBER_BOOL(struct heartbeat, leaving, "leaving", FIELD_SKIP_EMPTY, .since = 2,

@@ -127,7 +127,7 @@ struct heartbeat {
     struct link_report link[LINK_REPORTS_MAX];
     size_t link_count;
     int64_t resident_bytes;
-    int64_t free_memory_bytes; /* available to a new stage now; 0: unknown */
+    int64_t free_memory_bytes; /* beside what the agent has taken; 0: unknown */
     bool has_probe;
     struct idle_probe probe;
     bool leaving;         /* the device goes away on purpose: drain it */

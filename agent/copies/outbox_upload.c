@@ -6,7 +6,9 @@
 
 #include "agent/copies/outbox_tasks.h"
 #include "agent/peer/message.h"
+#include "agent/runtime/links.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "net/http_client.h"
 #include "schema/problem.h"
 
@@ -27,6 +29,7 @@ struct outbox_upload {
     /* the body under way */
     const struct snapshot *snapshot;
     uint64_t offset;
+    double yielded_seconds; /* in which it waited for the pipeline, not for the link */
 };
 
 int outbox_upload_new(const struct outbox_upload_config *config, struct outbox_upload **out,
@@ -70,7 +73,9 @@ static ssize_t read_chunk(void *arg, void *out, size_t size)
     struct outbox_upload *upload = arg;
     struct err err = {0};
     const size_t count = size < CHUNK_BYTES ? size : CHUNK_BYTES;
+    const double began = clock_now_seconds();
     stage_wait_quiet(upload->stage, YIELD_NS);
+    upload->yielded_seconds += clock_now_seconds() - began;
     if (snapshot_read(upload->snapshot, upload->offset, out, count, &err) != 0) {
         return -1;
     }
@@ -114,13 +119,24 @@ static bool take_try(struct outbox_upload *upload, enum replica_kind kind, int r
     return next.again;
 }
 
-static int judge_answer(struct outbox_upload *upload, const struct outbox_send *send, int status,
-                        int64_t *retry_ms, struct err *err)
+static void count(struct outbox_upload *upload, const struct outbox_send *send, double seconds)
+{
+    (void)atomic_fetch_add(upload->config.sent, send->bytes);
+    if (send->kind == REPLICA_NEIGHBOR) {
+        const double moved = seconds - upload->yielded_seconds;
+        links_note(upload->config.links, LINK_REPLICA, &upload->config.neighbor.device,
+                   (double)send->bytes, moved > 0 ? moved : 0);
+    }
+}
+
+static int judge_answer(struct outbox_upload *upload, const struct outbox_send *send,
+                        const struct http_result *result, int64_t *retry_ms, struct err *err)
 {
     const bool center = send->kind == REPLICA_CENTER;
+    const int status = result->status;
     if (status >= 200 && status < 300) {
         if (send->whole) {
-            (void)atomic_fetch_add(upload->config.sent, send->bytes);
+            count(upload, send, result->seconds);
         }
         return 0;
     }
@@ -161,7 +177,8 @@ int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *s
     int rc = 0;
     do {
         upload->offset = 0;
+        upload->yielded_seconds = 0;
         rc = http_client_call(upload->client[send->kind], &call, &result, err);
     } while (take_try(upload, send->kind, rc));
-    return rc ? rc : judge_answer(upload, send, result.status, retry_ms, err);
+    return rc ? rc : judge_answer(upload, send, &result, retry_ms, err);
 }

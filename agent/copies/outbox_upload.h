@@ -21,6 +21,7 @@ struct outbox_upload_config {
     struct device_id device; /* this one */
     char boot[ID_SIZE];
     struct troubles *troubles;    /* borrowed */
+    struct links *links;          /* borrowed: measures what goes to the neighbor */
     atomic_int_least64_t *sent;   /* borrowed: bytes of blobs that were delivered are added */
     const atomic_bool *interrupt; /* borrowed: ends a call: ERR_CANCELLED */
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runtime/links.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "net/http_client.h"
@@ -135,7 +136,12 @@ static int get(struct fetch *fetch, struct http_call *call, void *out, size_t si
     call->write_arg = fetch;
     fetch->out = out;
     fetch->size = size;
-    return repeat_call(fetch, call, result, err);
+    const int rc = repeat_call(fetch, call, result, err);
+    if (rc == 0 && fetch->peer && fetch->peer->links) {
+        links_note(fetch->peer->links, LINK_FETCH, &fetch->peer->device, (double)fetch->got,
+                   result->seconds);
+    }
+    return rc;
 }
 
 int64_t fetch_get(struct fetch *fetch, const char *url, const char *bearer, uint64_t offset,

@@ -35,6 +35,7 @@ struct fetch_peer {
     enum repeat_kind kind; /* SNAPSHOT, PING */
     int64_t peer_ms;       /* the assignment's */
     struct troubles *troubles;
+    struct links *links; /* measures what comes; NULL: nothing */
 };
 void fetch_set_peer(struct fetch *fetch, const struct fetch_peer *peer);
 

@@ -180,6 +180,9 @@ int sender_start(const struct sender_config *config, struct sender **out, struct
     sender->source = config->direction == STAGE_TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS;
     sender->boundary = config->direction == STAGE_TO_NEXT ? stage->end : stage->first;
     sender->link.report.device = config->peer.device;
+    if (strcmp(config->peer.codec, "none") != 0) {
+        memcpy(sender->link.report.codec, config->peer.codec, sizeof(config->peer.codec));
+    }
     buf_init(&sender->reply, REPLY_MAX);
     int rc = http_client_new(&sender->client, err);
     rc = rc ? rc : thread_start(&sender->thread, carry, sender, err);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,6 @@
 #include "base/parse.h"
 #include "libtrain/train.h"
 
-#define PROBE_SECONDS 0.8
 #define PROBE_TIMEOUT_MS 60000
 #define DISK_BYTES ((size_t)16 << 20)
 #define DISK_PIECE_BYTES ((size_t)1 << 20)
@@ -51,25 +51,27 @@ static double measure_disk(const char *directory)
 int probe_child(int argc, char **argv, struct err *err)
 {
     int64_t threads = 0;
+    double seconds = 0;
     double slowdown = 0;
-    if (argc != 3) {
+    if (argc != 4) {
         return err_set(err, ERR_INVALID, "%s is an internal command", PROBE_WORD);
     }
     int rc = parse_i64(argv[0], 1, 256, &threads, err);
-    rc = rc ? rc : parse_double(argv[1], 1, 1e6, &slowdown, err);
+    rc = rc ? rc : parse_double(argv[1], 0, PROBE_TIMEOUT_MS / 1e3, &seconds, err);
+    rc = rc ? rc : parse_double(argv[2], 1, 1e6, &slowdown, err);
     struct train_pool *pool AUTO(train_pool_free) = NULL;
     struct train_probe measured;
     struct device_probe result = {.threads = threads};
     rc = rc ? rc : train_pool_new((size_t)threads, &pool, err);
     /* Addresses of the products' buffers are not free for a stage. */
     result.free_memory_bytes = (int64_t)inventory_free_memory();
-    rc = rc ? rc : train_probe(pool, PROBE_SECONDS, &measured, err);
+    rc = rc ? rc : train_probe(pool, seconds, &measured, err);
     if (rc != 0) {
         return rc;
     }
     result.gemm_gflops = measured.gemm_gflops / slowdown;
     result.memory_bytes_per_second = measured.memory_bytes_per_second / slowdown;
-    result.disk_write_bytes_per_second = measure_disk(argv[2]);
+    result.disk_write_bytes_per_second = argv[3][0] != '\0' ? measure_disk(argv[3]) : 0;
     if (write(STDOUT_FILENO, &result, sizeof(result)) != (ssize_t)sizeof(result)) {
         return err_set(err, ERR_IO, "write the result: %s", strerror(errno));
     }
@@ -78,12 +80,30 @@ int probe_child(int argc, char **argv, struct err *err)
 
 /* ---- the parent ---- */
 
-static int start_child(const struct probe_request *request, pid_t *child, int *result,
-                       struct err *err)
+struct probe {
+    pid_t child;
+    int result;
+};
+
+/* In the child: become the probe. It ends with its parent. */
+static void become(int result, char **arguments)
+{
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && dup2(result, STDOUT_FILENO) >= 0) {
+        (void)execv("/proc/self/exe", arguments);
+    }
+    _exit(127);
+}
+
+static int start_child(const struct probe_request *request, struct probe *probe, struct err *err)
 {
     char threads[32];
+    char seconds[64];
     char slowdown[64];
     (void)snprintf(threads, sizeof(threads), "%zu", request->threads);
+    (void)snprintf(seconds, sizeof(seconds), "%.17g", request->seconds);
     (void)snprintf(slowdown, sizeof(slowdown), "%.17g", request->slowdown);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -92,56 +112,85 @@ static int start_child(const struct probe_request *request, pid_t *child, int *r
     char *word = strdup(PROBE_WORD);
     char *directory = strdup(request->directory);
     char program[] = "paceline-agent";
-    char *arguments[] = {program, word, threads, slowdown, directory, NULL};
-    *child = word && directory ? fork() : -1;
-    if (*child == 0) {
-        sigset_t none;
-        (void)sigemptyset(&none);
-        (void)sigprocmask(SIG_SETMASK, &none, NULL);
-        if (dup2(ends[1], STDOUT_FILENO) >= 0) {
-            (void)execv("/proc/self/exe", arguments);
-        }
-        _exit(127);
+    char *arguments[] = {program, word, threads, seconds, slowdown, directory, NULL};
+    probe->child = word && directory ? fork() : -1;
+    if (probe->child == 0) {
+        become(ends[1], arguments);
     }
     free(word);
     free(directory);
     (void)close(ends[1]);
-    if (*child < 0) {
+    if (probe->child < 0) {
         (void)close(ends[0]);
         return err_set(err, ERR_MEMORY, "start the probe: %s", strerror(errno));
     }
-    *result = ends[0];
+    probe->result = ends[0];
+    return 0;
+}
+
+int probe_start(const struct probe_request *request, struct probe **out, struct err *err)
+{
+    struct probe *probe = calloc(1, sizeof(*probe));
+    if (!probe) {
+        return err_set(err, ERR_MEMORY, "probe");
+    }
+    int rc = start_child(request, probe, err);
+    if (rc != 0) {
+        free(probe);
+        return rc;
+    }
+    *out = probe;
+    return 0;
+}
+
+int probe_fd(const struct probe *probe)
+{
+    return probe->result;
+}
+
+void probe_cancel(struct probe **probe)
+{
+    if (*probe) {
+        (void)kill((*probe)->child, SIGKILL);
+        (void)waitpid((*probe)->child, NULL, 0);
+        file_close(&(*probe)->result);
+        free(*probe);
+        *probe = NULL;
+    }
+}
+
+int probe_take(struct probe **probe, struct device_probe *out, struct err *err)
+{
+    struct device_probe measured;
+    const bool whole =
+        read((*probe)->result, &measured, sizeof(measured)) == (ssize_t)sizeof(measured);
+    probe_cancel(probe); /* it has nothing left to do */
+    if (!whole) {
+        return err_set(err, ERR_STATE, "the probe failed (see its message above)");
+    }
+    *out = measured;
     return 0;
 }
 
 int probe_run(const struct probe_request *request, int cancel_fd, struct device_probe *out,
               struct err *err)
 {
-    pid_t child = -1;
-    FD_AUTO int result = -1;
-    int rc = start_child(request, &child, &result, err);
+    struct probe *probe AUTO(probe_cancel) = NULL;
+    int rc = probe_start(request, &probe, err);
     if (rc != 0) {
         return rc;
     }
-    struct pollfd fd[] = {{.fd = result, .events = POLLIN}, {.fd = cancel_fd, .events = POLLIN}};
+    struct pollfd fd[] = {{.fd = probe_fd(probe), .events = POLLIN},
+                          {.fd = cancel_fd, .events = POLLIN}};
     const int ready = poll(fd, 2, PROBE_TIMEOUT_MS);
-    struct device_probe probe;
     if (ready == 0) {
-        rc = err_set(err, ERR_TIMEOUT, "the probe takes too long");
-    } else if (ready < 0) {
-        rc = err_set(err, err_from_errno(errno), "wait for the probe: %s", strerror(errno));
-    } else if (fd[1].revents) {
-        rc = err_set(err, ERR_CANCELLED, "interrupted");
-    } else if (read(result, &probe, sizeof(probe)) != (ssize_t)sizeof(probe)) {
-        rc = err_set(err, ERR_STATE, "the probe failed (see its message above)");
+        return err_set(err, ERR_TIMEOUT, "the probe takes too long");
     }
-    if (rc != 0) {
-        (void)kill(child, SIGKILL);
+    if (ready < 0) {
+        return err_set(err, err_from_errno(errno), "wait for the probe: %s", strerror(errno));
     }
-    (void)waitpid(child, NULL, 0);
-    if (rc != 0) {
-        return rc;
+    if (fd[1].revents) {
+        return err_set(err, ERR_CANCELLED, "interrupted");
     }
-    *out = probe;
-    return 0;
+    return probe_take(&probe, out, err);
 }

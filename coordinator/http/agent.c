@@ -70,12 +70,15 @@ static bool read_heartbeat(struct coordinator *coordinator, struct http_exchange
 {
     json_auto_t *body = NULL;
     if (!answer_read_json(exchange, &body)) {
+        coordinator->edge->heartbeats_refused++;
         return false;
     }
     const char *id = json_string_value(json_object_get(body, "device"));
     const struct device *device = id ? core_device(coordinator->core, id) : NULL;
     const int version = device ? (int)device->protocol : PROTOCOL_VERSION;
-    return answer_read_version(exchange, &heartbeat_record, version, body, out);
+    const bool read = answer_read_version(exchange, &heartbeat_record, version, body, out);
+    coordinator->edge->heartbeats_refused += !read;
+    return read;
 }
 
 void serve_heartbeat(void *context, struct http_exchange *exchange)

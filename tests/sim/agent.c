@@ -50,6 +50,8 @@ static void forget(struct world *world, struct agent *agent)
     agent->stage = NULL;
     session_free(&agent->session);
     memset(agent->under_way, 0, sizeof(agent->under_way));
+    agent->probing = (struct probe_timer){0};
+    agent->transfers.count = 0;
     agent_forget_snapshots(agent, agent->keeps);
     agent->event_count = agent->metric_count = 0;
     memset(&agent->admission, 0, sizeof(agent->admission));
@@ -184,12 +186,28 @@ static void enroll(struct world *world, struct agent *agent, const struct sessio
     net_send(world, call);
 }
 
+/* What an agent says of itself beside its run; a probe takes no time here. */
+static void measure_device(const struct world *world, struct agent *agent,
+                           struct heartbeat *heartbeat)
+{
+    const int64_t now_ms = world_now_ms(world, agent->actor);
+    const bool idle = !agent->run && session_phase(agent->session) == PHASE_IDLE;
+    if (probe_timer_step(&agent->probing, idle, now_ms) == PROBE_START) {
+        const double speed = 100.0 / (double)agent->slowness;
+        probe_timer_took(&agent->probing, now_ms, agent->gflops * speed, 1e10 * speed);
+    }
+    probe_timer_report(&agent->probing, now_ms, heartbeat);
+    heartbeat->free_memory_bytes = agent->memory_bytes;
+    timing_transfers_report(&agent->transfers, heartbeat);
+}
+
 static void beat(struct world *world, struct agent *agent, const struct session_action *action)
 {
     struct call *call = new_call(world, agent, UNDER_WAY_BEAT, CALL_BEAT, action);
     struct heartbeat *heartbeat = net_heartbeat(world);
     session_heartbeat(agent->session, heartbeat);
     address_of(agent, heartbeat->address);
+    measure_device(world, agent, heartbeat);
     if (agent->run && !agent->discarded) {
         run_measure(world, agent->run, heartbeat);
     }

@@ -6,7 +6,9 @@
 
 #include "agent/copies/snapshot_list.h"
 #include "agent/core/admission.h"
+#include "agent/core/probe_timer.h"
 #include "agent/core/session.h"
+#include "agent/core/timing.h"
 #include "tests/sim/net.h"
 
 #define RECEIVES_MAX 64
@@ -65,6 +67,8 @@ struct agent {
     struct run *run; /* the current one, or an abandoned one that has not ended yet */
     bool discarded;
     struct run *stage; /* takes tensors */
+    struct probe_timer probing;
+    struct timing_transfers transfers;
     struct call *under_way[3];
     struct receive receive[RECEIVES_MAX];
     struct session_event event[EVENTS_MAX]; /* from the run, for the next turn */

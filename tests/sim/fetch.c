@@ -145,9 +145,13 @@ static void take_body(struct world *world, struct run *run, const struct call *c
         ASSERT(run->agent->data_count < DATA_SETS_MAX);
         memcpy(run->agent->data[run->agent->data_count++], call->unit.sha256, SHA256_SIZE);
     } else if (call->type == CALL_GET_SNAPSHOT || call->type == CALL_GET_BLOB) {
-        run->bytes_moved +=
-            call->type == CALL_GET_SNAPSHOT ? run->desired->source[run->fetch.at].bytes : 0;
-        (void)load(world, run, &run->desired->source[run->fetch.at], call->digest);
+        const struct source *source = &run->desired->source[run->fetch.at];
+        if (call->type == CALL_GET_SNAPSHOT) {
+            run->bytes_moved += source->bytes;
+            timing_transfer_add(&run->agent->transfers, LINK_FETCH, &source->device,
+                                (double)source->bytes, net_seconds(world, call));
+        }
+        (void)load(world, run, source, call->digest);
         return;
     }
     run->fetch.at++;

@@ -343,6 +343,11 @@ void net_send(struct world *world, struct call *call)
     world_at_call(world, ACTOR_NONE, at_us, deliver, call);
 }
 
+double net_seconds(const struct world *world, const struct call *call)
+{
+    return (double)(world_now_ms(world, call->from) - call->began_ms) / 1e3;
+}
+
 void net_cancel(struct world *world, struct call *call)
 {
     if (!call->ended) {

@@ -113,6 +113,8 @@ void net_free(struct net **net);
 /* An empty call, held by the caller until it has ended. */
 struct call *net_call(struct world *world, enum call_type type, int from, int to);
 void net_send(struct world *world, struct call *call);
+/* How long an answered call took, by the caller's clock. */
+double net_seconds(const struct world *world, const struct call *call);
 /* The caller does not wait any longer; `done` does not come. */
 void net_cancel(struct world *world, struct call *call);
 /* The other side answers; the call holds its answer. A second answer is ignored. */

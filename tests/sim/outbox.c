@@ -159,6 +159,10 @@ static void answered(struct world *world, struct call *call)
     const int rc = call->network != 0 ? call->network
                    : done             ? 0
                           : outbox_tasks_judge(outbox->sending.kind, call->status, &retry_ms);
+    if (rc == 0 && call->type == CALL_PUT_REPLICA && outbox->sending.whole) {
+        timing_transfer_add(&run->agent->transfers, LINK_REPLICA, &run->desired->neighbor.device,
+                            (double)outbox->sending.bytes, net_seconds(world, call));
+    }
     take_result(world, run, rc, retry_ms, call->text);
     work(world, run);
 }
