@@ -19,6 +19,7 @@
 struct awaited;
 struct catalog;
 struct edge;
+struct planner;
 struct work;
 
 struct coordinator {
@@ -30,6 +31,7 @@ struct coordinator {
     struct work *work;       /* content/work.h */
     struct catalog *catalog; /* content/catalog.h */
     struct awaited *awaited; /* content/awaited.h */
+    struct planner *planner; /* content/planner.h */
     struct edge *edge;       /* http/edge.h */
     struct http_server *server;
     uint8_t

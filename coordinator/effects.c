@@ -2,6 +2,7 @@
 
 #include "coordinator/content/awaited.h"
 #include "coordinator/content/export.h"
+#include "coordinator/content/planner.h"
 #include "coordinator/content/tuned.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
@@ -56,6 +57,14 @@ static int tune_kernels(void *context, const char *job, struct err *err)
     return coordinator->stopping ? 0 : tuned_start(coordinator, job, err);
 }
 
+static void plan(void *context, uint64_t question)
+{
+    struct coordinator *coordinator = context;
+    if (!coordinator->stopping) {
+        planner_ask(coordinator->planner, question);
+    }
+}
+
 static void delete_blob(void *context, const char *sha256)
 {
     struct coordinator *coordinator = context;
@@ -81,6 +90,7 @@ struct turn_effects effects_of(struct coordinator *coordinator)
         .answer = answer,
         .export_model = export_model,
         .tune_kernels = tune_kernels,
+        .plan = plan,
         .delete_blob = delete_blob,
         .publish = publish,
     };

@@ -17,6 +17,7 @@
 #include "coordinator/content/catalog.h"
 #include "coordinator/content/damage.h"
 #include "coordinator/content/disk.h"
+#include "coordinator/content/planner.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/effects.h"
@@ -27,7 +28,7 @@
 #define FLUSH_MS 1000 /* telemetry is written this often */
 #define DISK_LOOK_MS 60000
 #define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
-#define WORKER_THREADS 4 /* blocking work: disks */
+#define WORKER_THREADS 6 /* blocking work: disks, and two searches for plans */
 #define BLOB_QUEUE_BYTES (64u << 20)
 #define STOP_GRACE_MS 5000    /* for requests in progress at a signal */
 #define DESCRIPTORS_EXTRA 256 /* beside connections: stores, spools, rejected uploads */
@@ -101,6 +102,7 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     rc = rc ? rc : core_new(&core, &coordinator->core, err);
     rc = rc ? rc : work_new(WORKER_THREADS, &coordinator->work, err);
     rc = rc ? rc : catalog_new(coordinator->state, &coordinator->catalog, err);
+    rc = rc ? rc : planner_new(coordinator, &coordinator->planner, err);
     rc = rc ? rc : edge_open(coordinator, seed, err);
     const struct turn_effects effects = effects_of(coordinator);
     rc = rc ? rc
@@ -132,6 +134,7 @@ static void close_all(struct coordinator *coordinator)
     }
     turn_free(&coordinator->turn);
     edge_close(coordinator);
+    planner_free(&coordinator->planner);
     catalog_free(&coordinator->catalog);
     core_free(&coordinator->core);
     state_close(&coordinator->state); /* flushes telemetry */

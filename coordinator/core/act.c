@@ -94,6 +94,14 @@ void act_tune(struct core *core, const char *job_id)
     text_set(action->id, sizeof(action->id), "%s", job_id);
 }
 
+void act_plan(struct core *core, const char *job_id, uint64_t question)
+{
+    struct action *action = act(core, ACTION_PLAN);
+    action->kind = OBJECT_JOB;
+    action->question = question;
+    text_set(action->id, sizeof(action->id), "%s", job_id);
+}
+
 void act_delete_blob(struct core *core, const char *sha256)
 {
     struct action *action = act(core, ACTION_DELETE_BLOB);

@@ -40,7 +40,9 @@ enum action_type {
     /* assemble the model of job `id` from the center's units of `version`; answer: EVENT_EXPORTED
      */
     ACTION_EXPORT,
-    ACTION_TUNE,        /* put core_job_kernels into the model of job `id`; answer: EVENT_TUNED */
+    ACTION_TUNE, /* put core_job_kernels into the model of job `id`; answer: EVENT_TUNED */
+    /* answer core_planning of question `question` on another thread; answer: EVENT_PLANNED */
+    ACTION_PLAN,
     ACTION_DELETE_BLOB, /* delete the blob `sha256`: nothing refers to it */
     ACTION_METRIC,      /* telemetry: one number of a job */
     ACTION_PUBLISH,     /* a public event: type, subject `id`, text */
@@ -52,6 +54,7 @@ struct action {
     const void *object;
     char id[ID_SIZE];
     int64_t version;
+    uint64_t question;         /* PLAN */
     int status;                /* REPLY: 200, 201, 202, 204 */
     int protocol;              /* REPLY: the version that its reader speaks; 0: no agent */
     enum problem_code problem; /* PROBLEM */

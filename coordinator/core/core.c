@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "coordinator/core/act.h"
+#include "coordinator/core/asking.h"
 #include "coordinator/core/collect.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/coverage.h"
@@ -26,7 +27,6 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/stored.h"
 #include "coordinator/core/suspicion.h"
-#include "libtrain/memory/arena.h"
 
 const struct core_config core_config_default = {
     .heartbeat_ms = 1000, .lease_ms = 5000, .devices_max = DEVICES_MAX, .jobs_max = JOBS_LIVE_MAX};
@@ -80,15 +80,15 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->job_list = pointers_new(config->jobs_max);
     core->queue = pointers_new(config->jobs_max);
     core->candidate = pointers_new(config->devices_max);
-    core->planning = calloc(1, sizeof(*core->planning));
+    core->planned = calloc(1, sizeof(*core->planned));
     core->held = calloc(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
     core->answer = calloc(1, sizeof(*core->answer));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept ||
         !core->device_list || !core->job_list || !core->queue || !core->candidate || !core->held ||
-        !core->planning || !core->answer) {
+        !core->planned || !core->answer) {
         return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
-    rc = arena_scratch_new(&core->planning->scratch, err);
+    rc = planning_new(&core->planning, err);
     if (rc != 0) {
         return rc;
     }
@@ -117,10 +117,8 @@ void core_free(struct core **pointer)
     free(core->job_list);
     free(core->queue);
     free(core->candidate);
-    if (core->planning) {
-        arena_scratch_free(&core->planning->scratch);
-    }
-    free(core->planning);
+    planning_free(&core->planning);
+    free(core->planned);
     free(core->held);
     free(core->answer);
     free(core);
@@ -147,6 +145,19 @@ static void handle_disk(struct core *core, const struct event *event)
     act_reply(core, 204, OBJECT_NOTHING, NULL);
 }
 
+static void handle_planned(struct core *core, const struct event *event)
+{
+    const enum asking_kind kind = core->asking.kind;
+    struct err err = {0};
+    int code;
+    struct job_slot *job = asking_take(core, &event->planned, &code, &err);
+    if (job && kind == ASKING_JOIN) {
+        join_planned(core, job, code);
+    } else if (job) {
+        scheduler_planned(core, job, code, err.text);
+    }
+}
+
 /* ---- the end of a step ---- */
 
 /* Those left over from an earlier step are not marked: marks take room from the actions that are to
@@ -161,7 +172,7 @@ static void settle_failures(struct core *core)
         if (job->failure.cause == FAILURE_NONE) {
             continue;
         }
-        if (!act_room(core)) {
+        if (!act_room(core) || asking_spent(core)) {
             core->unsettled = true;
             break;
         }
@@ -232,6 +243,8 @@ static void flush_job(struct core *core, struct job_slot *job)
 static void settle(struct core *core)
 {
     settle_failures(core);
+    asking_check(core);
+    generations_ask_stopping(core);
     if (core->schedule || core->pass_open) {
         scheduler_run(core);
     }
@@ -265,8 +278,9 @@ static void settle(struct core *core)
     int64_t devices = timers_next_ms(core->device_due_ms, core->devices.fresh);
     int64_t jobs = timers_next_ms(core->job_due_ms, core->jobs.fresh);
     core->deadline_ms = devices < jobs ? devices : jobs;
-    if (core->schedule || core->pass_open || core->unsettled || core->joinable || core->join_open ||
-        core->drain_due) {
+    bool passes = (core->schedule || core->pass_open) && !core->pass_waits;
+    bool joins = (core->joinable || core->join_open) && core->asking.number == 0;
+    if (core->unsettled || passes || joins || core->drain_due) {
         core->deadline_ms = core->now_ms; /* this step was cut short */
     }
 }
@@ -288,6 +302,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_BLOB_STORED] = collect_on_blob,
         [EVENT_EXPORTED] = exports_on_done,
         [EVENT_TUNED] = generations_on_tuned,
+        [EVENT_PLANNED] = handle_planned,
         [EVENT_PLAN_QUESTION] = coverage_on_question,
         [EVENT_CONTACT] = devices_on_contact,
         [EVENT_POLL_BROKEN] = suspicion_on_poll_broken,
@@ -301,7 +316,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
     core->wall_ms = event->wall_ms;
     core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
     core->beating = NULL;
-    core->planning->work = 0;
+    core->asking.work = 0;
     /* A late turn (a slow disk, a suspended machine) must not cost any device its lease. */
     if (core->deadline_ms != NEVER &&
         core->now_ms - core->deadline_ms > core->config.heartbeat_ms / 2) {

@@ -45,6 +45,11 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
 /* Return the kernels that the job's devices measured (kernel_text.h, the whole model) and the
  * generation that did. NULL except between ACTION_TUNE and EVENT_TUNED. */
 const char *core_job_kernels(const struct core *core, const char *job_id, int64_t *generation);
+/* Fill the open question of ACTION_PLAN, for placement_solve on any thread. The caller keeps the
+ * model of the job alive until the answer is back. false: the question is closed, and nobody waits
+ * for an answer. Takes up to some milliseconds. */
+struct planning;
+bool core_planning(struct core *core, uint64_t question, struct planning *planning);
 /* Return whether an object refers to the blob, or will. Models of ended jobs do not count. */
 bool core_refers(const struct core *core, const char *sha256);
 /* Return the uploaded checkpoint with this content, or NULL. */

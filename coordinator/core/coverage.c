@@ -5,14 +5,13 @@
 #include <string.h>
 
 #include "coordinator/core/act.h"
-#include "coordinator/core/avoidance.h"
+#include "coordinator/core/asking.h"
+#include "coordinator/core/candidates.h"
 #include "coordinator/core/device.h"
-#include "coordinator/core/generations.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/jobs.h"
 #include "coordinator/core/matching.h"
-#include "coordinator/core/placement.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -79,7 +78,7 @@ static struct need need_of(const struct core *core, const struct job_slot *job)
                                            .threads = 1,
                                            .recompute = spec->recompute,
                                            .backend = conv2d_backend_of(job->job.numeric_class),
-                                           .scratch = core->planning->scratch};
+                                           .scratch = core->planning->arena};
     int rc = memory_of_stage(job->model, &spec->optimizer, &request, &bytes, NULL);
     return (struct need){.devices = (size_t)spec->devices_min,
                          .bytes = rc == 0 ? bytes.total : UINT64_MAX};
@@ -94,7 +93,7 @@ static bool can_continue(const struct core *core, const struct job_slot *job,
                                               .candidates = CANDIDATES_FREE,
                                               .without = *absent};
     uint64_t bytes;
-    size_t count = placement_there(core, &request, &bytes);
+    size_t count = candidates_there(core, &request, &bytes);
     return count >= need->devices && bytes >= need->bytes;
 }
 
@@ -190,7 +189,8 @@ void coverage_on_question(struct core *core, const struct event *event)
         return;
     }
     const struct absent absent = {.device = question->without, .count = question->without_count};
-    int rc = generations_place(core, job, NULL, &absent, AVOID_NONE, &err);
+    asking_next(core, job, NULL, &absent, core->planning);
+    int rc = asking_at_once(core, &err);
     if (rc != 0) {
         act_problem(core, rc == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE : PROBLEM_NOT_ENOUGH_DEVICES,
                     "%.250s", err.text);
@@ -198,7 +198,7 @@ void coverage_on_question(struct core *core, const struct event *event)
     }
     memset(answer, 0, sizeof(*answer));
     answer->preview.steps = job->total_steps;
-    jobs_preview(core, job->model);
+    jobs_preview(core->planned, job->model, &answer->preview);
     answer->resume_version = recovery_start(core, job, &absent, &cut);
     answer->steps_lost = steps_lost(job, answer->resume_version);
     act_reply(core, 200, OBJECT_PLAN_ANSWER, answer);

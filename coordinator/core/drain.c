@@ -4,11 +4,11 @@
 #include "coordinator/core/drain.h"
 
 #include "coordinator/core/act.h"
+#include "coordinator/core/asking.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/generations.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/mark.h"
-#include "coordinator/core/placement.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/rounds.h"
 #include "coordinator/core/slots.h"
@@ -123,7 +123,9 @@ static void leave(struct core *core, struct job_slot *job, const struct device_s
 {
     int reason = device->device.leaving ? PLAN_DEVICE_LEFT : PLAN_DRAINED;
     struct err err = {0};
-    if (generations_place(core, job, NULL, &device_all_present, AVOID_FAILURES, &err) != 0) {
+    asking_next(core, job, NULL, &device_all_present, core->planning);
+    bool found = asking_at_once(core, &err) == 0;
+    if (!found || core->planned->attempt.avoid == AVOID_NONE) {
         return; /* the device works on until others can replace it */
     }
     states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
@@ -141,7 +143,7 @@ void drain_run(struct core *core)
             job->failure.cause == FAILURE_NONE) {
             device = find_draining(core, job);
         }
-        if (device && (core->planning->work >= PARTITION_WORK_MAX || !act_room(core))) {
+        if (device && (asking_spent(core) || !act_room(core))) {
             core->drain_due = true; /* the rest in the next step */
             return;
         }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/core/restored.h"
 #include "libtrain/model/model.h"
 #include "schema/assignment.h"
 #include "schema/dataset.h"
@@ -32,37 +33,12 @@ enum event_type {
     EVENT_BLOB_STORED,       /* a unit's state from an agent is durable in the blob store */
     EVENT_EXPORTED,          /* the answer to ACTION_EXPORT */
     EVENT_TUNED,             /* the answer to ACTION_TUNE */
+    EVENT_PLANNED,           /* the answer to ACTION_PLAN */
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
     EVENT_CONTACT,           /* a device made any other call: it is alive */
     EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: it may be lost */
     EVENT_BLOB_DAMAGED,      /* the content of a blob in the center does not match its hash */
     EVENT_DISK,              /* the store's disk is nearly full, or has room again */
-};
-
-/* A job and its model, which the loop keeps alive until the job has ended. */
-struct restored_job {
-    struct job job;
-    const struct model *model;
-};
-
-struct event_restored {
-    uint64_t seed; /* seed of ids: entropy drawn once per start */
-    const struct device *device;
-    size_t device_count;
-    const struct restored_job *job; /* jobs that have not ended */
-    size_t job_count;
-    const struct plan *plan; /* the newest of each of those jobs */
-    size_t plan_count;
-    const struct dataset *dataset;
-    size_t dataset_count;
-    const struct model_row *model;
-    size_t model_count;
-    const struct checkpoint *checkpoint; /* uploaded checkpoints */
-    size_t checkpoint_count;
-    const struct center_unit *center_unit;
-    size_t center_unit_count;
-    const struct incident *incident; /* open incidents */
-    size_t incident_count;
 };
 
 struct event_enroll {
@@ -145,6 +121,15 @@ struct event_tuned {
     char message[MESSAGE_SIZE];
 };
 
+struct planned;
+
+struct event_planned {
+    uint64_t question;
+    const struct planned *planned;
+    int code; /* 0, or the error of placement_solve, with its text */
+    char message[MESSAGE_SIZE];
+};
+
 struct event_plan_question {
     const struct plan_question *question;
 };
@@ -186,6 +171,7 @@ struct event {
         struct event_blob_stored blob_stored;
         struct event_exported exported;
         struct event_tuned tuned;
+        struct event_planned planned;
         struct event_plan_question plan_question;
         struct event_contact contact;
         struct event_poll_broken poll_broken;

@@ -7,7 +7,9 @@
 
 #include "base/assert.h"
 #include "coordinator/core/act.h"
+#include "coordinator/core/asking.h"
 #include "coordinator/core/avoidance.h"
+#include "coordinator/core/candidates.h"
 #include "coordinator/core/center.h"
 #include "coordinator/core/charges.h"
 #include "coordinator/core/collect.h"
@@ -60,8 +62,12 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     job->plan.reason = reason;
     job->plan.resume_version = start;
     job->plan.created_ms = core->wall_ms;
-    placement_fill(core->planning, &job->plan);
-    job->generation.state_bytes = (int64_t)placement_state_bytes(core->planning);
+    const struct planned *planned = core->planned;
+    memcpy(job->plan.stage, planned->stage, planned->stage_count * sizeof(planned->stage[0]));
+    job->plan.stage_count = planned->stage_count;
+    job->plan.predicted_step_seconds = planned->step_seconds;
+    job->plan.predicted_efficiency = planned->efficiency;
+    job->generation.state_bytes = planned->state_bytes;
     job->has_plan = true;
     job->job.generation = job->plan.generation;
     lineage_push(&job->job, job->plan.generation, start);
@@ -71,13 +77,12 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
 }
 
 /* The job stays exact while every version came from one numeric class. */
-static void take_class(struct job_slot *job, const struct planning *planning)
+static void take_class(struct job_slot *job, const struct planned *planned)
 {
-    bool one = placement_one_class(planning);
-    const char *numeric_class = one ? planning->device[0]->device.numeric_class : "mixed";
-    bool same = strcmp(job->job.numeric_class, numeric_class) == 0;
+    bool one = strcmp(planned->numeric_class, "mixed") != 0;
+    bool same = strcmp(job->job.numeric_class, planned->numeric_class) == 0;
     job->job.exact = one && (job->plan.resume_version == 0 || (job->job.exact && same));
-    text_set(job->job.numeric_class, sizeof(job->job.numeric_class), "%s", numeric_class);
+    text_set(job->job.numeric_class, sizeof(job->job.numeric_class), "%s", planned->numeric_class);
 }
 
 static void move_devices(struct core *core, struct job_slot *job, bool had_plan)
@@ -104,7 +109,7 @@ static void tell_prepare(struct core *core, struct job_slot *job)
 {
     bool planned = is_planned(job->plan.reason);
     bool tuned = job->plan.reason == PLAN_TUNED && job->job.state != JOB_WAITING_FOR_DEVICES;
-    int state = job->job.state == JOB_QUEUED                  ? JOB_PREPARING
+    int state = states_waits_in_queue(job)                    ? JOB_PREPARING
                 : tuned                                       ? job->job.state
                 : job->job.state == JOB_PAUSING               ? JOB_PAUSING
                 : job->job.state == JOB_REPLANNING && planned ? JOB_REPLANNING
@@ -132,7 +137,8 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     move_devices(core, job, had_plan);
     holdings_add_members(core, job);
     job->stay = false;
-    take_class(job, core->planning);
+    take_class(job, core->planned);
+    job->asked = (struct asked){0};
     memset(job->report, 0, sizeof(job->report));
     job->tuning.complete = false;
     sources_choose(core, job);
@@ -148,65 +154,150 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     tell_prepare(core, job);
 }
 
-int generations_place(struct core *core, const struct job_slot *job,
-                      const struct replan_request *wanted, const struct absent *without,
-                      enum avoid_level least, struct err *err)
+/* The next generation by the answer core->planned, or the end of the attempt. */
+static bool begin(struct core *core, struct job_slot *job, int reason, int code, const char *text)
 {
-    struct replan_request first;
-    struct placement_request request = {
-        .spec = &job->job.spec,
-        .model = job->model,
-        .job = job,
-        .candidates = CANDIDATES_FREE,
-        .avoid = AVOID_ALL,
-        .wanted =
-            wanted ? wanted : placement_first_request(&job->job.spec, job->job.generation, &first),
-        .without = *without,
-    };
-    if (!wanted && job->stay) {
-        struct err gone = {0};
-        request.wanted = &job->ran;
-        request.avoid = least;
-        if (placement_choose(core, &request, &gone) == 0) {
-            return 0;
-        }
-        request.wanted = NULL;
-        request.avoid = AVOID_ALL;
-    }
-    int rc = placement_choose(core, &request, err);
-    if (rc != 0 && wanted) {
-        /* The devices have changed since it was asked for. */
-        request.wanted = NULL;
-        rc = placement_choose(core, &request, err);
-    }
-    /* A plan with an avoided device is better than none. */
-    while (rc != 0 && request.avoid > least) {
-        request.avoid--;
-        rc = placement_choose(core, &request, err);
-    }
-    return rc;
-}
-
-bool generations_begin(struct core *core, struct job_slot *job, int reason)
-{
-    struct err err = {0};
     patches_apply(job);
     int64_t start = recovery_start(core, job, &device_all_present, &job->cut);
-    const struct replan_request *wanted = job->job.has_wish ? &job->job.wish : NULL;
-    if (generations_place(core, job, wanted, &device_all_present, AVOID_FAILURES, &err) != 0) {
-        if (generations_place(core, job, wanted, &device_all_present, AVOID_NONE, &err) != 0) {
-            waiting_for_devices(core, job, reason, start, err.text);
-            return false;
-        }
-        if (waiting_for_failed(core, job)) {
-            return false;
-        }
+    if (code != 0) {
+        waiting_for_devices(core, job, reason, start, text);
+        return false;
+    }
+    if (core->planned->attempt.avoid == AVOID_NONE && waiting_for_failed(core, job)) {
+        return false;
     }
     start = weighing_start(core, job, start);
     if (waiting_for_newer(core, job, start)) {
         return false;
     }
     prepare(core, job, reason, start);
+    return true;
+}
+
+bool generations_begin(struct core *core, struct job_slot *job, int reason)
+{
+    struct err err = {0};
+    const struct replan_request *wanted = job->job.has_wish ? &job->job.wish : NULL;
+    asking_next(core, job, wanted, &device_all_present, core->planning);
+    int rc = asking_at_once(core, &err);
+    if (rc == ERR_MEMORY && core->planning->hasty) {
+        job->asked.outside = core->schedule = true;
+    }
+    return begin(core, job, reason, rc, err.text);
+}
+
+/* ---- plans that are searched for outside of the step ---- */
+
+/* Answers in a row that may be out of date; then the next one is found within the step. */
+#define STALE_MAX 3
+
+bool generations_ask(struct core *core, struct job_slot *job, int reason)
+{
+    const struct placement_request request = {
+        .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_FREE};
+    struct replan_request first;
+    const bool cuts = placement_first_request(&job->job.spec, job->job.generation, &first) != NULL;
+    uint64_t bytes;
+    size_t there = candidates_there(core, &request, &bytes);
+    size_t least = cuts ? first.cut_count + 1 : (size_t)job->job.spec.devices_min;
+    if (there < least) {
+        return generations_begin(core, job, reason); /* it says why */
+    }
+    job->asked.stale = 0;
+    job->waiting.reason = reason;
+    asking_open(core, job, ASKING_NEXT);
+    if (states_waits_in_queue(job)) {
+        states_set(core, job, JOB_PLANNING, plan_reason_names[reason],
+                   "searches for the best plan");
+    }
+    return true;
+}
+
+/* The next plan is searched for while the present one stops. */
+static void ask_while_stopping(struct core *core, struct job_slot *job)
+{
+    job->asked.wanted = core->asking.wanted = true;
+}
+
+void generations_ask_stopping(struct core *core)
+{
+    bool more = false;
+    for (size_t i = 0; core->asking.wanted && i < core->jobs.count; i++) {
+        struct job_slot *job = slots_job_at(core, i);
+        if (!job->asked.wanted || job->mark.ended) {
+            continue;
+        }
+        if (job->job.state != JOB_REPLANNING || job->plan.state != PLAN_STOPPING) {
+            job->asked.wanted = false;
+        } else if (core->asking.number == 0) {
+            job->asked.wanted = false;
+            asking_open(core, job, ASKING_NEXT);
+        } else {
+            more = true;
+        }
+    }
+    core->asking.wanted = more;
+}
+
+static bool stop_complete(struct core *core, struct job_slot *job, int64_t *version);
+
+/* The plan has stopped at the version; the next one begins as soon as it is there. */
+static void begin_planned(struct core *core, struct job_slot *job, int64_t version)
+{
+    struct asked *asked = &job->asked;
+    if (asked->has_next && !asking_holds(core, job, &asked->next)) {
+        asked->has_next = false;
+        asked->stale++;
+    }
+    if (asked->has_next || asked->stale >= STALE_MAX) {
+        job->plan.last_version = version;
+        *core->planned = asked->next;
+        if (asked->has_next) {
+            (void)begin(core, job, job->generation.stop_reason, 0, "");
+        } else {
+            (void)generations_begin(core, job, job->generation.stop_reason);
+        }
+        return;
+    }
+    if (!asking_has(core, job) && !asked->wanted) {
+        ask_while_stopping(core, job);
+    }
+    if (job->timer_ms[TIMER_PHASE] != NEVER) {
+        job->timer_ms[TIMER_PHASE] = NEVER; /* its devices have done their part */
+        mark_job(core, job);
+    }
+}
+
+bool generations_planned(struct core *core, struct job_slot *job, int code, const char *text)
+{
+    struct asked *asked = &job->asked;
+    int64_t version;
+    const bool stops = job->job.state == JOB_REPLANNING;
+    const bool holds = code != 0 || asking_holds(core, job, core->planned);
+    asked->outside = asked->outside && !stops && !holds;
+    if (!stops && holds) {
+        return begin(core, job, job->waiting.reason, code, text);
+    }
+    if (!holds) {
+        asked->stale++;
+    }
+    if (!stops && asked->stale >= STALE_MAX) {
+        return generations_begin(core, job, job->waiting.reason);
+    }
+    if (!stops) {
+        asking_open(core, job, ASKING_NEXT);
+        return true;
+    }
+    if (code == 0 && holds) {
+        asked->next = *core->planned;
+        asked->has_next = true;
+    } else {
+        /* No plan: within the step it says why, with the devices of then. */
+        asked->stale = code != 0 ? STALE_MAX : asked->stale;
+    }
+    if (stop_complete(core, job, &version)) {
+        begin_planned(core, job, version);
+    }
     return true;
 }
 
@@ -218,8 +309,20 @@ void generations_stop(struct core *core, struct job_slot *job, int reason)
     job->plan.state = PLAN_STOPPING;
     job->generation.stop_reason = reason;
     job->timer_ms[TIMER_PHASE] = core->now_ms + deadlines_stop_ms(job);
+    job->asked = (struct asked){0};
+    if (is_planned(reason) && job->job.state == JOB_REPLANNING) {
+        ask_while_stopping(core, job);
+    }
     mark_plan_changed(core, job);
     holdings_touch_job(core, job);
+}
+
+void generations_stop_for(struct core *core, struct job_slot *job, int reason)
+{
+    generations_stop(core, job, reason);
+    job->asked.next = *core->planned;
+    job->asked.has_next = true;
+    job->asked.wanted = false;
 }
 
 static void run(struct core *core, struct job_slot *job)
@@ -286,6 +389,8 @@ static void stopped(struct core *core, struct job_slot *job, int64_t version)
     }
     if (version == job->total_steps || job->job.state == JOB_PAUSING) {
         collect_begin(core, job, version);
+    } else if (is_planned(job->generation.stop_reason) && job->job.state == JOB_REPLANNING) {
+        begin_planned(core, job, version);
     } else {
         job->plan.last_version = version;
         (void)generations_begin(core, job, job->generation.stop_reason);

@@ -15,16 +15,21 @@ struct generation {
     int stop_reason;     /* enum plan_reason of the plan after the stop */
 };
 
-/* Place the next generation into core->planning, without some devices; errors as placement_choose.
- * wanted: the replan request, or NULL. least: the fewest exclusions to respect. */
-NODISCARD int generations_place(struct core *core, const struct job_slot *job,
-                                const struct replan_request *wanted, const struct absent *without,
-                                enum avoid_level least, struct err *err);
-/* Plan and prepare the next generation. false: the job waits for devices, or for a newer version.
- */
+/* Plan within the step and prepare the next generation. false: the job waits for devices, or for a
+ * newer version. */
 bool generations_begin(struct core *core, struct job_slot *job, int reason);
+/* Ask for the next generation of a job without devices: it is `planning` until the answer comes. No
+ * question may be open. false: the job waits, as above. */
+bool generations_ask(struct core *core, struct job_slot *job, int reason);
+/* Ask for the next generation of a job that stops, if no question is open. */
+void generations_ask_stopping(struct core *core);
+/* Take the answer, core->planned or an error, to the question of the job. An answer of which a
+ * device has left meanwhile is asked for again. false: the job waits, as above. */
+bool generations_planned(struct core *core, struct job_slot *job, int code, const char *text);
 /* Ask the running plan to stop. */
 void generations_stop(struct core *core, struct job_slot *job, int reason);
+/* The same, for the plan in core->planned. */
+void generations_stop_for(struct core *core, struct job_slot *job, int reason);
 /* Begin the next phase when all stages have completed the present one. */
 void generations_advance(struct core *core, struct job_slot *job);
 /* Begin the first training generation with the measured kernels (EVENT_TUNED). */

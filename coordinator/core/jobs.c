@@ -5,6 +5,8 @@
 
 #include "base/assert.h"
 #include "coordinator/core/act.h"
+#include "coordinator/core/asking.h"
+#include "coordinator/core/candidates.h"
 #include "coordinator/core/charges.h"
 #include "coordinator/core/earlier.h"
 #include "coordinator/core/ending.h"
@@ -70,24 +72,23 @@ static bool refuse(struct core *core, const struct event_job_submit *submit,
     }
     const struct placement_request request = {
         .spec = spec, .model = submit->model, .candidates = CANDIDATES_KNOWN, .wanted = wanted};
-    if (placement_choose(core, &request, &err) == ERR_MEMORY) {
+    asking_request(core, &request, core->planning);
+    if (asking_at_once(core, &err) == ERR_MEMORY && !core->planning->hasty) {
         act_problem(core, PROBLEM_MODEL_TOO_LARGE, "%.250s", err.text);
         return true;
     }
     return false;
 }
 
-void jobs_preview(struct core *core, const struct model *model)
+void jobs_preview(const struct planned *planned, const struct model *model,
+                  struct job_preview *preview)
 {
-    struct job_preview *preview = &core->answer->preview;
-    struct plan plan = {0};
-    placement_fill(core->planning, &plan);
-    preview->stage_count = plan.stage_count;
-    preview->predicted_step_seconds = plan.predicted_step_seconds;
-    preview->predicted_efficiency = plan.predicted_efficiency;
-    preview->predicted_total_seconds = plan.predicted_step_seconds * (double)preview->steps;
-    for (size_t s = 0; s < plan.stage_count; s++) {
-        const struct plan_stage *from = &plan.stage[s];
+    preview->stage_count = planned->stage_count;
+    preview->predicted_step_seconds = planned->step_seconds;
+    preview->predicted_efficiency = planned->efficiency;
+    preview->predicted_total_seconds = planned->step_seconds * (double)preview->steps;
+    for (size_t s = 0; s < planned->stage_count; s++) {
+        const struct plan_stage *from = &planned->stage[s];
         struct preview_stage *stage = &preview->stage[s];
         stage->device = from->device;
         stage->first = from->first;
@@ -111,21 +112,19 @@ static void dry_run(struct core *core, const struct event_job_submit *submit,
     struct job_preview *preview = &core->answer->preview;
     memset(preview, 0, sizeof(*preview));
     preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
-    struct placement_request request = {.spec = submit->spec,
-                                        .model = submit->model,
-                                        .candidates = CANDIDATES_FREE,
-                                        .wanted = wanted};
-    int rc = placement_choose(core, &request, &err);
-    if (rc != 0) {
-        text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", err.text);
-        preview->starts = PREVIEW_WHEN_FREE;
-        request.candidates = CANDIDATES_ONLINE;
-        rc = placement_choose(core, &request, &err);
+    const struct placement_request request = {.spec = submit->spec,
+                                              .model = submit->model,
+                                              .candidates = CANDIDATES_ONLINE,
+                                              .wanted = wanted};
+    asking_request(core, &request, core->planning);
+    int rc = asking_at_once(core, &err);
+    const bool waits = rc != 0 || core->planned->attempt_index > 0;
+    if (waits) {
+        text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", core->planned->first_failure);
+        preview->starts = rc == 0 ? PREVIEW_WHEN_FREE : PREVIEW_WHEN_MORE;
     }
     if (rc == 0) {
-        jobs_preview(core, submit->model);
-    } else {
-        preview->starts = PREVIEW_WHEN_MORE;
+        jobs_preview(core->planned, submit->model, preview);
     }
     act_reply(core, 200, OBJECT_JOB_PREVIEW, preview);
 }
@@ -191,6 +190,24 @@ static void wrong_state(struct core *core, const struct job_slot *job, enum job_
                 job_state_names[job->job.state], job->job.message);
 }
 
+static int check_devices(struct core *core, const struct placement_request *request,
+                         struct err *err)
+{
+    const struct replan_request *wanted = request->wanted;
+    for (size_t i = 0; i < wanted->device_count; i++) {
+        const struct device_slot *device = slots_device(core, wanted->device[i].text);
+        if (!device) {
+            return err_set(err, ERR_INVALID, "/devices/%zu: unknown device '%s'", i,
+                           wanted->device[i].text);
+        }
+        if (!candidates_has(core, request, device)) {
+            return err_set(err, ERR_STATE, "device '%s' is not available to this job",
+                           device->device.name);
+        }
+    }
+    return 0;
+}
+
 /* Try the requested plan before the devices stop for it. Returns whether it was rejected. */
 static bool refuse_replan(struct core *core, struct job_slot *job,
                           const struct replan_request *wanted)
@@ -202,8 +219,12 @@ static bool refuse_replan(struct core *core, struct job_slot *job,
                                               .candidates = CANDIDATES_FREE,
                                               .wanted = wanted};
     int rc = job_cuts_check(wanted->cut, wanted->cut_count, job->unit_count, NULL, &err);
-    rc = rc != 0 ? rc : placement_choose(core, &request, &err);
+    rc = rc != 0 ? rc : check_devices(core, &request, &err);
     if (rc == 0) {
+        asking_request(core, &request, core->planning);
+        rc = asking_at_once(core, &err);
+    }
+    if (rc == 0 || (rc == ERR_MEMORY && core->planning->hasty)) {
         return false;
     }
     enum problem_code code = rc == ERR_STATE    ? PROBLEM_NOT_ENOUGH_DEVICES

@@ -1,20 +1,18 @@
 /* A free device may make a running job faster. It joins if the saved step time is worth the
- * move. */
+ * move. The plan is searched for outside of the step, job after job. */
 #include "coordinator/core/join.h"
 
 #include <math.h>
 
 #include "coordinator/core/act.h"
+#include "coordinator/core/asking.h"
 #include "coordinator/core/avoidance.h"
 #include "coordinator/core/generations.h"
-#include "coordinator/core/matching.h"
-#include "coordinator/core/placement.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 
-#define TRIALS_PER_STEP 2   /* a trial plan is a whole search */
 #define WORTH 1.5           /* least ratio of savings to costs */
 #define REBUILD_SECONDS 1.0 /* of a plan that has not been prepared yet */
 #define STEPS_MEASURED 5    /* before their median is trusted */
@@ -30,76 +28,65 @@ static bool may_grow(const struct core *core, const struct job_slot *job)
 
 /* Predicted seconds per step of the running plan, at most its measured time: a wrong estimate must
  * not make it look slow. 0: unknown. */
-static double present_seconds(struct core *core, const struct job_slot *job)
+static double present_seconds(const struct job_slot *job, const struct planned *planned)
 {
-    struct replan_request present;
-    struct err err = {0};
-    placement_as_request(&job->plan, &present);
-    const struct placement_request request = {.spec = &job->job.spec,
-                                              .model = job->model,
-                                              .job = job,
-                                              .candidates = CANDIDATES_FREE,
-                                              .wanted = &present};
-    if (placement_choose(core, &request, &err) != 0) {
-        return 0;
-    }
-    double predicted = core->planning->plan.step_seconds;
     bool measured = job->plan.measured_steps >= STEPS_MEASURED;
-    return measured ? fmin(predicted, job->plan.measured_step_seconds) : predicted;
+    return measured ? fmin(planned->present_seconds, job->plan.measured_step_seconds)
+                    : planned->present_seconds;
 }
 
-/* Share of the units that change hands by the planning's answer. */
-static double moved_share(const struct core *core, const struct job_slot *job)
+/* Share of the units that change hands by the answer. */
+static double moved_share(const struct job_slot *job, const struct planned *planned)
 {
     size_t moved = 0, stage = 0, old = 0;
     for (size_t u = 0; u < job->unit_count; u++) {
-        while (core->planning->plan.end[stage] <= u) {
+        while (planned->stage[stage].end <= (int64_t)u) {
             stage++;
         }
         while (job->plan.stage[old].end <= (int64_t)u) {
             old++;
         }
-        moved += !id_equal(core->planning->device[stage]->device.id.text,
-                           job->plan.stage[old].device.text);
+        moved += !id_equal(planned->stage[stage].device.text, job->plan.stage[old].device.text);
     }
     return (double)moved / (double)job->unit_count;
 }
 
-static void consider(struct core *core, struct job_slot *job)
+void join_planned(struct core *core, struct job_slot *job, int code)
 {
-    struct err err = {0};
-    double present = present_seconds(core, job);
-    const struct placement_request request = {.spec = &job->job.spec,
-                                              .model = job->model,
-                                              .job = job,
-                                              .candidates = CANDIDATES_FREE,
-                                              .avoid = AVOID_ALL};
-    if (!(present > 0) || placement_choose(core, &request, &err) != 0 ||
-        core->planning->device_count <= job->plan.stage_count) {
+    const struct planned *planned = core->planned;
+    double present = code == 0 ? present_seconds(job, planned) : 0;
+    if (code == 0 && !asking_holds(core, job, planned)) {
+        job->join.looked = 0;
+        core->joinable = true; /* a device of the answer has left: look again */
         return;
     }
-    double gain = present - core->planning->plan.step_seconds;
+    if (!(present > 0) || planned->stage_count <= job->plan.stage_count) {
+        return;
+    }
+    double gain = present - planned->step_seconds;
     double steps_left = (double)(job->total_steps - job->progress.reached_step);
     double rebuild = job->plan.prepare_seconds > 0 ? job->plan.prepare_seconds : REBUILD_SECONDS;
     double cost =
         present +
-        moved_share(core, job) * (double)job->generation.state_bytes / MOVE_BYTES_PER_SECOND +
+        moved_share(job, planned) * (double)job->generation.state_bytes / MOVE_BYTES_PER_SECOND +
         rebuild;
     if (!(gain * steps_left > WORTH * cost)) {
         return;
     }
     /* No other change before this one has paid for itself. */
-    double pays_ms = 1000 * cost / gain * core->planning->plan.step_seconds;
+    double pays_ms = 1000 * cost / gain * planned->step_seconds;
     job->join.after_ms = core->now_ms + (pays_ms < 1e12 ? (int64_t)pays_ms : (int64_t)1e12);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_DEVICE_JOINED],
                "stops to resume on %zu devices: expected step time %.3g s instead of %.3g s",
-               core->planning->device_count, core->planning->plan.step_seconds, present);
-    generations_stop(core, job, PLAN_DEVICE_JOINED);
+               planned->stage_count, planned->step_seconds, present);
+    generations_stop_for(core, job, PLAN_DEVICE_JOINED);
 }
 
 void join_run(struct core *core)
 {
-    int trials = 0;
+    if (core->asking.number != 0) {
+        return; /* after that answer */
+    }
     if (!core->join_open) {
         core->joinable = false;
         core->join_open = true;
@@ -110,13 +97,12 @@ void join_run(struct core *core)
         if (!may_grow(core, job)) {
             continue;
         }
-        if (trials == TRIALS_PER_STEP || core->planning->work >= PARTITION_WORK_MAX ||
-            !act_room(core)) {
+        if (!act_room(core)) {
             return; /* the rest in the next step */
         }
-        trials++;
         job->join.looked = core->join_pass;
-        consider(core, job);
+        asking_open(core, job, ASKING_JOIN);
+        return;
     }
     core->join_open = false;
 }

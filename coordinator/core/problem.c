@@ -2,8 +2,9 @@
  * memory. */
 #include "coordinator/core/problem.h"
 
-#include "coordinator/core/profile.h"
-#include "coordinator/core/state.h"
+#include <string.h>
+
+#include "coordinator/core/planning.h"
 #include "libtrain/memory/memory.h"
 
 _Static_assert(STAGES_MAX <= PARTITION_DEVICES_MAX && UNITS_MAX <= PARTITION_UNITS_MAX,
@@ -21,13 +22,14 @@ _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
  */
 static enum conv2d_backend backend_of(const struct planning *planning)
 {
-    return planning->device_count > 0 ? conv2d_backend_of(planning->device[0]->device.numeric_class)
-                                      : CONV2D_BACKEND_OWN;
+    return planning->chosen_count > 0
+               ? conv2d_backend_of(planning->device[planning->chosen[0]].numeric_class)
+               : CONV2D_BACKEND_OWN;
 }
 
 static struct memory_request request_of(const struct planning *planning, size_t first, size_t end)
 {
-    const struct job_spec *spec = planning->spec;
+    const struct job_spec *spec = &planning->spec;
     return (struct memory_request){.first = first,
                                    .end = end,
                                    .micro_batch = (size_t)(spec->batch / spec->micro_batches),
@@ -35,12 +37,12 @@ static struct memory_request request_of(const struct planning *planning, size_t 
                                    .threads = 1,
                                    .recompute = planning->recompute,
                                    .backend = planning->backend,
-                                   .scratch = planning->scratch};
+                                   .scratch = planning->arena};
 }
 
 static uint64_t snapshots_more(const struct planning *planning, uint64_t snapshot)
 {
-    bool replicates = planning->spec->neighbor_every > 0 || planning->spec->center_every > 0;
+    bool replicates = planning->spec.neighbor_every > 0 || planning->spec.center_every > 0;
     return replicates ? SNAPSHOTS_MORE * snapshot : 0;
 }
 
@@ -55,7 +57,7 @@ static const struct memory_growth *range_bytes(struct planning *planning, size_t
         for (size_t u = first; u < end; u++) {
             planning->memory_work += MEMORY_WORK * (double)planning->model->unit[u].op_count;
         }
-        if (memory_of_range(planning->model, &planning->spec->optimizer, &request, &range->bytes,
+        if (memory_of_range(planning->model, &planning->spec.optimizer, &request, &range->bytes,
                             NULL) == 0) {
             range->bytes.base += snapshots_more(planning, range->bytes.snapshot);
         } else {
@@ -65,12 +67,10 @@ static const struct memory_growth *range_bytes(struct planning *planning, size_t
     return &range->bytes;
 }
 
-static size_t threads_of(const struct planning *planning, size_t device)
+static size_t threads_of(const struct planning *planning, size_t stage)
 {
-    int64_t threads = planning->device[device]->device.probe.threads;
-    return threads < 1                             ? 1
-           : threads > (int64_t)MEMORY_THREADS_MAX ? MEMORY_THREADS_MAX
-                                                   : (size_t)threads;
+    size_t threads = planning->device[planning->chosen[stage]].threads;
+    return threads < MEMORY_THREADS_MAX ? threads : MEMORY_THREADS_MAX;
 }
 
 static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight)
@@ -88,14 +88,14 @@ static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end,
     return bytes;
 }
 
-struct plan_memory problem_memory(const struct planning *planning, size_t device)
+struct plan_memory problem_memory(const struct planning *planning, size_t stage)
 {
-    size_t first = device == 0 ? 0 : planning->plan.end[device - 1];
-    struct memory_request request = request_of(planning, first, planning->plan.end[device]);
+    size_t first = stage == 0 ? 0 : planning->plan.end[stage - 1];
+    struct memory_request request = request_of(planning, first, planning->plan.end[stage]);
     struct memory_bytes bytes;
-    request.in_flight = planning->plan.in_flight[device];
-    request.threads = threads_of(planning, device);
-    if (memory_of_stage(planning->model, &planning->spec->optimizer, &request, &bytes, NULL) != 0) {
+    request.in_flight = planning->plan.in_flight[stage];
+    request.threads = threads_of(planning, stage);
+    if (memory_of_stage(planning->model, &planning->spec.optimizer, &request, &bytes, NULL) != 0) {
         return (struct plan_memory){0};
     }
     return (struct plan_memory){
@@ -108,52 +108,54 @@ struct plan_memory problem_memory(const struct planning *planning, size_t device
         .snapshots_bytes = (int64_t)(bytes.snapshot + snapshots_more(planning, bytes.snapshot))};
 }
 
-static uint64_t cap_bytes(const struct device_slot *device, const struct job_slot *job)
+/* The numbers of the chosen devices, in the order of the stages. */
+static void take_chosen(struct planning *planning)
 {
-    int64_t bytes = device->device.probe.free_memory_bytes;
-    for (size_t i = 0; job && i < job->charges.cap_count; i++) {
-        bool same = id_equal(job->charges.cap[i].device.text, device->device.id.text);
-        bytes = same && job->charges.cap[i].bytes < bytes ? job->charges.cap[i].bytes : bytes;
+    size_t units = planning->model->unit_count;
+    for (size_t s = 0; s < planning->chosen_count; s++) {
+        size_t d = planning->chosen[s], row = units * sizeof(double);
+        const struct planning_device *device = &planning->device[d];
+        memcpy(&planning->forward[s * units], &planning->forward_seconds[d * units], row);
+        memcpy(&planning->backward[s * units], &planning->backward_seconds[d * units], row);
+        memcpy(&planning->update[s * units], &planning->update_seconds[d * units], row);
+        planning->cap_bytes[s] = planning->caps ? device->cap_bytes : device->memory_bytes;
+        planning->device_name[s] = device->name;
+        if (s + 1 < planning->chosen_count) {
+            planning->link[s] = planning_link(planning, d, planning->chosen[s + 1]);
+        }
     }
-    return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-int problem_solve(struct core *core, const struct job_slot *job, const size_t *end, struct err *err)
+int problem_solve(struct planning *planning, const size_t *end, struct err *err)
 {
-    struct planning *planning = core->planning;
     const struct model *model = planning->model;
-    uint64_t samples = (uint64_t)(planning->spec->batch / planning->spec->micro_batches);
+    uint64_t samples = (uint64_t)(planning->spec.batch / planning->spec.micro_batches);
     if (planning->backend != backend_of(planning)) {
         planning->backend = backend_of(planning);
         planning->stamp++;
     }
     cost_count(model, planning->cost);
-    profile_times(planning, job);
     for (size_t u = 0; u < model->unit_count; u++) {
         planning->border_bytes[u] = planning->cost[u].output_bytes * samples;
         planning->unit_name[u] = model->unit[u].name;
     }
-    for (size_t d = 0; d < planning->device_count; d++) {
-        planning->cap_bytes[d] = cap_bytes(planning->device[d], planning->caps ? job : NULL);
-        planning->device_name[d] = planning->device[d]->device.name;
-        if (d + 1 < planning->device_count) {
-            planning->link[d] = profile_link(planning->device[d], planning->device[d + 1]);
-        }
-    }
+    take_chosen(planning);
     const struct partition_problem problem = {
         .unit_count = model->unit_count,
-        .device_count = planning->device_count,
-        .forward_seconds = planning->forward_seconds,
-        .backward_seconds = planning->backward_seconds,
-        .update_seconds = planning->update_seconds,
+        .device_count = planning->chosen_count,
+        .forward_seconds = planning->forward,
+        .backward_seconds = planning->backward,
+        .update_seconds = planning->update,
         .border_bytes = planning->border_bytes,
         .link = planning->link,
         .memory_cap_bytes = planning->cap_bytes,
         .stage_memory = stage_memory,
         .arg = planning,
+        .work_max = planning->work_max,
         .memory_work = &planning->memory_work,
-        .micro_batches = (size_t)planning->spec->micro_batches,
-        .clips_norm = planning->spec->optimizer.clip_norm > 0,
+        .memory_work_max = planning->memory_max,
+        .micro_batches = (size_t)planning->spec.micro_batches,
+        .clips_norm = planning->spec.optimizer.clip_norm > 0,
         .first_fit = planning->first_fit,
         .unit_name = planning->unit_name,
         .device_name = planning->device_name,

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "coordinator/core/planning.h"
 #include "coordinator/core/state.h"
 
 #define UNIT_SECONDS_MIN 1e-12
@@ -142,14 +143,14 @@ static bool is_measured(const struct device_slot *device, const struct job_slot 
 }
 
 /* Predictions everywhere first, and how measured values compare with them. */
-static void predict_device(struct planning *planning, const struct job_slot *job, size_t d,
-                           struct ratio *ratio)
+static void predict_device(const struct core *core, const struct job_slot *job,
+                           struct planning *planning, size_t d, struct ratio *ratio)
 {
-    const struct device_slot *device = planning->device[d];
+    const struct device_slot *device = core->candidate[d];
     size_t units = planning->model->unit_count;
-    int64_t samples = planning->spec->batch / planning->spec->micro_batches;
-    double again = planning->recompute == RECOMPUTE_UNIT ? 1 : 0;
-    double update_passes = (double)optimizer_update_passes(&planning->spec->optimizer);
+    int64_t samples = planning->spec.batch / planning->spec.micro_batches;
+    double again = planning->spec.recompute == RECOMPUTE_UNIT ? 1 : 0;
+    double update_passes = (double)optimizer_update_passes(&planning->spec.optimizer);
     *ratio = (struct ratio){0};
     for (size_t u = 0; u < units; u++) {
         const struct unit_cost *cost = &planning->cost[u];
@@ -183,10 +184,10 @@ static double scale_of(const struct ratio *own, double common)
 }
 
 /* A measured unit takes its value; the others are scaled. */
-static void correct_device(struct planning *planning, const struct job_slot *job, size_t d,
-                           double scale)
+static void correct_device(const struct core *core, const struct job_slot *job,
+                           struct planning *planning, size_t d, double scale)
 {
-    const struct device_slot *device = planning->device[d];
+    const struct device_slot *device = core->candidate[d];
     size_t units = planning->model->unit_count;
     for (size_t u = 0; u < units; u++) {
         double *forward = &planning->forward_seconds[d * units + u];
@@ -200,20 +201,6 @@ static void correct_device(struct planning *planning, const struct job_slot *job
         *update = known ? device->profile.units.update_seconds_per_byte *
                               (double)planning->cost[u].trained_bytes
                         : *update * scale;
-    }
-}
-
-void profile_times(struct planning *planning, const struct job_slot *job)
-{
-    struct ratio ratio[STAGES_MAX] = {{0}}, all = {0};
-    for (size_t d = 0; d < planning->device_count; d++) {
-        predict_device(planning, job, d, &ratio[d]);
-        all.measured += ratio[d].measured;
-        all.predicted += ratio[d].predicted;
-    }
-    const double common = all.predicted > 0 ? all.measured / all.predicted : 1;
-    for (size_t d = 0; d < planning->device_count; d++) {
-        correct_device(planning, job, d, scale_of(&ratio[d], common));
     }
 }
 
@@ -234,4 +221,35 @@ struct partition_link profile_link(const struct device_slot *a, const struct dev
     add_sums(a, b, &sums);
     add_sums(b, a, &sums);
     return link_estimate(&sums);
+}
+
+static void fill_links(const struct core *core, struct planning *planning, size_t d)
+{
+    const struct device_slot *device = core->candidate[d];
+    struct planning_device *out = &planning->device[d];
+    out->link_count = 0;
+    for (size_t i = 0; i < LINKS_MAX; i++) {
+        const char *id = device->profile.link[i].device.text;
+        size_t other = id[0] != '\0' ? planning_find(planning, id) : planning->device_count;
+        if (other < planning->device_count) {
+            out->link[out->link_count++] = (struct planning_link){
+                .other = other, .link = profile_link(device, core->candidate[other])};
+        }
+    }
+}
+
+void profile_times(const struct core *core, const struct job_slot *job, struct planning *planning)
+{
+    struct ratio ratio[PLANNING_DEVICES_MAX], all = {0};
+    cost_count(planning->model, planning->cost);
+    for (size_t d = 0; d < planning->device_count; d++) {
+        predict_device(core, job, planning, d, &ratio[d]);
+        all.measured += ratio[d].measured;
+        all.predicted += ratio[d].predicted;
+        fill_links(core, planning, d);
+    }
+    const double common = all.predicted > 0 ? all.measured / all.predicted : 1;
+    for (size_t d = 0; d < planning->device_count; d++) {
+        correct_device(core, job, planning, d, scale_of(&ratio[d], common));
+    }
 }

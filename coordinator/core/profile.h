@@ -3,12 +3,12 @@
 #define COORDINATOR_CORE_PROFILE_H
 
 #include "coordinator/core/core.h"
-#include "coordinator/core/problem.h"
 #include "coordinator/plan/link.h"
 #include "coordinator/plan/partition.h"
 
 struct device_slot;
 struct job_slot;
+struct planning;
 
 /* Sums over all transfers to one device. */
 struct measured_link {
@@ -32,8 +32,9 @@ struct measured {
 /* Take the measurements of a heartbeat. */
 void profile_take(struct core *core, struct job_slot *job, struct device_slot *device,
                   const struct heartbeat *heartbeat);
-/* Fill the unit times of the planning's devices. job: NULL before submission. */
-void profile_times(struct planning *planning, const struct job_slot *job);
+/* Fill the unit times and links of the planning's devices, which are those of core->candidate.
+ * job: NULL before submission. */
+void profile_times(const struct core *core, const struct job_slot *job, struct planning *planning);
 /* Return the bytes of the parameters of units [first, end). Overwrites core->planning->cost. */
 uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first,
                                  int64_t end);

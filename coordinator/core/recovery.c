@@ -8,6 +8,7 @@
 #include "coordinator/core/held.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 
 /* ---- the newest version that is whole ---- */
 
@@ -21,7 +22,7 @@ size_t recovery_list(const struct core *core, const struct job_slot *job,
                      const struct absent *absent)
 {
     /* After a pause, devices may drop all snapshots. */
-    return job->job.state != JOB_QUEUED ? held_list(core, job, absent, -1) : 0;
+    return !states_waits_in_queue(job) ? held_list(core, job, absent, -1) : 0;
 }
 
 int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count,
@@ -55,7 +56,7 @@ int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job
         const struct device_slot *device = slots_stage_device(core, job, s);
         away = device && !device_reachable(device);
     }
-    bool older = had > start && job->job.state != JOB_QUEUED;
+    bool older = had > start && !states_waits_in_queue(job);
     int64_t redo = deadlines_redo_ms(job, had - start);
     return !older || !away ? 0 : redo < core->config.lease_ms ? redo : core->config.lease_ms;
 }

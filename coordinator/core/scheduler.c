@@ -5,29 +5,30 @@
 #include <string.h>
 
 #include "coordinator/core/act.h"
+#include "coordinator/core/asking.h"
+#include "coordinator/core/candidates.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/generations.h"
 #include "coordinator/core/matching.h"
-#include "coordinator/core/placement.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 #include "coordinator/core/waiting.h"
 
-/* Plans made in one step; the rest waits for the next, so that heartbeats are not kept waiting. The
- * same when the searches of the step have been as much work as one may be. */
+/* Plans begun in one step; the rest waits for the next, so that heartbeats are not kept waiting.
+ * The same when the searches of the step have been as much work as one may be. */
 #define PLANS_PER_STEP 16
 
 static bool is_full(const struct core *core, size_t plans)
 {
-    return plans == PLANS_PER_STEP || (plans > 0 && core->planning->work >= PARTITION_WORK_MAX) ||
-           !act_room(core);
+    return plans == PLANS_PER_STEP || (plans > 0 && asking_spent(core)) || !act_room(core);
 }
 
 static bool waits(const struct job_slot *job)
 {
     return !job->mark.ended &&
-           (job->job.state == JOB_QUEUED || job->job.state == JOB_WAITING_FOR_DEVICES ||
+           (states_waits_in_queue(job) || job->job.state == JOB_WAITING_FOR_DEVICES ||
             job->timer_ms[TIMER_GATHER] != NEVER || job->timer_ms[TIMER_RETRY] != NEVER);
 }
 
@@ -105,11 +106,11 @@ static void reserve(struct core *core, const struct job_slot *job)
 {
     struct placement_request request = {
         .spec = &job->job.spec, .model = job->model, .job = job, .candidates = CANDIDATES_ONLINE};
-    if (placement_count(core, &request) < (size_t)job->job.spec.devices_min) {
+    if (candidates_list(core, &request) < (size_t)job->job.spec.devices_min) {
         return; /* it waits for devices that do not exist */
     }
     request.candidates = CANDIDATES_FREE;
-    (void)placement_count(core, &request);
+    (void)candidates_list(core, &request);
     for (size_t i = 0; i < core->candidate_count; i++) {
         core->candidate[i]->reserved = core->pass;
     }
@@ -143,9 +144,38 @@ static size_t count_ready(const struct core *core)
     return count;
 }
 
+/* The first plan of a job, and the first after a pause, is searched for outside of the step; a
+ * failure is recovered from at once. */
+static bool begin(struct core *core, struct job_slot *job)
+{
+    int reason = reason_of(job);
+    return states_waits_in_queue(job) || job->asked.outside ? generations_ask(core, job, reason)
+                                                            : generations_begin(core, job, reason);
+}
+
+/* A job's plan is asked for, and the jobs after it wait for what it leaves to them. */
+static bool waits_for_answer(const struct core *core)
+{
+    return core->asking.number != 0 && core->asking.in_pass;
+}
+
+void scheduler_planned(struct core *core, struct job_slot *job, int code, const char *text)
+{
+    core->in_pass = core->pass_open;
+    if (!generations_planned(core, job, code, text) && waits(job)) {
+        reserve(core, job);
+    }
+    core->in_pass = false;
+}
+
 void scheduler_run(struct core *core)
 {
-    size_t count = list_waiting(core), plans = 0;
+    size_t count, plans = 0;
+    core->pass_waits = waits_for_answer(core);
+    if (core->pass_waits) {
+        return;
+    }
+    count = list_waiting(core);
     if (!core->pass_open) {
         core->schedule = false;
         core->pass_open = true;
@@ -172,11 +202,20 @@ void scheduler_run(struct core *core)
             reserve(core, job);
             continue;
         }
+        if (core->asking.number != 0 && (states_waits_in_queue(job) || job->asked.outside)) {
+            job->scheduled.pass = core->pass - 1; /* another question comes first */
+            core->pass_waits = true;
+            break;
+        }
         plans++;
-        if (!generations_begin(core, job, reason_of(job)) && waits(job)) {
+        if (!begin(core, job) && waits(job)) {
             reserve(core, job);
+        }
+        if (waits_for_answer(core)) {
+            core->pass_waits = true;
+            break;
         }
     }
     core->in_pass = false;
-    core->pass_open = is_full(core, plans);
+    core->pass_open = core->pass_waits || is_full(core, plans);
 }

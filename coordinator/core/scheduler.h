@@ -4,6 +4,8 @@
 
 #include "coordinator/core/core.h"
 
+struct job_slot;
+
 struct scheduled {
     uint64_t pass; /* last pass over the job */
     size_t ready;  /* count of ready devices then, busy or not */
@@ -11,6 +13,8 @@ struct scheduled {
 
 /* Make the plans of waiting jobs, as many as one step may. */
 void scheduler_run(struct core *core);
+/* Take the answer to the question of a job: generations_planned. */
+void scheduler_planned(struct core *core, struct job_slot *job, int code, const char *text);
 /* Return whether a device is free. */
 bool scheduler_any_free(const struct core *core);
 

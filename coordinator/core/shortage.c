@@ -1,4 +1,5 @@
-/* Why a job gets too few devices: in one sentence, for people. */
+/* Why a job gets too few devices: in one sentence, for people. The fleet is looked at while the
+ * question is asked; the sentence follows when the planner has counted what is missing. */
 #include "coordinator/core/shortage.h"
 
 #include <string.h>
@@ -8,45 +9,6 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
-
-/* Devices by their use for the job. */
-struct fleet {
-    size_t online; /* whatever they are */
-    size_t fit;    /* of these, with the labels, the class and the kernels that it asks for */
-    size_t busy, kept, cordoned, draining, silent; /* of those that fit, why they are not free */
-    size_t away;                                   /* they would fit, but are not online */
-};
-
-static struct fleet count_fleet(const struct core *core, const struct placement_request *request)
-{
-    struct fleet fleet = {0};
-    for (size_t i = 0; i < core->devices.count; i++) {
-        const struct device_slot *device = slots_device_at(core, i);
-        bool online = device_online(device);
-        bool fits = matching_labels(request->spec, &device->device) &&
-                    matching_class(request->spec, &device->device) &&
-                    matching_kernels(request, &device->device);
-        if (device_absent(&request->without, device)) {
-            continue;
-        }
-        fleet.online += online;
-        fleet.away += fits && !online;
-        if (!online || !fits) {
-            continue;
-        }
-        fleet.fit++;
-        bool busy = device->job && device->job != request->job;
-        bool kept = core->in_pass && device->reserved == core->pass;
-        bool cordoned = device->device.cordoned, draining = !cordoned && device_drains(device);
-        bool open = !cordoned && !draining;
-        fleet.cordoned += cordoned;
-        fleet.draining += draining;
-        fleet.silent += open && device->challenge.silent;
-        fleet.busy += open && !device->challenge.silent && busy;
-        fleet.kept += open && !device->challenge.silent && !busy && kept;
-    }
-    return fleet;
-}
 
 /* Whether an online device has all the labels; with `only`, that one. */
 static bool any_has(const struct core *core, const struct placement_request *request,
@@ -91,8 +53,44 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     }
 }
 
+void shortage_look(const struct core *core, const struct placement_request *request,
+                   struct shortage *out)
+{
+    *out = (struct shortage){.without = request->without.count};
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = slots_device_at(core, i);
+        bool online = device_online(device);
+        bool fits = matching_labels(request->spec, &device->device) &&
+                    matching_class(request->spec, &device->device) &&
+                    matching_kernels(request, &device->device);
+        if (device_absent(&request->without, device)) {
+            continue;
+        }
+        out->online += online;
+        out->away += fits && !online;
+        if (!online || !fits) {
+            continue;
+        }
+        out->fit++;
+        bool busy = device->job && device->job != request->job;
+        bool kept = core->in_pass && device->reserved == core->pass;
+        bool cordoned = device->device.cordoned, draining = !cordoned && device_drains(device);
+        bool open = !cordoned && !draining;
+        out->cordoned += cordoned;
+        out->draining += draining;
+        out->silent += open && device->challenge.silent;
+        out->busy += open && !device->challenge.silent && busy;
+        out->kept += open && !device->challenge.silent && !busy && kept;
+    }
+    if (out->online > 0 && out->fit == 0) {
+        nobody_fits(core, request, out->online, out->nobody, sizeof(out->nobody));
+    }
+}
+
+/* ---- the sentence ---- */
+
 /* The usable devices, and why there are no more. */
-static void some_are_free(const struct fleet *fleet, const char *there, char *out, size_t size)
+static void some_are_free(const struct shortage *fleet, const char *there, char *out, size_t size)
 {
     const struct {
         size_t count;
@@ -114,51 +112,50 @@ static void some_are_free(const struct fleet *fleet, const char *there, char *ou
     text_set(out, size, "%s%s%.150s%s", there, length > 0 ? " (" : "", list, length > 0 ? ")" : "");
 }
 
-static void describe(const struct core *core, const struct placement_request *request,
-                     const char *there, char *out, size_t size)
+static void describe(const struct shortage *fleet, const char *there, char *out, size_t size)
 {
-    const struct fleet fleet = count_fleet(core, request);
-    if (fleet.online == 0) {
-        text_set(out, size, "no %sdevice is online", request->without.count > 0 ? "other " : "");
-    } else if (fleet.fit == 0) {
-        nobody_fits(core, request, fleet.online, out, size);
-    } else if (fleet.busy == fleet.fit) {
+    if (fleet->online == 0) {
+        text_set(out, size, "no %sdevice is online", fleet->without > 0 ? "other " : "");
+    } else if (fleet->fit == 0) {
+        text_set(out, size, "%s", fleet->nobody);
+    } else if (fleet->busy == fleet->fit) {
         text_set(out, size,
-                 fleet.fit == 1 ? "%zu device matches, but is busy" : "%zu devices match, all busy",
-                 fleet.fit);
+                 fleet->fit == 1 ? "%zu device matches, but is busy"
+                                 : "%zu devices match, all busy",
+                 fleet->fit);
     } else {
-        some_are_free(&fleet, there, out, size);
+        some_are_free(fleet, there, out, size);
     }
 }
 
 /* The answer for the loss of these devices counts only the others. */
-static int shortage_without(const struct core *core, const struct placement_request *request,
+static int shortage_without(const struct shortage *fleet, const struct job_spec *spec,
                             size_t wanted, size_t there, struct err *err)
 {
     char who[32] = "this device", why[MESSAGE_SIZE], free[64];
-    size_t left_out = request->without.count;
+    size_t left_out = fleet->without;
     if (left_out > 1) {
         text_set(who, sizeof(who), "these %zu devices", left_out);
     }
     text_set(free, sizeof(free), "%zu %s free", there, there == 1 ? "is" : "are");
-    describe(core, request, free, why, sizeof(why));
+    describe(fleet, free, why, sizeof(why));
     return err_set(err, ERR_STATE,
                    "without %s the job would wait for %zu more: it needs %zu (%s), %.180s", who,
                    wanted - there, wanted,
-                   (int64_t)wanted == request->spec->devices_min ? "devices.min" : "cuts", why);
+                   (int64_t)wanted == spec->devices_min ? "devices.min" : "cuts", why);
 }
 
-int shortage_explain(const struct core *core, const struct placement_request *request,
-                     size_t wanted, size_t there, struct err *err)
+int shortage_explain(const struct shortage *fleet, const struct job_spec *spec, size_t wanted,
+                     size_t there, struct err *err)
 {
     char why[MESSAGE_SIZE], free[64], cuts[64] = "";
     size_t missing = wanted - there;
-    if (request->without.count > 0) {
-        return shortage_without(core, request, wanted, there, err);
+    if (fleet->without > 0) {
+        return shortage_without(fleet, spec, wanted, there, err);
     }
     text_set(free, sizeof(free), "%zu of %zu are available", there, wanted);
-    describe(core, request, free, why, sizeof(why));
-    if ((int64_t)wanted > request->spec->devices_min) {
+    describe(fleet, free, why, sizeof(why));
+    if ((int64_t)wanted > spec->devices_min) {
         text_set(cuts, sizeof(cuts), ", because 'cuts' defines %zu stages", wanted);
     }
     return err_set(err, ERR_STATE, "waits for %zu more device%s%s: %.180s", missing,

@@ -3,11 +3,26 @@
 #define COORDINATOR_CORE_SHORTAGE_H
 
 #include "coordinator/core/matching.h"
+#include "schema/limits.h"
 
 struct core;
 
-/* Set err to a sentence: how many of the `wanted` devices are missing and why. Return ERR_STATE. */
-NODISCARD int shortage_explain(const struct core *core, const struct placement_request *request,
+/* Devices by their use for a job; those that the question excludes do not count. */
+struct shortage {
+    size_t online; /* whatever they are */
+    size_t fit;    /* of these, with the labels, the class and the kernels that it asks for */
+    size_t busy, kept, cordoned, draining, silent; /* of those that fit, why they are not free */
+    size_t away;                                   /* they would fit, but are not online */
+    size_t without;                                /* excluded from the question */
+    char nobody[MESSAGE_SIZE];                     /* why none fits */
+};
+
+/* Count the devices of the request. */
+void shortage_look(const struct core *core, const struct placement_request *request,
+                   struct shortage *out);
+/* Set err to a sentence: how many of the `wanted` devices are missing and why. Return ERR_STATE.
+ * Any thread. */
+NODISCARD int shortage_explain(const struct shortage *fleet, const struct job_spec *spec,
                                size_t wanted, size_t there, struct err *err);
 
 #endif

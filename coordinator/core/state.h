@@ -4,6 +4,7 @@
 #ifndef COORDINATOR_CORE_STATE_H
 #define COORDINATOR_CORE_STATE_H
 
+#include "coordinator/core/asking.h"
 #include "coordinator/core/avoidance.h"
 #include "coordinator/core/center.h"
 #include "coordinator/core/challenge.h"
@@ -19,7 +20,6 @@
 #include "coordinator/core/lease.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/mark.h"
-#include "coordinator/core/problem.h"
 #include "coordinator/core/profile.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/rounds.h"
@@ -81,6 +81,7 @@ struct job_slot {
     struct avoided avoided[AVOIDED_MAX];
     struct open_round round[ROUND_KINDS]; /* of this generation */
     int export_attempts;
+    struct asked asked;
     struct center center;
     struct charges charges;
     struct generation generation;
@@ -131,6 +132,7 @@ struct core {
     bool unsettled;          /* failures are left for the next step, which has room for actions */
     uint64_t pass;           /* number of the scheduler's pass over the waiting jobs */
     bool pass_open;          /* the pass continues in the next step */
+    bool pass_waits;         /* it continues when the open question is answered */
     bool any_free;           /* a device is free */
     size_t ready;            /* count of ready devices, busy or not */
     bool drain_due;          /* drain_run may find a plan that a draining device can leave */
@@ -140,11 +142,13 @@ struct core {
     bool in_pass;            /* a pass is running: reservations count */
     struct job_slot **queue; /* [jobs_max], scratch of the scheduler */
 
-    /* Scratch of placement. */
+    /* Scratch of candidates.c. */
     struct device_slot **candidate; /* [devices_max] */
     struct held_item *held;         /* [HOLDINGS_POOL_MAX], scratch of held.c */
     size_t candidate_count;
-    struct planning *planning;
+    struct planning *planning; /* a question that is answered within the step */
+    struct planned *planned;   /* the answer that the step is about */
+    struct asking asking;
 
     /* Objects of actions that are part of no slot. */
     struct device_slot *beating; /* the device that gets heartbeat_reply */

@@ -38,10 +38,11 @@ static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
 #define TO(state) (1u << (state))
 #define ENDS (TO(JOB_FAILED) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING))
 
-/* Where a state may lead. A job is planned within a step, so `planning` is never visible. */
+/* Where a state may lead. A job that recovers is planned within a step, and one that is replanned
+ * while it stops: `planning` is for jobs that no device works for. */
 static const unsigned changes[STATE_COUNT] = {
-    [JOB_QUEUED] = TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
-    [JOB_PLANNING] = 0,
+    [JOB_QUEUED] = TO(JOB_PLANNING) | TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
+    [JOB_PLANNING] = TO(JOB_QUEUED) | TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
     [JOB_PREPARING] =
         TO(JOB_RUNNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | ENDS,
     [JOB_RUNNING] = TO(JOB_REPLANNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) |
@@ -102,6 +103,11 @@ void states_set(struct core *core, struct job_slot *job, int state, const char *
     if (!same) {
         act_publish(core, events[state], job->job.id.text, "%s", message);
     }
+}
+
+bool states_waits_in_queue(const struct job_slot *job)
+{
+    return job->job.state == JOB_QUEUED || job->job.state == JOB_PLANNING;
 }
 
 bool states_plan_active(const struct job_slot *job)

@@ -27,6 +27,8 @@ enum verb_effect states_verb(int state, enum job_verb verb);
 /* Set state, reason (a code or "") and message; asserts that the change is legal. */
 void states_set(struct core *core, struct job_slot *job, int state, const char *reason,
                 const char *format, ...) PRINTF_LIKE(5, 6);
+/* Return whether the job waits for a plan from the center's version: queued, or planning. */
+bool states_waits_in_queue(const struct job_slot *job);
 /* Return whether devices work for the plan: it prepares, runs or stops. */
 bool states_plan_active(const struct job_slot *job);
 /* Return whether the device has a stage of the plan. */

@@ -9,13 +9,13 @@
 #include "base/assert.h"
 #include "coordinator/core/act.h"
 #include "coordinator/core/avoidance.h"
+#include "coordinator/core/candidates.h"
 #include "coordinator/core/challenge.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/failure.h"
 #include "coordinator/core/lease.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/matching.h"
-#include "coordinator/core/placement.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/sources.h"
 #include "coordinator/core/state.h"
@@ -65,7 +65,7 @@ static bool can_do_without(const struct core *core, const struct job_slot *job,
         .avoid = AVOID_ALL,
         .without = {.device = &device->device.id, .count = 1}};
     uint64_t bytes;
-    return placement_there(core, &request, &bytes) >= (size_t)job->job.spec.devices_min;
+    return candidates_there(core, &request, &bytes) >= (size_t)job->job.spec.devices_min;
 }
 
 /* The later stage of the two goes; of a device of the plan and a source outside of it, the device.

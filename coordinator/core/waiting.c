@@ -79,7 +79,7 @@ void waiting_for_devices(struct core *core, struct job_slot *job, int reason, in
     if (progress_go_back(job, start)) {
         mark_job_changed(core, job);
     }
-    int state = job->job.state == JOB_QUEUED ? JOB_QUEUED : JOB_WAITING_FOR_DEVICES;
+    int state = states_waits_in_queue(job) ? JOB_QUEUED : JOB_WAITING_FOR_DEVICES;
     states_set(core, job, state, "waiting_for_devices", "%s", text);
 }
 
@@ -99,6 +99,9 @@ void waiting_delay(struct core *core, struct job_slot *job, int reason, const ch
     job->timer_ms[TIMER_RETRY] = core->now_ms + pause_ms;
     job->waiting.early = strcmp(code, "device_failed") == 0;
     core->schedule = true;
+    if (job->job.state == JOB_PLANNING) {
+        states_set(core, job, JOB_QUEUED, code, "%.200s", text);
+    }
     if (job->job.state == JOB_PAUSING || job->job.state == JOB_QUEUED) {
         return;
     }

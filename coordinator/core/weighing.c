@@ -9,6 +9,7 @@
 #include "coordinator/core/incidents.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/recovery.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 
 #define OLDER_MAX 8 /* versions to search for a reachable one */
@@ -19,21 +20,21 @@
 /* Whether a device has bad links to all holders of one of its units. */
 static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64_t version)
 {
-    const struct planning *planning = core->planning;
-    size_t count = held_list(core, job, &device_all_present, version), first = 0, at = 0;
-    for (size_t s = 0; s < planning->device_count; s++) {
-        for (size_t unit = first; unit < planning->plan.end[s]; unit++) {
+    const struct planned *planned = core->planned;
+    size_t count = held_list(core, job, &device_all_present, version), at = 0;
+    for (size_t s = 0; s < planned->stage_count; s++) {
+        const struct plan_stage *stage = &planned->stage[s];
+        const struct device_slot *device = slots_device(core, stage->device.text);
+        for (size_t unit = (size_t)stage->first; unit < (size_t)stage->end; unit++) {
             bool reached = false;
             for (; at < count && core->held[at].unit == unit; at++) {
                 const struct device_slot *holder = core->held[at].device;
-                reached = reached || holder == planning->device[s] ||
-                          !links_is_bad(core, job, holder, planning->device[s]);
+                reached = reached || holder == device || !links_is_bad(core, job, holder, device);
             }
             if (!reached) {
                 return true;
             }
         }
-        first = planning->plan.end[s];
     }
     return false;
 }
@@ -41,9 +42,12 @@ static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64
 /* An older version helps only if no neighbours in the plan have a bad link. */
 static bool is_behind_link(struct core *core, const struct job_slot *job, int64_t version)
 {
-    const struct planning *planning = core->planning;
-    return job->links.failures > 0 &&
-           !links_break_ring(core, job, planning->device, planning->device_count) &&
+    const struct planned *planned = core->planned;
+    struct device_slot *device[STAGES_MAX];
+    for (size_t s = 0; s < planned->stage_count; s++) {
+        device[s] = slots_device(core, planned->stage[s].device.text);
+    }
+    return job->links.failures > 0 && !links_break_ring(core, job, device, planned->stage_count) &&
            is_out_of_reach(core, job, version);
 }
 

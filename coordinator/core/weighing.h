@@ -6,7 +6,7 @@
 
 struct job_slot;
 
-/* Return the version from which the plan in core->planning starts: `start`, or an older one (with
+/* Return the version from which the plan in core->planned starts: `start`, or an older one (with
  * job->cut). It chooses the older one if a bad link blocks `start` or devices failed to load it,
  * and waiting takes as long as retraining the steps in between. Never 0 in place of a held
  * version. */

@@ -72,8 +72,10 @@ static size_t longest_fit(const struct search *search, size_t device, size_t fir
 
 static bool may_ask(const struct search *search, double share)
 {
-    const double *work = search->problem->memory_work;
-    return !work || *work < share * PARTITION_MEMORY_WORK_MAX;
+    const struct partition_problem *problem = search->problem;
+    const double most =
+        problem->memory_work_max > 0 ? problem->memory_work_max : PARTITION_MEMORY_WORK_MAX;
+    return !problem->memory_work || *problem->memory_work < share * most;
 }
 
 static void sort_by_cap(const struct partition_problem *problem, size_t *order)
@@ -368,9 +370,10 @@ int partition_solve(const struct partition_problem *problem, struct partition_pl
     if (rc != 0) {
         return rc;
     }
+    const double work_max = problem->work_max > 0 ? problem->work_max : PARTITION_WORK_MAX;
     struct search search = {.problem = problem,
                             .best = {.step_seconds = INFINITY},
-                            .work_max = problem->first_fit ? 0 : PARTITION_WORK_MAX};
+                            .work_max = problem->first_fit ? 0 : work_max};
     const struct bound none = {0, 0};
     size_t end[PARTITION_DEVICES_MAX] = {0};
     stages_init(&search.stages, problem);
@@ -378,7 +381,7 @@ int partition_solve(const struct partition_problem *problem, struct partition_pl
     prepare_rest(&search);
     descend(&search, none, 0, 0, end, true);
     if (!isfinite(search.best.step_seconds)) {
-        search.work_max = PARTITION_WORK_MAX;
+        search.work_max = work_max;
     }
     improve(&search);
     descend(&search, none, 0, 0, end, false);

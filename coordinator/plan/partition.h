@@ -37,6 +37,9 @@ struct partition_problem {
     /* Work of stage_memory so far, in units of PARTITION_MEMORY_WORK_MAX; it rises with each new
      * stage. NULL: its answers cost nothing. */
     const double *memory_work;
+    /* Bounds of the search's work and of that of stage_memory; 0: PARTITION_WORK_MAX and
+     * PARTITION_MEMORY_WORK_MAX. */
+    double work_max, memory_work_max;
     size_t micro_batches;
     bool clips_norm; /* every update waits for the norm of all gradients (timeline.h) */
     bool first_fit;  /* stop at the first plan that fits */

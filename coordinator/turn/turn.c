@@ -33,7 +33,7 @@ struct turn {
     struct actions actions;
     struct outgoing outbox[OUTBOX_MAX];
     size_t outbox_count;
-    struct action late[LATE_MAX]; /* exports, kernels, deletions and public events of the turn */
+    struct action late[LATE_MAX]; /* exports, kernels, plans, deletions and public events */
     size_t late_count;
     size_t late_stored; /* public events before this index are rows of the open transaction */
     bool committing;
@@ -202,6 +202,7 @@ static void carry_out(struct turn *turn, const struct action *action,
     case ACTION_WAKE: turn->effects.wake(turn->effects.context, action->kind, action->id); return;
     case ACTION_EXPORT:
     case ACTION_TUNE:
+    case ACTION_PLAN:
     case ACTION_DELETE_BLOB:
     case ACTION_PUBLISH:
         ASSERT(turn->late_count < LATE_MAX);
@@ -359,6 +360,8 @@ static void send_late(struct turn *turn)
             rc = effects->export_model(effects->context, action->id, action->version, &err);
         } else if (action->type == ACTION_TUNE) {
             rc = effects->tune_kernels(effects->context, action->id, &err);
+        } else if (action->type == ACTION_PLAN) {
+            effects->plan(effects->context, action->question);
         } else {
             effects->delete_blob(effects->context, action->sha256);
         }

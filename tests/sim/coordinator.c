@@ -24,6 +24,9 @@ int coordinator_new(struct world *world, struct err *err)
     if (!coordinator->actions.item) {
         return err_set(err, ERR_MEMORY, "coordinator");
     }
+    if (planning_new(&coordinator->planning, err) != 0) {
+        return ERR_MEMORY;
+    }
     coordinator->config = core_config_default;
     coordinator->config.devices_max = ROWS_DEVICES_MAX;
     coordinator->config.jobs_max = ROWS_JOBS_MAX;
@@ -47,6 +50,7 @@ static void forget(struct world *world)
     }
     coordinator_drop_parked(world);
     coordinator->inbox_count = coordinator->outbox_count = coordinator->late_count = 0;
+    coordinator->plan_question = coordinator->plan_next = 0;
     memset(coordinator->exporting_busy, 0, sizeof(coordinator->exporting_busy));
     coordinator->busy = coordinator->turn_asked = coordinator->disk_low = false;
     coordinator->timer_us = INT64_MAX;
@@ -57,6 +61,7 @@ void coordinator_free(struct world *world)
     if (world->coordinator) {
         forget(world);
         free(world->coordinator->actions.item);
+        planning_free(&world->coordinator->planning);
         free(world->coordinator);
         world->coordinator = NULL;
     }
@@ -107,6 +112,7 @@ static void carry_out(struct world *world, const struct action *action)
     case ACTION_METRIC: check_metric(world, action); break;
     case ACTION_EXPORT:
     case ACTION_TUNE:
+    case ACTION_PLAN:
     case ACTION_DELETE_BLOB:
         ASSERT(coordinator->late_count < LATE_MAX);
         coordinator->late[coordinator->late_count++] = *action;
@@ -168,6 +174,12 @@ static void take_item(struct world *world, struct inbox_item *item)
 {
     struct call *call = item->call;
     struct event event = {0};
+    if (item->planned != 0) {
+        coordinator_planned(world, &event);
+        step(world, &event, NULL);
+        coordinator_plan_next(world);
+        return;
+    }
     if (!call && item->tuned.text[0] != '\0') {
         take_tuned(world, &item->tuned);
         return;
@@ -252,6 +264,8 @@ static void send_late(struct world *world)
             ASSERT(coordinator->inbox_count <= INBOX_MAX);
             *item = (struct inbox_item){0};
             memcpy(item->tuned.text, action->id, ID_SIZE);
+        } else if (action->type == ACTION_PLAN) {
+            coordinator_plan(world, action->question);
         } else {
             if (upload_under_way(world, action->sha256)) {
                 continue; /* its own event decides again whether the blob is needed */

@@ -6,6 +6,7 @@
 #define TESTS_SIM_COORDINATOR_H
 
 #include "coordinator/core/core.h"
+#include "coordinator/core/planning.h"
 #include "tests/sim/net.h"
 #include "tests/sim/rows.h"
 
@@ -24,6 +25,7 @@ struct inbox_item {
     bool stored;                    /* the call's blob is durable */
     bool broken;                    /* the call was a poll, and its connection broke */
     struct event_exported exported; /* without a call */
+    uint64_t planned;               /* without one: the question that was answered; 0: none */
     struct job_id tuned; /* without one: whose kernels all have measured; "": an export */
 };
 
@@ -52,6 +54,11 @@ struct coordinator {
     size_t late_count;
     struct event_exported exporting[EXPORTS_MAX];
     bool exporting_busy[EXPORTS_MAX];
+    struct planning *planning; /* the search under way, while plan_question is not 0 */
+    struct planned planned;
+    uint64_t plan_question, plan_next;
+    int plan_code;
+    struct err plan_err;
     struct call *asking; /* of the event under way */
     bool busy;           /* a commit is under way */
     bool turn_asked;
@@ -100,6 +107,13 @@ void coordinator_restore_backup(struct world *world);
 
 /* Think of a turn now. */
 void coordinator_poke(struct world *world);
+
+/* ---- plans.c ---- */
+/* Search for a plan (ACTION_PLAN), for as long as a worker thread may take. */
+void coordinator_plan(struct world *world, uint64_t question);
+/* The event of the search that has ended, and then the next search. */
+void coordinator_planned(struct world *world, struct event *event);
+void coordinator_plan_next(struct world *world);
 
 /* ---- answers.c ---- */
 /* A request that is answered from committed state: polls, blobs, data sets. */

@@ -350,7 +350,11 @@ class Fleet:
         ).json
 
     def submit(self, job, expect=201):
-        return self.request("POST", "/v1/jobs", job, expect=expect).json
+        """The job as soon as its plan has been searched for."""
+        seen = self.request("POST", "/v1/jobs", job, expect=expect).json
+        while seen.get("state") == "planning":
+            seen = self.get(f"/v1/jobs/{seen['id']}?after={seen['revision']}&wait=1")
+        return seen
 
     def verb(self, job, verb, body=None, expect=202):
         return self.request("POST", f"/v1/jobs/{job['id']}/{verb}", body, expect=expect).json

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "coordinator/content/catalog.h"
+#include "coordinator/content/planner.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/effects.h"
@@ -47,6 +48,7 @@ static int open_parts(struct life *life, const char *directory, struct err *err)
     rc = rc ? rc : core_new(&core, &coordinator->core, err);
     rc = rc ? rc : work_new(1, &coordinator->work, err);
     rc = rc ? rc : catalog_new(coordinator->state, &coordinator->catalog, err);
+    rc = rc ? rc : planner_new(coordinator, &coordinator->planner, err);
     rc = rc ? rc : edge_open(coordinator, 1, err);
     const struct turn_effects effects = effects_of(coordinator);
     rc = rc ? rc
@@ -79,6 +81,7 @@ static void life_end(struct life *life)
     work_free(&coordinator->work);
     turn_free(&coordinator->turn);
     edge_close(coordinator);
+    planner_free(&coordinator->planner);
     catalog_free(&coordinator->catalog);
     core_free(&coordinator->core);
     state_close(&coordinator->state);

@@ -102,6 +102,9 @@ static void a_job_lives_from_submission_to_success(void **state)
     story_submit(world, id, &spec);
     assert_trace(world, "publish job_queued\n"
                         "reply 201 job\n"
+                        "plan j\n"
+                        "publish job_planning\n"
+                        "persist job j planning\n"
                         "publish job_preparing\n"
                         "publish plan_made\n"
                         "persist device a online in a job\n"

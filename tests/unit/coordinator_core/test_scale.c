@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "coordinator/core/placement.h"
 #include "tests/support/no_alloc.h"
 #include "tests/unit/coordinator_core/story.h"
 
@@ -10,11 +11,12 @@ struct crowd {
     struct core *core;
     struct actions actions;
     struct model *model;
+    struct planning *planning;
     int64_t now_ms;
     size_t most; /* actions of a step */
 };
 
-static void step(struct crowd *crowd, struct event *event)
+static void step_alone(struct crowd *crowd, struct event *event)
 {
     event->now_ms = crowd->now_ms;
     event->wall_ms = 1700000000000 + crowd->now_ms;
@@ -23,6 +25,32 @@ static void step(struct crowd *crowd, struct event *event)
     core_step(crowd->core, event, &crowd->actions);
     no_alloc_end();
     crowd->most = crowd->actions.count > crowd->most ? crowd->actions.count : crowd->most;
+}
+
+static const struct action *find_question(const struct crowd *crowd)
+{
+    for (size_t i = 0; i < crowd->actions.count; i++) {
+        if (crowd->actions.item[i].type == ACTION_PLAN) {
+            return &crowd->actions.item[i];
+        }
+    }
+    return NULL;
+}
+
+static void step(struct crowd *crowd, struct event *event)
+{
+    step_alone(crowd, event);
+    for (const struct action *asked = find_question(crowd); asked; asked = find_question(crowd)) {
+        struct planned planned;
+        struct err err = {0};
+        struct event answer = {.type = EVENT_PLANNED,
+                               .planned = {.question = asked->question, .planned = &planned}};
+        if (!core_planning(crowd->core, asked->question, crowd->planning)) {
+            return;
+        }
+        answer.planned.code = placement_solve(crowd->planning, &planned, &err);
+        step_alone(crowd, &answer);
+    }
 }
 
 static void tick(struct crowd *crowd, int64_t until_ms)
@@ -82,6 +110,7 @@ static void lose_everybody(size_t devices_each)
     struct err err = {0};
     assert_non_null(crowd.actions.item);
     crowd.model = world_model();
+    assert_ok(planning_new(&crowd.planning, &err), &err);
     assert_ok(core_new(&core_config_default, &crowd.core, &err), &err);
     struct event event = {.type = EVENT_RESTORED};
     step(&crowd, &event);
@@ -98,6 +127,7 @@ static void lose_everybody(size_t devices_each)
     }
     assert_true(crowd.most < ACTIONS_MAX);
     core_free(&crowd.core);
+    planning_free(&crowd.planning);
     model_free(&crowd.model);
     free(crowd.actions.item);
 }

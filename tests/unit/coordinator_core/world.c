@@ -220,6 +220,10 @@ static void carry_out(struct world *world, const struct action *action)
         memcpy(world->tune_job, action->id, ID_SIZE);
         note(world, "tune %s", name_of(world, action->id));
         break;
+    case ACTION_PLAN:
+        world->question = action->question;
+        note(world, "plan %s", core_job(world->core, action->id)->spec.name);
+        break;
     case ACTION_DELETE_BLOB:
         world->deleted++;
         for (size_t i = 0; i < world->rows.unit_count; i++) {
@@ -240,7 +244,7 @@ void world_send(struct world *world, struct event *event)
     event->wall_ms = world->wall_ms;
     event->request = event->type == EVENT_TICK || event->type == EVENT_RESTORED ||
                              event->type == EVENT_EXPORTED || event->type == EVENT_TUNED ||
-                             event->type == EVENT_BLOB_DAMAGED
+                             event->type == EVENT_PLANNED || event->type == EVENT_BLOB_DAMAGED
                          ? 0
                          : 7;
     world->status = 0;
@@ -256,6 +260,9 @@ void world_send(struct world *world, struct event *event)
     }
     assert_int_equal(world->status != 0, event->request != 0);
     world_check(world);
+    if (world->question != 0 && !world->plans_wait) {
+        world_planned(world);
+    }
 }
 
 void world_pass(struct world *world, int64_t ms)
@@ -349,6 +356,7 @@ void world_restart(struct world *world)
 {
     core_free(&world->core);
     world->pending_count = 0; /* what it had asked for died with it */
+    world->question = 0;
     world->now_ms += 50;
     world->wall_ms += 50;
     start(world);
@@ -417,6 +425,8 @@ struct world *world_new(void)
     buf_init(&world->trace, 1 << 24);
     world->model = world_model();
     world->tuned = tuned_model();
+    struct err err = {0};
+    assert_ok(planning_new(&world->planning, &err), &err);
     start(world);
     store_dataset(world, "train", 1000);
     store_dataset(world, "test", 100);
@@ -434,6 +444,7 @@ void world_free(struct world *world)
     model_free(&world->tuned);
     buf_done(&world->trace);
     free(world->actions.item);
+    planning_free(&world->planning);
     free(world->replicas);
     free(world);
 }

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/planning.h"
 #include "tests/support/test.h"
 #include "tests/unit/coordinator_core/agent.h"
 
@@ -77,7 +78,11 @@ struct world {
     int64_t pending_version[WORLD_EXPORTS];
     size_t pending_count;
     size_t exports, metrics, deleted;
-    char tune_job[ID_SIZE]; /* the last one whose model waits for tuned kernels; "": none */
+    uint64_t question;         /* the open one, of ACTION_PLAN; 0: none */
+    struct planning *planning; /* its value */
+    struct planned planned;    /* its answer */
+    bool plans_wait;           /* questions are answered by world_planned only */
+    char tune_job[ID_SIZE];    /* the last one whose model waits for tuned kernels; "": none */
 };
 
 struct world *world_new(void);
@@ -114,6 +119,8 @@ const struct job *world_job(const struct world *world, const char *id);
 const struct plan *world_plan(const struct world *world, const char *job, int64_t generation);
 size_t world_units(const struct world *world, const char *job);
 void world_exported(struct world *world, bool failed);
+/* Answer ACTION_PLAN, as world_send does at once unless plans wait. */
+void world_planned(struct world *world);
 /* Answer ACTION_TUNE. */
 void world_tuned(struct world *world, bool failed);
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/core/placement.h"
+
 struct job_spec world_spec(const char *name, int64_t steps)
 {
     struct job_spec spec = job_spec_default;
@@ -131,4 +133,24 @@ void world_tuned(struct world *world, bool failed)
     event.tuned.model = failed ? NULL : world->tuned;
     (void)snprintf(event.tuned.message, MESSAGE_SIZE, "out of memory");
     world_send(world, &event);
+}
+
+void world_planned(struct world *world)
+{
+    const int status = world->status;
+    const enum problem_code problem = world->problem;
+    char text[MESSAGE_SIZE];
+    memcpy(text, world->text, sizeof(text));
+    struct event event = {.type = EVENT_PLANNED,
+                          .planned = {.question = world->question, .planned = &world->planned}};
+    world->question = 0;
+    if (core_planning(world->core, event.planned.question, world->planning)) {
+        struct err err = {0};
+        event.planned.code = placement_solve(world->planning, &world->planned, &err);
+        (void)snprintf(event.planned.message, MESSAGE_SIZE, "%.250s", err.text);
+        world_send(world, &event);
+    }
+    world->status = status; /* of the request that came before */
+    world->problem = problem;
+    memcpy(world->text, text, sizeof(text));
 }

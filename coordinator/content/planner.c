@@ -1,0 +1,123 @@
+#include "coordinator/content/planner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/content/catalog.h"
+#include "coordinator/content/work.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/core/placement.h"
+
+/* One search at a time. While it runs, `planning` and what follows are the worker's. */
+struct search {
+    struct work_job job; /* first */
+    struct planner *planner;
+    bool runs;
+    struct planning *planning;
+    struct planned answer;
+    int code;
+    struct err err;
+};
+
+struct planner {
+    struct coordinator *coordinator;
+    struct search core; /* for the core */
+    uint64_t question;  /* of that search */
+    uint64_t next;      /* the question after it; 0: none */
+};
+
+static void search_run(struct work_job *job)
+{
+    struct search *search = (struct search *)job;
+    search->err = (struct err){0};
+    search->code = placement_solve(search->planning, &search->answer, &search->err);
+}
+
+/* Solve search->planning; its model is kept until search_end. */
+static void search_begin(struct search *search)
+{
+    struct coordinator *coordinator = search->planner->coordinator;
+    search->runs = true;
+    catalog_pin(coordinator->catalog, search->planning->spec.model.sha256);
+    work_submit(coordinator->work, &search->job);
+}
+
+static void search_end(struct search *search)
+{
+    search->runs = false;
+    catalog_unpin(search->planner->coordinator->catalog, search->planning->spec.model.sha256);
+}
+
+static int search_new(struct planner *planner, struct search *search,
+                      void (*done)(struct work_job *job), struct err *err)
+{
+    search->job = (struct work_job){.run = search_run, .done = done};
+    search->planner = planner;
+    return planning_new(&search->planning, err);
+}
+
+/* ---- questions of the core ---- */
+
+void planner_ask(struct planner *planner, uint64_t question)
+{
+    struct search *search = &planner->core;
+    if (search->runs) {
+        planner->next = question;
+        return;
+    }
+    if (core_planning(planner->coordinator->core, question, search->planning)) {
+        planner->question = question;
+        search_begin(search);
+    }
+}
+
+static void core_done(struct work_job *job)
+{
+    struct search *search = (struct search *)job;
+    struct planner *planner = search->planner;
+    const uint64_t next = planner->next;
+    search_end(search);
+    if (planner->coordinator->stopping) {
+        return;
+    }
+    struct event event = {.type = EVENT_PLANNED,
+                          .planned = {.question = planner->question,
+                                      .planned = &search->answer,
+                                      .code = search->code}};
+    snprintf(event.planned.message, sizeof(event.planned.message), "%.*s", MESSAGE_SIZE - 1,
+             search->err.text);
+    turn_event(planner->coordinator->turn, &event, NULL, NULL);
+    planner->next = 0;
+    if (next != 0) {
+        planner_ask(planner, next);
+    }
+}
+
+/* ---- lives ---- */
+
+int planner_new(struct coordinator *coordinator, struct planner **out, struct err *err)
+{
+    AUTO(planner_free) struct planner *planner = calloc(1, sizeof(*planner));
+    if (!planner) {
+        return err_set(err, ERR_MEMORY, "planner: out of memory");
+    }
+    planner->coordinator = coordinator;
+    int rc = search_new(planner, &planner->core, core_done, err);
+    if (rc) {
+        return rc;
+    }
+    *out = planner;
+    planner = NULL;
+    return 0;
+}
+
+void planner_free(struct planner **pointer)
+{
+    struct planner *planner = *pointer;
+    if (planner) {
+        planning_free(&planner->core.planning);
+        free(planner);
+        *pointer = NULL;
+    }
+}

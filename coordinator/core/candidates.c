@@ -1,0 +1,174 @@
+#include "coordinator/core/candidates.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/planning.h"
+#include "coordinator/core/profile.h"
+#include "coordinator/core/shortage.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
+
+/* It works for another job, or an earlier job of this pass of the scheduler keeps it. */
+static bool is_busy(const struct core *core, const struct placement_request *request,
+                    const struct device_slot *device)
+{
+    return (device->job && device->job != request->job) ||
+           (core->in_pass && device->reserved == core->pass);
+}
+
+bool candidates_has(const struct core *core, const struct placement_request *request,
+                    const struct device_slot *device)
+{
+    const struct job_spec *spec = request->spec;
+    if (!matching_labels(spec, &device->device) || !matching_class(spec, &device->device) ||
+        !matching_kernels(request, &device->device)) {
+        return false;
+    }
+    if (request->candidates == CANDIDATES_KNOWN) {
+        return true;
+    }
+    if (!device_ready(device) || device_absent(&request->without, device) ||
+        avoidance_has(core, request->job, device, request->avoid)) {
+        return false;
+    }
+    return request->candidates == CANDIDATES_ONLINE || !is_busy(core, request, device);
+}
+
+size_t candidates_list(struct core *core, const struct placement_request *request)
+{
+    core->candidate_count = 0;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        struct device_slot *device = slots_device_at(core, i);
+        if (candidates_has(core, request, device)) {
+            core->candidate[core->candidate_count++] = device;
+        }
+    }
+    return core->candidate_count;
+}
+
+size_t candidates_there(const struct core *core, const struct placement_request *request,
+                        uint64_t *bytes)
+{
+    size_t count = 0;
+    *bytes = 0;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = slots_device_at(core, i);
+        if (candidates_has(core, request, device)) {
+            int64_t free_bytes = device->device.probe.free_memory_bytes;
+            *bytes += free_bytes > 0 ? (uint64_t)free_bytes : 0;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* ---- as values ---- */
+
+/* The devices of the job come first: its stages may stay. */
+static double rank(const struct placement_request *request, const struct device_slot *device)
+{
+    return request->job && device->job == request->job ? INFINITY
+           : request->candidates == CANDIDATES_KNOWN
+               ? (double)device->device.probe.free_memory_bytes
+               : device->device.probe.gemm_gflops;
+}
+
+static size_t count_above(const struct core *core, const struct placement_request *request,
+                          double limit)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < core->candidate_count; i++) {
+        count += rank(request, core->candidate[i]) > limit;
+    }
+    return count;
+}
+
+/* Keep the best PLANNING_DEVICES_MAX candidates, in the order of ids. */
+static void keep_best(struct core *core, const struct placement_request *request)
+{
+    double low = -1, high = 1e18;
+    size_t kept = 0;
+    if (core->candidate_count <= PLANNING_DEVICES_MAX) {
+        return;
+    }
+    /* Few enough are above `high`, too many above `low`. */
+    for (int i = 0; i < 100; i++) {
+        double middle = low + (high - low) / 2;
+        if (count_above(core, request, middle) > PLANNING_DEVICES_MAX) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    size_t equal = PLANNING_DEVICES_MAX - count_above(core, request, high);
+    for (size_t i = 0; i < core->candidate_count; i++) {
+        struct device_slot *device = core->candidate[i];
+        bool above = rank(request, device) > high;
+        bool last = !above && equal > 0 && rank(request, device) > low;
+        equal -= last;
+        if (above || last) {
+            core->candidate[kept++] = device;
+        }
+    }
+    core->candidate_count = kept;
+}
+
+/* At most what it had when it ran out of memory. */
+static uint64_t cap_bytes(const struct device_slot *device, const struct job_slot *job,
+                          uint64_t bytes)
+{
+    for (size_t i = 0; job && i < job->charges.cap_count; i++) {
+        bool same = id_equal(job->charges.cap[i].device.text, device->device.id.text);
+        int64_t cap = job->charges.cap[i].bytes > 0 ? job->charges.cap[i].bytes : 0;
+        bytes = same && (uint64_t)cap < bytes ? (uint64_t)cap : bytes;
+    }
+    return bytes;
+}
+
+static void fill_device(const struct core *core, const struct placement_request *request,
+                        const struct device_slot *device, struct planning_device *out)
+{
+    const struct job_slot *job = request->job;
+    const struct device_probe *probe = &device->device.probe;
+    out->id = device->device.id;
+    memcpy(out->name, device->device.name, sizeof(out->name));
+    memcpy(out->numeric_class, device->device.numeric_class, sizeof(out->numeric_class));
+    out->gemm_gflops = probe->gemm_gflops;
+    out->memory_bytes = probe->free_memory_bytes > 0 ? (uint64_t)probe->free_memory_bytes : 0;
+    out->cap_bytes = cap_bytes(device, job, out->memory_bytes);
+    out->threads = probe->threads > 1 ? (size_t)probe->threads : 1;
+    out->busy = is_busy(core, request, device);
+    out->avoided = job && avoidance_has(core, job, device, AVOID_ALL);
+    out->failed = job && avoidance_has(core, job, device, AVOID_FAILURES);
+}
+
+void candidates_fill(struct core *core, const struct placement_request *request,
+                     struct planning *planning)
+{
+    struct placement_request all = *request;
+    all.avoid = AVOID_NONE;
+    (void)candidates_list(core, &all);
+    keep_best(core, &all);
+    planning->spec = *request->spec;
+    planning->spec.model.description = planning->spec.kernels = NULL;
+    planning->model = request->model;
+    text_set(planning->numeric_class, sizeof(planning->numeric_class), "%s",
+             request->job ? request->job->job.numeric_class : "");
+    planning->is_new = !request->job;
+    planning->is_active = request->job && states_plan_active(request->job);
+    planning->attempt_count = 0;
+    planning->has_present = false;
+    planning->work_max = PARTITION_WORK_MAX;
+    planning->memory_max = PARTITION_MEMORY_WORK_MAX;
+    shortage_look(core, request, &planning->shortage);
+    planning->device_count = core->candidate_count;
+    for (size_t d = 0; d < core->candidate_count; d++) {
+        fill_device(core, request, core->candidate[d], &planning->device[d]);
+    }
+    profile_times(core, request->job, planning);
+}

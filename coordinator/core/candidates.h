@@ -1,0 +1,24 @@
+/* candidates.h: the devices that a plan may use, as the core knows them now, and as values of a
+ * question to the planner. */
+#ifndef COORDINATOR_CORE_CANDIDATES_H
+#define COORDINATOR_CORE_CANDIDATES_H
+
+#include "coordinator/core/matching.h"
+
+struct core;
+struct planning;
+
+/* Return whether the device is a candidate of the request. */
+bool candidates_has(const struct core *core, const struct placement_request *request,
+                    const struct device_slot *device);
+/* List the candidates in core->candidate. Return their count. */
+size_t candidates_list(struct core *core, const struct placement_request *request);
+/* Return the count of candidates and the sum of their free memory, without a list. */
+size_t candidates_there(const struct core *core, const struct placement_request *request,
+                        uint64_t *bytes);
+/* Begin a question: the request's job and its candidates with their times and links, without an
+ * attempt. request->avoid and request->wanted say nothing here. Overwrites core->candidate. */
+void candidates_fill(struct core *core, const struct placement_request *request,
+                     struct planning *planning);
+
+#endif

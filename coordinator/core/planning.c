@@ -1,0 +1,84 @@
+#include "coordinator/core/planning.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/plan/link.h"
+#include "libtrain/memory/arena.h"
+
+_Static_assert(PLANNING_CLASS_SIZE == sizeof(((struct device *)0)->numeric_class),
+               "a numeric class is copied whole");
+
+int planning_new(struct planning **out, struct err *err)
+{
+    /* Large and mostly untouched: pages are used as questions need them. */
+    AUTO(planning_free) struct planning *planning = calloc(1, sizeof(*planning));
+    if (!planning) {
+        return err_set(err, ERR_MEMORY, "out of memory for a question to the planner");
+    }
+    int rc = arena_scratch_new(&planning->arena, err);
+    if (rc != 0) {
+        return rc;
+    }
+    *out = planning;
+    planning = NULL;
+    return 0;
+}
+
+void planning_free(struct planning **pointer)
+{
+    if (*pointer) {
+        arena_scratch_free(&(*pointer)->arena);
+        free(*pointer);
+        *pointer = NULL;
+    }
+}
+
+size_t planning_find(const struct planning *planning, const char *device_id)
+{
+    size_t first = 0, end = planning->device_count;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (strcmp(planning->device[middle].id.text, device_id) < 0) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    bool found =
+        first < planning->device_count && id_equal(planning->device[first].id.text, device_id);
+    return found ? first : planning->device_count;
+}
+
+/* Either end may have measured it. */
+struct partition_link planning_link(const struct planning *planning, size_t a, size_t b)
+{
+    static const struct link_sums none;
+    const size_t end[][2] = {{a, b}, {b, a}};
+    for (size_t i = 0; i < 2; i++) {
+        const struct planning_device *device = &planning->device[end[i][0]];
+        for (size_t k = 0; k < device->link_count; k++) {
+            if (device->link[k].other == end[i][1]) {
+                return device->link[k].link;
+            }
+        }
+    }
+    return link_estimate(&none);
+}
+
+void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,
+                  enum candidates candidates)
+{
+    ASSERT(planning->attempt_count < PLANNING_ATTEMPTS_MAX);
+    planning->attempt[planning->attempt_count++] =
+        (struct planning_attempt){.stages = stages, .avoid = avoid, .candidates = candidates};
+}
+
+bool planning_may_use(const struct planning_device *device, const struct planning_attempt *attempt)
+{
+    bool excluded = (attempt->avoid == AVOID_ALL && device->avoided) ||
+                    (attempt->avoid != AVOID_NONE && device->failed);
+    return attempt->candidates == CANDIDATES_KNOWN ||
+           (!excluded && (attempt->candidates == CANDIDATES_ONLINE || !device->busy));
+}

@@ -1,0 +1,140 @@
+/* planning.h: a question to the planner and its answer, as plain values: ids, names, numbers. The
+ * core fills the question (core_planning), placement_solve answers it on any thread, and the answer
+ * comes back as an event. Nothing points into the core; the asker keeps the model alive. */
+#ifndef COORDINATOR_CORE_PLANNING_H
+#define COORDINATOR_CORE_PLANNING_H
+
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/shortage.h"
+#include "coordinator/plan/partition.h"
+#include "libtrain/memory/memory.h"
+#include "libtrain/model/cost.h"
+#include "schema/job.h"
+#include "schema/plan.h"
+
+/* Candidates of one question: the fastest, and those that the job has already. */
+#define PLANNING_DEVICES_MAX 1024
+/* The most work of one search inside a step of the core, about 20 ms; its unit is that of
+ * PARTITION_WORK_MAX. The computation of the memory of stages has the same bound. */
+#define PLANNING_WORK_AT_ONCE 130000.0
+
+#define PLANNING_CLASS_SIZE 128 /* of a numeric class, as in struct device */
+
+/* The link to another candidate, by its index. Links without an entry were never measured. */
+struct planning_link {
+    size_t other;
+    struct partition_link link;
+};
+
+/* A candidate. */
+struct planning_device {
+    struct device_id id;
+    char name[NAME_SIZE];
+    char numeric_class[PLANNING_CLASS_SIZE];
+    double gemm_gflops;
+    uint64_t memory_bytes; /* free */
+    uint64_t cap_bytes;    /* at most memory_bytes: it has run out of memory with more */
+    size_t threads;
+    bool busy;    /* it works for another job, or is reserved for one */
+    bool avoided; /* the job excludes it for a while */
+    bool failed;  /* the same, for a failure of its own */
+    struct planning_link link[LINKS_MAX];
+    size_t link_count;
+};
+
+/* The stages that an attempt may choose. */
+enum planning_stages {
+    STAGES_ANY,
+    STAGES_WANTED, /* those of `wanted` */
+    STAGES_STAY,   /* those of `stay` */
+};
+
+/* One way to place a job. */
+struct planning_attempt {
+    enum planning_stages stages;
+    enum avoid_level avoid;
+    enum candidates candidates;
+};
+#define PLANNING_ATTEMPTS_MAX 6
+
+/* The memory of a stage, cached by its range of units. */
+struct stage_bytes {
+    struct memory_growth bytes; /* base: including all snapshots */
+    uint32_t stamp;             /* valid if equal to the planning's stamp */
+};
+
+struct planning {
+    /* The question. */
+    struct job_spec spec; /* without JSON */
+    const struct model *model;
+    char numeric_class[PLANNING_CLASS_SIZE]; /* of the job so far; "": none */
+    bool is_new;                             /* the job has not been submitted yet */
+    bool is_active;                          /* devices work for it */
+    /* They are tried in this order, and the first that succeeds is the answer. */
+    struct planning_attempt attempt[PLANNING_ATTEMPTS_MAX];
+    size_t attempt_count;
+    struct replan_request wanted, stay;
+    struct replan_request present; /* stages of which the step time is asked for too */
+    bool has_present;
+    struct shortage shortage;    /* why there are no more candidates */
+    double work_max, memory_max; /* bounds of one search; PARTITION_WORK_MAX */
+    struct planning_device device[PLANNING_DEVICES_MAX]; /* in the order of ids */
+    size_t device_count;
+    /* [device_count][unit_count], per micro-batch; the update: per step. */
+    double forward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
+    double backward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
+    double update_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
+
+    /* Scratch of the solution. */
+    double work;               /* of all searches */
+    bool hasty;                /* a bound was reached: "does not fit" is not certain */
+    size_t chosen[STAGES_MAX]; /* candidates in the order of the stages */
+    size_t chosen_count;
+    enum recompute recompute;   /* the spec's, or a trial of one that needs less memory */
+    bool first_fit;             /* stop at the first plan that fits */
+    bool caps;                  /* respect cap_bytes */
+    struct partition_plan plan; /* of the chosen devices */
+    double memory_work;         /* work of computing the memory of this job's stages */
+    struct unit_cost cost[UNITS_MAX];
+    double forward[STAGES_MAX * UNITS_MAX], backward[STAGES_MAX * UNITS_MAX];
+    double update[STAGES_MAX * UNITS_MAX];
+    uint64_t border_bytes[UNITS_MAX];
+    struct partition_link link[STAGES_MAX];
+    uint64_t cap_bytes[STAGES_MAX];
+    const char *unit_name[UNITS_MAX], *device_name[STAGES_MAX];
+    struct stage_bytes stage_bytes[UNITS_MAX + 1][UNITS_MAX + 1];
+    enum conv2d_backend backend; /* stage_bytes of this stamp are of this backend and recompute */
+    uint32_t stamp;
+    struct arena_scratch *arena; /* for computing memory */
+};
+
+/* The answer. */
+struct planned {
+    struct plan_stage stage[STAGES_MAX];
+    size_t stage_count;
+    double step_seconds, efficiency; /* as predicted */
+    double present_seconds;          /* of the present stages; 0: not asked for, or impossible */
+    int64_t state_bytes;             /* of one version of all units */
+    struct replication_periods replication;  /* memory is for the copies of these */
+    char numeric_class[PLANNING_CLASS_SIZE]; /* of all its devices; "mixed": they differ */
+    struct planning_attempt attempt;         /* that succeeded */
+    size_t attempt_index;
+    char first_failure[MESSAGE_SIZE]; /* why the first attempt failed; "": it succeeded */
+};
+
+/* Reserve a question: some megabytes, of which a small one touches little. ERR_MEMORY. */
+NODISCARD int planning_new(struct planning **out, struct err *err);
+void planning_free(struct planning **planning);
+
+/* Return the index of the candidate; device_count: there is none. */
+size_t planning_find(const struct planning *planning, const char *device_id);
+/* Return the link between two candidates. */
+struct partition_link planning_link(const struct planning *planning, size_t a, size_t b);
+/* Add an attempt. */
+void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,
+                  enum candidates candidates);
+/* Return whether the attempt may use the candidate. */
+bool planning_may_use(const struct planning_device *device, const struct planning_attempt *attempt);
+
+#endif
