@@ -212,6 +212,57 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
     }
 }
 
+static void train_alone(struct train_stage *stage, int64_t step, const unsigned char *inputs,
+                        const int32_t *labels)
+{
+    double loss = 0;
+    struct err err = {0};
+    assert_ok(train_forward(stage, 0, (struct train_position){step, 0}, inputs, NULL, labels, &loss,
+                            &err),
+              &err);
+    train_backward(stage, 0, NULL, NULL);
+    assert_ok(train_update(stage, step, 0.001, &err), &err);
+}
+
+static void a_stage_of_several_versions_allocates_nothing_after_the_second_step(void **state)
+{
+    SKIP_WITHOUT_COUNTING();
+    const struct kernel_pools *pools = *state;
+    struct draws draws = draws_new(1);
+    struct model *model = zoo_model("resnet8", 32, 32, 3);
+    use_own_kernels(model);
+    const struct train_stage_config config = {.model = model,
+                                              .end = model->unit_count,
+                                              .micro_batch = 2,
+                                              .micro_batches = 1,
+                                              .in_flight = 2,
+                                              .versions = 3,
+                                              .aggregate_every = 2,
+                                              .optimizer = optimizers[1],
+                                              .pool = pools->pool[1]};
+    struct train_stage *stage = NULL;
+    struct err err = {0};
+    unsigned char *inputs = draw_bytes(&draws, 2 * shape_elements(model->input));
+    int32_t *labels = draw_labels(&draws, 2, 10);
+    assert_ok(train_stage_new(&config, &stage, &err), &err);
+    for (size_t unit = 0; unit < model->unit_count; unit++) {
+        train_unit_initialise(stage, unit);
+    }
+    train_restart(stage, 0);
+    train_alone(stage, 1, inputs, labels);
+    train_alone(stage, 2, inputs, labels);
+    unsigned long all = atomic_load(&all_threads);
+    for (int64_t step = 3; step <= 6; step++) {
+        train_alone(stage, step, inputs, labels);
+    }
+    train_restart(stage, 6);
+    assert_int_equal(atomic_load(&all_threads) - all, 0);
+    free(inputs);
+    free(labels);
+    train_stage_free(&stage);
+    model_free(&model);
+}
+
 /* The first half of the units, then the memory of a stage of all units. */
 static struct memory_bytes freeze_half(const struct kernel_pools *pools, struct model *model)
 {
@@ -336,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_stage_allocates_exactly_the_bytes_of_memory_of_stage),
         cmocka_unit_test(frozen_units_take_no_gradients_no_optimizer_state_and_no_slots),
         cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
+        cmocka_unit_test(a_stage_of_several_versions_allocates_nothing_after_the_second_step),
         cmocka_unit_test(a_range_includes_the_memory_of_all_threads_micro_batches_and_versions),
         cmocka_unit_test(a_request_out_of_bounds_is_rejected),
     };
