@@ -459,7 +459,7 @@ def batches_of(job, datasets, arguments=()):
         return done.stdout
 
 
-def train(job, datasets, threads=1, arguments=(), environment=None):
+def train(job, datasets, threads=1, arguments=(), environment=None, seconds=600):
     """`paceline-agent train`: the reference. datasets: {name: [paths]}. Returns (sha256, its
     output).
     """
@@ -482,7 +482,7 @@ def train(job, datasets, threads=1, arguments=(), environment=None):
             command,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=seconds,
             check=False,
             env={**os.environ, **(environment or {})},
         )
