@@ -36,6 +36,12 @@ double clock_thread_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+double clock_process_seconds(void)
+{
+    struct timespec now = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 int64_t clock_wall_ms(void)
 {
     struct timespec now = read_clock(CLOCK_REALTIME);

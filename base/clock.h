@@ -14,6 +14,8 @@ int64_t clock_now_ms(void);
 double clock_now_seconds(void);
 /* Processor time of the calling thread, without its waits. */
 double clock_thread_seconds(void);
+/* The same of all threads of the process together. */
+double clock_process_seconds(void);
 /* Milliseconds since 1970 UTC. */
 int64_t clock_wall_ms(void);
 

@@ -223,15 +223,32 @@ static void make_room_known(struct stage *stage)
     }
 }
 
+/* The compute thread is ready for a task from now on. */
+static void note_free(struct stage *stage)
+{
+    stage->free_seconds = clock_now_seconds();
+    stage->free_process_seconds = clock_process_seconds();
+}
+
+/* Time since then in which no thread of this process computed: a quota, or another program, had the
+ * processor. It often stops a thread at a system call, so between two tasks. */
+static double stolen(const struct stage *stage, double now)
+{
+    const double between = now - stage->free_seconds;
+    const double used = clock_process_seconds() - stage->free_process_seconds;
+    return between > used ? between - used : 0;
+}
+
 /* worked: the task itself; rested: for --slowdown. */
 static void finish(struct stage *stage, const struct pipeline_task *task, double began,
-                   double worked, double rested)
+                   double worked, double rested, double lost)
 {
     const struct timing_task timed = {
         .work = task->work,
         .began_seconds = began,
         .ended_seconds = clock_now_seconds(),
         .seconds = worked + rested,
+        .lost_seconds = lost,
         .unit_seconds =
             task->work == PIPELINE_BACKWARD ? stage->backward_seconds : stage->forward_seconds,
         .scale = worked > 0 ? (worked + rested) / worked : 1,
@@ -258,6 +275,7 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
         const double began = clock_now_seconds();
         (void)pthread_cond_wait(&stage->work, &stage->lock);
         timing_wait(&stage->timing, pipeline_waits(stage->pipeline), clock_now_seconds() - began);
+        note_free(stage);
     }
     (void)pthread_mutex_unlock(&stage->lock);
     if (work != PIPELINE_WAIT) {
@@ -282,6 +300,7 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
                struct err *err)
 {
     struct pipeline_task task;
+    note_free(stage);
     for (;;) {
         const enum pipeline_work work = next(stage, &task);
         if (work == PIPELINE_WAIT) {
@@ -292,24 +311,30 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
             listener->round_opened(listener->arg);
         }
         const double began = clock_now_seconds();
+        const double lost = stolen(stage, began);
         const double began_thread = clock_thread_seconds();
         const int rc = do_task(stage, &task, err);
         if (rc != 0) {
             train_discard(stage->train);
             return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
         }
-        const double worked = clock_now_seconds() - began;
+        note_free(stage);
+        const double worked = stage->free_seconds - began;
         const double resting = rest_of(stage, clock_thread_seconds() - began_thread);
-        rest(stage, resting);
+        if (resting > 0) {
+            rest(stage, resting);
+            note_free(stage);
+        }
         if (work == PIPELINE_UPDATE) {
             if (task.mark.kinds != 0 && listener->snapshot) {
                 listener->snapshot(listener->arg, task.step, &task.mark);
+                note_free(stage);
             }
             report_step(stage, listener, task.step);
         } else if (work == PIPELINE_EVALUATE && task.evaluation_ends && stage_is_last(stage)) {
             report_evaluation(stage, listener, task.step);
         }
-        finish(stage, &task, began, worked, resting);
+        finish(stage, &task, began, worked, resting, lost);
         if (work == PIPELINE_STOP) {
             atomic_store(&stage->busy_since_ms, 0);
             *version = task.step;

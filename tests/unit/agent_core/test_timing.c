@@ -130,6 +130,58 @@ static void a_quarter_of_a_processor_is_four_times_slower(void **state)
     assert_near(forward_seconds(&clocked), 0.004, 0.03);
 }
 
+/* Each stop hits one unit, a small one only once in many slices. */
+static void a_quota_shows_in_full_whichever_unit_it_stops(void **state)
+{
+    (void)state;
+    static struct clocked clocked;
+    setup(&clocked);
+    for (int i = 0; i < 6000; i++) {
+        double unit_seconds[UNITS] = {0.0001, 0.0008, 0.0001};
+        double seconds = 0.001;
+        if (i % 25 == 24) {
+            unit_seconds[i / 25 % 10 == 9 ? 0 : 1] += 0.075;
+            seconds += 0.075;
+        }
+        const struct timing_task task = {.work = PIPELINE_FORWARD,
+                                         .began_seconds = clocked.now,
+                                         .ended_seconds = clocked.now + seconds,
+                                         .seconds = seconds,
+                                         .unit_seconds = unit_seconds,
+                                         .scale = 1};
+        timing_add(&clocked.timing, &task);
+        clocked.now += seconds;
+    }
+    assert_near(forward_seconds(&clocked), 0.004, 0.03);
+    assert_near(beat.unit_seconds[0].forward_seconds, 0.0004, 0.4);
+    assert_near(beat.unit_seconds[1].forward_seconds, 0.0032, 0.1);
+}
+
+static void time_lost_between_tasks_stretches_every_unit(void **state)
+{
+    (void)state;
+    static struct clocked clocked;
+    setup(&clocked);
+    for (int i = 0; i < 2000; i++) {
+        const struct timing_task update = {.work = PIPELINE_UPDATE,
+                                           .began_seconds = clocked.now,
+                                           .ended_seconds = clocked.now + 0.0005,
+                                           .seconds = 0.0005,
+                                           .lost_seconds = 0.0135};
+        run(&clocked, PIPELINE_FORWARD, 0.0015);
+        run(&clocked, PIPELINE_BACKWARD, 0.0025);
+        clocked.now += update.lost_seconds;
+        timing_add(&clocked.timing, &update);
+        clocked.now += update.seconds;
+    }
+    memset(&beat, 0, sizeof(beat));
+    timing_report(&clocked.timing, 0, &beat);
+    assert_near(beat.stage_seconds.compute, 0.018, 0.01);
+    assert_near(beat.unit_seconds[0].forward_seconds, 4 * 0.00075, 0.01);
+    assert_near(beat.unit_seconds[0].backward_seconds, 4 * 0.00125, 0.01);
+    assert_near(beat.update_seconds, 0.002, 0.01);
+}
+
 static void a_single_stall_hardly_shows(void **state)
 {
     (void)state;
@@ -326,6 +378,8 @@ int main(void)
         cmocka_unit_test(the_first_pass_is_replaced_by_the_second),
         cmocka_unit_test(a_quota_shows_in_full),
         cmocka_unit_test(a_quarter_of_a_processor_is_four_times_slower),
+        cmocka_unit_test(a_quota_shows_in_full_whichever_unit_it_stops),
+        cmocka_unit_test(time_lost_between_tasks_stretches_every_unit),
         cmocka_unit_test(a_single_stall_hardly_shows),
         cmocka_unit_test(one_slow_pass_of_few_counts_as_four_medians),
         cmocka_unit_test(noise_averages_out),
