@@ -59,6 +59,16 @@ static int read_model(struct build *build, struct err *err)
     return needs_check_sources(run, err);
 }
 
+/* Of the link to a neighbour: assignment_check knows its name. */
+static enum codec peer_codec(bool there, const struct peer *peer)
+{
+    enum codec codec = CODEC_NONE;
+    if (there && peer->codec[0] != '\0') {
+        (void)codec_find(peer->codec, &codec);
+    }
+    return codec;
+}
+
 /* Linux promises memory that it does not have: fail now rather than be killed later. */
 static int check_memory(const struct build *build, struct err *err)
 {
@@ -69,6 +79,8 @@ static int check_memory(const struct build *build, struct err *err)
         .micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches),
         .in_flight = (size_t)run->in_flight,
         .threads = build->device->threads,
+        .codec = {[MEMORY_OUTPUT] = peer_codec(run->has_next, &run->next),
+                  [MEMORY_INPUT] = peer_codec(run->has_previous, &run->previous)},
         .recompute = run->job_spec.recompute,
         .backend = train_backend(),
     };
@@ -324,6 +336,8 @@ static int make_stage(struct build *build, struct err *err)
         .end = (size_t)run->end,
         .in_flight = (size_t)run->in_flight,
         .previous_in_flight = (size_t)run->previous_in_flight,
+        .codec = {[STAGE_TO_NEXT] = peer_codec(run->has_next, &run->next),
+                  [STAGE_TO_PREVIOUS] = peer_codec(run->has_previous, &run->previous)},
         .resume_version = run->resume_version,
         .total_steps = run->total_steps,
         .spec = &run->job_spec,

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "libtrain/quant/codec.h"
+
 const char *const phase_names[] = {
     [PHASE_IDLE] = "idle",         [PHASE_PREPARE] = "prepare",
     [PHASE_READY] = "ready",       [PHASE_RUN] = "run",
@@ -151,6 +153,12 @@ static int check_sources(const struct assignment_run *run, struct err *err)
     return 0;
 }
 
+static bool has_codec(const struct peer *peer)
+{
+    enum codec codec;
+    return peer->codec[0] == '\0' || (codec_find(peer->codec, &codec) && codec_available(codec));
+}
+
 int assignment_check(const struct assignment *assignment, struct err *err)
 {
     const struct assignment_run *run = &assignment->run;
@@ -179,6 +187,12 @@ int assignment_check(const struct assignment *assignment, struct err *err)
         (run->has_next && run->next.url[0] == '\0') ||
         (run->has_neighbor && run->neighbor.url[0] == '\0')) {
         return err_set(err, ERR_INVALID, "/run: a neighbour without url");
+    }
+    if ((run->has_previous && !has_codec(&run->previous)) ||
+        (run->has_next && !has_codec(&run->next))) {
+        return err_set(err, ERR_INVALID, "/run/%s/codec: this build has no codec '%s'",
+                       has_codec(&run->previous) ? "next" : "previous",
+                       has_codec(&run->previous) ? run->next.codec : run->previous.codec);
     }
     const struct job_spec *spec = &run->job_spec;
     if (spec->learning_rate.type == LEARNING_RATE_STEP && spec->learning_rate.step_size < 1) {

@@ -29,7 +29,7 @@ struct peer {
     struct device_id device;
     char url[URL_SIZE];
     char ticket[TICKET_SIZE]; /* filled in by the coordinator's edge */
-    char codec[16];           /* "none" */
+    char codec[16];           /* of the tensors both ways (libtrain/quant/codec.h); "": none */
 };
 
 /* The source of units [first, end) at resume_version. */

@@ -35,6 +35,7 @@ struct device_inventory {
     char agent_version[32];
     int64_t cores;
     int64_t memory_bytes;
+    bool zstd; /* it has the codecs with +zstd */
 };
 
 /* Measured at enrolment, at the speed the agent will compute with (its threads, its slowdown). */

@@ -28,6 +28,24 @@ bool job_state_ended(int state)
 
 /* ---- the spec ---- */
 
+const char *const compression_names[] = {
+    [CODEC_NONE] = "none",
+    [CODEC_BFLOAT16] = "bfloat16",
+    [CODEC_Q8] = "q8",
+    [CODEC_Q6] = "q6",
+    [CODEC_Q4] = "q4",
+    [CODEC_Q3] = "q3",
+    [CODEC_Q2] = "q2",
+    [CODEC_BFLOAT16_ZSTD] = "bfloat16+zstd",
+    [CODEC_Q8_ZSTD] = "q8+zstd",
+    [CODEC_Q6_ZSTD] = "q6+zstd",
+    [CODEC_Q4_ZSTD] = "q4+zstd",
+    [CODEC_Q3_ZSTD] = "q3+zstd",
+    [CODEC_Q2_ZSTD] = "q2+zstd",
+    [COMPRESSION_AUTO] = "auto",
+    NULL,
+};
+
 static const struct field model_fields[] = {
     MEMBER_FORM(struct job_model, name, "name", FIELD_NULLABLE, &name_form,
                 .about = "A model of the zoo or of `/v1/models`.",
@@ -235,7 +253,11 @@ static const struct field spec_fields[] = {
     MEMBER_GROUP("devices", 0, &devices_group),
     MEMBER_GROUP("replication", 0, &job_replication_group),
     MEMBER_GROUP("replan", 0, &job_replan_group),
-    MEMBER_CONSTANT("compression", "\"none\"", .about = "Not supported by this version."),
+    MEMBER_ENUM(struct job_spec, compression, "compression", 0, compression_names,
+                .about = "The codec of activations and gradients between stages; `auto`: the "
+                         "planner chooses for each boundary, at present always `none`. Any other "
+                         "than `none` makes training inexact. See [Compression](#compression).",
+                .rule = "`+zstd` only in a build with zstd"),
     MEMBER_ENUM(struct job_spec, recompute, "recompute", 0, recompute_names,
                 .about = "`unit`: devices keep only the inputs of units and recompute the rest: "
                          "less memory, more time, the same bits. See [memory](memory.md)."),
@@ -427,9 +449,10 @@ static const struct field job_fields[] = {
     MEMBER_OPTIONAL(struct job, next_replication, has_next_replication, "next_replication",
                     FIELD_ADDED, &periods_record,
                     .about = "Changed `spec.replication` that the next plan takes; null: none."),
-    MEMBER_BOOL(
-        struct job, exact, "exact", 0,
-        .about = "One numeric class so far: the weights equal those of one device, bit for bit."),
+    MEMBER_BOOL(struct job, exact, "exact", 0,
+                .about =
+                    "One numeric class and no codec so far: the weights equal those of one device, "
+                    "bit for bit."),
     MEMBER_TEXT(struct job, numeric_class, "numeric_class", FIELD_NULLABLE,
                 .about = "Of the present devices, or `mixed`."),
     MEMBER_FORM(

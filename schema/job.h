@@ -9,6 +9,7 @@
 
 #include "base/record.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/quant/codec.h"
 #include "schema/device.h"
 #include "schema/id.h"
 #include "schema/limits.h"
@@ -48,6 +49,10 @@ struct unit_name {
     char text[NAME_SIZE];
 };
 
+/* The codecs of libtrain/quant by their numbers, and the planner's choice. */
+enum { COMPRESSION_AUTO = CODECS };
+extern const char *const compression_names[];
+
 struct job_spec {
     char name[NAME_SIZE];
     struct job_model model;
@@ -64,7 +69,8 @@ struct job_spec {
     int64_t epochs;
     int64_t steps; /* 0: epochs decide */
     struct optimizer optimizer;
-    int recompute; /* enum recompute */
+    int recompute;   /* enum recompute */
+    int compression; /* enum codec, or COMPRESSION_AUTO */
     struct learning_rate learning_rate;
     struct augment augment[AUGMENT_TYPES]; /* at most one of each type, in the order of the types */
     size_t augment_count;

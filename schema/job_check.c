@@ -248,6 +248,15 @@ static void check_init(struct check *check, const struct job_spec *spec)
     }
 }
 
+static void check_compression(struct check *check, const struct job_spec *spec)
+{
+    if (spec->compression != COMPRESSION_AUTO && !codec_available((enum codec)spec->compression)) {
+        const struct codec_info *info = codec_info((enum codec)spec->compression);
+        fault(check, "/compression", "this build has no zstd; use '%s'",
+              codec_info(info->plain)->name);
+    }
+}
+
 int job_spec_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults};
@@ -258,6 +267,7 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_optimizer(&check, &spec->optimizer);
     check_learning_rate(&check, &spec->learning_rate);
     check_augment(&check, spec);
+    check_compression(&check, spec);
     if (spec->devices_min > spec->devices_max) {
         fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);
     }

@@ -1,5 +1,7 @@
 #include "schema/plan.h"
 
+#include "libtrain/quant/codec.h"
+
 const char *const plan_state_names[] = {
     [PLAN_PREPARING] = "preparing", [PLAN_RUNNING] = "running",     [PLAN_STOPPING] = "stopping",
     [PLAN_DONE] = "done",           [PLAN_DISCARDED] = "discarded", NULL,
@@ -53,6 +55,9 @@ static const struct field stage_fields[] = {
                .about = "One past its last unit."),
     MEMBER_INT(struct plan_stage, in_flight, "in_flight", 0, 0, MICRO_BATCHES_MAX,
                .about = "Micro-batches in flight at most."),
+    MEMBER_ENUM(struct plan_stage, codec, "codec", FIELD_ADDED, codec_names,
+                .about = "Of the activations to the next stage and the gradients from it; `none` "
+                         "for the last stage."),
     MEMBER_INT(struct plan_stage, memory_bytes, "memory_bytes", 0, 0, INTEGER_MAX,
                .about = "The total of the stage: arena, its own snapshots, replicas of others."),
     MEMBER_INT(struct plan_stage, replica_bytes, "replica_bytes", 0, 0, INTEGER_MAX,

@@ -50,6 +50,7 @@ struct plan_stage {
     struct device_id device;
     int64_t first, end; /* units [first, end) */
     int64_t in_flight;
+    int codec;             /* enum codec: of the tensors to and from the next stage */
     int64_t memory_bytes;  /* all that the stage needs: arena, its snapshots, replicas */
     int64_t replica_bytes; /* of these: the most it holds for the stage before it in the ring */
     struct plan_memory

@@ -37,6 +37,7 @@ struct transfer_info {
     enum transfer_lane lane;
     enum transfer_form form;
     bool measures_link; /* its time counts as a measurement of the link */
+    bool coded;         /* travels by the codec of its link, except for the stop mark */
 };
 extern const struct transfer_info transfer_table[TRANSFER_KINDS];
 

@@ -39,8 +39,15 @@ struct message_path message_ping_path(const char *url, const struct job_id *job,
     return path;
 }
 
-static void fill(const struct stage_tensor *tensor, struct safetensors_tensor *out)
+/* The header's tensor. A coded one is bytes: its shape follows from the path. */
+static void fill(const struct stage_tensor *tensor, size_t coded_bytes,
+                 struct safetensors_tensor *out)
 {
+    if (tensor->codec != CODEC_NONE) {
+        *out = (struct safetensors_tensor){
+            .name = "data", .dtype = DTYPE_U8, .rank = 1, .dim = {coded_bytes}};
+        return;
+    }
     *out = (struct safetensors_tensor){
         .name = "data",
         .dtype = tensor->wide ? DTYPE_F64 : DTYPE_F32,
@@ -117,8 +124,12 @@ size_t message_write_header(const struct stage_tensor *tensor, const struct mess
                             char out[MESSAGE_HEADER_MAX])
 {
     struct safetensors_tensor own;
-    fill(tensor, &own);
+    fill(tensor, note->coded_bytes, &own);
     struct safetensors_header header = {.tensor = &own, .tensor_capacity = 1, .tensor_count = 1};
+    if (tensor->codec != CODEC_NONE) {
+        (void)snprintf(add_metadata(&header, "codec")->value, SAFETENSORS_VALUE_MAX, "%s",
+                       codec_info(tensor->codec)->name);
+    }
     write_note(note, &header);
     size_t size = 0;
     struct err err = {0};
@@ -127,31 +138,61 @@ size_t message_write_header(const struct stage_tensor *tensor, const struct mess
     return size;
 }
 
+/* Check the codec that the header names, and take the bytes of a coded tensor. */
+static int read_codec(const struct safetensors_header *header, const struct stage_tensor *expected,
+                      size_t *coded_bytes, struct err *err)
+{
+    const char *agreed = codec_info(expected->codec)->name;
+    const char *named = safetensors_metadata(header, "codec");
+    named = named ? named : codec_info(CODEC_NONE)->name;
+    if (strcmp(named, agreed) != 0) {
+        return err_set(err, ERR_FORMAT, "its codec is '%.20s'; the link's is '%s'", named, agreed);
+    }
+    *coded_bytes = 0;
+    if (expected->codec != CODEC_NONE && header->tensor_count == 1) {
+        const uint64_t bytes = header->tensor[0].dim[0];
+        *coded_bytes = bytes <= message_data_bytes(expected) ? (size_t)bytes : 0;
+    }
+    return 0;
+}
+
 int message_read_header(const void *bytes, size_t size, const struct stage_tensor *expected,
                         struct message_note *note, struct err *err)
 {
-    struct safetensors_tensor tensor;
+    struct safetensors_tensor tensor = {0};
     struct safetensors_tensor wanted;
     struct safetensors_header header = {.tensor = &tensor, .tensor_capacity = 1};
     int rc = safetensors_parse(bytes, size, &header, err);
     if (rc != 0) {
         return rc;
     }
-    fill(expected, &wanted);
+    size_t coded_bytes = 0;
+    rc = read_codec(&header, expected, &coded_bytes, err);
+    if (rc != 0) {
+        return rc;
+    }
+    fill(expected, coded_bytes, &wanted);
     if (header.tensor_count != 1 || strcmp(tensor.name, wanted.name) != 0 ||
-        tensor.dtype != wanted.dtype || tensor.rank != RANK ||
-        memcmp(tensor.dim, wanted.dim, RANK * sizeof(tensor.dim[0])) != 0) {
+        tensor.dtype != wanted.dtype || tensor.rank != wanted.rank ||
+        memcmp(tensor.dim, wanted.dim, wanted.rank * sizeof(tensor.dim[0])) != 0) {
+        if (expected->codec != CODEC_NONE) {
+            return err_set(err, ERR_FORMAT,
+                           "expected one U8 tensor \"data\" of 1 to %zu bytes, coded by %s",
+                           message_data_bytes(expected), codec_info(expected->codec)->name);
+        }
         return err_set(err, ERR_FORMAT, "expected one %s tensor \"data\" of [%zu, %u, %u, %u]",
                        dtype_name(wanted.dtype), expected->samples, expected->shape.h,
                        expected->shape.w, expected->shape.c);
     }
-    return read_note(&header, note)
-               ? 0
-               : err_set(err, ERR_FORMAT, "its mark of a snapshot cannot be read");
+    if (!read_note(&header, note)) {
+        return err_set(err, ERR_FORMAT, "its mark of a snapshot cannot be read");
+    }
+    note->coded_bytes = coded_bytes;
+    return 0;
 }
 
 size_t message_data_bytes(const struct stage_tensor *tensor)
 {
-    return tensor->samples * shape_elements(tensor->shape) *
-           (tensor->wide ? sizeof(double) : sizeof(float));
+    const size_t values = tensor->samples * shape_elements(tensor->shape);
+    return tensor->wide ? values * sizeof(double) : (size_t)codec_bytes_max(tensor->codec, values);
 }

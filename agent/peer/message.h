@@ -4,9 +4,9 @@
  * PUT {url}/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}: boundary is the
  * first unit after the stage boundary that the tensor crosses. Body: one F32 tensor "data"
  * [samples, H, W, C], of kind norm and norm_total one F64 [1, 1, 1, 1]; the stop mark has samples 0
- * and
- * {"last": "1"} in __metadata__. Activations of a step that a round of replication takes its
- * snapshot of say so there:
+ * and {"last": "1"} in __metadata__. Activations and gradients of a link with a codec are one U8
+ * tensor "data" [bytes] (libtrain/quant/coder.h) and have {"codec": NAME} there. Activations of a
+ * step that a round of replication takes its snapshot of say so there:
  * {"snapshot": "neighbor", "center" or "neighbor,center", "keep": "VERSION,VERSION,VERSION"}
  * (struct round_mark). */
 #ifndef AGENT_PEER_MESSAGE_H
@@ -35,7 +35,8 @@ struct message_path message_ping_path(const char *url, const struct job_id *job,
 
 /* What a header says beside the tensor's form. */
 struct message_note {
-    bool last; /* the stop mark */
+    bool last;          /* the stop mark */
+    size_t coded_bytes; /* of a coded tensor */
     struct round_mark mark;
 };
 
@@ -46,7 +47,7 @@ size_t message_write_header(const struct stage_tensor *tensor, const struct mess
 NODISCARD int message_read_header(const void *bytes, size_t size,
                                   const struct stage_tensor *expected, struct message_note *note,
                                   struct err *err);
-/* Data bytes of a tensor. */
+/* Data bytes of a tensor; of a coded one the most that can be. */
 size_t message_data_bytes(const struct stage_tensor *tensor);
 
 #endif

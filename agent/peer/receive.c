@@ -33,9 +33,11 @@ struct receive {
     struct slot_claim claim;
     int64_t deadline_ms; /* PARKED */
     unsigned char *slot;
+    struct coder *decoder; /* NULL: the data goes to the slot as it comes */
     char header[MESSAGE_HEADER_MAX];
     size_t header_size; /* as stated; 0: not known yet */
     size_t header_got, data_got;
+    size_t data_size; /* by the header */
     struct message_note note;
     const char *why; /* BROKEN: static text, or err's */
     struct err err;
@@ -237,8 +239,9 @@ static bool check_size(struct http_exchange *exchange, const struct stage_tensor
         receive_problem(exchange, 411, "length_required", "a Content-Length is required");
         return false;
     }
-    const uint64_t least = message_data_bytes(expected);
-    if ((uint64_t)length <= least || (uint64_t)length > least + MESSAGE_HEADER_MAX) {
+    const uint64_t most = message_data_bytes(expected);
+    const uint64_t least = expected->codec == CODEC_NONE ? most : 0;
+    if ((uint64_t)length <= least || (uint64_t)length > most + MESSAGE_HEADER_MAX) {
         receive_problem(exchange, 422, "invalid_blob",
                         "the length of the body does not match the tensor");
         return false;
@@ -272,7 +275,7 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     receive->exchange = exchange;
     receive->stage = stage_retain(stage);
     receive->transfer = transfer;
-    receive->header_size = receive->header_got = receive->data_got = 0;
+    receive->header_size = receive->header_got = receive->data_got = receive->data_size = 0;
     receive->note = (struct message_note){0};
     receive->deadline_ms =
         clock_now_ms() + (config->park_ms > 0 ? config->park_ms : REPEAT_PARK_MS_MAX);
@@ -283,6 +286,7 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
         return false;
     }
     receive->expected = stage_expect(stage, &transfer);
+    receive->decoder = stage_decoder(stage, &transfer);
     if (!check_size(exchange, &receive->expected)) {
         if (receive->state == RECEIVE_SLOT) {
             stage_abandon(receive->stage, &receive->transfer, &receive->claim);
@@ -328,6 +332,8 @@ static size_t take_header(struct receive *receive, const char *data, size_t size
         rc = message_read_header(receive->header, receive->header_size, &receive->expected,
                                  &receive->note, &receive->err);
         receive->claim.mark = receive->note.mark;
+        receive->data_size =
+            receive->decoder ? receive->note.coded_bytes : message_data_bytes(&receive->expected);
     }
     if (rc != 0) {
         spoil(receive, receive->err.text);
@@ -335,9 +341,23 @@ static size_t take_header(struct receive *receive, const char *data, size_t size
     return count;
 }
 
+/* Begin to fill the decoder's buffer. A neighbour sends one tensor at a time: what an older
+ * connection had put there will be sent again. */
+static void take_decoder(struct receive *receive)
+{
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        struct receive *other = &receive->pool->item[i];
+        if (other != receive && other->state == RECEIVE_SLOT &&
+            other->decoder == receive->decoder && other->data_got > 0) {
+            stage_abandon(other->stage, &other->transfer, &other->claim);
+            set_state(other, RECEIVE_REPLACED);
+        }
+    }
+}
+
 static size_t take_data(struct receive *receive, const char *data, size_t size)
 {
-    const size_t left = message_data_bytes(&receive->expected) - receive->data_got;
+    const size_t left = receive->data_size - receive->data_got;
     if (size > left) {
         spoil(receive, "the body continues after the tensor");
         return size;
@@ -346,7 +366,11 @@ static size_t take_data(struct receive *receive, const char *data, size_t size)
         set_state(receive, RECEIVE_REPLACED);
         return size;
     }
-    memcpy(receive->slot + receive->data_got, data, size);
+    if (receive->decoder && receive->data_got == 0) {
+        take_decoder(receive);
+    }
+    unsigned char *to = receive->decoder ? coder_buffer(receive->decoder) : receive->slot;
+    memcpy(to + receive->data_got, data, size);
     receive->data_got += size;
     return size;
 }
@@ -387,12 +411,26 @@ static size_t write_receive(void *state, const void *data, size_t size)
 /* Why a complete body does not match its path; NULL: it does. */
 static const char *find_fault(const struct receive *receive)
 {
-    if (!header_is_whole(receive) || receive->data_got != message_data_bytes(&receive->expected)) {
+    if (!header_is_whole(receive) || receive->data_got != receive->data_size) {
         return "the tensor ends early";
     }
     return receive->note.last == (receive->state == RECEIVE_MARK)
                ? NULL
                : "the mark and the path disagree";
+}
+
+/* Fill the slot from a coded body. */
+static void decode(struct receive *receive)
+{
+    const struct stage_tensor *tensor = &receive->expected;
+    if (!stage_holds(receive->stage, &receive->transfer, &receive->claim)) {
+        set_state(receive, RECEIVE_REPLACED);
+        return;
+    }
+    if (coder_decode(receive->decoder, receive->data_size, (float *)(void *)receive->slot,
+                     tensor->samples * shape_elements(tensor->shape), &receive->err) != 0) {
+        spoil(receive, receive->err.text);
+    }
 }
 
 static void finish_receive(void *state)
@@ -404,6 +442,9 @@ static void finish_receive(void *state)
         if (fault) {
             spoil(receive, fault);
         }
+    }
+    if (receive->state == RECEIVE_SLOT && receive->decoder) {
+        decode(receive);
     }
     if (receive->state == RECEIVE_MARK) {
         stage_mark(receive->stage, receive->transfer.step);

@@ -1,6 +1,7 @@
 #include "agent/peer/sender.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct sender {
     enum trouble_source source;
     size_t boundary;
     struct http_client *client;
+    struct coder *coder; /* NULL: tensors travel as they are */
     struct buf reply;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -68,13 +70,29 @@ static void take_try(struct sender *sender, struct repeat *repeat, int rc, struc
                   tried.trouble);
 }
 
+/* Encode a tensor whose form says so. Returns what to send. */
+static struct http_piece data_of(struct sender *sender, const struct stage_outgoing *outgoing)
+{
+    const struct stage_tensor *tensor = &outgoing->tensor;
+    if (tensor->codec == CODEC_NONE) {
+        return (struct http_piece){outgoing->data, message_data_bytes(tensor)};
+    }
+    const enum coder_data data =
+        outgoing->transfer.kind == TRANSFER_GRADIENT ? CODER_GRADIENT : CODER_ACTIVATION;
+    const size_t size = coder_encode(sender->coder, data, outgoing->data,
+                                     tensor->samples * shape_elements(tensor->shape));
+    return (struct http_piece){coder_buffer(sender->coder), size};
+}
+
 static int deliver(struct sender *sender, const struct stage_outgoing *outgoing, struct err *err)
 {
     const struct stage_config *stage = stage_config(sender->stage);
     const struct peer *peer = &sender->config.peer;
     struct cancel *cancel = stage_cancelled(sender->stage);
     char header[MESSAGE_HEADER_MAX];
-    const struct message_note note = {.last = outgoing->last, .mark = outgoing->mark};
+    const struct http_piece data = data_of(sender, outgoing);
+    const struct message_note note = {
+        .last = outgoing->last, .coded_bytes = data.size, .mark = outgoing->mark};
     const struct message_path path = message_tensor_path(peer->url, &stage->job, stage->generation,
                                                          &outgoing->transfer, sender->boundary);
     struct repeat repeat;
@@ -85,8 +103,7 @@ static int deliver(struct sender *sender, const struct stage_outgoing *outgoing,
         .url = path.text,
         .bearer = peer->ticket,
         .content_type = "application/octet-stream",
-        .body = {{header, message_write_header(&outgoing->tensor, &note, header)},
-                 {outgoing->data, message_data_bytes(&outgoing->tensor)}},
+        .body = {{header, message_write_header(&outgoing->tensor, &note, header)}, data},
         .reply = &sender->reply,
         .connect_timeout_ms = repeat_stall_ms(&repeat),
         .stall_ms = repeat_stall_ms(&repeat),
@@ -161,6 +178,7 @@ static void *carry(void *arg)
 static void free_sender(struct sender *sender)
 {
     http_client_free(&sender->client);
+    coder_free(&sender->coder);
     stage_release(&sender->stage);
     buf_done(&sender->reply);
     (void)pthread_mutex_destroy(&sender->lock);
@@ -180,11 +198,13 @@ int sender_start(const struct sender_config *config, struct sender **out, struct
     sender->source = config->direction == STAGE_TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS;
     sender->boundary = config->direction == STAGE_TO_NEXT ? stage->end : stage->first;
     sender->link.report.device = config->peer.device;
-    if (strcmp(config->peer.codec, "none") != 0) {
-        memcpy(sender->link.report.codec, config->peer.codec, sizeof(config->peer.codec));
+    if (stage->codec[config->direction] != CODEC_NONE) {
+        (void)snprintf(sender->link.report.codec, sizeof(sender->link.report.codec), "%s",
+                       codec_info(stage->codec[config->direction])->name);
     }
     buf_init(&sender->reply, REPLY_MAX);
     int rc = http_client_new(&sender->client, err);
+    rc = rc ? rc : stage_new_coder(sender->stage, config->direction, &sender->coder, err);
     rc = rc ? rc : thread_start(&sender->thread, carry, sender, err);
     if (rc != 0) {
         free_sender(sender);

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/utf8.h"
+#include "libtrain/quant/codec.h"
 
 #define TEXT_MAX (1u << 20)
 
@@ -133,4 +134,5 @@ void inventory_read(struct device_inventory *out)
     (void)snprintf(out->agent_version, sizeof(out->agent_version), "%s", PACELINE_VERSION);
     out->cores = inventory_cores();
     out->memory_bytes = (int64_t)memory_line("MemTotal");
+    out->zstd = codec_available(CODEC_Q8_ZSTD);
 }

@@ -162,6 +162,27 @@ static int make_clock(struct stage *stage, struct err *err)
     return 0;
 }
 
+int stage_new_coder(const struct stage *stage, enum stage_direction direction, struct coder **out,
+                    struct err *err)
+{
+    const enum codec codec = stage->config.codec[direction];
+    const struct shape shape = direction == STAGE_TO_NEXT ? stage->output : stage->input;
+    *out = NULL;
+    return codec == CODEC_NONE
+               ? 0
+               : coder_new(codec, stage->micro_batch * shape_elements(shape), out, err);
+}
+
+static int make_decoders(struct stage *stage, struct err *err)
+{
+    int rc = stage_is_last(stage)
+                 ? 0
+                 : stage_new_coder(stage, STAGE_TO_NEXT, &stage->decoder[STAGE_TO_NEXT], err);
+    return rc || stage_is_first(stage)
+               ? rc
+               : stage_new_coder(stage, STAGE_TO_PREVIOUS, &stage->decoder[STAGE_TO_PREVIOUS], err);
+}
+
 static int make_train(struct stage *stage, struct err *err)
 {
     const struct stage_config *config = &stage->config;
@@ -230,6 +251,8 @@ static void free_stage(struct stage *stage)
     free(stage->queue[STAGE_TO_NEXT].item);
     free(stage->queue[STAGE_TO_PREVIOUS].item);
     free(stage->arena);
+    coder_free(&stage->decoder[STAGE_TO_NEXT]);
+    coder_free(&stage->decoder[STAGE_TO_PREVIOUS]);
     for (int lane = 0; lane < TRANSFER_LANES; lane++) {
         free(stage->slot[lane]);
         free(stage->buffer[lane]);
@@ -268,7 +291,8 @@ static int fill_stage(struct stage *stage, struct err *err)
             : make_train(
                   stage,
                   err); /* before sizes are multiplied here: it refuses what cannot be addressed */
-    return rc ? rc : make_buffers(stage, err);
+    rc = rc ? rc : make_buffers(stage, err);
+    return rc ? rc : make_decoders(stage, err);
 }
 
 int stage_new(const struct stage_config *config, struct model **model, struct stage **out,

@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/quant/coder.h"
 #include "libtrain/state/checkpoint.h"
 #include "libtrain/train.h"
 #include "schema/device.h"
@@ -36,12 +37,15 @@ struct stage_data {
     const unsigned char *train_labels, *test_labels; /* I32, little-endian, of any alignment */
 };
 
+enum stage_direction { STAGE_TO_NEXT, STAGE_TO_PREVIOUS };
+
 struct stage_config {
     struct job_id job;
     int64_t generation;
     size_t index, count; /* this stage of how many */
     size_t first, end;   /* its units */
     size_t in_flight, previous_in_flight;
+    enum codec codec[2]; /* of the links, by enum stage_direction: both ways */
     int64_t resume_version, total_steps;
     const struct job_spec *spec; /* copied; the description is not used */
     struct job_data samples;
@@ -99,6 +103,7 @@ struct stage_tensor {
     size_t samples;
     struct shape shape; /* of one sample */
     bool wide;          /* float64 instead of float32: a sum of squares */
+    enum codec codec;   /* how it travels */
 };
 /* The form that a received tensor must have. */
 struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer);
@@ -114,8 +119,14 @@ void stage_abandon(struct stage *stage, const struct transfer *transfer,
                    const struct slot_claim *claim);
 void stage_mark(struct stage *stage, int64_t step);
 
+/* The decoder of received tensors of this form; NULL: they are not coded. The receiver's thread
+ * owns it. */
+struct coder *stage_decoder(struct stage *stage, const struct transfer *transfer);
+
 /* ---- the senders ---- */
-enum stage_direction { STAGE_TO_NEXT, STAGE_TO_PREVIOUS };
+/* A new coder for the tensors of that direction, for its sender; NULL: they are not coded. */
+NODISCARD int stage_new_coder(const struct stage *stage, enum stage_direction direction,
+                              struct coder **out, struct err *err);
 
 struct stage_outgoing {
     struct transfer transfer;

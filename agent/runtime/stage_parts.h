@@ -50,7 +50,9 @@ struct stage {
     unsigned char **slot[TRANSFER_LANES];   /* received; stage 0: LANE_ACTIVATION [in_flight] holds
                                                its own samples */
     unsigned char **buffer[TRANSFER_LANES]; /* to be sent */
-    int32_t *labels;                        /* [micro_batch][label_count] of the last stage */
+    struct coder
+        *decoder[2]; /* of received tensors, by the neighbour's direction; the receiver's */
+    int32_t *labels; /* [micro_batch][label_count] of the last stage */
 
     pthread_mutex_t lock;
     pthread_cond_t work;  /* something changed for the compute thread */

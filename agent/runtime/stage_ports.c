@@ -4,16 +4,26 @@
 
 /* ---- the receiver ---- */
 
+/* The neighbour at the other end of a transfer. */
+static enum stage_direction neighbour_of(const struct transfer *transfer, bool outgoing)
+{
+    return transfer_info(transfer)->back != outgoing ? STAGE_TO_NEXT : STAGE_TO_PREVIOUS;
+}
+
 struct stage_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
                                     bool outgoing)
 {
     const struct transfer_info *info = transfer_info(transfer);
-    struct stage_tensor tensor = {.samples = stage->micro_batch,
-                                  .shape = info->back != outgoing ? stage->output : stage->input};
+    const enum stage_direction neighbour = neighbour_of(transfer, outgoing);
+    struct stage_tensor tensor = {
+        .samples = stage->micro_batch,
+        .shape = neighbour == STAGE_TO_NEXT ? stage->output : stage->input,
+        .codec = info->coded ? stage->config.codec[neighbour] : CODEC_NONE};
     switch (info->form) {
     case FORM_MICRO_BATCH:
         if (transfer->micro_batch == (size_t)stage->spec.micro_batches) {
             tensor.samples = 0; /* the stop mark */
+            tensor.codec = CODEC_NONE;
         }
         break;
     case FORM_TEST: tensor.samples = stage_test_samples(stage, transfer->micro_batch); break;
@@ -80,6 +90,12 @@ void stage_mark(struct stage *stage, int64_t step)
     pipeline_mark(stage->pipeline, step);
     (void)pthread_cond_signal(&stage->work);
     (void)pthread_mutex_unlock(&stage->lock);
+}
+
+struct coder *stage_decoder(struct stage *stage, const struct transfer *transfer)
+{
+    const bool coded = stage_expect(stage, transfer).codec != CODEC_NONE;
+    return coded ? stage->decoder[neighbour_of(transfer, false)] : NULL;
 }
 
 /* ---- the senders ---- */

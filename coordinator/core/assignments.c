@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/codecs.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/sources.h"
@@ -73,11 +74,11 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
 /* ---- the run ---- */
 
 static void fill_peer(const struct core *core, const struct job_slot *job, size_t stage,
-                      struct peer *out)
+                      enum codec codec, struct peer *out)
 {
     const struct device_slot *device = slots_stage_device(core, job, stage);
     out->device = job->plan.stage[stage].device;
-    memcpy(out->codec, "none", sizeof("none"));
+    text_set(out->codec, sizeof(out->codec), "%s", codec_info(codec)->name);
     if (device) {
         memcpy(out->url, device->device.address, URL_SIZE);
     }
@@ -131,15 +132,16 @@ static void fill_run(const struct core *core, const struct device_slot *device,
     run->has_previous = device->stage > 0;
     run->has_next = device->stage + 1 < plan->stage_count;
     if (run->has_previous) {
-        fill_peer(core, job, device->stage - 1, &run->previous);
+        fill_peer(core, job, device->stage - 1, plan->stage[device->stage - 1].codec,
+                  &run->previous);
         run->previous_in_flight = plan->stage[device->stage - 1].in_flight;
     }
     if (run->has_next) {
-        fill_peer(core, job, device->stage + 1, &run->next);
+        fill_peer(core, job, device->stage + 1, stage->codec, &run->next);
     }
     run->has_neighbor = plan->stage_count > 1 && job->job.spec.neighbor_every > 0;
     if (run->has_neighbor) {
-        fill_peer(core, job, (device->stage + 1) % plan->stage_count, &run->neighbor);
+        fill_peer(core, job, (device->stage + 1) % plan->stage_count, CODEC_NONE, &run->neighbor);
     }
     run->replica_bytes = stage->replica_bytes;
     run->step_ms = job->job.deadlines.step_ms;
@@ -147,6 +149,8 @@ static void fill_run(const struct core *core, const struct device_slot *device,
     run->lease_ms = job->job.deadlines.lease_ms;
     run->total_steps = job->total_steps;
     run->job_spec = job->job.spec;
+    /* What the stage does stands in its links, and agents of protocol 1 know no other value. */
+    run->job_spec.compression = CODEC_NONE;
     run->data = job->job.data;
 }
 

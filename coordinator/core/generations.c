@@ -12,6 +12,7 @@
 #include "coordinator/core/candidates.h"
 #include "coordinator/core/center.h"
 #include "coordinator/core/charges.h"
+#include "coordinator/core/codecs.h"
 #include "coordinator/core/collect.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/device.h"
@@ -76,12 +77,14 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     }
 }
 
-/* The job stays exact while every version came from one numeric class. */
+/* The job stays exact while every version came from one numeric class and over links without a
+ * codec. */
 static void take_class(struct job_slot *job, const struct planned *planned)
 {
     bool one = strcmp(planned->numeric_class, "mixed") != 0;
     bool same = strcmp(job->job.numeric_class, planned->numeric_class) == 0;
-    job->job.exact = one && (job->plan.resume_version == 0 || (job->job.exact && same));
+    job->job.exact = one && !codecs_in_plan(&job->plan) &&
+                     (job->plan.resume_version == 0 || (job->job.exact && same));
     text_set(job->job.numeric_class, sizeof(job->job.numeric_class), "%s", planned->numeric_class);
 }
 

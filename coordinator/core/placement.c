@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/codecs.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/problem.h"
 #include "coordinator/core/shortage.h"
@@ -367,6 +368,11 @@ static void fill(const struct planning *planning, struct planned *out)
             .predicted_busy = found->busy[s],
         };
         stage->memory.replicas_bytes = stage->replica_bytes;
+        if (s + 1 < planning->chosen_count) {
+            stage->codec =
+                codecs_of_link(&planning->spec, planning->device[planning->chosen[s]].codecs,
+                               planning->device[planning->chosen[s + 1]].codecs);
+        }
         for (size_t u = first; u < found->end[s]; u++) {
             stage->predicted_forward_seconds += planning->forward[s * units + u];
             stage->predicted_backward_seconds += planning->backward[s * units + u];

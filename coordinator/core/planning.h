@@ -5,6 +5,7 @@
 #define COORDINATOR_CORE_PLANNING_H
 
 #include "coordinator/core/avoidance.h"
+#include "coordinator/core/codecs.h"
 #include "coordinator/core/matching.h"
 #include "coordinator/core/shortage.h"
 #include "coordinator/plan/partition.h"
@@ -36,6 +37,7 @@ struct planning_device {
     uint64_t memory_bytes; /* free */
     uint64_t cap_bytes;    /* at most memory_bytes: it has run out of memory with more */
     size_t threads;
+    enum codecs codecs;
     bool busy;    /* it works for another job, or is reserved for one */
     bool avoided; /* the job excludes it for a while */
     bool failed;  /* the same, for a failure of its own */

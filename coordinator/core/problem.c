@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "coordinator/core/codecs.h"
 #include "coordinator/core/planning.h"
 #include "libtrain/memory/memory.h"
 
@@ -30,11 +31,13 @@ static enum conv2d_backend backend_of(const struct planning *planning)
 static struct memory_request request_of(const struct planning *planning, size_t first, size_t end)
 {
     const struct job_spec *spec = &planning->spec;
+    const enum codec codec = codecs_wanted(spec); /* a link to an old agent needs less */
     return (struct memory_request){.first = first,
                                    .end = end,
                                    .micro_batch = (size_t)(spec->batch / spec->micro_batches),
                                    .in_flight = 1,
                                    .threads = 1,
+                                   .codec = {codec, codec},
                                    .recompute = planning->recompute,
                                    .backend = planning->backend,
                                    .scratch = planning->arena};
@@ -136,7 +139,9 @@ int problem_solve(struct planning *planning, const size_t *end, struct err *err)
     }
     cost_count(model, planning->cost);
     for (size_t u = 0; u < model->unit_count; u++) {
-        planning->border_bytes[u] = planning->cost[u].output_bytes * samples;
+        planning->border_bytes[u] =
+            codec_bytes(codecs_wanted(&planning->spec),
+                        planning->cost[u].output_bytes / sizeof(float) * samples);
         planning->unit_name[u] = model->unit[u].name;
     }
     take_chosen(planning);

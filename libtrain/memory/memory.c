@@ -28,6 +28,12 @@ static uint64_t state_bytes(const struct model *model, const struct memory_reque
     return bytes;
 }
 
+/* A sender's and a receiver's coder. */
+static bool coder_bytes(enum codec codec, uint64_t values, uint64_t *bytes)
+{
+    return multiply_add(codec_memory(codec, values), 2, *bytes, bytes);
+}
+
 /* Receive slots and send buffers. Activations enter and gradients leave at the input boundary; the
  * output boundary is the reverse. Stage 0 holds stored samples, the last stage labels. */
 static bool border_bytes(const struct model *model, const struct memory_request *request,
@@ -42,11 +48,13 @@ static bool border_bytes(const struct model *model, const struct memory_request 
         fits = multiply_add(input * dtype_size(model->input_dtype) * samples, request->in_flight,
                             bytes, &bytes);
     } else {
-        fits = multiply_add(input * sizeof(float) * samples, buffers, bytes, &bytes);
+        fits = multiply_add(input * sizeof(float) * samples, buffers, bytes, &bytes) &&
+               coder_bytes(request->codec[MEMORY_INPUT], input * samples, &bytes);
     }
     if (request->end < model->unit_count) {
         uint64_t output = shape_elements(model->unit[request->end - 1].out);
-        fits = fits && multiply_add(output * sizeof(float) * samples, buffers, bytes, &bytes);
+        fits = fits && multiply_add(output * sizeof(float) * samples, buffers, bytes, &bytes) &&
+               coder_bytes(request->codec[MEMORY_OUTPUT], output * samples, &bytes);
     } else {
         fits = fits && multiply_add(sizeof(int32_t) * model->positions * samples,
                                     request->in_flight, bytes, &bytes);

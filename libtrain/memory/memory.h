@@ -12,6 +12,7 @@
 #include "libtrain/kernels/conv2d_kernel.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/quant/codec.h"
 
 /* Buffers of the stage's runtime at each boundary, in addition to in_flight receive slots: one is
  * filled while the other is sent. */
@@ -21,12 +22,15 @@
 
 struct arena_scratch;
 
+enum memory_boundary { MEMORY_INPUT, MEMORY_OUTPUT };
+
 struct memory_request {
-    size_t first, end;  /* units [first, end) */
-    size_t micro_batch; /* samples, 1 to ARENA_MICRO_BATCH_MAX */
-    size_t in_flight;   /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
-    size_t versions;    /* of the trained parameters, as train_stage_config; 0 counts as 1 */
-    size_t threads;     /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
+    size_t first, end;   /* units [first, end) */
+    size_t micro_batch;  /* samples, 1 to ARENA_MICRO_BATCH_MAX */
+    size_t in_flight;    /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
+    size_t versions;     /* of the trained parameters, as train_stage_config; 0 counts as 1 */
+    size_t threads;      /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
+    enum codec codec[2]; /* of the links at both boundaries, by enum memory_boundary */
     enum recompute recompute;
     enum conv2d_backend backend;   /* of the device */
     struct arena_scratch *scratch; /* memory for the plan (arena.h); NULL: the heap */
@@ -41,8 +45,8 @@ struct memory_bytes {
     uint64_t activations; /* all slots */
     uint64_t workspace;   /* scratch of ops, gradients between ops, recomputed activations */
     uint64_t packed;      /* weights in the layouts of oneDNN's kernels */
-    uint64_t borders;     /* receive slots and send buffers of the stage's runtime; not allocated by
-                             libtrain */
+    uint64_t borders;     /* receive slots, send buffers and coders of the stage's runtime; not
+                             allocated by libtrain */
     uint64_t
         snapshot; /* one copy of the stage's state, kept at a stop; not allocated by libtrain */
     uint64_t total;

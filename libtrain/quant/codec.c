@@ -4,6 +4,16 @@
 
 #include "base/assert.h"
 
+const char *const codec_names[] = {
+    [CODEC_NONE] = "none",       [CODEC_BFLOAT16] = "bfloat16",
+    [CODEC_Q8] = "q8",           [CODEC_Q6] = "q6",
+    [CODEC_Q4] = "q4",           [CODEC_Q3] = "q3",
+    [CODEC_Q2] = "q2",           [CODEC_BFLOAT16_ZSTD] = "bfloat16+zstd",
+    [CODEC_Q8_ZSTD] = "q8+zstd", [CODEC_Q6_ZSTD] = "q6+zstd",
+    [CODEC_Q4_ZSTD] = "q4+zstd", [CODEC_Q3_ZSTD] = "q3+zstd",
+    [CODEC_Q2_ZSTD] = "q2+zstd", [CODECS] = NULL,
+};
+
 static const struct codec_info table[CODECS] = {
     [CODEC_NONE] = {"none", 32, false, false, CODEC_NONE, 0, 0},
     [CODEC_BFLOAT16] = {"bfloat16", 16, false, false, CODEC_BFLOAT16, 14e9, 17e9},

@@ -31,6 +31,9 @@ enum codec {
     CODECS,
 };
 
+/* By number, for tables of records; ends with NULL. */
+extern const char *const codec_names[];
+
 struct codec_info {
     const char *name;
     unsigned bits;    /* of a value */

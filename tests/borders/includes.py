@@ -47,13 +47,14 @@ ROOMS = {
         "!base/log.h",
         "libtrain/model/",
         "libtrain/kernels/",
+        "libtrain/quant/codec.h",
     ],
     "schema/tables": ["base/", "schema/", "libtrain/model/kernel_names.h"],
     "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
     "coordinator/plan": PURE_BASE + ["libtrain/schedule/"],
     "coordinator/core": PURE_BASE
     + ["schema/", "!schema/wire.h", "coordinator/plan/"]
-    + ["libtrain/model/", "libtrain/kernels/", "libtrain/memory/"],
+    + ["libtrain/model/", "libtrain/kernels/", "libtrain/memory/", "libtrain/quant/codec.h"],
     "coordinator": COORDINATOR_BASE,
     "agent/core": PURE_BASE
     + ["schema/", "!schema/wire.h", "libtrain/schedule/", "libtrain/model/"],

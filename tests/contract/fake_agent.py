@@ -112,6 +112,9 @@ class FakeAgent:
             **fields,
         }
         body["probe"] = {**body["probe"], "free_memory_bytes": self.memory}
+        if self.protocol < 2:
+            body["inventory"] = {**body["inventory"]}
+            del body["inventory"]["zstd"]
         return body
 
     def enrol(self, boot=None):

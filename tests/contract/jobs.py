@@ -177,6 +177,13 @@ def test_bad_jobs_are_rejected_field_by_field():
         api.problem(
             "POST",
             "/v1/jobs",
+            {**JOB, "compression": "q5"},
+            code="invalid_fields",
+            words=("/compression", "q6", "auto"),
+        )
+        api.problem(
+            "POST",
+            "/v1/jobs",
             {**JOB, "devices": {"min": 9, "max": 9}},
             code="invalid_fields",
             words=("/devices/min", "units"),

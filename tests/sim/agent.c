@@ -172,6 +172,7 @@ static void enroll(struct world *world, struct agent *agent, const struct sessio
     request->protocol = PROTOCOL_VERSION;
     request->inventory.cores = 4;
     request->inventory.memory_bytes = agent->memory_bytes;
+    request->inventory.zstd = agent->zstd;
     request->probe = (struct device_probe){.gemm_gflops = agent->gflops,
                                            .memory_bytes_per_second = 1e10,
                                            .free_memory_bytes = agent->memory_bytes,

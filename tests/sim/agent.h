@@ -45,6 +45,7 @@ struct agent {
     int64_t slowness, usual_slowness; /* per cent of the time that a task takes on a good device */
     double gflops;
     int64_t memory_bytes;
+    bool zstd; /* it has the codecs with zstd */
     const char *numeric_class;
     enum local_fault local_fault;
 

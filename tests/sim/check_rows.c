@@ -44,6 +44,22 @@ static void check_work(struct world *world, const struct core *core, const struc
     }
 }
 
+/* A link has the codec that the job wants or one that less is needed for, and no job that had one
+ * is exact. */
+static void check_codecs(struct world *world, const struct job *job, const struct plan *plan)
+{
+    for (size_t s = 0; plan && s < plan->stage_count; s++) {
+        const enum codec codec = (enum codec)plan->stage[s].codec;
+        const bool wanted = job->spec.compression != COMPRESSION_AUTO &&
+                            (codec == (enum codec)job->spec.compression ||
+                             codec == codec_info((enum codec)job->spec.compression)->plain);
+        if (codec != CODEC_NONE && (!wanted || job->exact || s + 1 == plan->stage_count)) {
+            check_fail(world, "stage %zu of %s has the codec %s", s, job->spec.name,
+                       codec_info(codec)->name);
+        }
+    }
+}
+
 static void compare_job(struct world *world, const struct core *core, const struct job *row)
 {
     const struct job *live = core_job(core, row->id.text);
@@ -76,6 +92,7 @@ static void compare_job(struct world *world, const struct core *core, const stru
     if (!same) {
         check_fail(world, "the plan row of %s differs from the live state", row->spec.name);
     }
+    check_codecs(world, row, stored);
 }
 
 void check_alive(struct world *world)

@@ -6,6 +6,7 @@
 #include "tests/sim/run.h"
 #include "tests/sim/trace.h"
 
+#define CODED 0x636f6465
 #define UNIT_US 400 /* of a forward pass on a usual device */
 
 static size_t test_batches(const struct assignment_run *desired)
@@ -43,6 +44,22 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
 uint64_t *run_slot(struct run *run, const struct transfer *transfer, size_t slot)
 {
     return &run->slot[transfer_info(transfer)->lane][slot];
+}
+
+enum codec run_codec(const struct run *run, enum direction direction)
+{
+    const struct peer *peer = direction == TO_NEXT ? &run->desired->next : &run->desired->previous;
+    enum codec codec = CODEC_NONE;
+    (void)codec_find(peer->codec, &codec);
+    return codec;
+}
+
+uint64_t run_code(const struct run *run, const struct transfer *transfer, bool outgoing,
+                  uint64_t digest)
+{
+    const struct transfer_info *info = transfer_info(transfer);
+    const enum codec codec = run_codec(run, info->back != outgoing ? TO_NEXT : TO_PREVIOUS);
+    return info->coded && codec != CODEC_NONE ? digest ^ digest_mix(CODED, codec) : digest;
 }
 
 static bool is_first(const struct run *run)

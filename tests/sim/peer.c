@@ -45,7 +45,8 @@ static void take_whole(struct world *world, struct run *run, struct receive *rec
                        ADMISSION_EARLY); /* it is on its way by another connection */
             return;
         }
-        *run_slot(run, &peer->transfer, receive->claim.slot) = peer->digest;
+        *run_slot(run, &peer->transfer, receive->claim.slot) =
+            run_code(run, &peer->transfer, false, peer->digest);
         receive->claim.mark = peer->mark;
         const bool received = pipeline_received(run->pipeline, &peer->transfer, &receive->claim);
         ASSERT(received);

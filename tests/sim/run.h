@@ -126,6 +126,13 @@ void run_fetch_cancel(struct world *world, struct run *run);
 void run_advance(struct world *world, struct run *run);
 
 /* ---- sender.c ---- */
+/* Code a tensor's digest by the codec of its link, or decode it: the same. Ends that disagree about
+ * the codec come to another state. `outgoing`: at the sender. */
+uint64_t run_code(const struct run *run, const struct transfer *transfer, bool outgoing,
+                  uint64_t digest);
+/* The codec of the link to that neighbour. */
+enum codec run_codec(const struct run *run, enum direction direction);
+
 void sender_start(struct world *world, struct run *run, enum direction direction);
 void sender_add(struct world *world, struct run *run, enum direction direction,
                 const struct outgoing *outgoing);

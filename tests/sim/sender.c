@@ -132,7 +132,8 @@ static double tensor_bytes(const struct world *world, const struct run *run,
     const struct model *model = coordinator_model(world, &desired->job_spec);
     const int64_t unit = direction == TO_NEXT ? desired->end - 1 : desired->first - 1;
     const int64_t samples = desired->job_spec.batch / desired->job_spec.micro_batches;
-    return (double)samples * (double)shape_elements(model->unit[unit].out) * sizeof(float);
+    const uint64_t values = (uint64_t)samples * shape_elements(model->unit[unit].out);
+    return (double)codec_bytes(run_codec(run, direction), values);
 }
 
 static void delivered(struct world *world, struct run *run, enum direction direction)
@@ -190,7 +191,7 @@ static void send_first(struct world *world, struct run *run, enum direction dire
     struct call *call = new_call(world, run, direction, CALL_PUT_TENSOR);
     call->peer.transfer = outgoing->transfer;
     call->peer.boundary = direction == TO_NEXT ? run->desired->end : run->desired->first;
-    call->peer.digest = outgoing->digest;
+    call->peer.digest = run_code(run, &outgoing->transfer, true, outgoing->digest);
     call->peer.mark = outgoing->mark;
     call->peer.last = outgoing->last;
     call->done = answered;
@@ -206,6 +207,10 @@ void sender_start(struct world *world, struct run *run, enum direction direction
     repeat_begin(&sender->repeat, REPEAT_TENSOR, run->desired->peer_ms);
     sender->link.report.device =
         direction == TO_NEXT ? run->desired->next.device : run->desired->previous.device;
+    if (run_codec(run, direction) != CODEC_NONE) {
+        (void)snprintf(sender->link.report.codec, sizeof(sender->link.report.codec), "%s",
+                       codec_info(run_codec(run, direction))->name);
+    }
     ASSERT(sender->capacity <= OUTGOING_MAX);
     be_idle(world, run, direction);
 }

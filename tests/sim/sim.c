@@ -194,6 +194,7 @@ static void draw_job(struct world *world, size_t index)
     spec->center_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
     spec->optimizer.clip_norm =
         spec->seed % 2 == 0 ? 0 : 1; /* of no draw: what the others come to stays the same */
+    spec->compression = spec->seed % 5 < 2 ? 1 + (int)(spec->seed / 8 % CODECS) : 0; /* likewise */
     spec->evaluate_every_epochs = world_draw(world, DRAW_SCENARIO, 0, 1);
     if (spec->seed % 3 == 0) {
         users_start_from(world, job);
@@ -235,6 +236,7 @@ static void draw_device(struct world *world, size_t index, int64_t kind)
     /* Of no draw: in some worlds all devices have a choice of kernels, in some every second one. */
     const bool chooses = world->seed % 4 == 1 || (world->seed % 4 == 3 && index % 2 == 0);
     agent->numeric_class = chooses ? "avx2/onednn-1" : "avx2";
+    agent->zstd = world->seed % 5 < 2 || (world->seed % 5 == 2 && index % 2 == 0); /* likewise */
 }
 
 static void draw(struct world *world)

@@ -26,7 +26,7 @@ static void let_in(struct side *device)
     free(assignment);
 }
 
-static void make_stage(struct side *device, size_t index)
+static void make_stage(struct side *device, size_t index, enum codec codec)
 {
     const struct job_spec spec = tiny_spec();
     const bool last = index == 1;
@@ -39,6 +39,7 @@ static void make_stage(struct side *device, size_t index)
     config.end = last ? TINY_UNITS : SIDE_BORDER;
     config.in_flight = last ? 1 : 2;
     config.previous_in_flight = last ? 2 : 0;
+    config.codec[last ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT] = codec;
     config.room_fd = peer_server_room_fd(device->server);
     device->stage = tiny_stage(&config);
     access_set_stage(device->access, device->stage);
@@ -49,7 +50,7 @@ static void ignore_change(void *arg)
     (void)arg;
 }
 
-void side_open(struct side *device, size_t stage, const char *directory)
+static void open_side(struct side *device, size_t stage, enum codec codec, const char *directory)
 {
     struct peer_server_config peers = {.more_routes = snapshot_route_table,
                                        .more_count = SNAPSHOT_ROUTES};
@@ -67,7 +68,17 @@ void side_open(struct side *device, size_t stage, const char *directory)
     (void)snprintf(device->url, sizeof(device->url), "http://%s",
                    peer_server_address(device->server)->text);
     let_in(device);
-    make_stage(device, stage);
+    make_stage(device, stage, codec);
+}
+
+void side_open(struct side *device, size_t stage, const char *directory)
+{
+    open_side(device, stage, CODEC_NONE, directory);
+}
+
+void side_open_coded(struct side *device, size_t stage, enum codec codec)
+{
+    open_side(device, stage, codec, NULL);
 }
 
 void side_close(struct side *device)

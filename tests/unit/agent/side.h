@@ -30,6 +30,8 @@ struct side {
 
 /* directory: of the snapshots, or NULL. */
 void side_open(struct side *device, size_t stage, const char *directory);
+/* The link between the stages has a codec. */
+void side_open_coded(struct side *device, size_t stage, enum codec codec);
 void side_close(struct side *device);
 
 /* Each returns the status. */

@@ -204,36 +204,28 @@ static void a_slot_that_gets_free_lets_the_next_tensor_in(void **state)
     side_close(&device);
 }
 
-static void two_joined_stages_give_the_same_bits_and_allocate_nothing(void **state)
+/* Train on two stages joined by a link. link: out, what the first one's sender reports. */
+static void train_joined(enum codec codec, struct tiny_result *result, struct link_report *link)
 {
-    (void)state;
     struct side device[2];
     struct compute stage[2];
-    struct tiny_result result;
-    tiny_result_init(&result);
-    side_open(&device[0], 0, NULL);
-    side_open(&device[1], 1, NULL);
+    tiny_result_init(result);
+    side_open_coded(&device[0], 0, codec);
+    side_open_coded(&device[1], 1, codec);
     struct sender *forward = start_sender(&device[0], &device[1], STAGE_TO_NEXT);
     struct sender *backward = start_sender(&device[1], &device[0], STAGE_TO_PREVIOUS);
-    start_compute(&stage[0], device[0].stage, &result);
-    start_compute(&stage[1], device[1].stage, &result);
+    start_compute(&stage[0], device[0].stage, result);
+    start_compute(&stage[1], device[1].stage, result);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_join(stage[i].thread, NULL), 0);
         assert_ok(stage[i].rc, &stage[i].err);
     }
     assert_int_equal(stage[1].end - stage[1].warm, 0);
-    for (int64_t step = 1; step <= TINY_STEPS; step++) {
-        assert_memory_equal(&result.loss[step], &tiny_job()->expected.loss[step], sizeof(double));
-    }
     static struct heartbeat heartbeat; /* too large for a stack */
+    heartbeat.link_count = 0;
     sender_report_link(forward, &heartbeat);
     assert_int_equal(heartbeat.link_count, 1);
-    const struct link_report link = heartbeat.link[0];
-    assert_int_equal(link.count, TINY_STEPS * 4);
-    assert_true(link.seconds_sum > 0);
-    /* Sizes and seconds are not related within a report. */
-    assert_close(&link.bytes_seconds_sum,
-                 &(double){link.bytes_sum * link.seconds_sum / (double)link.count}, 1, 1e-12);
+    *link = heartbeat.link[0];
     sender_report_link(forward, &heartbeat);
     assert_int_equal(heartbeat.link_count, 1);
     for (int i = 0; i < 2; i++) {
@@ -245,6 +237,50 @@ static void two_joined_stages_give_the_same_bits_and_allocate_nothing(void **sta
     side_close(&device[1]);
 }
 
+static void two_joined_stages_give_the_same_bits_and_allocate_nothing(void **state)
+{
+    (void)state;
+    struct tiny_result result;
+    struct link_report link;
+    train_joined(CODEC_NONE, &result, &link);
+    for (int64_t step = 1; step <= TINY_STEPS; step++) {
+        assert_memory_equal(&result.loss[step], &tiny_job()->expected.loss[step], sizeof(double));
+    }
+    assert_int_equal(link.count, TINY_STEPS * 4);
+    assert_true(link.seconds_sum > 0);
+    assert_string_equal(link.codec, "");
+    /* Sizes and seconds are not related within a report. */
+    assert_close(&link.bytes_seconds_sum,
+                 &(double){link.bytes_sum * link.seconds_sum / (double)link.count}, 1, 1e-12);
+}
+
+static void coded_links_give_about_the_same_losses_and_allocate_nothing(void **state)
+{
+    static const enum codec codecs[] = {CODEC_BFLOAT16, CODEC_Q8, CODEC_Q4, CODEC_Q8_ZSTD};
+    struct tiny_result plain, coded, again;
+    struct link_report plain_link, link;
+    (void)state;
+    train_joined(CODEC_NONE, &plain, &plain_link);
+    for (size_t c = 0; c < sizeof(codecs) / sizeof(codecs[0]); c++) {
+        const struct codec_info *info = codec_info(codecs[c]);
+        if (!codec_available(codecs[c])) {
+            continue;
+        }
+        train_joined(codecs[c], &coded, &link);
+        assert_int_equal(link.count, plain_link.count);
+        assert_string_equal(link.codec, info->name);
+        assert_true(link.bytes_sum < plain_link.bytes_sum * 0.75);
+        /* Its rounding is seen, and is small. */
+        assert_memory_not_equal(coded.loss, plain.loss, sizeof(coded.loss));
+        for (int64_t step = 1; step <= TINY_STEPS; step++) {
+            const double off = coded.loss[step] - plain.loss[step];
+            assert_true(off > -0.2 && off < 0.2);
+        }
+        train_joined(codecs[c], &again, &link);
+        assert_memory_equal(coded.loss, again.loss, sizeof(coded.loss));
+    }
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
@@ -253,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_silent_neighbour_stalls),
         cmocka_unit_test(a_slot_that_gets_free_lets_the_next_tensor_in),
         cmocka_unit_test(two_joined_stages_give_the_same_bits_and_allocate_nothing),
+        cmocka_unit_test(coded_links_give_about_the_same_losses_and_allocate_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,6 +247,28 @@ static void an_assignment_says_everything_a_stage_needs(void **state)
     assert_int_equal(core_assignment_revision(world->core, "dev_unknown"), 0);
 }
 
+static void a_link_has_the_wanted_codec_where_both_devices_have_it(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    static struct assignment desired;
+    story_devices(world);
+    struct job_spec spec = story_spec(100);
+    spec.compression = CODEC_Q8_ZSTD;
+    story_submit(world, id, &spec);
+    const struct plan *plan = world_plan(world, id, 1);
+    assert_int_equal(plan->stage[0].codec, CODEC_Q8); /* no device here has zstd */
+    assert_int_equal(plan->stage[1].codec, CODEC_Q8);
+    assert_int_equal(plan->stage[2].codec, CODEC_NONE);
+    const struct agent *b = &world->agent[1];
+    assert_true(core_assignment(world->core, b->id.text, b->boot, &desired));
+    assert_string_equal(desired.run.previous.codec, "q8");
+    assert_string_equal(desired.run.next.codec, "q8");
+    assert_string_equal(desired.run.neighbor.codec, "none");
+    assert_int_equal(desired.run.job_spec.compression, CODEC_NONE);
+    assert_false(core_job(world->core, id)->exact);
+}
+
 static void blobs_are_for_those_whose_assignment_names_them(void **state)
 {
     struct world *world = *state;
@@ -307,6 +329,7 @@ int main(void)
         STORY(a_job_that_asks_too_much_is_refused),
         STORY(first_stage_boundaries_need_one_device_per_stage),
         STORY(an_assignment_says_everything_a_stage_needs),
+        STORY(a_link_has_the_wanted_codec_where_both_devices_have_it),
         STORY(blobs_are_for_those_whose_assignment_names_them),
         STORY(a_unit_with_another_hash_than_reported_is_refused),
     };
