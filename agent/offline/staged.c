@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "libtrain/quant/coder.h"
 #include "schema/job_check.h"
 
 struct staged {
@@ -20,6 +21,7 @@ struct staged {
     const struct plan *plan; /* of the stages */
     struct train_stage *stage[STAGES_MAX];
     float *activation[STAGES_MAX], *gradient[STAGES_MAX]; /* of a batch, after a stage */
+    struct coder *coder[STAGES_MAX];                      /* of both; NULL: they are not coded */
 };
 
 /* ---- stages ---- */
@@ -28,11 +30,32 @@ static void free_stages(struct staged *staged)
 {
     for (size_t i = 0; i < STAGES_MAX; i++) {
         train_stage_free(&staged->stage[i]);
+        coder_free(&staged->coder[i]);
         free(staged->activation[i]);
         free(staged->gradient[i]);
         staged->activation[i] = staged->gradient[i] = NULL;
     }
     staged->plan = NULL;
+}
+
+/* Floats of a batch between stage i and the next one. */
+static size_t floats_after(const struct staged *staged, const struct plan *plan, size_t i)
+{
+    const struct unit *unit = &staged->config.model->unit[plan->stage[i].end - 1];
+    return staged->batch * shape_elements(unit->out);
+}
+
+/* What lies between stage i and the next one. */
+static int make_link(struct staged *staged, const struct plan *plan, size_t i, struct err *err)
+{
+    const enum codec codec = (enum codec)plan->stage[i].codec;
+    const size_t floats = floats_after(staged, plan, i);
+    staged->activation[i] = calloc(floats, sizeof(float));
+    staged->gradient[i] = calloc(floats, sizeof(float));
+    if (!staged->activation[i] || !staged->gradient[i]) {
+        return err_set(err, ERR_MEMORY, "%zu floats between two stages", floats);
+    }
+    return codec == CODEC_NONE ? 0 : coder_new(codec, floats, &staged->coder[i], err);
 }
 
 static int make_stage(struct staged *staged, const struct plan *plan, size_t i, struct err *err)
@@ -55,15 +78,7 @@ static int make_stage(struct staged *staged, const struct plan *plan, size_t i, 
         .pool = staged->pool,
     };
     int rc = train_stage_new(&config, &staged->stage[i], err);
-    if (rc != 0 || i + 1 == plan->stage_count) {
-        return rc;
-    }
-    const size_t floats = staged->batch * shape_elements(model->unit[config.end - 1].out);
-    staged->activation[i] = calloc(floats, sizeof(float));
-    staged->gradient[i] = calloc(floats, sizeof(float));
-    return staged->activation[i] && staged->gradient[i]
-               ? 0
-               : err_set(err, ERR_MEMORY, "%zu floats between two stages", floats);
+    return rc != 0 || i + 1 == plan->stage_count ? rc : make_link(staged, plan, i, err);
 }
 
 static struct train_stage *stage_of(const struct staged *staged, size_t unit)
@@ -168,6 +183,18 @@ static void copy_labels(const struct staged *staged, const unsigned char *labels
     memcpy(staged->labels + to * staged->label_count, labels + sample * bytes, bytes);
 }
 
+/* What the link after stage i makes of a tensor: coded tensors lose precision. */
+static int pass_link(struct staged *staged, size_t i, enum coder_data data, float *tensor,
+                     struct err *err)
+{
+    if (!staged->coder[i]) {
+        return 0;
+    }
+    const size_t floats = floats_after(staged, staged->plan, i);
+    const size_t size = coder_encode(staged->coder[i], data, tensor, floats);
+    return coder_decode(staged->coder[i], size, tensor, floats, err);
+}
+
 static int forward(struct staged *staged, int64_t step, double *loss_sum, struct err *err)
 {
     const struct train_position position = {.step = step};
@@ -177,6 +204,7 @@ static int forward(struct staged *staged, int64_t step, double *loss_sum, struct
         const void *input = i == 0 ? (const void *)staged->inputs : staged->activation[i - 1];
         rc = train_forward(staged->stage[i], 0, position, input, staged->activation[i],
                            i == last ? staged->labels : NULL, i == last ? loss_sum : NULL, err);
+        rc = rc ? rc : pass_link(staged, i, CODER_ACTIVATION, staged->activation[i], err);
     }
     return rc;
 }
@@ -190,6 +218,8 @@ static int backward(struct staged *staged, int64_t step, struct err *err)
         train_backward(staged->stage[i], 0, staged->gradient[i],
                        i == 0 ? NULL : staged->gradient[i - 1]);
         rc = train_update(staged->stage[i], step, rate, err);
+        rc = rc || i == 0 ? rc
+                          : pass_link(staged, i - 1, CODER_GRADIENT, staged->gradient[i - 1], err);
     }
     return rc;
 }

@@ -2,6 +2,8 @@
  * planned stage, with the versions that it keeps on a device. For train.c; one thread (and the
  * pool's).
  *
+ * Tensors between stages are coded as the plan says, since codecs change the weights.
+ *
  * The state of a version depends on the versions that forward and backward use, not on the order of
  * stages and batches (train.h). So batches pass one after the other, and one batch is in memory. */
 #ifndef AGENT_OFFLINE_STAGED_H

@@ -5,6 +5,7 @@
 
 #include "agent/offline/train.h"
 #include "base/file.h"
+#include "libtrain/quant/codec.h"
 #include "schema/plan.h"
 #include "schema/wire.h"
 #include "tests/support/test.h"
@@ -18,6 +19,7 @@ struct row {
     int64_t generation, resume_version;
     int state;
     int64_t end[4], in_flight[4];
+    int codec[4];
 };
 
 static void write_plans(const char *directory, const struct row *row, size_t count)
@@ -38,6 +40,7 @@ static void write_plans(const char *directory, const struct row *row, size_t cou
             stage->first = k == 0 ? 0 : row[i].end[k - 1];
             stage->end = row[i].end[k];
             stage->in_flight = row[i].in_flight[k];
+            stage->codec = row[i].codec[k];
         }
         assert_ok(buf_printf(&text, &err, i > 0 ? "," : ""), &err);
         assert_ok(wire_write(&plan_record, &plan, &text, &err), &err);
@@ -87,9 +90,9 @@ static struct sha256_hex {
     return hash[0];
 }
 
-static const struct row one_stage = {1, 0, PLAN_DONE, {6}, {1}};
-static const struct row two_stages = {1, 0, PLAN_DONE, {2, 6}, {2, 1}};
-static const struct row three_stages = {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}};
+static const struct row one_stage = {1, 0, PLAN_DONE, {6}, {1}, {0}};
+static const struct row two_stages = {1, 0, PLAN_DONE, {2, 6}, {2, 1}, {0}};
+static const struct row three_stages = {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}};
 
 static void a_synchronous_job_gives_the_same_bytes_with_its_plans(void **state)
 {
@@ -122,7 +125,9 @@ static void plans_and_policies_change_the_bytes_of_an_asynchronous_job(void **st
         trained(*state, ASYNC ",\"vertical_sync\":true", &three_stages, 1),
         trained(*state, ASYNC ",\"vertical_sync\":true,\"aggregate_every\":3", &three_stages, 1),
         trained(*state, ASYNC ",\"evaluate\":{\"every_epochs\":0}", &three_stages, 1),
-        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {3, 1}}, 1),
+        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {3, 1}, {0}}, 1),
+        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {2, 1}, {CODEC_Q8}}, 1),
+        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {2, 1}, {CODEC_Q4}}, 1),
     };
     const size_t count = sizeof(hash) / sizeof(hash[0]);
     for (size_t i = 0; i < count; i++) {
@@ -142,14 +147,17 @@ static void plans_and_policies_change_the_bytes_of_an_asynchronous_job(void **st
 static void versions_that_a_later_plan_makes_again_count_once(void **state)
 {
     static const struct row short_list[] = {
-        {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}},
-        {5, 3, PLAN_DONE, {2, 6}, {2, 1}},
-        {6, 7, PLAN_DONE, {1, 3, 6}, {4, 2, 1}},
+        {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}},
+        {5, 3, PLAN_DONE, {2, 6}, {2, 1}, {0}},
+        {6, 7, PLAN_DONE, {1, 3, 6}, {4, 2, 1}, {0}},
     };
     static const struct row long_list[] = {
-        {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}}, {2, 5, PLAN_DONE, {6}, {1}},
-        {3, 7, PLAN_DONE, {4, 6}, {2, 1}},       {4, 1, PLAN_DISCARDED, {6}, {1}},
-        {5, 3, PLAN_DONE, {2, 6}, {2, 1}},       {6, 7, PLAN_RUNNING, {1, 3, 6}, {4, 2, 1}},
+        {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}},
+        {2, 5, PLAN_DONE, {6}, {1}, {0}},
+        {3, 7, PLAN_DONE, {4, 6}, {2, 1}, {0}},
+        {4, 1, PLAN_DISCARDED, {6}, {1}, {0}},
+        {5, 3, PLAN_DONE, {2, 6}, {2, 1}, {0}},
+        {6, 7, PLAN_RUNNING, {1, 3, 6}, {4, 2, 1}, {0}},
     };
     write_data(*state);
     const struct sha256_hex brief = trained(*state, ASYNC, short_list, 3);
@@ -164,14 +172,14 @@ static void a_file_that_is_not_the_plans_of_the_job_is_rejected(void **state)
         const char *part;
         struct row row;
     } wrong[] = {
-        {"the model has 6", {1, 0, PLAN_DONE, {2, 5}, {2, 1}}},
-        {"never rise", {1, 0, PLAN_DONE, {2, 6}, {1, 2}}},
-        {"never rise", {1, 0, PLAN_DONE, {2, 4, 6}, {2, 3, 1}}},
-        {"never rise", {1, 0, PLAN_DONE, {6}, {2}}},
-        {"never rise", {1, 0, PLAN_DONE, {6}, {0}}},
-        {"with vertical_sync at most", {1, 0, PLAN_DONE, {2, 6}, {3, 1}}},
-        {"version 0", {1, 3, PLAN_DONE, {6}, {1}}},
-        {"version 0", {1, 0, PLAN_DISCARDED, {6}, {1}}},
+        {"the model has 6", {1, 0, PLAN_DONE, {2, 5}, {2, 1}, {0}}},
+        {"never rise", {1, 0, PLAN_DONE, {2, 6}, {1, 2}, {0}}},
+        {"never rise", {1, 0, PLAN_DONE, {2, 4, 6}, {2, 3, 1}, {0}}},
+        {"never rise", {1, 0, PLAN_DONE, {6}, {2}, {0}}},
+        {"never rise", {1, 0, PLAN_DONE, {6}, {0}, {0}}},
+        {"with vertical_sync at most", {1, 0, PLAN_DONE, {2, 6}, {3, 1}, {0}}},
+        {"version 0", {1, 3, PLAN_DONE, {6}, {1}, {0}}},
+        {"version 0", {1, 0, PLAN_DISCARDED, {6}, {1}, {0}}},
     };
     write_data(directory);
     command_write_job_with(directory, "job.json", ASYNC ",\"vertical_sync\":true");
@@ -182,7 +190,8 @@ static void a_file_that_is_not_the_plans_of_the_job_is_rejected(void **state)
         assert_holds(err.text, "plans.json': ");
         assert_holds(err.text, wrong[i].part);
     }
-    static const struct row late[] = {{1, 0, PLAN_DONE, {6}, {1}}, {2, 13, PLAN_DONE, {6}, {1}}};
+    static const struct row late[] = {{1, 0, PLAN_DONE, {6}, {1}, {0}},
+                                      {2, 13, PLAN_DONE, {6}, {1}, {0}}};
     static const char *const texts[][2] = {
         {"{\"items\":[]}", "no plans"},
         {"{\"items\":[],\"next_cursor\":\"x\"}", "?limit=500"},
