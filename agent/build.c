@@ -78,6 +78,7 @@ static int check_memory(const struct build *build, struct err *err)
         .end = (size_t)run->end,
         .micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches),
         .in_flight = (size_t)run->in_flight,
+        .versions = job_versions(&run->job_spec, (size_t)run->stage_count, (size_t)run->in_flight),
         .threads = build->device->threads,
         .codec = {[MEMORY_OUTPUT] = peer_codec(run->has_next, &run->next),
                   [MEMORY_INPUT] = peer_codec(run->has_previous, &run->previous)},

@@ -308,6 +308,14 @@ void job_spec_complete(struct job_spec *spec)
     }
 }
 
+size_t job_versions(const struct job_spec *spec, size_t stage_count, size_t in_flight)
+{
+    if (spec->pipeline != JOB_ASYNC) {
+        return 1;
+    }
+    return spec->vertical_sync ? stage_count : in_flight;
+}
+
 /* ---- state ---- */
 
 static const struct field data_fields[] = {

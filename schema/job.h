@@ -99,6 +99,8 @@ extern const struct job_spec job_spec_default;
  * micro-batches, by the pipeline. Once, when the job is submitted: a stored job keeps what it was
  * given. Before job_spec_check. */
 void job_spec_complete(struct job_spec *spec);
+/* Return how many versions of its parameters a stage keeps (train_stage_config). */
+size_t job_versions(const struct job_spec *spec, size_t stage_count, size_t in_flight);
 
 /* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is
  * submitted. */

@@ -27,7 +27,8 @@ const char *const plan_reason_names[] = {
 
 static const struct field memory_fields[] = {
     MEMBER_INT(struct plan_memory, parameters_bytes, "parameters_bytes", 0, 0, INTEGER_MAX,
-               .about = "With batch-norm's statistics, twice."),
+               .about = "With batch-norm's statistics, twice, and the versions that an `async` job "
+                        "keeps."),
     MEMBER_INT(struct plan_memory, gradients_bytes, "gradients_bytes", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct plan_memory, optimizer_bytes, "optimizer_bytes", 0, 0, INTEGER_MAX,
                .about = "Momentum and the like."),

@@ -61,6 +61,7 @@ static int make_pipeline(struct stage *stage, struct err *err)
     const struct pipeline_config pipeline = {
         .index = config->index,
         .count = config->count,
+        .async = stage->spec.pipeline == JOB_ASYNC,
         .micro_batches = (size_t)stage->spec.micro_batches,
         .in_flight = config->in_flight,
         .previous_in_flight = config->previous_in_flight,
@@ -191,6 +192,7 @@ static int make_train(struct stage *stage, struct err *err)
     if (rc != 0) {
         return rc;
     }
+    stage->versions = job_versions(&stage->spec, config->count, config->in_flight);
     const struct train_stage_config train = {
         .model = stage->model,
         .first = config->first,
@@ -198,6 +200,8 @@ static int make_train(struct stage *stage, struct err *err)
         .micro_batch = stage->micro_batch,
         .micro_batches = (size_t)stage->spec.micro_batches,
         .in_flight = config->in_flight,
+        .versions = stage->versions,
+        .aggregate_every = stage->versions > 1 ? stage->spec.aggregate_every : 0,
         .recompute = stage->spec.recompute,
         .optimizer = stage->spec.optimizer,
         .seed = (uint64_t)stage->spec.seed,

@@ -296,11 +296,29 @@ static const char *work_name(enum pipeline_work work)
     return names[work];
 }
 
+/* The pipeline is empty: no later batch uses a version before this one. */
+static void begin_after(struct stage *stage, int64_t version)
+{
+    if (stage->versions > 1) {
+        train_restart(stage->train, version);
+    }
+}
+
+static void end_evaluation(struct stage *stage, const struct stage_listener *listener,
+                           int64_t version)
+{
+    if (stage_is_last(stage)) {
+        report_evaluation(stage, listener, version);
+    }
+    begin_after(stage, version);
+}
+
 int stage_loop(struct stage *stage, const struct stage_listener *listener, int64_t *version,
                struct err *err)
 {
     struct pipeline_task task;
     note_free(stage);
+    begin_after(stage, stage->config.resume_version);
     for (;;) {
         const enum pipeline_work work = next(stage, &task);
         if (work == PIPELINE_WAIT) {
@@ -331,8 +349,8 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
                 note_free(stage);
             }
             report_step(stage, listener, task.step);
-        } else if (work == PIPELINE_EVALUATE && task.evaluation_ends && stage_is_last(stage)) {
-            report_evaluation(stage, listener, task.step);
+        } else if (work == PIPELINE_EVALUATE && task.evaluation_ends) {
+            end_evaluation(stage, listener, task.step);
         }
         finish(stage, &task, began, worked, resting, lost);
         if (work == PIPELINE_STOP) {

@@ -29,6 +29,7 @@ struct stage {
     size_t micro_batch;         /* samples */
     size_t sample_bytes;        /* as stored */
     size_t label_count;         /* of a sample: the model's positions */
+    size_t versions;            /* of its parameters: job_versions */
     size_t evaluation_batches;  /* micro-batches of the test set */
     struct shape input, output; /* of the stage */
 

@@ -26,7 +26,7 @@ bool candidates_has(const struct core *core, const struct placement_request *req
 {
     const struct job_spec *spec = request->spec;
     if (!matching_labels(spec, &device->device) || !matching_class(spec, &device->device) ||
-        !matching_kernels(request, &device->device)) {
+        !matching_pipeline(spec, &device->device) || !matching_kernels(request, &device->device)) {
         return false;
     }
     if (request->candidates == CANDIDATES_KNOWN) {

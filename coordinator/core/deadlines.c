@@ -123,10 +123,17 @@ int64_t deadlines_stop_ms(const struct job_slot *job)
     return ms + (job->progress.reached_step == job->total_steps ? evaluation_timeout_ms(job) : 0);
 }
 
+/* Where steps overlap, a batch is on its way for as many steps as there are batches in flight. */
+static double steps_in_flight(const struct job_slot *job)
+{
+    bool overlap = job->has_plan && job->job.spec.pipeline == JOB_ASYNC;
+    return overlap ? (double)job->plan.stage[0].in_flight : 1;
+}
+
 void deadlines_fill(const struct core *core, struct job_slot *job)
 {
     double expected = job->job.spec.expected_step_seconds;
-    expected = expected > 0 ? expected : measured_or_predicted(job);
+    expected = (expected > 0 ? expected : measured_or_predicted(job)) * steps_in_flight(job);
     struct job_deadlines *deadlines = &job->job.deadlines;
     int64_t round_ms = job->generation.state_bytes / ROUND_BYTES_PER_MS + 2 * core->config.lease_ms;
     deadlines->heartbeat_ms = core->config.heartbeat_ms;

@@ -5,6 +5,9 @@
 #include "coordinator/core/state.h"
 #include "libtrain/kernels/kernel_table.h"
 
+/* The first version of the protocol whose agents overlap steps. */
+#define ASYNC_PROTOCOL 2
+
 bool matching_labels(const struct job_spec *spec, const struct device *device)
 {
     for (size_t i = 0; i < spec->device_label_count; i++) {
@@ -25,6 +28,11 @@ bool matching_class(const struct job_spec *spec, const struct device *device)
 {
     return spec->numeric_class[0] == '\0' ||
            strcmp(spec->numeric_class, device->numeric_class) == 0;
+}
+
+bool matching_pipeline(const struct job_spec *spec, const struct device *device)
+{
+    return spec->pipeline != JOB_ASYNC || device->protocol >= ASYNC_PROTOCOL;
 }
 
 bool matching_kernels(const struct placement_request *request, const struct device *device)

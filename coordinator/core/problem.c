@@ -36,6 +36,7 @@ static struct memory_request request_of(const struct planning *planning, size_t 
                                    .end = end,
                                    .micro_batch = (size_t)(spec->batch / spec->micro_batches),
                                    .in_flight = 1,
+                                   .versions = spec->pipeline == JOB_ASYNC ? 2 : 1,
                                    .threads = 1,
                                    .codec = {codec, codec},
                                    .recompute = planning->recompute,
@@ -81,11 +82,15 @@ static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end,
     struct planning *planning = arg;
     const struct memory_growth *range = range_bytes(planning, first, end);
     uint64_t more_threads = threads_of(planning, device) - 1;
-    uint64_t by_thread, by_flight, bytes;
+    const size_t more_versions =
+        job_versions(&planning->spec, planning->chosen_count, in_flight) - 1;
+    uint64_t by_thread, by_flight, by_version, bytes;
     if (__builtin_mul_overflow(range->per_thread, more_threads, &by_thread) ||
         __builtin_mul_overflow(range->per_micro_batch, in_flight - 1, &by_flight) ||
+        __builtin_mul_overflow(range->per_version, more_versions, &by_version) ||
         __builtin_add_overflow(range->base, by_thread, &bytes) ||
-        __builtin_add_overflow(bytes, by_flight, &bytes)) {
+        __builtin_add_overflow(bytes, by_flight, &bytes) ||
+        __builtin_add_overflow(bytes, by_version, &bytes)) {
         return UINT64_MAX;
     }
     return bytes;
@@ -98,11 +103,12 @@ struct plan_memory problem_memory(const struct planning *planning, size_t stage)
     struct memory_bytes bytes;
     request.in_flight = planning->plan.in_flight[stage];
     request.threads = threads_of(planning, stage);
+    request.versions = job_versions(&planning->spec, planning->chosen_count, request.in_flight);
     if (memory_of_stage(planning->model, &planning->spec.optimizer, &request, &bytes, NULL) != 0) {
         return (struct plan_memory){0};
     }
     return (struct plan_memory){
-        .parameters_bytes = (int64_t)bytes.parameters,
+        .parameters_bytes = (int64_t)(bytes.parameters + bytes.stashed),
         .gradients_bytes = (int64_t)bytes.gradients,
         .optimizer_bytes = (int64_t)bytes.optimizer,
         .activations_bytes = (int64_t)bytes.activations,
@@ -161,6 +167,8 @@ int problem_solve(struct planning *planning, const size_t *end, struct err *err)
         .memory_work_max = planning->memory_max,
         .micro_batches = (size_t)planning->spec.micro_batches,
         .clips_norm = planning->spec.optimizer.clip_norm > 0,
+        .async = planning->spec.pipeline == JOB_ASYNC,
+        .one_version = planning->spec.vertical_sync,
         .first_fit = planning->first_fit,
         .unit_name = planning->unit_name,
         .device_name = planning->device_name,

@@ -29,6 +29,16 @@ static bool any_has(const struct core *core, const struct placement_request *req
     return false;
 }
 
+static bool any_speaks(const struct core *core, const struct job_spec *spec)
+{
+    bool any = false;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = slots_device_at(core, i);
+        any = any || (device_online(device) && matching_pipeline(spec, &device->device));
+    }
+    return any;
+}
+
 static void nobody_fits(const struct core *core, const struct placement_request *request,
                         size_t online, char *out, size_t size)
 {
@@ -43,6 +53,9 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     }
     if (!any_has(core, request, NULL)) {
         text_set(out, size, "no device has all labels of the job (%zu online)", online);
+    } else if (spec->pipeline == JOB_ASYNC && !any_speaks(core, spec)) {
+        text_set(out, size, "no device%s has an agent that trains pipeline 'async' (%zu online)",
+                 spec->device_label_count > 0 ? " with the labels" : "", online);
     } else if (spec->numeric_class[0] == '\0') {
         text_set(out, size, "no device%s has oneDNN, which the job's kernels need (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "", online);
@@ -62,6 +75,7 @@ void shortage_look(const struct core *core, const struct placement_request *requ
         bool online = device_online(device);
         bool fits = matching_labels(request->spec, &device->device) &&
                     matching_class(request->spec, &device->device) &&
+                    matching_pipeline(request->spec, &device->device) &&
                     matching_kernels(request, &device->device);
         if (device_absent(&request->without, device)) {
             continue;

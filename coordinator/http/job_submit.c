@@ -246,12 +246,6 @@ static int resolve(struct coordinator *coordinator, struct submission *submissio
 {
     job_spec_complete(&submission->spec);
     int rc = job_spec_check(&submission->spec, faults, err);
-    if (submission->spec.pipeline == JOB_ASYNC) {
-        record_fault(faults, "/pipeline",
-                     "devices of this version train with 'sync' only; 'paceline-agent train' "
-                     "takes 'async'");
-        rc = err_set(err, ERR_INVALID, "/pipeline: not supported by devices");
-    }
     int data_code = resolve_data(coordinator, submission, faults, err);
     if (data_code) {
         return data_code;

@@ -124,11 +124,27 @@ struct bound {
     double most;   /* the longest stage or link so far */
 };
 
+/* Where steps overlap, a step is no shorter than the work of a stage and than a tensor takes on its
+ * link. */
+static struct bound async_bound_add(const struct search *search, struct bound bound, size_t device,
+                                    size_t first, size_t end)
+{
+    double most = stages_work_seconds(&search->stages, device, first, end) +
+                  stages_update_seconds(&search->stages, device, first, end);
+    if (device + 1 < search->problem->device_count) {
+        most = stages_max(most, stages_send_seconds(&search->stages, device, end));
+    }
+    return (struct bound){.most = stages_max(bound.most, most)};
+}
+
 static struct bound bound_add(const struct search *search, struct bound bound, size_t device,
                               size_t first, size_t end)
 {
     double count = (double)search->problem->micro_batches;
     double work = stages_work_seconds(&search->stages, device, first, end);
+    if (search->problem->async) {
+        return async_bound_add(search, bound, device, first, end);
+    }
     double most = count * work;
     double through = work;
     if (device + 1 < search->problem->device_count) {
@@ -183,7 +199,9 @@ static double cuts_bound(const struct search *search, const size_t *end)
         bound = bound_add(search, bound, d, first, end[d]);
         first = end[d];
     }
-    return bound.most + stages_update_seconds(&search->stages, 0, 0, end[0]);
+    return search->problem->async
+               ? bound.most
+               : bound.most + stages_update_seconds(&search->stages, 0, 0, end[0]);
 }
 
 /* Play the cuts if they can be better than the best plan. Whether they are. */

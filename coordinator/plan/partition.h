@@ -42,7 +42,10 @@ struct partition_problem {
     double work_max, memory_work_max;
     size_t micro_batches;
     bool clips_norm; /* every update waits for the norm of all gradients (timeline.h) */
-    bool first_fit;  /* stop at the first plan that fits */
+    bool async; /* steps overlap (libtrain/schedule): micro_batches is 1; all usual limits must fit
+                   into memory */
+    bool one_version; /* async: no more in flight than the stages from this one on */
+    bool first_fit;   /* stop at the first plan that fits */
     /* Names for the text of an error; NULL: numbers. */
     const char *const *unit_name;   /* [unit_count] */
     const char *const *device_name; /* [device_count] */

@@ -5,6 +5,9 @@
 
 #include "coordinator/plan/timeline.h"
 
+/* More batches in flight than usual cost memory and delay gradients: they must gain this much. */
+#define ASYNC_GAIN 0.05
+
 void stages_init(struct stages *stages, const struct partition_problem *problem)
 {
     size_t units = problem->unit_count;
@@ -50,7 +53,8 @@ static void fill_in_flight(const struct stages *stages, struct timeline_stage *s
         slowest = stages_max(slowest, stage[i].forward_seconds + stage[i].backward_seconds);
         slowest = stages_max(slowest, stage[i].send_forward_seconds);
     }
-    size_t limit = stages->problem->micro_batches;
+    const bool async = stages->problem->async;
+    size_t limit = async ? TIMELINE_IN_FLIGHT_MAX : stages->problem->micro_batches;
     limit = limit < TIMELINE_IN_FLIGHT_MAX ? limit : TIMELINE_IN_FLIGHT_MAX;
     double travel = 0;
     for (size_t i = count; i-- > 0;) {
@@ -62,6 +66,9 @@ static void fill_in_flight(const struct stages *stages, struct timeline_stage *s
             in_flight = wanted > (double)in_flight
                             ? (size_t)stages_min(wanted, TIMELINE_IN_FLIGHT_MAX)
                             : in_flight;
+            /* Each batch in flight keeps a version of the parameters. They never rise: `wanted`
+             * falls along the pipeline. */
+            in_flight = async && in_flight > 2 * (count - i) ? 2 * (count - i) : in_flight;
         }
         stage[i].in_flight = in_flight < limit ? in_flight : limit;
         travel += stage[i].forward_seconds + stage[i].backward_seconds;
@@ -76,7 +83,7 @@ static bool fit_memory(const struct stages *stages, const size_t *end, struct ti
     for (size_t d = 0; d < stages->problem->device_count; d++) {
         uint64_t cap = stages->problem->memory_cap_bytes[d];
         uint64_t bytes = stages_memory(stages, d, first, end[d], stage[d].in_flight);
-        while (bytes > cap && stage[d].in_flight > 1) {
+        while (bytes > cap && stage[d].in_flight > 1 && !stages->problem->async) {
             stage[d].in_flight--;
             bytes = stages_memory(stages, d, first, end[d], stage[d].in_flight);
         }
@@ -109,20 +116,25 @@ bool stages_play(const struct stages *stages, const size_t *end, struct partitio
     struct timeline_stage stage[PARTITION_DEVICES_MAX];
     fill_stages(stages, end, stage);
     out->step_seconds = INFINITY;
-    for (int hide_links = 0; hide_links <= 1; hide_links++) {
+    const struct timeline_rules rules = {.micro_batches = micro_batches,
+                                         .clips_norm = stages->problem->clips_norm,
+                                         .async = stages->problem->async};
+    const double gain = rules.async ? ASYNC_GAIN : STAGES_EQUAL;
+    const int most = stages->problem->one_version ? 0 : 1;
+    for (int hide_links = 0; hide_links <= most; hide_links++) {
         struct partition_plan plan = {.bound_seconds = fluid_bound(stages)};
         struct timeline_result result;
         fill_in_flight(stages, stage, hide_links == 1);
         if (!fit_memory(stages, end, stage, &plan)) {
-            return false;
+            return hide_links == 1;
         }
         if (hide_links == 1 &&
             memcmp(plan.in_flight, out->in_flight, sizeof(plan.in_flight)) == 0) {
             break;
         }
-        timeline_play(stage, count, micro_batches, stages->problem->clips_norm, &result);
-        *work += timeline_work(count, micro_batches);
-        if (result.step_seconds < out->step_seconds * (1 - STAGES_EQUAL)) {
+        timeline_play(stage, count, &rules, &result);
+        *work += timeline_work(count, &rules);
+        if (result.step_seconds < out->step_seconds * (1 - gain)) {
             plan.step_seconds = result.step_seconds;
             memcpy(plan.busy, result.busy, sizeof(plan.busy));
             *out = plan;

@@ -13,7 +13,7 @@ struct ring {
     size_t taken, put;
 };
 
-/* A stage while it is played. All counts are of the step it is in. */
+/* A stage while it is played. All counts are from its last update on. */
 struct player {
     struct ring input, gradient;
     size_t inputs, gradients; /* taken from the rings: the arrivals at the stage's last check */
@@ -30,7 +30,8 @@ struct player {
 struct game {
     const struct timeline_stage *stage;
     size_t stage_count, micro_batches;
-    bool clips_norm;
+    size_t flush; /* as schedule_progress */
+    bool clips_norm, strict;
     struct player player[PARTITION_DEVICES_MAX];
     double look_at[PARTITION_DEVICES_MAX]; /* when each looks for work next */
 };
@@ -46,7 +47,7 @@ static double ring_next(const struct ring *ring)
     return ring->taken < ring->put ? ring->at[ring->taken % TIMELINE_IN_FLIGHT_MAX] : INFINITY;
 }
 
-/* Take the arrivals until `now`; those of the next step stay in the ring. */
+/* Take the arrivals until `now`; those after the flush stay in the ring. */
 static void ring_take(struct ring *ring, size_t *count, size_t limit, double now)
 {
     while (*count < limit && ring_next(ring) <= now) {
@@ -61,9 +62,8 @@ static double look_at(const struct game *game, const struct player *player)
     if (!player->waiting) {
         return player->free_at;
     }
-    double input = player->inputs < game->micro_batches ? ring_next(&player->input) : INFINITY;
-    double gradient =
-        player->gradients < game->micro_batches ? ring_next(&player->gradient) : INFINITY;
+    double input = player->inputs < game->flush ? ring_next(&player->input) : INFINITY;
+    double gradient = player->gradients < game->flush ? ring_next(&player->gradient) : INFINITY;
     if (game->clips_norm && player->backwards == game->micro_batches) {
         return player->summed ? player->total_at : player->norm_at;
     }
@@ -98,13 +98,14 @@ static enum schedule_work next_work(struct game *game, size_t index, double now)
 {
     struct player *player = &game->player[index];
     bool first = index == 0, last = index + 1 == game->stage_count;
-    ring_take(&player->input, &player->inputs, game->micro_batches, now);
-    ring_take(&player->gradient, &player->gradients, game->micro_batches, now);
+    ring_take(&player->input, &player->inputs, game->flush, now);
+    ring_take(&player->gradient, &player->gradients, game->flush, now);
     const struct schedule_progress progress = {
         .micro_batches = game->micro_batches,
-        .flush = game->micro_batches,
+        .flush = game->flush,
+        .strict = game->strict,
         .in_flight = game->stage[index].in_flight,
-        .inputs = first ? game->micro_batches : player->inputs,
+        .inputs = first ? game->flush : player->inputs,
         .gradients = last ? player->forwards : player->gradients,
         .forwards = player->forwards,
         .backwards = player->backwards,
@@ -178,31 +179,44 @@ static void work_update(struct game *game, size_t index, double now)
 {
     struct player *player = &game->player[index];
     player->free_at = now + game->stage[index].update_seconds;
-    player->forwards = player->backwards = player->inputs = player->gradients = 0;
+    player->forwards -= game->micro_batches;
+    player->backwards -= game->micro_batches;
+    player->inputs -= index > 0 ? game->micro_batches : 0;
+    player->gradients -= index + 1 < game->stage_count ? game->micro_batches : 0;
     player->summed = false;
     player->norm_at = player->total_at = INFINITY;
+}
+
+static size_t steps_played(size_t stage_count, const struct timeline_rules *rules)
+{
+    return rules->async ? TIMELINE_ASYNC_STEPS * stage_count : TIMELINE_STEPS;
 }
 
 /* Seconds per step. Stages look for work in order of time, so whatever has arrived when one looks
  * is known by then. */
 static double play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
-                   bool clips_norm)
+                   const struct timeline_rules *rules)
 {
     struct game game = {.stage = stage,
                         .stage_count = stage_count,
                         .micro_batches = micro_batches,
-                        .clips_norm = clips_norm};
+                        .flush = rules->async ? SCHEDULE_NO_FLUSH : micro_batches,
+                        .clips_norm = rules->clips_norm,
+                        .strict = rules->async};
+    const size_t last = steps_played(stage_count, rules);
+    const size_t warm =
+        rules->async ? TIMELINE_ASYNC_WARMUP_STEPS * stage_count : TIMELINE_WARMUP_STEPS;
     for (size_t i = 0; i < stage_count; i++) {
         game.player[i].norm_at = game.player[i].total_at = INFINITY;
     }
     double warm_at = 0;
     size_t steps = 0;
-    while (steps < TIMELINE_STEPS) {
+    while (steps < last) {
         size_t next = next_to_look(&game);
         double now = game.look_at[next];
         ASSERT(isfinite(now));
         enum schedule_work work = next_work(&game, next, now);
-        if (work == SCHEDULE_UPDATE && clips_norm && !has_total(&game, next, now)) {
+        if (work == SCHEDULE_UPDATE && game.clips_norm && !has_total(&game, next, now)) {
             work = SCHEDULE_WAIT;
         }
         game.player[next].waiting = work == SCHEDULE_WAIT;
@@ -214,37 +228,37 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
             work_update(&game, next, now);
             /* The first stage ends every step: the last gradient is its. */
             steps += next == 0;
-            if (next == 0 && steps == TIMELINE_WARMUP_STEPS) {
+            if (next == 0 && steps == warm) {
                 warm_at = game.player[0].free_at;
             }
             break;
         }
         set_look_at(&game, next);
     }
-    return (game.player[0].free_at - warm_at) / (TIMELINE_STEPS - TIMELINE_WARMUP_STEPS);
+    return (game.player[0].free_at - warm_at) / (double)(last - warm);
 }
 
-double timeline_work(size_t stage_count, size_t micro_batches)
+double timeline_work(size_t stage_count, const struct timeline_rules *rules)
 {
     size_t most = TIMELINE_MICRO_BATCHES_MAX;
-    size_t played = micro_batches <= most ? micro_batches : most + most / 2;
-    return TIMELINE_STEPS * (double)stage_count * (double)played;
+    size_t played = rules->micro_batches <= most ? rules->micro_batches : most + most / 2;
+    return (double)steps_played(stage_count, rules) * (double)stage_count * (double)played;
 }
 
-void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
-                   bool clips_norm, struct timeline_result *out)
+void timeline_play(const struct timeline_stage *stage, size_t stage_count,
+                   const struct timeline_rules *rules, struct timeline_result *out)
 {
+    const size_t micro_batches = rules->micro_batches;
     ASSERT(stage_count >= 1 && stage_count <= PARTITION_DEVICES_MAX && micro_batches >= 1);
     size_t played =
         micro_batches < TIMELINE_MICRO_BATCHES_MAX ? micro_batches : TIMELINE_MICRO_BATCHES_MAX;
     for (size_t i = 0; i < stage_count; i++) {
         ASSERT(stage[i].in_flight >= 1 && stage[i].in_flight <= TIMELINE_IN_FLIGHT_MAX);
     }
-    double seconds = play(stage, stage_count, played, clips_norm);
+    double seconds = play(stage, stage_count, played, rules);
     if (played < micro_batches) {
         size_t half = TIMELINE_MICRO_BATCHES_MAX / 2;
-        double each =
-            (seconds - play(stage, stage_count, half, clips_norm)) / (double)(played - half);
+        double each = (seconds - play(stage, stage_count, half, rules)) / (double)(played - half);
         seconds += each * (double)(micro_batches - played);
     }
     *out = (struct timeline_result){.step_seconds = seconds};

@@ -1,5 +1,5 @@
-/* timeline.h: simulates the synchronous 1F1B schedule of a plan event by event and returns the
- * steady step time. libtrain/schedule decides the next work of a stage here and in agents, so the
+/* timeline.h: simulates the 1F1B schedule of a plan event by event and returns the steady step
+ * time. libtrain/schedule decides the next work of a stage here and in agents, so the
  * prediction follows what agents do. Pure. */
 #ifndef COORDINATOR_PLAN_TIMELINE_H
 #define COORDINATOR_PLAN_TIMELINE_H
@@ -14,6 +14,9 @@
 /* Steps played, and the first ones, which are not counted: the pipeline fills. */
 #define TIMELINE_STEPS 5
 #define TIMELINE_WARMUP_STEPS 2
+/* The same where steps overlap, for each stage. */
+#define TIMELINE_ASYNC_STEPS 12
+#define TIMELINE_ASYNC_WARMUP_STEPS 4
 /* Most micro-batches played. Each later one adds equal time, so the rest is extrapolated from the
  * second half of these. */
 #define TIMELINE_MICRO_BATCHES_MAX 256
@@ -28,18 +31,26 @@ struct timeline_stage {
     double latency_seconds;
 };
 
+struct timeline_rules {
+    size_t micro_batches; /* of a step, >= 1 */
+    /* Every stage waits for the norm of all gradients before its update. The parts of the norm
+     * travel from the last stage to the first and back, each with the latency of a link. */
+    bool clips_norm;
+    /* Steps overlap, in the strict order (libtrain/schedule): the pipeline never runs empty. The
+     * limits must fit (schedule_limits_fit), micro_batches is 1. */
+    bool async;
+};
+
 struct timeline_result {
     double step_seconds;                /* steady state: mean of the later steps played */
     double busy[PARTITION_DEVICES_MAX]; /* share of the step each stage computes */
 };
 
-/* Simulate stage[stage_count], stage_count in [1, PARTITION_DEVICES_MAX], micro_batches >= 1.
- * clips_norm: every stage waits for the norm of all gradients before its update. The parts of the
- * norm travel from the last stage to the first and back, each with the latency of a link.
- * Deterministic, O(steps * micro_batches * stages^2). No allocation. */
-void timeline_play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
-                   bool clips_norm, struct timeline_result *out);
+/* Simulate stage[stage_count], stage_count in [1, PARTITION_DEVICES_MAX]. Deterministic, O(steps *
+ * micro_batches * stages^2). No allocation. */
+void timeline_play(const struct timeline_stage *stage, size_t stage_count,
+                   const struct timeline_rules *rules, struct timeline_result *out);
 /* Return the work of timeline_play: micro-batches played times stages. */
-double timeline_work(size_t stage_count, size_t micro_batches);
+double timeline_work(size_t stage_count, const struct timeline_rules *rules);
 
 #endif

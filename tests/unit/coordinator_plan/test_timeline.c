@@ -16,8 +16,9 @@ static struct timeline_stage stage_of(double forward, double backward, size_t in
 static double clipped_step_of(const struct timeline_stage *stage, size_t count,
                               size_t micro_batches, bool clips)
 {
+    const struct timeline_rules rules = {.micro_batches = micro_batches, .clips_norm = clips};
     struct timeline_result result;
-    timeline_play(stage, count, micro_batches, clips, &result);
+    timeline_play(stage, count, &rules, &result);
     return result.step_seconds;
 }
 
@@ -113,7 +114,7 @@ static void busy_shares_are_work_over_step(void **state)
     struct timeline_stage stage[] = {stage_of(1, 1, 2), stage_of(2, 2, 1)};
     stage[0].update_seconds = 1;
     struct timeline_result result;
-    timeline_play(stage, 2, 4, false, &result);
+    timeline_play(stage, 2, &(struct timeline_rules){.micro_batches = 4}, &result);
     assert_seconds(result.busy[0], 9 / result.step_seconds);
     assert_seconds(result.busy[1], 16 / result.step_seconds);
 }
@@ -362,6 +363,42 @@ static void the_timeline_equals_a_naive_simulation(void **state)
     }
 }
 
+/* ---- steps that overlap ---- */
+
+static double async_step_of(const struct timeline_stage *stage, size_t count)
+{
+    const struct timeline_rules rules = {.micro_batches = 1, .async = true};
+    struct timeline_result result;
+    timeline_play(stage, count, &rules, &result);
+    return result.step_seconds;
+}
+
+static void overlapping_steps_of_free_links_take_the_slowest_stage(void **state)
+{
+    (void)state;
+    for (size_t count = 1; count <= 6; count++) {
+        struct timeline_stage stage[6];
+        for (size_t i = 0; i < count; i++) {
+            stage[i] = stage_of(1, 2, count - i);
+        }
+        assert_seconds(async_step_of(stage, count), 3);
+        stage[count / 2] = stage_of(2, 3, count - count / 2);
+        stage[count / 2].update_seconds = 0.5;
+        assert_seconds(async_step_of(stage, count), 5.5);
+    }
+}
+
+/* A link as slow as its stages: a batch takes 2 * 2 + 2 * 2 seconds there and back. */
+static void more_batches_in_flight_hide_a_slow_link(void **state)
+{
+    (void)state;
+    struct timeline_stage stage[] = {stage_of(1, 1, 2), stage_of(1, 1, 1)};
+    stage[0].send_forward_seconds = stage[0].send_backward_seconds = 2;
+    assert_seconds(async_step_of(stage, 2), 4);
+    stage[0].in_flight = 4;
+    assert_seconds(async_step_of(stage, 2), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +415,8 @@ int main(void)
         cmocka_unit_test(clipping_by_the_norm_adds_latency_that_work_does_not_hide),
         cmocka_unit_test(one_stage_has_its_norm_at_once),
         cmocka_unit_test(the_timeline_equals_a_naive_simulation),
+        cmocka_unit_test(overlapping_steps_of_free_links_take_the_slowest_stage),
+        cmocka_unit_test(more_batches_in_flight_hide_a_slow_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
