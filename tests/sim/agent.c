@@ -36,6 +36,7 @@ int agent_new(struct world *world, size_t index, struct err *err)
     agent->gflops = 10;
     agent->memory_bytes = 1 << 30;
     agent->numeric_class = "avx2";
+    agent->protocol = PROTOCOL_VERSION;
     (void)snprintf(agent->name, sizeof(agent->name), "d%zu", index + 1);
     (void)snprintf(agent->key, sizeof(agent->key), "key-%zu", index + 1);
     world->actor[agent->actor].label = agent->name;
@@ -113,6 +114,18 @@ static void tell_failure(struct world *world, struct agent *agent, size_t kind,
     handle(world, agent, &event);
 }
 
+static bool is_plain(bool present, const struct peer *peer)
+{
+    return !present || peer->codec[0] == '\0' || strcmp(peer->codec, "none") == 0;
+}
+
+/* What an agent of protocol 1 can follow. */
+static void check_protocol_1(const struct assignment_run *run)
+{
+    ASSERT(run->job_spec.pipeline == JOB_SYNC);
+    ASSERT(is_plain(run->has_previous, &run->previous) && is_plain(run->has_next, &run->next));
+}
+
 static void take_assignment(struct world *world, struct agent *agent, struct call *call)
 {
     struct err err = {0};
@@ -120,6 +133,9 @@ static void take_assignment(struct world *world, struct agent *agent, struct cal
     call->assignment = NULL;
     const int rc = assignment_check(agent->desired, &err);
     ASSERT(rc == 0);
+    if (agent->protocol == 1 && agent->desired->has_run) {
+        check_protocol_1(&agent->desired->run);
+    }
     struct session_event event = {.type = SESSION_ASSIGNED, .assignment = agent->desired};
     handle(world, agent, &event);
     net_put_assignment(world, &agent->desired);
@@ -169,7 +185,7 @@ static void enroll(struct world *world, struct agent *agent, const struct sessio
     struct call *call = new_call(world, agent, UNDER_WAY_ENROLL, CALL_ENROLL, action);
     struct enroll_request *request = calloc(1, sizeof(*request));
     ASSERT(request);
-    request->protocol = PROTOCOL_VERSION;
+    request->protocol = agent->protocol;
     request->inventory.cores = 4;
     request->inventory.memory_bytes = agent->memory_bytes;
     request->inventory.zstd = agent->zstd;
@@ -202,6 +218,16 @@ static void measure_device(const struct world *world, struct agent *agent,
     timing_transfers_report(&agent->transfers, heartbeat);
 }
 
+/* Leave what that version of the protocol has. */
+static void cut_heartbeat(int protocol, struct heartbeat *heartbeat)
+{
+    json_auto_t *document = record_write_version(&heartbeat_record, protocol, heartbeat);
+    record_clear(&heartbeat_record, heartbeat);
+    const int rc =
+        record_read_version(&heartbeat_record, protocol, document, "", heartbeat, NULL, NULL);
+    ASSERT(rc == 0);
+}
+
 static void beat(struct world *world, struct agent *agent, const struct session_action *action)
 {
     struct call *call = new_call(world, agent, UNDER_WAY_BEAT, CALL_BEAT, action);
@@ -217,6 +243,9 @@ static void beat(struct world *world, struct agent *agent, const struct session_
             heartbeat->holding[i] = agent->held.item[i]->holding;
         }
         heartbeat->holding_count = agent->held.count;
+    }
+    if (agent->protocol < PROTOCOL_VERSION) {
+        cut_heartbeat(agent->protocol, heartbeat);
     }
     call->heartbeat = heartbeat;
     call->losses = agent->losses;

@@ -47,6 +47,7 @@ struct agent {
     int64_t memory_bytes;
     bool zstd; /* it has the codecs with zstd */
     const char *numeric_class;
+    int protocol; /* version that it speaks */
     enum local_fault local_fault;
 
     /* On disk. */
