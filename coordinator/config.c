@@ -48,6 +48,10 @@ static const struct conf_option options[] = {
            "Limit of open connections. Default: 8192."),
     NUMBER(connections_per_address_max, "connections-per-address", CONF_INT, 16, 65536, "N",
            "Limit of open connections per address, without enrolled agents. Default: 4096."),
+    NUMBER(history_hours, "history-hours", CONF_INT, 1, 24 * 366, "HOURS",
+           "Keep measurements by the minute so long. Default: 24."),
+    NUMBER(history_days, "history-days", CONF_INT, 1, 3660, "DAYS",
+           "Keep measurements by the hour so long. Default: 7."),
     TEXT(log_level, "log-level", "LEVEL", "error, warn, info or debug. Default: info."),
 };
 
@@ -108,6 +112,8 @@ int config_read(int argc, char **argv, struct coordinator_config *out, bool *don
         .heartbeat_ms = 1000,
         .lease_ms = 5000,
         .connections_max = 8192,
+        .history_hours = 24,
+        .history_days = 7,
         .connections_per_address_max = 4096,
     };
     struct conf_list positional = {0};

@@ -20,6 +20,7 @@ struct coordinator_config {
     uint64_t min_free_bytes;
     uint64_t dataset_max_bytes;
     int64_t heartbeat_ms, lease_ms;
+    int64_t history_hours, history_days; /* of measurements: by the minute, by the hour */
     int64_t connections_max;
     int64_t connections_per_address_max; /* of clients that are not enrolled agents */
     struct address address;              /* parsed from listen */

@@ -24,9 +24,11 @@
 #include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/restore.h"
+#include "coordinator/store/measurements.h"
 
 #define FLUSH_MS 1000 /* telemetry is written this often */
 #define DISK_LOOK_MS 60000
+#define HOUR_MS 3600000ll
 #define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
 #define WORKER_THREADS 6 /* blocking work: disks, and two searches for plans */
 #define BLOB_QUEUE_BYTES (64u << 20)
@@ -155,7 +157,7 @@ static bool model_in_use(const void *arg, const char *sha256)
 
 /* The timed work of the loop. */
 struct timers {
-    int64_t flush_ms, ping_ms, disk_ms;
+    int64_t flush_ms, ping_ms, disk_ms, trim_ms;
     int64_t retry_ms; /* of a held commit */
     int64_t stop_ms;  /* while stopping: requests that are still open then are broken off; else
                          INT64_MAX */
@@ -166,6 +168,7 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
     const int64_t due_ms[] = {timers->flush_ms,
                               timers->ping_ms,
                               timers->disk_ms,
+                              timers->trim_ms,
                               timers->stop_ms,
                               core_deadline_ms(coordinator->core),
                               edge_deadline_ms(coordinator->edge)};
@@ -198,6 +201,17 @@ static int pass_held(struct coordinator *coordinator, struct timers *timers, str
     return turn_commit(coordinator->turn, err) ? err_wrap(err, "commit") : 0;
 }
 
+static void trim_history(struct coordinator *coordinator)
+{
+    const struct coordinator_config *config = coordinator->config;
+    const int64_t wall_ms = clock_wall_ms();
+    struct err err = {0};
+    if (state_trim_measurements(coordinator->state, wall_ms - config->history_hours * HOUR_MS,
+                                wall_ms - config->history_days * 24 * HOUR_MS, &err)) {
+        log_warn("history_not_trimmed", "error=%s", log_quote(err.text).text);
+    }
+}
+
 /* Read input before timers: a device whose heartbeat waits in the socket must not be lost. */
 static int pass(struct coordinator *coordinator, bool work_ended, struct timers *timers,
                 struct err *err)
@@ -226,6 +240,10 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
         return 0;
     }
     timers->ping_ms = edge_ping(coordinator->edge, now_ms);
+    if (now_ms >= timers->trim_ms) {
+        trim_history(coordinator);
+        timers->trim_ms = now_ms + HOUR_MS / 4;
+    }
     if (now_ms >= timers->flush_ms) {
         struct err flush_err = {0};
         if (state_flush(coordinator->state, &flush_err)) {

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/restore_capacities.h"
 #include "coordinator/turn/objects.h"
 #include "schema/wire.h"
 
@@ -277,6 +278,7 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
     struct table incidents = {.kind = OBJECT_INCIDENT, .element_size = sizeof(struct incident)};
     struct table units = {.kind = OBJECT_CENTER_UNIT, .element_size = sizeof(struct center_unit)};
     struct table uploads = {.kind = OBJECT_CHECKPOINT, .element_size = sizeof(struct checkpoint)};
+    struct capacity_lists capacities = {0};
     struct references references = {.uploads = &uploads};
     struct restored_job *restored = NULL;
     struct table *all[] = {&devices, &jobs, &datasets, &models, &units};
@@ -294,6 +296,9 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
         restored = calloc(jobs.count + 1, sizeof(*restored));
         rc = restored ? attach_models(coordinator, &jobs, restored, err)
                       : err_set(err, ERR_MEMORY, "out of memory");
+    }
+    if (!rc) {
+        rc = restore_capacities_read(coordinator->state, &capacities, err);
     }
     refer_rows(&references, &datasets, &jobs, &units);
     if (!rc) {
@@ -317,7 +322,8 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
                                            .center_unit = (const struct center_unit *)units.item,
                                            .center_unit_count = units.count,
                                            .incident = (const struct incident *)incidents.item,
-                                           .incident_count = incidents.count}};
+                                           .incident_count = incidents.count,
+                                           .capacities = capacities.rows}};
         turn_event(coordinator->turn, &event, NULL, NULL);
         rc = turn_commit(coordinator->turn, err);
     }
@@ -334,5 +340,6 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
     free(plans.item);
     free(uploads.item);
     free(incidents.item);
+    restore_capacities_free(&capacities);
     return rc;
 }

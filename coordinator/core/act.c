@@ -116,6 +116,16 @@ void act_metric(struct core *core, const char *job_id, const struct metric *metr
     text_set(action->id, sizeof(action->id), "%s", job_id);
 }
 
+void act_measured(struct core *core, const struct measured_units *measured)
+{
+    act(core, ACTION_MEASURED)->measured = measured;
+}
+
+void act_capacity(struct core *core, const struct capacity_change *change)
+{
+    act(core, ACTION_CAPACITY)->capacity = change;
+}
+
 void act_publish(struct core *core, const char *event, const char *id, const char *format, ...)
 {
     struct action *action = act(core, ACTION_PUBLISH);

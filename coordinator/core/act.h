@@ -25,6 +25,9 @@ void act_tune(struct core *core, const char *job_id);
 void act_plan(struct core *core, const char *job_id, uint64_t question);
 void act_delete_blob(struct core *core, const char *sha256);
 void act_metric(struct core *core, const char *job_id, const struct metric *metric);
+/* Store the measurements of a device with the telemetry. */
+void act_measured(struct core *core, const struct measured_units *measured);
+void act_capacity(struct core *core, const struct capacity_change *change);
 /* Publish an event about the object `id`, with one sentence. */
 void act_publish(struct core *core, const char *event, const char *id, const char *format, ...)
     PRINTF_LIKE(4, 5);

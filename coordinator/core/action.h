@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/core/capacity_row.h"
 #include "schema/dataset.h"
 #include "schema/heartbeat.h"
 #include "schema/id.h"
@@ -45,6 +46,8 @@ enum action_type {
     ACTION_PLAN,
     ACTION_DELETE_BLOB, /* delete the blob `sha256`: nothing refers to it */
     ACTION_METRIC,      /* telemetry: one number of a job */
+    ACTION_MEASURED,    /* telemetry: the history of a device, struct measured_units */
+    ACTION_CAPACITY,    /* telemetry: what is known of a device, struct capacity_change */
     ACTION_PUBLISH,     /* a public event: type, subject `id`, text */
 };
 
@@ -60,6 +63,8 @@ struct action {
     enum problem_code problem; /* PROBLEM */
     char sha256[SHA256_SIZE];
     struct metric metric;
+    const struct measured_units *measured;
+    const struct capacity_change *capacity;
     const char *event;       /* PUBLISH: static text, "job_running" */
     char text[MESSAGE_SIZE]; /* PROBLEM: detail; PUBLISH: one sentence */
 };

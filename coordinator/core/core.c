@@ -89,6 +89,8 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
         return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
     rc = planning_new(&core->planning, err);
+    rc = rc ? rc : capacity_new(config->devices_max, &core->capacity, err);
+    rc = rc ? rc : traffic_new(config->devices_max, &core->traffic, err);
     if (rc != 0) {
         return rc;
     }
@@ -119,6 +121,8 @@ void core_free(struct core **pointer)
     free(core->candidate);
     planning_free(&core->planning);
     free(core->planned);
+    capacity_free(&core->capacity);
+    traffic_free(&core->traffic);
     free(core->held);
     free(core->answer);
     free(core);

@@ -120,6 +120,7 @@ static struct device_slot *add_device(struct core *core, const struct enroll_req
     device->lease.beat_ms = core->now_ms;
     device->assignment_revision = core->revision_base;
     challenge_clear(device);
+    traffic_forget(core, device);
     memcpy(device->device.public_key, request->public_key, SHA256_SIZE);
     return device;
 }
@@ -181,6 +182,7 @@ void devices_on_enroll(struct core *core, const struct event *event)
     }
     bool moved = known && strcmp(device->device.address, request->address) != 0;
     take_request(&device->device, request);
+    capacity_enrolled(core, device);
     if (!same_boot) {
         take_boot(core, device, request->boot);
     }

@@ -14,7 +14,7 @@
 #include "coordinator/core/incidents.h"
 #include "coordinator/core/lease.h"
 #include "coordinator/core/mark.h"
-#include "coordinator/core/profile.h"
+#include "coordinator/core/measured.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -145,7 +145,7 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
 {
     struct stage_report *report = &job->report[device->stage];
     report->fetch_seconds = heartbeat->fetch_seconds >= 0 ? heartbeat->fetch_seconds : 0;
-    profile_take(core, job, device, heartbeat);
+    measured_take(core, job, device, heartbeat);
     progress_take(core, job, device, heartbeat);
     if (heartbeat->has_error && center_needs_device(device)) {
         take_error(core, device, job, &heartbeat->error);
@@ -207,6 +207,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
     device->device.replica_bytes_sent = heartbeat->replica_bytes_sent;
     device->device.replica_bytes_written = heartbeat->replica_bytes_written;
     take_address(core, device, heartbeat->address);
+    measured_take_idle(core, device, heartbeat);
     if (heartbeat->all_holdings) {
         holdings_replace(core, device, heartbeat);
     }

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "coordinator/core/avoidance.h"
+#include "coordinator/core/capacity_rows.h"
 #include "coordinator/core/center.h"
 #include "coordinator/core/challenge.h"
 #include "coordinator/core/charges.h"
@@ -46,6 +47,7 @@ static void restore_device(struct core *core, const struct device *row)
     device->assignment_revision = core->revision_base;
     challenge_clear(device);
     core->device_due_ms[table_slot(&core->devices, device)] = lease_next_ms(core, device);
+    capacity_enrolled(core, device);
 }
 
 static void restore_job(struct core *core, const struct restored_job *row)
@@ -210,6 +212,19 @@ static void settle_devices(struct core *core)
     }
 }
 
+static void restore_capacities(struct core *core, const struct restored_capacities *rows)
+{
+    for (size_t i = 0; i < rows->device_count; i++) {
+        capacity_rows_restore(core, &rows->device[i]);
+    }
+    for (size_t i = 0; i < rows->unit_count; i++) {
+        capacity_rows_restore_unit(core, &rows->unit[i]);
+    }
+    for (size_t i = 0; i < rows->link_count; i++) {
+        traffic_restore(core, &rows->link[i]);
+    }
+}
+
 void restore_on_rows(struct core *core, const struct event *event)
 {
     const struct event_restored *rows = &event->restored;
@@ -219,6 +234,7 @@ void restore_on_rows(struct core *core, const struct event *event)
     for (size_t i = 0; i < rows->device_count; i++) {
         restore_device(core, &rows->device[i]);
     }
+    restore_capacities(core, &rows->capacities);
     for (size_t i = 0; i < rows->dataset_count; i++) {
         struct dataset *dataset = table_add(&core->datasets, rows->dataset[i].name);
         ASSERT(dataset);

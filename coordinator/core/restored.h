@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/core/capacity_row.h"
 #include "libtrain/model/model.h"
 #include "schema/dataset.h"
 #include "schema/device.h"
@@ -36,6 +37,7 @@ struct event_restored {
     size_t center_unit_count;
     const struct incident *incident; /* open incidents */
     size_t incident_count;
+    struct restored_capacities capacities;
 };
 
 #endif

@@ -8,7 +8,7 @@
 #include "coordinator/core/device.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/links.h"
-#include "coordinator/core/profile.h"
+#include "coordinator/core/traffic.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -29,7 +29,7 @@ static double cost_seconds(const struct core *core, const struct job_slot *job,
                            const struct device_slot *from, const struct device_slot *to,
                            int64_t bytes)
 {
-    struct partition_link link = profile_link(from, to);
+    struct partition_link link = traffic_link(core, from, to);
     bool last = from->challenge.silent || links_is_bad(core, job, from, to);
     return link.latency_seconds + (double)(from->asked_bytes + bytes) / link.bytes_per_second +
            (last ? SILENT_SECONDS : 0);

@@ -6,6 +6,7 @@
 
 #include "coordinator/core/asking.h"
 #include "coordinator/core/avoidance.h"
+#include "coordinator/core/capacity.h"
 #include "coordinator/core/center.h"
 #include "coordinator/core/challenge.h"
 #include "coordinator/core/charges.h"
@@ -29,6 +30,7 @@
 #include "coordinator/core/suspicion.h"
 #include "coordinator/core/table.h"
 #include "coordinator/core/timers.h"
+#include "coordinator/core/traffic.h"
 #include "coordinator/core/tuning.h"
 #include "coordinator/core/waiting.h"
 
@@ -50,7 +52,6 @@ struct device_slot {
     struct lease lease;
     struct challenge challenge;
     struct device_holdings holdings;
-    struct measured profile;
     struct metric_mark metrics_taken;
 };
 
@@ -141,6 +142,9 @@ struct core {
     uint64_t join_pass;      /* number of the pass of join_run */
     bool in_pass;            /* a pass is running: reservations count */
     struct job_slot **queue; /* [jobs_max], scratch of the scheduler */
+
+    struct capacity *capacity;
+    struct traffic *traffic;
 
     /* Scratch of candidates.c. */
     struct device_slot **candidate; /* [devices_max] */

@@ -58,7 +58,8 @@ static int open_parts(struct state_store *store, const char *directory, const ch
         store->rows.db = store->db;
         rc = reserve_open(directory, "state.reserve", &store->reserve, err);
     }
-    return rc ? rc : telemetry_new(store->db, &store->telemetry, err);
+    rc = rc ? rc : telemetry_new(store->db, &store->telemetry, err);
+    return rc ? rc : measurements_new(store->db, &store->measurements, err);
 }
 
 int state_open_with(const char *directory, const char *durability, struct state_store **out,
@@ -100,10 +101,11 @@ void state_close(struct state_store **place)
         state_rollback(store);
     }
     struct err err = {0};
-    if (store->telemetry && state_flush(store, &err)) {
+    if (store->measurements && state_flush(store, &err)) {
         log_warn("telemetry_lost", "error=%s", log_quote(err.text).text);
     }
     telemetry_free(&store->telemetry);
+    measurements_free(&store->measurements);
     rows_done(&store->rows);
     if (store->db) {
         sql_close(&store->db);

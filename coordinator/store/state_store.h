@@ -13,6 +13,7 @@ struct sqlite3;
 struct sqlite3_stmt;
 struct reserve;
 struct telemetry;
+struct measurements;
 
 /* How state.db keeps a commit through a power cut (docs/adr/0017). */
 #define STATE_DURABILITY "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"
@@ -46,6 +47,15 @@ void telemetry_free(struct telemetry **telemetry);
 /* Points that wait for the next flush and belong to a job that was just deleted are dropped. */
 void telemetry_forget(struct telemetry *telemetry, const char *job);
 
+/* ---- measurements.c ---- */
+NODISCARD int measurements_new(struct sqlite3 *db, struct measurements **out, struct err *err);
+void measurements_free(struct measurements **measurements);
+bool measurements_wait(const struct measurements *measurements);
+/* Write the rows that wait, in the open transaction. */
+NODISCARD int measurements_write(struct measurements *measurements, struct err *err);
+/* The transaction is over: forget all rows that waited, or only those of the history. */
+void measurements_written(struct measurements *measurements, bool all);
+
 struct state_store {
     struct sqlite3 *db;
     char directory[PATH_MAX];
@@ -53,6 +63,7 @@ struct state_store {
     struct reserve *reserve;
     struct rows rows;
     struct telemetry *telemetry;
+    struct measurements *measurements;
     struct buf log; /* changes of the open transaction */
     bool in_transaction;
     bool held;  /* the disk is full: SQLite has none of it, the log has all; a commit tries again */

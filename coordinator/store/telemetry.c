@@ -144,11 +144,15 @@ static int put_point(struct telemetry *telemetry, const struct point *point, str
     return ok ? sql_run(telemetry->db, statement, err) : sql_fail(telemetry->db, "bind", err);
 }
 
-static int write_points(struct telemetry *telemetry, struct err *err)
+static int write_points(struct state_store *store, struct err *err)
 {
+    struct telemetry *telemetry = store->telemetry;
     int rc = sql_exec(telemetry->db, "BEGIN IMMEDIATE", err);
     for (size_t i = 0; rc == 0 && i < telemetry->count; i++) {
         rc = put_point(telemetry, &telemetry->point[i], err);
+    }
+    if (rc == 0) {
+        rc = measurements_write(store->measurements, err);
     }
     if (rc == 0) {
         rc = sql_exec(telemetry->db, "COMMIT", err);
@@ -166,11 +170,12 @@ int state_flush(struct state_store *store, struct err *err)
     /* Tried at every flush until the disk has room again; the warning was given when the reserve
      * went. */
     (void)reserve_refill(store->reserve);
-    if (telemetry->count == 0) {
+    if (telemetry->count == 0 && !measurements_wait(store->measurements)) {
         return 0;
     }
     struct err inner = {0};
-    int rc = write_points(telemetry, &inner);
+    int rc = write_points(store, &inner);
+    measurements_written(store->measurements, rc == 0); /* the history is the first to go */
     if (rc) {
         /* Telemetry never takes the reserve: the points stay until the disk has room, as far as
          * memory is given. */

@@ -11,6 +11,7 @@
 #include "coordinator/core/core.h"
 #include "coordinator/store/state.h"
 #include "coordinator/turn/incident_log.h"
+#include "coordinator/turn/measured_rows.h"
 #include "coordinator/turn/objects.h"
 
 #define OUTBOX_MAX 4096 /* replies held back for one commit; a full outbox commits early */
@@ -199,6 +200,8 @@ static void carry_out(struct turn *turn, const struct action *action,
     case ACTION_REPLY:
     case ACTION_PROBLEM: reply(turn, action, exchange, extra); return;
     case ACTION_METRIC: metric(turn, action); return;
+    case ACTION_MEASURED: measured_rows_put(turn->state, action->measured); return;
+    case ACTION_CAPACITY: measured_rows_put_capacity(turn->state, action->capacity); return;
     case ACTION_WAKE: turn->effects.wake(turn->effects.context, action->kind, action->id); return;
     case ACTION_EXPORT:
     case ACTION_TUNE:

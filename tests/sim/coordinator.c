@@ -110,6 +110,8 @@ static void carry_out(struct world *world, const struct action *action)
         }
         break;
     case ACTION_METRIC: check_metric(world, action); break;
+    case ACTION_MEASURED: break;
+    case ACTION_CAPACITY: rows_take_capacity(&coordinator->rows, action->capacity); break;
     case ACTION_EXPORT:
     case ACTION_TUNE:
     case ACTION_PLAN:
@@ -436,7 +438,13 @@ void coordinator_restored(const struct world *world, const struct rows *rows,
                      .incident = rows->incident,
                      .incident_count = rows->incident_count,
                      .center_unit = rows->unit,
-                     .center_unit_count = rows->unit_count}};
+                     .center_unit_count = rows->unit_count,
+                     .capacities = {.device = rows->capacity,
+                                    .device_count = rows->capacity_count,
+                                    .unit = rows->unit_time,
+                                    .unit_count = rows->unit_time_count,
+                                    .link = rows->link_time,
+                                    .link_count = rows->link_time_count}}};
 }
 
 void coordinator_start(struct world *world)

@@ -156,6 +156,63 @@ void rows_commit(struct rows *rows, struct transaction *transaction)
     transaction_clear(transaction);
 }
 
+/* ---- capacities ---- */
+
+static void take_device(struct rows *rows, const struct capacity_row *row)
+{
+    size_t at = 0;
+    while (at < rows->capacity_count &&
+           !id_equal(rows->capacity[at].device.text, row->device.text)) {
+        at++;
+    }
+    if (at < ROWS_DEVICES_MAX + 1) {
+        rows->capacity[at] = *row;
+        rows->capacity_count = at < rows->capacity_count ? rows->capacity_count : at + 1;
+    }
+}
+
+static void take_unit(struct rows *rows, const struct unit_row *row)
+{
+    size_t at = 0;
+    while (at < rows->unit_time_count &&
+           (!id_equal(rows->unit_time[at].device.text, row->device.text) ||
+            rows->unit_time[at].shape != row->shape)) {
+        at++;
+    }
+    if (at < ROWS_UNIT_TIMES_MAX) {
+        rows->unit_time[at] = *row;
+        rows->unit_time_count = at < rows->unit_time_count ? rows->unit_time_count : at + 1;
+    }
+}
+
+static void take_link(struct rows *rows, const struct link_row *row)
+{
+    size_t at = 0;
+    while (at < rows->link_time_count &&
+           (!id_equal(rows->link_time[at].from.text, row->from.text) ||
+            !id_equal(rows->link_time[at].to.text, row->to.text) ||
+            rows->link_time[at].kind != row->kind ||
+            strcmp(rows->link_time[at].codec, row->codec) != 0)) {
+        at++;
+    }
+    if (at < ROWS_LINK_TIMES_MAX) {
+        rows->link_time[at] = *row;
+        rows->link_time_count = at < rows->link_time_count ? rows->link_time_count : at + 1;
+    }
+}
+
+void rows_take_capacity(struct rows *rows, const struct capacity_change *change)
+{
+    take_device(rows, &change->device);
+    take_device(rows, &change->fleet);
+    for (size_t i = 0; i < change->unit_count; i++) {
+        take_unit(rows, &change->unit[i]);
+    }
+    for (size_t i = 0; i < change->link_count; i++) {
+        take_link(rows, &change->link[i]);
+    }
+}
+
 const struct job *rows_job(const struct rows *rows, const char *id)
 {
     for (size_t i = 0; i < rows->job_count; i++) {

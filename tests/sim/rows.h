@@ -16,6 +16,8 @@
 #define ROWS_CHECKPOINTS_MAX 64
 #define BLOBS_MAX 2048
 #define ROWS_INCIDENTS_MAX 32
+#define ROWS_UNIT_TIMES_MAX 1024
+#define ROWS_LINK_TIMES_MAX 1024
 #define CHANGES_MAX 4096
 
 struct rows {
@@ -33,6 +35,12 @@ struct rows {
     size_t unit_count;
     struct incident incident[ROWS_INCIDENTS_MAX]; /* open ones */
     size_t incident_count;
+    struct capacity_row capacity[ROWS_DEVICES_MAX + 1];
+    size_t capacity_count;
+    struct unit_row unit_time[ROWS_UNIT_TIMES_MAX];
+    size_t unit_time_count;
+    struct link_row link_time[ROWS_LINK_TIMES_MAX];
+    size_t link_time_count;
 };
 
 /* Blobs are known by their hash, which is their content. */
@@ -60,6 +68,8 @@ void transaction_add(struct transaction *transaction, const struct action *actio
 void transaction_clear(struct transaction *transaction);
 /* Make the transaction's changes, which is over then. */
 void rows_commit(struct rows *rows, struct transaction *transaction);
+/* Store capacities; a list that is full takes no more. */
+void rows_take_capacity(struct rows *rows, const struct capacity_change *change);
 /* NULL: there is none. */
 const struct job *rows_job(const struct rows *rows, const char *id);
 const struct plan *rows_plan(const struct rows *rows, const char *job_id);

@@ -59,7 +59,7 @@ static void nothing_is_dropped_while_a_generation_is_prepared(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 100, 5);
-    world_verb(world, id, JOB_REPLAN);
+    story_replan(world, id, 2, 4);
     world_settle(world);
     agent_restart(world, &world->agent[1]);
     assert_state(world, id, JOB_RECOVERING);

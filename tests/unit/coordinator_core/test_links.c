@@ -221,7 +221,7 @@ static void a_job_waits_for_steps_that_take_longer_to_retrain(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE], expected[MESSAGE_SIZE];
-    int64_t version = part_two(world, id, 1, 0, 0.05), center = world_job(world, id)->version;
+    int64_t version = part_two(world, id, 1, 0, 0.014), center = world_job(world, id)->version;
     double again_seconds =
         (double)(version - center) * core_job_plan(world->core, id)->predicted_step_seconds;
     assert_true(again_seconds > 10);
@@ -241,7 +241,7 @@ static void a_restart_removes_the_remark_of_an_ended_wait(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    int64_t version = part_two(world, id, 1, 0, 0.05);
+    int64_t version = part_two(world, id, 1, 0, 0.014);
     assert_kept(world, id, version, 7000);
     assert_holds(core_job_incident(world->core, id)->message, "waits for step");
     world_restart(world);

@@ -232,6 +232,8 @@ static void carry_out(struct world *world, const struct action *action)
         note(world, "delete blob %.10s", action->sha256);
         break;
     case ACTION_METRIC: world->metrics++; break;
+    case ACTION_MEASURED:
+    case ACTION_CAPACITY: break;
     case ACTION_PUBLISH: note(world, "publish %s", action->event); break;
     }
 }

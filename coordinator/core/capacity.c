@@ -1,0 +1,448 @@
+#include "coordinator/core/capacity.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/elementary.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+
+#define WAYS 8 /* places of a value */
+#define SECONDS_MIN 1e-9
+
+/* A unit that runs is learned once at first and then every LEARN_MS, so that in all it counts
+ * about as two measurements: the deviation of a unit from the regression is its own and does not
+ * average out. KEEP halves the weight of what was learned in CAPACITY_HALF_LIFE_MS. */
+#define LEARN_MS 30000
+#define KEEP 0.966
+#define REPEAT_WEIGHT (2 * (1 - KEEP))
+/* A unit of one device says less of another device. */
+#define FLEET_WEIGHT 0.2
+#define FLEET_KEEP 0.999
+/* How far the probes of an installation are from those of the prior: standard deviation of a
+ * logarithm. */
+#define FLEET_SD 3.0
+/* Predictions further than a factor of 20 from those for all devices are extrapolations. */
+#define CORRECTION_MAX 3.0
+/* A unit this many deviations off counts as one at that distance: it may fit a cache, or end before
+ * a quota applies. */
+#define SURPRISE_MAX 3.0
+#define FRESH_MS 30000 /* a value this young is what the device does now */
+#define SD_MAX 0.7     /* of a logarithm: a plan that assumes more is no plan */
+
+#define LN2 0.6931471805599453
+#define VALUE_SD 0.05 /* of a measured value's logarithm, at one half-life */
+/* Difference of logarithms that is more than the noise of a probe. */
+#define PROBE_NOISE 0.25
+#define PROBE_GAIN 0.5
+
+/* What is assumed of overheads, with the weight of one measurement: none per micro-batch, and none
+ * per byte. The scale of bytes at which both count the same. */
+#define OVERHEAD_KEEP 0.98
+#define OVERHEAD_BYTES 1e6
+
+/* ---- memory ---- */
+
+int capacity_new(size_t devices_max, struct capacity **out, struct err *err)
+{
+    AUTO(capacity_free) struct capacity *capacity = calloc(1, sizeof(*capacity));
+    if (capacity) {
+        capacity->value = calloc(CAPACITY_VALUES_MAX, sizeof(capacity->value[0]));
+        capacity->device = calloc(devices_max, sizeof(capacity->device[0]));
+        capacity->work = calloc(UNITS_MAX, sizeof(capacity->work[0]));
+        capacity->cost = calloc(UNITS_MAX, sizeof(capacity->cost[0]));
+    }
+    if (!capacity || !capacity->value || !capacity->device || !capacity->work || !capacity->cost) {
+        return err_set(err, ERR_MEMORY, "out of memory for the capacities of devices");
+    }
+    for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
+        if (!latency_begin(&latency_priors[pass], &capacity->shipped[pass])) {
+            return err_set(err, ERR_INVALID, "the prior of the latency predictor is damaged");
+        }
+        struct latency_prior wide = latency_priors[pass];
+        wide.covariance[0] += FLEET_SD * FLEET_SD;
+        capacity->start[pass] = capacity->shipped[pass];
+        (void)latency_begin(&wide, &capacity->shipped[pass]);
+        latency_reset(&capacity->shipped[pass], &capacity->fleet[pass]);
+        memcpy(capacity->mean[pass], wide.mean, sizeof(wide.mean));
+    }
+    *out = capacity;
+    capacity = NULL;
+    return 0;
+}
+
+void capacity_free(struct capacity **pointer)
+{
+    struct capacity *capacity = *pointer;
+    if (capacity) {
+        free(capacity->value);
+        free(capacity->device);
+        free(capacity->work);
+        free(capacity->cost);
+        free(capacity);
+        *pointer = NULL;
+    }
+}
+
+/* ---- values by device and shape ---- */
+
+uint64_t capacity_key(const char *id)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *id; id++) {
+        hash = (hash ^ (unsigned char)*id) * 0x100000001b3u;
+    }
+    return hash != 0 ? hash : 1;
+}
+
+/* The value, or the place for it: that of the oldest of its set. */
+struct unit_value *capacity_place(const struct capacity *capacity, uint64_t device, uint64_t shape)
+{
+    uint64_t set = (device ^ (shape * 0x9e3779b97f4a7c15u));
+    set = (set ^ (set >> 31)) % (CAPACITY_VALUES_MAX / WAYS);
+    struct unit_value *oldest = &capacity->value[set * WAYS];
+    for (size_t i = 0; i < WAYS; i++) {
+        struct unit_value *value = &capacity->value[set * WAYS + i];
+        if (value->device == device && value->shape == shape) {
+            return value;
+        }
+        bool is_older = value->device == 0 || value->measured_ms < oldest->measured_ms;
+        oldest = oldest->device != 0 && is_older ? value : oldest;
+    }
+    return oldest;
+}
+
+const struct unit_value *capacity_value(const struct capacity *capacity, uint64_t device,
+                                        uint64_t shape)
+{
+    const struct unit_value *value = capacity_place(capacity, device, shape);
+    return device != 0 && value->device == device && value->shape == shape ? value : NULL;
+}
+
+/* ---- devices ---- */
+
+struct device_capacity *capacity_of(const struct core *core, const struct device_slot *device)
+{
+    return &core->capacity->device[table_slot(&core->devices, device)];
+}
+
+static double clamp(double value, double least, double most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static double slowness_of(const struct device_capacity *capacity, double flops, double bytes)
+{
+    return (elementary_log(capacity->flops_per_second / flops) +
+            elementary_log(capacity->bytes_per_second / bytes)) /
+           2;
+}
+
+/* Probes in a row show how the device changes; their noise averages out. A probe after other work
+ * shows it only if it differs clearly: units and products are not equally fast. */
+static void take_probe(struct device_capacity *capacity, double flops, double bytes)
+{
+    const double slowness = slowness_of(capacity, flops, bytes);
+    const double change = slowness + capacity->probe_offset - capacity->level;
+    if (fabs(change) > PROBE_NOISE) {
+        capacity->level += change;
+    } else if (capacity->ran == 0) {
+        capacity->level += PROBE_GAIN * change;
+    } else {
+        capacity->probe_offset = capacity->level - slowness;
+    }
+    capacity->level = clamp(capacity->level, -CAPACITY_LEVEL_MAX, CAPACITY_LEVEL_MAX);
+    capacity->ran = 0;
+}
+
+void capacity_enrolled(struct core *core, const struct device_slot *device)
+{
+    const struct device_probe *probe = &device->device.probe;
+    const double flops = fmax(probe->gemm_gflops * 1e9, CAPACITY_FLOPS_MIN);
+    const double bytes = fmax(probe->memory_bytes_per_second, CAPACITY_BYTES_MIN);
+    struct device_capacity *capacity = capacity_of(core, device);
+    const uint64_t key = capacity_key(device->device.id.text);
+    if (capacity->key == key) {
+        take_probe(capacity, flops, bytes);
+        return;
+    }
+    *capacity =
+        (struct device_capacity){.key = key, .flops_per_second = flops, .bytes_per_second = bytes};
+    for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
+        latency_reset(&core->capacity->start[pass], &capacity->fit[pass]);
+    }
+}
+
+void capacity_probed(struct core *core, const struct device_slot *device, double flops_per_second,
+                     double bytes_per_second)
+{
+    struct device_capacity *capacity = capacity_of(core, device);
+    if (capacity->key != 0 && flops_per_second >= CAPACITY_FLOPS_MIN &&
+        bytes_per_second >= CAPACITY_BYTES_MIN) {
+        take_probe(capacity, flops_per_second, bytes_per_second);
+    }
+}
+
+/* ---- learning ---- */
+
+static double base_of(const struct device_capacity *capacity, const struct unit_work *work,
+                      enum unit_pass pass)
+{
+    return fmax(
+        unit_work_seconds(work, pass, capacity->flops_per_second, capacity->bytes_per_second),
+        SECONDS_MIN);
+}
+
+static bool learn_weighted(const struct latency_start *start, double keep, double weight,
+                           const double *features, double logarithm, struct latency_fit *fit)
+{
+    const double root = sqrt(weight);
+    double scaled[LATENCY_FEATURES];
+    for (size_t i = 0; i < LATENCY_FEATURES; i++) {
+        scaled[i] = root * features[i];
+    }
+    return latency_learn(start, keep, scaled, root * logarithm, fit);
+}
+
+/* Devices never measured start at what all devices together say. */
+void capacity_follow_fleet(struct capacity *capacity, enum unit_pass pass)
+{
+    struct latency_vector vector;
+    if (latency_solve(&capacity->shipped[pass], &capacity->fleet[pass], &vector)) {
+        latency_move(vector.mean, &capacity->start[pass]);
+        memcpy(capacity->mean[pass], vector.mean, sizeof(vector.mean));
+    }
+}
+
+/* The first measurement of a unit: all devices learn from it, and a device of which nothing was
+ * known starts there. */
+static void learn_new(struct core *core, struct device_capacity *device, enum unit_pass pass,
+                      const double *features, double logarithm)
+{
+    struct capacity *capacity = core->capacity;
+    struct latency_vector vector;
+    (void)learn_weighted(&capacity->shipped[pass], FLEET_KEEP, FLEET_WEIGHT, features, logarithm,
+                         &capacity->fleet[pass]);
+    capacity_follow_fleet(capacity, pass);
+    if (device->learned == 0) {
+        latency_reset(&capacity->start[pass], &device->fit[pass]);
+    }
+    if (latency_solve(&capacity->start[pass], &device->fit[pass], &vector)) {
+        const struct latency_answer expected = latency_predict(&vector, features);
+        logarithm = clamp(logarithm, expected.mean - SURPRISE_MAX * expected.sd,
+                          expected.mean + SURPRISE_MAX * expected.sd);
+        (void)latency_learn(&capacity->start[pass], 1, features, logarithm, &device->fit[pass]);
+    }
+}
+
+/* Learn the times of a unit. is_new: it has no value yet. */
+static void learn_unit(struct core *core, struct device_capacity *device,
+                       const struct unit_work *work, const double *seconds, bool is_new,
+                       double keep)
+{
+    struct capacity *capacity = core->capacity;
+    for (enum unit_pass pass = 0; pass < UNIT_PASSES; pass++) {
+        if (!(seconds[pass] > 0)) {
+            continue;
+        }
+        const double own =
+            seconds[pass] - (pass == UNIT_BACKWARD ? work->again : 0) * seconds[UNIT_FORWARD];
+        if (!(own > 0)) {
+            continue;
+        }
+        const double logarithm = elementary_log(own / base_of(device, work, pass)) - device->level;
+        if (!(fabs(logarithm) <= LATENCY_TARGET_MAX)) {
+            capacity->refused++;
+        } else if (is_new) {
+            learn_new(core, device, pass, work->features[pass], logarithm);
+        } else {
+            (void)learn_weighted(&capacity->start[pass], keep, REPEAT_WEIGHT, work->features[pass],
+                                 logarithm, &device->fit[pass]);
+        }
+    }
+    device->learned += is_new ? 1 : 0;
+}
+
+/* By how much the units that were measured before have changed together. */
+static double change_of(const struct capacity *capacity, const struct device_capacity *device,
+                        const struct unit_work *work, const double (*seconds)[UNIT_PASSES],
+                        size_t count)
+{
+    double before = 0, now = 0;
+    for (size_t u = 0; u < count; u++) {
+        const struct unit_value *value = capacity_value(capacity, device->key, work[u].shape);
+        if (value && seconds[u][UNIT_FORWARD] > 0) {
+            before += value->seconds[UNIT_FORWARD] + value->seconds[UNIT_BACKWARD];
+            now += seconds[u][UNIT_FORWARD] + seconds[u][UNIT_BACKWARD];
+        }
+    }
+    return before > 0 && now > 0 ? elementary_log(now / before) - device->level : 0;
+}
+
+void capacity_ran(struct core *core, const struct device_slot *slot, const struct unit_work *work,
+                  const double (*seconds)[UNIT_PASSES], size_t count)
+{
+    struct capacity *capacity = core->capacity;
+    struct device_capacity *device = capacity_of(core, slot);
+    const bool due = core->now_ms - device->learned_ms >= LEARN_MS;
+    const double keep = 1 - (1 - KEEP) / (double)(count > 0 ? count : 1);
+    if (device->key == 0) {
+        return;
+    }
+    device->level = clamp(device->level + change_of(capacity, device, work, seconds, count),
+                          -CAPACITY_LEVEL_MAX, CAPACITY_LEVEL_MAX);
+    const double factor = elementary_exp(-device->level);
+    for (size_t u = 0; u < count; u++) {
+        if (!(seconds[u][UNIT_FORWARD] > 0)) {
+            continue;
+        }
+        struct unit_value *value = capacity_place(capacity, device->key, work[u].shape);
+        const bool is_new = value->device != device->key || value->shape != work[u].shape;
+        if (is_new || due) {
+            learn_unit(core, device, &work[u], seconds[u], is_new, keep);
+        }
+        *value = (struct unit_value){
+            .device = device->key,
+            .shape = work[u].shape,
+            .seconds = {seconds[u][UNIT_FORWARD] * factor, seconds[u][UNIT_BACKWARD] * factor},
+            .measured_ms = core->now_ms};
+    }
+    device->learned_ms = due ? core->now_ms : device->learned_ms;
+    device->ran = 1;
+}
+
+void capacity_updated(struct core *core, const struct device_slot *slot, double seconds,
+                      double trained_bytes)
+{
+    struct device_capacity *device = capacity_of(core, slot);
+    device->update_seconds_per_byte =
+        trained_bytes > 0 ? seconds / trained_bytes * elementary_exp(-device->level) : 0;
+}
+
+/* ---- overhead ---- */
+
+void capacity_unexplained(struct core *core, const struct device_slot *slot, double seconds,
+                          double bytes)
+{
+    struct device_capacity *device = capacity_of(core, slot);
+    struct overhead_sums *sums = &device->overhead;
+    const double size = bytes / OVERHEAD_BYTES, value = seconds * elementary_exp(-device->level);
+    sums->count = OVERHEAD_KEEP * sums->count + 1;
+    sums->bytes = OVERHEAD_KEEP * sums->bytes + size;
+    sums->bytes_squared = OVERHEAD_KEEP * sums->bytes_squared + size * size;
+    sums->seconds = OVERHEAD_KEEP * sums->seconds + value;
+    sums->bytes_seconds = OVERHEAD_KEEP * sums->bytes_seconds + size * value;
+}
+
+/* The line through the sums; by the part of a micro-batch alone where sizes do not differ. */
+double capacity_overhead(const struct core *core, const struct device_slot *slot, double bytes)
+{
+    const struct device_capacity *device = capacity_of(core, slot);
+    const struct overhead_sums *sums = &device->overhead;
+    const double a = sums->count + 1, b = sums->bytes, d = sums->bytes_squared + 1;
+    const double determinant = a * d - b * b;
+    const double fixed = (d * sums->seconds - b * sums->bytes_seconds) / determinant;
+    const double per_byte = (a * sums->bytes_seconds - b * sums->seconds) / determinant;
+    const double seconds = fmax(fixed, 0) + fmax(per_byte, 0) * bytes / OVERHEAD_BYTES;
+    return isfinite(seconds) ? seconds * elementary_exp(device->level) : 0;
+}
+
+/* ---- for plans ---- */
+
+void capacity_work(const struct core *core, const struct model *model, const struct job_spec *spec,
+                   enum conv2d_backend backend, size_t first, size_t end, struct unit_work *work)
+{
+    struct unit_cost *cost = core->capacity->cost;
+    cost_count(model, cost);
+    const struct unit_setting setting = {.model = model,
+                                         .cost = cost,
+                                         .samples = spec->batch / spec->micro_batches,
+                                         .recompute = (enum recompute)spec->recompute,
+                                         .backend = backend};
+    for (size_t u = first; u < end; u++) {
+        unit_work_of(&setting, u, &work[u]);
+    }
+}
+
+/* The value and the prediction by their inverse variances. The value's is 0 while the unit runs and
+ * then grows with 2^age - 1. */
+static struct latency_answer combine(const struct core *core, const struct unit_value *value,
+                                     double logarithm, struct latency_answer predicted)
+{
+    const double age_ms = (double)(core->now_ms - value->measured_ms);
+    const double halvings = clamp((age_ms - FRESH_MS) / CAPACITY_HALF_LIFE_MS, 0, 60);
+    const double grown = VALUE_SD * VALUE_SD * (elementary_exp(halvings * LN2) - 1);
+    const double variance = predicted.sd * predicted.sd;
+    const double share = variance / (variance + grown);
+    return (struct latency_answer){
+        .mean = share < 1 ? share * logarithm + (1 - share) * predicted.mean : logarithm,
+        .sd = fmax(sqrt(share * grown), VALUE_SD)};
+}
+
+/* The vectors of a device, or of those never measured. */
+static void solve_device(const struct capacity *capacity, const struct device_capacity *device,
+                         struct latency_vector *out)
+{
+    for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
+        struct latency_fit fit;
+        latency_reset(&capacity->start[pass], &fit);
+        if (device->learned == 0 ||
+            !latency_solve(&capacity->start[pass], &device->fit[pass], &out[pass])) {
+            (void)latency_solve(&capacity->start[pass], &fit, &out[pass]);
+        }
+    }
+}
+
+/* What is expected of a unit on any device. */
+static double usual_of(const struct capacity *capacity, const struct unit_work *work,
+                       enum unit_pass pass)
+{
+    double sum = 0;
+    for (size_t i = 0; i < LATENCY_FEATURES; i++) {
+        sum += capacity->mean[pass][i] * work->features[pass][i];
+    }
+    return clamp(sum, -LATENCY_TARGET_MAX, LATENCY_TARGET_MAX);
+}
+
+void capacity_units(const struct core *core, const struct device_slot *slot,
+                    const struct unit_work *work, size_t count, double update_passes,
+                    struct capacity_unit *out)
+{
+    const struct device_capacity *device = capacity_of(core, slot);
+    struct latency_vector vector[UNIT_PASSES];
+    solve_device(core->capacity, device, vector);
+    const double factor = elementary_exp(device->level);
+    for (size_t u = 0; u < count; u++) {
+        const struct unit_value *value = capacity_value(core->capacity, device->key, work[u].shape);
+        double forward_seconds = 0; /* as predicted, at level 0 */
+        out[u] = (struct capacity_unit){0};
+        for (enum unit_pass pass = 0; pass < UNIT_PASSES; pass++) {
+            if (work[u].bytes[pass] == 0 && work[u].flops[pass] == 0) {
+                continue; /* no backward */
+            }
+            struct latency_answer answer = latency_predict(&vector[pass], work[u].features[pass]);
+            const double usual = usual_of(core->capacity, &work[u], pass);
+            answer.mean = clamp(answer.mean, usual - CORRECTION_MAX, usual + CORRECTION_MAX) +
+                          elementary_log(base_of(device, &work[u], pass));
+            if (pass == UNIT_BACKWARD && work[u].again > 0) {
+                answer.mean =
+                    elementary_log(elementary_exp(answer.mean) + work[u].again * forward_seconds);
+            }
+            forward_seconds = elementary_exp(answer.mean);
+            answer.sd = fmin(answer.sd, SD_MAX);
+            if (value && value->seconds[pass] > 0) {
+                const double predicted_sd = answer.sd;
+                answer = combine(core, value, elementary_log(value->seconds[pass]), answer);
+                out[u].measured = answer.sd < predicted_sd * 0.7071067811865476;
+            }
+            out[u].seconds[pass] =
+                clamp(elementary_exp(answer.mean) * factor, 0, CAPACITY_SECONDS_MAX);
+            out[u].sd_seconds[pass] = out[u].seconds[pass] * (elementary_exp(answer.sd) - 1);
+        }
+        const double per_byte = device->update_seconds_per_byte > 0
+                                    ? device->update_seconds_per_byte
+                                    : update_passes / device->bytes_per_second;
+        out[u].update_seconds = per_byte * work[u].trained_bytes * factor;
+    }
+}

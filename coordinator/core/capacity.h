@@ -1,0 +1,123 @@
+/* capacity.h: how fast devices compute: measured units by device and shape, whatever the job; what
+ * the measurements of a device, and those of all devices, say of units that it never ran; and the
+ * time of its steps that units do not explain. docs/adr/0074.
+ *
+ * A device has a level, the logarithm of its present slowness. Values are kept relative to it: when
+ * the units that run get slower by a factor, so does everything else, at once. The weight of a
+ * value halves in CAPACITY_HALF_LIFE_MS, towards the prediction. */
+#ifndef COORDINATOR_CORE_CAPACITY_H
+#define COORDINATOR_CORE_CAPACITY_H
+
+#include "coordinator/core/capacity_row.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/unit_work.h"
+
+struct device_slot;
+
+#define CAPACITY_VALUES_MAX (1u << 16) /* of all devices together; the oldest of eight leaves */
+#define CAPACITY_HALF_LIFE_MS (10 * 60 * 1000)
+/* Bounds of what a device can mean: of the level, of a unit's time, of the rates of a probe. */
+#define CAPACITY_LEVEL_MAX 12.0
+#define CAPACITY_SECONDS_MAX 1e6
+#define CAPACITY_FLOPS_MIN 1e6
+#define CAPACITY_BYTES_MIN 1e6
+
+/* A measured unit of a shape on a device. */
+struct unit_value {
+    uint64_t device, shape;      /* 0: free */
+    double seconds[UNIT_PASSES]; /* per micro-batch, at level 0; backward 0: it has none */
+    int64_t measured_ms;
+};
+
+/* Time of a stage per micro-batch beyond that of its units: a line over the bytes of its boundary
+ * tensors, as sums for least squares. */
+struct overhead_sums {
+    double count, bytes, bytes_squared, seconds, bytes_seconds;
+};
+
+struct device_capacity {
+    uint64_t key;                   /* of the device's id; 0: nothing is known */
+    double level;                   /* logarithm: 0 at its first probe, above when slower */
+    double flops_per_second;        /* of its first probe; fits are relative to it */
+    double bytes_per_second;        /* the same */
+    double probe_offset;            /* of the level above the slowness that a probe shows */
+    double ran;                     /* 1: units ran since that probe */
+    double update_seconds_per_byte; /* of trained parameters, at level 0; 0: not measured */
+    double learned;                 /* measurements in the fits; 0: only the probe is known */
+    struct overhead_sums overhead;  /* at level 0 */
+    struct latency_fit fit[UNIT_PASSES];
+    int64_t learned_ms, stored_ms;
+};
+
+struct capacity {
+    struct latency_start
+        start[UNIT_PASSES]; /* of devices never measured: its mean follows `fleet` */
+    struct latency_start shipped[UNIT_PASSES];  /* of the first device of an installation */
+    struct latency_fit fleet[UNIT_PASSES];      /* of all devices together */
+    double mean[UNIT_PASSES][LATENCY_FEATURES]; /* of `fleet` */
+    struct unit_value *value;                   /* [CAPACITY_VALUES_MAX] */
+    struct device_capacity *device;             /* [devices_max] by slot */
+    struct unit_work *work;                     /* [UNITS_MAX], scratch */
+    struct unit_cost *cost;                     /* [UNITS_MAX], scratch */
+    struct measured_units measured;             /* the object of ACTION_MEASURED */
+    struct capacity_change change;              /* the object of ACTION_CAPACITY */
+    uint64_t refused;                           /* rows of heartbeats that mean no measurement */
+};
+
+/* The expected time of a unit on a device. */
+struct capacity_unit {
+    double seconds[UNIT_PASSES], sd_seconds[UNIT_PASSES];
+    double update_seconds;
+    bool measured; /* on this device, and not so long ago that the prediction counts more */
+};
+
+/* Reserve the memory; ERR_MEMORY. */
+NODISCARD int capacity_new(size_t devices_max, struct capacity **out, struct err *err);
+void capacity_free(struct capacity **capacity);
+
+/* ---- what devices report ---- */
+
+/* Begin the capacity of a new device, or take the probe of one that enrols again. */
+void capacity_enrolled(struct core *core, const struct device_slot *device);
+/* Take a probe of an idle device. */
+void capacity_probed(struct core *core, const struct device_slot *device, double flops_per_second,
+                     double bytes_per_second);
+/* Take measured seconds[count][UNIT_PASSES] of units; 0 forward: not measured. */
+void capacity_ran(struct core *core, const struct device_slot *device, const struct unit_work *work,
+                  const double (*seconds)[UNIT_PASSES], size_t count);
+/* Take the seconds of a stage's update. */
+void capacity_updated(struct core *core, const struct device_slot *device, double seconds,
+                      double trained_bytes);
+/* Take the seconds per micro-batch that the units of a stage did not explain; bytes: of its
+ * boundary tensors. */
+void capacity_unexplained(struct core *core, const struct device_slot *device, double seconds,
+                          double bytes);
+
+/* ---- for plans ---- */
+
+/* Compute the work of the units [first, end) for a job's micro-batch. work[unit_count]: out, by the
+ * unit's index. */
+void capacity_work(const struct core *core, const struct model *model, const struct job_spec *spec,
+                   enum conv2d_backend backend, size_t first, size_t end, struct unit_work *work);
+/* Fill out[count] for a device. update_passes: optimizer_update_passes. */
+void capacity_units(const struct core *core, const struct device_slot *device,
+                    const struct unit_work *work, size_t count, double update_passes,
+                    struct capacity_unit *out);
+/* Return the seconds per micro-batch of a stage that its units do not explain, with this many bytes
+ * of boundary tensors. */
+double capacity_overhead(const struct core *core, const struct device_slot *device, double bytes);
+
+/* ---- for capacity_rows.c ---- */
+
+/* Return the hash that stands for a device; never 0. */
+uint64_t capacity_key(const char *device_id);
+struct device_capacity *capacity_of(const struct core *core, const struct device_slot *device);
+/* Return the value of a unit, or NULL. */
+const struct unit_value *capacity_value(const struct capacity *capacity, uint64_t device,
+                                        uint64_t shape);
+/* Return the same, or the place for it: that of the oldest of its set. */
+struct unit_value *capacity_place(const struct capacity *capacity, uint64_t device, uint64_t shape);
+/* Let devices never measured start at what all devices together say. */
+void capacity_follow_fleet(struct capacity *capacity, enum unit_pass pass);
+
+#endif

@@ -1,0 +1,212 @@
+#include "coordinator/core/measured.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/act.h"
+#include "coordinator/core/capacity_rows.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/traffic.h"
+
+#define UNIT_SECONDS_MIN 1e-12
+#define UNIT_SECONDS_MAX 1e6
+/* Time of a step that units do not explain counts as overhead up to their own time and this much a
+ * micro-batch; more than that shows that the units take longer than the device says. */
+#define OVERHEAD_SECONDS_MAX 0.02
+#define STORE_MS 60000 /* a device's measurements go to the store so often */
+#define PROBE_AGE_MAX_MS 120000
+
+/* ---- checks ---- */
+
+static bool is_seconds(double value)
+{
+    return value >= UNIT_SECONDS_MIN && value < UNIT_SECONDS_MAX;
+}
+
+static bool is_unit(const struct plan_stage *stage, const struct unit_seconds *seconds)
+{
+    return seconds->unit >= stage->first && seconds->unit < stage->end &&
+           is_seconds(seconds->forward_seconds) && seconds->backward_seconds >= 0 &&
+           seconds->backward_seconds < UNIT_SECONDS_MAX;
+}
+
+/* Transfers to a device that could not be reached in between say nothing about the link. */
+static bool in_trouble(const struct device_slot *device, const struct device_id *other)
+{
+    for (size_t i = 0; i < device->challenge.trouble_count; i++) {
+        if (id_equal(device->challenge.trouble[i].device.text, other->text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_links(struct core *core, const struct device_slot *device,
+                       const struct heartbeat *heartbeat)
+{
+    for (size_t i = 0; i < heartbeat->link_count; i++) {
+        const struct link_report *report = &heartbeat->link[i];
+        if (!in_trouble(device, &report->device) && !traffic_take(core, device, report)) {
+            core->capacity->refused++;
+        }
+    }
+}
+
+/* ---- steps ---- */
+
+/* How a stage's step divides. */
+struct account {
+    double scale;       /* of the units' times: above 1 if its steps take longer */
+    double unexplained; /* seconds per micro-batch */
+    bool known;
+};
+
+/* Where the stage never waits its step time is its capacity, whatever its units say. */
+static struct account account_of(const struct heartbeat *heartbeat, double unit_seconds,
+                                 double micro_batches)
+{
+    const struct stage_seconds *stage = &heartbeat->stage_seconds;
+    const double waits = stage->wait_input + stage->wait_gradient + stage->wait_room;
+    struct account account = {.scale = 1};
+    if (!is_seconds(stage->step) || !(waits >= 0) || !(waits < UNIT_SECONDS_MAX) ||
+        !(unit_seconds > 0)) {
+        return account;
+    }
+    const double update = is_seconds(heartbeat->update_seconds) ? heartbeat->update_seconds : 0;
+    const double most = unit_seconds + OVERHEAD_SECONDS_MAX;
+    double rest = (stage->step - waits - update) / micro_batches - unit_seconds;
+    if (rest > most) {
+        account.scale = (unit_seconds + rest - most) / unit_seconds;
+        rest = most;
+    }
+    account.unexplained = fmax(rest, 0);
+    account.known = true;
+    return account;
+}
+
+/* ---- storing ---- */
+
+static void store(struct core *core, const struct job_slot *job, const struct device_slot *device,
+                  const struct plan_stage *stage, const struct heartbeat *heartbeat)
+{
+    struct capacity *capacity = core->capacity;
+    struct measured_units *measured = &capacity->measured;
+    struct capacity_change *change = &capacity->change;
+    struct device_capacity *mine = &capacity->device[table_slot(&core->devices, device)];
+    if (core->now_ms - mine->stored_ms < STORE_MS || !act_room(core)) {
+        return;
+    }
+    mine->stored_ms = core->now_ms;
+    measured->device = device->device.id;
+    measured->job = job->job.id;
+    measured->wall_ms = core->wall_ms;
+    measured->unit_count = change->unit_count = change->link_count = 0;
+    for (size_t i = 0; i < heartbeat->unit_seconds_count; i++) {
+        const struct unit_seconds *seconds = &heartbeat->unit_seconds[i];
+        if (is_unit(stage, seconds)) {
+            measured->unit[measured->unit_count++] = *seconds;
+            change->unit_count += capacity_rows_write_unit(
+                core, device, &capacity->work[seconds->unit], &change->unit[change->unit_count]);
+        }
+    }
+    for (size_t i = 0; i < heartbeat->link_count; i++) {
+        change->link_count +=
+            traffic_write(core, device, &heartbeat->link[i], &change->link[change->link_count]);
+    }
+    capacity_rows_write(core, device, &change->device);
+    capacity_rows_write(core, NULL, &change->fleet);
+    act_measured(core, measured);
+    act_capacity(core, change);
+}
+
+/* ---- heartbeats ---- */
+
+/* Bytes of the stage's boundary tensors per micro-batch, in and out, both passes. */
+static double border_bytes(const struct core *core, const struct job_slot *job,
+                           const struct plan_stage *stage)
+{
+    const struct unit_cost *cost = core->capacity->cost;
+    const double samples = (double)(job->job.spec.batch / job->job.spec.micro_batches);
+    double bytes = stage->first > 0 ? 2 * (double)cost[stage->first - 1].output_bytes : 0;
+    if (stage->end < (int64_t)job->unit_count) {
+        bytes += 2 * (double)cost[stage->end - 1].output_bytes;
+    }
+    return samples * bytes;
+}
+
+static void take_units(struct core *core, struct job_slot *job, struct device_slot *device,
+                       struct plan_stage *stage, const struct heartbeat *heartbeat)
+{
+    double seconds[UNITS_MAX][UNIT_PASSES] = {{0}}, forward = 0, backward = 0;
+    struct unit_work *work = core->capacity->work;
+    capacity_work(core, job->model, &job->job.spec, conv2d_backend_of(device->device.numeric_class),
+                  (size_t)stage->first, (size_t)stage->end, work);
+    for (size_t i = 0; i < heartbeat->unit_seconds_count; i++) {
+        const struct unit_seconds *unit = &heartbeat->unit_seconds[i];
+        if (!is_unit(stage, unit) || seconds[unit->unit][UNIT_FORWARD] > 0) {
+            core->capacity->refused++;
+            continue;
+        }
+        seconds[unit->unit][UNIT_FORWARD] = unit->forward_seconds;
+        seconds[unit->unit][UNIT_BACKWARD] = unit->backward_seconds;
+        forward += unit->forward_seconds;
+        backward += unit->backward_seconds;
+    }
+    const struct account account =
+        account_of(heartbeat, forward + backward, (double)job->job.spec.micro_batches);
+    for (int64_t u = stage->first; u < stage->end; u++) {
+        seconds[u][UNIT_FORWARD] *= account.scale;
+        seconds[u][UNIT_BACKWARD] *= account.scale;
+    }
+    capacity_ran(core, device, work + stage->first,
+                 (const double(*)[UNIT_PASSES])seconds + stage->first,
+                 (size_t)(stage->end - stage->first));
+    if (account.known) {
+        capacity_unexplained(core, device, account.unexplained, border_bytes(core, job, stage));
+    }
+    stage->measured_forward_seconds = forward * account.scale;
+    stage->measured_backward_seconds = backward * account.scale;
+}
+
+static double trained_bytes(const struct core *core, const struct plan_stage *stage)
+{
+    double bytes = 0;
+    for (int64_t u = stage->first; u < stage->end; u++) {
+        bytes += core->capacity->work[u].trained_bytes;
+    }
+    return bytes;
+}
+
+void measured_take(struct core *core, struct job_slot *job, struct device_slot *device,
+                   const struct heartbeat *heartbeat)
+{
+    struct plan_stage *stage = &job->plan.stage[device->stage];
+    take_links(core, device, heartbeat);
+    if (heartbeat->unit_seconds_count == 0) {
+        return;
+    }
+    take_units(core, job, device, stage, heartbeat);
+    if (is_seconds(heartbeat->update_seconds)) {
+        capacity_updated(core, device, heartbeat->update_seconds, trained_bytes(core, stage));
+    }
+    store(core, job, device, stage, heartbeat);
+}
+
+void measured_take_idle(struct core *core, struct device_slot *device,
+                        const struct heartbeat *heartbeat)
+{
+    const struct idle_probe *probe = &heartbeat->probe;
+    if (!device->job && heartbeat->free_memory_bytes > 0) {
+        device->device.probe.free_memory_bytes = heartbeat->free_memory_bytes;
+    }
+    if (!heartbeat->has_probe || device->job) {
+        return;
+    }
+    if (probe->age_ms < 0 || probe->age_ms > PROBE_AGE_MAX_MS ||
+        !is_seconds(1 / probe->gemm_gflops) || !is_seconds(1 / probe->memory_bytes_per_second)) {
+        core->capacity->refused++;
+        return;
+    }
+    capacity_probed(core, device, probe->gemm_gflops * 1e9, probe->memory_bytes_per_second);
+}

@@ -1,0 +1,18 @@
+/* measured.h: takes the measurements of heartbeats: checks them, brings them together with the
+ * steps of the stage, passes them on to capacity.h and traffic.h, and lets them be stored. */
+#ifndef COORDINATOR_CORE_MEASURED_H
+#define COORDINATOR_CORE_MEASURED_H
+
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+/* Take the measurements of a device of the job's plan. */
+void measured_take(struct core *core, struct job_slot *job, struct device_slot *device,
+                   const struct heartbeat *heartbeat);
+/* Take what any device measures: its free memory, and the probe of an idle one. */
+void measured_take_idle(struct core *core, struct device_slot *device,
+                        const struct heartbeat *heartbeat);
+
+#endif

@@ -1,0 +1,254 @@
+#include "coordinator/core/traffic.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/elementary.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+
+#define WAYS 8
+#define COUNT_MAX 1e9
+/* Half of a link's memory fades in this time: what was measured of a link that changed is not
+ * believed for hours. */
+#define HALF_LIFE_MS 60000.0
+/* A report that differs from the estimate by this factor cuts the memory down to its own weight. */
+#define SURPRISE 1.5
+
+/* ---- memory ---- */
+
+int traffic_new(size_t devices_max, struct traffic **out, struct err *err)
+{
+    AUTO(traffic_free) struct traffic *traffic = calloc(1, sizeof(*traffic));
+    if (traffic) {
+        traffic->item = calloc(TRAFFIC_MAX, sizeof(traffic->item[0]));
+        traffic->device = calloc(devices_max, sizeof(traffic->device[0]));
+    }
+    if (!traffic || !traffic->item || !traffic->device) {
+        return err_set(err, ERR_MEMORY, "out of memory for the links between devices");
+    }
+    *out = traffic;
+    traffic = NULL;
+    return 0;
+}
+
+void traffic_free(struct traffic **pointer)
+{
+    struct traffic *traffic = *pointer;
+    if (traffic) {
+        free(traffic->item);
+        free(traffic->device);
+        free(traffic);
+        *pointer = NULL;
+    }
+}
+
+static struct link_sums *sums_of(const struct core *core, const struct device_slot *device)
+{
+    return &core->traffic->device[table_slot(&core->devices, device)];
+}
+
+void traffic_forget(struct core *core, const struct device_slot *device)
+{
+    *sums_of(core, device) = (struct link_sums){0};
+}
+
+/* ---- items by pair ---- */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++) {
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+/* The items of a pair are in one set, whatever the direction, kind and codec. */
+static struct traffic_item *set_of(const struct traffic *traffic, const char *a, const char *b)
+{
+    const bool in_order = strcmp(a, b) < 0;
+    uint64_t hash = hash_text(0xcbf29ce484222325u, in_order ? a : b);
+    hash = hash_text(hash, in_order ? b : a);
+    return &traffic->item[(hash ^ (hash >> 32)) % (TRAFFIC_MAX / WAYS) * WAYS];
+}
+
+static bool is_item(const struct traffic_item *item, const struct link_row *row)
+{
+    return id_equal(item->row.from.text, row->from.text) &&
+           id_equal(item->row.to.text, row->to.text) && item->row.kind == row->kind &&
+           strcmp(item->row.codec, row->codec) == 0;
+}
+
+/* The item of the row, or the place for it. */
+static struct traffic_item *place_of(const struct traffic *traffic, const struct link_row *row)
+{
+    struct traffic_item *set = set_of(traffic, row->from.text, row->to.text), *oldest = set;
+    for (size_t i = 0; i < WAYS; i++) {
+        if (is_item(&set[i], row)) {
+            return &set[i];
+        }
+        const bool is_older = set[i].row.from.text[0] == '\0' || set[i].at_ms < oldest->at_ms;
+        oldest = oldest->row.from.text[0] != '\0' && is_older ? &set[i] : oldest;
+    }
+    return oldest;
+}
+
+static void scale(struct link_sums *sums, double by)
+{
+    sums->count *= by;
+    sums->seconds *= by;
+    sums->bytes *= by;
+    sums->bytes_squared *= by;
+    sums->bytes_seconds *= by;
+}
+
+/* ---- reports ---- */
+
+static bool is_valid(const struct link_sums *sums)
+{
+    const double number[] = {sums->count, sums->seconds, sums->bytes, sums->bytes_squared,
+                             sums->bytes_seconds};
+    bool valid = sums->count > 0 && sums->count < COUNT_MAX;
+    for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
+        valid = valid && isfinite(number[i]) && number[i] >= 0;
+    }
+    return valid;
+}
+
+static struct link_row row_of(const struct device_slot *device, const struct link_report *report)
+{
+    /* Units that this device took came from the other. */
+    const bool fetched = report->kind == LINK_FETCH;
+    struct link_row row = {.from = fetched ? report->device : device->device.id,
+                           .to = fetched ? device->device.id : report->device,
+                           .kind = report->kind};
+    memcpy(row.codec, report->codec, sizeof(row.codec));
+    return row;
+}
+
+/* The weight that remains of what is remembered, with a report after it. */
+static double kept(const struct link_sums *sums, const struct link_sums *more, int64_t age_ms)
+{
+    double share = elementary_exp(-0.6931471805599453 * fmax((double)age_ms, 0) / HALF_LIFE_MS);
+    if (sums->count >= 2 && more->count >= 2) {
+        const struct partition_link link = link_estimate(sums);
+        const double expected =
+            link.latency_seconds + more->bytes / more->count / link.bytes_per_second;
+        const double ratio = more->seconds / more->count / expected;
+        const bool surprising = ratio > SURPRISE || ratio * SURPRISE < 1;
+        share = surprising ? fmin(share, more->count / sums->count) : share;
+    }
+    return share;
+}
+
+bool traffic_take(struct core *core, const struct device_slot *device,
+                  const struct link_report *report)
+{
+    const struct link_sums more = {.count = (double)report->count,
+                                   .seconds = report->seconds_sum,
+                                   .bytes = report->bytes_sum,
+                                   .bytes_squared = report->bytes_squared_sum,
+                                   .bytes_seconds = report->bytes_seconds_sum};
+    struct link_row row = row_of(device, report);
+    if (!is_valid(&more) || id_equal(row.from.text, row.to.text) ||
+        !slots_device(core, report->device.text)) {
+        return false;
+    }
+    struct traffic_item *item = place_of(core->traffic, &row);
+    if (!is_item(item, &row)) {
+        *item = (struct traffic_item){.row = row, .at_ms = core->now_ms};
+    }
+    scale(&item->row.sums, kept(&item->row.sums, &more, core->now_ms - item->at_ms));
+    link_add(&item->row.sums, &more);
+    item->row.wall_ms = core->wall_ms;
+    item->at_ms = core->now_ms;
+    if (report->kind == LINK_TENSOR) {
+        struct link_sums *sums = sums_of(core, device);
+        scale(sums, kept(sums, &more, 0));
+        link_add(sums, &more);
+    }
+    return true;
+}
+
+/* ---- estimates ---- */
+
+/* Tensors and fetched units show a link at its full speed; copies give way to them, and count only
+ * where there is nothing else. */
+static struct link_sums pair_sums(const struct core *core, const struct device_slot *a,
+                                  const struct device_slot *b)
+{
+    const struct traffic_item *set = set_of(core->traffic, a->device.id.text, b->device.id.text);
+    const char *first = a->device.id.text, *second = b->device.id.text;
+    struct link_sums full = {0}, copies = {0};
+    for (size_t i = 0; i < WAYS; i++) {
+        const struct link_row *row = &set[i].row;
+        const bool is_pair = (id_equal(row->from.text, first) && id_equal(row->to.text, second)) ||
+                             (id_equal(row->from.text, second) && id_equal(row->to.text, first));
+        if (is_pair) {
+            link_add(row->kind == LINK_REPLICA ? &copies : &full, &row->sums);
+        }
+    }
+    return full.count >= 2 ? full : copies;
+}
+
+static struct partition_link slower(struct partition_link a, struct partition_link b)
+{
+    return (struct partition_link){.latency_seconds = fmax(a.latency_seconds, b.latency_seconds),
+                                   .bytes_per_second =
+                                       fmin(a.bytes_per_second, b.bytes_per_second)};
+}
+
+/* A link has equal properties in both directions, so the sizes of both give a better estimate. */
+struct partition_link traffic_link(const struct core *core, const struct device_slot *a,
+                                   const struct device_slot *b)
+{
+    const struct link_sums sums = pair_sums(core, a, b);
+    if (sums.count >= 2) {
+        return link_estimate(&sums);
+    }
+    const struct link_sums *first = sums_of(core, a), *second = sums_of(core, b);
+    const struct partition_link of_first = link_estimate(first), of_second = link_estimate(second);
+    const struct link_sums none = {0};
+    return first->count >= 2 && second->count >= 2 ? slower(of_first, of_second)
+                                                   : link_estimate(&none);
+}
+
+const struct link_row *traffic_next(const struct core *core, size_t *at)
+{
+    while (*at < TRAFFIC_MAX) {
+        const struct link_row *row = &core->traffic->item[(*at)++].row;
+        if (row->from.text[0] != '\0') {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* ---- rows ---- */
+
+bool traffic_write(const struct core *core, const struct device_slot *device,
+                   const struct link_report *report, struct link_row *out)
+{
+    const struct link_row row = row_of(device, report);
+    const struct traffic_item *item = place_of(core->traffic, &row);
+    if (is_item(item, &row)) {
+        *out = item->row;
+    }
+    return is_item(item, &row);
+}
+
+void traffic_restore(struct core *core, const struct link_row *row)
+{
+    const int64_t age_ms = core->wall_ms > row->wall_ms ? core->wall_ms - row->wall_ms : 0;
+    const struct device_slot *from = slots_device(core, row->from.text);
+    if (!is_valid(&row->sums) || !from || row->kind < LINK_TENSOR || row->kind > LINK_FETCH) {
+        return;
+    }
+    struct traffic_item *item = place_of(core->traffic, row);
+    *item = (struct traffic_item){.row = *row, .at_ms = core->now_ms - age_ms};
+    if (row->kind == LINK_TENSOR) {
+        link_add(sums_of(core, from), &row->sums);
+    }
+}

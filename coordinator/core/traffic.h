@@ -1,0 +1,47 @@
+/* traffic.h: the measured transfers between devices, by direction, kind and codec; and the estimate
+ * of a link for each pair, also for pairs that never met. docs/adr/0075. */
+#ifndef COORDINATOR_CORE_TRAFFIC_H
+#define COORDINATOR_CORE_TRAFFIC_H
+
+#include "coordinator/core/capacity_row.h"
+#include "coordinator/core/core.h"
+#include "coordinator/plan/link.h"
+
+struct device_slot;
+
+#define TRAFFIC_MAX                                                                                \
+    (1u << 15) /* directions, kinds and codecs together; the oldest of eight leaves */
+
+struct traffic_item {
+    struct link_row row; /* from "": free; wall_ms: of the last report */
+    int64_t at_ms;
+};
+
+struct traffic {
+    struct traffic_item *item; /* [TRAFFIC_MAX] */
+    struct link_sums *device;  /* [devices_max] by slot: tensors of all links of a device */
+};
+
+/* Reserve the memory; ERR_MEMORY. */
+NODISCARD int traffic_new(size_t devices_max, struct traffic **out, struct err *err);
+void traffic_free(struct traffic **traffic);
+/* Forget what the slot of a device that is gone has measured. */
+void traffic_forget(struct core *core, const struct device_slot *device);
+
+/* Take a report. false: it is no measurement. */
+bool traffic_take(struct core *core, const struct device_slot *device,
+                  const struct link_report *report);
+/* Return the estimated link between two devices: of their own transfers; of each one's transfers
+ * with others, the slower of both; or a usual one, as a slow link of one device alone may be the
+ * other device's fault. */
+struct partition_link traffic_link(const struct core *core, const struct device_slot *a,
+                                   const struct device_slot *b);
+/* Return the next measured direction after *at, which begins at 0; NULL: no more. */
+const struct link_row *traffic_next(const struct core *core, size_t *at);
+/* Write the row of a reported direction. false: it is not known. */
+bool traffic_write(const struct core *core, const struct device_slot *device,
+                   const struct link_report *report, struct link_row *out);
+/* Take a row of an earlier life, after the devices. */
+void traffic_restore(struct core *core, const struct link_row *row);
+
+#endif
