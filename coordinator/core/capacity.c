@@ -85,6 +85,11 @@ void capacity_free(struct capacity **pointer)
     }
 }
 
+uint64_t core_measurements_refused(const struct core *core)
+{
+    return core->capacity->refused;
+}
+
 /* ---- values by device and shape ---- */
 
 uint64_t capacity_key(const char *id)

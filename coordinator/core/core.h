@@ -56,6 +56,8 @@ bool core_refers(const struct core *core, const char *sha256);
 const struct checkpoint *core_upload(const struct core *core, const char *sha256);
 /* Return whether CHECKPOINTS_MAX is reached: another upload would be rejected. */
 bool core_uploads_full(const struct core *core);
+/* Return how many measurements in heartbeats were ignored because they cannot be. */
+uint64_t core_measurements_refused(const struct core *core);
 /* Data sets and models, in order of names. */
 size_t core_dataset_count(const struct core *core);
 const struct dataset *core_dataset_at(const struct core *core, size_t index);

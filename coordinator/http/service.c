@@ -236,7 +236,7 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
         {"paceline_commits_total", "counter", "Transactions of state.db.", (double)turns->commits},
         {"paceline_measurements_refused_total", "counter",
          "Measurements in heartbeats that cannot be, and heartbeats that cannot be read.",
-         (double)(edge->heartbeats_refused)},
+         (double)(edge->heartbeats_refused + core_measurements_refused(coordinator->core))},
         {"paceline_turn_seconds_max", "gauge", "Longest decision since start.", turns->seconds_max},
         {"paceline_long_polls", "gauge", "Requests that wait for a change.",
          (double)parked_count(edge->parked)},

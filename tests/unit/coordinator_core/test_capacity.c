@@ -1,0 +1,234 @@
+/* Capacities: measured by shape, relative to the present speed, with the steps against the claims,
+ * and across restarts. */
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/capacity_rows.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/traffic.h"
+#include "tests/unit/coordinator_core/story.h"
+
+#define UNITS 5
+
+/* The expected times of the job's units on an agent's device. */
+static void look(const struct world *world, const char *id, const struct agent *agent,
+                 struct capacity_unit *out)
+{
+    const struct core *core = world->core;
+    const struct job_slot *job = slots_job(core, id);
+    struct unit_work work[UNITS_MAX];
+    assert_int_equal(job->unit_count, UNITS);
+    capacity_work(core, job->model, &job->job.spec, CONV2D_BACKEND_OWN, 0, UNITS, work);
+    capacity_units(core, slots_device(core, agent->id.text), work, UNITS, 1, out);
+}
+
+/* The agent reports these times of its units, and, if step > 0, of a step without waits. */
+static void report(struct world *world, struct agent *agent, double seconds, double step)
+{
+    story_measure(world, agent, seconds);
+    if (step > 0) {
+        agent->heartbeat.stage_seconds = (struct stage_seconds){.step = step, .compute = step};
+        agent_beat_again(world, agent);
+    }
+}
+
+static void measured_units_have_their_times_whatever_the_job(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit unit[UNITS];
+    story_train(world, id, 100, 5);
+    report(world, &world->agent[0], 0.02, 0);
+    look(world, id, &world->agent[0], unit);
+    assert_true(unit[0].measured && !unit[1].measured);
+    assert_close(&unit[0].seconds[UNIT_FORWARD], &(double){0.02}, 1, 1e-9);
+    assert_true(unit[1].sd_seconds[UNIT_FORWARD] > unit[0].sd_seconds[UNIT_FORWARD]);
+}
+
+/* A unit that does not run keeps its value relative to those that do. */
+static void a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit before[UNITS], after[UNITS];
+    story_train(world, id, 100, 5);
+    report(world, &world->agent[2], 0.02, 0); /* units 2 to 4 */
+    story_replan(world, id, 1, 4);
+    world_settle(world);
+    report(world, &world->agent[2], 0.02, 0); /* unit 4 */
+    look(world, id, &world->agent[2], before);
+    report(world, &world->agent[2], 0.1, 0);
+    look(world, id, &world->agent[2], after);
+    for (size_t u = 0; u < UNITS; u++) {
+        const double ratio = after[u].seconds[UNIT_FORWARD] / before[u].seconds[UNIT_FORWARD];
+        assert_true(ratio > 4.9 && ratio < 5.1);
+    }
+    report(world, &world->agent[2], 0.02, 0); /* and back at once */
+    look(world, id, &world->agent[2], after);
+    assert_close(&after[2].seconds[UNIT_FORWARD], &before[2].seconds[UNIT_FORWARD], 1, 0.02);
+}
+
+static void a_device_is_believed_its_steps_not_its_claims(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit unit[UNITS];
+    story_train(world, id, 100, 5);
+    const double micro_batches = (double)core_job(world->core, id)->spec.micro_batches;
+    /* 0.4 s a micro-batch, of which it admits 0.04. */
+    report(world, &world->agent[0], 0.02, 0.4 * micro_batches);
+    look(world, id, &world->agent[0], unit);
+    const double seconds =
+        unit[0].seconds[UNIT_FORWARD] + unit[0].seconds[UNIT_BACKWARD] +
+        capacity_overhead(world->core, slots_device(world->core, world->agent[0].id.text), 0);
+    assert_true(seconds > 0.3 && seconds < 0.45);
+}
+
+static void an_idle_devices_probe_changes_its_times(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit before[UNITS], after[UNITS];
+    story_train(world, id, 100, 5);
+    struct agent *d = world_agent(world, "d", 10);
+    world_settle(world);
+    struct device_slot *slot = slots_device(world->core, d->id.text);
+    if (slot->job) {
+        return; /* it has joined the job */
+    }
+    look(world, id, d, before);
+    d->heartbeat.has_probe = true;
+    d->heartbeat.probe = (struct idle_probe){.gemm_gflops = slot->device.probe.gemm_gflops / 4,
+                                             .memory_bytes_per_second =
+                                                 slot->device.probe.memory_bytes_per_second / 4};
+    agent_beat_again(world, d);
+    look(world, id, d, after);
+    const double ratio = after[0].seconds[UNIT_FORWARD] / before[0].seconds[UNIT_FORWARD];
+    assert_true(ratio > 3.9 && ratio < 4.1);
+}
+
+static void values_that_cannot_be_are_counted(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    struct agent *a = &world->agent[0];
+    const uint64_t refused = world->core->capacity->refused;
+    agent_beat(world, a);
+    static const double bad[] = {NAN, 0, -1, 1e300, INFINITY};
+    for (size_t i = 0; i < 5; i++) {
+        a->heartbeat.unit_seconds[i] =
+            (struct unit_seconds){.unit = 0, .forward_seconds = bad[i], .backward_seconds = 0.1};
+    }
+    a->heartbeat.unit_seconds[5] =
+        (struct unit_seconds){.unit = 3, .forward_seconds = 1, .backward_seconds = 1};
+    a->heartbeat.unit_seconds_count = 6; /* the last: of another stage */
+    a->heartbeat.link_count = 1;
+    a->heartbeat.link[0] = (struct link_report){.device = a->id, .count = 5, .seconds_sum = 1};
+    agent_beat_again(world, a);
+    assert_int_equal(world->core->capacity->refused, refused + 7);
+    struct capacity_unit unit[UNITS];
+    look(world, id, a, unit);
+    for (size_t u = 0; u < UNITS; u++) {
+        assert_true(isfinite(unit[u].seconds[UNIT_FORWARD]) && !unit[u].measured);
+    }
+}
+
+/* Rows written and read give the same times, as after a restart. */
+static void rows_bring_the_times_back(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit before[UNITS], after[UNITS];
+    story_train(world, id, 100, 5);
+    report(world, &world->agent[0], 0.02, 0);
+    struct core *core = world->core;
+    struct device_slot *slot = slots_device(core, world->agent[0].id.text);
+    const struct job_slot *job = slots_job(core, id);
+    struct unit_work work[UNITS_MAX];
+    static struct capacity_row device, fleet;
+    struct unit_row unit;
+    look(world, id, &world->agent[0], before);
+    capacity_work(core, job->model, &job->job.spec, CONV2D_BACKEND_OWN, 0, UNITS, work);
+    capacity_rows_write(core, slot, &device);
+    capacity_rows_write(core, NULL, &fleet);
+    assert_true(capacity_rows_write_unit(core, slot, &work[0], &unit));
+    assert_false(capacity_rows_write_unit(core, slot, &work[1], &unit));
+    assert_true(capacity_rows_write_unit(core, slot, &work[0], &unit));
+    capacity_free(&core->capacity);
+    struct err err = {0};
+    assert_ok(capacity_new(core->config.devices_max, &core->capacity, &err), &err);
+    capacity_enrolled(core, slot);
+    capacity_rows_restore(core, &fleet);
+    capacity_rows_restore(core, &device);
+    capacity_rows_restore_unit(core, &unit);
+    look(world, id, &world->agent[0], after);
+    for (size_t u = 0; u < UNITS; u++) {
+        assert_close(after[u].seconds, before[u].seconds, UNIT_PASSES, 1e-9);
+    }
+    device.number[CAPACITY_FIXED] = -1; /* a row that nothing has written */
+    capacity_rows_restore(core, &device);
+    look(world, id, &world->agent[0], after);
+    assert_close(after[1].seconds, before[1].seconds, UNIT_PASSES, 1e-9);
+}
+
+static void a_link_never_used_is_as_slow_as_those_of_both_its_devices(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    struct core *core = world->core;
+    const struct device_slot *slot[3];
+    for (size_t i = 0; i < 3; i++) {
+        slot[i] = slots_device(core, world->agent[i].id.text);
+    }
+    struct link_report slow = {.device = world->agent[1].id,
+                               .count = 10,
+                               .seconds_sum = 10,
+                               .bytes_sum = 1e7,
+                               .bytes_squared_sum = 1e13,
+                               .bytes_seconds_sum = 1e7};
+    assert_true(traffic_take(core, slot[0], &slow)); /* a to b: 1 MB/s */
+    struct partition_link link = traffic_link(core, slot[0], slot[2]);
+    assert_true(link.bytes_per_second == LINK_BYTES_PER_SECOND);
+    assert_true(traffic_take(core, slot[2], &slow)); /* c to b */
+    link = traffic_link(core, slot[0], slot[2]);
+    assert_true(link.bytes_per_second < 2e6);
+    assert_true(traffic_link(core, slot[1], slot[0]).bytes_per_second < 2e6);
+}
+
+static void a_link_that_changed_is_noticed_within_a_few_reports(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    struct core *core = world->core;
+    const struct device_slot *a = slots_device(core, world->agent[0].id.text);
+    const struct device_slot *b = slots_device(core, world->agent[1].id.text);
+    struct link_report report_of = {
+        .device = world->agent[1].id, .count = 10, .bytes_sum = 1e7, .bytes_squared_sum = 1e13};
+    for (int i = 0; i < 200; i++) {
+        report_of.seconds_sum = i < 195 ? 0.1 : 1; /* 100 MB/s, then 10 */
+        report_of.bytes_seconds_sum = 1e6 * report_of.seconds_sum;
+        assert_true(traffic_take(core, a, &report_of));
+    }
+    const struct partition_link link = traffic_link(core, a, b);
+    const double seconds = link.latency_seconds + 1e6 / link.bytes_per_second;
+    assert_true(seconds > 0.08 && seconds < 0.11);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(measured_units_have_their_times_whatever_the_job),
+        STORY(a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs),
+        STORY(a_device_is_believed_its_steps_not_its_claims),
+        STORY(an_idle_devices_probe_changes_its_times),
+        STORY(values_that_cannot_be_are_counted),
+        STORY(rows_bring_the_times_back),
+        STORY(a_link_never_used_is_as_slow_as_those_of_both_its_devices),
+        STORY(a_link_that_changed_is_noticed_within_a_few_reports),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
