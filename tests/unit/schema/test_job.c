@@ -126,6 +126,35 @@ static void a_spec_is_checked_without_a_list_of_faults_too(void **state)
     assert_string_equal(err.text, "/devices/min: must be at most max (8)");
 }
 
+static void a_codec_that_the_build_lacks_is_refused_with_one_that_it_has(void **state)
+{
+    (void)state;
+    for (int codec = CODEC_NONE; codec <= COMPRESSION_AUTO; codec++) {
+        struct err err = {0};
+        struct job_spec spec = job_spec_default;
+        memcpy(spec.model.name, "lenet5", sizeof("lenet5"));
+        spec.compression = codec;
+        if (codec == COMPRESSION_AUTO || codec_available((enum codec)codec)) {
+            assert_ok(job_spec_check(&spec, NULL, &err), &err);
+            continue;
+        }
+        assert_int_equal(job_spec_check(&spec, NULL, &err), ERR_INVALID);
+        assert_holds(err.text, "/compression: this build has no zstd; use '");
+        assert_holds(err.text, codec_info(codec_info((enum codec)codec)->plain)->name);
+    }
+}
+
+static void compressions_have_the_names_of_the_codecs(void **state)
+{
+    (void)state;
+    for (int codec = CODEC_NONE; codec < CODECS; codec++) {
+        assert_string_equal(compression_names[codec], codec_info((enum codec)codec)->name);
+        assert_string_equal(codec_names[codec], codec_info((enum codec)codec)->name);
+    }
+    assert_string_equal(compression_names[COMPRESSION_AUTO], "auto");
+    assert_null(compression_names[COMPRESSION_AUTO + 1]);
+}
+
 static void borders_lie_within_the_model(void **state)
 {
     (void)state;
@@ -338,6 +367,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_ends_in_three_states),
+        cmocka_unit_test(a_codec_that_the_build_lacks_is_refused_with_one_that_it_has),
+        cmocka_unit_test(compressions_have_the_names_of_the_codecs),
         cmocka_unit_test(the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs),
         cmocka_unit_test(the_learning_rate_follows_the_optimizer_unless_it_is_stated),
         cmocka_unit_test(a_model_of_the_zoo_brings_its_own_rate_for_sgd),
