@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
@@ -22,6 +23,10 @@ struct search {
 
 struct planner {
     struct coordinator *coordinator;
+    struct search users;                   /* for users */
+    struct planner_question *asked;        /* of that search */
+    struct planner_question *first, *last; /* after it */
+    size_t waiting;
     struct search core; /* for the core */
     uint64_t question;  /* of that search */
     uint64_t next;      /* the question after it; 0: none */
@@ -72,6 +77,14 @@ void planner_ask(struct planner *planner, uint64_t question)
     }
 }
 
+static struct event_planned answer_of(const struct search *search, uint64_t question)
+{
+    struct event_planned answer = {
+        .question = question, .planned = &search->answer, .code = search->code};
+    snprintf(answer.message, sizeof(answer.message), "%.*s", MESSAGE_SIZE - 1, search->err.text);
+    return answer;
+}
+
 static void core_done(struct work_job *job)
 {
     struct search *search = (struct search *)job;
@@ -81,16 +94,66 @@ static void core_done(struct work_job *job)
     if (planner->coordinator->stopping) {
         return;
     }
-    struct event event = {.type = EVENT_PLANNED,
-                          .planned = {.question = planner->question,
-                                      .planned = &search->answer,
-                                      .code = search->code}};
-    snprintf(event.planned.message, sizeof(event.planned.message), "%.*s", MESSAGE_SIZE - 1,
-             search->err.text);
+    struct event event = {.type = EVENT_PLANNED, .planned = answer_of(search, planner->question)};
     turn_event(planner->coordinator->turn, &event, NULL, NULL);
     planner->next = 0;
     if (next != 0) {
         planner_ask(planner, next);
+    }
+}
+
+/* ---- questions of users ---- */
+
+static struct planner_question *pop(struct planner *planner)
+{
+    struct planner_question *question = planner->first;
+    if (question) {
+        planner->first = question->next;
+        planner->last = planner->first ? planner->last : NULL;
+        planner->waiting--;
+    }
+    return question;
+}
+
+static void next_user(struct planner *planner)
+{
+    while (!planner->users.runs && planner->first) {
+        struct planner_question *question = pop(planner);
+        if (question->fill(question, planner->users.planning)) {
+            planner->asked = question;
+            search_begin(&planner->users);
+        }
+    }
+}
+
+bool planner_full(const struct planner *planner)
+{
+    return planner->waiting >= PLANNER_QUESTIONS_MAX;
+}
+
+void planner_take(struct planner *planner, struct planner_question *question)
+{
+    ASSERT(!planner_full(planner));
+    question->next = NULL;
+    if (planner->last) {
+        planner->last->next = question;
+    } else {
+        planner->first = question;
+    }
+    planner->last = question;
+    planner->waiting++;
+    next_user(planner);
+}
+
+static void user_done(struct work_job *job)
+{
+    struct search *search = (struct search *)job;
+    struct planner *planner = search->planner;
+    const struct event_planned answer = answer_of(search, 0);
+    search_end(search);
+    planner->asked->done(planner->asked, job->cancelled ? NULL : &answer);
+    if (!planner->coordinator->stopping) {
+        next_user(planner);
     }
 }
 
@@ -104,6 +167,7 @@ int planner_new(struct coordinator *coordinator, struct planner **out, struct er
     }
     planner->coordinator = coordinator;
     int rc = search_new(planner, &planner->core, core_done, err);
+    rc = rc ? rc : search_new(planner, &planner->users, user_done, err);
     if (rc) {
         return rc;
     }
@@ -116,7 +180,11 @@ void planner_free(struct planner **pointer)
 {
     struct planner *planner = *pointer;
     if (planner) {
+        for (struct planner_question *question; (question = pop(planner));) {
+            question->done(question, NULL);
+        }
         planning_free(&planner->core.planning);
+        planning_free(&planner->users.planning);
         free(planner);
         *pointer = NULL;
     }

@@ -4,12 +4,26 @@
 #ifndef COORDINATOR_CONTENT_PLANNER_H
 #define COORDINATOR_CONTENT_PLANNER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
 struct coordinator;
+struct event_planned;
 struct planner;
+struct planning;
+
+#define PLANNER_QUESTIONS_MAX 4 /* questions of users that wait for the one under way */
+
+/* A question of a user, part of its owner's struct. */
+struct planner_question {
+    /* Fill the question when its turn comes. false: the owner wants no answer and has ended it. */
+    bool (*fill)(struct planner_question *question, struct planning *planning);
+    /* Take the answer; NULL: the program ends. */
+    void (*done)(struct planner_question *question, const struct event_planned *answer);
+    struct planner_question *next; /* of the queue */
+};
 
 /* Reserve the memory of all searches. ERR_MEMORY. */
 NODISCARD int planner_new(struct coordinator *coordinator, struct planner **out, struct err *err);
@@ -19,5 +33,10 @@ void planner_free(struct planner **planner);
  * question is closed or the program ends before. The core opens one at a time: a search that is
  * under way for an older one goes on to its end first. */
 void planner_ask(struct planner *planner, uint64_t question);
+/* Answer a question of a user, one after the other on a thread of their own: they never hold up a
+ * question of the core. There must be room. */
+void planner_take(struct planner *planner, struct planner_question *question);
+/* Return whether as many questions of users wait as may. */
+bool planner_full(const struct planner *planner);
 
 #endif

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "coordinator/core/act.h"
@@ -244,6 +245,21 @@ static void flush_job(struct core *core, struct job_slot *job)
         false;
 }
 
+/* The scheduler looks at a job whose wait is over, at the latest when the open question has been
+ * answered: no tick is needed for that. */
+static int64_t job_due_ms(const struct job_slot *job)
+{
+    int64_t timer_ms[TIMER_COUNT];
+    memcpy(timer_ms, job->timer_ms, sizeof(timer_ms));
+    if (timer_ms[TIMER_GATHER] <= job->scheduled.over_ms) {
+        timer_ms[TIMER_GATHER] = NEVER;
+    }
+    if (timer_ms[TIMER_RETRY] <= job->scheduled.over_ms) {
+        timer_ms[TIMER_RETRY] = NEVER;
+    }
+    return timers_next_ms(timer_ms, TIMER_COUNT);
+}
+
 static void settle(struct core *core)
 {
     settle_failures(core);
@@ -269,8 +285,7 @@ static void settle(struct core *core)
     for (size_t i = 0; i < core->job_list_count; i++) {
         struct job_slot *job = core->job_list[i];
         flush_job(core, job);
-        core->job_due_ms[table_slot(&core->jobs, job)] =
-            job->mark.ended ? NEVER : timers_next_ms(job->timer_ms, TIMER_COUNT);
+        core->job_due_ms[table_slot(&core->jobs, job)] = job->mark.ended ? NEVER : job_due_ms(job);
         if (job->mark.ended) {
             table_remove(&core->jobs, job);
         }

@@ -45,10 +45,17 @@ bool core_replicas(const struct core *core, const char *job_id, struct replicas 
 /* Return the kernels that the job's devices measured (kernel_text.h, the whole model) and the
  * generation that did. NULL except between ACTION_TUNE and EVENT_TUNED. */
 const char *core_job_kernels(const struct core *core, const char *job_id, int64_t *generation);
+struct planning;
+/* Fill the question of a user, which is about no open one: the plan of a job as submitted, or of a
+ * live job without some devices. The answer belongs into the event that the user is answered with.
+ * false: the job is unknown, which the event says too. */
+void core_plan_submission(struct core *core, const struct event_job_submit *submit,
+                          struct planning *planning);
+bool core_plan_question(struct core *core, const struct plan_question *question,
+                        struct planning *planning);
 /* Fill the open question of ACTION_PLAN, for placement_solve on any thread. The caller keeps the
  * model of the job alive until the answer is back. false: the question is closed, and nobody waits
  * for an answer. Takes up to some milliseconds. */
-struct planning;
 bool core_planning(struct core *core, uint64_t question, struct planning *planning);
 /* Return whether an object refers to the blob, or will. Models of ended jobs do not count. */
 bool core_refers(const struct core *core, const char *sha256);

@@ -173,13 +173,25 @@ static int64_t steps_lost(const struct job_slot *job, int64_t resume_version)
     return step > resume_version ? step - resume_version : 0;
 }
 
+bool core_plan_question(struct core *core, const struct plan_question *question,
+                        struct planning *planning)
+{
+    const struct job_slot *job = slots_job(core, question->job.text);
+    const struct absent absent = {.device = question->without, .count = question->without_count};
+    if (!job) {
+        return false;
+    }
+    asking_next(core, job, NULL, &absent, planning);
+    return true;
+}
+
 void coverage_on_question(struct core *core, const struct event *event)
 {
     const struct plan_question *question = event->plan_question.question;
+    const struct event_planned *planned = event->plan_question.planned;
     const struct job_slot *job = slots_job(core, question->job.text);
     struct plan_answer *answer = core->answer;
     struct cut cut;
-    struct err err = {0};
     if (!job) {
         act_problem(core, PROBLEM_UNKNOWN_JOB, "job '%s' is unknown or has ended",
                     question->job.text);
@@ -189,16 +201,16 @@ void coverage_on_question(struct core *core, const struct event *event)
         return;
     }
     const struct absent absent = {.device = question->without, .count = question->without_count};
-    asking_next(core, job, NULL, &absent, core->planning);
-    int rc = asking_at_once(core, &err);
-    if (rc != 0) {
-        act_problem(core, rc == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE : PROBLEM_NOT_ENOUGH_DEVICES,
-                    "%.250s", err.text);
+    if (planned->code != 0) {
+        act_problem(core,
+                    planned->code == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE
+                                                : PROBLEM_NOT_ENOUGH_DEVICES,
+                    "%.250s", planned->message);
         return;
     }
     memset(answer, 0, sizeof(*answer));
     answer->preview.steps = job->total_steps;
-    jobs_preview(core->planned, job->model, &answer->preview);
+    jobs_preview(planned->planned, job->model, &answer->preview);
     answer->resume_version = recovery_start(core, job, &absent, &cut);
     answer->steps_lost = steps_lost(job, answer->resume_version);
     act_reply(core, 200, OBJECT_PLAN_ANSWER, answer);

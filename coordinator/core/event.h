@@ -61,6 +61,7 @@ struct event_job_submit {
     const struct job_data *data;
     const struct model *model;
     bool dry_run;
+    const struct event_planned *planned; /* dry run: the answer to core_plan_submission */
 };
 
 enum job_verb {
@@ -132,6 +133,7 @@ struct event_planned {
 
 struct event_plan_question {
     const struct plan_question *question;
+    const struct event_planned *planned; /* the answer to core_plan_question */
 };
 
 /* The edge has checked the device's boot. */

@@ -141,19 +141,22 @@ void failures_settle(struct core *core, struct job_slot *job)
 
 /* ---- timers ---- */
 
+static void wait_over(struct core *core, struct job_slot *job, enum timer timer)
+{
+    if (job->timer_ms[timer] <= core->now_ms && job->timer_ms[timer] > job->scheduled.over_ms) {
+        job->timer_ms[timer] = job->scheduled.over_ms = core->now_ms;
+        core->schedule = true;
+        mark_job(core, job);
+    }
+}
+
 void failures_tick(struct core *core, struct job_slot *job)
 {
     if (job->timer_ms[TIMER_EXPORT] <= core->now_ms) {
         exports_last(core, job);
     }
-    if (job->timer_ms[TIMER_GATHER] <= core->now_ms) {
-        job->timer_ms[TIMER_GATHER] = core->now_ms;
-        core->schedule = true;
-    }
-    if (job->timer_ms[TIMER_RETRY] <= core->now_ms) {
-        job->timer_ms[TIMER_RETRY] = core->now_ms;
-        core->schedule = true;
-    }
+    wait_over(core, job, TIMER_GATHER);
+    wait_over(core, job, TIMER_RETRY);
     if (job->timer_ms[TIMER_SUSPICION] <= core->now_ms) {
         job->timer_ms[TIMER_SUSPICION] = NEVER;
         mark_job(core, job);

@@ -105,26 +105,31 @@ void jobs_preview(const struct planned *planned, const struct model *model,
     }
 }
 
-static void dry_run(struct core *core, const struct event_job_submit *submit,
-                    const struct replan_request *wanted)
+void core_plan_submission(struct core *core, const struct event_job_submit *submit,
+                          struct planning *planning)
 {
-    struct err err = {0};
-    struct job_preview *preview = &core->answer->preview;
-    memset(preview, 0, sizeof(*preview));
-    preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
+    struct replan_request first;
     const struct placement_request request = {.spec = submit->spec,
                                               .model = submit->model,
                                               .candidates = CANDIDATES_ONLINE,
-                                              .wanted = wanted};
-    asking_request(core, &request, core->planning);
-    int rc = asking_at_once(core, &err);
-    const bool waits = rc != 0 || core->planned->attempt_index > 0;
-    if (waits) {
-        text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", core->planned->first_failure);
-        preview->starts = rc == 0 ? PREVIEW_WHEN_FREE : PREVIEW_WHEN_MORE;
+                                              .wanted =
+                                                  placement_first_request(submit->spec, 0, &first)};
+    asking_request(core, &request, planning);
+}
+
+/* The first attempt is with the devices that are free. */
+static void dry_run(struct core *core, const struct event_job_submit *submit)
+{
+    const struct event_planned *answer = submit->planned;
+    struct job_preview *preview = &core->answer->preview;
+    memset(preview, 0, sizeof(*preview));
+    preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
+    if (answer->code != 0 || answer->planned->attempt_index > 0) {
+        text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", answer->planned->first_failure);
+        preview->starts = answer->code == 0 ? PREVIEW_WHEN_FREE : PREVIEW_WHEN_MORE;
     }
-    if (rc == 0) {
-        jobs_preview(core->planned, submit->model, preview);
+    if (answer->code == 0) {
+        jobs_preview(answer->planned, submit->model, preview);
     }
     act_reply(core, 200, OBJECT_JOB_PREVIEW, preview);
 }
@@ -158,7 +163,7 @@ void jobs_on_submit(struct core *core, const struct event *event)
         return;
     }
     if (submit->dry_run) {
-        dry_run(core, submit, wanted);
+        dry_run(core, submit);
         return;
     }
     struct job_slot *job = add_job(core, submit);

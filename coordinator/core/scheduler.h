@@ -7,8 +7,9 @@
 struct job_slot;
 
 struct scheduled {
-    uint64_t pass; /* last pass over the job */
-    size_t ready;  /* count of ready devices then, busy or not */
+    uint64_t pass;   /* last pass over the job */
+    int64_t over_ms; /* the last wait (TIMER_GATHER, TIMER_RETRY) that the scheduler was told of */
+    size_t ready;    /* count of ready devices then, busy or not */
 };
 
 /* Make the plans of waiting jobs, as many as one step may. */

@@ -1,6 +1,7 @@
 /* POST /v1/jobs: resolves the job's names, checks that its parts fit together, and makes the
  * event. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/ask.h"
 #include "coordinator/http/checkpoints.h"
 #include "coordinator/http/describe.h"
 #include "coordinator/http/edge.h"
@@ -24,7 +26,8 @@
 
 /* A job as posted, with the objects of its names. */
 struct submission {
-    struct work_job job; /* first */
+    struct work_job job;              /* first */
+    struct planner_question question; /* of a dry run */
     struct coordinator *coordinator;
     struct http_exchange
         *exchange; /* NULL: the client disconnected while a worker read the checkpoint */
@@ -323,25 +326,91 @@ static void fit_run(struct work_job *job)
     blob_reader_close(&reader);
 }
 
+/* ---- which plan would it get: on a worker ---- */
+
+static struct event_job_submit event_of(const struct submission *submission)
+{
+    return (struct event_job_submit){.spec = &submission->spec,
+                                     .data = &submission->data,
+                                     .model = submission->model->model,
+                                     .dry_run = submission->dry_run};
+}
+
+static struct submission *submission_of(struct planner_question *question)
+{
+    return (struct submission *)((char *)question - offsetof(struct submission, question));
+}
+
+static void dry_run_done(struct planner_question *question, const struct event_planned *planned)
+{
+    struct submission *submission = submission_of(question);
+    struct event event = {.type = EVENT_JOB_SUBMIT, .job_submit = event_of(submission)};
+    event.job_submit.planned = planned;
+    if (submission->exchange) {
+        http_on_end(submission->exchange, NULL, NULL);
+    }
+    if (submission->exchange && planned) {
+        turn_event(submission->coordinator->turn, &event, submission->exchange, NULL);
+    }
+    catalog_unpin(submission->coordinator->catalog, submission->model->sha256);
+    free(submission);
+}
+
+static bool dry_run_fill(struct planner_question *question, struct planning *planning)
+{
+    struct submission *submission = submission_of(question);
+    const struct event_job_submit submit = event_of(submission);
+    if (!submission->exchange) {
+        dry_run_done(question, NULL);
+        return false;
+    }
+    core_plan_submission(submission->coordinator->core, &submit, planning);
+    return true;
+}
+
+static void client_gone(void *arg)
+{
+    struct submission *submission = arg;
+    submission->exchange = NULL;
+}
+
+/* Takes the submission when it has to wait for the answer: it is NULL then. */
+static void dry_run(struct submission **place, struct http_exchange *exchange)
+{
+    struct submission *submission = *place;
+    if (!ask_ready(submission->coordinator, exchange)) {
+        return;
+    }
+    submission->question = (struct planner_question){.fill = dry_run_fill, .done = dry_run_done};
+    submission->exchange = exchange;
+    catalog_pin(submission->coordinator->catalog, submission->model->sha256);
+    http_on_end(exchange, client_gone, submission);
+    *place = NULL;
+    planner_take(submission->coordinator->planner, &submission->question);
+}
+
 /* ---- the request ---- */
 
-static void submit(struct submission *submission, struct http_exchange *exchange,
+/* Takes the submission if it has to wait: it is NULL then. */
+static void submit(struct submission **place, struct http_exchange *exchange,
                    struct turn_extra *extra)
 {
+    struct submission *submission = *place;
+    if (submission->dry_run) {
+        dry_run(place, exchange);
+        return;
+    }
     extra->description = submission->model->text.data;
     extra->description_size = submission->model->text.size;
     memcpy(extra->description_sha256, submission->model->sha256, SHA256_SIZE);
-    struct event event = {.type = EVENT_JOB_SUBMIT,
-                          .job_submit = {.spec = &submission->spec,
-                                         .data = &submission->data,
-                                         .model = submission->model->model,
-                                         .dry_run = submission->dry_run}};
+    struct event event = {.type = EVENT_JOB_SUBMIT, .job_submit = event_of(submission)};
     turn_event(submission->coordinator->turn, &event, exchange, extra);
 }
 
 /* Look for the key again: another request may have used it while the worker read. */
-static void answer_fit(struct submission *submission, struct http_exchange *exchange)
+static void answer_fit(struct submission **place, struct http_exchange *exchange)
 {
+    struct submission *submission = *place;
     struct turn_extra extra = {0};
     if (submission->faults.count > 0) {
         answer_faults(exchange, &submission->faults);
@@ -349,7 +418,7 @@ static void answer_fit(struct submission *submission, struct http_exchange *exch
         answer_problem(exchange, PROBLEM_INTERNAL, "checkpoint '%s': %s",
                        submission->spec.init_checkpoint.text, submission->err.text);
     } else if (submission->dry_run || replay_check(submission->coordinator, exchange, &extra)) {
-        submit(submission, exchange, &extra);
+        submit(place, exchange, &extra);
     }
 }
 
@@ -361,18 +430,14 @@ static void fit_done(struct work_job *job)
     if (job->cancelled) {
         submission->code = err_set(&submission->err, ERR_CANCELLED, "the coordinator is stopping");
     }
+    struct catalog *catalog = submission->coordinator->catalog;
+    const struct catalog_entry *model = submission->model;
     if (exchange) {
         http_on_end(exchange, NULL, NULL);
-        answer_fit(submission, exchange);
+        answer_fit(&submission, exchange);
     }
-    catalog_unpin(submission->coordinator->catalog, submission->model->sha256);
+    catalog_unpin(catalog, model->sha256);
     free(submission);
-}
-
-static void fit_client_gone(void *arg)
-{
-    struct submission *submission = arg;
-    submission->exchange = NULL;
 }
 
 /* Takes the submission when it has to wait for a worker: it is NULL then. */
@@ -390,12 +455,12 @@ static void serve_submission(struct submission **place, struct http_exchange *ex
     } else if (rc) {
         answer_err(exchange, &submission->err);
     } else if (!submission->data.checkpoint_sha256[0]) {
-        submit(submission, exchange, extra);
+        submit(place, exchange, extra);
     } else {
         submission->job = (struct work_job){.run = fit_run, .done = fit_done};
         submission->exchange = exchange;
         catalog_pin(coordinator->catalog, submission->model->sha256);
-        http_on_end(exchange, fit_client_gone, submission);
+        http_on_end(exchange, client_gone, submission);
         work_submit(coordinator->work, &submission->job);
         *place = NULL;
     }

@@ -5,6 +5,7 @@
 
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/ask.h"
 #include "coordinator/http/jobs.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
@@ -44,6 +45,55 @@ static void check_devices(struct coordinator *coordinator, const struct plan_que
     }
 }
 
+/* A question about a live job, while it waits for its turn and its answer. */
+struct asked {
+    struct planner_question question; /* first */
+    struct coordinator *coordinator;
+    struct http_exchange *exchange; /* NULL: the client has disconnected */
+    struct plan_question asked;
+};
+
+static void asked_client_gone(void *arg)
+{
+    struct asked *asked = arg;
+    asked->exchange = NULL;
+}
+
+/* The core answers, in a turn. Look for the key again: another request may have used it
+ * meanwhile. */
+static void asked_answer(struct asked *asked, const struct event_planned *planned)
+{
+    struct turn_extra extra = {0};
+    struct event event = {.type = EVENT_PLAN_QUESTION,
+                          .plan_question = {.question = &asked->asked, .planned = planned}};
+    if (asked->exchange) {
+        http_on_end(asked->exchange, NULL, NULL);
+    }
+    if (asked->exchange && planned &&
+        !job_answer_ended(asked->coordinator, asked->exchange, asked->asked.job.text) &&
+        replay_check(asked->coordinator, asked->exchange, &extra)) {
+        turn_event(asked->coordinator->turn, &event, asked->exchange, &extra);
+    }
+    free(asked);
+}
+
+static void asked_done(struct planner_question *question, const struct event_planned *planned)
+{
+    asked_answer((struct asked *)question, planned);
+}
+
+static bool asked_fill(struct planner_question *question, struct planning *planning)
+{
+    struct asked *asked = (struct asked *)question;
+    bool fills =
+        asked->exchange && core_plan_question(asked->coordinator->core, &asked->asked, planning);
+    if (!fills) {
+        const struct event_planned none = {.code = ERR_STATE};
+        asked_answer(asked, &none); /* the job has ended, which is the answer */
+    }
+    return fills;
+}
+
 void serve_plan_question(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
@@ -60,9 +110,19 @@ void serve_plan_question(void *context, struct http_exchange *exchange)
         answer_faults(exchange, &faults);
         return;
     }
-    if (job_answer_ended(coordinator, exchange, question.job.text)) {
+    if (job_answer_ended(coordinator, exchange, question.job.text) ||
+        !ask_ready(coordinator, exchange)) {
         return;
     }
-    struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
-    turn_event(coordinator->turn, &event, exchange, &extra);
+    struct asked *asked = calloc(1, sizeof(*asked));
+    if (!asked) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
+        return;
+    }
+    *asked = (struct asked){.question = {.fill = asked_fill, .done = asked_done},
+                            .coordinator = coordinator,
+                            .exchange = exchange,
+                            .asked = question};
+    http_on_end(exchange, asked_client_gone, asked);
+    planner_take(coordinator->planner, &asked->question);
 }

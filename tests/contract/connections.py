@@ -3,6 +3,7 @@ other clients meanwhile.
 """
 
 import contextlib
+import json
 import signal
 import time
 
@@ -253,6 +254,28 @@ def test_pages_of_metrics_in_flight_are_bounded():
         first = [client.recv(12) for client in clients]
         must(set(first) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}, f"{set(first)}")
         must(api.get(path)["items"] == [], "the bound stays reached")
+
+
+def test_questions_about_plans_wait_their_turn_four_at_most():
+    with Api() as api, contextlib.ExitStack() as stack:
+        job = api.submit_named("asked")
+        body = json.dumps({"job": job["id"]})
+        begun = [waiting(api, "/healthz") for _ in range(12)]
+        clients = [stack.enter_context(contextlib.closing(client)) for client in begun]
+        for client in clients:
+            client.recv(65536)
+        api.coordinator.signal(signal.SIGSTOP)  # all questions come in one turn
+        for client in clients:
+            client.sendall(
+                f"POST /v1/plans {HEAD}Content-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+            )
+        api.coordinator.signal(signal.SIGCONT)
+        answers = [client.recv(65536) for client in clients]
+        refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 429")]
+        must(len(answers) - len(refused) >= 5, "one is answered and four wait")
+        must(refused and all(b"Retry-After: 1" in answer for answer in refused), f"{answers}")
+        api.problem("POST", "/v1/plans", {"job": job["id"]}, code="not_enough_devices")
 
 
 # ---- clients that disconnect ----

@@ -71,9 +71,7 @@ static void every_forecast_comes_true(void **state)
         struct plan_question question = {.without_count = loss->device_count};
         memcpy(question.job.text, id, ID_SIZE);
         memcpy(question.without, loss->device, sizeof(loss->device));
-        struct event event = {.type = EVENT_PLAN_QUESTION,
-                              .plan_question = {.question = &question}};
-        world_send(world, &event);
+        world_ask(world, &question);
         assert_int_equal(world->status, 200);
         assert_int_equal(world->answer->resume_version, loss->resume_version);
         assert_int_equal(world->answer->steps_lost, loss->steps_lost);
@@ -110,8 +108,7 @@ static void a_question_without_an_answer_says_why(void **state)
     struct plan_question question = {.without_count = 1};
     memcpy(question.job.text, id, ID_SIZE);
     question.without[0] = world->agent[0].id;
-    struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
-    world_send(world, &event);
+    world_ask(world, &question);
     assert_int_equal(world->problem, PROBLEM_NOT_ENOUGH_DEVICES);
     assert_string_equal(
         world->text,
@@ -120,10 +117,10 @@ static void a_question_without_an_answer_says_why(void **state)
     assert_false(replicas->single[0].can_continue);
     free(replicas);
     memcpy(question.without[0].text, "dev_unknown", sizeof("dev_unknown"));
-    world_send(world, &event);
+    world_ask(world, &question);
     assert_int_equal(world->problem, PROBLEM_UNKNOWN_DEVICE);
     memcpy(question.job.text, "job_unknown", sizeof("job_unknown"));
-    world_send(world, &event);
+    world_ask(world, &question);
     assert_int_equal(world->problem, PROBLEM_UNKNOWN_JOB);
     world_settle(world);
     assert_state(world, id, JOB_RUNNING); /* questions change nothing */
@@ -149,8 +146,7 @@ static void a_question_counts_on_those_that_are_avoided_if_need_be(void **state)
     assert_int_equal(core_job_plan(world->core, id)->stage_count, 2);
     struct plan_question question = {.without_count = 0};
     memcpy(question.job.text, id, ID_SIZE);
-    struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
-    world_send(world, &event);
+    world_ask(world, &question);
     assert_int_equal(world->status, 200);
     assert_int_equal(world->answer->preview.stage_count, 2);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "coordinator/core/placement.h"
 #include "tests/support/no_alloc.h"
 #include "tests/unit/coordinator_core/story.h"
 
@@ -182,7 +183,12 @@ static void a_device_with_too_many_holdings_takes_no_room_of_others(void **state
     assert_true(core_replicas(crowd.core, crowd.id, &replicas));
     struct plan_question question = {.without_count = 1, .without = {world->agent[0].id}};
     memcpy(question.job.text, crowd.id, ID_SIZE);
-    struct event event = {.type = EVENT_PLAN_QUESTION, .plan_question = {.question = &question}};
+    struct event_planned planned = {.planned = &world->planned};
+    struct event event = {.type = EVENT_PLAN_QUESTION,
+                          .plan_question = {.question = &question, .planned = &planned}};
+    struct err err = {0};
+    assert_true(core_plan_question(crowd.core, &question, world->planning));
+    assert_ok(placement_solve(world->planning, &world->planned, &err), &err);
     step(&crowd, &event);
     double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
     assert_int_equal(replicas.single_count, 3);

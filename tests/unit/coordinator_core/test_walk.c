@@ -179,6 +179,9 @@ static void turn(struct walk *walk, bool faults)
         act(walk, i, faults);
     }
     answer_export(walk, faults);
+    if (world->question != 0 && draw(walk, 3) == 0) {
+        world_planned(world);
+    }
     if (world->tune_job[0] != '\0' && draw(walk, 2) == 0) {
         world_tuned(world, faults && draw(walk, 5) == 0);
     }
@@ -225,6 +228,7 @@ static void walk_once(uint64_t seed, size_t *succeeded)
     struct world *world = walk.world;
     static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
     world->traced = false;
+    world->plans_wait = true;
     walk.crash = draw(&walk, 8);
     walk.silence = draw(&walk, 8);
     walk.loss = draw(&walk, 200);
@@ -296,7 +300,7 @@ static void the_same_walk_leaves_the_same_trace(void **state)
     for (int i = 0; i < 2; i++) {
         struct walk walk = {.world = world_new(), .stream = rng_stream(7, RNG_SIMULATION, 20, 0)};
         walk.crash = walk.silence = walk.restart = walk.error = walk.link = walk.stop = 5;
-        walk.world->reports = true;
+        walk.world->reports = walk.world->plans_wait = true;
         walk.loss = 50;
         walk.verb = 30;
         (void)world_agent(walk.world, "a", 10);

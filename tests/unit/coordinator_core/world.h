@@ -110,6 +110,8 @@ struct job_spec world_spec(const char *name, int64_t steps);
 /* The answer is in world->job. */
 void world_submit(struct world *world, const struct job_spec *spec);
 void world_dry_run(struct world *world, const struct job_spec *spec);
+/* POST /v1/plans: the answer is in world->answer. */
+void world_ask(struct world *world, const struct plan_question *question);
 /* JOB_REPLAN without a wish. */
 void world_verb(struct world *world, const char *job, enum job_verb verb);
 void world_replan(struct world *world, const char *job, const struct replan_request *request);

@@ -21,6 +21,16 @@ struct job_spec world_spec(const char *name, int64_t steps)
     return spec;
 }
 
+/* The answer to the question in world->planning. */
+static struct event_planned solve(struct world *world)
+{
+    struct err err = {0};
+    struct event_planned answer = {.planned = &world->planned};
+    answer.code = placement_solve(world->planning, &world->planned, &err);
+    (void)snprintf(answer.message, MESSAGE_SIZE, "%.250s", err.text);
+    return answer;
+}
+
 static void submit(struct world *world, const struct job_spec *spec, bool dry_run)
 {
     const struct rows *rows = &world->rows;
@@ -38,6 +48,23 @@ static void submit(struct world *world, const struct job_spec *spec, bool dry_ru
     struct event event = {
         .type = EVENT_JOB_SUBMIT,
         .job_submit = {.spec = spec, .data = &data, .model = world->model, .dry_run = dry_run}};
+    struct event_planned answer;
+    if (dry_run) {
+        core_plan_submission(world->core, &event.job_submit, world->planning);
+        answer = solve(world);
+        event.job_submit.planned = &answer;
+    }
+    world_send(world, &event);
+}
+
+void world_ask(struct world *world, const struct plan_question *question)
+{
+    struct event_planned answer = {.code = ERR_STATE};
+    struct event event = {.type = EVENT_PLAN_QUESTION,
+                          .plan_question = {.question = question, .planned = &answer}};
+    if (core_plan_question(world->core, question, world->planning)) {
+        answer = solve(world);
+    }
     world_send(world, &event);
 }
 
@@ -141,13 +168,11 @@ void world_planned(struct world *world)
     const enum problem_code problem = world->problem;
     char text[MESSAGE_SIZE];
     memcpy(text, world->text, sizeof(text));
-    struct event event = {.type = EVENT_PLANNED,
-                          .planned = {.question = world->question, .planned = &world->planned}};
+    const uint64_t question = world->question;
     world->question = 0;
-    if (core_planning(world->core, event.planned.question, world->planning)) {
-        struct err err = {0};
-        event.planned.code = placement_solve(world->planning, &world->planned, &err);
-        (void)snprintf(event.planned.message, MESSAGE_SIZE, "%.250s", err.text);
+    if (core_planning(world->core, question, world->planning)) {
+        struct event event = {.type = EVENT_PLANNED, .planned = solve(world)};
+        event.planned.question = question;
         world_send(world, &event);
     }
     world->status = status; /* of the request that came before */
