@@ -143,6 +143,13 @@ def parse():
     parser.add_argument("--momentum", type=float, default=0.9, help="Default: 0.9.")
     parser.add_argument("--rate", type=float, default=0.05, help="Default: 0.05.")
     parser.add_argument(
+        "--policies",
+        nargs="+",
+        default=list(POLICIES),
+        choices=list(POLICIES),
+        help="Default: all; without sync no difference is stated.",
+    )
+    parser.add_argument(
         "--rows",
         type=pathlib.Path,
         default=ROWS,
@@ -158,9 +165,9 @@ def train_all(options, train_file, test_file):
     """The runs of each policy, the policies in turns."""
     kept = Kept(options.rows)
     data = hashlib.sha256(train_file.read_bytes() + test_file.read_bytes()).hexdigest()
-    runs = {policy: [] for policy in POLICIES}
+    runs = {policy: [] for policy in options.policies}
     for seed in range(1, options.seeds + 1):
-        for policy in POLICIES:
+        for policy in options.policies:
             job = job_of(policy, seed, options)
             key = hashlib.sha256(
                 json.dumps([job, options.stages, data, program_sha256()], sort_keys=True).encode()
@@ -189,11 +196,12 @@ def main():
         with open(options.cifar10[0], "rb") as file:
             part.write_bytes(file.read(options.images * RECORD))
         runs = train_all(options, part, options.cifar10[1])
-    rows = [row for policy in POLICIES for row in summary(policy, runs[policy], steps, every)]
+    rows = [row for policy in runs for row in summary(policy, runs[policy], steps, every)]
     sync = {row["step"]: row["accuracy"] for row in rows if row["policy"] == "sync"}
     for row in rows:
-        both = row["accuracy"] is not None and sync[row["step"]] is not None
-        row["over_sync"] = row["accuracy"] - sync[row["step"]] if both else None
+        reference = sync.get(row["step"])
+        both = row["accuracy"] is not None and reference is not None
+        row["over_sync"] = row["accuracy"] - reference if both else None
     table(
         ["policy", "step", "loss", "accuracy", "spread", "over sync", "runs", "diverged"],
         [
