@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "libtrain/schedule/schedule.h"
 #include "schema/wire.h"
 
 #define BYTES_MAX (64u << 20)
@@ -31,24 +32,24 @@ static int check_units(const struct plan *plan, size_t unit_count, struct err *e
                          unit, unit_count);
 }
 
-/* The rules of the asynchronous schedule (libtrain/schedule). */
+/* The rules of the asynchronous schedule. */
 static int check_limits(const struct plan *plan, bool vertical_sync, struct err *err)
 {
+    size_t limit[STAGES_MAX];
     for (size_t i = 0; i < plan->stage_count; i++) {
-        const int64_t limit = plan->stage[i].in_flight;
-        const int64_t next = i + 1 < plan->stage_count ? plan->stage[i + 1].in_flight : 1;
-        if (limit < next || (i + 1 == plan->stage_count && limit > 1)) {
-            return err_set(err, ERR_INVALID,
-                           "stage %zu has %" PRId64
-                           " batches in flight: they never rise along the pipeline and end with 1",
-                           i, limit);
-        }
-        if (vertical_sync && limit > (int64_t)plan->stage_count) {
-            return err_set(err, ERR_INVALID,
-                           "stage %zu has %" PRId64
-                           " batches in flight: with vertical_sync at most one for each stage, %zu",
-                           i, limit, plan->stage_count);
-        }
+        limit[i] = (size_t)plan->stage[i].in_flight;
+    }
+    if (!schedule_limits_fit(limit, plan->stage_count)) {
+        return err_set(
+            err, ERR_INVALID,
+            "its batches in flight (in_flight) must never rise along the pipeline and be "
+            "1 at its end");
+    }
+    if (vertical_sync && limit[0] > plan->stage_count) {
+        return err_set(err, ERR_INVALID,
+                       "stage 0 has %zu batches in flight: with vertical_sync at most as many as "
+                       "stages, %zu",
+                       limit[0], plan->stage_count);
     }
     return 0;
 }
