@@ -62,7 +62,7 @@ int main(int argc, char **argv)
     struct cuts_images train = {0}, test = {0};
     struct err err = {0};
     const size_t images = argc > 3 ? strtoul(argv[3], NULL, 10) : 20000;
-    const int epochs = argc > 4 ? atoi(argv[4]) : 3;
+    const int epochs = argc > 4 ? (int)strtol(argv[4], NULL, 10) : 3;
     const size_t seeds = argc > 5 ? strtoul(argv[5], NULL, 10) : 5;
     if (argc < 3 || argc > 6 || epochs < 1 || images < BATCH || seeds < 1 || seeds > SEEDS_MAX) {
         fprintf(stderr, "usage: codec_accuracy TRAIN TEST [IMAGES [EPOCHS [SEEDS]]]\n");
