@@ -2,6 +2,7 @@
  * Several classes are used only if no single one has enough memory. */
 #include "coordinator/core/placement.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -273,18 +274,57 @@ static int place(struct planning *planning, const struct planning_attempt *attem
     return rc;
 }
 
+/* Whether the job would fit with these fields. */
+static bool would_fit(struct planning *planning, const struct planning_attempt *attempt,
+                      const struct replan_request *wanted, enum recompute recompute, int64_t batch,
+                      int pipeline)
+{
+    const int64_t own_batch = planning->spec.batch;
+    const int own_pipeline = planning->spec.pipeline;
+    struct err again = {0};
+    planning->spec.batch = batch;
+    planning->spec.pipeline = pipeline;
+    planning->stamp++; /* stage_bytes are of the other fields */
+    bool fits = place(planning, attempt, wanted, recompute, &again) == 0;
+    planning->spec.batch = own_batch;
+    planning->spec.pipeline = own_pipeline;
+    planning->stamp++;
+    return fits;
+}
+
+/* Add to the error which single field would let a new job fit. */
+static int advise(struct planning *planning, const struct planning_attempt *attempt,
+                  const struct replan_request *wanted, struct err *err)
+{
+    const enum recompute recompute = planning->spec.recompute;
+    const int64_t batch = planning->spec.batch;
+    const int pipeline = planning->spec.pipeline;
+    const bool async = pipeline == JOB_ASYNC;
+    if (recompute == RECOMPUTE_NONE &&
+        would_fit(planning, attempt, wanted, RECOMPUTE_UNIT, batch, pipeline)) {
+        return err_wrap(err, "it fits with \"recompute\": \"unit\"");
+    }
+    /* Whole batches are in flight, each with a version of the parameters. */
+    if (async && would_fit(planning, attempt, wanted, recompute, batch, JOB_SYNC)) {
+        return err_wrap(err, "it fits with \"pipeline\": \"sync\"");
+    }
+    for (int64_t less = batch / 2; async && less >= 1; less /= 4) {
+        if (would_fit(planning, attempt, wanted, recompute, less, pipeline)) {
+            return err_wrap(err, "it fits with \"batch\": %" PRId64, less);
+        }
+    }
+    return ERR_MEMORY;
+}
+
 static int try_attempt(struct planning *planning, const struct planning_attempt *attempt,
                        struct err *err)
 {
     const struct replan_request *const wanted[] = {
         [STAGES_ANY] = NULL, [STAGES_WANTED] = &planning->wanted, [STAGES_STAY] = &planning->stay};
     int rc = place(planning, attempt, wanted[attempt->stages], planning->spec.recompute, err);
-    if (rc == ERR_MEMORY && planning->is_new && planning->spec.recompute == RECOMPUTE_NONE) {
-        struct err again = {0};
-        bool fits = place(planning, attempt, wanted[attempt->stages], RECOMPUTE_UNIT, &again) == 0;
-        rc = fits ? err_wrap(err, "it fits with \"recompute\": \"unit\"") : rc;
-    }
-    return rc;
+    return rc == ERR_MEMORY && planning->is_new
+               ? advise(planning, attempt, wanted[attempt->stages], err)
+               : rc;
 }
 
 /* Whether an attempt differs from an earlier one in nothing: it would fail as that one did. */

@@ -57,6 +57,31 @@ const struct reference *check_reference(const struct world *world, const char *i
                                           : NULL;
 }
 
+struct course *check_course(const struct world *world, const char *id)
+{
+    const size_t at = check_known(world->check, id);
+    return at < world->check->known_count ? world->users->job[world->check->known[at].job].course
+                                          : NULL;
+}
+
+/* A state of an asynchronous job is one that its plans come to. */
+static bool is_right(const struct world *world, const char *job, int64_t version, size_t unit,
+                     uint64_t digest)
+{
+    const struct course *course = check_course(world, job);
+    return course ? course_has_unit(course, version, unit, digest)
+                  : reference_unit(check_reference(world, job), version, unit) == digest;
+}
+
+static void learn_plan(struct world *world, const struct plan *plan)
+{
+    struct course *course = check_course(world, plan->job.text);
+    struct err err = {0};
+    if (course && course_add(course, plan, &err) != 0) {
+        check_fail(world, "%s", err.text);
+    }
+}
+
 static void learn(struct world *world, const struct job *job)
 {
     struct check *check = world->check;
@@ -92,7 +117,7 @@ void check_snapshot(struct world *world, const struct agent *agent, const struct
 {
     const struct reference *reference = check_reference(world, holding->job.text);
     if (!reference || holding->version > reference->steps ||
-        reference_unit(reference, holding->version, (size_t)holding->unit) != digest) {
+        !is_right(world, holding->job.text, holding->version, (size_t)holding->unit, digest)) {
         check_fail(world, "%s keeps a wrong state of unit %" PRId64 " of %s at %" PRId64,
                    agent->name, holding->unit, trace_name(world, holding->job.text),
                    holding->version);
@@ -131,7 +156,8 @@ void check_step(struct world *world, const struct run *run)
     check_kernels(world, run);
     check_measured(world, run);
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
-        if (!reference || reference_unit(reference, run->step, u) != run->stage.state[u]) {
+        if (!reference ||
+            !is_right(world, run->desired->job.text, run->step, u, run->stage.state[u])) {
             check_fail(world, "%s computes a wrong state of unit %zu at %" PRId64, run->agent->name,
                        u, run->step);
             return;
@@ -184,7 +210,6 @@ static void check_version(struct world *world, const struct job *job)
     const struct coordinator *coordinator = world->coordinator;
     const struct rows *rows = &coordinator->rows;
     const size_t units = coordinator_model(world, &job->spec)->unit_count;
-    const struct reference *reference = check_reference(world, job->id.text);
     size_t found = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
         const struct center_unit *unit = &rows->unit[i];
@@ -192,8 +217,8 @@ static void check_version(struct world *world, const struct job *job)
             continue;
         }
         found += blobs_have(&coordinator->blobs, unit->sha256);
-        if (reference_unit(reference, unit->version, (size_t)unit->unit) !=
-            digest_of_text(unit->sha256)) {
+        if (!is_right(world, job->id.text, unit->version, (size_t)unit->unit,
+                      digest_of_text(unit->sha256))) {
             check_fail(world, "the center has a wrong state of unit %" PRId64 " of %s", unit->unit,
                        job->spec.name);
         }
@@ -216,7 +241,9 @@ static void check_checkpoints(struct world *world)
             continue; /* an upload */
         }
         digest_text(reference_model(reference, checkpoint->version), right);
-        if (strcmp(checkpoint->sha256, right) != 0) {
+        const struct course *course = check_course(world, checkpoint->job.text);
+        if (course ? !course_has_model(course, checkpoint->version, checkpoint->sha256)
+                   : strcmp(checkpoint->sha256, right) != 0) {
             check_fail(world,
                        "the model of %s at step %" PRId64 " is another than without failures",
                        trace_name(world, checkpoint->job.text), checkpoint->version);
@@ -271,6 +298,7 @@ void check_commit(struct world *world, const struct transaction *transaction)
             learn(world, change->row);
             check_job_change(world, change->row);
         } else if (change->kind == OBJECT_PLAN && !change->forget) {
+            learn_plan(world, change->row);
             check_plan(world, change->row);
         }
     }

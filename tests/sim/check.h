@@ -61,6 +61,8 @@ void check_fail(struct world *world, const char *format, ...) PRINTF_LIKE(2, 3);
 size_t check_known(const struct check *check, const char *id);
 /* What the job must come to; NULL: it is not known. */
 const struct reference *check_reference(const struct world *world, const char *id);
+/* That job's, if it is asynchronous; else NULL. */
+struct course *check_course(const struct world *world, const char *id);
 
 /* A number that the coordinator takes of a job is that of the undisturbed run. */
 void check_metric(struct world *world, const struct action *action);

@@ -23,6 +23,7 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
     const struct pipeline_config config = {
         .index = (size_t)desired->stage_index,
         .count = (size_t)desired->stage_count,
+        .async = desired->job_spec.pipeline == JOB_ASYNC,
         .micro_batches = (size_t)desired->job_spec.micro_batches,
         .in_flight = (size_t)desired->in_flight,
         .previous_in_flight = (size_t)desired->previous_in_flight,
@@ -37,6 +38,7 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
                         [REPLICA_CENTER] = desired->job_spec.center_every},
     };
     run->stage.clips = config.clips_norm;
+    run->stage.async = config.async;
     run->stage.units = coordinator_model(world, &desired->job_spec)->unit_count;
     return pipeline_new(&config, &run->pipeline, err);
 }

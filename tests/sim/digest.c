@@ -67,7 +67,9 @@ uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input)
     ASSERT(slot < DIGEST_SLOTS_MAX);
     for (size_t u = stage->first; u < stage->end; u++) {
         stage->saved[slot][u] = x;
-        stage->running[u] = digest_mix(stage->running[u], x);
+        stage->running[u] = digest_mix(stage->async ? 0 : stage->running[u], x);
+        stage->seen[slot][u] = stage->running[u];
+        stage->used[slot][u] = stage->state[u];
         x = digest_mix(stage->state[u], x);
     }
     if (stage->end == stage->units) {
@@ -84,7 +86,8 @@ uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradi
     for (size_t u = stage->end; u-- > stage->first;) {
         const uint64_t with = digest_mix(g, stage->saved[slot][u]);
         stage->gradient[u] = digest_mix(stage->gradient[u], with);
-        g = digest_mix(with, stage->state[u]);
+        g = digest_mix(with, stage->used[slot][u]);
+        stage->running[u] = stage->async ? stage->seen[slot][u] : stage->running[u];
     }
     return g;
 }
@@ -191,11 +194,17 @@ uint64_t reference_unit(const struct reference *reference, int64_t version, size
     return reference->state[(size_t)version * reference->units + unit];
 }
 
-uint64_t reference_model(const struct reference *reference, int64_t version)
+uint64_t digest_model(const uint64_t *state, size_t units)
 {
     uint64_t all = 0;
-    for (size_t u = 0; u < reference->units; u++) {
-        all = digest_mix(all, reference_unit(reference, version, u));
+    for (size_t u = 0; u < units; u++) {
+        all = digest_mix(all, state[u]);
     }
     return all;
+}
+
+uint64_t reference_model(const struct reference *reference, int64_t version)
+{
+    ASSERT(version >= 0 && version <= reference->steps);
+    return digest_model(&reference->state[(size_t)version * reference->units], reference->units);
 }

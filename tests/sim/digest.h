@@ -34,12 +34,15 @@ uint64_t digest_test_samples(int64_t seed, size_t micro_batch);
 struct digest_stage {
     size_t first, end, units;
     bool clips;                          /* by the norm of all gradients */
+    bool async;                          /* steps overlap, each is one micro-batch */
     uint64_t state[DIGEST_UNITS_MAX];    /* parameters, optimizer state */
     uint64_t gradient[DIGEST_UNITS_MAX]; /* summed over the micro-batches so far */
     uint64_t running[DIGEST_UNITS_MAX];  /* buffers that forward passes update */
     uint64_t saved[DIGEST_SLOTS_MAX]
-                  [DIGEST_UNITS_MAX + 1]; /* activations of micro-batches in flight */
-    uint64_t loss;                        /* of the step; last stage */
+                  [DIGEST_UNITS_MAX + 1];              /* activations of micro-batches in flight */
+    uint64_t used[DIGEST_SLOTS_MAX][DIGEST_UNITS_MAX]; /* the parameters of their forward passes */
+    uint64_t seen[DIGEST_SLOTS_MAX][DIGEST_UNITS_MAX]; /* async: the buffers after these */
+    uint64_t loss;                                     /* of the step; last stage */
 };
 
 uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input);
@@ -75,5 +78,7 @@ void reference_free(struct reference **reference);
 uint64_t reference_unit(const struct reference *reference, int64_t version, size_t unit);
 /* Of all units at a version: the exported model. */
 uint64_t reference_model(const struct reference *reference, int64_t version);
+/* The same of these states. */
+uint64_t digest_model(const uint64_t *state, size_t units);
 
 #endif

@@ -194,6 +194,11 @@ static void draw_job(struct world *world, size_t index)
     spec->center_every = periods[world_draw(world, DRAW_SCENARIO, 0, 4)];
     spec->optimizer.clip_norm =
         spec->seed % 2 == 0 ? 0 : 1; /* of no draw: what the others come to stays the same */
+    if (spec->seed / 2 % 4 == 3) {   /* likewise */
+        spec->pipeline = JOB_ASYNC;
+        spec->micro_batches = 1;
+        spec->optimizer.clip_norm = 0;
+    }
     spec->compression = spec->seed % 5 < 2 ? 1 + (int)(spec->seed / 8 % CODECS) : 0; /* likewise */
     spec->evaluate_every_epochs = world_draw(world, DRAW_SCENARIO, 0, 1);
     if (spec->seed % 3 == 0) {

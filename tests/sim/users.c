@@ -28,6 +28,7 @@ void users_free(struct world *world)
     if (world->users) {
         for (size_t i = 0; i < world->users->job_count; i++) {
             reference_free(&world->users->job[i].reference);
+            course_free(&world->users->job[i].course);
         }
         free(world->users);
         world->users = NULL;
@@ -198,7 +199,14 @@ static int make_reference(struct user_job *job, struct err *err)
         .checkpoint =
             job->data.checkpoint_sha256[0] ? digest_of_text(job->data.checkpoint_sha256) : 0,
     };
-    return reference_new(&reference, &job->reference, err);
+    int rc = reference_new(&reference, &job->reference, err);
+    if (rc != 0 || job->spec.pipeline != JOB_ASYNC) {
+        return rc;
+    }
+    const int64_t steps_per_epoch = job->data.train_samples / job->spec.batch;
+    const int64_t every =
+        job->data.test_samples > 0 ? job->spec.evaluate_every_epochs * steps_per_epoch : 0;
+    return course_new(&reference, job->reference->state, every, &job->course, err);
 }
 
 int users_begin(struct world *world, struct err *err)

@@ -5,6 +5,7 @@
 
 #include "coordinator/core/event.h"
 #include "schema/job.h"
+#include "tests/sim/course.h"
 #include "tests/sim/digest.h"
 #include "tests/sim/world.h"
 
@@ -22,7 +23,8 @@ struct user_job {
     struct job_data data;
     const struct model *model;
     struct reference *reference;
-    int64_t at_us; /* when it is submitted */
+    struct course *course; /* of an asynchronous job; else NULL */
+    int64_t at_us;         /* when it is submitted */
     struct job_id id;
     bool asking; /* a call is under way */
     bool ended;

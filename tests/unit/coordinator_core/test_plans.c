@@ -163,6 +163,52 @@ static void a_device_with_little_memory_is_planned_only_where_the_job_recomputes
     assert_null(strstr(world->text, "recompute"));
 }
 
+static void an_asynchronous_job_too_large_for_its_devices_fits_as_a_synchronous_one(void **state)
+{
+    struct world *world = *state;
+    struct agent *agent[] = {world_agent(world, "a", 10), world_agent(world, "b", 10)};
+    struct job_spec spec = world_spec("j", 40);
+    int64_t bytes[2] = {0};
+    spec.micro_batches = 1;
+    spec.recompute = RECOMPUTE_UNIT;
+    spec.devices_min = 2;
+    spec.cut[0] = 4;
+    spec.cut_count = 1;
+    for (int pipeline = JOB_SYNC; pipeline <= JOB_ASYNC; pipeline++) {
+        spec.pipeline = pipeline;
+        world_dry_run(world, &spec);
+        assert_int_equal(world->preview->stage_count, 2);
+        assert_int_equal(world->preview->stage[0].in_flight, pipeline == JOB_ASYNC ? 2 : 1);
+        assert_int_equal(world->preview->stage[1].in_flight, 1);
+        const struct preview_stage *first = &world->preview->stage[0];
+        bytes[pipeline] = first->memory_bytes - first->memory.replicas_bytes;
+    }
+    assert_true(bytes[JOB_ASYNC] > bytes[JOB_SYNC]);
+    for (size_t i = 0; i < 2; i++) {
+        agent[i]->memory_bytes = bytes[JOB_ASYNC] - 1;
+        agent_enroll(world, agent[i]);
+    }
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_MODEL_TOO_LARGE);
+    assert_holds(world->text, "it fits with \"pipeline\": \"sync\": ");
+}
+
+static void an_asynchronous_job_is_exact_on_one_device_alone(void **state)
+{
+    struct world *world = *state;
+    story_devices(world);
+    struct job_spec spec = world_spec("j", 40);
+    spec.pipeline = JOB_ASYNC;
+    spec.micro_batches = 1;
+    char id[ID_SIZE];
+    for (int64_t devices = 1; devices <= 2; devices++) {
+        spec.devices_min = spec.devices_max = devices;
+        story_submit(world, id, &spec);
+        assert_int_equal(world_plan(world, id, 1)->stage_count, devices);
+        assert_int_equal(world_job(world, id)->exact, devices == 1);
+    }
+}
+
 static void a_job_that_asks_too_much_is_refused(void **state)
 {
     struct world *world = *state;
@@ -326,6 +372,8 @@ int main(void)
         STORY(a_plan_promises_the_memory_that_the_stage_will_plan),
         STORY(a_model_that_never_fits_is_refused),
         STORY(a_device_with_little_memory_is_planned_only_where_the_job_recomputes),
+        STORY(an_asynchronous_job_too_large_for_its_devices_fits_as_a_synchronous_one),
+        STORY(an_asynchronous_job_is_exact_on_one_device_alone),
         STORY(a_job_that_asks_too_much_is_refused),
         STORY(first_stage_boundaries_need_one_device_per_stage),
         STORY(an_assignment_says_everything_a_stage_needs),

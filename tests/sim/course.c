@@ -1,0 +1,147 @@
+#include "tests/sim/course.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+/* One plan, played to the end of the job: versions before `from` are those of the plans before. */
+struct part {
+    struct plan plan;
+    int64_t from;
+    uint64_t *state; /* [(steps + 1) * units] */
+};
+
+struct course {
+    struct reference_job job;
+    int64_t evaluate_every;
+    uint64_t *initial;
+    struct part *part;
+    size_t count;
+};
+
+int course_new(const struct reference_job *job, const uint64_t *initial, int64_t evaluate_every,
+               struct course **out, struct err *err)
+{
+    struct course *course = calloc(1, sizeof(*course));
+    if (course) {
+        *course = (struct course){.job = *job, .evaluate_every = evaluate_every};
+        course->initial = calloc(job->units, sizeof(*initial));
+    }
+    if (!course || !course->initial) {
+        free(course);
+        return err_set(err, ERR_MEMORY, "course");
+    }
+    memcpy(course->initial, initial, job->units * sizeof(*initial));
+    *out = course;
+    return 0;
+}
+
+void course_free(struct course **pointer)
+{
+    struct course *course = *pointer;
+    for (size_t i = 0; course && i < course->count; i++) {
+        free(course->part[i].state);
+    }
+    if (course) {
+        free(course->part);
+        free(course->initial);
+        free(course);
+    }
+    *pointer = NULL;
+}
+
+static uint64_t *state_of(const struct course *course, const struct part *part, int64_t version)
+{
+    return part->state + (size_t)version * course->job.units;
+}
+
+/* The weights of `step` at a unit: of the version that its stage has when the forward pass runs.
+ * `from`: the pipeline was empty there. */
+static int64_t version_used(const struct plan *plan, size_t unit, int64_t step, int64_t from)
+{
+    size_t s = 0;
+    while (plan->stage[s].end <= (int64_t)unit) {
+        s++;
+    }
+    const int64_t version = step - plan->stage[s].in_flight;
+    return version > from ? version : from;
+}
+
+static void play_step(const struct course *course, const struct part *part, int64_t step,
+                      int64_t from)
+{
+    struct digest_stage stage = {
+        .end = course->job.units, .units = course->job.units, .async = true};
+    for (size_t u = 0; u < stage.units; u++) {
+        stage.state[u] = state_of(course, part, version_used(&part->plan, u, step, from))[u];
+    }
+    (void)digest_forward(&stage, 0, digest_samples(course->job.seed, step, 0));
+    (void)digest_backward(&stage, 0, 0);
+    memcpy(stage.state, state_of(course, part, step - 1), stage.units * sizeof(stage.state[0]));
+    digest_update(&stage, step, 0);
+    memcpy(state_of(course, part, step), stage.state, stage.units * sizeof(stage.state[0]));
+}
+
+/* The states up to `from`: those of the newest plan that began before it. Plans that began later
+ * are not on the line of this one. */
+static void take_before(const struct course *course, const struct part *part)
+{
+    size_t i = course->count;
+    while (i > 0 && course->part[i - 1].from > part->from) {
+        i--;
+    }
+    if (i > 0) {
+        memcpy(part->state, course->part[i - 1].state,
+               ((size_t)part->from + 1) * course->job.units * sizeof(*part->state));
+    } else {
+        memcpy(part->state, course->initial, course->job.units * sizeof(*part->state));
+    }
+}
+
+int course_add(struct course *course, const struct plan *plan, struct err *err)
+{
+    if (course->count > 0 && course->part[course->count - 1].plan.generation >= plan->generation) {
+        return 0;
+    }
+    struct part *grown = realloc(course->part, (course->count + 1) * sizeof(*grown));
+    course->part = grown ? grown : course->part;
+    const size_t versions = (size_t)course->job.steps + 1;
+    struct part part = {.plan = *plan,
+                        .from = plan->resume_version,
+                        .state = calloc(versions * course->job.units, sizeof(uint64_t))};
+    if (!grown || !part.state) {
+        free(part.state);
+        return err_set(err, ERR_MEMORY, "a plan of a course");
+    }
+    take_before(course, &part);
+    int64_t from = part.from;
+    for (int64_t step = part.from + 1; step <= course->job.steps; step++) {
+        play_step(course, &part, step, from);
+        const bool evaluates = course->evaluate_every > 0 && step % course->evaluate_every == 0;
+        from = evaluates ? step : from;
+    }
+    course->part[course->count++] = part;
+    return 0;
+}
+
+bool course_has_unit(const struct course *course, int64_t version, size_t unit, uint64_t digest)
+{
+    bool found = version == 0 && course->initial[unit] == digest;
+    for (size_t i = 0; !found && i < course->count; i++) {
+        found = state_of(course, &course->part[i], version)[unit] == digest;
+    }
+    return found;
+}
+
+bool course_has_model(const struct course *course, int64_t version, const char *sha256)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i < course->count; i++) {
+        char text[SHA256_SIZE];
+        digest_text(digest_model(state_of(course, &course->part[i], version), course->job.units),
+                    text);
+        found = strcmp(text, sha256) == 0;
+    }
+    return found;
+}
