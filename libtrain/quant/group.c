@@ -56,14 +56,17 @@ SIMD_CLONES static int32_t count_zeros(const float *x, size_t count)
     return zeros;
 }
 
-/* The power of two at or below a normal number. */
-static double power_below(float value)
+/* The power of two at or below a magnitude within the bounds, and its inverse. */
+static double power_below(float magnitude, double *inverse)
 {
     uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    bits &= 0x7f800000u;
-    float power;
-    memcpy(&power, &bits, sizeof(power));
+    memcpy(&bits, &magnitude, sizeof(bits));
+    const uint32_t exponent = bits & 0x7f800000u;
+    const uint32_t opposite = 0x7f000000u - exponent;
+    float power, other;
+    memcpy(&power, &exponent, sizeof(power));
+    memcpy(&other, &opposite, sizeof(other));
+    *inverse = (double)other;
     return (double)power;
 }
 
@@ -98,16 +101,18 @@ bool group_choose(const float *x, size_t count, unsigned bits, bool symmetric,
         *out = (struct group_range){.lo = low};
         return true;
     }
-    const double grid = power_below(magnitude) * GRID;
+    double inverse;
+    const double grid = power_below(magnitude, &inverse) * GRID;
+    inverse /= GRID;
     if (symmetric || (least < -1 && (size_t)count_zeros(x, count) * 8 > count)) {
         const double codes = (double)((1u << (bits - 1)) - 1);
-        const double scale = round_up((double)magnitude / codes / grid) * grid;
+        const double scale = round_up((double)magnitude * inverse / codes) * grid;
         *out = (struct group_range){.lo = (float)(-codes * scale), .scale = (float)scale};
         return true;
     }
-    const double lo = round_down((double)low / grid) * grid;
+    const double lo = round_down((double)low * inverse) * grid;
     const double codes = (double)((1u << bits) - 1);
-    const double scale = round_up(((double)high - lo) / codes / grid) * grid;
+    const double scale = round_up(((double)high - lo) * inverse / codes) * grid;
     *out = (struct group_range){.lo = (float)lo, .scale = (float)scale};
     return true;
 }
@@ -128,11 +133,13 @@ INLINE void quantise(const float *x, const struct group_range *range, unsigned c
     const float half = scale > 0 ? scale * 0.5f : 1.0f;
     const float inverse = scale > 0 ? 1.0f / scale : 0.0f;
     for (size_t i = 0; i < CODEC_GROUP; i++) {
-        int32_t nearest = (int32_t)((x[i] - lo) * inverse + 0.5f);
-        /* The product is rounded; the distance to the code's value is exact. From the middle up. */
-        const float off = x[i] - (lo + (float)nearest * scale);
-        nearest += (off >= half) - (off < -half);
-        code[i] = (unsigned char)nearest;
+        /* Adding 1.5 * 2^23 rounds to an integer. The product is rounded before, but the distance
+         * to the code's value is exact. A value in the middle of two gets the upper one. */
+        const float rounded = ((x[i] - lo) * inverse + 0x1.8p23f) - 0x1.8p23f;
+        const float off = x[i] - (lo + rounded * scale);
+        const float up = off >= half ? 1.0f : 0.0f;
+        const float down = off < -half ? 1.0f : 0.0f;
+        code[i] = (unsigned char)(int32_t)(rounded + up - down);
     }
 }
 
