@@ -13,6 +13,7 @@
 #include "schema/job_check.h"
 #include "schema/job_patch.h"
 #include "schema/job_preview.h"
+#include "schema/measured.h"
 #include "schema/model_view.h"
 #include "schema/plan.h"
 #include "schema/problem.h"
@@ -51,6 +52,8 @@ const struct records_entry records_all[] = {
     {&job_preview_record, NULL, NULL},
     {&job_spec_record, &job_spec_default, check_job_spec},
     {&job_patch_record, &job_spec_default, NULL},
+    {&measured_link_list_record, NULL, NULL},
+    {&measured_unit_list_record, NULL, NULL},
     {&metric_record, NULL, NULL},
     {&model_row_record, NULL, NULL},
     {&model_view_record, NULL, NULL},

@@ -65,6 +65,9 @@ const struct checkpoint *core_upload(const struct core *core, const char *sha256
 bool core_uploads_full(const struct core *core);
 /* Return how many measurements in heartbeats were ignored because they cannot be. */
 uint64_t core_measurements_refused(const struct core *core);
+/* Return the next measured direction between two devices after *at, which begins at 0; NULL: no
+ * more. */
+const struct link_row *core_next_link(const struct core *core, size_t *at);
 /* Data sets and models, in order of names. */
 size_t core_dataset_count(const struct core *core);
 const struct dataset *core_dataset_at(const struct core *core, size_t index);

@@ -226,6 +226,11 @@ const struct link_row *traffic_next(const struct core *core, size_t *at)
     return NULL;
 }
 
+const struct link_row *core_next_link(const struct core *core, size_t *at)
+{
+    return traffic_next(core, at);
+}
+
 /* ---- rows ---- */
 
 bool traffic_write(const struct core *core, const struct device_slot *device,

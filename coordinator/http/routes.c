@@ -37,8 +37,12 @@ static const struct http_route routes[] = {
     {"DELETE", "/v1/devices/{id}", serve_device_delete, NULL, 0},
     {"POST", "/v1/devices/{id}/cordon", serve_device_cordon, NULL, JSON_BODY_MAX},
     {"POST", "/v1/devices/{id}/uncordon", serve_device_uncordon, NULL, JSON_BODY_MAX},
+    {"GET", "/v1/devices/{id}/links", serve_device_links, NULL, 0},
+    {"GET", "/v1/devices/{id}/measurements", serve_measurements, NULL, 0},
     {"POST", "/v1/devices/{id}/drain", serve_device_drain, NULL, JSON_BODY_MAX},
     {"POST", "/v1/devices/{id}/undrain", serve_device_undrain, NULL, JSON_BODY_MAX},
+
+    {"GET", "/v1/links", serve_links, NULL, 0},
 
     {"GET", "/v1/models", serve_models, NULL, 0},
     {"POST", "/v1/models", serve_model_post, NULL, JSON_BODY_MAX},

@@ -31,6 +31,10 @@ HANDLER(serve_device_cordon);
 HANDLER(serve_device_uncordon);
 HANDLER(serve_device_drain);
 HANDLER(serve_device_undrain);
+/* measured.c */
+HANDLER(serve_measurements);
+HANDLER(serve_device_links);
+HANDLER(serve_links);
 /* models.c */
 HANDLER(serve_models);
 HANDLER(serve_model);

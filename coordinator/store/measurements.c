@@ -62,7 +62,8 @@ static const char *const texts[STATEMENTS] = {
     [LIST_MEASUREMENTS] =
         "SELECT wall_ms, job, unit, forward_seconds, backward_seconds FROM ("
         "SELECT * FROM measurements_by_hour WHERE device = ?1 AND wall_ms > ?4 AND wall_ms < "
-        "coalesce((SELECT min(wall_ms) FROM measurements_by_minute WHERE device = ?1), "
+        "coalesce((SELECT min(wall_ms - wall_ms % 3600000) FROM measurements_by_minute "
+        "WHERE device = ?1), "
         "9223372036854775807) "
         "UNION ALL SELECT * FROM measurements_by_minute WHERE device = ?1 AND wall_ms > ?4) "
         "WHERE (?2 = '' OR job = ?2) AND (?5 < 0 OR unit = ?5) ORDER BY wall_ms, job, unit "

@@ -525,3 +525,44 @@ def test_every_code_of_the_contract_has_a_line_in_the_documentation():
     text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
     for code in CONTRACT["components"]["schemas"]["problem_code"]["enum"]:
         must(f"`{code}`" in text, f"docs/troubleshooting.md does not explain {code}")
+
+
+def measure(api, job, agent):
+    """Let the agent report times of its units and transfers to the other."""
+    run = agent.assignment()["run"]
+    peer = next(
+        device["id"] for device in api.get("/v1/devices")["items"] if device["id"] != agent.id
+    )
+    rows = [
+        {"unit": unit, "forward_seconds": 0.25, "backward_seconds": 0.5}
+        for unit in range(run["stage"]["first"], run["stage"]["end"])
+    ]
+    link = {**example("heartbeat.running")["links"][0], "device": peer}
+    agent.heartbeat("run", run, unit_seconds=rows, links=[link])
+    return run, peer
+
+
+def test_measured_times_and_links_are_listed():
+    with Api() as api:
+        agents = [FakeAgent(api, name) for name in ("one", "two")]
+        job = api.submit({**JOB, "steps": 80, "devices": {"min": 2, "max": 2}})
+        drive(api, job, agents, "running", train_to=3)
+        run, peer = measure(api, job, agents[0])
+        path = f"/v1/devices/{agents[0].id}"
+        deadline = time.monotonic() + 30
+        while not api.get(f"{path}/measurements")["items"]:
+            must(time.monotonic() < deadline, "no history after 30 s")
+            time.sleep(0.1)
+        first = api.get(f"{path}/measurements?job={job['id']}&unit={run['stage']['first']}")
+        must(
+            len(first["items"]) == 1
+            and first["items"][0]["forward_seconds"] == 0.25
+            and not first["more"],
+            f"{first}",
+        )
+        must(api.get(f"{path}/measurements?since=9000000000000")["items"] == [], "none later")
+        links = api.get(f"{path}/links")["items"]
+        must(links and links[0]["from"] == agents[0].id and links[0]["to"] == peer, f"{links}")
+        must(api.get("/v1/links")["items"] == links, "all links")
+        for unknown in ("measurements", "links"):
+            api.problem("GET", f"/v1/devices/dev_{'0' * 26}/{unknown}", code="unknown_device")

@@ -1,0 +1,53 @@
+#include "schema/measured.h"
+
+#include "schema/heartbeat.h"
+
+static const struct field unit_fields[] = {
+    MEMBER_TIME(struct measured_unit, wall_ms, "at", FIELD_REQUIRED,
+                .about = "The minute; of the history that is kept by the hour, the hour."),
+    MEMBER_FORM(struct measured_unit, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_INT(struct measured_unit, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
+    MEMBER_DOUBLE(struct measured_unit, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0, 0,
+                  .about = "Per micro-batch."),
+    MEMBER_DOUBLE(struct measured_unit, backward_seconds, "backward_seconds", FIELD_REQUIRED, 0, 0),
+};
+static const struct record unit_record = RECORD(struct measured_unit, "measured_unit", unit_fields);
+
+static const struct field unit_list_fields[] = {
+    MEMBER_RECORDS(struct measured_unit_list, item, item_count, "items", FIELD_REQUIRED,
+                   &unit_record, .about = "The oldest first."),
+    MEMBER_BOOL(struct measured_unit_list, more, "more", FIELD_REQUIRED,
+                .about = "There are later ones: ask again with `since` at the last of these."),
+};
+const struct record measured_unit_list_record =
+    RECORD_WITH(struct measured_unit_list, "measured_unit_list", unit_list_fields,
+                .about = "The history of a device's units.");
+
+static const struct field link_fields[] = {
+    MEMBER_FORM(struct measured_link, from.text, "from", FIELD_REQUIRED, &device_id_form),
+    MEMBER_FORM(struct measured_link, to.text, "to", FIELD_REQUIRED, &device_id_form),
+    MEMBER_ENUM(struct measured_link, kind, "kind", FIELD_REQUIRED, link_kind_names),
+    MEMBER_TEXT(struct measured_link, codec, "codec", FIELD_SKIP_EMPTY,
+                .about = "Of coded tensors."),
+    MEMBER_DOUBLE(struct measured_link, transfers, "transfers", FIELD_REQUIRED, 0, 0,
+                  .about = "That are remembered; older ones fade."),
+    MEMBER_DOUBLE(struct measured_link, mean_seconds, "mean_seconds", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct measured_link, mean_bytes, "mean_bytes", FIELD_REQUIRED, 0, 0,
+                  .about = "On the wire."),
+    MEMBER_DOUBLE(struct measured_link, latency_seconds, "latency_seconds", FIELD_REQUIRED, 0, 0,
+                  .about = "As estimated from these transfers."),
+    MEMBER_DOUBLE(struct measured_link, bytes_per_second, "bytes_per_second", FIELD_REQUIRED, 0, 0),
+    MEMBER_TIME(struct measured_link, wall_ms, "at", FIELD_REQUIRED, .about = "The last report."),
+};
+static const struct record link_record =
+    RECORD_WITH(struct measured_link, "measured_link", link_fields,
+                .about = "Transfers of one kind and codec in one direction.");
+
+static const struct field link_list_fields[] = {
+    MEMBER_RECORDS(struct measured_link_list, item, item_count, "items", FIELD_REQUIRED,
+                   &link_record),
+    MEMBER_BOOL(struct measured_link_list, more, "more", FIELD_REQUIRED,
+                .about = "There are others: ask for those of one device."),
+};
+const struct record measured_link_list_record = RECORD_WITH(
+    struct measured_link_list, "measured_link_list", link_list_fields, .about = "Measured links.");

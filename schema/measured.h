@@ -1,0 +1,49 @@
+/* measured.h: measured times of units and links as the API shows them (GET
+ * /v1/devices/{id}/measurements, GET /v1/links). Wire form by the records below. */
+#ifndef SCHEMA_MEASURED_H
+#define SCHEMA_MEASURED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+#define MEASURED_ITEMS_MAX 500 /* of one answer */
+
+/* A unit in a minute, or in an hour of the older history. */
+struct measured_unit {
+    int64_t wall_ms;
+    struct job_id job;
+    int64_t unit;
+    double forward_seconds, backward_seconds;
+};
+
+struct measured_unit_list {
+    struct measured_unit item[MEASURED_ITEMS_MAX];
+    size_t item_count;
+    bool more; /* there are later ones: ask again since the last time */
+};
+extern const struct record measured_unit_list_record;
+
+/* The transfers of one kind and codec in one direction. */
+struct measured_link {
+    struct device_id from, to;
+    int kind; /* enum link_kind */
+    char codec[16];
+    double transfers; /* remembered: older ones fade */
+    double mean_seconds, mean_bytes;
+    double latency_seconds, bytes_per_second; /* as estimated from them */
+    int64_t wall_ms;                          /* of the last report */
+};
+
+struct measured_link_list {
+    struct measured_link item[MEASURED_ITEMS_MAX];
+    size_t item_count;
+    bool more; /* there are others: ask for those of one device */
+};
+extern const struct record measured_link_list_record;
+
+#endif
