@@ -139,13 +139,6 @@ def test_an_agent_of_the_previous_protocol_trains_with_its_own_messages():
         agent.heartbeat(free_memory_bytes=1 << 30, leaving=False)
 
 
-def refused(api):
-    """How many measurements the coordinator has refused."""
-    name = "paceline_measurements_refused_total"
-    text = api.request("GET", "/metrics", expect=200).body.decode()
-    return int(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
-
-
 def test_impossible_measurements_cost_no_lease():
     with Api() as api:
         agent = FakeAgent(api, "one")
@@ -154,27 +147,36 @@ def test_impossible_measurements_cost_no_lease():
         run = agent.assignment()["run"]
         link = example("heartbeat.running")["links"][0]
         seconds = {"unit": 0, "forward_seconds": 0.001, "backward_seconds": 0.002}
+        counter = "paceline_measurements_refused_total"
+        before = api.number(counter)
         for name, value in (
             ("unit_seconds", [{**seconds, "forward_seconds": 1e300}]),
             ("unit_seconds", [{**seconds, "backward_seconds": -1}]),
             ("unit_seconds", [{**seconds, "forward_seconds": 0}]),
             ("unit_seconds", [{**seconds, "unit": 200}]),
             ("unit_seconds", [{**seconds, "unit": 100000}]),
-            ("update_seconds", 1e300),
-            ("stage_seconds", {"step": -1e300, "compute": 1e300}),
-            ("links", [{**link, "seconds_sum": 1e300}]),
+            ("links", [{**link, "seconds_sum": -1}]),
             ("links", [{**link, "bytes_sum": -1}]),
-            ("probe", {"gemm_gflops": 0, "memory_bytes_per_second": 1e300, "age_ms": -5000}),
         ):
             agent.heartbeat("run", run, **{name: value})
-        before = refused(api)
+            must(api.number(counter) == before + 1, f"{name} {value} is not counted")
+            before += 1
+        agent.heartbeat("run", run, update_seconds=1e300, stage_seconds={"step": -1e300})
+        idle = FakeAgent(api, "two")
+        for probe in (
+            {"gemm_gflops": 0, "memory_bytes_per_second": 1e9, "age_ms": 0},
+            {"gemm_gflops": 1, "memory_bytes_per_second": 1e9, "age_ms": -5000},
+        ):
+            idle.heartbeat(probe=probe)
+        must(api.number(counter) == before + 2, f"{api.number(counter)} after {before}")
+        before += 2
         beat = {"device": agent.id, "boot": agent.boot, "phase": "idle"}
         rows = [{**seconds, "unit": unit % 256} for unit in range(10000)]
         path = "/v1/agent/heartbeat"
         api.problem("POST", path, {**beat, "unit_seconds": rows}, code="invalid_fields")
         body = b'{"device": "%s", "update_seconds": NaN}' % agent.id.encode()
         api.problem("POST", path, body, JSON, code="invalid_json")
-        must(refused(api) == before + 2, f"{refused(api)} after {before}")
+        must(api.number(counter) == before + 2, f"{api.number(counter)} after {before}")
         finish(api, job, [agent])
 
 

@@ -232,7 +232,8 @@ def test_an_augment_is_kept_and_its_normalisation_becomes_part_of_the_model():
         )
         api.request("POST", f"/v1/jobs/{plain['id']}/cancel", expect=202)
         agent.heartbeat()
-        run = agent.assignment(after=agent.revision, wait=60)["run"]
+        api.wait(job, "preparing")
+        run = agent.assignment()["run"]
         must(run["job_spec"]["augment"] == augment, f"{run['job_spec']}")
         given = run["job_spec"]["model"]["description"]["input"]
         must(given["mean"] == [0.5] and given["std"] == [0.25], f"{given}")

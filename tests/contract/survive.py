@@ -83,7 +83,7 @@ def test_tickets_of_another_plan_are_void_even_when_a_restored_backup_repeats_it
     with Api() as api:
         agents = [FakeAgent(api, f"agent{index}") for index in range(3)]
         api.verb_of_device(agents[0], "cordon")
-        api.submit({**PIPELINE, "devices": {"min": 3, "max": 3}})
+        job = api.submit({**PIPELINE, "devices": {"min": 3, "max": 3}})
         state = api.path / "coordinator"
         seen = []
         must(api.coordinator.stop() == 0, "exit status")
@@ -93,6 +93,7 @@ def test_tickets_of_another_plan_are_void_even_when_a_restored_backup_repeats_it
             for agent in agents:
                 agent.heartbeat(all_holdings=True, holdings=[])
             api.verb_of_device(agents[0], "uncordon")
+            api.wait(job, "preparing")
             seen.append(edges(agents))
             api.coordinator.kill()
             shutil.rmtree(state)
@@ -528,6 +529,16 @@ def test_a_plan_that_does_not_fit_is_rejected():
 NEW_IN_JOBS = ("neighbor_version", "stalled", "deadlines", "line", "replan_request")
 NEW_IN_PLANS = ("failure",)
 NEW_IN_DEVICES = ("replica_bytes_sent", "replica_bytes_written")
+DROPPED = "DROP TRIGGER devices_deleted;" + "".join(
+    f"DROP TABLE {name};"
+    for name in (
+        "capacities",
+        "unit_times",
+        "link_times",
+        "measurements_by_minute",
+        "measurements_by_hour",
+    )
+)
 OLD_TRIGGER = """CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
     DELETE FROM plans WHERE parent = OLD.id;
     DELETE FROM metrics WHERE job = OLD.id;
@@ -542,8 +553,8 @@ def downgrade(path):
     """Convert state.db into the form of the first version."""
     database = sqlite3.connect(path)
     database.executescript(
-        f"DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER}; PRAGMA"
-        " user_version = 1;"
+        f"{DROPPED} DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER};"
+        " PRAGMA user_version = 1;"
     )
     for table, fields in (
         ("jobs", NEW_IN_JOBS),

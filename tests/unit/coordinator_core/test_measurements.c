@@ -135,7 +135,9 @@ static void nonsense_measurements_are_ignored(void **state)
         (1ll << 53) - 1; /* one more could not be said in JSON: the device would be locked out */
     int64_t revision = core_assignment_revision(world->core, world->agent[0].id.text);
     size_t metrics = world->metrics;
+    const uint64_t refused = core_measurements_refused(world->core);
     agent_beat_again(world, &world->agent[0]);
+    assert_int_equal(core_measurements_refused(world->core), refused + 4);
     assert_int_equal(world->metrics, metrics);
     const struct plan *plan = core_job_plan(world->core, id);
     assert_true(plan->stage[0].measured_forward_seconds == 0);
