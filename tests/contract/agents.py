@@ -566,5 +566,10 @@ def test_measured_times_and_links_are_listed():
         links = api.get(f"{path}/links")["items"]
         must(links and links[0]["from"] == agents[0].id and links[0]["to"] == peer, f"{links}")
         must(api.get("/v1/links")["items"] == links, "all links")
+        history = api.get(f"{path}/measurements")
+        api.coordinator.kill()
+        api.restart_coordinator("--lease-ms", "20000")
+        must(api.get(f"{path}/links")["items"] == links, "the links after a restart")
+        must(api.get(f"{path}/measurements") == history, "the history after a restart")
         for unknown in ("measurements", "links"):
             api.problem("GET", f"/v1/devices/dev_{'0' * 26}/{unknown}", code="unknown_device")
