@@ -78,41 +78,42 @@ static double rank(const struct placement_request *request, const struct device_
                : device->device.probe.gemm_gflops;
 }
 
-static size_t count_above(const struct core *core, const struct placement_request *request,
-                          double limit)
+static size_t count_above(const struct core *core, double limit)
 {
     size_t count = 0;
     for (size_t i = 0; i < core->candidate_count; i++) {
-        count += rank(request, core->candidate[i]) > limit;
+        count += core->candidate_rank[i] > limit;
     }
     return count;
 }
 
-/* Keep the best PLANNING_DEVICES_MAX candidates, in the order of ids. */
-static void keep_best(struct core *core, const struct placement_request *request)
+/* Keep the best candidates, in the order of ids. */
+static void keep_best(struct core *core, const struct placement_request *request, size_t most)
 {
     double low = -1, high = 1e18;
     size_t kept = 0;
-    if (core->candidate_count <= PLANNING_DEVICES_MAX) {
+    if (core->candidate_count <= most) {
         return;
+    }
+    for (size_t i = 0; i < core->candidate_count; i++) {
+        core->candidate_rank[i] = rank(request, core->candidate[i]);
     }
     /* Few enough are above `high`, too many above `low`. */
     for (int i = 0; i < 100; i++) {
         double middle = low + (high - low) / 2;
-        if (count_above(core, request, middle) > PLANNING_DEVICES_MAX) {
+        if (count_above(core, middle) > most) {
             low = middle;
         } else {
             high = middle;
         }
     }
-    size_t equal = PLANNING_DEVICES_MAX - count_above(core, request, high);
+    size_t equal = most - count_above(core, high);
     for (size_t i = 0; i < core->candidate_count; i++) {
-        struct device_slot *device = core->candidate[i];
-        bool above = rank(request, device) > high;
-        bool last = !above && equal > 0 && rank(request, device) > low;
+        bool above = core->candidate_rank[i] > high;
+        bool last = !above && equal > 0 && core->candidate_rank[i] > low;
         equal -= last;
         if (above || last) {
-            core->candidate[kept++] = device;
+            core->candidate[kept++] = core->candidate[i];
         }
     }
     core->candidate_count = kept;
@@ -154,7 +155,8 @@ void candidates_fill(struct core *core, const struct placement_request *request,
     struct placement_request all = *request;
     all.avoid = AVOID_NONE;
     (void)candidates_list(core, &all);
-    keep_best(core, &all);
+    size_t most = PLANNING_TIMES_MAX / request->model->unit_count;
+    keep_best(core, &all, most < PLANNING_DEVICES_MAX ? most : PLANNING_DEVICES_MAX);
     planning->spec = *request->spec;
     planning->spec.model.description = planning->spec.kernels = NULL;
     planning->model = request->model;

@@ -81,12 +81,13 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->job_list = pointers_new(config->jobs_max);
     core->queue = pointers_new(config->jobs_max);
     core->candidate = pointers_new(config->devices_max);
+    core->candidate_rank = calloc(config->devices_max, sizeof(core->candidate_rank[0]));
     core->planned = calloc(1, sizeof(*core->planned));
     core->held = calloc(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
     core->answer = calloc(1, sizeof(*core->answer));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept ||
-        !core->device_list || !core->job_list || !core->queue || !core->candidate || !core->held ||
-        !core->planned || !core->answer) {
+        !core->device_list || !core->job_list || !core->queue || !core->candidate ||
+        !core->candidate_rank || !core->held || !core->planned || !core->answer) {
         return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
     rc = planning_new(&core->planning, err);
@@ -120,6 +121,7 @@ void core_free(struct core **pointer)
     free(core->job_list);
     free(core->queue);
     free(core->candidate);
+    free(core->candidate_rank);
     planning_free(&core->planning);
     free(core->planned);
     capacity_free(&core->capacity);

@@ -16,6 +16,9 @@
 
 /* Candidates of one question: the fastest, and those that the job has already. */
 #define PLANNING_DEVICES_MAX 1024
+/* Units of the model times candidates, so many at most: to fill in their times takes about a
+ * microsecond each, within a turn. Even the largest model leaves 64 candidates. */
+#define PLANNING_TIMES_MAX 16384
 /* The most work of one search inside a step of the core, about 20 ms; its unit is that of
  * PARTITION_WORK_MAX. The computation of the memory of stages has the same bound. */
 #define PLANNING_WORK_AT_ONCE 130000.0

@@ -148,6 +148,7 @@ struct core {
 
     /* Scratch of candidates.c. */
     struct device_slot **candidate; /* [devices_max] */
+    double *candidate_rank;         /* [devices_max] */
     struct held_item *held;         /* [HOLDINGS_POOL_MAX], scratch of held.c */
     size_t candidate_count;
     struct planning *planning; /* a question that is answered within the step */
