@@ -185,11 +185,10 @@ const struct record job_replication_group =
 
 static const struct field replan_fields[] = {
     MEMBER_INT(struct job_spec, replan_first, "first", 0, 0, STEPS_MAX,
-               .about = "The step of the first comparison of measured speeds with the plan; 0: "
-                        "never. Stored, without effect in this version."),
+               .about = "The step of the first check of the plan. 0 with `every` 0: the plan never "
+                        "changes by itself. See [Drift](#drift)."),
     MEMBER_INT(struct job_spec, replan_every, "every", 0, 0, STEPS_MAX,
-               .about = "Steps between two such comparisons; 0: never. Stored, without effect in "
-                        "this version."),
+               .about = "Steps between two such checks; 0: no checks at steps after the first."),
 };
 const struct record job_replan_group = RECORD(struct job_spec, "job_replan", replan_fields);
 
@@ -397,28 +396,6 @@ static const struct field line_fields[] = {
 };
 static const struct record line_record = RECORD(struct line_start, "line_start", line_fields);
 
-static const struct field replan_request_fields[] = {
-    MEMBER_LIST_OPTIONAL(struct replan_request, cut, cut_count, has_cuts, "cuts", 0, &cut_element,
-                         .about = "Stage boundaries; []: one stage; null: the planner chooses."),
-    MEMBER_LIST(struct replan_request, device, device_count, "devices", FIELD_NULLABLE,
-                &device_id_element,
-                .about = "Devices in the order of the stages; null: the planner chooses."),
-    MEMBER_INT(struct replan_request, generation, "generation", FIELD_NULLABLE, 1, INTEGER_MAX,
-               .about = "Take the cuts and devices of this earlier plan of the job; null: do not.",
-               .rule = "not with `cuts` or `devices`"),
-};
-const struct record replan_request_record =
-    RECORD(struct replan_request, "replan_request", replan_request_fields);
-
-static const struct field periods_fields[] = {
-    MEMBER_INT(struct replication_periods, neighbor_every, "neighbor_every", FIELD_REQUIRED, 0,
-               STEPS_MAX),
-    MEMBER_INT(struct replication_periods, center_every, "center_every", FIELD_REQUIRED, 0,
-               STEPS_MAX),
-};
-static const struct record periods_record =
-    RECORD_WITH(struct replication_periods, "replication_periods", periods_fields, .answer = true);
-
 static const struct field job_fields[] = {
     MEMBER_FORM(struct job, id.text, "id", FIELD_REQUIRED, &job_id_form,
                 .about = "Made by the coordinator."),
@@ -455,8 +432,20 @@ static const struct field job_fields[] = {
                     .about = "The pending replan request. It survives a restart of the "
                              "coordinator; null after the new plan runs or the request fails."),
     MEMBER_OPTIONAL(struct job, next_replication, has_next_replication, "next_replication",
-                    FIELD_ADDED, &periods_record,
+                    FIELD_ADDED, &replication_periods_record,
                     .about = "Changed `spec.replication` that the next plan takes; null: none."),
+    MEMBER_OPTIONAL(struct job, last_check, has_last_check, "last_check", FIELD_ADDED,
+                    &job_check_record,
+                    .about = "The last check of the plan; null: none yet. See [Drift](#drift)."),
+    MEMBER_INT(struct job, cooldown_ms, "cooldown_ms", FIELD_ADDED, 0, INTEGER_MAX,
+               .about = "The length of the last cool-down."),
+    MEMBER_TIME(struct job, cooldown_until_ms, "cooldown_until", FIELD_NULLABLE | FIELD_ADDED,
+                .about = "No change of the plan by itself before; null: there was none."),
+    MEMBER_OPTIONAL(struct job, trial, has_trial, "trial", FIELD_ADDED, &job_trial_record,
+                    .about = "The last change, until 20 steps have confirmed it; null: none."),
+    MEMBER_OPTIONAL(struct job, rejected, has_rejected, "rejected", FIELD_ADDED,
+                    &job_rejected_record,
+                    .about = "Stages that were slower than those before them; null: none."),
     MEMBER_BOOL(struct job, exact, "exact", 0,
                 .about =
                     "One numeric class and no codec so far: the weights equal those of one device, "

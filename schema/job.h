@@ -12,6 +12,7 @@
 #include "libtrain/quant/codec.h"
 #include "schema/device.h"
 #include "schema/id.h"
+#include "schema/job_change.h"
 #include "schema/limits.h"
 #include "schema/plan.h"
 
@@ -140,21 +141,6 @@ struct line_start {
     int64_t first;
 };
 
-/* POST /v1/jobs/{id}/replan */
-struct replan_request {
-    int64_t cut[STAGES_MAX - 1]; /* stage boundaries; none: the planner chooses */
-    size_t cut_count;
-    bool has_cuts;
-    int64_t generation;                  /* the cuts and devices of that plan; 0: none */
-    struct device_id device[STAGES_MAX]; /* order of the stages; none: as the planner chooses */
-    size_t device_count;
-};
-
-/* Steps between two rounds of copies, to neighbors and to the center; 0: never. */
-struct replication_periods {
-    int64_t neighbor_every, center_every;
-};
-
 struct job {
     struct job_id id;
     int64_t revision;
@@ -176,6 +162,13 @@ struct job {
     bool has_wish;
     struct replication_periods next_replication; /* of the next plan; has_next_replication */
     bool has_next_replication;
+    struct job_check last_check; /* has_last_check */
+    bool has_last_check;
+    int64_t cooldown_ms, cooldown_until_ms; /* length and end (wall time) of the last cool-down */
+    struct job_trial trial;                 /* has_trial */
+    bool has_trial;
+    struct job_rejected rejected; /* has_rejected */
+    bool has_rejected;
     bool exact;              /* one numeric class so far */
     char numeric_class[128]; /* of its devices */
     struct checkpoint_id
@@ -190,6 +183,5 @@ extern const struct record job_spec_record;
 /* Groups of fields of a job_spec. */
 extern const struct record job_replication_group, job_replan_group;
 extern const struct record job_record;
-extern const struct record replan_request_record;
 
 #endif

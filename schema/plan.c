@@ -25,6 +25,15 @@ const char *const plan_reason_names[] = {
     NULL,
 };
 
+const char *const plan_verdict_names[] = {
+    [VERDICT_NONE] = "none",
+    [VERDICT_KEPT] = "kept",
+    [VERDICT_ROLLED_BACK] = "rolled_back",
+    [VERDICT_SUPERSEDED] = "superseded",
+    [VERDICT_FAILED] = "failed",
+    NULL,
+};
+
 static const struct field memory_fields[] = {
     MEMBER_INT(struct plan_memory, parameters_bytes, "parameters_bytes", 0, 0, INTEGER_MAX,
                .about = "With batch-norm's statistics, twice, and the versions that an `async` job "
@@ -96,6 +105,10 @@ static const struct field plan_fields[] = {
                .about = "The version that it left to the next plan; null before."),
     MEMBER_TEXT(struct plan, failure, "failure", FIELD_NULLABLE,
                 .about = "Why its generation failed. null: it did not."),
+    MEMBER_ENUM(struct plan, verdict, "verdict", FIELD_ADDED, plan_verdict_names,
+                .about = "kept: its steps confirmed it, or it trained to the end; rolled_back: it "
+                         "was slower than the plan before it; superseded: another plan followed; "
+                         "none: not known yet."),
     MEMBER_RECORDS(struct plan, stage, stage_count, "stages", 0, &stage_record,
                    .about = "In the order of the pipeline."),
     MEMBER_DOUBLE(struct plan, predicted_step_seconds, "predicted_step_seconds", 0, 0, 0,

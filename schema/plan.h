@@ -32,6 +32,16 @@ enum plan_reason {
 };
 extern const char *const plan_reason_names[];
 
+/* What became of it. */
+enum plan_verdict {
+    VERDICT_NONE,
+    VERDICT_KEPT,        /* its steps confirmed it, or it trained to the end */
+    VERDICT_ROLLED_BACK, /* it was slower than the plan before */
+    VERDICT_SUPERSEDED,
+    VERDICT_FAILED,
+};
+extern const char *const plan_verdict_names[];
+
 /* What the memory of a stage goes to; the parts make its memory_bytes. */
 struct plan_memory {
     int64_t parameters_bytes; /* with the statistics of batch-norm, twice */
@@ -71,6 +81,7 @@ struct plan {
     int reason; /* enum plan_reason */
     int64_t resume_version;
     int64_t last_version;       /* where it stopped, or 0 while it runs */
+    int verdict;                /* enum plan_verdict */
     char failure[MESSAGE_SIZE]; /* why its generation failed; "": it did not */
     struct plan_stage stage[STAGES_MAX];
     size_t stage_count;

@@ -83,7 +83,7 @@ void asking_request(struct core *core, const struct placement_request *request,
 }
 
 /* Which devices would do, against the stages that run. */
-static void ask_join(struct core *core, const struct job_slot *job, struct planning *planning)
+static void ask_change(struct core *core, const struct job_slot *job, struct planning *planning)
 {
     struct placement_request request = request_of(job);
     fill_next(core, &request, planning);
@@ -136,7 +136,7 @@ static struct job_slot *asker(const struct core *core)
     }
     bool stops = job->job.state == JOB_REPLANNING && states_plan_active(job) &&
                  job->plan.state == PLAN_STOPPING;
-    bool needs = core->asking.kind == ASKING_JOIN
+    bool needs = core->asking.kind == ASKING_CHANGE
                      ? job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN
                      : stops || job->job.state == JOB_PLANNING ||
                            (job->job.state == JOB_WAITING_FOR_DEVICES && job->asked.outside);
@@ -157,8 +157,8 @@ bool core_planning(struct core *core, uint64_t question, struct planning *planni
         return false;
     }
     core->in_pass = core->asking.in_pass;
-    if (core->asking.kind == ASKING_JOIN) {
-        ask_join(core, job, planning);
+    if (core->asking.kind == ASKING_CHANGE) {
+        ask_change(core, job, planning);
     } else {
         const struct replan_request *wanted = job->job.has_wish ? &job->job.wish : NULL;
         asking_next(core, job, wanted, &device_all_present, planning);

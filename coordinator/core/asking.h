@@ -12,8 +12,8 @@ struct job_slot;
 struct placement_request;
 
 enum asking_kind {
-    ASKING_NEXT, /* the next generation of a job */
-    ASKING_JOIN, /* whether a running job gains from free devices */
+    ASKING_NEXT,   /* the next generation of a job */
+    ASKING_CHANGE, /* whether another plan of a running job is better */
 };
 
 /* The open question. */

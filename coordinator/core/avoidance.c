@@ -99,11 +99,15 @@ void avoidance_clear(struct job_slot *job)
     memset(job->avoided, 0, sizeof(job->avoided));
 }
 
+void avoidance_wait(struct core *core, struct job_slot *job)
+{
+    int64_t avoided_ms = avoidance_until_ms(core, job), cool_ms = job->drift.cool_ms;
+    job->timer_ms[TIMER_JOIN] =
+        cool_ms > core->now_ms && cool_ms < avoided_ms ? cool_ms : avoided_ms;
+}
+
 void avoidance_watch(struct core *core, struct job_slot *job)
 {
-    int64_t avoided_ms = avoidance_until_ms(core, job);
-    job->timer_ms[TIMER_JOIN] = job->join.after_ms > core->now_ms && job->join.after_ms < avoided_ms
-                                    ? job->join.after_ms
-                                    : avoided_ms;
+    avoidance_wait(core, job);
     core->joinable = true;
 }

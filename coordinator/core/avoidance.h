@@ -40,8 +40,10 @@ bool avoidance_has(const struct core *core, const struct job_slot *job,
 int64_t avoidance_until_ms(const struct core *core, const struct job_slot *job);
 /* End all exclusions of the job. */
 void avoidance_clear(struct job_slot *job);
-/* Let join.c look for more devices, and set the timer of its next search: the end of the first
- * exclusion, or the time at which the last move has paid off. */
+/* Set the timer of change.c's next look at the job: the end of the first exclusion, or of the
+ * cool-down. */
+void avoidance_wait(struct core *core, struct job_slot *job);
+/* The same, and let it look at once. */
 void avoidance_watch(struct core *core, struct job_slot *job);
 
 #endif

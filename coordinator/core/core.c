@@ -18,7 +18,7 @@
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/incidents.h"
 #include "coordinator/core/jobs.h"
-#include "coordinator/core/join.h"
+#include "coordinator/core/change.h"
 #include "coordinator/core/lease.h"
 #include "coordinator/core/patches.h"
 #include "coordinator/core/restore.h"
@@ -158,8 +158,8 @@ static void handle_planned(struct core *core, const struct event *event)
     struct err err = {0};
     int code;
     struct job_slot *job = asking_take(core, &event->planned, &code, &err);
-    if (job && kind == ASKING_JOIN) {
-        join_planned(core, job, code);
+    if (job && kind == ASKING_CHANGE) {
+        change_planned(core, job, code);
     } else if (job) {
         scheduler_planned(core, job, code, err.text);
     }
@@ -274,7 +274,7 @@ static void settle(struct core *core)
         drain_run(core);
     }
     if ((core->joinable || core->join_open) && !core->schedule && !core->pass_open) {
-        join_run(core);
+        change_run(core);
     }
     for (size_t i = 0; i < core->device_list_count; i++) {
         flush_device(core, core->device_list[i]);

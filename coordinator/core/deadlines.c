@@ -70,6 +70,7 @@ static double measured_or_predicted(const struct job_slot *job)
     double predicted = job->has_plan ? job->plan.predicted_step_seconds : 0;
     double measured = job->has_plan ? job->plan.measured_step_seconds : 0;
     if (measured > 0) {
+        measured = fmax(measured, job->progress.recent_step_seconds); /* slow is not stalled */
         return fmax(measured, fmin(predicted, MEASURED_FACTOR * measured));
     }
     return job->progress.known_step_seconds > 0

@@ -9,6 +9,7 @@
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/drain.h"
+#include "coordinator/core/drift.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/identity.h"
 #include "coordinator/core/ids.h"
@@ -226,6 +227,9 @@ static void set_cordon(struct core *core, struct device_slot *device, bool cordo
         device->lease.lost_ms = core->now_ms; /* a person has just looked at it */
         mark_device_changed(core, device);
         core->schedule = core->joinable = true;
+        if (cordoned && device->job) {
+            drift_note(core, device->job, CHECK_DEVICE_CORDONED);
+        }
         act_publish(core, cordoned ? "device_cordoned" : "device_uncordoned",
                     device->device.id.text,
                     cordoned ? "device '%s' takes no new work" : "device '%s' takes work again",

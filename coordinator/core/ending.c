@@ -24,6 +24,11 @@ void ending_plan(struct core *core, struct job_slot *job, int64_t version)
     job->plan.last_version = ran && job->plan.last_version == 0 ? version : job->plan.last_version;
     job->plan.state = ran ? PLAN_DONE : PLAN_DISCARDED;
     job->plan.ended_ms = core->wall_ms;
+    if (job->plan.failure[0] != '\0') {
+        job->plan.verdict = VERDICT_FAILED;
+    } else if (job->plan.verdict == VERDICT_NONE) {
+        job->plan.verdict = VERDICT_KEPT;
+    }
     mark_plan_changed(core, job);
     rounds_reset(job);
     center_discard(core, job);

@@ -16,6 +16,7 @@
 #include "coordinator/core/collect.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/device.h"
+#include "coordinator/core/drift.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/failure.h"
 #include "coordinator/core/holdings.h"
@@ -45,6 +46,9 @@ static void retire_plan(struct core *core, struct job_slot *job, int64_t start)
 {
     if (states_plan_active(job)) {
         ending_plan(core, job, start);
+        if (job->plan.verdict == VERDICT_KEPT) {
+            job->plan.verdict = VERDICT_SUPERSEDED;
+        }
     }
     job->previous = job->plan;
     job->mark.previous = job->mark.plan;
@@ -340,6 +344,7 @@ static void run(struct core *core, struct job_slot *job)
     incidents_ready(core, job);
     deadlines_fill(core, job);
     stall_watch(core, job);
+    drift_begin(core, job);
     avoidance_watch(core, job);
     job->job.started_ms = job->job.started_ms == 0 ? core->wall_ms : job->job.started_ms;
     mark_plan_changed(core, job);

@@ -7,6 +7,7 @@
 #include "coordinator/core/center.h"
 #include "coordinator/core/commits.h"
 #include "coordinator/core/drain.h"
+#include "coordinator/core/drift.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/failure.h"
 #include "coordinator/core/generations.h"
@@ -17,6 +18,7 @@
 #include "coordinator/core/measured.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/slots.h"
+#include "coordinator/core/stall.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 #include "coordinator/core/suspicion.h"
@@ -147,6 +149,8 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     report->fetch_seconds = heartbeat->fetch_seconds >= 0 ? heartbeat->fetch_seconds : 0;
     measured_take(core, job, device, heartbeat);
     progress_take(core, job, device, heartbeat);
+    stall_take(core, job, heartbeat->busy_ms);
+    drift_take(core, job);
     if (heartbeat->has_error && center_needs_device(device)) {
         take_error(core, device, job, &heartbeat->error);
         return;
@@ -230,6 +234,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
         commits_check(core, device->job);
     }
     commits_take(core, device, heartbeat);
+    drift_take_probe(core, device, heartbeat);
     drain_take_leaving(core, device, heartbeat->leaving);
     drain_check(core, device);
     /* After a restart of the coordinator the device continues its work; it enrols again and lists

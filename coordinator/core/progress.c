@@ -99,6 +99,7 @@ void progress_restart(struct job_slot *job)
     int64_t version = job->plan.resume_version;
     job->progress.reached_step = version;
     job->progress.step_count = 0;
+    job->progress.recent_step_seconds = 0;
     (void)progress_go_back(job, version);
 }
 
@@ -117,6 +118,17 @@ static double median(const double *value, size_t count)
     return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
+double progress_recent_seconds(const struct job_slot *job, size_t steps)
+{
+    double value[STEP_WINDOW];
+    size_t count = job->progress.step_count < STEP_WINDOW ? job->progress.step_count : STEP_WINDOW;
+    count = count < steps ? count : steps;
+    for (size_t i = 0; i < count; i++) {
+        value[i] = job->progress.step_seconds[(job->progress.step_count - 1 - i) % STEP_WINDOW];
+    }
+    return count > 0 ? median(value, count) : 0;
+}
+
 static void take_step_seconds(struct job_slot *job, double seconds)
 {
     if (seconds < STEP_SECONDS_MIN || seconds > STEP_SECONDS_MAX) {
@@ -128,6 +140,7 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     job->plan.measured_step_seconds =
         median(job->progress.step_seconds,
                job->progress.step_count < STEP_WINDOW ? job->progress.step_count : STEP_WINDOW);
+    job->progress.recent_step_seconds = progress_recent_seconds(job, 3);
     job->progress.known_step_seconds = job->plan.measured_step_seconds;
 }
 

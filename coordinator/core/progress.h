@@ -19,12 +19,13 @@ struct metric_mark {
 };
 
 struct progress {
-    bool advanced;             /* the job has progress that its revision does not show yet */
-    int64_t shown_ms;          /* time of the last revision */
-    int64_t stored_ms;         /* time of the last row */
-    int64_t reached_step;      /* newest step of this generation */
-    double known_step_seconds; /* measured by this plan or an earlier one; 0: not measured */
-    double evaluation_seconds; /* duration of the last measured evaluation; 0: not measured */
+    bool advanced;              /* the job has progress that its revision does not show yet */
+    int64_t shown_ms;           /* time of the last revision */
+    int64_t stored_ms;          /* time of the last row */
+    int64_t reached_step;       /* newest step of this generation */
+    double known_step_seconds;  /* measured by this plan or an earlier one; 0: not measured */
+    double recent_step_seconds; /* median of the last 3 steps of this generation; 0: none */
+    double evaluation_seconds;  /* duration of the last measured evaluation; 0: not measured */
     double step_seconds[STEP_WINDOW];
     size_t step_count;
     int64_t loss_step, accuracy_step; /* steps of the shown loss and accuracy */
@@ -37,6 +38,8 @@ void progress_take(struct core *core, struct job_slot *job, const struct device_
  * device of the job's plans: devices report late after an outage. */
 void progress_take_metrics(struct core *core, struct device_slot *device,
                            const struct heartbeat *heartbeat);
+/* Return the median of the newest step times, at most `steps` of this generation; 0: none. */
+double progress_recent_seconds(const struct job_slot *job, size_t steps);
 /* Set progress back to the plan's resume_version. */
 void progress_restart(struct job_slot *job);
 /* Set the step and the values that follow from it. */

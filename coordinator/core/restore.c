@@ -10,6 +10,7 @@
 #include "coordinator/core/charges.h"
 #include "coordinator/core/collect.h"
 #include "coordinator/core/deadlines.h"
+#include "coordinator/core/drift.h"
 #include "coordinator/core/earlier.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/ids.h"
@@ -64,6 +65,7 @@ static void restore_job(struct core *core, const struct restored_job *row)
     job->progress.accuracy_step = row->job.progress.has_accuracy ? row->job.progress.step : 0;
     job->waiting.reason = PLAN_DEVICE_LOST;
     job->generation.stop_reason = PLAN_REQUESTED;
+    drift_restore(core, job);
     jobs_init(core, job, row->model);
 }
 
@@ -140,6 +142,7 @@ static void resume_run(struct core *core, struct job_slot *job)
 {
     rounds_restore_center(core, job);
     stall_watch(core, job);
+    drift_begin(core, job);
     job->timer_ms[TIMER_STEP] += deadlines_first_lease_ms(core);
     avoidance_watch(core, job);
 }

@@ -25,6 +25,21 @@ void stall_watch(struct core *core, struct job_slot *job)
     mark_job(core, job);
 }
 
+void stall_take(const struct core *core, struct job_slot *job, int64_t busy_ms)
+{
+    int64_t began_ms = core->now_ms - busy_ms;
+    if (busy_ms > 0 && began_ms > job->stall.task_ms) {
+        job->stall.task_ms = began_ms;
+    }
+}
+
+/* Slow is not stalled: a stage has begun a task not long ago, so others have ended. */
+static bool goes_on(const struct core *core, const struct job_slot *job)
+{
+    return job->stall.task_ms > core->now_ms - deadlines_step_ms(job) / 2 &&
+           job->stall.task_ms > job->stall.progress_ms;
+}
+
 /* The device that holds work without progress: its current task takes longer than a step may. */
 static struct device_slot *busiest(const struct core *core, const struct job_slot *job)
 {
@@ -69,6 +84,8 @@ void stall_tick(struct core *core, struct job_slot *job)
     mark_job(core, job);
     if (states_phase(job) != PHASE_RUN) {
         job->timer_ms[TIMER_STEP] = NEVER;
+    } else if (goes_on(core, job)) {
+        job->timer_ms[TIMER_STEP] = core->now_ms + deadlines_step_ms(job);
     } else if (job->job.stalled) {
         stall_settle(core, job);
     } else {

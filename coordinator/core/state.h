@@ -11,13 +11,13 @@
 #include "coordinator/core/challenge.h"
 #include "coordinator/core/charges.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/drift.h"
 #include "coordinator/core/failure.h"
 #include "coordinator/core/generations.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/identity.h"
 #include "coordinator/core/incidents.h"
-#include "coordinator/core/join.h"
 #include "coordinator/core/lease.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/mark.h"
@@ -53,6 +53,7 @@ struct device_slot {
     struct challenge challenge;
     struct device_holdings holdings;
     struct metric_mark metrics_taken;
+    double probed_gflops; /* the last probe, while idle, that counted as a change of speed */
 };
 
 struct stage_report {
@@ -85,9 +86,9 @@ struct job_slot {
     struct asked asked;
     struct center center;
     struct charges charges;
+    struct drift drift;
     struct generation generation;
     struct incidents incidents;
-    struct join join;
     struct links links;
     struct members members;
     struct progress progress;
@@ -138,8 +139,8 @@ struct core {
     size_t ready;            /* count of ready devices, busy or not */
     bool drain_due;          /* drain_run may find a plan that a draining device can leave */
     bool joinable;           /* a device became free: a running job may gain from it */
-    bool join_open;          /* the pass of join_run continues in the next step */
-    uint64_t join_pass;      /* number of the pass of join_run */
+    bool join_open;          /* the pass of change_run continues in the next step */
+    uint64_t join_pass;      /* number of the pass of change_run */
     bool in_pass;            /* a pass is running: reservations count */
     struct job_slot **queue; /* [jobs_max], scratch of the scheduler */
 

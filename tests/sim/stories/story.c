@@ -9,7 +9,8 @@
 #define PATIENCE_US (200 * SECOND)
 #define LOOK_US (1 * MS)
 
-static struct story *make(size_t devices, int64_t devices_min, int64_t test_samples)
+static struct story *make(size_t devices, int64_t devices_min, int64_t test_samples, int64_t steps,
+                          int64_t check_every)
 {
     struct err err = {0};
     struct story *story = calloc(1, sizeof(*story));
@@ -17,9 +18,12 @@ static struct story *make(size_t devices, int64_t devices_min, int64_t test_samp
     buf_init(&story->trace.text, 1 << 24);
     assert_ok(sim_models_new(&story->models, &err), &err);
     assert_ok(sim_open(&story->world, 1, &story->models, devices, &story->trace, &err), &err);
-    story->job = users_add(&story->world, 0, STEPS);
+    story->job = users_add(&story->world, 0, steps);
     struct job_spec *spec = &story->job->spec;
     spec->devices_min = devices_min;
+    spec->replan_first = check_every > 0 ? job_spec_default.replan_first : 0;
+    spec->replan_every = check_every;
+    spec->evaluate_every_epochs = check_every > 0 ? 0 : spec->evaluate_every_epochs;
     if (test_samples > 0) {
         spec->evaluate_every_epochs = EVERY_EPOCHS;
         story->job->data.test_samples = test_samples;
@@ -39,17 +43,22 @@ static struct story *make(size_t devices, int64_t devices_min, int64_t test_samp
 
 struct story *story_new(size_t devices)
 {
-    return make(devices, 1, 0);
+    return make(devices, 1, 0, STEPS, 0);
 }
 
 struct story *story_new_min(size_t devices, int64_t devices_min)
 {
-    return make(devices, devices_min, 0);
+    return make(devices, devices_min, 0, STEPS, 0);
 }
 
 struct story *story_new_evaluated(size_t devices, int64_t test_samples)
 {
-    return make(devices, 1, test_samples);
+    return make(devices, 1, test_samples, STEPS, 0);
+}
+
+struct story *story_new_checked(size_t devices, int64_t steps, int64_t check_every)
+{
+    return make(devices, 1, 0, steps, check_every);
 }
 
 void story_free(struct story *story)

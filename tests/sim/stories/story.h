@@ -27,6 +27,9 @@ struct story *story_new(size_t devices);
 struct story *story_new_min(size_t devices, int64_t devices_min);
 /* The same with a job that is evaluated on test_samples samples after step 30 and at its end. */
 struct story *story_new_evaluated(size_t devices, int64_t test_samples);
+/* The same with a job of that many steps, without evaluations, whose plan is checked at step 10 and
+ * every check_every steps (0: never). Plans of the others never change by themselves. */
+struct story *story_new_checked(size_t devices, int64_t steps, int64_t check_every);
 void story_free(struct story *story);
 
 /* Time passes until the trace has this line (from where the last one was found on): "who: what", a

@@ -23,6 +23,7 @@ static struct story *begin(size_t devices, int64_t slowness, int64_t steps)
         job->spec.devices_min = job->spec.devices_max = STAGES;
         job->spec.neighbor_every = 10;
         job->spec.autonomy_seconds = 7200;
+        job->spec.replan_first = job->spec.replan_every = 0; /* plans stay as they are */
     }
     for (size_t i = 0; i < devices; i++) {
         struct agent *agent = story->world.agent[i];

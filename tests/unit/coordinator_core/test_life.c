@@ -139,7 +139,11 @@ static void progress_is_reported_at_once_but_rows_are_written_seldom(void **stat
     struct world *world = *state;
     char id[ID_SIZE];
     story_devices(world);
-    story_run(world, id, 1000);
+    struct job_spec spec = story_spec(1000);
+    spec.replan_first = spec.replan_every = 0;
+    story_submit(world, id, &spec);
+    world_settle(world);
+    world_clear(world);
     int64_t revision = world_job(world, id)->revision;
     size_t stored = 0, shown = 0;
     for (int second = 0; second < 20; second++) {

@@ -1,0 +1,300 @@
+/* One way to weigh a change: a free device, drift and a cordoned device are only different reasons
+ * to look. The plan is searched for outside of the step, job after job. */
+#include "coordinator/core/change.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "coordinator/core/act.h"
+#include "coordinator/core/asking.h"
+#include "coordinator/core/avoidance.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/drift.h"
+#include "coordinator/core/generations.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/placement.h"
+#include "coordinator/core/profile.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/core/scheduler.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/traffic.h"
+
+#define REBUILD_SECONDS 1.0 /* of a plan that has not been prepared yet */
+#define LONGEST_MS 1e12
+
+static bool may_change(const struct job_slot *job)
+{
+    return !job->mark.ended && job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN &&
+           job->failure.cause == FAILURE_NONE && drift_is_on(job);
+}
+
+static bool may_grow(const struct core *core, const struct job_slot *job)
+{
+    return (int64_t)job->plan.stage_count < job->job.spec.devices_max &&
+           job->plan.stage_count < job->unit_count && scheduler_any_free(core);
+}
+
+/* ---- what a change takes ---- */
+
+static double seconds_over(struct core *core, const char *from, const char *to, double bytes)
+{
+    const struct device_slot *a = slots_device(core, from), *b = slots_device(core, to);
+    if (!a || !b) {
+        return 0;
+    }
+    const struct partition_link link = traffic_link(core, a, b);
+    return link.latency_seconds + bytes / link.bytes_per_second;
+}
+
+/* Bytes of the state of units [first, end), by their parameters. */
+static double state_bytes(const struct core *core, const struct job_slot *job, double total,
+                          int64_t first, int64_t end)
+{
+    double bytes = 0;
+    for (int64_t u = first; u < end; u++) {
+        bytes += (double)core->planning->cost[u].parameter_bytes;
+    }
+    return total > 0 ? bytes / total * (double)job->generation.state_bytes : 0;
+}
+
+/* Units that change hands come from their devices one after the other; stages load side by side.
+ * The round of copies that follows goes from each stage to the next one. */
+static void time_move(struct core *core, const struct job_slot *job, const struct planned *planned,
+                      struct drift_change *change)
+{
+    double total = (double)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
+    const size_t stages = planned->stage_count;
+    for (size_t s = 0; s < stages; s++) {
+        const struct plan_stage *to = &planned->stage[s];
+        double seconds = 0;
+        for (size_t o = 0; o < job->plan.stage_count; o++) {
+            const struct plan_stage *from = &job->plan.stage[o];
+            int64_t first = from->first > to->first ? from->first : to->first;
+            int64_t end = from->end < to->end ? from->end : to->end;
+            if (first < end && !id_equal(from->device.text, to->device.text)) {
+                seconds += seconds_over(core, from->device.text, to->device.text,
+                                        state_bytes(core, job, total, first, end));
+            }
+        }
+        change->move = fmax(change->move, seconds);
+        if (stages > 1 && job->job.spec.neighbor_every > 0) {
+            seconds =
+                seconds_over(core, to->device.text, planned->stage[(s + 1) % stages].device.text,
+                             state_bytes(core, job, total, to->first, to->end));
+            change->copies = fmax(change->copies, seconds);
+        }
+    }
+}
+
+/* The present step: as predicted with the speeds of now, at most as measured: a wrong estimate must
+ * not make it look slow. 0: unknown. */
+static double present_seconds(const struct job_slot *job, const struct planned *planned)
+{
+    double measured = job->progress.step_count >= DRIFT_STEPS_MEASURED
+                          ? progress_recent_seconds(job, DRIFT_RECENT_STEPS)
+                          : 0;
+    double predicted = planned->present_seconds;
+    return measured > 0 && predicted > 0 ? fmin(predicted, measured) : fmax(predicted, measured);
+}
+
+/* ---- the answer ---- */
+
+static bool same_stages(const struct replan_request *a, const struct planned *planned)
+{
+    bool same = a->device_count == planned->stage_count;
+    for (size_t s = 0; same && s < planned->stage_count; s++) {
+        same = id_equal(a->device[s].text, planned->stage[s].device.text) &&
+               (s + 1 == planned->stage_count || a->cut[s] == planned->stage[s].end);
+    }
+    return same;
+}
+
+/* Stages that were slower than their prediction are not tried again until a speed has changed. */
+static bool is_rejected(struct core *core, struct job_slot *job, const struct planned *planned)
+{
+    const struct job_rejected *rejected = &job->job.rejected;
+    if (!job->job.has_rejected || !same_stages(&rejected->stages, planned)) {
+        return false;
+    }
+    for (size_t s = 0; s < planned->stage_count; s++) {
+        double then = rejected->stage_seconds[s];
+        double now = planned->stage[s].predicted_forward_seconds +
+                     planned->stage[s].predicted_backward_seconds;
+        if (!(fabs(now - then) <= DRIFT_SHARE * then)) {
+            job->job.has_rejected = false;
+            mark_job_changed(core, job);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_new_device(const struct job_slot *job, const struct planned *planned)
+{
+    for (size_t s = 0; s < planned->stage_count; s++) {
+        size_t o = 0;
+        while (o < job->plan.stage_count &&
+               !id_equal(planned->stage[s].device.text, job->plan.stage[o].device.text)) {
+            o++;
+        }
+        if (o == job->plan.stage_count) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void change(struct core *core, struct job_slot *job, const struct planned *planned,
+                   double present, double pays_seconds)
+{
+    bool joined = job->drift.trigger == CHECK_DEVICE_JOINED && has_new_device(job, planned);
+    int reason = joined ? PLAN_DEVICE_JOINED : PLAN_DRIFT;
+    double measured = progress_recent_seconds(job, DRIFT_RECENT_STEPS);
+    /* No other change before this one has paid for itself. */
+    double cool_ms = fmin(fmax(1000 * pays_seconds, DRIFT_COOL_MS), LONGEST_MS);
+    drift_cool(core, job, (int64_t)cool_ms);
+    job->job.has_trial = job->progress.step_count >= DRIFT_STEPS_MEASURED;
+    job->job.trial =
+        (struct job_trial){.generation = job->job.generation + 1, .step_seconds = measured};
+    placement_as_request(&job->plan, &job->job.trial.before);
+    states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
+               "stops to resume on %zu device%s: expected step time %.3g s instead of %.3g s",
+               planned->stage_count, planned->stage_count == 1 ? "" : "s", planned->step_seconds,
+               present);
+    generations_stop_for(core, job, reason);
+}
+
+void change_planned(struct core *core, struct job_slot *job, int code)
+{
+    const struct planned *planned = core->planned;
+    struct replan_request now;
+    placement_as_request(&job->plan, &now);
+    if (code == 0 && !asking_holds(core, job, planned)) {
+        job->drift.looked = 0;
+        job->drift.due = core->joinable = true; /* a device of the answer has left: look again */
+        return;
+    }
+    double present = code == 0 ? present_seconds(job, planned) : 0;
+    struct drift_change move = {
+        .present_step = present,
+        .planned_step = planned->step_seconds,
+        .steps_left = (double)(job->total_steps - job->progress.reached_step),
+        .prepare = job->plan.prepare_seconds > 0 ? job->plan.prepare_seconds : REBUILD_SECONDS};
+    double gain = 0, cost = 0;
+    int verdict = CHECK_NO_PLAN;
+    if (code == 0 && same_stages(&now, planned)) {
+        verdict = CHECK_SAME_PLAN;
+    } else if (code == 0 && present > 0) {
+        time_move(core, job, planned, &move);
+        verdict = (int)drift_weigh(&move, &gain, &cost);
+        verdict =
+            verdict == CHECK_REPLANS && is_rejected(core, job, planned) ? CHECK_REJECTED : verdict;
+    }
+    drift_checked(core, job, verdict, gain, cost);
+    if (verdict == CHECK_REPLANS) {
+        change(core, job, planned, present, cost / gain * planned->step_seconds);
+    }
+}
+
+/* ---- back to the plan before ---- */
+
+static bool all_there(struct core *core, const struct job_slot *job,
+                      const struct replan_request *stages)
+{
+    for (size_t i = 0; i < stages->device_count; i++) {
+        const struct device_slot *device = slots_device(core, stages->device[i].text);
+        if (!device || !device_ready(device) || (device->job && device->job != job)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* If a device of the plan before has left, the next best plan is asked for. */
+static void go_back(struct core *core, struct job_slot *job)
+{
+    const struct replan_request *before = &job->job.trial.before;
+    struct job_rejected *rejected = &job->job.rejected;
+    double measured = progress_recent_seconds(job, DRIFT_TRIAL_STEPS);
+    job->drift.goes_back = false;
+    job->drift.trigger = CHECK_SLOWER;
+    placement_as_request(&job->plan, &rejected->stages);
+    rejected->stage_count = job->plan.stage_count;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct plan_stage *stage = &job->plan.stage[s];
+        rejected->stage_seconds[s] =
+            stage->measured_forward_seconds + stage->measured_backward_seconds;
+    }
+    job->job.has_rejected = true;
+    job->plan.verdict = VERDICT_ROLLED_BACK;
+    mark_plan_changed(core, job);
+    if (!all_there(core, job, before)) {
+        job->drift.cool_ms = 0;
+        drift_note(core, job, CHECK_SLOWER);
+        return;
+    }
+    drift_checked(core, job, CHECK_ROLLS_BACK, measured - job->job.trial.step_seconds, 0);
+    drift_cool(core, job, DRIFT_COOL_MS);
+    job->job.wish = *before;
+    job->job.has_wish = true;
+    states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_ROLLED_BACK],
+               "goes back to the stages before: measured step time %.3g s instead of %.3g s",
+               measured, job->job.trial.step_seconds);
+    generations_stop(core, job, PLAN_ROLLED_BACK);
+}
+
+/* ---- the pass over the jobs ---- */
+
+/* Whether the planner was asked. */
+static bool look(struct core *core, struct job_slot *job)
+{
+    struct drift *drift = &job->drift;
+    if (!drift->due && !may_grow(core, job)) {
+        return false;
+    }
+    if (!drift->due) {
+        drift->trigger = CHECK_DEVICE_JOINED;
+    }
+    if (core->now_ms < drift->cool_ms) {
+        if (drift->due &&
+            !(job->job.has_last_check && job->job.last_check.verdict == CHECK_COOLS_DOWN)) {
+            drift_checked(core, job, CHECK_COOLS_DOWN, 0, 0);
+        }
+        avoidance_wait(core, job); /* it is looked at again when the cool-down is over */
+        mark_job(core, job);
+        return false;
+    }
+    drift->due = false;
+    asking_open(core, job, ASKING_CHANGE);
+    return true;
+}
+
+void change_run(struct core *core)
+{
+    if (core->asking.number != 0) {
+        return; /* after that answer */
+    }
+    if (!core->join_open) {
+        core->joinable = false;
+        core->join_open = true;
+        core->join_pass++;
+    }
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        struct job_slot *job = slots_job_at(core, i);
+        if (job->drift.looked == core->join_pass || !may_change(job)) {
+            continue;
+        }
+        if (!act_room(core)) {
+            return; /* the rest in the next step */
+        }
+        job->drift.looked = core->join_pass;
+        if (job->drift.goes_back) {
+            go_back(core, job);
+        } else if (look(core, job)) {
+            return;
+        }
+    }
+    core->join_open = false;
+}

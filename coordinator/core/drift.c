@@ -1,0 +1,164 @@
+/* Speeds drift: a board throttles, a neighbour's program takes its share, a link gets worse, and
+ * all of it passes. The plan is checked at certain steps, and at once when a measured time has left
+ * the value of the last check for a whole window. That is only a question: change.c answers it. */
+#include "coordinator/core/drift.h"
+
+#include <math.h>
+
+#include "coordinator/core/mark.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+
+/* ---- rules ---- */
+
+enum check_verdict drift_weigh(const struct drift_change *change, double *gain, double *cost)
+{
+    *gain = change->present_step - change->planned_step;
+    *cost = change->present_step + change->move + change->prepare + change->copies;
+    if (!(*gain >= DRIFT_GAIN_MIN * change->present_step) || !(*gain > 0)) {
+        return CHECK_TOO_LITTLE_GAIN;
+    }
+    return *gain * change->steps_left > DRIFT_WORTH * *cost ? CHECK_REPLANS : CHECK_TOO_DEAR;
+}
+
+int64_t drift_next_step(const struct job_spec *spec, int64_t step)
+{
+    const int64_t first = spec->replan_first, every = spec->replan_every;
+    if (first > step) {
+        return first;
+    }
+    return every > 0 ? first + ((step - first) / every + 1) * every : INT64_MAX;
+}
+
+bool drift_is_on(const struct job_slot *job)
+{
+    return job->job.spec.replan_first > 0 || job->job.spec.replan_every > 0;
+}
+
+/* ---- notes ---- */
+
+void drift_note(struct core *core, struct job_slot *job, int trigger)
+{
+    if (drift_is_on(job)) {
+        job->drift.due = true;
+        job->drift.trigger = trigger;
+        core->joinable = true;
+    }
+}
+
+void drift_cool(struct core *core, struct job_slot *job, int64_t ms)
+{
+    job->drift.cool_ms = core->now_ms + ms;
+    job->job.cooldown_ms = ms;
+    job->job.cooldown_until_ms = core->wall_ms + ms;
+    mark_job_changed(core, job);
+}
+
+/* The wall clock may have been set back meanwhile. */
+void drift_restore(struct core *core, struct job_slot *job)
+{
+    int64_t ms = job->job.cooldown_until_ms - core->wall_ms;
+    ms = ms > job->job.cooldown_ms ? job->job.cooldown_ms : ms;
+    job->drift.cool_ms = ms > 0 ? core->now_ms + ms : 0;
+}
+
+void drift_checked(struct core *core, struct job_slot *job, int verdict, double gain, double cost)
+{
+    job->job.last_check = (struct job_check){.step = job->progress.reached_step,
+                                             .trigger = job->drift.trigger,
+                                             .gain_seconds = gain,
+                                             .cost_seconds = cost,
+                                             .verdict = verdict};
+    job->job.has_last_check = true;
+    mark_job_changed(core, job);
+}
+
+static double stage_seconds(const struct plan_stage *stage, bool measured)
+{
+    return measured ? stage->measured_forward_seconds + stage->measured_backward_seconds
+                    : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
+}
+
+void drift_begin(struct core *core, struct job_slot *job)
+{
+    struct drift *drift = &job->drift;
+    drift->due = drift->goes_back = false;
+    drift->checked_step = job->progress.reached_step;
+    if (job->job.has_trial && job->job.trial.generation != job->plan.generation) {
+        job->job.has_trial = false;
+        mark_job_changed(core, job);
+    }
+    drift->step = (struct drift_value){.reference = job->plan.predicted_step_seconds};
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        drift->stage[s] =
+            (struct drift_value){.reference = stage_seconds(&job->plan.stage[s], false)};
+    }
+}
+
+/* Whether the value has been off for a whole window; then it is the new reference. */
+static bool is_off(struct drift_value *value, double seconds, int64_t now_ms)
+{
+    if (!(seconds > 0) || fabs(seconds - value->reference) <= DRIFT_SHARE * value->reference) {
+        value->off_ms = 0;
+        return false;
+    }
+    value->off_ms = value->off_ms == 0 ? now_ms : value->off_ms;
+    if (now_ms - value->off_ms < DRIFT_WINDOW_MS) {
+        return false;
+    }
+    *value = (struct drift_value){.reference = seconds};
+    return true;
+}
+
+/* A change is compared with the last window of the plan before: the rest of that plan's life was
+ * before the drift. */
+static void judge(struct core *core, struct job_slot *job)
+{
+    double seconds = progress_recent_seconds(job, DRIFT_TRIAL_STEPS);
+    job->job.has_trial = false;
+    mark_job_changed(core, job);
+    if (seconds > DRIFT_SLOWER * job->job.trial.step_seconds) {
+        job->drift.goes_back = core->joinable = true;
+    } else {
+        job->plan.verdict = VERDICT_KEPT;
+        mark_plan_changed(core, job);
+    }
+}
+
+void drift_take(struct core *core, struct job_slot *job)
+{
+    struct drift *drift = &job->drift;
+    bool off = false;
+    if (states_phase(job) != PHASE_RUN) {
+        return;
+    }
+    if (job->progress.reached_step >= drift_next_step(&job->job.spec, drift->checked_step)) {
+        drift->checked_step = job->progress.reached_step;
+        drift_note(core, job, CHECK_AT_STEP);
+    }
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        off |= is_off(&drift->stage[s], stage_seconds(&job->plan.stage[s], true), core->now_ms);
+    }
+    off |= is_off(&drift->step, progress_recent_seconds(job, DRIFT_RECENT_STEPS), core->now_ms);
+    if (off) {
+        drift_note(core, job, CHECK_DRIFT);
+    }
+    if (job->job.has_trial && job->job.trial.generation == job->plan.generation &&
+        job->progress.step_count >= DRIFT_TRIAL_STEPS) {
+        judge(core, job);
+    }
+}
+
+void drift_take_probe(struct core *core, struct device_slot *device,
+                      const struct heartbeat *heartbeat)
+{
+    const double gflops = heartbeat->probe.gemm_gflops;
+    if (!heartbeat->has_probe || device->job || !(gflops > 0)) {
+        return;
+    }
+    if (!(fabs(gflops - device->probed_gflops) <= DRIFT_SHARE * device->probed_gflops)) {
+        device->probed_gflops = gflops;
+        core->joinable = true;
+    }
+}

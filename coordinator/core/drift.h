@@ -1,0 +1,66 @@
+/* drift.h: when the plan of a running job is checked, and whether a change of it pays. */
+#ifndef COORDINATOR_CORE_DRIFT_H
+#define COORDINATOR_CORE_DRIFT_H
+
+#include "coordinator/core/core.h"
+
+struct device_slot;
+struct job_slot;
+
+#define DRIFT_SHARE 0.25       /* of a value: what counts as a change of speed */
+#define DRIFT_WINDOW_MS 5000   /* a value must be off for so long */
+#define DRIFT_RECENT_STEPS 8   /* whose median is the present step time */
+#define DRIFT_TRIAL_STEPS 20   /* after which a change is compared with the plan before */
+#define DRIFT_SLOWER 1.05      /* ratio of step times at which a change is undone */
+#define DRIFT_GAIN_MIN 0.05    /* of the step time: the least that a change must gain */
+#define DRIFT_WORTH 1.5        /* least ratio of the gain to the cost */
+#define DRIFT_COOL_MS 30000    /* the shortest pause between two changes */
+#define DRIFT_STEPS_MEASURED 5 /* before their median is trusted */
+
+/* A value that is compared with the one at the last check. */
+struct drift_value {
+    double reference;
+    int64_t off_ms; /* since when it is off; 0: it is not */
+};
+
+struct drift {
+    bool due;             /* a check is due, or waits for the end of the cool-down */
+    int trigger;          /* enum check_trigger of that check */
+    bool goes_back;       /* the plan before was faster */
+    int64_t cool_ms;      /* end of the cool-down */
+    int64_t checked_step; /* of the last check at a step */
+    uint64_t looked;      /* last pass of change_run over the job */
+    struct drift_value stage[STAGES_MAX], step;
+};
+
+/* A change of the plan: seconds. */
+struct drift_change {
+    double present_step, planned_step;
+    double steps_left;
+    double move, prepare, copies; /* to move units, to prepare, of the first round of copies */
+};
+
+/* Weigh a change. *gain: seconds per step; *cost: seconds. Pure. */
+enum check_verdict drift_weigh(const struct drift_change *change, double *gain, double *cost);
+/* Return the first step after `step` at which the job is checked; INT64_MAX: at none. Pure. */
+int64_t drift_next_step(const struct job_spec *spec, int64_t step);
+
+/* Return whether the job changes its plan by itself. */
+bool drift_is_on(const struct job_slot *job);
+/* Begin to watch a plan that runs from now on. */
+void drift_begin(struct core *core, struct job_slot *job);
+/* Take what a report has changed: steps, step times, times of stages. */
+void drift_take(struct core *core, struct job_slot *job);
+/* Take the probe of an idle device: it may have become faster. */
+void drift_take_probe(struct core *core, struct device_slot *device,
+                      const struct heartbeat *heartbeat);
+/* Let the plan be checked. trigger: enum check_trigger. */
+void drift_note(struct core *core, struct job_slot *job, int trigger);
+/* Keep the answer to the check whose trigger was noted. gain: seconds per step. */
+void drift_checked(struct core *core, struct job_slot *job, int verdict, double gain, double cost);
+/* No change before ms milliseconds have passed. */
+void drift_cool(struct core *core, struct job_slot *job, int64_t ms);
+/* Continue the cool-down of the row. */
+void drift_restore(struct core *core, struct job_slot *job);
+
+#endif

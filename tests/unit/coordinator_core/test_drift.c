@@ -1,0 +1,64 @@
+/* When a plan is checked, and whether a change of it pays. */
+#include "coordinator/core/drift.h"
+#include "tests/unit/coordinator_core/story.h"
+
+static int weigh(double present, double planned, double steps_left, double move)
+{
+    const struct drift_change change = {.present_step = present,
+                                        .planned_step = planned,
+                                        .steps_left = steps_left,
+                                        .move = move,
+                                        .prepare = 1};
+    double gain, cost;
+    return (int)drift_weigh(&change, &gain, &cost);
+}
+
+static void a_change_gains_a_twentieth_and_more_than_it_costs(void **state)
+{
+    (void)state;
+    assert_int_equal(weigh(1, 0.96, 1e6, 0), CHECK_TOO_LITTLE_GAIN);
+    assert_int_equal(weigh(1, 0.94, 1e6, 0), CHECK_REPLANS);
+    assert_int_equal(weigh(1, 2, 1e6, 0), CHECK_TOO_LITTLE_GAIN);
+    /* Cost: a step to drain, 1 s to prepare, 10 s to move; half a second a step is gained. */
+    assert_int_equal(weigh(1, 0.5, 36, 10), CHECK_TOO_DEAR);
+    assert_int_equal(weigh(1, 0.5, 37, 10), CHECK_REPLANS);
+}
+
+static void checks_are_due_at_the_first_step_and_then_at_every_period(void **state)
+{
+    (void)state;
+    struct job_spec spec = {.replan_first = 10, .replan_every = 100};
+    assert_int_equal(drift_next_step(&spec, 0), 10);
+    assert_int_equal(drift_next_step(&spec, 10), 110);
+    assert_int_equal(drift_next_step(&spec, 109), 110);
+    assert_int_equal(drift_next_step(&spec, 250), 310);
+    spec.replan_every = 0;
+    assert_int_equal(drift_next_step(&spec, 10), INT64_MAX);
+    spec.replan_first = 0;
+    assert_int_equal(drift_next_step(&spec, 5), INT64_MAX);
+    spec.replan_every = 50;
+    assert_int_equal(drift_next_step(&spec, 0), 50);
+}
+
+static void the_answer_to_the_last_check_is_kept_in_the_job(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 1000, 12);
+    world_live(world, 1000);
+    const struct job *job = core_job(world->core, id);
+    assert_true(job->has_last_check);
+    assert_true(job->last_check.step >= 10);
+    world_restart(world);
+    assert_true(core_job(world->core, id)->has_last_check);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_change_gains_a_twentieth_and_more_than_it_costs),
+        cmocka_unit_test(checks_are_due_at_the_first_step_and_then_at_every_period),
+        STORY(the_answer_to_the_last_check_is_kept_in_the_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
