@@ -312,6 +312,10 @@ void check_backup(struct world *world)
     check->backups++;
     for (size_t i = 0; i < check->known_count; i++) {
         const struct job *job = rows_job(rows, check->known[i].id.text);
+        struct course *course = check_course(world, check->known[i].id.text);
+        if (course) {
+            course_forget(course, rows_plan(rows, check->known[i].id.text));
+        }
         check->known[i].version = job ? job->version : 0;
         check->known[i].neighbor_version = job ? job->neighbor_version : 0;
         check->known[i].forgotten = true;

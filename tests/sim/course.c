@@ -9,6 +9,7 @@
 struct part {
     struct plan plan;
     int64_t from;
+    bool forgotten;  /* by a coordinator that was given an older backup */
     uint64_t *state; /* [(steps + 1) * units] */
 };
 
@@ -88,7 +89,7 @@ static void play_step(const struct course *course, const struct part *part, int6
 static void take_before(const struct course *course, const struct part *part)
 {
     size_t i = course->count;
-    while (i > 0 && course->part[i - 1].from > part->from) {
+    while (i > 0 && (course->part[i - 1].forgotten || course->part[i - 1].from > part->from)) {
         i--;
     }
     if (i > 0) {
@@ -99,9 +100,25 @@ static void take_before(const struct course *course, const struct part *part)
     }
 }
 
+static size_t find(const struct course *course, const struct plan *plan)
+{
+    size_t at = 0;
+    while (at < course->count && !id_equal(course->part[at].plan.id.text, plan->id.text)) {
+        at++;
+    }
+    return at;
+}
+
+void course_forget(struct course *course, const struct plan *newest)
+{
+    for (size_t i = newest ? find(course, newest) + 1 : 0; i < course->count; i++) {
+        course->part[i].forgotten = true;
+    }
+}
+
 int course_add(struct course *course, const struct plan *plan, struct err *err)
 {
-    if (course->count > 0 && course->part[course->count - 1].plan.generation >= plan->generation) {
+    if (find(course, plan) < course->count) {
         return 0;
     }
     struct part *grown = realloc(course->part, (course->count + 1) * sizeof(*grown));

@@ -12,8 +12,12 @@ struct course;
 int course_new(const struct reference_job *job, const uint64_t *initial, int64_t evaluate_every,
                struct course **out, struct err *err);
 void course_free(struct course **course);
-/* A plan of the job is stored. Each generation counts once. ERR_MEMORY. */
+/* A plan of the job is stored. Each counts once; after a restored backup numbers of generations
+ * repeat. ERR_MEMORY. */
 int course_add(struct course *course, const struct plan *plan, struct err *err);
+/* A restored backup knows no plan after this one (NULL: none). Devices may still have their
+ * states. */
+void course_forget(struct course *course, const struct plan *newest);
 /* Whether one of the plans comes to this state of the unit, or to this model. */
 bool course_has_unit(const struct course *course, int64_t version, size_t unit, uint64_t digest);
 bool course_has_model(const struct course *course, int64_t version, const char *sha256);
