@@ -117,7 +117,7 @@ static void with_both_periods_0_a_plan_never_changes_by_itself(void **state)
     (void)state;
     struct story *story = story_new_checked(2, LONG, 0);
     story_step(story, 30);
-    slow_down(story, 1, 5);
+    slow_down(story, 1, 12);
     story_pass(story, 120 * SECOND);
     assert_int_equal(newest(story)->generation, 1);
     story_free(story);

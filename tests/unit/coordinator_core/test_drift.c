@@ -53,11 +53,65 @@ static void the_answer_to_the_last_check_is_kept_in_the_job(void **state)
     assert_true(core_job(world->core, id)->has_last_check);
 }
 
+/* Stage 0 reports `count` steps that took `seconds` each. */
+static void report_steps(struct world *world, struct agent *agent, int count, double seconds)
+{
+    for (int i = 0; i < count; i++) {
+        agent_beat(world, agent);
+        agent->heartbeat.metric[0] =
+            (struct metric){.step = ++agent->step, .name = METRIC_STEP_SECONDS, .value = seconds};
+        agent->heartbeat.metric_count = 1;
+        agent_beat_again(world, agent);
+    }
+}
+
+/* b joins a, and the step becomes `seconds` long instead of 4. */
+static void let_join(struct world *world, char id[ID_SIZE], double seconds)
+{
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 100000);
+    story_submit(world, id, &spec);
+    world_train(world, 3);
+    story_measure(world, a, 0.1);
+    report_steps(world, a, 8, 4);
+    (void)world_agent(world, "b", 10);
+    world_settle(world);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_DEVICE_JOINED);
+    assert_true(core_job(world->core, id)->has_trial);
+    report_steps(world, a, 20, seconds);
+}
+
+static void a_change_that_made_the_job_slower_is_undone_and_not_tried_again(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    let_join(world, id, 4.4);
+    assert_string_equal(world_job(world, id)->state_reason, "rolled_back");
+    world_settle(world);
+    assert_int_equal(world_plan(world, id, 3)->reason, PLAN_ROLLED_BACK);
+    assert_int_equal(world_plan(world, id, 3)->stage_count, 1);
+    assert_int_equal(world_plan(world, id, 2)->verdict, VERDICT_ROLLED_BACK);
+    assert_true(world_job(world, id)->has_rejected);
+    assert_false(world_job(world, id)->has_trial);
+}
+
+static void a_change_that_made_the_job_no_slower_is_kept(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    let_join(world, id, 4.1);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    assert_int_equal(core_job_plan(world->core, id)->verdict, VERDICT_KEPT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_change_gains_a_twentieth_and_more_than_it_costs),
         cmocka_unit_test(checks_are_due_at_the_first_step_and_then_at_every_period),
+        STORY(a_change_that_made_the_job_slower_is_undone_and_not_tried_again),
+        STORY(a_change_that_made_the_job_no_slower_is_kept),
         STORY(the_answer_to_the_last_check_is_kept_in_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
