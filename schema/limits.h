@@ -23,8 +23,9 @@
 #define READING_SIZE 128 /* = READING_TEXT_MAX */
 
 #define DEVICES_MAX 4096
-#define JOBS_LIVE_MAX 1024 /* not yet ended */
-#define STAGES_MAX 32      /* devices of one job */
+#define JOBS_LIVE_MAX 1024   /* not yet ended */
+#define STAGES_MAX 32        /* devices of one job */
+#define PLAN_LEFT_OUT_MAX 32 /* devices that a plan shows as left out */
 #define LABELS_MAX 16
 #define UNITS_MAX 256       /* = MODEL_UNITS_MAX */
 #define POSITIONS_MAX 32767 /* = DATASET_POSITIONS_MAX */

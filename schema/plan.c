@@ -87,6 +87,28 @@ static const struct field stage_fields[] = {
 static const struct record stage_record =
     RECORD_WITH(struct plan_stage, "plan_stage", stage_fields, .answer = true);
 
+const char *const plan_left_out_names[] = {"slower", "no_gain", "no_memory", "stages_full", NULL};
+
+static const struct field left_out_fields[] = {
+    MEMBER_FORM(struct plan_left_out, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_ENUM(struct plan_left_out, reason, "reason", FIELD_REQUIRED, plan_left_out_names,
+                .about = "See [devices left out](#what-a-plan-shows)."),
+    MEMBER_DOUBLE(struct plan_left_out, step_seconds_with, "step_seconds_with", FIELD_NULLABLE, 0,
+                  0, .about = "Of the fastest plan found with the device. null: none fits."),
+};
+static const struct record left_out_record =
+    RECORD_WITH(struct plan_left_out, "plan_left_out", left_out_fields, .answer = true);
+
+static const struct field unbound_fields[] = {
+    MEMBER_INT(struct plan_unbound, devices, "devices", 0, 0, STAGES_MAX,
+               .about = "0: no fewer devices are faster."),
+    MEMBER_DOUBLE(struct plan_unbound, step_seconds, "step_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "The predicted step time with them."),
+};
+static const struct record unbound_record =
+    RECORD_WITH(struct plan_unbound, "plan_without_minimum", unbound_fields, .answer = true,
+                .about = "What fewer devices than `devices.min` would do.");
+
 static const struct field plan_fields[] = {
     MEMBER_FORM(struct plan, id.text, "id", FIELD_REQUIRED, &plan_id_form,
                 .about = "Made by the coordinator."),
@@ -115,6 +137,13 @@ static const struct field plan_fields[] = {
                   .about = "Of one step."),
     MEMBER_DOUBLE(struct plan, predicted_efficiency, "predicted_efficiency", 0, 0, 0,
                   .about = "The best step time of any partition divided by the predicted one."),
+    MEMBER_BOOL(struct plan, optimal, "optimal", 0,
+                .about = "Proven: no plan is faster by more than 1 %."),
+    MEMBER_DOUBLE(struct plan, gap, "gap", 0, 0, 0,
+                  .about = "The predicted step time over a proven lower bound, minus 1."),
+    MEMBER_RECORDS(struct plan, left_out, left_out_count, "left_out", 0, &left_out_record,
+                   .about = "Candidates that the plan does not use."),
+    MEMBER_RECORD(struct plan, unbound, "without_minimum", 0, &unbound_record),
     MEMBER_DOUBLE(struct plan, measured_step_seconds, "measured_step_seconds", FIELD_NULLABLE, 0, 0,
                   .about = "Median of the newest steps."),
     MEMBER_INT(struct plan, measured_steps, "measured_steps", 0, 0, INTEGER_MAX,

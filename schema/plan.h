@@ -2,6 +2,7 @@
 #ifndef SCHEMA_PLAN_H
 #define SCHEMA_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,6 +73,21 @@ struct plan_stage {
     double measured_backward_seconds;
 };
 
+/* Why a plan leaves a device out, in the order of enum partition_reason. */
+extern const char *const plan_left_out_names[];
+
+struct plan_left_out {
+    struct device_id device;
+    int reason;
+    double step_seconds_with; /* of the fastest plan found with it; 0: none */
+};
+
+/* What fewer devices than devices.min would do. */
+struct plan_unbound {
+    int64_t devices; /* 0: no fewer are faster */
+    double step_seconds;
+};
+
 struct plan {
     struct plan_id id;
     struct job_id job;
@@ -86,7 +102,12 @@ struct plan {
     struct plan_stage stage[STAGES_MAX];
     size_t stage_count;
     double predicted_step_seconds;
-    double predicted_efficiency;  /* fluid bound / predicted step */
+    double predicted_efficiency; /* fluid bound / predicted step */
+    bool optimal;                /* proven: no plan is faster */
+    double gap;                  /* predicted step / proven bound of all plans - 1 */
+    struct plan_left_out left_out[PLAN_LEFT_OUT_MAX];
+    size_t left_out_count;
+    struct plan_unbound unbound;
     double measured_step_seconds; /* median of reported steps, 0 before */
     int64_t measured_steps;
     int64_t bytes_moved;    /* state that changed hands for it */

@@ -72,6 +72,11 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     job->plan.stage_count = planned->stage_count;
     job->plan.predicted_step_seconds = planned->step_seconds;
     job->plan.predicted_efficiency = planned->efficiency;
+    job->plan.optimal = planned->optimal;
+    job->plan.gap = planned->gap;
+    memcpy(job->plan.left_out, planned->left_out, sizeof(job->plan.left_out));
+    job->plan.left_out_count = planned->left_out_count;
+    job->plan.unbound = planned->unbound;
     job->generation.state_bytes = planned->state_bytes;
     job->has_plan = true;
     job->job.generation = job->plan.generation;

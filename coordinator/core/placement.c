@@ -1,8 +1,9 @@
-/* A job gets the fastest devices of one numeric class, because mixed classes make training inexact.
- * Several classes are used only if no single one has enough memory. */
+/* A job gets devices of one numeric class, because mixed classes make training inexact: those with
+ * which a step is shortest. Several classes are used only if no single one has enough memory. */
 #include "coordinator/core/placement.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -32,125 +33,122 @@ static size_t count_candidates(const struct planning *planning,
     return count;
 }
 
-/* ---- choosing ---- */
+/* ---- pools of candidates ---- */
 
-static double merit(const struct planning *planning, const struct planning_attempt *attempt,
-                    size_t device)
+/* The candidates of a numeric class (NULL: of any). Return their count. */
+static size_t fill_pool(struct planning *planning, const struct planning_attempt *attempt,
+                        const char *numeric_class)
 {
-    return attempt->candidates == CANDIDATES_KNOWN ? (double)planning->device[device].memory_bytes
-                                                   : planning->device[device].gemm_gflops;
-}
-
-/* The best candidates of a numeric class (NULL: of any), best first, ties in the order of ids. */
-static size_t choose_best(const struct planning *planning, const struct planning_attempt *attempt,
-                          const char *numeric_class, size_t most, size_t *chosen)
-{
-    size_t count = 0;
+    planning->pool_count = 0;
     for (size_t d = 0; d < planning->device_count; d++) {
         bool other = numeric_class && strcmp(planning->device[d].numeric_class, numeric_class) != 0;
-        if (other || !may_use(planning, attempt, d)) {
-            continue;
+        if (!other && may_use(planning, attempt, d)) {
+            planning->pool[planning->pool_count++] = d;
         }
-        size_t at = count;
-        while (at > 0 && merit(planning, attempt, chosen[at - 1]) < merit(planning, attempt, d)) {
-            at--;
-        }
-        if (at == most) {
-            continue;
-        }
-        count = count < most ? count + 1 : most;
-        for (size_t k = count - 1; k > at; k--) {
-            chosen[k] = chosen[k - 1];
-        }
-        chosen[at] = d;
     }
-    return count;
+    return planning->pool_count;
 }
 
-static double total_merit(const struct planning *planning, const struct planning_attempt *attempt,
-                          const size_t *chosen, size_t count)
+/* The classes that have enough candidates; only the job's own if that is among them. Return their
+ * count. */
+static size_t list_classes(struct planning *planning, const struct planning_attempt *attempt,
+                           size_t least, const char *list[CLASSES_MAX])
 {
-    double sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        sum += merit(planning, attempt, chosen[i]);
-    }
-    return sum;
-}
-
-/* The class that can do the job fastest; the job's own as long as it can do it at all. NULL: none
- * has enough devices. */
-static const char *choose_class(const struct planning *planning,
-                                const struct planning_attempt *attempt, size_t least, size_t most)
-{
-    const char *seen[CLASSES_MAX], *best = NULL;
-    size_t seen_count = 0;
-    double best_merit = -1;
-    for (size_t d = 0; d < planning->device_count && seen_count < CLASSES_MAX; d++) {
+    size_t count = 0;
+    for (size_t d = 0; d < planning->device_count && count < CLASSES_MAX; d++) {
         const char *numeric_class = planning->device[d].numeric_class;
         size_t known = 0;
-        while (known < seen_count && strcmp(seen[known], numeric_class) != 0) {
+        while (known < count && strcmp(list[known], numeric_class) != 0) {
             known++;
         }
-        if (known < seen_count || !may_use(planning, attempt, d)) {
-            continue;
-        }
-        seen[seen_count++] = numeric_class;
-        size_t chosen[STAGES_MAX];
-        size_t count = choose_best(planning, attempt, numeric_class, most, chosen);
-        double sum = total_merit(planning, attempt, chosen, count);
-        if (count < least) {
+        if (known < count || !may_use(planning, attempt, d) ||
+            fill_pool(planning, attempt, numeric_class) < least) {
             continue;
         }
         if (planning->numeric_class[0] != '\0' &&
             strcmp(planning->numeric_class, numeric_class) == 0) {
-            return numeric_class;
+            list[0] = numeric_class;
+            return 1;
         }
-        if (sum > best_merit) {
-            best = numeric_class;
-            best_merit = sum;
-        }
+        list[count++] = numeric_class;
     }
-    return best;
+    return count;
 }
 
-/* The order of the stages is the order of ids. */
-static void set_devices(struct planning *planning, const size_t *chosen, size_t count)
+/* An answer that is kept while other classes are tried. */
+struct kept {
+    struct partition_plan plan;
+    size_t chosen[STAGES_MAX];
+    struct partition_left_out left_out[PARTITION_LEFT_OUT_MAX]; /* devices are candidates */
+    size_t left_out_count;
+    struct plan_unbound unbound;
+};
+
+/* A search with all the time it wants also says what it left out. */
+static bool has_time(const struct planning *planning)
 {
-    planning->chosen_count = count;
+    return planning->work_max >= PARTITION_WORK_MAX && !planning->first_fit;
+}
+
+static void keep(struct planning *planning, const struct problem_request *request, struct kept *out)
+{
+    out->plan = planning->plan;
+    memcpy(out->chosen, planning->chosen, sizeof(out->chosen));
+    out->left_out_count = 0;
+    out->unbound = (struct plan_unbound){0};
+    if (!has_time(planning) || request->end || request->in_order) {
+        return;
+    }
+    problem_left_out(planning, request);
+    out->left_out_count = planning->left_out_count;
+    for (size_t i = 0; i < planning->left_out_count; i++) {
+        out->left_out[i] = planning->left_out[i];
+        out->left_out[i].device = planning->pool[planning->left_out[i].device];
+    }
+    /* What fewer devices than the job requires would do. */
+    if (request->stages_min > 1 && out->plan.stage_count == request->stages_min) {
+        struct problem_request unbound = *request;
+        struct err err = {0};
+        unbound.stages_min = 1;
+        unbound.stages_max = request->stages_min - 1;
+        if (problem_solve(planning, &unbound, &err) == 0 &&
+            planning->plan.step_seconds < out->plan.step_seconds * (1 - PARTITION_TIE)) {
+            out->unbound = (struct plan_unbound){.devices = (int64_t)planning->plan.stage_count,
+                                                 .step_seconds = planning->plan.step_seconds};
+        }
+    }
+}
+
+/* The best answer of the classes; if none has enough memory, of all candidates together: better
+ * inexact than not at all. */
+static int solve_classes(struct planning *planning, const struct planning_attempt *attempt,
+                         const struct problem_request *request, struct kept *best, struct err *err)
+{
+    const char *list[CLASSES_MAX];
+    const bool known = attempt->candidates == CANDIDATES_KNOWN;
+    size_t count = known ? 0 : list_classes(planning, attempt, request->stages_min, list);
+    struct problem_request share = *request;
+    int rc = ERR_MEMORY;
+    share.work_share /= (double)(count > 1 ? count : 1);
+    best->plan.step_seconds = INFINITY;
     for (size_t i = 0; i < count; i++) {
-        size_t at = i;
-        while (at > 0 && planning->chosen[at - 1] > chosen[i]) {
-            planning->chosen[at] = planning->chosen[at - 1];
-            at--;
+        struct err failure = {0};
+        (void)fill_pool(planning, attempt, list[i]);
+        int one = problem_solve(planning, &share, &failure);
+        if (one == 0 && planning->plan.step_seconds < best->plan.step_seconds) {
+            keep(planning, &share, best);
         }
-        planning->chosen[at] = chosen[i];
-    }
-}
-
-static void leave_out_smallest(struct planning *planning)
-{
-    size_t smallest = 0;
-    for (size_t i = 1; i < planning->chosen_count; i++) {
-        if (planning->cap_bytes[i] <
-            planning->cap_bytes[smallest]) { /* as of the attempt that failed */
-            smallest = i;
+        if (rc != 0 && (i == 0 || one == 0)) {
+            rc = one;
+            *err = failure;
         }
     }
-    planning->chosen_count--;
-    for (size_t i = smallest; i < planning->chosen_count; i++) {
-        planning->chosen[i] = planning->chosen[i + 1];
-    }
-}
-
-/* Every stage has at least one unit, so a device too small for any unit prevents every plan. The
- * smallest devices are left out until the model fits. */
-static int solve_with_fewer(struct planning *planning, size_t least, struct err *err)
-{
-    int rc = problem_solve(planning, NULL, err);
-    while (rc == ERR_MEMORY && planning->chosen_count > least) {
-        leave_out_smallest(planning);
-        struct err fewer = {0};
-        rc = problem_solve(planning, NULL, &fewer);
+    if (rc == ERR_MEMORY && fill_pool(planning, attempt, NULL) >= request->stages_min) {
+        struct err mixed = {0};
+        rc = problem_solve(planning, request, count > 0 ? &mixed : err);
+        if (rc == 0) {
+            keep(planning, request, best);
+        }
     }
     return rc;
 }
@@ -160,7 +158,7 @@ static int solve_with_fewer(struct planning *planning, size_t least, struct err 
 static int take_requested(struct planning *planning, const struct planning_attempt *attempt,
                           const struct replan_request *wanted, struct err *err)
 {
-    planning->chosen_count = wanted->device_count;
+    planning->pool_count = wanted->device_count;
     for (size_t i = 0; i < wanted->device_count; i++) {
         size_t d = planning_find(planning, wanted->device[i].text);
         if (d == planning->device_count || !may_use(planning, attempt, d)) {
@@ -168,7 +166,7 @@ static int take_requested(struct planning *planning, const struct planning_attem
                            d < planning->device_count ? planning->device[d].name
                                                       : wanted->device[i].text);
         }
-        planning->chosen[i] = d;
+        planning->pool[i] = d;
     }
     return 0;
 }
@@ -187,7 +185,7 @@ static int too_many_stages(const struct planning *planning, const struct replan_
 }
 
 static int place_requested(struct planning *planning, const struct planning_attempt *attempt,
-                           const struct replan_request *wanted, struct err *err)
+                           const struct replan_request *wanted, struct kept *out, struct err *err)
 {
     size_t units = planning->model->unit_count,
            count = wanted->has_cuts ? wanted->cut_count + 1 : wanted->device_count;
@@ -202,34 +200,35 @@ static int place_requested(struct planning *planning, const struct planning_atte
         return err_set(err, ERR_INVALID, "%s: %zu stage%s, but the job requests %zu to %zu devices",
                        where, count, count == 1 ? "" : "s", least, most);
     }
-    if (wanted->device_count > 0) {
-        int rc = take_requested(planning, attempt, wanted, err);
-        if (rc != 0) {
-            return rc;
-        }
-    } else {
-        const char *numeric_class = choose_class(planning, attempt, count, count);
-        size_t chosen[STAGES_MAX];
-        size_t found = choose_best(planning, attempt, numeric_class, count, chosen);
-        if (found < count) {
-            return too_many_stages(planning, wanted, found, err);
-        }
-        set_devices(planning, chosen, count);
-    }
-    if (!wanted->has_cuts) {
-        return problem_solve(planning, NULL, err);
-    }
     for (size_t i = 0; i < wanted->cut_count; i++) {
         end[i] = (size_t)wanted->cut[i];
     }
     end[wanted->cut_count] = units;
-    return problem_solve(planning, end, err);
+    const struct problem_request request = {.stages_min = count,
+                                            .stages_max = count,
+                                            .in_order = wanted->device_count > 0,
+                                            .end = wanted->has_cuts ? end : NULL,
+                                            .end_count = wanted->has_cuts ? count : 0,
+                                            .work_share = 1};
+    if (!request.in_order) {
+        const size_t there = count_candidates(planning, attempt);
+        if (there < count) {
+            return too_many_stages(planning, wanted, there, err);
+        }
+        return solve_classes(planning, attempt, &request, out, err);
+    }
+    int rc = take_requested(planning, attempt, wanted, err);
+    rc = rc == 0 ? problem_solve(planning, &request, err) : rc;
+    if (rc == 0) {
+        keep(planning, &request, out);
+    }
+    return rc;
 }
 
 /* ---- attempts ---- */
 
 static int place_best(struct planning *planning, const struct planning_attempt *attempt,
-                      struct err *err)
+                      struct kept *out, struct err *err)
 {
     size_t units = planning->model->unit_count, there = count_candidates(planning, attempt);
     size_t least = (size_t)planning->spec.devices_min, most = (size_t)planning->spec.devices_max;
@@ -241,25 +240,14 @@ static int place_best(struct planning *planning, const struct planning_attempt *
     if (least > most) {
         return err_set(err, ERR_INVALID, "%zu devices, but the model has %zu units", least, units);
     }
-    size_t chosen[STAGES_MAX];
-    const char *numeric_class = attempt->candidates == CANDIDATES_KNOWN
-                                    ? NULL
-                                    : choose_class(planning, attempt, least, most);
-    size_t count = choose_best(planning, attempt, numeric_class, most, chosen);
-    set_devices(planning, chosen, count);
-    int rc = solve_with_fewer(planning, least, err);
-    if (rc == ERR_MEMORY && numeric_class) {
-        /* One class is not enough: better inexact than not at all. */
-        struct err mixed = {0};
-        count = choose_best(planning, attempt, NULL, most, chosen);
-        set_devices(planning, chosen, count);
-        rc = solve_with_fewer(planning, least, &mixed);
-    }
-    return rc;
+    const struct problem_request request = {
+        .stages_min = least, .stages_max = most, .work_share = 1};
+    return solve_classes(planning, attempt, &request, out, err);
 }
 
 static int place(struct planning *planning, const struct planning_attempt *attempt,
-                 const struct replan_request *wanted, enum recompute recompute, struct err *err)
+                 const struct replan_request *wanted, enum recompute recompute, struct kept *out,
+                 struct err *err)
 {
     planning->stamp += planning->recompute != recompute; /* stage_bytes are of the other one */
     planning->recompute = recompute;
@@ -267,8 +255,12 @@ static int place(struct planning *planning, const struct planning_attempt *attem
     planning->first_fit = attempt->candidates == CANDIDATES_KNOWN;
     planning->caps = attempt->avoid != AVOID_NONE;
     int rc = wanted && (wanted->has_cuts || wanted->device_count > 0)
-                 ? place_requested(planning, attempt, wanted, err)
-                 : place_best(planning, attempt, err);
+                 ? place_requested(planning, attempt, wanted, out, err)
+                 : place_best(planning, attempt, out, err);
+    if (rc == 0) {
+        planning->plan = out->plan;
+        memcpy(planning->chosen, out->chosen, sizeof(planning->chosen));
+    }
     planning->work += planning->memory_work;
     planning->hasty = planning->hasty || planning->memory_work >= HASTY * planning->memory_max;
     return rc;
@@ -277,7 +269,7 @@ static int place(struct planning *planning, const struct planning_attempt *attem
 /* Whether the job would fit with these fields. */
 static bool would_fit(struct planning *planning, const struct planning_attempt *attempt,
                       const struct replan_request *wanted, enum recompute recompute, int64_t batch,
-                      int pipeline)
+                      int pipeline, struct kept *out)
 {
     const int64_t own_batch = planning->spec.batch;
     const int own_pipeline = planning->spec.pipeline;
@@ -285,7 +277,7 @@ static bool would_fit(struct planning *planning, const struct planning_attempt *
     planning->spec.batch = batch;
     planning->spec.pipeline = pipeline;
     planning->stamp++; /* stage_bytes are of the other fields */
-    bool fits = place(planning, attempt, wanted, recompute, &again) == 0;
+    bool fits = place(planning, attempt, wanted, recompute, out, &again) == 0;
     planning->spec.batch = own_batch;
     planning->spec.pipeline = own_pipeline;
     planning->stamp++;
@@ -294,22 +286,22 @@ static bool would_fit(struct planning *planning, const struct planning_attempt *
 
 /* Add to the error which single field would let a new job fit. */
 static int advise(struct planning *planning, const struct planning_attempt *attempt,
-                  const struct replan_request *wanted, struct err *err)
+                  const struct replan_request *wanted, struct kept *out, struct err *err)
 {
     const enum recompute recompute = planning->spec.recompute;
     const int64_t batch = planning->spec.batch;
     const int pipeline = planning->spec.pipeline;
     const bool async = pipeline == JOB_ASYNC;
     if (recompute == RECOMPUTE_NONE &&
-        would_fit(planning, attempt, wanted, RECOMPUTE_UNIT, batch, pipeline)) {
+        would_fit(planning, attempt, wanted, RECOMPUTE_UNIT, batch, pipeline, out)) {
         return err_wrap(err, "it fits with \"recompute\": \"unit\"");
     }
     /* Whole batches are in flight, each with a version of the parameters. */
-    if (async && would_fit(planning, attempt, wanted, recompute, batch, JOB_SYNC)) {
+    if (async && would_fit(planning, attempt, wanted, recompute, batch, JOB_SYNC, out)) {
         return err_wrap(err, "it fits with \"pipeline\": \"sync\"");
     }
     for (int64_t less = batch / 2; async && less >= 1; less /= 4) {
-        if (would_fit(planning, attempt, wanted, recompute, less, pipeline)) {
+        if (would_fit(planning, attempt, wanted, recompute, less, pipeline, out)) {
             return err_wrap(err, "it fits with \"batch\": %" PRId64, less);
         }
     }
@@ -317,13 +309,13 @@ static int advise(struct planning *planning, const struct planning_attempt *atte
 }
 
 static int try_attempt(struct planning *planning, const struct planning_attempt *attempt,
-                       struct err *err)
+                       struct kept *out, struct err *err)
 {
     const struct replan_request *const wanted[] = {
         [STAGES_ANY] = NULL, [STAGES_WANTED] = &planning->wanted, [STAGES_STAY] = &planning->stay};
-    int rc = place(planning, attempt, wanted[attempt->stages], planning->spec.recompute, err);
+    int rc = place(planning, attempt, wanted[attempt->stages], planning->spec.recompute, out, err);
     return rc == ERR_MEMORY && planning->is_new
-               ? advise(planning, attempt, wanted[attempt->stages], err)
+               ? advise(planning, attempt, wanted[attempt->stages], out, err)
                : rc;
 }
 
@@ -351,32 +343,28 @@ static bool was_tried(const struct planning *planning, size_t index)
 
 /* ---- the answer ---- */
 
-static uint64_t stage_state(const struct planning *planning, size_t stage)
-{
-    size_t first = stage == 0 ? 0 : planning->plan.end[stage - 1];
-    return planning->stage_bytes[first][planning->plan.end[stage]].bytes.snapshot;
-}
-
 /* Two versions of the stage before it in the ring, with the metadata of the blobs, as far as there
  * is memory. */
-static uint64_t replica_bytes(const struct planning *planning, size_t stage)
+static uint64_t replica_bytes(struct planning *planning, size_t stage)
 {
-    size_t count = planning->chosen_count;
-    uint64_t used = planning->plan.memory_bytes[stage], cap = planning->cap_bytes[stage];
+    size_t count = planning->plan.stage_count;
+    const struct planning_device *device = &planning->device[planning->chosen[stage]];
+    uint64_t used = planning->plan.memory_bytes[stage];
+    uint64_t cap = planning->caps ? device->cap_bytes : device->memory_bytes;
     if (count < 2 || planning->spec.neighbor_every == 0 || used >= cap) {
         return 0;
     }
     size_t before = (stage + count - 1) % count;
     size_t first = before == 0 ? 0 : planning->plan.end[before - 1];
     uint64_t headers = (planning->plan.end[before] - first) * BLOB_HEADER_BYTES;
-    uint64_t wanted = 2 * (stage_state(planning, before) + headers);
+    uint64_t wanted = 2 * (problem_state_bytes(planning, before) + headers);
     return wanted < cap - used ? wanted : cap - used;
 }
 
 static const char *class_of(const struct planning *planning)
 {
     const char *first = planning->device[planning->chosen[0]].numeric_class;
-    for (size_t s = 1; s < planning->chosen_count; s++) {
+    for (size_t s = 1; s < planning->plan.stage_count; s++) {
         if (strcmp(planning->device[planning->chosen[s]].numeric_class, first) != 0) {
             return "mixed";
         }
@@ -384,21 +372,38 @@ static const char *class_of(const struct planning *planning)
     return first;
 }
 
-static void fill(const struct planning *planning, struct planned *out)
+static void fill_left_out(const struct planning *planning, const struct kept *kept,
+                          struct planned *out)
+{
+    out->unbound = kept->unbound;
+    out->left_out_count = 0;
+    for (size_t i = 0; i < kept->left_out_count && i < PLAN_LEFT_OUT_MAX; i++) {
+        const struct partition_left_out *row = &kept->left_out[i];
+        out->left_out[out->left_out_count++] = (struct plan_left_out){
+            .device = planning->device[row->device].id,
+            .reason = (int)row->reason,
+            .step_seconds_with = isfinite(row->step_seconds_with) ? row->step_seconds_with : 0};
+    }
+}
+
+static void fill(struct planning *planning, struct planned *out)
 {
     const struct partition_plan *found = &planning->plan;
     size_t units = planning->model->unit_count, first = 0;
-    out->stage_count = planning->chosen_count;
+    out->stage_count = found->stage_count;
+    out->optimal = found->optimal;
+    out->gap = found->gap;
     out->step_seconds = found->step_seconds;
-    out->efficiency = found->step_seconds > 0 ? found->bound_seconds / found->step_seconds : 0;
+    out->efficiency = found->step_seconds > 0 ? found->fluid_seconds / found->step_seconds : 0;
     out->state_bytes = 0;
     out->replication =
         (struct replication_periods){planning->spec.neighbor_every, planning->spec.center_every};
     text_set(out->numeric_class, sizeof(out->numeric_class), "%s", class_of(planning));
-    for (size_t s = 0; s < planning->chosen_count; s++) {
+    for (size_t s = 0; s < planning->plan.stage_count; s++) {
         struct plan_stage *stage = &out->stage[s];
+        const size_t d = planning->chosen[s];
         *stage = (struct plan_stage){
-            .device = planning->device[planning->chosen[s]].id,
+            .device = planning->device[d].id,
             .first = (int64_t)first,
             .end = (int64_t)found->end[s],
             .in_flight = (int64_t)found->in_flight[s],
@@ -408,16 +413,16 @@ static void fill(const struct planning *planning, struct planned *out)
             .predicted_busy = found->busy[s],
         };
         stage->memory.replicas_bytes = stage->replica_bytes;
-        if (s + 1 < planning->chosen_count) {
+        if (s + 1 < found->stage_count) {
             stage->codec =
                 codecs_of_link(&planning->spec, planning->device[planning->chosen[s]].codecs,
                                planning->device[planning->chosen[s + 1]].codecs);
         }
         for (size_t u = first; u < found->end[s]; u++) {
-            stage->predicted_forward_seconds += planning->forward[s * units + u];
-            stage->predicted_backward_seconds += planning->backward[s * units + u];
+            stage->predicted_forward_seconds += planning->forward_seconds[d * units + u];
+            stage->predicted_backward_seconds += planning->backward_seconds[d * units + u];
         }
-        out->state_bytes += (int64_t)stage_state(planning, s);
+        out->state_bytes += (int64_t)problem_state_bytes(planning, s);
         first = found->end[s];
     }
 }
@@ -426,14 +431,15 @@ int placement_solve(struct planning *planning, struct planned *out, struct err *
 {
     const struct planning_attempt present = {.candidates = CANDIDATES_FREE};
     struct err last = {0}, impossible = {0};
+    struct kept kept;
     int rc = ERR_STATE;
     ASSERT(planning->attempt_count > 0);
     planning->stamp++;
     planning->work = 0;
     planning->hasty = false;
     *out = (struct planned){0};
-    if (planning->has_present &&
-        place(planning, &present, &planning->present, planning->spec.recompute, &impossible) == 0) {
+    if (planning->has_present && place(planning, &present, &planning->present,
+                                       planning->spec.recompute, &kept, &impossible) == 0) {
         out->present_seconds = planning->plan.step_seconds;
     }
     for (size_t i = 0; i < planning->attempt_count; i++) {
@@ -442,11 +448,12 @@ int placement_solve(struct planning *planning, struct planned *out, struct err *
         if (was_tried(planning, i)) {
             continue;
         }
-        rc = try_attempt(planning, attempt, &failure);
+        rc = try_attempt(planning, attempt, &kept, &failure);
         if (rc == 0) {
             out->attempt = *attempt;
             out->attempt_index = i;
             fill(planning, out);
+            fill_left_out(planning, &kept, out);
             return 0;
         }
         if (i == 0) {

@@ -18,6 +18,7 @@ int planning_new(struct planning **out, struct err *err)
         return err_set(err, ERR_MEMORY, "out of memory for a question to the planner");
     }
     int rc = arena_scratch_new(&planning->arena, err);
+    rc = rc == 0 ? partition_scratch_new(&planning->search, err) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -30,6 +31,7 @@ void planning_free(struct planning **pointer)
 {
     if (*pointer) {
         arena_scratch_free(&(*pointer)->arena);
+        partition_scratch_free(&(*pointer)->search);
         free(*pointer);
         *pointer = NULL;
     }

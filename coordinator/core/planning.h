@@ -92,26 +92,30 @@ struct planning {
     double update_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
 
     /* Scratch of the solution. */
-    double work;               /* of all searches */
-    bool hasty;                /* a bound was reached: "does not fit" is not certain */
+    double work;                       /* of all searches */
+    bool hasty;                        /* a bound was reached: "does not fit" is not certain */
+    size_t pool[PLANNING_DEVICES_MAX]; /* candidates of the problem */
+    size_t pool_count;
     size_t chosen[STAGES_MAX]; /* candidates in the order of the stages */
-    size_t chosen_count;
-    enum recompute recompute;   /* the spec's, or a trial of one that needs less memory */
-    bool first_fit;             /* stop at the first plan that fits */
-    bool caps;                  /* respect cap_bytes */
-    struct partition_plan plan; /* of the chosen devices */
-    double memory_work;         /* work of computing the memory of this job's stages */
+    enum recompute recompute;  /* the spec's, or a trial of one that needs less memory */
+    bool first_fit;            /* stop at the first plan that fits */
+    bool caps;                 /* respect cap_bytes */
+    struct partition_plan plan;
+    struct partition_left_out left_out[PARTITION_LEFT_OUT_MAX]; /* of the pool's devices */
+    size_t left_out_count;
+    double memory_work; /* work of computing the memory of this job's stages */
     struct unit_cost cost[UNITS_MAX];
-    double forward[STAGES_MAX * UNITS_MAX], backward[STAGES_MAX * UNITS_MAX];
-    double update[STAGES_MAX * UNITS_MAX];
-    uint64_t border_bytes[UNITS_MAX];
-    struct partition_link link[STAGES_MAX];
-    uint64_t cap_bytes[STAGES_MAX];
-    const char *unit_name[UNITS_MAX], *device_name[STAGES_MAX];
+    uint64_t border_bytes[UNITS_MAX], state_bytes[UNITS_MAX];
+    struct partition_pair pair[PLANNING_DEVICES_MAX * LINKS_MAX];
+    uint64_t pool_cap_bytes[PLANNING_DEVICES_MAX], pool_threads[PLANNING_DEVICES_MAX];
+    size_t pool_of[PLANNING_DEVICES_MAX]; /* index + 1 in the pool of a candidate; 0: not in it */
+    const char *unit_name[UNITS_MAX], *device_name[PLANNING_DEVICES_MAX];
+    size_t present_device[STAGES_MAX], present_end[STAGES_MAX];
     struct stage_bytes stage_bytes[UNITS_MAX + 1][UNITS_MAX + 1];
     enum conv2d_backend backend; /* stage_bytes of this stamp are of this backend and recompute */
     uint32_t stamp;
     struct arena_scratch *arena; /* for computing memory */
+    struct partition_scratch *search;
 };
 
 /* The answer. */
@@ -119,8 +123,13 @@ struct planned {
     struct plan_stage stage[STAGES_MAX];
     size_t stage_count;
     double step_seconds, efficiency; /* as predicted */
-    double present_seconds;          /* of the present stages; 0: not asked for, or impossible */
-    int64_t state_bytes;             /* of one version of all units */
+    bool optimal;                    /* no plan is faster */
+    double gap;                      /* to a proven bound: step time / bound - 1 */
+    struct plan_left_out left_out[PLAN_LEFT_OUT_MAX];
+    size_t left_out_count;
+    struct plan_unbound unbound; /* without devices.min; 0 devices: it costs nothing */
+    double present_seconds;      /* of the present stages; 0: not asked for, or impossible */
+    int64_t state_bytes;         /* of one version of all units */
     struct replication_periods replication;  /* memory is for the copies of these */
     char numeric_class[PLANNING_CLASS_SIZE]; /* of all its devices; "mixed": they differ */
     struct planning_attempt attempt;         /* that succeeded */

@@ -6,9 +6,12 @@
 
 #include "coordinator/core/codecs.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/plan/link.h"
 #include "libtrain/memory/memory.h"
 
-_Static_assert(STAGES_MAX <= PARTITION_DEVICES_MAX && UNITS_MAX <= PARTITION_UNITS_MAX,
+_Static_assert(STAGES_MAX <= PARTITION_STAGES_MAX &&
+                   PLANNING_DEVICES_MAX <= PARTITION_DEVICES_MAX &&
+                   UNITS_MAX <= PARTITION_UNITS_MAX,
                "every plan can be made");
 _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
 
@@ -23,8 +26,8 @@ _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
  */
 static enum conv2d_backend backend_of(const struct planning *planning)
 {
-    return planning->chosen_count > 0
-               ? conv2d_backend_of(planning->device[planning->chosen[0]].numeric_class)
+    return planning->pool_count > 0
+               ? conv2d_backend_of(planning->device[planning->pool[0]].numeric_class)
                : CONV2D_BACKEND_OWN;
 }
 
@@ -71,19 +74,19 @@ static const struct memory_growth *range_bytes(struct planning *planning, size_t
     return &range->bytes;
 }
 
-static size_t threads_of(const struct planning *planning, size_t stage)
+static size_t threads_of(const struct planning *planning, size_t device)
 {
-    size_t threads = planning->device[planning->chosen[stage]].threads;
+    size_t threads = planning->device[device].threads;
     return threads < MEMORY_THREADS_MAX ? threads : MEMORY_THREADS_MAX;
 }
 
-static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight)
+static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight,
+                             size_t stage_count)
 {
     struct planning *planning = arg;
     const struct memory_growth *range = range_bytes(planning, first, end);
-    uint64_t more_threads = threads_of(planning, device) - 1;
-    const size_t more_versions =
-        job_versions(&planning->spec, planning->chosen_count, in_flight) - 1;
+    uint64_t more_threads = planning->pool_threads[device] - 1;
+    const size_t more_versions = job_versions(&planning->spec, stage_count, in_flight) - 1;
     uint64_t by_thread, by_flight, by_version, bytes;
     if (__builtin_mul_overflow(range->per_thread, more_threads, &by_thread) ||
         __builtin_mul_overflow(range->per_micro_batch, in_flight - 1, &by_flight) ||
@@ -102,8 +105,8 @@ struct plan_memory problem_memory(const struct planning *planning, size_t stage)
     struct memory_request request = request_of(planning, first, planning->plan.end[stage]);
     struct memory_bytes bytes;
     request.in_flight = planning->plan.in_flight[stage];
-    request.threads = threads_of(planning, stage);
-    request.versions = job_versions(&planning->spec, planning->chosen_count, request.in_flight);
+    request.threads = threads_of(planning, planning->chosen[stage]);
+    request.versions = job_versions(&planning->spec, planning->plan.stage_count, request.in_flight);
     if (memory_of_stage(planning->model, &planning->spec.optimizer, &request, &bytes, NULL) != 0) {
         return (struct plan_memory){0};
     }
@@ -117,52 +120,115 @@ struct plan_memory problem_memory(const struct planning *planning, size_t stage)
         .snapshots_bytes = (int64_t)(bytes.snapshot + snapshots_more(planning, bytes.snapshot))};
 }
 
-/* The numbers of the chosen devices, in the order of the stages. */
-static void take_chosen(struct planning *planning)
+uint64_t problem_state_bytes(struct planning *planning, size_t stage)
 {
-    size_t units = planning->model->unit_count;
-    for (size_t s = 0; s < planning->chosen_count; s++) {
-        size_t d = planning->chosen[s], row = units * sizeof(double);
+    size_t first = stage == 0 ? 0 : planning->plan.end[stage - 1];
+    return range_bytes(planning, first, planning->plan.end[stage])->snapshot;
+}
+
+/* ---- the problem ---- */
+
+/* The numbers of the pool's devices. */
+static void take_pool(struct planning *planning)
+{
+    memset(planning->pool_of, 0, planning->device_count * sizeof(planning->pool_of[0]));
+    for (size_t i = 0; i < planning->pool_count; i++) {
+        const size_t d = planning->pool[i];
         const struct planning_device *device = &planning->device[d];
-        memcpy(&planning->forward[s * units], &planning->forward_seconds[d * units], row);
-        memcpy(&planning->backward[s * units], &planning->backward_seconds[d * units], row);
-        memcpy(&planning->update[s * units], &planning->update_seconds[d * units], row);
-        planning->cap_bytes[s] = planning->caps ? device->cap_bytes : device->memory_bytes;
-        planning->device_name[s] = device->name;
-        if (s + 1 < planning->chosen_count) {
-            planning->link[s] = planning_link(planning, d, planning->chosen[s + 1]);
-        }
+        planning->pool_cap_bytes[i] = planning->caps ? device->cap_bytes : device->memory_bytes;
+        planning->pool_threads[i] = threads_of(planning, d);
+        planning->device_name[i] = device->name;
+        planning->pool_of[d] = i + 1;
     }
 }
 
-int problem_solve(struct planning *planning, const size_t *end, struct err *err)
+/* Whether a device has an entry for its link to another. */
+static bool has_link(const struct planning *planning, size_t device, size_t other)
+{
+    for (size_t k = 0; k < planning->device[device].link_count; k++) {
+        if (planning->device[device].link[k].other == other) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The measured links between devices of the pool, each once. Return their count. */
+static size_t take_links(struct planning *planning)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < planning->pool_count; i++) {
+        const size_t d = planning->pool[i];
+        for (size_t k = 0; k < planning->device[d].link_count; k++) {
+            const size_t other = planning->device[d].link[k].other;
+            if (planning->pool_of[other] > 0 && (d < other || !has_link(planning, other, d))) {
+                planning->pair[count++] =
+                    (struct partition_pair){.a = i,
+                                            .b = planning->pool_of[other] - 1,
+                                            .link = planning_link(planning, d, other)};
+            }
+        }
+    }
+    return count;
+}
+
+/* The present stages as those of the pool. Return their count. */
+static size_t take_present(struct planning *planning)
+{
+    const struct replan_request *present =
+        planning->has_present ? &planning->present : &planning->stay;
+    if (!present->has_cuts || present->device_count == 0) {
+        return 0;
+    }
+    for (size_t s = 0; s < present->device_count; s++) {
+        const size_t d = planning_find(planning, present->device[s].text);
+        const size_t at = d < planning->device_count ? planning->pool_of[d] : 0;
+        planning->present_device[s] = at > 0 ? at - 1 : SIZE_MAX;
+        planning->present_end[s] =
+            s < present->cut_count ? (size_t)present->cut[s] : planning->model->unit_count;
+    }
+    return present->device_count;
+}
+
+static void take_units(struct planning *planning)
 {
     const struct model *model = planning->model;
     uint64_t samples = (uint64_t)(planning->spec.batch / planning->spec.micro_batches);
-    if (planning->backend != backend_of(planning)) {
-        planning->backend = backend_of(planning);
-        planning->stamp++;
-    }
     cost_count(model, planning->cost);
     for (size_t u = 0; u < model->unit_count; u++) {
         planning->border_bytes[u] =
             codec_bytes(codecs_wanted(&planning->spec),
                         planning->cost[u].output_bytes / sizeof(float) * samples);
+        planning->state_bytes[u] = planning->cost[u].parameter_bytes;
         planning->unit_name[u] = model->unit[u].name;
     }
-    take_chosen(planning);
-    const struct partition_problem problem = {
-        .unit_count = model->unit_count,
-        .device_count = planning->chosen_count,
-        .forward_seconds = planning->forward,
-        .backward_seconds = planning->backward,
-        .update_seconds = planning->update,
+}
+
+static struct partition_problem problem_of(struct planning *planning,
+                                           const struct problem_request *request)
+{
+    static const struct link_sums none;
+    take_units(planning);
+    take_pool(planning);
+    return (struct partition_problem){
+        .unit_count = planning->model->unit_count,
+        .device_count = planning->pool_count,
+        .stages_min = request->stages_min,
+        .stages_max = request->stages_max,
+        .row = planning->pool,
+        .forward_seconds = planning->forward_seconds,
+        .backward_seconds = planning->backward_seconds,
+        .update_seconds = planning->update_seconds,
         .border_bytes = planning->border_bytes,
-        .link = planning->link,
-        .memory_cap_bytes = planning->cap_bytes,
+        .state_bytes = planning->state_bytes,
+        .usual_link = link_estimate(&none),
+        .pair = planning->pair,
+        .pair_count = take_links(planning),
+        .memory_cap_bytes = planning->pool_cap_bytes,
+        .memory_class = planning->pool_threads,
         .stage_memory = stage_memory,
         .arg = planning,
-        .work_max = planning->work_max,
+        .work_max = planning->work_max * request->work_share,
         .memory_work = &planning->memory_work,
         .memory_work_max = planning->memory_max,
         .micro_batches = (size_t)planning->spec.micro_batches,
@@ -170,11 +236,38 @@ int problem_solve(struct planning *planning, const size_t *end, struct err *err)
         .async = planning->spec.pipeline == JOB_ASYNC,
         .one_version = planning->spec.vertical_sync,
         .first_fit = planning->first_fit,
+        .in_order = request->in_order,
+        .end = request->end,
+        .end_count = request->end_count,
+        .present_device = planning->present_device,
+        .present_end = planning->present_end,
+        .present_count = take_present(planning),
         .unit_name = planning->unit_name,
         .device_name = planning->device_name,
     };
-    int rc = end ? partition_evaluate(&problem, end, &planning->plan, err)
-                 : partition_solve(&problem, &planning->plan, err);
-    planning->work += rc == 0 ? planning->plan.work : 0;
-    return rc;
+}
+
+int problem_solve(struct planning *planning, const struct problem_request *request, struct err *err)
+{
+    if (planning->backend != backend_of(planning)) {
+        planning->backend = backend_of(planning);
+        planning->stamp++;
+    }
+    const struct partition_problem problem = problem_of(planning, request);
+    int rc = partition_solve(&problem, planning->search, &planning->plan, err);
+    if (rc != 0) {
+        return rc;
+    }
+    planning->work += planning->plan.work;
+    for (size_t s = 0; s < planning->plan.stage_count; s++) {
+        planning->chosen[s] = planning->pool[planning->plan.device[s]];
+    }
+    return 0;
+}
+
+void problem_left_out(struct planning *planning, const struct problem_request *request)
+{
+    const struct partition_problem problem = problem_of(planning, request);
+    planning->left_out_count =
+        partition_left_out(&problem, planning->search, &planning->plan, planning->left_out);
 }

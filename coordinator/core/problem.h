@@ -1,19 +1,36 @@
-/* problem.h: states the placement of a job on chosen devices as a partition problem, and solves it.
+/* problem.h: states the placement of a job on candidates as a partition problem, and solves it.
  * Any thread. */
 #ifndef COORDINATOR_CORE_PROBLEM_H
 #define COORDINATOR_CORE_PROBLEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "schema/plan.h"
 
 struct planning;
 
-/* Split the model across planning->chosen[] at the boundaries `end`; NULL: at the best ones. The
- * answer is planning->plan. Errors as partition_solve. */
-NODISCARD int problem_solve(struct planning *planning, const size_t *end, struct err *err);
+/* What a problem asks of the devices in planning->pool. */
+struct problem_request {
+    size_t stages_min, stages_max;
+    bool in_order;     /* each device gets a stage, in the order of the pool */
+    const size_t *end; /* [end_count]: given stage boundaries; NULL: free */
+    size_t end_count;
+    double work_share; /* of planning->work_max */
+};
+
+/* Choose among planning->pool and split the model across them. The answer is planning->plan and
+ * planning->chosen. Errors as partition_solve. */
+NODISCARD int problem_solve(struct planning *planning, const struct problem_request *request,
+                            struct err *err);
+/* Say what the devices of the pool outside of the answer would change, in planning->left_out. To be
+ * called after problem_solve. */
+void problem_left_out(struct planning *planning, const struct problem_request *request);
 /* Return the memory of the planned stage by use, without replicas. */
 struct plan_memory problem_memory(const struct planning *planning, size_t stage);
+/* Return the bytes of one version of the planned stage. */
+uint64_t problem_state_bytes(struct planning *planning, size_t stage);
 
 #endif

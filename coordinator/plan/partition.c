@@ -1,448 +1,274 @@
 #include "coordinator/plan/partition.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/plan/stages.h"
+#include "coordinator/plan/explore.h"
+#include "coordinator/plan/improve.h"
+#include "coordinator/plan/misfit.h"
+#include "coordinator/plan/scratch.h"
 
-/* Share of the work that may go into improving the first plan before the exact search begins. */
-#define LOCAL_SHARE 0.5
-/* Share of the work of stage_memory that may go into finding the longest stages that fit. */
-#define FITS_SHARE 0.5
-/* Work of one stage's bound, measured against a micro-batch played on it. */
-#define BOUND_WORK 0.05
+/* Shares of the work: the fastest plan, and one with fewer devices. */
+#define FASTEST_SHARE 0.7
+#define FEWER_SHARE 0.1
 
-struct search {
-    const struct partition_problem *problem;
-    struct stages stages;
-    uint16_t fits_end[PARTITION_DEVICES_MAX]
-                     [PARTITION_UNITS_MAX + 1]; /* the longest stage from a unit on that fits */
-    /* The least time that any split of the units from u on over the devices from k on adds to a
-     * step: from the arrival of the first micro-batch at k until its last gradient has left.
-     * INFINITY: does not fit. */
-    double rest[PARTITION_DEVICES_MAX][PARTITION_UNITS_MAX + 1];
-    struct partition_plan best; /* step_seconds INFINITY before the first */
-    double work, work_max;
-};
+/* ---- life ---- */
+
+int partition_scratch_new(struct partition_scratch **out, struct err *err)
+{
+    *out = malloc(sizeof(**out));
+    return *out ? 0 : err_set(err, ERR_MEMORY, "%zu bytes for planning", sizeof(**out));
+}
+
+void partition_scratch_free(struct partition_scratch **scratch)
+{
+    free(*scratch);
+    *scratch = NULL;
+}
+
+/* ---- checks ---- */
+
+static int check_ends(const struct partition_problem *problem, struct err *err)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < problem->end_count; i++) {
+        const size_t end = problem->end[i];
+        const bool last = i + 1 == problem->end_count;
+        if (end <= first || end > problem->unit_count || (last && end != problem->unit_count)) {
+            return err_set(err, ERR_INVALID,
+                           "stage %zu ends at unit %zu: boundaries must rise to %zu", i, end,
+                           problem->unit_count);
+        }
+        first = end;
+    }
+    return problem->end_count == 0 || problem->end_count > PARTITION_STAGES_MAX
+               ? err_set(err, ERR_INVALID, "%zu stages: expected 1 to %d", problem->end_count,
+                         PARTITION_STAGES_MAX)
+               : 0;
+}
 
 static int check_problem(const struct partition_problem *problem, struct err *err)
 {
-    if (problem->unit_count < 1 || problem->unit_count > PARTITION_UNITS_MAX) {
-        return err_set(err, ERR_INVALID, "%zu units: expected 1 to %d", problem->unit_count,
-                       PARTITION_UNITS_MAX);
-    }
-    if (problem->device_count < 1 || problem->device_count > PARTITION_DEVICES_MAX) {
-        return err_set(err, ERR_INVALID, "%zu devices: expected 1 to %d", problem->device_count,
-                       PARTITION_DEVICES_MAX);
-    }
-    if (problem->device_count > problem->unit_count) {
-        return err_set(err, ERR_INVALID, "%zu devices for %zu units: each device needs a unit",
-                       problem->device_count, problem->unit_count);
+    const struct {
+        size_t value, most;
+        const char *what;
+    } size[] = {{problem->unit_count, PARTITION_UNITS_MAX, "units"},
+                {problem->device_count,
+                 problem->in_order ? PARTITION_STAGES_MAX : PARTITION_DEVICES_MAX, "devices"},
+                {problem->stages_max, PARTITION_STAGES_MAX, "stages"}};
+    for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+        if (size[i].value < 1 || size[i].value > size[i].most) {
+            return err_set(err, ERR_INVALID, "%zu %s: expected 1 to %zu", size[i].value,
+                           size[i].what, size[i].most);
+        }
     }
     if (problem->micro_batches < 1) {
         return err_set(err, ERR_INVALID, "no micro-batches");
     }
+    if (problem->codec_count > PARTITION_CODECS_MAX || problem->pair_count > PARTITION_PAIRS_MAX) {
+        return err_set(err, ERR_INVALID, "%zu codecs and %zu links: expected at most %d and %d",
+                       problem->codec_count, problem->pair_count, PARTITION_CODECS_MAX,
+                       PARTITION_PAIRS_MAX);
+    }
+    return problem->end ? check_ends(problem, err) : 0;
+}
+
+/* How many stages a plan may have. */
+struct range {
+    size_t least, most;
+};
+
+static int stage_range(const struct partition_problem *problem, struct range *out, struct err *err)
+{
+    const size_t devices = problem->device_count, units = problem->unit_count;
+    struct range range = {problem->stages_min > 1 ? problem->stages_min : 1, problem->stages_max};
+    range.most = range.most < devices ? range.most : devices;
+    range.most = range.most < units ? range.most : units;
+    if (problem->in_order) {
+        range = (struct range){devices, devices};
+    }
+    if (problem->end) {
+        range = (struct range){problem->end_count, problem->end_count};
+    }
+    size_t wanted = range.least;
+    if (wanted > units) {
+        return err_set(err, ERR_INVALID, "%zu devices for %zu units: each device needs a unit",
+                       wanted, units);
+    }
+    if (wanted > devices || (problem->in_order && wanted != devices) || wanted > range.most) {
+        return err_set(err, ERR_INVALID, "%zu stages for %zu devices", wanted, devices);
+    }
+    *out = range;
     return 0;
 }
 
-/* The end of the longest stage from `first` on that fits. The search starts just after `near` and
- * continues in growing steps: one question may take a millisecond. */
-static size_t longest_fit(const struct search *search, size_t device, size_t first, size_t near)
+/* ---- ties ---- */
+
+static double moved_if(const struct partition_problem *problem, size_t device, size_t first,
+                       size_t end)
 {
-    const size_t units = search->problem->unit_count;
-    size_t fits = first, beyond = units + 1, step = 1;
-    size_t end = near < units ? near + 1 : units;
-    while (fits + 1 < beyond) {
-        if (stages_memory(&search->stages, device, first, end, 1) <=
-            search->problem->memory_cap_bytes[device]) {
-            fits = end;
-            end += step;
-        } else {
-            beyond = end;
-            end = end > step ? end - step : 0;
+    double bytes = 0;
+    for (size_t s = 0, begin = 0; s < problem->present_count; begin = problem->present_end[s++]) {
+        for (size_t u = begin; u < problem->present_end[s]; u++) {
+            bool moves = u >= first && u < end && problem->present_device[s] != device;
+            bytes += moves ? problem->state_bytes ? (double)problem->state_bytes[u] : 1 : 0;
         }
-        step *= 2;
-        end = end > fits && end < beyond ? end : fits + (beyond - fits) / 2;
     }
-    return fits;
+    return bytes;
 }
 
-static bool may_ask(const struct search *search, double share)
+/* Give each stage a device of its kind, that which holds most of it. Return the moved bytes. */
+static double choose_devices(const struct search *search, const struct layout *layout,
+                             size_t *device)
 {
-    const struct partition_problem *problem = search->problem;
-    const double most =
-        problem->memory_work_max > 0 ? problem->memory_work_max : PARTITION_MEMORY_WORK_MAX;
-    return !problem->memory_work || *problem->memory_work < share * most;
-}
-
-static void sort_by_cap(const struct partition_problem *problem, size_t *order)
-{
-    for (size_t d = 0; d < problem->device_count; d++) {
-        size_t at = d;
-        for (; at > 0 && problem->memory_cap_bytes[order[at - 1]] > problem->memory_cap_bytes[d];
-             at--) {
-            order[at] = order[at - 1];
-        }
-        order[at] = d;
-    }
-}
-
-/* The smallest device first: once the questions are used up, units that fit one device count as
- * fitting the larger ones. */
-static void prepare_fits(struct search *search)
-{
-    const struct partition_problem *problem = search->problem;
-    size_t order[PARTITION_DEVICES_MAX];
-    sort_by_cap(problem, order);
-    for (size_t i = 0; i < problem->device_count; i++) {
-        size_t d = order[i], fits = problem->unit_count;
-        bool less = i > 0 && !may_ask(search, FITS_SHARE);
-        for (size_t first = 0; first < problem->unit_count; first++) {
-            if (less) {
-                fits = search->fits_end[order[i - 1]][first];
-            } else if (problem->memory_cap_bytes[d] != UINT64_MAX) {
-                fits = longest_fit(search, d, first, fits);
+    const struct kinds *kinds = &search->kinds;
+    const struct partition_problem *problem = kinds->problem;
+    double moved = 0;
+    for (size_t i = 0, first = 0; i < layout->count; first = layout->end[i++]) {
+        double least = INFINITY;
+        for (size_t d = 0; d < problem->device_count; d++) {
+            bool taken = kinds->kind_of[d] != layout->kind[i];
+            for (size_t k = 0; k < i && !taken; k++) {
+                taken = device[k] == d;
             }
-            search->fits_end[d][first] = (uint16_t)fits;
-        }
-    }
-}
-
-/* ---- the bound ----
- * Within a step, stage i starts once the first micro-batch has passed the stages and links before
- * it, works on all micro-batches, and its last gradient passes the stages back. A step is thus
- * never shorter than the time before the stage (once forth and back) plus micro_batches times the
- * stage's own work. The same holds for a link. The time before is a sum over the stages, so the
- * best split by this bound follows from a recurrence over (first unit, device), last device
- * first. */
-
-struct bound {
-    double before; /* the time before the next stage */
-    double most;   /* the longest stage or link so far */
-};
-
-/* Where steps overlap, a step is no shorter than the work of a stage and than a tensor takes on its
- * link. */
-static struct bound async_bound_add(const struct search *search, struct bound bound, size_t device,
-                                    size_t first, size_t end)
-{
-    double most = stages_work_seconds(&search->stages, device, first, end) +
-                  stages_update_seconds(&search->stages, device, first, end);
-    if (device + 1 < search->problem->device_count) {
-        most = stages_max(most, stages_send_seconds(&search->stages, device, end));
-    }
-    return (struct bound){.most = stages_max(bound.most, most)};
-}
-
-static struct bound bound_add(const struct search *search, struct bound bound, size_t device,
-                              size_t first, size_t end)
-{
-    double count = (double)search->problem->micro_batches;
-    double work = stages_work_seconds(&search->stages, device, first, end);
-    if (search->problem->async) {
-        return async_bound_add(search, bound, device, first, end);
-    }
-    double most = count * work;
-    double through = work;
-    if (device + 1 < search->problem->device_count) {
-        double send = stages_send_seconds(&search->stages, device, end);
-        double latency = search->problem->link[device].latency_seconds;
-        most = stages_max(most, work + 2 * latency + (count + 1) * send);
-        through = work + 2 * latency + 2 * send;
-    }
-    return (struct bound){.before = bound.before + through,
-                          .most = stages_max(bound.most, bound.before + most)};
-}
-
-/* Last unit boundary that leaves one unit for each later device. */
-static size_t last_end(const struct search *search, size_t device, size_t first)
-{
-    size_t end = search->problem->unit_count - (search->problem->device_count - 1 - device);
-    return search->fits_end[device][first] < end ? search->fits_end[device][first] : end;
-}
-
-static void prepare_rest(struct search *search)
-{
-    const struct partition_problem *problem = search->problem;
-    size_t units = problem->unit_count, last = problem->device_count - 1;
-    const struct bound none = {0, 0};
-    for (size_t first = 0; first <= units; first++) {
-        bool fits = first < units && search->fits_end[last][first] == units;
-        search->rest[last][first] =
-            fits ? bound_add(search, none, last, first, units).most : INFINITY;
-    }
-    for (size_t d = last; d-- > 0;) {
-        for (size_t first = 0; first <= units; first++) {
-            double best = INFINITY;
-            size_t most = first < units ? last_end(search, d, first) : 0;
-            for (size_t end = first + 1; end <= most; end++) {
-                struct bound bound = bound_add(search, none, d, first, end);
-                best = stages_min(best,
-                                  stages_max(bound.most, bound.before + search->rest[d + 1][end]));
+            double bytes = taken ? INFINITY : moved_if(problem, d, first, layout->end[i]);
+            if (bytes < least) {
+                least = bytes;
+                device[i] = d;
             }
-            search->rest[d][first] = best;
+        }
+        moved += least;
+    }
+    return moved;
+}
+
+/* A plan with fewer devices that is as good as the fastest. */
+static void prefer_fewer(struct search *search, size_t stages_min, double limit, double work)
+{
+    bool fewer = true;
+    while (fewer && search->best.count > stages_min) {
+        const struct layout best = search->best;
+        const struct partition_plan plan = search->plan;
+        explore_run(search, stages_min, best.count - 1, limit, FEWER_SHARE * work);
+        if (search->best.count == 0) {
+            search->best = best;
+            search->plan = plan;
+            fewer = false;
         }
     }
 }
 
-/* ---- given cuts ---- */
-
-/* No step of these cuts is shorter. */
-static double cuts_bound(const struct search *search, const size_t *end)
+/* Play a layout that moves less, and take it if it is within the limit. */
+static void prefer(struct search *search, const struct layout *layout, double limit)
 {
-    struct bound bound = {0, 0};
-    size_t first = 0;
-    for (size_t d = 0; d < search->problem->device_count; d++) {
-        bound = bound_add(search, bound, d, first, end[d]);
-        first = end[d];
+    const struct layout best = search->best;
+    const struct partition_plan plan = search->plan;
+    search->limit_seconds = limit;
+    if (!search_try(search, layout, false)) {
+        search->best = best;
+        search->plan = plan;
     }
-    return search->problem->async
-               ? bound.most
-               : bound.most + stages_update_seconds(&search->stages, 0, 0, end[0]);
 }
 
-/* Play the cuts if they can be better than the best plan. Whether they are. */
-static bool try_cuts(struct search *search, const size_t *end)
+static bool present_layout(const struct search *search, struct layout *out)
 {
-    struct partition_plan plan;
-    search->work += BOUND_WORK * (double)search->problem->device_count;
-    if (!(cuts_bound(search, end) < search->best.step_seconds * (1 - STAGES_EQUAL))) {
-        return false;
-    }
-    if (!stages_play(&search->stages, end, &plan, &search->work) ||
-        !(plan.step_seconds < search->best.step_seconds * (1 - STAGES_EQUAL))) {
-        return false;
-    }
-    search->best = plan;
-    return true;
-}
-
-/* ---- the search ---- */
-
-/* Whether there is work left, of a share of that on cuts. */
-static bool goes_on(const struct search *search, double share)
-{
-    return search->work < share * search->work_max && may_ask(search, 1);
-}
-
-struct child {
-    double bound;
-    size_t end;
-};
-
-/* By bound, then by end: insertion, since qsort may allocate. */
-static void child_insert(struct child *child, size_t count, struct child new_child)
-{
-    size_t at = count;
-    while (at > 0 && child[at - 1].bound > new_child.bound) {
-        child[at] = child[at - 1];
-        at--;
-    }
-    child[at] = new_child;
-}
-
-/* The ends of a stage that can still be better than the best plan, most promising first. */
-static size_t list_children(const struct search *search, struct bound bound, double update,
-                            size_t device, size_t first, struct child *child)
-{
-    size_t count = 0, most = last_end(search, device, first);
-    for (size_t end = first + 1; end <= most; end++) {
-        double first_update =
-            device == 0 ? stages_update_seconds(&search->stages, 0, 0, end) : update;
-        struct bound next = bound_add(search, bound, device, first, end);
-        double least =
-            stages_max(next.most, next.before + search->rest[device + 1][end]) + first_update;
-        if (isfinite(least) && least < search->best.step_seconds * (1 - STAGES_EQUAL)) {
-            child_insert(child, count++, (struct child){.bound = least, .end = end});
+    const struct kinds *kinds = &search->kinds;
+    const struct partition_problem *problem = kinds->problem;
+    out->count = problem->present_count;
+    for (size_t i = 0, first = 0; i < out->count; first = out->end[i++]) {
+        if (problem->present_device[i] >= problem->device_count) {
+            return false;
         }
-    }
-    return count;
-}
-
-/* Cut device after device, depth first; end[] is filled as it goes. The depth is the number of
- * devices. only_first: the most promising child alone. */
-static void descend(struct search *search, struct bound bound, double update, size_t device,
-                    size_t *end, bool only_first)
-{
-    size_t first = device == 0 ? 0 : end[device - 1];
-    if (device + 1 == search->problem->device_count) {
-        end[device] = search->problem->unit_count;
-        (void)try_cuts(search, end);
-        return;
-    }
-    struct child child[PARTITION_UNITS_MAX];
-    size_t count = list_children(search, bound, update, device, first, child);
-    search->work += BOUND_WORK * (double)(search->problem->unit_count - first) + (double)count;
-    for (size_t i = 0; i < count && (only_first || goes_on(search, 1)); i++) {
-        if (!(child[i].bound < search->best.step_seconds * (1 - STAGES_EQUAL))) {
-            break;
+        out->kind[i] = kinds->kind_of[problem->present_device[i]];
+        out->end[i] = (uint16_t)problem->present_end[i];
+        const struct bound_ends ends = bound_ends(kinds, out->kind[i], first);
+        if (out->end[i] < ends.least || out->end[i] > ends.most ||
+            (problem->in_order && problem->present_device[i] != i)) {
+            return false;
         }
-        end[device] = child[i].end;
-        double first_update =
-            device == 0 ? stages_update_seconds(&search->stages, 0, 0, end[0]) : update;
-        descend(search, bound_add(search, bound, device, first, end[device]), first_update,
-                device + 1, end, only_first);
-        if (only_first) {
-            break;
-        }
+        out->codec[i] = 0;
     }
+    for (size_t i = 0, first = 0; i + 1 < out->count; first = out->end[i++]) {
+        const struct partition_link *link = kinds_link(kinds, out->kind[i], out->kind[i + 1]);
+        out->codec[i] = (uint8_t)stages_codec(kinds, link, first, out->end[i]);
+    }
+    return out->count > 0 && out->end[out->count - 1] == problem->unit_count;
 }
 
-/* Try the best plan with one boundary moved by `by` units up or down. */
-static bool move_boundary(struct search *search, size_t boundary, size_t by, bool up)
+/* Move boundaries to those of the present plan. */
+static void prefer_present_cuts(struct search *search, double limit)
 {
-    size_t end[PARTITION_DEVICES_MAX];
-    memcpy(end, search->best.end, sizeof(end));
-    size_t below = boundary == 0 ? 0 : end[boundary - 1];
-    if (up ? end[boundary] + by >= end[boundary + 1] : end[boundary] <= below + by) {
-        return false;
-    }
-    end[boundary] = up ? end[boundary] + by : end[boundary] - by;
-    return try_cuts(search, end);
-}
-
-/* Move the boundaries of the best plan one at a time, as long as that helps. */
-static void improve(struct search *search)
-{
-    size_t boundaries = search->problem->device_count - 1;
-    bool better = isfinite(search->best.step_seconds);
-    while (better) {
-        better = false;
-        for (size_t i = 0; i < boundaries; i++) {
-            for (size_t by = 1; by < search->problem->unit_count; by *= 2) {
-                if (!goes_on(search, LOCAL_SHARE)) {
-                    return;
-                }
-                better = move_boundary(search, i, by, false) || better;
-                better = move_boundary(search, i, by, true) || better;
+    const struct partition_problem *problem = search->kinds.problem;
+    size_t device[PARTITION_STAGES_MAX];
+    for (size_t i = 0; i + 1 < search->best.count && !problem->end; i++) {
+        for (size_t s = 0; s + 1 < problem->present_count; s++) {
+            struct layout layout = search->best;
+            const size_t below = i == 0 ? 0 : layout.end[i - 1], end = problem->present_end[s];
+            const double moved = choose_devices(search, &layout, device);
+            if (end <= below || end >= layout.end[i + 1]) {
+                continue;
+            }
+            layout.end[i] = (uint16_t)end;
+            if (choose_devices(search, &layout, device) < moved) {
+                prefer(search, &layout, limit);
             }
         }
     }
 }
 
-/* ---- models that do not fit ---- */
-
-static int misfit(const struct stages *stages, size_t device, size_t first, size_t unit,
-                  struct err *err)
+static void break_ties(struct search *search, size_t stages_min, double limit, double work)
 {
-    const struct partition_problem *problem = stages->problem;
-    char unit_name[80], first_name[80], device_name[80];
-    const struct {
-        char *text;
-        const char *const *names;
-        size_t index;
-        const char *word;
-    } name[] = {
-        {unit_name, problem->unit_name, unit, "unit"},
-        {first_name, problem->unit_name, first, "unit"},
-        {device_name, problem->device_name, device, "device"},
-    };
-    for (size_t i = 0; i < 3; i++) {
-        if (name[i].names) {
-            (void)snprintf(name[i].text, sizeof(unit_name), "%s '%s'", name[i].word,
-                           name[i].names[name[i].index]);
-        } else {
-            (void)snprintf(name[i].text, sizeof(unit_name), "%s %zu", name[i].word, name[i].index);
-        }
+    struct layout present;
+    prefer_fewer(search, stages_min, limit, work);
+    search->work_max = search->work + FEWER_SHARE * work;
+    if (present_layout(search, &present) && present.count == search->best.count) {
+        prefer(search, &present, limit);
     }
-    uint64_t bytes = stages_memory(stages, device, first, unit + 1, 1);
-    uint64_t cap = problem->memory_cap_bytes[device];
-    uint64_t missing = bytes > cap ? bytes - cap : 0;
-    if (first == unit) {
-        return err_set(err, ERR_MEMORY,
-                       "%s does not fit on %s: it needs %" PRIu64 " bytes, %" PRIu64
-                       " are available (%" PRIu64 " too many)",
-                       unit_name, device_name, bytes, cap, missing);
-    }
-    return err_set(err, ERR_MEMORY,
-                   "%s does not fit on %s with %zu unit%s from %s on: they need %" PRIu64
-                   " bytes, %" PRIu64 " are available (%" PRIu64 " too many)",
-                   unit_name, device_name, unit - first, unit - first == 1 ? "" : "s", first_name,
-                   bytes, cap, missing);
+    prefer_present_cuts(search, limit);
 }
 
-/* Fill device after device as far as possible and say where that ends. */
-static int explain(const struct search *search, struct err *err)
+/* ---- the answer ---- */
+
+static double fluid_bound(const struct search *search)
 {
-    const struct partition_problem *problem = search->problem;
-    size_t first = 0;
-    for (size_t d = 0; d < problem->device_count; d++) {
-        size_t limit = problem->unit_count - (problem->device_count - 1 - d);
-        size_t end = last_end(search, d, first);
-        if (end == first || (d + 1 == problem->device_count && end < limit)) {
-            return misfit(&search->stages, d, first, end, err);
-        }
-        first = end;
+    const struct kinds *kinds = &search->kinds;
+    const size_t units = kinds->problem->unit_count;
+    double capacity = 0;
+    for (size_t i = 0; i < search->best.count; i++) {
+        capacity += 1 / stages_units_seconds(kinds, search->best.kind[i], 0, units);
     }
-    return err_set(err, ERR_MEMORY, "no split of the %zu units fits the memory of the %zu devices",
-                   problem->unit_count, problem->device_count);
+    return (double)kinds->problem->micro_batches / capacity;
 }
 
-int partition_solve(const struct partition_problem *problem, struct partition_plan *out,
-                    struct err *err)
+int partition_solve(const struct partition_problem *problem, struct partition_scratch *scratch,
+                    struct partition_plan *out, struct err *err)
 {
+    struct range range = {0, 0};
     int rc = check_problem(problem, err);
+    rc = rc == 0 ? stage_range(problem, &range, err) : rc;
     if (rc != 0) {
         return rc;
     }
-    const double work_max = problem->work_max > 0 ? problem->work_max : PARTITION_WORK_MAX;
-    struct search search = {.problem = problem,
-                            .best = {.step_seconds = INFINITY},
-                            .work_max = problem->first_fit ? 0 : work_max};
-    const struct bound none = {0, 0};
-    size_t end[PARTITION_DEVICES_MAX] = {0};
-    stages_init(&search.stages, problem);
-    prepare_fits(&search);
-    prepare_rest(&search);
-    descend(&search, none, 0, 0, end, true);
-    if (!isfinite(search.best.step_seconds)) {
-        search.work_max = work_max;
+    struct search *search = &scratch->search;
+    const double work = problem->work_max > 0 ? problem->work_max : PARTITION_WORK_MAX;
+    search_init(search, problem);
+    explore_run(search, range.least, range.most, INFINITY, FASTEST_SHARE * work);
+    if (search->best.count == 0) {
+        return misfit_explain(&search->kinds, range.most, err);
     }
-    improve(&search);
-    descend(&search, none, 0, 0, end, false);
-    if (!isfinite(search.best.step_seconds)) {
-        return explain(&search, err);
+    const double fastest = search->plan.step_seconds;
+    const double lower = search->complete ? fastest : stages_min(search->lower_seconds, fastest);
+    const bool optimal = search->complete;
+    if (!problem->first_fit) {
+        break_ties(search, range.least, fastest * (1 + PARTITION_TIE), work);
     }
-    *out = search.best;
-    out->work = search.work;
+    *out = search->plan;
+    (void)choose_devices(search, &search->best, out->device);
+    out->fluid_seconds = fluid_bound(search);
+    out->lower_seconds = lower;
+    out->optimal = optimal;
+    out->gap = lower > 0 ? fastest / lower - 1 : 0;
+    out->work = search->work;
     return 0;
-}
-
-int partition_evaluate(const struct partition_problem *problem, const size_t *end,
-                       struct partition_plan *out, struct err *err)
-{
-    int rc = check_problem(problem, err);
-    if (rc != 0) {
-        return rc;
-    }
-    size_t first = 0;
-    for (size_t d = 0; d < problem->device_count; d++) {
-        bool last = d + 1 == problem->device_count;
-        if (end[d] <= first || end[d] > problem->unit_count ||
-            (last && end[d] != problem->unit_count)) {
-            return err_set(err, ERR_INVALID,
-                           "stage %zu ends at unit %zu: boundaries must rise to %zu", d, end[d],
-                           problem->unit_count);
-        }
-        first = end[d];
-    }
-    struct stages stages;
-    struct partition_plan plan;
-    double work = 0;
-    stages_init(&stages, problem);
-    if (stages_play(&stages, end, &plan, &work)) {
-        *out = plan;
-        return 0;
-    }
-    first = 0;
-    for (size_t d = 0; d < problem->device_count; first = end[d], d++) {
-        if (stages_memory(&stages, d, first, end[d], 1) > problem->memory_cap_bytes[d]) {
-            return misfit(&stages, d, first, end[d] - 1, err);
-        }
-    }
-    return err_set(err, ERR_MEMORY,
-                   "the stages of these cuts do not fit the memory of the devices");
 }

@@ -1,6 +1,7 @@
-/* partition.h: splits a chain of units into stages for a given order of devices. Pure: numbers in,
- * plan out. Source: FTPipeHD (arXiv 2110.02781),
- * dynamic model partition; the recurrence as bound, the timeline as objective (docs/adr/0011). */
+/* partition.h: chooses devices for the stages of a chain of units, their order, the stage
+ * boundaries, the in-flight limits and the codec of each boundary, so that a step is shortest.
+ * Pure: numbers in, plan out. Source: FTPipeHD (arXiv 2110.02781), dynamic model partition; the
+ * recurrence as bound, the timeline as objective (docs/adr/0011, 0068). */
 #ifndef COORDINATOR_PLAN_PARTITION_H
 #define COORDINATOR_PLAN_PARTITION_H
 
@@ -10,29 +11,61 @@
 
 #include "base/err.h"
 
-#define PARTITION_DEVICES_MAX 32
+#define PARTITION_STAGES_MAX 32
+#define PARTITION_DEVICES_MAX 1024
 #define PARTITION_UNITS_MAX 256
+#define PARTITION_PAIRS_MAX 65535
+#define PARTITION_CODECS_MAX 16
+#define PARTITION_LEFT_OUT_MAX 32
 
-/* A link between two neighbours in the order: seconds = latency + bytes / bandwidth. */
+/* A link between two devices: seconds = latency + bytes / bandwidth, each direction for itself. */
 struct partition_link {
     double latency_seconds;
-    double bytes_per_second;
+    double bytes_per_second; /* > 0 */
 };
 
-/* All times are per micro-batch, finite and >= 0. */
+/* The link between devices a and b, in both directions. */
+struct partition_pair {
+    size_t a, b;
+    struct partition_link link;
+};
+
+/* A way to code the tensors of a boundary. Rates are of the bytes before coding; INFINITY: no
+ * time. */
+struct partition_codec {
+    double ratio; /* bytes before coding / after */
+    double encode_bytes_per_second, decode_bytes_per_second;
+};
+
+/* All times are per micro-batch, finite and >= 0. Arrays by device have device_count entries,
+ * arrays by unit unit_count. */
 struct partition_problem {
     size_t unit_count, device_count;
+    size_t stages_min, stages_max;  /* one device a stage */
     const double *forward_seconds;  /* [device_count][unit_count] */
     const double *backward_seconds; /* [device_count][unit_count] */
     const double *update_seconds;   /* [device_count][unit_count], per step */
-    /* [unit_count]: float32 bytes of a micro-batch after unit u, equal forward and backward. */
+    const size_t *row; /* by device: of the three arrays above; NULL: device d has row d */
+    const double *overhead_seconds; /* by device, of a micro-batch forth and back; NULL: none */
+    const double *overhead_seconds_per_byte; /* by device, of bytes sent or received; NULL: none */
+    /* By unit: float32 bytes of a micro-batch after unit u, equal forward and backward. */
     const uint64_t *border_bytes;
-    const struct partition_link *link; /* [device_count - 1]; bytes_per_second > 0 */
-    const uint64_t *memory_cap_bytes;  /* [device_count]; UINT64_MAX: none */
-    /* Bytes of a stage [first, end) on `device` that holds in_flight micro-batches; arg is the
-     * caller's. It should not fall when the stage or in_flight grows. If it does (a smaller
-     * boundary tensor), a plan close to a cap may be missed, but every plan fits. */
-    uint64_t (*stage_memory)(void *arg, size_t device, size_t first, size_t end, size_t in_flight);
+    const double *replica_bytes; /* by unit: sent to the next stage in a mean step; NULL: none */
+    const uint64_t *state_bytes; /* by unit: moved if the unit changes its device; NULL: equal */
+    struct partition_link usual_link;
+    const struct partition_pair
+        *pair; /* [pair_count], each pair once; others have the usual link */
+    size_t pair_count;
+    const struct partition_codec *codec; /* [codec_count]; 0: one that changes nothing */
+    size_t codec_count;
+    const uint64_t *memory_cap_bytes; /* by device; UINT64_MAX: none */
+    const uint64_t *memory_class; /* by device: stage_memory answers alike; NULL: all are alike */
+    /* Bytes of a stage [first, end) on `device` that holds in_flight micro-batches, of a plan of
+     * stage_count stages; arg is the caller's. It should not fall when the stage, in_flight or the
+     * count grows. If it does (a smaller boundary tensor), a plan close to a cap may be missed, but
+     * every plan fits. */
+    uint64_t (*stage_memory)(void *arg, size_t device, size_t first, size_t end, size_t in_flight,
+                             size_t stage_count);
     void *arg;
     /* Work of stage_memory so far, in units of PARTITION_MEMORY_WORK_MAX; it rises with each new
      * stage. NULL: its answers cost nothing. */
@@ -42,42 +75,82 @@ struct partition_problem {
     double work_max, memory_work_max;
     size_t micro_batches;
     bool clips_norm; /* every update waits for the norm of all gradients (timeline.h) */
-    bool async; /* steps overlap (libtrain/schedule): micro_batches is 1; all usual limits must fit
-                   into memory */
+    /* Steps overlap (libtrain/schedule): micro_batches is 1, and at least the usual in-flight
+     * limits must fit into memory. */
+    bool async;
     bool one_version; /* async: no more in flight than the stages from this one on */
     bool first_fit;   /* stop at the first plan that fits */
+    bool in_order;    /* every device has one stage, in the order of the arrays */
+    /* Given stage boundaries: end[end_count], rising to unit_count. NULL: free. */
+    const size_t *end;
+    size_t end_count;
+    /* The present plan, which wins ties; a count of 0: none. A device of SIZE_MAX is not among
+     * those of the problem. */
+    const size_t *present_device, *present_end;
+    size_t present_count;
     /* Names for the text of an error; NULL: numbers. */
-    const char *const *unit_name;   /* [unit_count] */
-    const char *const *device_name; /* [device_count] */
+    const char *const *unit_name;
+    const char *const *device_name;
 };
 
 struct partition_plan {
-    size_t end[PARTITION_DEVICES_MAX]; /* one past the last unit of each stage */
-    size_t in_flight[PARTITION_DEVICES_MAX];
-    uint64_t memory_bytes[PARTITION_DEVICES_MAX];
-    double busy[PARTITION_DEVICES_MAX]; /* share of the step each stage computes */
-    double step_seconds;                /* by the timeline */
-    double bound_seconds;               /* fluid bound: all work / sum of capacities */
-    double work;                        /* work of the search; 0: no search */
+    size_t stage_count;
+    size_t device[PARTITION_STAGES_MAX];
+    size_t end[PARTITION_STAGES_MAX];   /* one past the last unit of each stage */
+    size_t codec[PARTITION_STAGES_MAX]; /* of the boundary after each stage but the last */
+    size_t in_flight[PARTITION_STAGES_MAX];
+    uint64_t memory_bytes[PARTITION_STAGES_MAX];
+    double busy[PARTITION_STAGES_MAX]; /* share of the step each stage computes */
+    double step_seconds;               /* by the timeline */
+    double fluid_seconds;              /* all work / sum of the capacities of the plan's devices */
+    double lower_seconds;              /* proven: no plan is faster */
+    bool optimal;                      /* no plan is faster by more than the tie rule's share */
+    double gap;                        /* of the fastest plan found over lower_seconds, minus 1 */
+    double work;                       /* of the search */
 };
 
-/* Find the fastest split of all units across all devices in the given order, with at least one unit
- * in each stage. The in-flight limit of a stage keeps it busy while a micro-batch travels to the
- * last stage and back, as far as memory allows. ERR_INVALID: sizes out of bounds, or more devices
- * than units. ERR_MEMORY: no split fits; err says which unit does not fit where and by how much.
- * Exact (equal to trying every split) within PARTITION_WORK_MAX; small problems (10 units on 5
- * devices) are far below it. Stack: about 300 KB. No allocation. */
-NODISCARD int partition_solve(const struct partition_problem *problem, struct partition_plan *out,
-                              struct err *err);
-/* Evaluate given stage boundaries: end[device_count], rising, the last one equal to unit_count. */
-NODISCARD int partition_evaluate(const struct partition_problem *problem, const size_t *end,
-                                 struct partition_plan *out, struct err *err);
+/* Memory of a search, about 40 MB of address space of which small problems touch little. Nothing in
+ * it outlives a search. */
+struct partition_scratch;
+NODISCARD int partition_scratch_new(struct partition_scratch **out, struct err *err);
+void partition_scratch_free(struct partition_scratch **scratch);
 
-/* Bound of the search's work: 1 is a micro-batch played on a stage, about 0.15 us. It takes less
- * than a tenth of a second, in which the coordinator handles no event. */
-#define PARTITION_WORK_MAX 500000.0
+/* Find the fastest plan. Among plans within PARTITION_TIE of it: the fewest devices, then the
+ * fewest moved bytes, then the present plan. ERR_INVALID: sizes out of bounds or boundaries that do
+ * not rise. ERR_MEMORY: no plan fits; err says which unit does not fit where and by how much.
+ * Exact (equal to trying every plan) if the answer says `optimal`; the search ends after work_max
+ * in any case. Deterministic. Allocates nothing but `scratch`. */
+NODISCARD int partition_solve(const struct partition_problem *problem,
+                              struct partition_scratch *scratch, struct partition_plan *out,
+                              struct err *err);
+
+/* Why a plan leaves a device out. */
+enum partition_reason {
+    PARTITION_SLOWER,      /* the fastest plan found with it is slower */
+    PARTITION_NO_GAIN,     /* ... is faster by less than the tie rule's share */
+    PARTITION_NO_MEMORY,   /* no unit fits on it, or no plan with it fits */
+    PARTITION_STAGES_FULL, /* ... is no better, and the plan has as many devices as it may */
+};
+
+struct partition_left_out {
+    size_t device;
+    enum partition_reason reason;
+    double step_seconds_with; /* of the fastest plan found with the device; INFINITY: none */
+};
+
+/* Say what the devices outside of `plan` would change, the fastest device first. Return their
+ * count, at most PARTITION_LEFT_OUT_MAX. To be called after partition_solve, with its problem and
+ * scratch. */
+size_t partition_left_out(const struct partition_problem *problem,
+                          struct partition_scratch *scratch, const struct partition_plan *plan,
+                          struct partition_left_out out[PARTITION_LEFT_OUT_MAX]);
+
+/* Plans whose times differ by less, relatively, count as equally fast. */
+#define PARTITION_TIE 0.01
+/* Bound of the search's work: 1 is a micro-batch played on a stage, about 0.15 us. */
+#define PARTITION_WORK_MAX 6e6
 /* Bound of the work of stage_memory, a third of a second. Half of it finds the longest stages that
- * fit; a device left over is treated as one with less memory. The other half is for trying splits.
+ * fit; a device left over is treated as one with less memory. The other half is for trying plans.
  * Models of some hundred ops stay far below. */
 #define PARTITION_MEMORY_WORK_MAX 2e6
 

@@ -1,144 +1,144 @@
 #include "coordinator/plan/stages.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "coordinator/plan/timeline.h"
+static const struct partition_codec unchanged = {
+    .ratio = 1, .encode_bytes_per_second = 1e300, .decode_bytes_per_second = 1e300};
 
-/* More batches in flight than usual cost memory and delay gradients: they must gain this much. */
-#define ASYNC_GAIN 0.05
-
-void stages_init(struct stages *stages, const struct partition_problem *problem)
+static const struct partition_codec *codec_of(const struct kinds *kinds, size_t codec)
 {
-    size_t units = problem->unit_count;
-    stages->problem = problem;
-    for (size_t d = 0; d < problem->device_count; d++) {
-        struct stage_sums *sums = &stages->sums[d];
-        sums->forward[0] = sums->backward[0] = sums->update[0] = 0;
-        for (size_t u = 0; u < units; u++) {
-            sums->forward[u + 1] = sums->forward[u] + problem->forward_seconds[d * units + u];
-            sums->backward[u + 1] = sums->backward[u] + problem->backward_seconds[d * units + u];
-            sums->update[u + 1] = sums->update[u] + problem->update_seconds[d * units + u];
-        }
-    }
+    const struct partition_problem *problem = kinds->problem;
+    return problem->codec_count > 0 ? &problem->codec[codec] : &unchanged;
 }
 
-static void fill_stages(const struct stages *stages, const size_t *end,
-                        struct timeline_stage *stage)
+double stages_wire_bytes(const struct kinds *kinds, size_t codec, size_t end)
+{
+    const struct partition_problem *problem = kinds->problem;
+    return end == 0 || end == problem->unit_count
+               ? 0
+               : (double)problem->border_bytes[end - 1] / codec_of(kinds, codec)->ratio;
+}
+
+struct crossing stages_cross(const struct kinds *kinds, const struct partition_link *link,
+                             size_t codec, size_t first, size_t end)
+{
+    const struct partition_codec *coding = codec_of(kinds, codec);
+    const double bytes = (double)kinds->problem->border_bytes[end - 1];
+    const double replicas = stages_sum(kinds->replica_sum, first, end);
+    const double tensor =
+        bytes / coding->encode_bytes_per_second + bytes / (coding->ratio * link->bytes_per_second);
+    const double count = (double)kinds->problem->micro_batches;
+    return (struct crossing){
+        .forward_seconds = tensor + replicas / (count * link->bytes_per_second),
+        .backward_seconds = tensor,
+        .latency_seconds = link->latency_seconds + bytes / coding->decode_bytes_per_second};
+}
+
+size_t stages_codec(const struct kinds *kinds, const struct partition_link *link, size_t first,
+                    size_t end)
+{
+    size_t best = 0;
+    double least = 0;
+    for (size_t c = 0; c < kinds->problem->codec_count; c++) {
+        const struct crossing crossing = stages_cross(kinds, link, c, first, end);
+        double seconds = crossing.forward_seconds + crossing.latency_seconds;
+        if (c == 0 || seconds < least * (1 - KINDS_EQUAL)) {
+            best = c;
+            least = seconds;
+        }
+    }
+    return best;
+}
+
+void stages_fill(const struct kinds *kinds, const struct layout *layout,
+                 struct timeline_stage *stage)
 {
     size_t first = 0;
-    for (size_t d = 0; d < stages->problem->device_count; d++) {
-        const struct stage_sums *sums = &stages->sums[d];
-        stage[d] = (struct timeline_stage){
-            .forward_seconds = stages_sum(sums->forward, first, end[d]),
-            .backward_seconds = stages_sum(sums->backward, first, end[d]),
-            .update_seconds = stages_sum(sums->update, first, end[d]),
+    double received = 0;
+    for (size_t i = 0; i < layout->count; i++) {
+        const size_t kind = layout->kind[i], end = layout->end[i];
+        const struct kind_sums *sums = &kinds->sums[kind];
+        const double sent = stages_wire_bytes(kinds, layout->codec[i], end);
+        const double overhead = kinds->kind[kind].overhead_seconds / 2 +
+                                stages_bytes_seconds(kinds, kind, received + sent) / 2;
+        stage[i] = (struct timeline_stage){
+            .forward_seconds = stages_sum(sums->forward, first, end) + overhead,
+            .backward_seconds = stages_sum(sums->backward, first, end) + overhead,
+            .update_seconds = stages_sum(sums->update, first, end),
         };
-        if (d + 1 < stages->problem->device_count) {
-            stage[d].send_forward_seconds = stage[d].send_backward_seconds =
-                stages_send_seconds(stages, d, end[d]);
-            stage[d].latency_seconds = stages->problem->link[d].latency_seconds;
+        if (i + 1 < layout->count) {
+            const struct crossing crossing = stages_cross(
+                kinds, kinds_link(kinds, kind, layout->kind[i + 1]), layout->codec[i], first, end);
+            stage[i].send_forward_seconds = crossing.forward_seconds;
+            stage[i].send_backward_seconds = crossing.backward_seconds;
+            stage[i].latency_seconds = crossing.latency_seconds;
         }
-        first = end[d];
+        first = end;
+        received = sent;
     }
 }
 
-/* As many micro-batches as travel after the stage while the slowest stage or link works on one. */
-static void fill_in_flight(const struct stages *stages, struct timeline_stage *stage,
-                           bool hide_links)
+uint64_t stages_memory(const struct kinds *kinds, const struct layout *layout, size_t index,
+                       size_t in_flight)
 {
-    size_t count = stages->problem->device_count;
-    double slowest = 0;
+    const struct partition_problem *problem = kinds->problem;
+    return problem->stage_memory(problem->arg, kinds->kind[layout->kind[index]].device,
+                                 index == 0 ? 0 : layout->end[index - 1], layout->end[index],
+                                 in_flight, layout->count);
+}
+
+/* ---- given stages ---- */
+
+static double round_trip(const struct timeline_stage *stage, size_t first, size_t end, size_t count)
+{
+    double seconds = 0;
+    for (size_t i = first; i < end; i++) {
+        seconds += stage[i].forward_seconds + stage[i].backward_seconds;
+        if (i + 1 < count) {
+            seconds += 2 * stage[i].latency_seconds + stage[i].send_forward_seconds +
+                       stage[i].send_backward_seconds;
+        }
+    }
+    return seconds;
+}
+
+/* Besides the bound of each stage and link: one micro-batch goes all the way, and every stage and
+ * link does the same direction of all others after it or before it. */
+double stages_bound(const struct partition_problem *problem, const struct timeline_stage *stage,
+                    size_t count)
+{
+    const double others = (double)problem->micro_batches - 1;
+    const double whole = round_trip(stage, 0, count, count);
+    struct stage_bound bound = {0, 0};
+    double most = 0;
     for (size_t i = 0; i < count; i++) {
-        slowest = stages_max(slowest, stage[i].forward_seconds + stage[i].backward_seconds);
-        slowest = stages_max(slowest, stage[i].send_forward_seconds);
-    }
-    const bool async = stages->problem->async;
-    size_t limit = async ? TIMELINE_IN_FLIGHT_MAX : stages->problem->micro_batches;
-    limit = limit < TIMELINE_IN_FLIGHT_MAX ? limit : TIMELINE_IN_FLIGHT_MAX;
-    double travel = 0;
-    for (size_t i = count; i-- > 0;) {
-        travel += stage[i].send_forward_seconds + stage[i].send_backward_seconds +
-                  2 * stage[i].latency_seconds;
-        size_t in_flight = count - i;
-        if (hide_links && slowest > 0) {
-            double wanted = 1 + ceil(travel / slowest - 1e-9);
-            in_flight = wanted > (double)in_flight
-                            ? (size_t)stages_min(wanted, TIMELINE_IN_FLIGHT_MAX)
-                            : in_flight;
-            /* Each batch in flight keeps a version of the parameters. They never rise: `wanted`
-             * falls along the pipeline. */
-            in_flight = async && in_flight > 2 * (count - i) ? 2 * (count - i) : in_flight;
+        const struct crossing crossing = {.forward_seconds = stage[i].send_forward_seconds,
+                                          .backward_seconds = stage[i].send_backward_seconds,
+                                          .latency_seconds = stage[i].latency_seconds};
+        const struct stage_cost cost = {stage[i].forward_seconds + stage[i].backward_seconds,
+                                        stage[i].update_seconds, i == 0};
+        bound = stages_bound_add(problem, bound, cost, i + 1 < count ? &crossing : NULL);
+        most = stages_max(most, stages_max(stage[i].forward_seconds, stage[i].backward_seconds));
+        if (i + 1 < count) {
+            most =
+                stages_max(most, stages_max(crossing.forward_seconds, crossing.backward_seconds));
         }
-        stage[i].in_flight = in_flight < limit ? in_flight : limit;
-        travel += stage[i].forward_seconds + stage[i].backward_seconds;
     }
+    return problem->async ? bound.most
+                          : stages_max(bound.most, whole + others * most + stage[0].update_seconds);
 }
 
-/* Lower the in-flight limits as the memory requires. false: some stage does not fit at all. */
-static bool fit_memory(const struct stages *stages, const size_t *end, struct timeline_stage *stage,
-                       struct partition_plan *plan)
+/* With a limit of f, micro-batch k + f starts after k has come back. */
+size_t stages_in_flight(const struct partition_problem *problem, const struct timeline_stage *stage,
+                        size_t count, size_t index, double limit_seconds)
 {
-    size_t first = 0;
-    for (size_t d = 0; d < stages->problem->device_count; d++) {
-        uint64_t cap = stages->problem->memory_cap_bytes[d];
-        uint64_t bytes = stages_memory(stages, d, first, end[d], stage[d].in_flight);
-        while (bytes > cap && stage[d].in_flight > 1 && !stages->problem->async) {
-            stage[d].in_flight--;
-            bytes = stages_memory(stages, d, first, end[d], stage[d].in_flight);
-        }
-        if (bytes > cap) {
-            return false;
-        }
-        plan->end[d] = end[d];
-        plan->in_flight[d] = stage[d].in_flight;
-        plan->memory_bytes[d] = bytes;
-        first = end[d];
+    const double before = round_trip(stage, 0, index, count) + stage[0].update_seconds;
+    const double trip = round_trip(stage, index, count, count);
+    size_t least = 1;
+    while (least < problem->micro_batches &&
+           before + ceil((double)problem->micro_batches / (double)least) * trip >=
+               limit_seconds * (1 + KINDS_EQUAL)) {
+        least++;
     }
-    return true;
-}
-
-static double fluid_bound(const struct stages *stages)
-{
-    double capacity = 0;
-    for (size_t d = 0; d < stages->problem->device_count; d++) {
-        capacity += 1 / stages_work_seconds(stages, d, 0, stages->problem->unit_count);
-    }
-    return (double)stages->problem->micro_batches / capacity;
-}
-
-/* The usual in-flight limits and those that hide the links; the better ones count, the former when
- * they are equally fast: they take less memory. */
-bool stages_play(const struct stages *stages, const size_t *end, struct partition_plan *out,
-                 double *work)
-{
-    size_t count = stages->problem->device_count, micro_batches = stages->problem->micro_batches;
-    struct timeline_stage stage[PARTITION_DEVICES_MAX];
-    fill_stages(stages, end, stage);
-    out->step_seconds = INFINITY;
-    const struct timeline_rules rules = {.micro_batches = micro_batches,
-                                         .clips_norm = stages->problem->clips_norm,
-                                         .async = stages->problem->async};
-    const double gain = rules.async ? ASYNC_GAIN : STAGES_EQUAL;
-    const int most = stages->problem->one_version ? 0 : 1;
-    for (int hide_links = 0; hide_links <= most; hide_links++) {
-        struct partition_plan plan = {.bound_seconds = fluid_bound(stages)};
-        struct timeline_result result;
-        fill_in_flight(stages, stage, hide_links == 1);
-        if (!fit_memory(stages, end, stage, &plan)) {
-            return hide_links == 1;
-        }
-        if (hide_links == 1 &&
-            memcmp(plan.in_flight, out->in_flight, sizeof(plan.in_flight)) == 0) {
-            break;
-        }
-        timeline_play(stage, count, &rules, &result);
-        *work += timeline_work(count, &rules);
-        if (result.step_seconds < out->step_seconds * (1 - gain)) {
-            plan.step_seconds = result.step_seconds;
-            memcpy(plan.busy, result.busy, sizeof(plan.busy));
-            *out = plan;
-        }
-    }
-    return true;
+    return least;
 }

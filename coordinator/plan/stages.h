@@ -1,30 +1,24 @@
-/* stages.h: the cost of stages on their devices, and the step time of given stages. For
- * coordinator/plan/ only. Pure. */
+/* stages.h: what a stage and the link after it cost on a kind of device, and stages as input of the
+ * timeline. For coordinator/plan/ only. Pure. */
 #ifndef COORDINATOR_PLAN_STAGES_H
 #define COORDINATOR_PLAN_STAGES_H
 
-#include "coordinator/plan/partition.h"
+#include "coordinator/plan/kinds.h"
+#include "coordinator/plan/timeline.h"
 
-/* Plans whose times differ by less, relatively, are equally fast: the rest is rounding. */
-#define STAGES_EQUAL 1e-12
-
-/* Sums over the units before u. */
-struct stage_sums {
-    double forward[PARTITION_UNITS_MAX + 1], backward[PARTITION_UNITS_MAX + 1],
-        update[PARTITION_UNITS_MAX + 1];
+/* Stages on kinds of devices. */
+struct layout {
+    size_t count;
+    uint16_t kind[PARTITION_STAGES_MAX];
+    uint16_t end[PARTITION_STAGES_MAX];
+    uint8_t codec[PARTITION_STAGES_MAX];
 };
 
-struct stages {
-    const struct partition_problem *problem;
-    struct stage_sums sums[PARTITION_DEVICES_MAX]; /* by device */
+/* A link as a boundary's tensor sees it. */
+struct crossing {
+    double forward_seconds, backward_seconds; /* for which the tensor occupies the link */
+    double latency_seconds;
 };
-
-/* Prepare the sums. The problem must outlive `stages`. */
-void stages_init(struct stages *stages, const struct partition_problem *problem);
-/* Play the stages (end[device_count]) event by event and add the work to *work. false: a stage does
- * not fit into memory. */
-bool stages_play(const struct stages *stages, const size_t *end, struct partition_plan *out,
-                 double *work);
 
 /* Plain comparisons are inlined; fmin and fmax are calls, because they handle NaN. */
 static inline double stages_max(double a, double b)
@@ -37,37 +31,91 @@ static inline double stages_min(double a, double b)
     return a < b ? a : b;
 }
 
-/* Sums over the units [first, end) on a device; inline because a search needs millions. */
+/* Sums over the units [first, end); inline because a search needs millions. */
 static inline double stages_sum(const double *sum, size_t first, size_t end)
 {
     return stages_max(sum[end] - sum[first], 0);
 }
 
-static inline double stages_work_seconds(const struct stages *stages, size_t device, size_t first,
-                                         size_t end)
+/* Forward and backward of one micro-batch, without what its tensors cost the device. */
+static inline double stages_units_seconds(const struct kinds *kinds, size_t row, size_t first,
+                                          size_t end)
 {
-    const struct stage_sums *sums = &stages->sums[device];
-    return stages_sum(sums->forward, first, end) + stages_sum(sums->backward, first, end);
+    const struct kind_sums *sums = &kinds->sums[row];
+    return stages_sum(sums->forward, first, end) + stages_sum(sums->backward, first, end) +
+           kinds->kind[row].overhead_seconds;
 }
 
-static inline double stages_update_seconds(const struct stages *stages, size_t device, size_t first,
+/* What tensors of wire_bytes cost a device that receives or sends them, both ways. */
+static inline double stages_bytes_seconds(const struct kinds *kinds, size_t row, double wire_bytes)
+{
+    return 2 * wire_bytes * kinds->kind[row].overhead_seconds_per_byte;
+}
+
+static inline double stages_update_seconds(const struct kinds *kinds, size_t row, size_t first,
                                            size_t end)
 {
-    return stages_sum(stages->sums[device].update, first, end);
+    return stages_sum(kinds->sums[row].update, first, end);
 }
 
-/* Return the seconds to send the tensor after unit end - 1 to the next device, without latency. */
-static inline double stages_send_seconds(const struct stages *stages, size_t device, size_t end)
+/* Return the bytes on the link of the tensor before unit `end`. */
+double stages_wire_bytes(const struct kinds *kinds, size_t codec, size_t end);
+/* Return the crossing of the boundary at `end` over `link`. The replicas of the stage [first, end)
+ * share the link with the activations. Coding precedes sending on one thread. */
+struct crossing stages_cross(const struct kinds *kinds, const struct partition_link *link,
+                             size_t codec, size_t first, size_t end);
+/* Return the codec with which the boundary is crossed in the shortest time. */
+size_t stages_codec(const struct kinds *kinds, const struct partition_link *link, size_t first,
+                    size_t end);
+/* Fill stage[layout->count] but for the in-flight limits. */
+void stages_fill(const struct kinds *kinds, const struct layout *layout,
+                 struct timeline_stage *stage);
+/* Return the memory of stage `index` of a layout. */
+uint64_t stages_memory(const struct kinds *kinds, const struct layout *layout, size_t index,
+                       size_t in_flight);
+
+/* How a stage bounds the step (bound.h): it adds to what precedes the later stages. */
+struct stage_bound {
+    double before; /* the time before the next stage, once forth and back */
+    double most;   /* the longest stage or link so far */
+};
+
+/* What a stage adds to a step. */
+struct stage_cost {
+    double work_seconds;   /* forward and backward of one micro-batch */
+    double update_seconds; /* per step */
+    bool first;            /* its update ends a step */
+};
+
+/* Add a stage and its crossing (NULL: the last stage). Where steps overlap, a step is no shorter
+ * than the work of a stage, and than a tensor takes on its link. */
+static inline struct stage_bound stages_bound_add(const struct partition_problem *problem,
+                                                  struct stage_bound bound, struct stage_cost cost,
+                                                  const struct crossing *crossing)
 {
-    const struct partition_problem *problem = stages->problem;
-    return (double)problem->border_bytes[end - 1] / problem->link[device].bytes_per_second;
+    const double count = (double)problem->micro_batches;
+    const double forth = crossing ? crossing->forward_seconds : 0;
+    const double back = crossing ? crossing->backward_seconds : 0;
+    if (problem->async) {
+        double busy = stages_max(cost.work_seconds + cost.update_seconds, stages_max(forth, back));
+        return (struct stage_bound){.most = stages_max(bound.most, busy)};
+    }
+    double most = count * cost.work_seconds, through = cost.work_seconds;
+    if (crossing) {
+        through += 2 * crossing->latency_seconds + forth + back;
+        most = stages_max(most, through + (count - 1) * stages_max(forth, back));
+    }
+    const double update = cost.first ? cost.update_seconds : 0;
+    return (struct stage_bound){.before = bound.before + through + update,
+                                .most = stages_max(bound.most, bound.before + most + update)};
 }
 
-static inline uint64_t stages_memory(const struct stages *stages, size_t device, size_t first,
-                                     size_t end, size_t in_flight)
-{
-    const struct partition_problem *problem = stages->problem;
-    return problem->stage_memory(problem->arg, device, first, end, in_flight);
-}
+/* Return a bound of these stages, with everything that is known of them. */
+double stages_bound(const struct partition_problem *problem, const struct timeline_stage *stage,
+                    size_t count);
+/* Return the fewest micro-batches in flight in stage `index` with which a step may be shorter than
+ * limit_seconds. */
+size_t stages_in_flight(const struct partition_problem *problem, const struct timeline_stage *stage,
+                        size_t count, size_t index, double limit_seconds);
 
 #endif

@@ -32,8 +32,9 @@ struct game {
     size_t stage_count, micro_batches;
     size_t flush; /* as schedule_progress */
     bool clips_norm, strict;
-    struct player player[PARTITION_DEVICES_MAX];
-    double look_at[PARTITION_DEVICES_MAX]; /* when each looks for work next */
+    uint32_t held;
+    struct player player[PARTITION_STAGES_MAX];
+    double look_at[PARTITION_STAGES_MAX]; /* when each looks for work next */
 };
 
 static void ring_put(struct ring *ring, double at)
@@ -110,7 +111,12 @@ static enum schedule_work next_work(struct game *game, size_t index, double now)
         .forwards = player->forwards,
         .backwards = player->backwards,
     };
-    return schedule_next(&progress);
+    const enum schedule_work work = schedule_next(&progress);
+    if (work == SCHEDULE_WAIT && progress.inputs > progress.forwards &&
+        progress.forwards < game->flush) {
+        game->held |= (uint32_t)1 << index;
+    }
+    return work;
 }
 
 /* A tensor leaves when both its work and the tensor before it on the link are done. */
@@ -195,7 +201,7 @@ static size_t steps_played(size_t stage_count, const struct timeline_rules *rule
 /* Seconds per step. Stages look for work in order of time, so whatever has arrived when one looks
  * is known by then. */
 static double play(const struct timeline_stage *stage, size_t stage_count, size_t micro_batches,
-                   const struct timeline_rules *rules)
+                   const struct timeline_rules *rules, uint32_t *held)
 {
     struct game game = {.stage = stage,
                         .stage_count = stage_count,
@@ -235,6 +241,7 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
         }
         set_look_at(&game, next);
     }
+    *held |= game.held;
     return (game.player[0].free_at - warm_at) / (double)(last - warm);
 }
 
@@ -249,19 +256,21 @@ void timeline_play(const struct timeline_stage *stage, size_t stage_count,
                    const struct timeline_rules *rules, struct timeline_result *out)
 {
     const size_t micro_batches = rules->micro_batches;
-    ASSERT(stage_count >= 1 && stage_count <= PARTITION_DEVICES_MAX && micro_batches >= 1);
+    ASSERT(stage_count >= 1 && stage_count <= PARTITION_STAGES_MAX && micro_batches >= 1);
     size_t played =
         micro_batches < TIMELINE_MICRO_BATCHES_MAX ? micro_batches : TIMELINE_MICRO_BATCHES_MAX;
     for (size_t i = 0; i < stage_count; i++) {
         ASSERT(stage[i].in_flight >= 1 && stage[i].in_flight <= TIMELINE_IN_FLIGHT_MAX);
     }
-    double seconds = play(stage, stage_count, played, rules);
+    uint32_t held = 0;
+    double seconds = play(stage, stage_count, played, rules, &held);
     if (played < micro_batches) {
         size_t half = TIMELINE_MICRO_BATCHES_MAX / 2;
-        double each = (seconds - play(stage, stage_count, half, rules)) / (double)(played - half);
+        double each =
+            (seconds - play(stage, stage_count, half, rules, &held)) / (double)(played - half);
         seconds += each * (double)(micro_batches - played);
     }
-    *out = (struct timeline_result){.step_seconds = seconds};
+    *out = (struct timeline_result){.step_seconds = seconds, .held = held};
     for (size_t i = 0; i < stage_count; i++) {
         double work =
             (stage[i].forward_seconds + stage[i].backward_seconds) * (double)micro_batches;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "coordinator/plan/partition.h"
 
@@ -42,11 +43,12 @@ struct timeline_rules {
 };
 
 struct timeline_result {
-    double step_seconds;                /* steady state: mean of the later steps played */
-    double busy[PARTITION_DEVICES_MAX]; /* share of the step each stage computes */
+    double step_seconds;               /* steady state: mean of the later steps played */
+    double busy[PARTITION_STAGES_MAX]; /* share of the step each stage computes */
+    uint32_t held;                     /* bit i: the in-flight limit of stage i held up a forward */
 };
 
-/* Simulate stage[stage_count], stage_count in [1, PARTITION_DEVICES_MAX]. Deterministic, O(steps *
+/* Simulate stage[stage_count], stage_count in [1, PARTITION_STAGES_MAX]. Deterministic, O(steps *
  * micro_batches * stages^2). No allocation. */
 void timeline_play(const struct timeline_stage *stage, size_t stage_count,
                    const struct timeline_rules *rules, struct timeline_result *out);

@@ -46,7 +46,7 @@ static void holdings_count_while_links_are_down(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    begin(world, id, 1, 0, 0);
+    begin(world, id, 3, 0, 0);
     int64_t version = stop_for(world, id, 2, 3);
     for (size_t i = 0; i < 3; i++) {
         world->agent[i].cut = true;
@@ -83,7 +83,7 @@ static void waiting_for_a_link_says_so(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    begin(world, id, 1, 0, 0);
+    begin(world, id, 3, 0, 0);
     int64_t version = stop_for(world, id, 2, 3);
     for (size_t i = 0; i < 3; i++) {
         world->agent[i].cut = true;
@@ -221,7 +221,7 @@ static void a_job_waits_for_steps_that_take_longer_to_retrain(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE], expected[MESSAGE_SIZE];
-    int64_t version = part_two(world, id, 1, 0, 0.014), center = world_job(world, id)->version;
+    int64_t version = part_two(world, id, 1, 0, 0.06), center = world_job(world, id)->version;
     double again_seconds =
         (double)(version - center) * core_job_plan(world->core, id)->predicted_step_seconds;
     assert_true(again_seconds > 10);
@@ -231,7 +231,8 @@ static void a_job_waits_for_steps_that_take_longer_to_retrain(void **state)
                    "retraining from step %d would take %.1f s",
                    (int)version, (int)center, again_seconds);
     assert_string_equal(core_job_incident(world->core, id)->message, expected);
-    assert_in_range(until_given_up(world, id, version), 0, (uint64_t)(1000 * again_seconds));
+    /* Plans around the link are slower, and retraining with them takes longer. */
+    assert_in_range(until_given_up(world, id, version), 0, (uint64_t)(2000 * again_seconds));
     assert_alone(world, id, center, version);
     assert_null(strstr(core_job_incident(world->core, id)->message, "waits for step"));
     story_finish(world, id);
@@ -241,7 +242,7 @@ static void a_restart_removes_the_remark_of_an_ended_wait(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    int64_t version = part_two(world, id, 1, 0, 0.014);
+    int64_t version = part_two(world, id, 1, 0, 0.06);
     assert_kept(world, id, version, 7000);
     assert_holds(core_job_incident(world->core, id)->message, "waits for step");
     world_restart(world);

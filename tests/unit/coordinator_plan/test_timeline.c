@@ -135,6 +135,20 @@ static void more_in_flight_hides_slow_links(void **state)
     assert_true(more < usual * 0.8);
 }
 
+/* A limit that held up nothing may grow without any change. */
+static void a_limit_that_held_up_a_forward_is_named(void **state)
+{
+    (void)state;
+    const struct timeline_rules rules = {.micro_batches = 4};
+    struct timeline_stage stage[] = {stage_of(1, 1, 2), stage_of(3, 3, 1)};
+    struct timeline_result result;
+    timeline_play(stage, 2, &rules, &result);
+    assert_int_equal(result.held, 1);
+    stage[0].in_flight = 4;
+    timeline_play(stage, 2, &rules, &result);
+    assert_int_equal(result.held, 0);
+}
+
 static void many_micro_batches_are_extrapolated(void **state)
 {
     (void)state;
@@ -411,6 +425,7 @@ int main(void)
         cmocka_unit_test(an_update_of_a_later_stage_delays_the_next_step),
         cmocka_unit_test(busy_shares_are_work_over_step),
         cmocka_unit_test(more_in_flight_hides_slow_links),
+        cmocka_unit_test(a_limit_that_held_up_a_forward_is_named),
         cmocka_unit_test(many_micro_batches_are_extrapolated),
         cmocka_unit_test(clipping_by_the_norm_adds_latency_that_work_does_not_hide),
         cmocka_unit_test(one_stage_has_its_norm_at_once),

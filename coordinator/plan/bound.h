@@ -1,0 +1,88 @@
+/* bound.h: lower bounds of the step of any plan. Within a step, stage i starts once the first
+ * micro-batch has passed the stages and links before it, works on all micro-batches, and its last
+ * gradient passes the stages back. A step is thus never shorter than the time before the stage
+ * (once forth and back) plus micro_batches times the stage's own work. The same holds for a link.
+ * The time before is a sum over the stages, so the best split by this bound follows from a
+ * recurrence, last stage first: over (first unit, device) for a given order, over (first unit,
+ * device, devices used) for any order.
+ *
+ * Besides, one micro-batch goes all the way, and the stage or link with the longest pass does that
+ * pass for all others before or after it. The longest pass of a plan is a maximum, which a
+ * recurrence cannot add up, so plans are bounded by intervals of it (struct bound_passes): then it
+ * is a constant after the last stage. For coordinator/plan/ only. Pure. */
+#ifndef COORDINATOR_PLAN_BOUND_H
+#define COORDINATOR_PLAN_BOUND_H
+
+#include "coordinator/plan/stages.h"
+
+/* Work of one stage's bound, measured against a micro-batch played on it. */
+#define BOUND_WORK 0.05
+#define BOUND_ENTRIES_MAX 1500000
+#define BOUND_STATES_MAX 65536
+
+/* Plans whose longest pass, forward or backward, of a stage or a link is in [least, most]. */
+struct bound_passes {
+    double least, most;
+};
+
+/* The least time that the stages from one on a group that begins at a unit on add to a step, by the
+ * groups used so far. INFINITY: they cannot run. */
+struct bound {
+    const struct kinds *kinds;
+    size_t stages_min, stages_max;
+    size_t states;
+    size_t stride[KINDS_GROUPS_MAX], count[KINDS_GROUPS_MAX]; /* of devices, by group */
+    double crossing[KINDS_GROUPS_MAX][KINDS_GROUPS_MAX][PARTITION_UNITS_MAX + 1];
+    double latency[KINDS_GROUPS_MAX][KINDS_GROUPS_MAX];
+    double decode; /* seconds per byte, the least */
+    struct bound_passes passes;
+    double limit_seconds; /* of plans that count */
+    /* No plan within the limit has taken less before a unit, or comes further with a state. */
+    double before[PARTITION_UNITS_MAX + 1];
+    uint16_t reach[BOUND_STATES_MAX];
+    double rest[BOUND_ENTRIES_MAX];
+    double least[BOUND_ENTRIES_MAX]; /* of the entries of this and all earlier units */
+    double work;
+};
+
+/* Which ends a stage from a unit on may have. */
+struct bound_ends {
+    size_t least, most; /* none: least > most */
+};
+
+/* Return the ends of a stage that begins at `first` on a row, by memory and by the given
+ * boundaries. */
+struct bound_ends bound_ends(const struct kinds *kinds, size_t row, size_t first);
+/* Return the most states for which tables of that many units are small enough. */
+size_t bound_states_max(size_t unit_count, double work_max);
+/* Prepare tables for plans of [stages_min, stages_max] stages; kinds must be grouped. */
+void bound_init(struct bound *bound, const struct kinds *kinds, size_t stages_min,
+                size_t stages_max);
+/* Fill the tables for plans with these passes; others count as INFINITY, and those that take
+ * limit_seconds or longer may. */
+void bound_fill(struct bound *bound, struct bound_passes passes, double limit_seconds);
+/* Return the least pass of any plan: each unit runs on some device. */
+double bound_least_pass(const struct kinds *kinds);
+/* Return whether the passes of a stage's units are short enough. */
+bool bound_passes_fit(const struct kinds *kinds, size_t row, size_t first, size_t end,
+                      struct bound_passes passes);
+/* Return the state after a device of a group was used; 0 is none used. */
+size_t bound_state(const struct bound *bound, size_t state, size_t group);
+/* Return the least time from unit `first` on if the next stage is on group `group` and `state`
+ * includes it. */
+double bound_rest(const struct bound *bound, size_t state, size_t group, size_t first);
+/* Return the bound of all plans; INFINITY: none fits. */
+double bound_root(const struct bound *bound);
+/* Write the plan that the bound is of, with groups as kinds, which may not exist. */
+void bound_path(struct bound *bound, struct layout *out);
+
+/* Return the least crossing of a boundary over a link. The shortest time and the least latency need
+ * not be of one codec: a bound may take the best of each. */
+struct crossing bound_crossing(const struct kinds *kinds, const struct partition_link *link,
+                               size_t first, size_t end);
+/* Return the bound of the last stage: all its micro-batches; or one, and the longest pass of the
+ * others. */
+double bound_last(const struct partition_problem *problem, struct stage_cost cost,
+                  struct bound_passes passes);
+
+#endif

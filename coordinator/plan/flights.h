@@ -1,0 +1,32 @@
+/* flights.h: the in-flight limits with which given stages are fastest. A
+ * limit never rises along the pipeline: a stage holds no more than the one before it. The last one
+ * is 1: backward goes first. For coordinator/plan/ only. Pure. */
+#ifndef COORDINATOR_PLAN_FLIGHTS_H
+#define COORDINATOR_PLAN_FLIGHTS_H
+
+#include "coordinator/plan/stages.h"
+
+/* A layout with its limits, while they are searched. */
+struct flights {
+    const struct kinds *kinds;
+    const struct layout *layout;
+    struct timeline_stage stage[PARTITION_STAGES_MAX];
+    size_t most[PARTITION_STAGES_MAX]; /* by memory and micro-batches */
+    size_t best[PARTITION_STAGES_MAX];
+    double step_seconds; /* of the best; INFINITY: none faster than the limit */
+    double work;
+};
+
+/* Prepare the search. The layout must outlive it. false: a stage does not fit into memory. */
+bool flights_init(struct flights *flights, const struct kinds *kinds, const struct layout *layout);
+/* Play the usual limits, and those that hide links. Where steps overlap these are all: more batches
+ * in flight cost memory and delay gradients, so they must gain 5 %. */
+void flights_try(struct flights *flights);
+/* Change one limit of the best at a time while that helps and there is work left. */
+void flights_improve(struct flights *flights, double work_max);
+/* Play all limits that may be faster than limit_seconds. false: work_max was not enough. */
+bool flights_all(struct flights *flights, double limit_seconds, double work_max);
+/* Write the best as a plan; devices are kinds. */
+void flights_plan(const struct flights *flights, struct partition_plan *out);
+
+#endif
