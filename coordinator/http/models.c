@@ -115,44 +115,83 @@ void serve_models(void *context, struct http_exchange *exchange)
     answer_list_end(exchange, &list);
 }
 
-/* Resolve for the view: with the named data set, else with the usual one of a model of the zoo,
- * else unchanged or with the default guess. */
-static int resolve_view(const json_t *description, const char *name, const struct dataset *dataset,
-                        struct model **out, bool *assumed, struct record_faults *faults,
-                        struct err *err)
+/* Resolve with the named data set, else with the usual one of a model of the zoo, else unchanged or
+ * with the default guess. */
+static int resolve(const char *name, const struct dataset *dataset, struct described *out,
+                   struct record_faults *faults, struct err *err)
 {
     const struct model_fit *usual = zoo_fit(name);
     struct model_fit fit;
     if (!dataset && !usual) {
-        return description_parse_usual(description, out, assumed, faults, err);
+        return description_parse_usual(out->description, &out->model, &out->assumed, faults, err);
     }
-    *assumed = !dataset;
+    out->assumed = !dataset;
     fit = dataset ? describe_fit(dataset) : *usual;
-    return description_parse(description, &fit, out, faults, err);
+    return description_parse(out->description, &fit, &out->model, faults, err);
 }
 
-static void show_model(struct http_exchange *exchange, json_t *description,
-                       const struct model_row *row, const struct dataset *dataset)
+/* A fault of a model that a field names is the field's. */
+static void answer_model_faults(struct http_exchange *exchange, const struct record_faults *faults,
+                                const char *field)
 {
+    struct record_faults outer = {.more = faults->more};
+    for (size_t i = 0; i < faults->count; i++) {
+        record_fault(&outer, field, "%s", faults->fault[i].message);
+    }
+    answer_faults(exchange, &outer);
+}
+
+bool describe_model(struct coordinator *coordinator, struct http_exchange *exchange,
+                    const char *name, const char *dataset_name, const char *field,
+                    struct described *out)
+{
+    const struct dataset *dataset = NULL;
     struct record_faults faults = {0};
     struct err err = {0};
-    struct model *model = NULL;
-    bool assumed = false;
-    if (resolve_view(description, row->name, dataset, &model, &assumed, &faults, &err)) {
-        if (faults.count > 0) {
-            answer_faults(exchange, &faults);
-        } else {
-            answer_err(exchange, &err);
-        }
-        return;
+    *out = (struct described){0};
+    int rc = describe_named(coordinator, name, &out->description, &err);
+    if (rc == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_MODEL, "%s", err.text);
+        return false;
     }
+    if (!rc && dataset_name && !(dataset = core_dataset(coordinator->core, dataset_name))) {
+        described_done(out);
+        answer_problem(exchange, PROBLEM_UNKNOWN_DATASET, "no data set '%.60s'", dataset_name);
+        return false;
+    }
+    rc = rc ? rc : resolve(name, dataset, out, &faults, &err);
+    if (!rc) {
+        return true;
+    }
+    described_done(out);
+    if (faults.count == 0) {
+        answer_err(exchange, &err);
+    } else if (field) {
+        answer_model_faults(exchange, &faults, field);
+    } else {
+        answer_faults(exchange, &faults);
+    }
+    return false;
+}
+
+void described_done(struct described *described)
+{
+    json_decref(described->description);
+    described->description = NULL;
+    model_free(&described->model);
+}
+
+static void show_model(struct http_exchange *exchange, const struct described *described,
+                       const struct model_row *row)
+{
+    struct err err = {0};
     struct model_view *view = calloc(1, sizeof(*view));
-    int rc = view ? model_view_make(model, row, assumed, view, &err)
+    int rc = view ? model_view_make(described->model, row, described->assumed, view, &err)
                   : err_set(&err, ERR_MEMORY, "out of memory");
     BUF_AUTO struct buf body;
     buf_init(&body, 2 * JSON_BODY_MAX);
     if (!rc) {
-        view->description = description;
+        view->description = described->description;
         rc = wire_write(&model_view_record, view, &body, &err);
     }
     if (rc) {
@@ -161,7 +200,6 @@ static void show_model(struct http_exchange *exchange, json_t *description,
         answer_object(exchange, 200, row->revision, &body);
     }
     free(view);
-    model_free(&model);
 }
 
 void serve_model(void *context, struct http_exchange *exchange)
@@ -169,32 +207,18 @@ void serve_model(void *context, struct http_exchange *exchange)
     static const char *const allowed[] = {"dataset", NULL};
     struct coordinator *coordinator = context;
     const char *name = http_param(exchange, "name");
-    const char *dataset_name = http_query(exchange, "dataset");
-    const struct dataset *dataset = NULL;
-    struct err err = {0};
-    json_auto_t *description = NULL;
-    if (!answer_check_query(exchange, allowed)) {
-        return;
-    }
-    int rc = describe_named(coordinator, name, &description, &err);
-    if (rc == ERR_NOT_FOUND) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_MODEL, "%s", err.text);
-        return;
-    }
-    if (rc) {
-        answer_err(exchange, &err);
-        return;
-    }
-    if (dataset_name && !(dataset = core_dataset(coordinator->core, dataset_name))) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_DATASET, "no data set '%.60s'", dataset_name);
+    struct described described AUTO(described_done) = {0};
+    if (!answer_check_query(exchange, allowed) ||
+        !describe_model(coordinator, exchange, name, http_query(exchange, "dataset"), NULL,
+                        &described)) {
         return;
     }
     const char *text = zoo_text(name);
     if (text) {
         struct model_row zoo = zoo_row(name, text);
-        show_model(exchange, description, &zoo, dataset);
+        show_model(exchange, &described, &zoo);
     } else {
-        show_model(exchange, description, core_model(coordinator->core, name), dataset);
+        show_model(exchange, &described, core_model(coordinator->core, name));
     }
 }
 
