@@ -60,12 +60,17 @@ static void check_model(struct check *check, const struct job_model *model)
     }
 }
 
+static void check_divisible(struct check *check, int64_t batch, int64_t micro_batches)
+{
+    if (micro_batches > 0 && batch % micro_batches != 0) {
+        fault(check, "/micro_batches", "batch %" PRId64 " is not divisible by %" PRId64, batch,
+              micro_batches);
+    }
+}
+
 static void check_batch(struct check *check, const struct job_spec *spec)
 {
-    if (spec->micro_batches > 0 && spec->batch % spec->micro_batches != 0) {
-        fault(check, "/micro_batches", "batch %" PRId64 " is not divisible by %" PRId64,
-              spec->batch, spec->micro_batches);
-    }
+    check_divisible(check, spec->batch, spec->micro_batches);
     if (spec->steps > 0 && spec->learning_rate.warmup_steps >= spec->steps) {
         fault(check, "/learning_rate/warmup_steps", "must be below steps (%" PRId64 ")",
               spec->steps);
@@ -306,6 +311,22 @@ int replan_request_check(const struct replan_request *request, struct record_fau
             }
         }
     }
+    return finish(&check, err);
+}
+
+int prediction_question_check(const struct prediction_question *question,
+                              struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults};
+    if (!question->model[0] && !question->job.text[0]) {
+        fault(&check, "/model", "is required without 'job'");
+    } else if (question->model[0] && question->job.text[0]) {
+        fault(&check, "/model", "the job has a model; leave 'model' or 'job' out");
+    }
+    if (question->dataset[0] && !question->model[0]) {
+        fault(&check, "/dataset", "needs a 'model'; a job has its own data set");
+    }
+    check_divisible(&check, question->batch, question->micro_batches);
     return finish(&check, err);
 }
 

@@ -11,6 +11,7 @@
 #include "libtrain/model/model.h"
 #include "libtrain/model/shape.h"
 #include "schema/job.h"
+#include "schema/prediction.h"
 
 /* Rules between the fields of a job as it is submitted (batch divisible by micro_batches, devices
  * min <= max ...). Adds faults. ERR_INVALID when there is one; err names the first. */
@@ -19,6 +20,9 @@ NODISCARD int job_spec_check(const struct job_spec *spec, struct record_faults *
 /* Rules between the fields of a replan. */
 NODISCARD int replan_request_check(const struct replan_request *request,
                                    struct record_faults *faults, struct err *err);
+/* Rules between the fields of a question about a model or a job. */
+NODISCARD int prediction_question_check(const struct prediction_question *question,
+                                        struct record_faults *faults, struct err *err);
 /* Whether boundaries (rising, as the checks above say) lie within a model of unit_count units: a
  * fault at /cuts/i for each that does not. */
 NODISCARD int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count,

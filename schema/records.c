@@ -16,6 +16,7 @@
 #include "schema/measured.h"
 #include "schema/model_view.h"
 #include "schema/plan.h"
+#include "schema/prediction.h"
 #include "schema/problem.h"
 #include "schema/replicas.h"
 #include "schema/service.h"
@@ -28,6 +29,12 @@ static int check_job_spec(const void *value, struct record_faults *faults, struc
 static int check_replan_request(const void *value, struct record_faults *faults, struct err *err)
 {
     return replan_request_check(value, faults, err);
+}
+
+static int check_prediction_question(const void *value, struct record_faults *faults,
+                                     struct err *err)
+{
+    return prediction_question_check(value, faults, err);
 }
 
 static int check_assignment(const void *value, struct record_faults *faults, struct err *err)
@@ -60,6 +67,8 @@ const struct records_entry records_all[] = {
     {&plan_record, NULL, NULL},
     {&plan_answer_record, NULL, NULL},
     {&plan_question_record, NULL, NULL},
+    {&prediction_record, NULL, NULL},
+    {&prediction_question_record, NULL, check_prediction_question},
     {&problem_record, NULL, NULL},
     {&replicas_record, NULL, NULL},
     {&replan_request_record, NULL, check_replan_request},

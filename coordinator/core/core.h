@@ -68,6 +68,11 @@ uint64_t core_measurements_refused(const struct core *core);
 /* Return the next measured direction between two devices after *at, which begins at 0; NULL: no
  * more. */
 const struct link_row *core_next_link(const struct core *core, size_t *at);
+struct prediction;
+/* Fill the device, its overheads and the expected times of a model's units as the job computes
+ * them; the other members stay. false: the device is unknown. */
+bool core_predict(const struct core *core, const char *device_id, const struct model *model,
+                  const struct job_spec *spec, struct prediction *out);
 /* Data sets and models, in order of names. */
 size_t core_dataset_count(const struct core *core);
 const struct dataset *core_dataset_at(const struct core *core, size_t index);

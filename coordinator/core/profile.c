@@ -1,7 +1,11 @@
 #include "coordinator/core/profile.h"
 
+#include <stdio.h>
+
 #include "coordinator/core/planning.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "schema/prediction.h"
 
 uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first,
                                  int64_t end)
@@ -76,4 +80,39 @@ void profile_times(const struct core *core, struct planning *planning)
         fill_units(core, planning, d, work);
     }
     fill_links(core, planning);
+}
+
+/* ---- for users ---- */
+
+#define OVERHEAD_BYTES 1e6 /* a second point of the overhead, which is a line over bytes */
+
+bool core_predict(const struct core *core, const char *device_id, const struct model *model,
+                  const struct job_spec *spec, struct prediction *out)
+{
+    const struct device_slot *device = slots_device(core, device_id);
+    struct unit_work *work = core->capacity->work;
+    struct capacity_unit unit[UNITS_MAX];
+    if (!device) {
+        return false;
+    }
+    capacity_work(core, model, spec, conv2d_backend_of(device->device.numeric_class), 0,
+                  model->unit_count, work);
+    capacity_units(core, device, work, model->unit_count,
+                   (double)optimizer_update_passes(&spec->optimizer), unit);
+    for (size_t u = 0; u < model->unit_count; u++) {
+        out->unit[u] =
+            (struct prediction_unit){.forward_seconds = unit[u].seconds[UNIT_FORWARD],
+                                     .forward_sd_seconds = unit[u].sd_seconds[UNIT_FORWARD],
+                                     .backward_seconds = unit[u].seconds[UNIT_BACKWARD],
+                                     .backward_sd_seconds = unit[u].sd_seconds[UNIT_BACKWARD],
+                                     .update_seconds = unit[u].update_seconds,
+                                     .measured = unit[u].measured};
+        (void)snprintf(out->unit[u].name, sizeof(out->unit[u].name), "%s", model->unit[u].name);
+    }
+    out->device = device->device.id;
+    out->unit_count = model->unit_count;
+    out->overhead_seconds = capacity_overhead(core, device, 0);
+    out->overhead_seconds_per_byte =
+        (capacity_overhead(core, device, OVERHEAD_BYTES) - out->overhead_seconds) / OVERHEAD_BYTES;
+    return true;
 }

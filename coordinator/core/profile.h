@@ -1,4 +1,5 @@
-/* profile.h: the times and links of the candidates of a planning. */
+/* profile.h: the times and links of the candidates of a planning; and the times of a model on one
+ * device, for users. */
 #ifndef COORDINATOR_CORE_PROFILE_H
 #define COORDINATOR_CORE_PROFILE_H
 

@@ -71,6 +71,7 @@ static const struct http_route routes[] = {
     {"POST", "/v1/jobs/{id}/export", serve_job_export, NULL, JSON_BODY_MAX},
     {"POST", "/v1/jobs/{id}/replan", serve_job_replan, NULL, JSON_BODY_MAX},
     {"POST", "/v1/plans", serve_plan_question, NULL, JSON_BODY_MAX},
+    {"POST", "/v1/predictions", serve_prediction, NULL, JSON_BODY_MAX},
     {"GET", "/v1/incidents", serve_incidents, NULL, 0},
     {"GET", "/v1/incidents/{id}", serve_incident, NULL, 0},
     {"GET", "/v1/checkpoints", serve_all_checkpoints, NULL, 0},

@@ -75,6 +75,8 @@ HANDLER(serve_incident);
 /* replicas.c */
 HANDLER(serve_replicas);
 HANDLER(serve_plan_question);
+/* predictions.c */
+HANDLER(serve_prediction);
 /* agent.c */
 HANDLER(serve_enroll);
 HANDLER(serve_heartbeat);

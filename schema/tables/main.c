@@ -10,6 +10,7 @@
 #include "schema/job.h"
 #include "schema/job_preview.h"
 #include "schema/plan.h"
+#include "schema/prediction.h"
 #include "schema/tables/contract.h"
 #include "schema/tables/documents.h"
 
@@ -43,6 +44,7 @@ static const struct part parts[] = {
     DOCUMENT("api.md", "device", .answer = &device_record),
     DOCUMENT("api.md", "job_preview", .answer = &job_preview_record),
     DOCUMENT("api.md", "incident", .answer = &incident_record),
+    DOCUMENT("api.md", "prediction", .answer = &prediction_record),
 };
 
 static int write_part(const char *path, const struct page *head, struct err *err)

@@ -573,3 +573,78 @@ def test_measured_times_and_links_are_listed():
         must(api.get(f"{path}/measurements") == history, "the history after a restart")
         for unknown in ("measurements", "links"):
             api.problem("GET", f"/v1/devices/dev_{'0' * 26}/{unknown}", code="unknown_device")
+
+
+def test_unit_times_of_a_device_are_predicted():
+    with Api() as api:
+        agents = [FakeAgent(api, name) for name in ("one", "two")]
+        job = api.submit({**JOB, "steps": 80, "devices": {"min": 2, "max": 2}})
+        drive(api, job, agents, "running", train_to=3)
+
+        def ask(**question):
+            body = {"device": agents[0].id, **question}
+            return api.request("POST", "/v1/predictions", body, expect=200).json
+
+        before = ask(job=job["id"])
+        must(not any(unit["measured"] for unit in before["units"]), f"{before}")
+        run, _ = measure(api, job, agents[0])
+        answer = ask(job=job["id"])
+        must(answer["model"] == "mlp" and answer["batch"] == 16, f"{answer}")
+        must(answer["micro_batches"] == 2 and answer["device"] == agents[0].id, f"{answer}")
+        must([unit["name"] for unit in answer["units"]] == ["hidden1", "hidden2", "head"], "names")
+        for index, unit in enumerate(answer["units"]):
+            runs = run["stage"]["first"] <= index < run["stage"]["end"]
+            must(unit["measured"] == runs, f"unit {index} of {answer}")
+            must(0 < unit["forward_sd_seconds"] and unit["update_seconds"] > 0, f"{unit}")
+            if runs:
+                must(abs(unit["forward_seconds"] - 0.25) < 1e-6, f"{unit}")
+                must(abs(unit["backward_seconds"] - 0.5) < 1e-6, f"{unit}")
+        must(answer["overhead_seconds"] >= 0 <= answer["overhead_seconds_per_byte"], f"{answer}")
+
+        other = ask(job=job["id"], batch=32, micro_batches=8)
+        must(other["batch"] == 32 and other["micro_batches"] == 8, f"{other}")
+        must(not any(unit["measured"] for unit in other["units"]), f"{other}")
+        must(ask(model="mlp")["batch"] == 32, "the default batch")
+        same = ask(model="mlp", dataset="digits-train", batch=16, micro_batches=2)
+        must(
+            [unit["measured"] for unit in same["units"]]
+            == [unit["measured"] for unit in answer["units"]],
+            f"{same}",
+        )
+
+
+def test_a_question_about_unit_times_is_checked():
+    with Api() as api:
+        agents = [FakeAgent(api, "one")]
+        job = api.submit({**JOB, "devices": {"min": 1, "max": 1}})
+        both = {"device": agents[0].id, "model": "mlp", "job": job["id"]}
+        model = {"device": agents[0].id, "model": "mlp"}
+        of_job = {"device": agents[0].id, "job": job["id"]}
+        for body, pointer in (
+            (both, "/model"),
+            ({"device": agents[0].id}, "/model"),
+            ({**of_job, "dataset": "digits-train"}, "/dataset"),
+            ({**of_job, "batch": 15}, "/micro_batches"),
+            ({**model, "batch": 15}, "/micro_batches"),
+            ({**model, "batch": 0}, "/batch"),
+            ({**model, "batch": 65537}, "/batch"),
+            ({**model, "micro_batches": 0}, "/micro_batches"),
+            ({**model, "micro_batches": 1025}, "/micro_batches"),
+            ({**model, "micro_batches": 64}, "/micro_batches"),
+            ({**model, "model": "lenet5", "dataset": "digits-train"}, "/model"),
+            ({"model": "mlp"}, "/device"),
+        ):
+            api.problem("POST", "/v1/predictions", body, code="invalid_fields", words=(pointer,))
+        for body, code in (
+            ({**model, "device": f"dev_{'0' * 26}"}, "unknown_device"),
+            ({**of_job, "job": f"job_{'0' * 26}"}, "unknown_job"),
+            ({**model, "model": "mpl"}, "unknown_model"),
+            ({**model, "dataset": "digits"}, "unknown_dataset"),
+        ):
+            api.problem("POST", "/v1/predictions", body, code=code)
+        path = "/v1/predictions"
+        api.problem("POST", path, b"{", JSON, code="invalid_json")
+        api.problem("POST", path, b"{}", {}, code="unsupported_media_type")
+        api.problem("POST", path, b" " * (3 << 20), JSON, code="body_too_large")
+        finish(api, job, agents)
+        api.problem("POST", path, of_job, code="wrong_state")

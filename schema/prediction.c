@@ -1,0 +1,57 @@
+#include "schema/prediction.h"
+
+static const struct field question_fields[] = {
+    MEMBER_FORM(struct prediction_question, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_FORM(struct prediction_question, model, "model", FIELD_SKIP_EMPTY, &name_form,
+                .about = "A model of the zoo or a posted one, trained by a job with default "
+                         "fields. Either this or `job`."),
+    MEMBER_FORM(struct prediction_question, dataset, "dataset", FIELD_SKIP_EMPTY, &name_form,
+                .about = "The data set that defines the model's input; default: the input that "
+                         "`GET /v1/models/{name}` assumes.",
+                .rule = "with `model` only"),
+    MEMBER_FORM(struct prediction_question, job.text, "job", FIELD_SKIP_EMPTY, &job_id_form,
+                .about = "An active job: its model, kernels, frozen units and `recompute`."),
+    MEMBER_INT(struct prediction_question, batch, "batch", FIELD_SKIP_EMPTY, 1, BATCH_MAX,
+               .about = "Default: the job's.", .rule = "divisible by `micro_batches`"),
+    MEMBER_INT(struct prediction_question, micro_batches, "micro_batches", FIELD_SKIP_EMPTY, 1,
+               MICRO_BATCHES_MAX, .about = "Default: the job's."),
+};
+const struct record prediction_question_record =
+    RECORD_WITH(struct prediction_question, "prediction_question", question_fields,
+                .about = "The units of a model on a device, which need not have run them.");
+
+static const struct field unit_fields[] = {
+    MEMBER_TEXT(struct prediction_unit, name, "name", FIELD_REQUIRED),
+    MEMBER_DOUBLE(struct prediction_unit, forward_seconds, "forward_seconds", FIELD_REQUIRED, 0, 0,
+                  .about = "Per micro-batch."),
+    MEMBER_DOUBLE(struct prediction_unit, forward_sd_seconds, "forward_sd_seconds", FIELD_REQUIRED,
+                  0, 0, .about = "Its standard deviation."),
+    MEMBER_DOUBLE(struct prediction_unit, backward_seconds, "backward_seconds", FIELD_REQUIRED, 0,
+                  0, .about = "Per micro-batch; 0: the unit has no backward pass."),
+    MEMBER_DOUBLE(struct prediction_unit, backward_sd_seconds, "backward_sd_seconds",
+                  FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct prediction_unit, update_seconds, "update_seconds", FIELD_REQUIRED, 0, 0,
+                  .about = "Per step: by the bytes of trained parameters, without a deviation."),
+    MEMBER_BOOL(struct prediction_unit, measured, "measured", FIELD_REQUIRED,
+                .about = "On this device, and recently. Otherwise plans add one deviation."),
+};
+static const struct record unit_record =
+    RECORD(struct prediction_unit, "prediction_unit", unit_fields);
+
+static const struct field prediction_fields[] = {
+    MEMBER_FORM(struct prediction, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_TEXT(struct prediction, model, "model", FIELD_REQUIRED),
+    MEMBER_INT(struct prediction, batch, "batch", FIELD_REQUIRED, 1, BATCH_MAX),
+    MEMBER_INT(struct prediction, micro_batches, "micro_batches", FIELD_REQUIRED, 1,
+               MICRO_BATCHES_MAX),
+    MEMBER_RECORDS(struct prediction, unit, unit_count, "units", FIELD_REQUIRED, &unit_record),
+    MEMBER_DOUBLE(struct prediction, overhead_seconds, "overhead_seconds", FIELD_REQUIRED, 0, 0,
+                  .about = "Of a stage on the device, per micro-batch, beyond its units; 0: not "
+                           "measured."),
+    MEMBER_DOUBLE(struct prediction, overhead_seconds_per_byte, "overhead_seconds_per_byte",
+                  FIELD_REQUIRED, 0, 0,
+                  .about = "The same, for each byte of the stage's boundary tensors."),
+};
+const struct record prediction_record =
+    RECORD_WITH(struct prediction, "prediction", prediction_fields,
+                .about = "The expected times of a model's units on a device.");
