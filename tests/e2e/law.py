@@ -279,6 +279,25 @@ def test_three_replans_and_a_pause_change_no_bit_of_augmented_samples():
     three_replans_and_a_pause(augment=AUGMENT)
 
 
+def test_checks_of_the_plan_after_every_few_steps_change_no_bit():
+    job = fashion_job(
+        "lenet5",
+        batch=64,
+        steps=300,
+        evaluate={"every_epochs": 0},
+        replan={"first": 5, "every": 5},
+    )
+    expected = reference(job)
+    with fashion_fleet() as fleet:
+        for slowdown in (1, 2, 4):
+            fleet.start_agent(None, "--slowdown", slowdown, wait=False)
+        fleet.wait_for_agents()
+        submitted = fleet.submit(with_cuts(job, [1, 2]))
+        fleet.wait(submitted, "succeeded")
+        check_weights(fleet, submitted, expected, "after checks of the plan")
+        must(fleet.job(submitted)["last_check"], "the plan was never checked")
+
+
 def test_three_replans_and_a_pause_change_no_bit_of_a_job_that_recomputes():
     three_replans_and_a_pause(recompute="unit")
 

@@ -180,8 +180,8 @@ FASHION = {f"fashion-{part}": data_files("fashion-mini", part) for part in ("tra
 
 
 def fashion_job(model="lenet5", **fields):
-    """A job on the data set fashion-train. Its kernels follow from shapes in every build. fields
-    are added or replace others.
+    """A job on the data set fashion-train. Its kernels follow from shapes in every build, and its
+    plans change by faults and requests only. fields are added or replace others.
     """
     return {
         "name": model,
@@ -192,6 +192,7 @@ def fashion_job(model="lenet5", **fields):
         "epochs": 100000,
         "learning_rate": {"type": "constant", "value": 0.02},
         "kernels": {},
+        "replan": {"first": 0, "every": 0},
         **fields,
     }
 
