@@ -32,7 +32,6 @@
 #define DROPS_MAX 16
 #define METRICS_MAX 256 /* of one heartbeat */
 #define HOLDINGS_MAX 1024
-#define LINKS_MAX 8
 #define LINK_REPORTS_MAX 32 /* of one heartbeat: by device, kind and codec */
 #define PEER_REPORTS_MAX 4
 #define LINE_STARTS_MAX 64 /* restarts of a job that are remembered */

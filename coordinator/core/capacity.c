@@ -341,16 +341,23 @@ void capacity_unexplained(struct core *core, const struct device_slot *slot, dou
 }
 
 /* The line through the sums; by the part of a micro-batch alone where sizes do not differ. */
-double capacity_overhead(const struct core *core, const struct device_slot *slot, double bytes)
+/* The line through the measurements; where one end of it would be negative, the other explains all.
+ */
+struct capacity_overhead capacity_overhead(const struct core *core, const struct device_slot *slot)
 {
     const struct device_capacity *device = capacity_of(core, slot);
     const struct overhead_sums *sums = &device->overhead;
     const double a = sums->count + 1, b = sums->bytes, d = sums->bytes_squared + 1;
-    const double determinant = a * d - b * b;
-    const double fixed = (d * sums->seconds - b * sums->bytes_seconds) / determinant;
-    const double per_byte = (a * sums->bytes_seconds - b * sums->seconds) / determinant;
-    const double seconds = fmax(fixed, 0) + fmax(per_byte, 0) * bytes / OVERHEAD_BYTES;
-    return isfinite(seconds) ? seconds * elementary_exp(device->level) : 0;
+    const double determinant = a * d - b * b, scale = elementary_exp(device->level);
+    double fixed = (d * sums->seconds - b * sums->bytes_seconds) / determinant;
+    double slope = (a * sums->bytes_seconds - b * sums->seconds) / determinant;
+    if (slope < 0 || fixed < 0) {
+        fixed = slope < 0 ? sums->seconds / a : 0;
+        slope = slope < 0 ? 0 : sums->bytes_seconds / d;
+    }
+    const struct capacity_overhead overhead = {fixed * scale, slope * scale / OVERHEAD_BYTES};
+    const bool known = isfinite(overhead.seconds) && isfinite(overhead.seconds_per_byte);
+    return known ? overhead : (struct capacity_overhead){0, 0};
 }
 
 /* ---- for plans ---- */

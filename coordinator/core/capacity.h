@@ -71,6 +71,11 @@ struct capacity_unit {
     bool measured; /* on this device, and not so long ago that the prediction counts more */
 };
 
+/* Time of a stage per micro-batch beyond that of its units. */
+struct capacity_overhead {
+    double seconds, seconds_per_byte; /* of boundary tensors */
+};
+
 /* Reserve the memory; ERR_MEMORY. */
 NODISCARD int capacity_new(size_t devices_max, struct capacity **out, struct err *err);
 void capacity_free(struct capacity **capacity);
@@ -103,9 +108,9 @@ void capacity_work(const struct core *core, const struct model *model, const str
 void capacity_units(const struct core *core, const struct device_slot *device,
                     const struct unit_work *work, size_t count, double update_passes,
                     struct capacity_unit *out);
-/* Return the seconds per micro-batch of a stage that its units do not explain, with this many bytes
- * of boundary tensors. */
-double capacity_overhead(const struct core *core, const struct device_slot *device, double bytes);
+/* Return the time of a stage that its units do not explain. */
+struct capacity_overhead capacity_overhead(const struct core *core,
+                                           const struct device_slot *device);
 
 /* ---- for capacity_rows.c ---- */
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/plan/link.h"
 #include "libtrain/memory/arena.h"
 
 _Static_assert(PLANNING_CLASS_SIZE == sizeof(((struct device *)0)->numeric_class),
@@ -51,22 +50,6 @@ size_t planning_find(const struct planning *planning, const char *device_id)
     bool found =
         first < planning->device_count && id_equal(planning->device[first].id.text, device_id);
     return found ? first : planning->device_count;
-}
-
-/* Either end may have measured it. */
-struct partition_link planning_link(const struct planning *planning, size_t a, size_t b)
-{
-    static const struct link_sums none;
-    const size_t end[][2] = {{a, b}, {b, a}};
-    for (size_t i = 0; i < 2; i++) {
-        const struct planning_device *device = &planning->device[end[i][0]];
-        for (size_t k = 0; k < device->link_count; k++) {
-            if (device->link[k].other == end[i][1]) {
-                return device->link[k].link;
-            }
-        }
-    }
-    return link_estimate(&none);
 }
 
 void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,

@@ -23,13 +23,13 @@
  * PARTITION_WORK_MAX. The computation of the memory of stages has the same bound. */
 #define PLANNING_WORK_AT_ONCE 130000.0
 
-#define PLANNING_CLASS_SIZE 128 /* of a numeric class, as in struct device */
+/* Measured links between candidates: as many as the core keeps. */
+#define PLANNING_LINKS_MAX 32768
+/* Up to this many candidates, links that were never used get an estimate of their own; beyond, the
+ * usual one. All pairs together with the measured links are below PARTITION_PAIRS_MAX. */
+#define PLANNING_ESTIMATES_MAX 256
 
-/* The link to another candidate, by its index. Links without an entry were never measured. */
-struct planning_link {
-    size_t other;
-    struct partition_link link;
-};
+#define PLANNING_CLASS_SIZE 128 /* of a numeric class, as in struct device */
 
 /* A candidate. */
 struct planning_device {
@@ -44,8 +44,9 @@ struct planning_device {
     bool busy;    /* it works for another job, or is reserved for one */
     bool avoided; /* the job excludes it for a while */
     bool failed;  /* the same, for a failure of its own */
-    struct planning_link link[LINKS_MAX];
-    size_t link_count;
+    double overhead_seconds, overhead_seconds_per_byte; /* as of partition_problem */
+    bool has_link;                                      /* its transfers with others are known: */
+    struct partition_link link; /* what they show of its links, also of those never used */
 };
 
 /* The stages that an attempt may choose. */
@@ -90,6 +91,9 @@ struct planning {
     double forward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double backward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double update_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
+    /* The measured links between candidates, by their indices, each once. */
+    struct partition_pair measured[PLANNING_LINKS_MAX];
+    size_t measured_count;
 
     /* Scratch of the solution. */
     double work;                       /* of all searches */
@@ -106,8 +110,9 @@ struct planning {
     double memory_work; /* work of computing the memory of this job's stages */
     struct unit_cost cost[UNITS_MAX];
     uint64_t border_bytes[UNITS_MAX], state_bytes[UNITS_MAX];
-    struct partition_pair pair[PLANNING_DEVICES_MAX * LINKS_MAX];
+    struct partition_pair pair[PARTITION_PAIRS_MAX];
     uint64_t pool_cap_bytes[PLANNING_DEVICES_MAX], pool_threads[PLANNING_DEVICES_MAX];
+    double pool_overhead[PLANNING_DEVICES_MAX], pool_overhead_per_byte[PLANNING_DEVICES_MAX];
     size_t pool_of[PLANNING_DEVICES_MAX]; /* index + 1 in the pool of a candidate; 0: not in it */
     const char *unit_name[UNITS_MAX], *device_name[PLANNING_DEVICES_MAX];
     size_t present_device[STAGES_MAX], present_end[STAGES_MAX];
@@ -143,8 +148,6 @@ void planning_free(struct planning **planning);
 
 /* Return the index of the candidate; device_count: there is none. */
 size_t planning_find(const struct planning *planning, const char *device_id);
-/* Return the link between two candidates. */
-struct partition_link planning_link(const struct planning *planning, size_t a, size_t b);
 /* Add an attempt. */
 void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,
                   enum candidates candidates);

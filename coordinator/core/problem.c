@@ -137,36 +137,36 @@ static void take_pool(struct planning *planning)
         const struct planning_device *device = &planning->device[d];
         planning->pool_cap_bytes[i] = planning->caps ? device->cap_bytes : device->memory_bytes;
         planning->pool_threads[i] = threads_of(planning, d);
+        planning->pool_overhead[i] = device->overhead_seconds;
+        planning->pool_overhead_per_byte[i] = device->overhead_seconds_per_byte;
         planning->device_name[i] = device->name;
         planning->pool_of[d] = i + 1;
     }
 }
 
-/* Whether a device has an entry for its link to another. */
-static bool has_link(const struct planning *planning, size_t device, size_t other)
-{
-    for (size_t k = 0; k < planning->device[device].link_count; k++) {
-        if (planning->device[device].link[k].other == other) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The measured links between devices of the pool, each once. Return their count. */
+/* The links of the pool: first estimates for all pairs of devices whose other links are known, then
+ * the measured ones, which win. Return their count. */
 static size_t take_links(struct planning *planning)
 {
     size_t count = 0;
-    for (size_t i = 0; i < planning->pool_count; i++) {
-        const size_t d = planning->pool[i];
-        for (size_t k = 0; k < planning->device[d].link_count; k++) {
-            const size_t other = planning->device[d].link[k].other;
-            if (planning->pool_of[other] > 0 && (d < other || !has_link(planning, other, d))) {
-                planning->pair[count++] =
-                    (struct partition_pair){.a = i,
-                                            .b = planning->pool_of[other] - 1,
-                                            .link = planning_link(planning, d, other)};
+    const size_t estimates =
+        planning->pool_count <= PLANNING_ESTIMATES_MAX ? planning->pool_count : 0;
+    for (size_t i = 0; i < estimates; i++) {
+        const struct planning_device *first = &planning->device[planning->pool[i]];
+        for (size_t k = i + 1; k < estimates && first->has_link; k++) {
+            const struct planning_device *second = &planning->device[planning->pool[k]];
+            if (second->has_link) {
+                planning->pair[count++] = (struct partition_pair){
+                    .a = i, .b = k, .link = link_slower(first->link, second->link)};
             }
+        }
+    }
+    for (size_t i = 0; i < planning->measured_count; i++) {
+        const struct partition_pair *pair = &planning->measured[i];
+        const size_t a = planning->pool_of[pair->a], b = planning->pool_of[pair->b];
+        if (a > 0 && b > 0) {
+            planning->pair[count++] =
+                (struct partition_pair){.a = a - 1, .b = b - 1, .link = pair->link};
         }
     }
     return count;
@@ -219,6 +219,8 @@ static struct partition_problem problem_of(struct planning *planning,
         .forward_seconds = planning->forward_seconds,
         .backward_seconds = planning->backward_seconds,
         .update_seconds = planning->update_seconds,
+        .overhead_seconds = planning->pool_overhead,
+        .overhead_seconds_per_byte = planning->pool_overhead_per_byte,
         .border_bytes = planning->border_bytes,
         .state_bytes = planning->state_bytes,
         .usual_link = link_estimate(&none),

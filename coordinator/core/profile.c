@@ -7,6 +7,11 @@
 #include "coordinator/core/state.h"
 #include "schema/prediction.h"
 
+_Static_assert(PLANNING_LINKS_MAX >= TRAFFIC_MAX, "a question has room for all measured links");
+_Static_assert(PLANNING_ESTIMATES_MAX *(PLANNING_ESTIMATES_MAX - 1) / 2 + PLANNING_LINKS_MAX <=
+                   PARTITION_PAIRS_MAX,
+               "a problem has room for all links");
+
 uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first,
                                  int64_t end)
 {
@@ -37,31 +42,43 @@ static void fill_units(const struct core *core, struct planning *planning, size_
     }
 }
 
-/* All measured links between candidates, of which each device keeps the first LINKS_MAX. */
+/* Whether the pair is the last one listed or shortly before: the store has the rows of a pair
+ * beside each other. */
+static bool is_listed(const struct planning *planning, size_t a, size_t b)
+{
+    for (size_t i = planning->measured_count; i > 0 && i + TRAFFIC_WAYS > planning->measured_count;
+         i--) {
+        const struct partition_pair *pair = &planning->measured[i - 1];
+        if (pair->a == a && pair->b == b) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void fill_links(const struct core *core, struct planning *planning)
 {
     const struct link_row *row;
     size_t at = 0;
-    for (size_t d = 0; d < planning->device_count; d++) {
-        planning->device[d].link_count = 0;
-    }
+    planning->measured_count = 0;
     while ((row = traffic_next(core, &at)) != NULL) {
         const size_t from = planning_find(planning, row->from.text);
         const size_t to = planning_find(planning, row->to.text);
-        if (from == planning->device_count || to == planning->device_count) {
-            continue;
-        }
-        struct planning_device *device = &planning->device[from];
-        size_t i = 0;
-        while (i < device->link_count && device->link[i].other != to) {
-            i++;
-        }
-        if (i == device->link_count && i < LINKS_MAX) {
-            device->link[device->link_count++] = (struct planning_link){
-                .other = to,
-                .link = traffic_link(core, core->candidate[from], core->candidate[to])};
+        const size_t a = from < to ? from : to, b = from < to ? to : from;
+        if (b < planning->device_count && !is_listed(planning, a, b)) {
+            planning->measured[planning->measured_count++] = (struct partition_pair){
+                .a = a, .b = b, .link = traffic_link(core, core->candidate[a], core->candidate[b])};
         }
     }
+}
+
+static void fill_device(const struct core *core, struct planning *planning, size_t d)
+{
+    struct planning_device *device = &planning->device[d];
+    const struct capacity_overhead overhead = capacity_overhead(core, core->candidate[d]);
+    device->overhead_seconds = overhead.seconds;
+    device->overhead_seconds_per_byte = overhead.seconds_per_byte;
+    device->has_link = traffic_device_link(core, core->candidate[d], &device->link);
 }
 
 void profile_times(const struct core *core, struct planning *planning)
@@ -78,13 +95,12 @@ void profile_times(const struct core *core, struct planning *planning)
             last = backend;
         }
         fill_units(core, planning, d, work);
+        fill_device(core, planning, d);
     }
     fill_links(core, planning);
 }
 
 /* ---- for users ---- */
-
-#define OVERHEAD_BYTES 1e6 /* a second point of the overhead, which is a line over bytes */
 
 bool core_predict(const struct core *core, const char *device_id, const struct model *model,
                   const struct job_spec *spec, struct prediction *out)
@@ -95,6 +111,7 @@ bool core_predict(const struct core *core, const char *device_id, const struct m
     if (!device) {
         return false;
     }
+    const struct capacity_overhead overhead = capacity_overhead(core, device);
     capacity_work(core, model, spec, conv2d_backend_of(device->device.numeric_class), 0,
                   model->unit_count, work);
     capacity_units(core, device, work, model->unit_count,
@@ -111,8 +128,7 @@ bool core_predict(const struct core *core, const char *device_id, const struct m
     }
     out->device = device->device.id;
     out->unit_count = model->unit_count;
-    out->overhead_seconds = capacity_overhead(core, device, 0);
-    out->overhead_seconds_per_byte =
-        (capacity_overhead(core, device, OVERHEAD_BYTES) - out->overhead_seconds) / OVERHEAD_BYTES;
+    out->overhead_seconds = overhead.seconds;
+    out->overhead_seconds_per_byte = overhead.seconds_per_byte;
     return true;
 }

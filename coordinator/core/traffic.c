@@ -9,7 +9,6 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 
-#define WAYS 8
 #define COUNT_MAX 1e9
 /* Half of a link's memory fades in this time: what was measured of a link that changed is not
  * believed for hours. */
@@ -71,7 +70,7 @@ static struct traffic_item *set_of(const struct traffic *traffic, const char *a,
     const bool in_order = strcmp(a, b) < 0;
     uint64_t hash = hash_text(0xcbf29ce484222325u, in_order ? a : b);
     hash = hash_text(hash, in_order ? b : a);
-    return &traffic->item[(hash ^ (hash >> 32)) % (TRAFFIC_MAX / WAYS) * WAYS];
+    return &traffic->item[(hash ^ (hash >> 32)) % (TRAFFIC_MAX / TRAFFIC_WAYS) * TRAFFIC_WAYS];
 }
 
 static bool is_item(const struct traffic_item *item, const struct link_row *row)
@@ -85,7 +84,7 @@ static bool is_item(const struct traffic_item *item, const struct link_row *row)
 static struct traffic_item *place_of(const struct traffic *traffic, const struct link_row *row)
 {
     struct traffic_item *set = set_of(traffic, row->from.text, row->to.text), *oldest = set;
-    for (size_t i = 0; i < WAYS; i++) {
+    for (size_t i = 0; i < TRAFFIC_WAYS; i++) {
         if (is_item(&set[i], row)) {
             return &set[i];
         }
@@ -182,7 +181,7 @@ static struct link_sums pair_sums(const struct core *core, const struct device_s
     const struct traffic_item *set = set_of(core->traffic, a->device.id.text, b->device.id.text);
     const char *first = a->device.id.text, *second = b->device.id.text;
     struct link_sums full = {0}, copies = {0};
-    for (size_t i = 0; i < WAYS; i++) {
+    for (size_t i = 0; i < TRAFFIC_WAYS; i++) {
         const struct link_row *row = &set[i].row;
         const bool is_pair = (id_equal(row->from.text, first) && id_equal(row->to.text, second)) ||
                              (id_equal(row->from.text, second) && id_equal(row->to.text, first));
@@ -193,11 +192,15 @@ static struct link_sums pair_sums(const struct core *core, const struct device_s
     return full.count >= 2 ? full : copies;
 }
 
-static struct partition_link slower(struct partition_link a, struct partition_link b)
+bool traffic_device_link(const struct core *core, const struct device_slot *device,
+                         struct partition_link *out)
 {
-    return (struct partition_link){.latency_seconds = fmax(a.latency_seconds, b.latency_seconds),
-                                   .bytes_per_second =
-                                       fmin(a.bytes_per_second, b.bytes_per_second)};
+    const struct link_sums *sums = sums_of(core, device);
+    if (sums->count < 2) {
+        return false;
+    }
+    *out = link_estimate(sums);
+    return true;
 }
 
 /* A link has equal properties in both directions, so the sizes of both give a better estimate. */
@@ -208,11 +211,11 @@ struct partition_link traffic_link(const struct core *core, const struct device_
     if (sums.count >= 2) {
         return link_estimate(&sums);
     }
-    const struct link_sums *first = sums_of(core, a), *second = sums_of(core, b);
-    const struct partition_link of_first = link_estimate(first), of_second = link_estimate(second);
-    const struct link_sums none = {0};
-    return first->count >= 2 && second->count >= 2 ? slower(of_first, of_second)
-                                                   : link_estimate(&none);
+    static const struct link_sums none;
+    struct partition_link first, second;
+    return traffic_device_link(core, a, &first) && traffic_device_link(core, b, &second)
+               ? link_slower(first, second)
+               : link_estimate(&none);
 }
 
 const struct link_row *traffic_next(const struct core *core, size_t *at)

@@ -12,6 +12,8 @@ struct device_slot;
 #define TRAFFIC_MAX                                                                                \
     (1u << 15) /* directions, kinds and codecs together; the oldest of eight leaves */
 
+#define TRAFFIC_WAYS 8 /* items of a set; all of a pair of devices are in one */
+
 struct traffic_item {
     struct link_row row; /* from "": free; wall_ms: of the last report */
     int64_t at_ms;
@@ -36,6 +38,9 @@ bool traffic_take(struct core *core, const struct device_slot *device,
  * other device's fault. */
 struct partition_link traffic_link(const struct core *core, const struct device_slot *a,
                                    const struct device_slot *b);
+/* Fill in the link that a device's transfers with all others show. false: too few are known. */
+bool traffic_device_link(const struct core *core, const struct device_slot *device,
+                         struct partition_link *out);
 /* Return the next measured direction after *at, which begins at 0; NULL: no more. */
 const struct link_row *traffic_next(const struct core *core, size_t *at);
 /* Write the row of a reported direction. false: it is not known. */

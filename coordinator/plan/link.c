@@ -73,3 +73,10 @@ struct partition_link link_estimate(const struct link_sums *sums)
         fmin(fmax(link.bytes_per_second, LINK_BYTES_PER_SECOND_MIN), LINK_BYTES_PER_SECOND_MAX);
     return link;
 }
+
+struct partition_link link_slower(struct partition_link a, struct partition_link b)
+{
+    return (struct partition_link){.latency_seconds = fmax(a.latency_seconds, b.latency_seconds),
+                                   .bytes_per_second =
+                                       fmin(a.bytes_per_second, b.bytes_per_second)};
+}

@@ -26,5 +26,7 @@ void link_add(struct link_sums *sums, const struct link_sums *more);
  * bounds), so the bandwidth is never below the mean rate. Only the shares of latency and bandwidth
  * in that time are estimated. */
 struct partition_link link_estimate(const struct link_sums *sums);
+/* Return a link with the latency and the bandwidth of the slower one. */
+struct partition_link link_slower(struct partition_link a, struct partition_link b);
 
 #endif

@@ -53,8 +53,8 @@ struct partition_problem {
     const double *replica_bytes; /* by unit: sent to the next stage in a mean step; NULL: none */
     const uint64_t *state_bytes; /* by unit: moved if the unit changes its device; NULL: equal */
     struct partition_link usual_link;
-    const struct partition_pair
-        *pair; /* [pair_count], each pair once; others have the usual link */
+    /* [pair_count]; of a pair that is listed twice the later counts, others have the usual link. */
+    const struct partition_pair *pair;
     size_t pair_count;
     const struct partition_codec *codec; /* [codec_count]; 0: one that changes nothing */
     size_t codec_count;

@@ -81,7 +81,7 @@ static void a_device_is_believed_its_steps_not_its_claims(void **state)
     look(world, id, &world->agent[0], unit);
     const double seconds =
         unit[0].seconds[UNIT_FORWARD] + unit[0].seconds[UNIT_BACKWARD] +
-        capacity_overhead(world->core, slots_device(world->core, world->agent[0].id.text), 0);
+        capacity_overhead(world->core, slots_device(world->core, world->agent[0].id.text)).seconds;
     assert_true(seconds > 0.3 && seconds < 0.45);
 }
 

@@ -1,6 +1,7 @@
 /* Measurements of steps and links, and the plans that use them. */
 #include <math.h>
 
+#include "coordinator/core/placement.h"
 #include "tests/unit/coordinator_core/story.h"
 
 /* No device is left out, however slow it is. */
@@ -120,6 +121,78 @@ static void marked_tensors_do_not_make_a_link_slow(void **state)
     assert_close(&after, &before, 1, 0.1);
 }
 
+/* The question of a new plan for a job. */
+static const struct planning *ask(struct world *world, const char *id)
+{
+    world->plans_wait = true;
+    world_verb(world, id, JOB_REPLAN);
+    assert_true(core_planning(world->core, world->question, world->planning));
+    return world->planning;
+}
+
+static void a_pair_that_never_met_has_the_slower_link_of_both(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct err err = {0};
+    train_on_three(world, id);
+    const struct agent *a = &world->agent[0], *c = &world->agent[2];
+    report_link(world, &world->agent[0], &world->agent[1], 0.5);
+    report_link(world, &world->agent[1], &world->agent[0], 0.5);
+    report_link(world, &world->agent[2], &world->agent[1], 0.1);
+    const struct planning *planning = ask(world, id);
+    assert_int_equal(planning->measured_count, 2); /* both directions of one pair count once */
+    assert_ok(placement_solve(world->planning, &world->planned, &err), &err);
+    const struct planning_device *slow = &planning->device[planning_find(planning, a->id.text)];
+    const struct planning_device *fast = &planning->device[planning_find(planning, c->id.text)];
+    assert_true(slow->has_link && fast->has_link);
+    assert_true(slow->link.latency_seconds > fast->link.latency_seconds);
+    size_t found = 0;
+    for (size_t i = 0; i < 3; i++) { /* all pairs of three devices, before the measured ones */
+        const struct partition_pair *pair = &planning->pair[i];
+        const struct planning_device *first = &planning->device[planning->pool[pair->a]];
+        const struct planning_device *second = &planning->device[planning->pool[pair->b]];
+        if ((first == slow && second == fast) || (first == fast && second == slow)) {
+            assert_close(&pair->link.latency_seconds, &slow->link.latency_seconds, 1, 1e-12);
+            found++;
+        }
+    }
+    assert_int_equal(found, 1);
+}
+
+/* c reports steps that take this much longer than its units, per micro-batch. */
+static double planned_overhead(struct world *world, const char *id, double seconds)
+{
+    struct agent *c = &world->agent[2];
+    const double micro_batches = (double)core_job(world->core, id)->spec.micro_batches;
+    const double step = micro_batches * (3 * 2 * 0.02 + seconds);
+    story_measure(world, c, 0.02);
+    for (size_t i = 0; i < 50; i++) {
+        c->heartbeat.stage_seconds = (struct stage_seconds){.step = step, .compute = step};
+        agent_beat_again(world, c);
+    }
+    const struct planning *planning = ask(world, id);
+    const size_t at = planning_find(planning, c->id.text);
+    return planning->device[at].overhead_seconds;
+}
+
+static void unexplained_time_of_steps_is_part_of_the_next_plan(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct err err = {0};
+    train_on_three(world, id);
+    const double overhead = planned_overhead(world, id, 0.02);
+    assert_true(overhead > 0.01 && overhead < 0.021);
+    assert_ok(placement_solve(world->planning, &world->planned, &err), &err);
+    const double with = world->planned.step_seconds;
+    for (size_t d = 0; d < world->planning->device_count; d++) {
+        world->planning->device[d].overhead_seconds = 0;
+    }
+    assert_ok(placement_solve(world->planning, &world->planned, &err), &err);
+    assert_true(with > world->planned.step_seconds);
+}
+
 static void nonsense_measurements_are_ignored(void **state)
 {
     struct world *world = *state;
@@ -225,6 +298,8 @@ int main(void)
         STORY(one_unit_says_little_of_the_others),
         STORY(slow_links_are_known_after_they_were_measured),
         STORY(marked_tensors_do_not_make_a_link_slow),
+        STORY(a_pair_that_never_met_has_the_slower_link_of_both),
+        STORY(unexplained_time_of_steps_is_part_of_the_next_plan),
         STORY(nonsense_measurements_are_ignored),
         STORY(extreme_measurements_leave_finite_numbers),
         STORY(the_reported_step_time_is_the_median),
