@@ -6,12 +6,14 @@ import hashlib
 import json
 import math
 import struct
+import time
 import urllib.parse
 
 from api import BINARY, example, record
 from paceline import must
 
 ALIGNMENT = 64
+SEARCH_SECONDS = 10  # of a plan, at most
 
 
 def safetensors(tensors):
@@ -141,6 +143,12 @@ class FakeAgent:
         return urllib.parse.urlencode({"device": self.id, "boot": self.boot, **fields})
 
     def assignment(self, after=0, wait=0):
+        """The desired state. A plan that is searched for comes first."""
+        deadline = time.monotonic() + SEARCH_SECONDS
+        while time.monotonic() < deadline and any(
+            job["state"] == "planning" for job in self.api.get("/v1/jobs")["items"]
+        ):
+            time.sleep(0.01)
         answer = self.api.request(
             "GET", f"/v1/agent/assignment?{self.query(after=after, wait=wait)}", expect=200
         )
