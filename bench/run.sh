@@ -49,7 +49,8 @@ if [[ $name =~ ^[a-z_]+$ && -e bench/$name.py ]] &&
         if [[ " $* " == *" --onednn "* ]]; then
             preset=onednn
         fi
-        build "$preset" paceline-coordinator paceline-agent alloc_count bench_crowd
+        build "$preset" paceline-coordinator paceline-agent alloc_count bench_crowd \
+            bench_unit_times bench_unit_fit
         PACELINE_BIN=$PWD/build/$preset/bin
     fi
     export PACELINE_BIN PYTHONPATH=$PWD/tests/support:$PWD/tests/fleet:$PWD/bench
