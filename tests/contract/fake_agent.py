@@ -142,13 +142,17 @@ class FakeAgent:
     def query(self, **fields):
         return urllib.parse.urlencode({"device": self.id, "boot": self.boot, **fields})
 
+    def wait_for_plans(self):
+        deadline = time.monotonic() + SEARCH_SECONDS
+        while time.monotonic() < deadline:
+            jobs = self.api.request("GET", "/v1/jobs")
+            if jobs.status != 200 or all(job["state"] != "planning" for job in jobs.json["items"]):
+                return
+            time.sleep(0.01)
+
     def assignment(self, after=0, wait=0):
         """The desired state. A plan that is searched for comes first."""
-        deadline = time.monotonic() + SEARCH_SECONDS
-        while time.monotonic() < deadline and any(
-            job["state"] == "planning" for job in self.api.get("/v1/jobs")["items"]
-        ):
-            time.sleep(0.01)
+        self.wait_for_plans()
         answer = self.api.request(
             "GET", f"/v1/agent/assignment?{self.query(after=after, wait=wait)}", expect=200
         )

@@ -921,9 +921,7 @@ def test_the_kernels_of_a_job_are_checked_kept_and_shown():
         )
         elsewhere = api.submit({**job, "kernels": {"stem.0": {"forward": "onednn_nhwc"}}})
         FakeAgent(api, "one")
-        must(
-            "oneDNN" in api.job(elsewhere)["message"], f"waits for {api.job(elsewhere)['message']}"
-        )
+        api.wait_until(elsewhere, lambda seen: "oneDNN" in seen["message"], "waits for oneDNN")
         api.problem("GET", "/v1/jobs/job_nothing/kernels", code="unknown_job")
         api.problem("GET", f"/v1/jobs/{other['id']}/kernels?all=1", code="invalid_parameter")
 
