@@ -86,6 +86,7 @@ void asking_request(struct core *core, const struct placement_request *request,
 static void ask_change(struct core *core, const struct job_slot *job, struct planning *planning)
 {
     struct placement_request request = request_of(job);
+    request.is_change = true;
     fill_next(core, &request, planning);
     planning_try(planning, STAGES_ANY, AVOID_ALL, CANDIDATES_FREE);
     placement_as_request(&job->plan, &planning->present);

@@ -173,5 +173,5 @@ void candidates_fill(struct core *core, const struct placement_request *request,
     for (size_t d = 0; d < core->candidate_count; d++) {
         fill_device(core, request, core->candidate[d], &planning->device[d]);
     }
-    profile_times(core, planning);
+    profile_times(core, request->is_change ? request->job : NULL, planning);
 }

@@ -417,6 +417,14 @@ static double usual_of(const struct capacity *capacity, const struct unit_work *
     return clamp(sum, -LATENCY_TARGET_MAX, LATENCY_TARGET_MAX);
 }
 
+double capacity_ratio(const struct core *core, const struct device_slot *slot,
+                      const struct device_slot *other, const struct unit_work *work,
+                      enum unit_pass pass)
+{
+    const struct device_capacity *a = capacity_of(core, slot), *b = capacity_of(core, other);
+    return base_of(a, work, pass) / base_of(b, work, pass) * elementary_exp(a->level - b->level);
+}
+
 void capacity_units(const struct core *core, const struct device_slot *slot,
                     const struct unit_work *work, size_t count, double update_passes,
                     struct capacity_unit *out)

@@ -108,6 +108,11 @@ void capacity_work(const struct core *core, const struct model *model, const str
 void capacity_units(const struct core *core, const struct device_slot *device,
                     const struct unit_work *work, size_t count, double update_passes,
                     struct capacity_unit *out);
+/* Return the factor by which a unit takes longer on the device than on the other one, by their
+ * probes and levels alone. */
+double capacity_ratio(const struct core *core, const struct device_slot *device,
+                      const struct device_slot *other, const struct unit_work *work,
+                      enum unit_pass pass);
 /* Return the time of a stage that its units do not explain. */
 struct capacity_overhead capacity_overhead(const struct core *core,
                                            const struct device_slot *device);

@@ -88,15 +88,22 @@ static void time_move(struct core *core, const struct job_slot *job, const struc
     }
 }
 
-/* The present step: as predicted with the speeds of now, at most as measured: a wrong estimate must
- * not make it look slow. 0: unknown. */
-static double present_seconds(const struct job_slot *job, const struct planned *planned)
+/* Both plans are predicted with the speeds of now, and the gain is the difference: what predictions
+ * leave out is in both. Predictions above the measured step are scaled down to it. A present step
+ * of 0: unknown. */
+static void time_steps(const struct job_slot *job, const struct planned *planned,
+                       struct drift_change *change)
 {
-    double measured = job->progress.step_count >= DRIFT_STEPS_MEASURED
-                          ? progress_recent_seconds(job, DRIFT_RECENT_STEPS)
-                          : 0;
-    double predicted = planned->present_seconds;
-    return measured > 0 && predicted > 0 ? fmin(predicted, measured) : fmax(predicted, measured);
+    const double predicted = planned->present_seconds;
+    const double measured = job->progress.step_count >= DRIFT_STEPS_MEASURED
+                                ? progress_recent_seconds(job, DRIFT_RECENT_STEPS)
+                                : 0;
+    change->present_step = measured > 0 ? measured : predicted;
+    change->planned_step = planned->step_seconds;
+    if (measured > 0 && predicted > 0) {
+        change->planned_step =
+            measured - fmin(1, measured / predicted) * (predicted - planned->step_seconds);
+    }
 }
 
 /* ---- the answer ---- */
@@ -147,7 +154,7 @@ static bool has_new_device(const struct job_slot *job, const struct planned *pla
 }
 
 static void change(struct core *core, struct job_slot *job, const struct planned *planned,
-                   double present, double pays_seconds)
+                   const struct drift_change *move, double pays_seconds)
 {
     bool joined = job->drift.trigger == CHECK_DEVICE_JOINED && has_new_device(job, planned);
     int reason = joined ? PLAN_DEVICE_JOINED : PLAN_DRIFT;
@@ -161,8 +168,8 @@ static void change(struct core *core, struct job_slot *job, const struct planned
     placement_as_request(&job->plan, &job->job.trial.before);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
                "stops to resume on %zu device%s: expected step time %.3g s instead of %.3g s",
-               planned->stage_count, planned->stage_count == 1 ? "" : "s", planned->step_seconds,
-               present);
+               planned->stage_count, planned->stage_count == 1 ? "" : "s", move->planned_step,
+               move->present_step);
     generations_stop_for(core, job, reason);
 }
 
@@ -176,17 +183,17 @@ void change_planned(struct core *core, struct job_slot *job, int code)
         job->drift.due = core->joinable = true; /* a device of the answer has left: look again */
         return;
     }
-    double present = code == 0 ? present_seconds(job, planned) : 0;
     struct drift_change move = {
-        .present_step = present,
-        .planned_step = planned->step_seconds,
         .steps_left = (double)(job->total_steps - job->progress.reached_step),
         .prepare = job->plan.prepare_seconds > 0 ? job->plan.prepare_seconds : REBUILD_SECONDS};
     double gain = 0, cost = 0;
     int verdict = CHECK_NO_PLAN;
+    if (code == 0) {
+        time_steps(job, planned, &move);
+    }
     if (code == 0 && same_stages(&now, planned)) {
         verdict = CHECK_SAME_PLAN;
-    } else if (code == 0 && present > 0) {
+    } else if (code == 0 && move.present_step > 0) {
         time_move(core, job, planned, &move);
         verdict = (int)drift_weigh(&move, &gain, &cost);
         verdict =
@@ -194,7 +201,7 @@ void change_planned(struct core *core, struct job_slot *job, int code)
     }
     drift_checked(core, job, verdict, gain, cost);
     if (verdict == CHECK_REPLANS) {
-        change(core, job, planned, present, cost / gain * planned->step_seconds);
+        change(core, job, planned, &move, cost / gain * move.planned_step);
     }
 }
 
@@ -251,7 +258,7 @@ static void go_back(struct core *core, struct job_slot *job)
 static bool look(struct core *core, struct job_slot *job)
 {
     struct drift *drift = &job->drift;
-    if (!drift->due && !may_grow(core, job)) {
+    if ((!drift->due && !may_grow(core, job)) || !drift->measured) {
         return false;
     }
     if (!drift->due) {

@@ -6,6 +6,7 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/asking.h"
 #include "coordinator/core/device.h"
+#include "coordinator/core/drift.h"
 #include "coordinator/core/generations.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/mark.h"
@@ -128,6 +129,8 @@ static void leave(struct core *core, struct job_slot *job, const struct device_s
     if (!found || core->planned->attempt.avoid == AVOID_NONE) {
         return; /* the device works on until others can replace it */
     }
+    job->drift.trigger = CHECK_DEVICE_DRAINED;
+    drift_checked(core, job, CHECK_REPLANS, 0, 0);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
                "stops to resume without device '%.60s', which is drained", device->device.name);
     generations_stop(core, job, reason);

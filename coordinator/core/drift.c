@@ -80,11 +80,23 @@ static double stage_seconds(const struct plan_stage *stage, bool measured)
                     : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
 }
 
+/* Before that, measured times would be compared with predictions. */
+static bool is_measured(const struct core *core, const struct job_slot *job)
+{
+    size_t measured = 0;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        measured += stage_seconds(&job->plan.stage[s], true) > 0;
+    }
+    return measured == job->plan.stage_count ||
+           core->now_ms - job->drift.began_ms >= DRIFT_STAGES_MS;
+}
+
 void drift_begin(struct core *core, struct job_slot *job)
 {
     struct drift *drift = &job->drift;
-    drift->due = drift->goes_back = false;
+    drift->due = drift->goes_back = drift->measured = false;
     drift->checked_step = job->progress.reached_step;
+    drift->began_ms = core->now_ms;
     if (job->job.has_trial && job->job.trial.generation != job->plan.generation) {
         job->job.has_trial = false;
         mark_job_changed(core, job);
@@ -143,6 +155,9 @@ void drift_take(struct core *core, struct job_slot *job)
     off |= is_off(&drift->step, progress_recent_seconds(job, DRIFT_RECENT_STEPS), core->now_ms);
     if (off) {
         drift_note(core, job, CHECK_DRIFT);
+    }
+    if (!drift->measured && is_measured(core, job)) {
+        drift->measured = core->joinable = true;
     }
     if (job->job.has_trial && job->job.trial.generation == job->plan.generation &&
         job->progress.step_count >= DRIFT_TRIAL_STEPS) {

@@ -16,6 +16,7 @@ struct job_slot;
 #define DRIFT_WORTH 1.5        /* least ratio of the gain to the cost */
 #define DRIFT_COOL_MS 30000    /* the shortest pause between two changes */
 #define DRIFT_STEPS_MEASURED 5 /* before their median is trusted */
+#define DRIFT_STAGES_MS 10000  /* the longest wait for the times of all stages */
 
 /* A value that is compared with the one at the last check. */
 struct drift_value {
@@ -27,6 +28,8 @@ struct drift {
     bool due;             /* a check is due, or waits for the end of the cool-down */
     int trigger;          /* enum check_trigger of that check */
     bool goes_back;       /* the plan before was faster */
+    bool measured;        /* the stages have reported their times, or have had the time to */
+    int64_t began_ms;     /* of the plan, or of the coordinator */
     int64_t cool_ms;      /* end of the cool-down */
     int64_t checked_step; /* of the last check at a step */
     uint64_t looked;      /* last pass of change_run over the job */

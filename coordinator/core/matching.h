@@ -21,6 +21,7 @@ struct placement_request {
     const struct replan_request *wanted; /* stage boundaries and devices; NULL: planner's choice */
     enum avoid_level avoid;
     struct absent without; /* devices to exclude besides */
+    bool is_change;        /* of the plan that the job runs, without need */
 };
 
 /* Return whether the device has the labels, or the numeric class, that the job requests. */

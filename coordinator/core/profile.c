@@ -1,5 +1,6 @@
 #include "coordinator/core/profile.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "coordinator/core/planning.h"
@@ -23,21 +24,72 @@ uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, 
     return bytes;
 }
 
-static double careful(const struct capacity_unit *unit, enum unit_pass pass)
+/* Units with their measured times on the devices that run them for the job. */
+struct ran {
+    const struct device_slot *device[UNITS_MAX]; /* NULL: not measured */
+    double seconds[UNITS_MAX][UNIT_PASSES];
+};
+
+static void list_ran(const struct core *core, const struct job_slot *job,
+                     const struct planning *planning, struct unit_work *work, struct ran *out)
 {
-    return unit->seconds[pass] + (unit->measured ? 0 : unit->sd_seconds[pass]);
+    struct capacity_unit unit[UNITS_MAX];
+    for (size_t u = 0; u < planning->model->unit_count; u++) {
+        out->device[u] = NULL;
+    }
+    for (size_t s = 0; job && s < job->plan.stage_count; s++) {
+        const struct plan_stage *stage = &job->plan.stage[s];
+        const struct device_slot *device = slots_device(core, stage->device.text);
+        if (!device) {
+            continue;
+        }
+        capacity_work(core, planning->model, &planning->spec,
+                      conv2d_backend_of(device->device.numeric_class), (size_t)stage->first,
+                      (size_t)stage->end, work);
+        capacity_units(core, device, work + stage->first, (size_t)(stage->end - stage->first),
+                       (double)optimizer_update_passes(&planning->spec.optimizer),
+                       unit + stage->first);
+        for (int64_t u = stage->first; u < stage->end; u++) {
+            out->device[u] = unit[u].measured ? device : NULL;
+            out->seconds[u][UNIT_FORWARD] = unit[u].seconds[UNIT_FORWARD];
+            out->seconds[u][UNIT_BACKWARD] = unit[u].seconds[UNIT_BACKWARD];
+        }
+    }
+}
+
+/* Predictions of units never measured on a device may be wrong by a factor, and would move units
+ * for nothing, one change after the other. Where the unit runs its time is known: in the ratio of
+ * both devices, it is the least, and a longer prediction counts half (as a logarithm). */
+static double careful(const struct core *core, const struct device_slot *device,
+                      const struct unit_work *work, const struct capacity_unit *unit,
+                      const struct device_slot *runs_on, double seconds_there, enum unit_pass pass)
+{
+    if (unit->measured) {
+        return unit->seconds[pass];
+    }
+    const double predicted = unit->seconds[pass] + unit->sd_seconds[pass];
+    if (!runs_on) {
+        return predicted;
+    }
+    const double there = seconds_there * capacity_ratio(core, device, runs_on, work, pass);
+    return fmax(there, sqrt(predicted * there));
 }
 
 static void fill_units(const struct core *core, struct planning *planning, size_t d,
-                       const struct unit_work *work)
+                       const struct unit_work *work, const struct ran *ran)
 {
     struct capacity_unit unit[UNITS_MAX];
     const size_t units = planning->model->unit_count;
-    capacity_units(core, core->candidate[d], work, units,
+    const struct device_slot *device = core->candidate[d];
+    capacity_units(core, device, work, units,
                    (double)optimizer_update_passes(&planning->spec.optimizer), unit);
     for (size_t u = 0; u < units; u++) {
-        planning->forward_seconds[d * units + u] = careful(&unit[u], UNIT_FORWARD);
-        planning->backward_seconds[d * units + u] = careful(&unit[u], UNIT_BACKWARD);
+        planning->forward_seconds[d * units + u] =
+            careful(core, device, &work[u], &unit[u], ran->device[u], ran->seconds[u][UNIT_FORWARD],
+                    UNIT_FORWARD);
+        planning->backward_seconds[d * units + u] =
+            careful(core, device, &work[u], &unit[u], ran->device[u],
+                    ran->seconds[u][UNIT_BACKWARD], UNIT_BACKWARD);
         planning->update_seconds[d * units + u] = unit[u].update_seconds;
     }
 }
@@ -81,9 +133,11 @@ static void fill_device(const struct core *core, struct planning *planning, size
     device->has_link = traffic_device_link(core, core->candidate[d], &device->link);
 }
 
-void profile_times(const struct core *core, struct planning *planning)
+void profile_times(const struct core *core, const struct job_slot *job, struct planning *planning)
 {
     struct unit_work *work = core->capacity->work;
+    struct ran ran;
+    list_ran(core, job, planning, work, &ran);
     enum conv2d_backend last = CONV2D_BACKEND_OWN;
     cost_count(planning->model, planning->cost);
     for (size_t d = 0; d < planning->device_count; d++) {
@@ -94,7 +148,7 @@ void profile_times(const struct core *core, struct planning *planning)
                           planning->model->unit_count, work);
             last = backend;
         }
-        fill_units(core, planning, d, work);
+        fill_units(core, planning, d, work, &ran);
         fill_device(core, planning, d);
     }
     fill_links(core, planning);

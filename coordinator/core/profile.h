@@ -10,8 +10,9 @@ struct planning;
 
 /* Fill the unit times, overheads and links of the planning's devices, which are those of
  * core->candidate. Times are means, with one standard deviation added where a unit was not
- * measured. */
-void profile_times(const struct core *core, struct planning *planning);
+ * measured. job: NULL, or one that changes its plan without need: times not measured are then not
+ * below those of the device that runs the unit, in the ratio of both devices. */
+void profile_times(const struct core *core, const struct job_slot *job, struct planning *planning);
 /* Return the bytes of the parameters of units [first, end). Overwrites core->planning->cost. */
 uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first,
                                  int64_t end);

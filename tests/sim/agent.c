@@ -210,7 +210,7 @@ static void measure_device(const struct world *world, struct agent *agent,
     const int64_t now_ms = world_now_ms(world, agent->actor);
     const bool idle = !agent->run && session_phase(agent->session) == PHASE_IDLE;
     if (probe_timer_step(&agent->probing, idle, now_ms) == PROBE_START) {
-        const double speed = 100.0 / (double)agent->slowness;
+        const double speed = (double)agent->usual_slowness / (double)agent->slowness;
         probe_timer_took(&agent->probing, now_ms, agent->gflops * speed, 1e10 * speed);
     }
     probe_timer_report(&agent->probing, now_ms, heartbeat);

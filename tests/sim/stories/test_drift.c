@@ -53,6 +53,53 @@ static void a_device_at_a_twelfth_has_fewer_units_and_is_not_excluded(void **sta
     story_free(story);
 }
 
+/* Three equal devices and the boundaries of the user: the first measurements may show a better
+ * plan, the later ones only repeat them. */
+static void undisturbed_equal_devices_change_their_plan_once_at_most(void **state)
+{
+    (void)state;
+    for (int64_t slowness = USUAL / 10; slowness <= USUAL; slowness *= 10) {
+        struct story *story = story_new_checked(3, LONG, EVERY);
+        for (size_t i = 0; i < 3; i++) {
+            story->world.agent[i]->slowness = slowness;
+        }
+        story_pass(story, 120 * SECOND);
+        assert_true(newest(story)->generation <= 2);
+        assert_true(story_job(story)->last_check.step > 1000 * USUAL / slowness / 10);
+        assert_int_equal(newest(story)->verdict == VERDICT_ROLLED_BACK, 0);
+        story_free(story);
+    }
+}
+
+/* The device at a fraction of its speed has fewer units, and gets them back with its speed. */
+static void drop_and_return(int64_t factor)
+{
+    struct story *story = story_new_checked(2, LONG, EVERY);
+    story_step(story, 30);
+    story_pass(story, 60 * SECOND);
+    const int64_t before = units_of(story, 1);
+    slow_down(story, 1, factor);
+    story_pass(story, 60 * SECOND);
+    assert_true(units_of(story, 1) < before);
+    slow_down(story, 1, 1);
+    story_pass(story, 90 * SECOND);
+    assert_int_equal(units_of(story, 1), before);
+    assert_int_equal(incidents(story), 0);
+    story_free(story);
+}
+
+static void units_return_to_a_device_that_was_at_a_fifth(void **state)
+{
+    (void)state;
+    drop_and_return(5);
+}
+
+static void units_return_to_a_device_that_was_at_a_twelfth(void **state)
+{
+    (void)state;
+    drop_and_return(12);
+}
+
 static void ten_noisy_minutes_make_two_plans_at_most(void **state)
 {
     (void)state;
@@ -127,6 +174,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_at_a_twelfth_has_fewer_units_and_is_not_excluded),
+        cmocka_unit_test(undisturbed_equal_devices_change_their_plan_once_at_most),
+        cmocka_unit_test(units_return_to_a_device_that_was_at_a_fifth),
+        cmocka_unit_test(units_return_to_a_device_that_was_at_a_twelfth),
         cmocka_unit_test(ten_noisy_minutes_make_two_plans_at_most),
         cmocka_unit_test(a_restart_keeps_the_cool_down),
         cmocka_unit_test(the_last_steps_of_a_job_are_not_worth_a_change),

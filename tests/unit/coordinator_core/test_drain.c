@@ -16,6 +16,7 @@ static void a_drained_device_leaves_at_a_step_boundary(void **state)
     assert_int_equal(world->status, 202);
     assert_state(world, id, JOB_REPLANNING);
     assert_string_equal(world_job(world, id)->state_reason, "drained");
+    assert_int_equal(core_job(world->core, id)->last_check.trigger, CHECK_DEVICE_DRAINED);
     int64_t step = b->step;
     world_settle(world);
     assert_state(world, id, JOB_RUNNING);

@@ -45,6 +45,9 @@ static void the_answer_to_the_last_check_is_kept_in_the_job(void **state)
     struct world *world = *state;
     char id[ID_SIZE];
     story_train(world, id, 1000, 12);
+    for (size_t i = 0; i < 3; i++) {
+        story_measure(world, &world->agent[i], 0.1);
+    }
     world_live(world, 1000);
     const struct job *job = core_job(world->core, id);
     assert_true(job->has_last_check);
