@@ -254,8 +254,8 @@ static const struct field spec_fields[] = {
     MEMBER_GROUP("replan", 0, &job_replan_group),
     MEMBER_ENUM(struct job_spec, compression, "compression", 0, compression_names,
                 .about = "The codec of activations and gradients between stages; `auto`: the "
-                         "planner chooses for each boundary, at present always `none`. Any other "
-                         "than `none` makes training inexact. See [Compression](#compression).",
+                         "planner chooses `none`, `q8` or `q4` for each boundary. Any other than "
+                         "`none` makes training inexact. See [Compression](#compression).",
                 .rule = "`+zstd` only in a build with zstd"),
     MEMBER_ENUM(struct job_spec, recompute, "recompute", 0, recompute_names,
                 .about = "`unit`: devices keep only the inputs of units and recompute the rest: "

@@ -166,6 +166,8 @@ void candidates_fill(struct core *core, const struct placement_request *request,
     planning->is_active = request->job && states_plan_active(request->job);
     planning->attempt_count = 0;
     planning->has_present = false;
+    planning->present_coded =
+        request->job && request->job->has_plan && codecs_in_plan(&request->job->plan);
     planning->work_max = PARTITION_WORK_MAX;
     planning->memory_max = PARTITION_MEMORY_WORK_MAX;
     shortage_look(core, request, &planning->shortage);

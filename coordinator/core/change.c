@@ -118,6 +118,15 @@ static bool same_stages(const struct replan_request *a, const struct planned *pl
     return same;
 }
 
+static bool same_codecs(const struct plan *plan, const struct planned *planned)
+{
+    bool same = true;
+    for (size_t s = 0; same && s < planned->stage_count; s++) {
+        same = plan->stage[s].codec == planned->stage[s].codec;
+    }
+    return same;
+}
+
 /* Stages that were slower than their prediction are not tried again until a speed has changed. */
 static bool is_rejected(struct core *core, struct job_slot *job, const struct planned *planned)
 {
@@ -191,7 +200,7 @@ void change_planned(struct core *core, struct job_slot *job, int code)
     if (code == 0) {
         time_steps(job, planned, &move);
     }
-    if (code == 0 && same_stages(&now, planned)) {
+    if (code == 0 && same_stages(&now, planned) && same_codecs(&job->plan, planned)) {
         verdict = CHECK_SAME_PLAN;
     } else if (code == 0 && move.present_step > 0) {
         time_move(core, job, planned, &move);

@@ -2,6 +2,22 @@
 
 /* The first version of the protocol that agrees on a codec. */
 #define PROTOCOL_OF_CODECS 2
+#define NO_TIME 1e300
+
+/* Values of a tensor large enough that the ratio is that of large ones. */
+#define VALUES 1048576u
+
+const enum codec codecs_auto[CODECS_AUTO] = {CODEC_NONE, CODEC_Q8, CODEC_Q4};
+
+struct partition_codec codecs_cost(enum codec codec)
+{
+    const struct codec_info *info = codec_info(codec);
+    const bool codes = codec != CODEC_NONE;
+    return (struct partition_codec){
+        .ratio = (double)(VALUES * sizeof(float)) / (double)codec_bytes(codec, VALUES),
+        .encode_bytes_per_second = codes ? info->encode_bytes_per_second : NO_TIME,
+        .decode_bytes_per_second = codes ? info->decode_bytes_per_second : NO_TIME};
+}
 
 enum codec codecs_wanted(const struct job_spec *spec)
 {
@@ -15,9 +31,8 @@ enum codecs codecs_of_device(const struct device *device)
                                                  : CODECS_PLAIN;
 }
 
-enum codec codecs_of_link(const struct job_spec *spec, enum codecs a, enum codecs b)
+enum codec codecs_of_link(enum codec wanted, enum codecs a, enum codecs b)
 {
-    const enum codec wanted = codecs_wanted(spec);
     switch (a < b ? a : b) {
     case CODECS_NO: return CODEC_NONE;
     case CODECS_PLAIN: return codec_info(wanted)->plain;

@@ -3,6 +3,7 @@
 #ifndef COORDINATOR_CORE_CODECS_H
 #define COORDINATOR_CORE_CODECS_H
 
+#include "coordinator/plan/partition.h"
 #include "libtrain/quant/codec.h"
 #include "schema/device.h"
 #include "schema/job.h"
@@ -16,10 +17,17 @@ enum codecs {
 };
 enum codecs codecs_of_device(const struct device *device);
 
-/* What the job wants, where both devices of a link have it. */
+/* The codec that the job names, for links whose devices both have it; CODEC_NONE for AUTO. */
 enum codec codecs_wanted(const struct job_spec *spec);
-/* The wanted codec between two devices, as far as both have it. */
-enum codec codecs_of_link(const struct job_spec *spec, enum codecs a, enum codecs b);
+/* The codecs that the planner chooses from for COMPRESSION_AUTO, the widest first. */
+#define CODECS_AUTO 3
+extern const enum codec codecs_auto[CODECS_AUTO];
+/* A narrower one must make the step this much faster. */
+#define CODECS_AUTO_GAIN 0.05
+/* What a codec costs. */
+struct partition_codec codecs_cost(enum codec codec);
+/* The wanted codec, or that of the planner, between two devices, as far as both have it. */
+enum codec codecs_of_link(enum codec wanted, enum codecs a, enum codecs b);
 /* Whether a link of the plan has a codec: its steps are not exact. */
 bool codecs_in_plan(const struct plan *plan);
 

@@ -122,17 +122,23 @@ static void store(struct core *core, const struct job_slot *job, const struct de
 
 /* ---- heartbeats ---- */
 
-/* Bytes of the stage's boundary tensors per micro-batch, in and out, both passes. */
+/* Bytes of the stage's boundary tensors per micro-batch as they travel, in and out, both passes.
+ * The stage is one of a plan. */
 static double border_bytes(const struct core *core, const struct job_slot *job,
                            const struct plan_stage *stage)
 {
     const struct unit_cost *cost = core->capacity->cost;
-    const double samples = (double)(job->job.spec.batch / job->job.spec.micro_batches);
-    double bytes = stage->first > 0 ? 2 * (double)cost[stage->first - 1].output_bytes : 0;
-    if (stage->end < (int64_t)job->unit_count) {
-        bytes += 2 * (double)cost[stage->end - 1].output_bytes;
+    const uint64_t samples = (uint64_t)(job->job.spec.batch / job->job.spec.micro_batches);
+    uint64_t bytes = 0;
+    if (stage->first > 0) {
+        const enum codec codec = (enum codec)stage[-1].codec;
+        bytes += codec_bytes(codec, samples * cost[stage->first - 1].output_bytes / sizeof(float));
     }
-    return samples * bytes;
+    if (stage->end < (int64_t)job->unit_count) {
+        const enum codec codec = (enum codec)stage->codec;
+        bytes += codec_bytes(codec, samples * cost[stage->end - 1].output_bytes / sizeof(float));
+    }
+    return 2 * (double)bytes;
 }
 
 static void take_units(struct core *core, struct job_slot *job, struct device_slot *device,

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/codecs.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/problem.h"
 #include "coordinator/core/shortage.h"
@@ -99,7 +98,7 @@ static void keep(struct planning *planning, const struct problem_request *reques
     if (!has_time(planning) || request->end || request->in_order) {
         return;
     }
-    problem_left_out(planning, request);
+    problem_left_out(planning);
     out->left_out_count = planning->left_out_count;
     for (size_t i = 0; i < planning->left_out_count; i++) {
         out->left_out[i] = planning->left_out[i];
@@ -260,6 +259,7 @@ static int place(struct planning *planning, const struct planning_attempt *attem
     if (rc == 0) {
         planning->plan = out->plan;
         memcpy(planning->chosen, out->chosen, sizeof(planning->chosen));
+        problem_continue(planning);
     }
     planning->work += planning->memory_work;
     planning->hasty = planning->hasty || planning->memory_work >= HASTY * planning->memory_max;
@@ -414,9 +414,7 @@ static void fill(struct planning *planning, struct planned *out)
         };
         stage->memory.replicas_bytes = stage->replica_bytes;
         if (s + 1 < found->stage_count) {
-            stage->codec =
-                codecs_of_link(&planning->spec, planning->device[planning->chosen[s]].codecs,
-                               planning->device[planning->chosen[s + 1]].codecs);
+            stage->codec = problem_codec(planning, s);
         }
         for (size_t u = first; u < found->end[s]; u++) {
             stage->predicted_forward_seconds += planning->forward_seconds[d * units + u];
@@ -438,10 +436,12 @@ int placement_solve(struct planning *planning, struct planned *out, struct err *
     planning->work = 0;
     planning->hasty = false;
     *out = (struct planned){0};
+    planning->codes = planning->present_coded;
     if (planning->has_present && place(planning, &present, &planning->present,
                                        planning->spec.recompute, &kept, &impossible) == 0) {
         out->present_seconds = planning->plan.step_seconds;
     }
+    planning->codes = true;
     for (size_t i = 0; i < planning->attempt_count; i++) {
         const struct planning_attempt *attempt = &planning->attempt[i];
         struct err failure = {0};

@@ -83,6 +83,7 @@ struct planning {
     struct replan_request wanted, stay;
     struct replan_request present; /* stages of which the step time is asked for too */
     bool has_present;
+    bool present_coded;          /* the job's links have codecs */
     struct shortage shortage;    /* why there are no more candidates */
     double work_max, memory_max; /* bounds of one search; PARTITION_WORK_MAX */
     struct planning_device device[PLANNING_DEVICES_MAX]; /* in the order of ids */
@@ -100,10 +101,15 @@ struct planning {
     bool hasty;                        /* a bound was reached: "does not fit" is not certain */
     size_t pool[PLANNING_DEVICES_MAX]; /* candidates of the problem */
     size_t pool_count;
-    size_t chosen[STAGES_MAX]; /* candidates in the order of the stages */
-    enum recompute recompute;  /* the spec's, or a trial of one that needs less memory */
-    bool first_fit;            /* stop at the first plan that fits */
-    bool caps;                 /* respect cap_bytes */
+    size_t uncoded_pool[PLANNING_DEVICES_MAX]; /* the pool before devices without codecs left it */
+    size_t chosen[STAGES_MAX];                 /* candidates in the order of the stages */
+    enum recompute recompute; /* the spec's, or a trial of one that needs less memory */
+    bool first_fit;           /* stop at the first plan that fits */
+    bool caps;                /* respect cap_bytes */
+    bool codes;               /* links may have codecs */
+    enum codec widest;        /* for the memory of a stage: the codec that takes most */
+    struct partition_codec codec[CODECS_AUTO];
+    struct partition_problem problem; /* of the last search */
     struct partition_plan plan;
     struct partition_left_out left_out[PARTITION_LEFT_OUT_MAX]; /* of the pool's devices */
     size_t left_out_count;

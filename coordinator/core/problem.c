@@ -34,7 +34,7 @@ static enum conv2d_backend backend_of(const struct planning *planning)
 static struct memory_request request_of(const struct planning *planning, size_t first, size_t end)
 {
     const struct job_spec *spec = &planning->spec;
-    const enum codec codec = codecs_wanted(spec); /* a link to an old agent needs less */
+    const enum codec codec = planning->widest; /* a link to an old agent needs less */
     return (struct memory_request){.first = first,
                                    .end = end,
                                    .micro_batch = (size_t)(spec->batch / spec->micro_batches),
@@ -196,16 +196,26 @@ static void take_units(struct planning *planning)
     uint64_t samples = (uint64_t)(planning->spec.batch / planning->spec.micro_batches);
     cost_count(model, planning->cost);
     for (size_t u = 0; u < model->unit_count; u++) {
-        planning->border_bytes[u] =
-            codec_bytes(codecs_wanted(&planning->spec),
-                        planning->cost[u].output_bytes / sizeof(float) * samples);
+        planning->border_bytes[u] = planning->cost[u].output_bytes * samples;
         planning->state_bytes[u] = planning->cost[u].parameter_bytes;
         planning->unit_name[u] = model->unit[u].name;
     }
 }
 
+/* The codecs of the search. Return their count. */
+static size_t take_codecs(struct planning *planning, bool coded)
+{
+    const bool is_auto = planning->spec.compression == COMPRESSION_AUTO;
+    const enum codec named = codecs_wanted(&planning->spec);
+    const size_t count = is_auto && coded ? CODECS_AUTO : named != CODEC_NONE ? 1 : 0;
+    for (size_t i = 0; i < count; i++) {
+        planning->codec[i] = codecs_cost(is_auto ? codecs_auto[i] : named);
+    }
+    return count;
+}
+
 static struct partition_problem problem_of(struct planning *planning,
-                                           const struct problem_request *request)
+                                           const struct problem_request *request, bool coded)
 {
     static const struct link_sums none;
     take_units(planning);
@@ -226,6 +236,9 @@ static struct partition_problem problem_of(struct planning *planning,
         .usual_link = link_estimate(&none),
         .pair = planning->pair,
         .pair_count = take_links(planning),
+        .codec = planning->codec,
+        .codec_count = take_codecs(planning, coded),
+        .codec_gain = CODECS_AUTO_GAIN,
         .memory_cap_bytes = planning->pool_cap_bytes,
         .memory_class = planning->pool_threads,
         .stage_memory = stage_memory,
@@ -249,14 +262,24 @@ static struct partition_problem problem_of(struct planning *planning,
     };
 }
 
-int problem_solve(struct planning *planning, const struct problem_request *request, struct err *err)
+/* The memory of stages is cached for one codec. */
+static void set_widest(struct planning *planning, enum codec codec)
+{
+    planning->stamp += planning->widest != codec;
+    planning->widest = codec;
+}
+
+/* One search. coded: the planner chooses codecs. */
+static int solve(struct planning *planning, const struct problem_request *request, bool coded,
+                 struct err *err)
 {
     if (planning->backend != backend_of(planning)) {
         planning->backend = backend_of(planning);
         planning->stamp++;
     }
-    const struct partition_problem problem = problem_of(planning, request);
-    int rc = partition_solve(&problem, planning->search, &planning->plan, err);
+    set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));
+    planning->problem = problem_of(planning, request, coded);
+    int rc = partition_solve(&planning->problem, planning->search, &planning->plan, err);
     if (rc != 0) {
         return rc;
     }
@@ -267,9 +290,73 @@ int problem_solve(struct planning *planning, const struct problem_request *reque
     return 0;
 }
 
-void problem_left_out(struct planning *planning, const struct problem_request *request)
+/* Keep the devices of the pool that have codecs. false: a stage would have none. */
+static bool keep_coding(struct planning *planning, const struct problem_request *request)
 {
-    const struct partition_problem problem = problem_of(planning, request);
-    planning->left_out_count =
-        partition_left_out(&problem, planning->search, &planning->plan, planning->left_out);
+    size_t count = 0;
+    for (size_t i = 0; i < planning->pool_count; i++) {
+        const size_t d = planning->pool[i];
+        if (planning->device[d].codecs != CODECS_NO) {
+            planning->pool[count++] = d;
+        } else if (request->in_order) {
+            return false;
+        }
+    }
+    planning->pool_count = count;
+    return count >= 2 && count >= request->stages_min;
+}
+
+/* With codecs, among the devices that have them, if that is faster by enough than without. The
+ * last search is that of the answer, for problem_left_out. */
+static int solve_auto(struct planning *planning, const struct problem_request *request,
+                      struct err *err)
+{
+    struct problem_request share = *request;
+    share.work_share /= 3;
+    int rc = solve(planning, &share, false, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const double plain_seconds = planning->plan.step_seconds;
+    const size_t plain_count = planning->pool_count;
+    size_t *plain = planning->uncoded_pool;
+    memcpy(plain, planning->pool, plain_count * sizeof(plain[0]));
+    struct err failure = {0};
+    if (keep_coding(planning, request) && solve(planning, &share, true, &failure) == 0 &&
+        planning->plan.step_seconds * (1 + CODECS_AUTO_GAIN) < plain_seconds) {
+        return 0;
+    }
+    memcpy(planning->pool, plain, plain_count * sizeof(plain[0]));
+    planning->pool_count = plain_count;
+    return solve(planning, &share, false, err);
+}
+
+int problem_solve(struct planning *planning, const struct problem_request *request, struct err *err)
+{
+    const bool is_auto = planning->spec.compression == COMPRESSION_AUTO && planning->codes;
+    return is_auto ? solve_auto(planning, request, err) : solve(planning, request, false, err);
+}
+
+void problem_left_out(struct planning *planning)
+{
+    planning->left_out_count = partition_left_out(&planning->problem, planning->search,
+                                                  &planning->plan, planning->left_out);
+}
+
+enum codec problem_codec(const struct planning *planning, size_t stage)
+{
+    const bool is_auto = planning->spec.compression == COMPRESSION_AUTO;
+    return codecs_of_link(is_auto ? codecs_auto[planning->plan.codec[stage]]
+                                  : codecs_wanted(&planning->spec),
+                          planning->device[planning->chosen[stage]].codecs,
+                          planning->device[planning->chosen[stage + 1]].codecs);
+}
+
+void problem_continue(struct planning *planning)
+{
+    bool coded = false;
+    for (size_t s = 0; s + 1 < planning->plan.stage_count; s++) {
+        coded = coded || planning->plan.codec[s] > 0;
+    }
+    set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));
 }

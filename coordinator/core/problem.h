@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "libtrain/quant/codec.h"
 #include "schema/plan.h"
 
 struct planning;
@@ -27,7 +28,11 @@ NODISCARD int problem_solve(struct planning *planning, const struct problem_requ
                             struct err *err);
 /* Say what the devices of the pool outside of the answer would change, in planning->left_out. To be
  * called after problem_solve. */
-void problem_left_out(struct planning *planning, const struct problem_request *request);
+void problem_left_out(struct planning *planning);
+/* Return the codec of the link after a stage of planning->plan but the last. */
+enum codec problem_codec(const struct planning *planning, size_t stage);
+/* Let the memory of stages be that of planning->plan, after another search. */
+void problem_continue(struct planning *planning);
 /* Return the memory of the planned stage by use, without replicas. */
 struct plan_memory problem_memory(const struct planning *planning, size_t stage);
 /* Return the bytes of one version of the planned stage. */

@@ -217,6 +217,18 @@ static void prefer_present_cuts(struct search *search, double limit)
     }
 }
 
+/* Boundaries take earlier codecs, within the limit. */
+static void prefer_wider(struct search *search, double limit)
+{
+    for (size_t i = 0; i + 1 < search->best.count; i++) {
+        for (uint8_t codec = 0; codec < search->best.codec[i]; codec++) {
+            struct layout layout = search->best;
+            layout.codec[i] = codec;
+            prefer(search, &layout, limit);
+        }
+    }
+}
+
 static void break_ties(struct search *search, size_t stages_min, double limit, double work)
 {
     struct layout present;
@@ -226,6 +238,10 @@ static void break_ties(struct search *search, size_t stages_min, double limit, d
         prefer(search, &present, limit);
     }
     prefer_present_cuts(search, limit);
+    const double gain = search->kinds.problem->codec_gain;
+    if (gain > 0) {
+        prefer_wider(search, limit / (1 + PARTITION_TIE) * (1 + gain));
+    }
 }
 
 /* ---- the answer ---- */

@@ -58,6 +58,9 @@ struct partition_problem {
     size_t pair_count;
     const struct partition_codec *codec; /* [codec_count]; 0: one that changes nothing */
     size_t codec_count;
+    /* The codecs are in the order of their ratios, and a boundary takes a later one only if without
+     * it the step is longer than the fastest by more than this share. 0: the fastest. */
+    double codec_gain;
     const uint64_t *memory_cap_bytes; /* by device; UINT64_MAX: none */
     const uint64_t *memory_class; /* by device: stage_memory answers alike; NULL: all are alike */
     /* Bytes of a stage [first, end) on `device` that holds in_flight micro-batches, of a plan of

@@ -50,9 +50,11 @@ static void check_codecs(struct world *world, const struct job *job, const struc
 {
     for (size_t s = 0; plan && s < plan->stage_count; s++) {
         const enum codec codec = (enum codec)plan->stage[s].codec;
-        const bool wanted = job->spec.compression != COMPRESSION_AUTO &&
-                            (codec == (enum codec)job->spec.compression ||
-                             codec == codec_info((enum codec)job->spec.compression)->plain);
+        const bool is_auto = job->spec.compression == COMPRESSION_AUTO;
+        const bool wanted = is_auto
+                                ? codec == CODEC_Q8 || codec == CODEC_Q4
+                                : codec == (enum codec)job->spec.compression ||
+                                      codec == codec_info((enum codec)job->spec.compression)->plain;
         if (codec != CODEC_NONE && (!wanted || job->exact || s + 1 == plan->stage_count)) {
             check_fail(world, "stage %zu of %s has the codec %s", s, job->spec.name,
                        codec_info(codec)->name);

@@ -200,6 +200,7 @@ static void draw_job(struct world *world, size_t index)
         spec->optimizer.clip_norm = 0;
     }
     spec->compression = spec->seed % 5 < 2 ? 1 + (int)(spec->seed / 8 % CODECS) : 0; /* likewise */
+    spec->compression = spec->seed % 5 == 4 ? COMPRESSION_AUTO : spec->compression;
     spec->evaluate_every_epochs = world_draw(world, DRAW_SCENARIO, 0, 1);
     if (spec->seed % 3 == 0) {
         users_start_from(world, job);

@@ -7,7 +7,7 @@ static enum codec link_codec(int compression, int64_t protocol_a, bool zstd_a, i
     const struct job_spec spec = {.compression = compression};
     const struct device a = {.protocol = protocol_a, .inventory = {.zstd = zstd_a}};
     const struct device b = {.protocol = protocol_b, .inventory = {.zstd = zstd_b}};
-    return codecs_of_link(&spec, codecs_of_device(&a), codecs_of_device(&b));
+    return codecs_of_link(codecs_wanted(&spec), codecs_of_device(&a), codecs_of_device(&b));
 }
 
 static void a_link_to_an_agent_of_protocol_1_has_no_codec(void **state)

@@ -57,8 +57,8 @@ static void one_unit_says_little_of_the_others(void **state)
 }
 
 /* Report transfers of the same size to another device. */
-static void report_link(struct world *world, struct agent *from, const struct agent *to,
-                        double seconds)
+static void report_sizes(struct world *world, struct agent *from, const struct agent *to,
+                         double seconds, double bytes)
 {
     struct heartbeat *heartbeat = &from->heartbeat;
     agent_beat(world, from);
@@ -66,10 +66,24 @@ static void report_link(struct world *world, struct agent *from, const struct ag
     heartbeat->link[0] = (struct link_report){.device = to->id,
                                               .count = 10,
                                               .seconds_sum = 10 * seconds,
-                                              .bytes_sum = 10 * 1000,
-                                              .bytes_squared_sum = 10 * 1e6,
-                                              .bytes_seconds_sum = 10 * 1000 * seconds};
+                                              .bytes_sum = 10 * bytes,
+                                              .bytes_squared_sum = 10 * bytes * bytes,
+                                              .bytes_seconds_sum = 10 * bytes * seconds};
     agent_beat_again(world, from);
+}
+
+static void report_link(struct world *world, struct agent *from, const struct agent *to,
+                        double seconds)
+{
+    report_sizes(world, from, to, seconds, 1000);
+}
+
+/* All links carry 1 MB/s. */
+static void report_narrow_links(struct world *world)
+{
+    for (size_t i = 0; i < 3; i++) {
+        report_sizes(world, &world->agent[i], &world->agent[(i + 1) % 3], 1, 1e6);
+    }
 }
 
 static void slow_links_are_known_after_they_were_measured(void **state)
@@ -193,6 +207,60 @@ static void unexplained_time_of_steps_is_part_of_the_next_plan(void **state)
     assert_true(with > world->planned.step_seconds);
 }
 
+static void auto_codes_links_that_are_slow_and_only_those(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct job_spec spec = story_spec(100);
+    spec.devices_min = 3;
+    spec.compression = COMPRESSION_AUTO;
+    story_devices(world);
+    story_submit(world, id, &spec);
+    world_settle(world);
+    world_train(world, 5);
+    assert_int_equal(world_plan(world, id, 1)->stage[0].codec, CODEC_NONE);
+    assert_int_equal(world_plan(world, id, 1)->stage[1].codec, CODEC_NONE);
+    assert_true(core_job(world->core, id)->exact);
+    report_narrow_links(world);
+    world_verb(world, id, JOB_REPLAN);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_int_equal(plan->stage_count, 3);
+    assert_true(plan->stage[0].codec != CODEC_NONE || plan->stage[1].codec != CODEC_NONE);
+    assert_int_equal(plan->stage[2].codec, CODEC_NONE);
+    assert_false(core_job(world->core, id)->exact);
+    const struct agent *first = world_agent_of(world, plan->stage[0].device.text);
+    assert_string_equal(story_assignment(world, first)->run.next.codec,
+                        codec_info((enum codec)plan->stage[0].codec)->name);
+    const struct plan_memory *parts = &plan->stage[0].memory;
+    const int64_t memory = parts->parameters_bytes + parts->gradients_bytes +
+                           parts->optimizer_bytes + parts->activations_bytes +
+                           parts->workspace_bytes + parts->borders_bytes + parts->snapshots_bytes +
+                           parts->replicas_bytes;
+    assert_int_equal(memory, plan->stage[0].memory_bytes);
+}
+
+static void auto_leaves_links_of_old_agents_uncoded(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct err err = {0};
+    train_on_three(world, id);
+    report_narrow_links(world);
+    (void)ask(world, id);
+    world->planning->spec.compression = COMPRESSION_AUTO;
+    assert_ok(placement_solve(world->planning, &world->planned, &err), &err);
+    const double coded = world->planned.step_seconds;
+    for (size_t d = 0; d < world->planning->device_count; d++) {
+        world->planning->device[d].codecs = d == 1 ? CODECS_NO : CODECS_PLAIN;
+    }
+    assert_ok(placement_solve(world->planning, &world->planned, &err), &err);
+    for (size_t s = 0; s < world->planned.stage_count; s++) {
+        assert_int_equal(world->planned.stage[s].codec, CODEC_NONE);
+    }
+    assert_true(coded < world->planned.step_seconds / 1.05);
+}
+
 static void nonsense_measurements_are_ignored(void **state)
 {
     struct world *world = *state;
@@ -300,6 +368,8 @@ int main(void)
         STORY(marked_tensors_do_not_make_a_link_slow),
         STORY(a_pair_that_never_met_has_the_slower_link_of_both),
         STORY(unexplained_time_of_steps_is_part_of_the_next_plan),
+        STORY(auto_codes_links_that_are_slow_and_only_those),
+        STORY(auto_leaves_links_of_old_agents_uncoded),
         STORY(nonsense_measurements_are_ignored),
         STORY(extreme_measurements_leave_finite_numbers),
         STORY(the_reported_step_time_is_the_median),
