@@ -30,6 +30,7 @@ enum plan_reason {
     PLAN_DEVICE_LEFT, /* the agent of one of its devices announced that it leaves */
     PLAN_DRAINED,     /* a user drained one of its devices */
     PLAN_ROLLED_BACK, /* the plan after it was slower */
+    PLAN_REASONS
 };
 extern const char *const plan_reason_names[];
 

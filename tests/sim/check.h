@@ -11,7 +11,6 @@
 #define CHECK_IDS_MAX 64
 #define CHECK_STEPS_MAX 128
 #define CHECK_LOSSES_MAX 4096
-#define PLAN_REASONS (PLAN_TUNED + 1)
 
 struct check {
     uint64_t
