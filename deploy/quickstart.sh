@@ -186,12 +186,9 @@ unset "agents[victim]"
 wait_until "value['generation'] > $generation and value['state'] == 'running' and \
 value['progress']['fraction'] > 0.5"
 if ! ended; then
-    say "The job continues without it. board$victim returns, and a replan includes it"
+    say "The job continues without it. board$victim returns, and joins if that saves time"
     start_agent "$victim"
     wait_for_agents
-    show "curl -X POST $server/v1/jobs/$job/replan"
-    curl -sS --fail-with-body -X POST "$server/v1/jobs/$job/replan" >"$directory/replan.json" ||
-        echo "  $(member detail <"$directory/replan.json")"
 fi
 wait "$watch" || fail "the job did not succeed; see $directory/*.log"
 watch=
