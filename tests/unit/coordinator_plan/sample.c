@@ -320,3 +320,11 @@ struct sample_answer sample_brute_force(const struct sample *sample)
     }
     return trial.answer;
 }
+
+void sample_slow_down(struct sample *sample, size_t device, double times)
+{
+    for (size_t u = 0; u < sample->problem.unit_count; u++) {
+        sample->forward[device * sample->problem.unit_count + u] *= times;
+        sample->backward[device * sample->problem.unit_count + u] *= times;
+    }
+}

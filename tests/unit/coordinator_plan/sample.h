@@ -53,5 +53,7 @@ struct sample_answer {
     size_t plays;
 };
 struct sample_answer sample_brute_force(const struct sample *sample);
+/* All units take `times` as long on the device. */
+void sample_slow_down(struct sample *sample, size_t device, double times);
 
 #endif

@@ -8,14 +8,6 @@ static struct sample sample;
 static struct partition_plan plan;
 static struct partition_left_out out[PARTITION_LEFT_OUT_MAX];
 
-static void slow_down(size_t device, double times)
-{
-    for (size_t u = 0; u < sample.problem.unit_count; u++) {
-        sample.forward[device * sample.problem.unit_count + u] *= times;
-        sample.backward[device * sample.problem.unit_count + u] *= times;
-    }
-}
-
 static size_t solve(void)
 {
     struct err err = {0};
@@ -27,7 +19,7 @@ static void a_device_that_slows_the_others_down_is_left_out(void **state)
 {
     (void)state;
     sample_init(&sample, 6, 3, 4);
-    slow_down(1, 30);
+    sample_slow_down(&sample, 1, 30);
     assert_int_equal(solve(), 1);
     assert_int_equal(plan.stage_count, 2);
     assert_int_equal(out[0].device, 1);
@@ -66,7 +58,7 @@ static void a_gain_below_the_tie_rules_share_is_no_reason_to_take_a_device(void 
 {
     (void)state;
     sample_init(&sample, 200, 2, 64);
-    slow_down(1, 150);
+    sample_slow_down(&sample, 1, 150);
     assert_int_equal(solve(), 1);
     assert_int_equal(plan.stage_count, 1);
     assert_int_equal(out[0].reason, PARTITION_NO_GAIN);

@@ -10,14 +10,6 @@ static struct partition_scratch *scratch;
 static struct sample sample;
 static struct partition_plan plan;
 
-static void slow_down(size_t device, double times)
-{
-    for (size_t u = 0; u < sample.problem.unit_count; u++) {
-        sample.forward[device * sample.problem.unit_count + u] *= times;
-        sample.backward[device * sample.problem.unit_count + u] *= times;
-    }
-}
-
 static void solve(void)
 {
     struct err err = {0};
@@ -62,7 +54,7 @@ static void a_slow_device_gets_fewer_units(void **state)
 {
     (void)state;
     sample_init(&sample, 12, 3, 16);
-    slow_down(1, 4);
+    sample_slow_down(&sample, 1, 4);
     sample.problem.stages_min = 3;
     solve();
     for (size_t i = 0, first = 0; i < 3; first = plan.end[i++]) {
@@ -78,7 +70,7 @@ static void the_order_of_the_candidates_changes_nothing(void **state)
     double step[3];
     for (size_t slow = 0; slow < 3; slow++) {
         sample_init(&sample, 12, 3, 4);
-        slow_down(slow, 10);
+        sample_slow_down(&sample, slow, 10);
         solve();
         step[slow] = plan.step_seconds;
         assert_int_equal(plan.stage_count, 2);
@@ -92,7 +84,7 @@ static void a_minimum_of_devices_is_kept_even_if_it_costs_speed(void **state)
 {
     (void)state;
     sample_init(&sample, 12, 3, 4);
-    slow_down(2, 10);
+    sample_slow_down(&sample, 2, 10);
     solve();
     const double two = plan.step_seconds;
     sample.problem.stages_min = 3;
@@ -186,7 +178,7 @@ static void devices_in_order_stay_in_order(void **state)
 {
     (void)state;
     sample_init(&sample, 12, 3, 4);
-    slow_down(1, 10);
+    sample_slow_down(&sample, 1, 10);
     sample.problem.in_order = true;
     solve();
     assert_int_equal(plan.stage_count, 3);
@@ -200,8 +192,8 @@ static void given_boundaries_are_kept_on_the_best_devices(void **state)
     (void)state;
     static const size_t end[] = {2, 9, 12};
     sample_init(&sample, 12, 4, 4);
-    slow_down(0, 10);
-    slow_down(2, 3);
+    sample_slow_down(&sample, 0, 10);
+    sample_slow_down(&sample, 2, 3);
     sample.problem.end = end;
     sample.problem.end_count = 3;
     solve();
@@ -243,7 +235,7 @@ static void a_device_that_gains_less_than_a_tie_is_not_taken(void **state)
 {
     (void)state;
     sample_init(&sample, 200, 2, 64);
-    slow_down(1, 150);
+    sample_slow_down(&sample, 1, 150);
     solve();
     assert_int_equal(plan.stage_count, 1);
     assert_int_equal(plan.device[0], 0);

@@ -33,6 +33,19 @@ static void the_steps_of_a_job_end_with_the_earlier_of_steps_and_epochs(void **s
     assert_int_equal(job_total_steps(&spec, 31), 0);
 }
 
+/* A job with these fields, and all that follows from them. */
+static void read_completed(const char *fields, struct job_spec *spec)
+{
+    char text[512];
+    struct err err = {0};
+    const int size =
+        snprintf(text, sizeof(text),
+                 "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", fields);
+    *spec = job_spec_default;
+    assert_ok(wire_read(&job_spec_record, text, (size_t)size, spec, NULL, &err), &err);
+    job_spec_complete(spec);
+}
+
 static void the_learning_rate_follows_the_optimizer_unless_it_is_stated(void **state)
 {
     (void)state;
@@ -49,14 +62,8 @@ static void the_learning_rate_follows_the_optimizer_unless_it_is_stated(void **s
         {"\"optimizer\":{\"type\":\"adamw\"},\"learning_rate\":{\"value\":0.05}", 0.05},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char text[512];
-        struct err err = {0};
-        struct job_spec spec = job_spec_default;
-        const int size = snprintf(
-            text, sizeof(text),
-            "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", cases[i].recipe);
-        assert_ok(wire_read(&job_spec_record, text, (size_t)size, &spec, NULL, &err), &err);
-        job_spec_complete(&spec);
+        struct job_spec spec;
+        read_completed(cases[i].recipe, &spec);
         assert_true(spec.learning_rate.value == cases[i].rate);
         job_spec_complete(&spec);
         assert_true(spec.learning_rate.value == cases[i].rate);
@@ -101,14 +108,9 @@ static void the_micro_batches_follow_the_pipeline_unless_they_are_stated(void **
         {"\"micro_batches\":8", 8},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char text[512];
         struct err err = {0};
-        struct job_spec spec = job_spec_default;
-        const int size = snprintf(
-            text, sizeof(text),
-            "{\"model\":{\"name\":\"lenet5\"},\"dataset\":{\"train\":\"t\"},%s}", cases[i].fields);
-        assert_ok(wire_read(&job_spec_record, text, (size_t)size, &spec, NULL, &err), &err);
-        job_spec_complete(&spec);
+        struct job_spec spec;
+        read_completed(cases[i].fields, &spec);
         assert_int_equal(spec.micro_batches, cases[i].micro_batches);
         assert_ok(job_spec_check(&spec, NULL, &err), &err);
     }
