@@ -219,7 +219,7 @@ def wait_for_log(process, text):
 
 def test_the_others_replace_an_agent_that_stops_in_order():
     with short_lease_fleet(3, "--slowdown", 2) as fleet:
-        job = fleet.submit(fashion_job(steps=LONG, **on_devices(1, 3), cuts=[2, 4]))
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 3), cuts=[2, 4]))
         fleet.wait_for_step(job, 20)
         must(fleet.agents[1].stop() == 0, "exit status")
         fleet.wait(job, "succeeded")
@@ -230,7 +230,7 @@ def test_the_others_replace_an_agent_that_stops_in_order():
 
 def test_the_others_replace_a_killed_agent():
     with short_lease_fleet(3, "--slowdown", 2) as fleet:
-        job = fleet.submit(fashion_job(steps=LONG, **on_devices(1, 3), cuts=[2, 4]))
+        job = fleet.submit(fashion_job(steps=LONG, **on_devices(2, 3), cuts=[2, 4]))
         fleet.wait_for_step(job, 20)
         fleet.agents[0].kill()
         fleet.wait(job, "succeeded")
