@@ -87,6 +87,36 @@ static const struct field stage_fields[] = {
 static const struct record stage_record =
     RECORD_WITH(struct plan_stage, "plan_stage", stage_fields, .answer = true);
 
+static const struct field link_fields[] = {
+    MEMBER_ENUM(struct plan_link, codec, "codec", FIELD_REQUIRED, codec_names),
+    MEMBER_INT(struct plan_link, bytes, "bytes", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Of the activations of one micro-batch, coded; the gradients have as many. "
+                        "zstd saves some more."),
+    MEMBER_DOUBLE(struct plan_link, predicted_seconds, "predicted_seconds", FIELD_REQUIRED, 0, 0,
+                  .about = "To transfer them."),
+    MEMBER_DOUBLE(struct plan_link, measured_seconds, "measured_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "Mean of the newest transfers in both directions."),
+};
+const struct record plan_link_record =
+    RECORD_WITH(struct plan_link, "plan_link", link_fields, .answer = true,
+                .about = "The link between a stage and the next one.");
+
+const char *const plan_part_names[] = {
+    [PART_NONE] = "none", [PART_STAGE] = "stage", [PART_LINK] = "link", NULL};
+
+static const struct field bottleneck_fields[] = {
+    MEMBER_ENUM(struct plan_bottleneck, part, "part", FIELD_REQUIRED, plan_part_names,
+                .about = "none: not known, in a plan of an earlier version."),
+    MEMBER_INT(struct plan_bottleneck, index, "index", FIELD_REQUIRED, 0, STAGES_MAX - 1,
+               .about = "Of the stage or of the link, from 0."),
+    MEMBER_DOUBLE(struct plan_bottleneck, busy, "busy", FIELD_REQUIRED, 0, 0,
+                  .about = "Share of the step that the stage computes, or that the link's busier "
+                           "direction codes and transfers."),
+};
+const struct record plan_bottleneck_record =
+    RECORD_WITH(struct plan_bottleneck, "plan_bottleneck", bottleneck_fields, .answer = true,
+                .about = "The busiest stage or link by the prediction.");
+
 const char *const plan_left_out_names[] = {"slower", "no_gain", "no_memory", "stages_full", NULL};
 
 static const struct field left_out_fields[] = {
@@ -133,6 +163,9 @@ static const struct field plan_fields[] = {
                          "none: not known yet."),
     MEMBER_RECORDS(struct plan, stage, stage_count, "stages", 0, &stage_record,
                    .about = "In the order of the pipeline."),
+    MEMBER_RECORDS(struct plan, link, link_count, "links", FIELD_ADDED, &plan_link_record,
+                   .about = "After each stage but the last."),
+    MEMBER_RECORD(struct plan, bottleneck, "bottleneck", FIELD_ADDED, &plan_bottleneck_record),
     MEMBER_DOUBLE(struct plan, predicted_step_seconds, "predicted_step_seconds", 0, 0, 0,
                   .about = "Of one step."),
     MEMBER_DOUBLE(struct plan, predicted_efficiency, "predicted_efficiency", 0, 0, 0,
@@ -146,6 +179,9 @@ static const struct field plan_fields[] = {
     MEMBER_RECORD(struct plan, unbound, "without_minimum", 0, &unbound_record),
     MEMBER_DOUBLE(struct plan, measured_step_seconds, "measured_step_seconds", FIELD_NULLABLE, 0, 0,
                   .about = "Median of the newest steps."),
+    MEMBER_DOUBLE(struct plan, measured_over_predicted, "measured_over_predicted",
+                  FIELD_ADDED | FIELD_NULLABLE, 0, 0,
+                  .about = "The measured step time over the predicted one."),
     MEMBER_INT(struct plan, measured_steps, "measured_steps", 0, 0, INTEGER_MAX,
                .about = "The number of these steps."),
     MEMBER_INT(struct plan, bytes_moved, "bytes_moved", 0, 0, INTEGER_MAX,

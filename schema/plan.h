@@ -74,6 +74,25 @@ struct plan_stage {
     double measured_backward_seconds;
 };
 
+/* The link between a stage and the next one. */
+struct plan_link {
+    int codec;     /* enum codec, as of the stage before it */
+    int64_t bytes; /* of a micro-batch's activations as they travel; gradients: as many */
+    double predicted_seconds; /* that they travel */
+    double measured_seconds;  /* the same of the newest transfers, both ways; 0: none yet */
+};
+
+/* What a step spends most of its time on. */
+enum plan_part { PART_NONE, PART_STAGE, PART_LINK };
+extern const char *const plan_part_names[];
+
+struct plan_bottleneck {
+    int part;      /* enum plan_part; PART_NONE: a plan of an earlier version */
+    int64_t index; /* of the stage, or of the stage before the link */
+    double busy;   /* share of the step */
+};
+extern const struct record plan_link_record, plan_bottleneck_record;
+
 /* Why a plan leaves a device out, in the order of enum partition_reason. */
 extern const char *const plan_left_out_names[];
 
@@ -102,6 +121,9 @@ struct plan {
     char failure[MESSAGE_SIZE]; /* why its generation failed; "": it did not */
     struct plan_stage stage[STAGES_MAX];
     size_t stage_count;
+    struct plan_link link[STAGES_MAX]; /* after each stage but the last */
+    size_t link_count;
+    struct plan_bottleneck bottleneck;
     double predicted_step_seconds;
     double predicted_efficiency; /* fluid bound / predicted step */
     bool optimal;                /* proven: no plan is faster */
@@ -109,7 +131,8 @@ struct plan {
     struct plan_left_out left_out[PLAN_LEFT_OUT_MAX];
     size_t left_out_count;
     struct plan_unbound unbound;
-    double measured_step_seconds; /* median of reported steps, 0 before */
+    double measured_step_seconds;   /* median of reported steps, 0 before */
+    double measured_over_predicted; /* 0 before */
     int64_t measured_steps;
     int64_t bytes_moved;    /* state that changed hands for it */
     double prepare_seconds; /* from the decision to run */

@@ -70,6 +70,9 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     const struct planned *planned = core->planned;
     memcpy(job->plan.stage, planned->stage, planned->stage_count * sizeof(planned->stage[0]));
     job->plan.stage_count = planned->stage_count;
+    memcpy(job->plan.link, planned->link, sizeof(job->plan.link));
+    job->plan.link_count = planned->stage_count - 1;
+    job->plan.bottleneck = planned->bottleneck;
     job->plan.predicted_step_seconds = planned->step_seconds;
     job->plan.predicted_efficiency = planned->efficiency;
     job->plan.optimal = planned->optimal;

@@ -16,6 +16,7 @@
 #define OVERHEAD_SECONDS_MAX 0.02
 #define STORE_MS 60000 /* a device's measurements go to the store so often */
 #define PROBE_AGE_MAX_MS 120000
+#define LINK_MEMORY 64.0 /* transfers in the measured time of a plan's link */
 
 /* ---- checks ---- */
 
@@ -42,12 +43,36 @@ static bool in_trouble(const struct device_slot *device, const struct device_id 
     return false;
 }
 
-static void take_links(struct core *core, const struct device_slot *device,
+/* Activations go to the next stage, gradients to the one before; tensors of an evaluation are not
+ * coded. */
+static void take_tensors(struct plan *plan, size_t stage, const struct link_report *report)
+{
+    for (size_t s = stage > 0 ? stage - 1 : 0; s <= stage && s < plan->link_count; s++) {
+        const struct plan_stage *other = &plan->stage[s == stage ? s + 1 : s];
+        struct plan_link *link = &plan->link[s];
+        const char *codec = link->codec == CODEC_NONE ? "" : codec_names[link->codec];
+        if (report->kind != LINK_TENSOR || strcmp(report->codec, codec) != 0 ||
+            !id_equal(report->device.text, other->device.text)) {
+            continue;
+        }
+        const double seconds = report->seconds_sum / (double)report->count;
+        const double share = fmin((double)report->count / LINK_MEMORY, 1);
+        link->measured_seconds +=
+            link->measured_seconds > 0 ? (seconds - link->measured_seconds) * share : seconds;
+    }
+}
+
+static void take_links(struct core *core, struct plan *plan, const struct device_slot *device,
                        const struct heartbeat *heartbeat)
 {
     for (size_t i = 0; i < heartbeat->link_count; i++) {
         const struct link_report *report = &heartbeat->link[i];
-        if (!in_trouble(device, &report->device) && !traffic_take(core, device, report)) {
+        if (in_trouble(device, &report->device)) {
+            continue;
+        }
+        if (traffic_take(core, device, report)) {
+            take_tensors(plan, device->stage, report);
+        } else {
             core->capacity->refused++;
         }
     }
@@ -188,7 +213,7 @@ void measured_take(struct core *core, struct job_slot *job, struct device_slot *
                    const struct heartbeat *heartbeat)
 {
     struct plan_stage *stage = &job->plan.stage[device->stage];
-    take_links(core, device, heartbeat);
+    take_links(core, &job->plan, device, heartbeat);
     if (heartbeat->unit_seconds_count == 0) {
         return;
     }

@@ -414,7 +414,8 @@ static void fill(struct planning *planning, struct planned *out)
         };
         stage->memory.replicas_bytes = stage->replica_bytes;
         if (s + 1 < found->stage_count) {
-            stage->codec = problem_codec(planning, s);
+            out->link[s] = problem_link(planning, s);
+            stage->codec = out->link[s].codec;
         }
         for (size_t u = first; u < found->end[s]; u++) {
             stage->predicted_forward_seconds += planning->forward_seconds[d * units + u];
@@ -423,6 +424,7 @@ static void fill(struct planning *planning, struct planned *out)
         out->state_bytes += (int64_t)problem_state_bytes(planning, s);
         first = found->end[s];
     }
+    out->bottleneck = problem_bottleneck(planning);
 }
 
 int placement_solve(struct planning *planning, struct planned *out, struct err *err)

@@ -133,6 +133,8 @@ struct planning {
 struct planned {
     struct plan_stage stage[STAGES_MAX];
     size_t stage_count;
+    struct plan_link link[STAGES_MAX]; /* stage_count - 1 */
+    struct plan_bottleneck bottleneck;
     double step_seconds, efficiency; /* as predicted */
     bool optimal;                    /* no plan is faster */
     double gap;                      /* to a proven bound: step time / bound - 1 */

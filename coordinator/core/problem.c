@@ -343,13 +343,40 @@ void problem_left_out(struct planning *planning)
                                                   &planning->plan, planning->left_out);
 }
 
-enum codec problem_codec(const struct planning *planning, size_t stage)
+static enum codec codec_of(const struct planning *planning, size_t stage)
 {
     const bool is_auto = planning->spec.compression == COMPRESSION_AUTO;
     return codecs_of_link(is_auto ? codecs_auto[planning->plan.codec[stage]]
                                   : codecs_wanted(&planning->spec),
                           planning->device[planning->chosen[stage]].codecs,
                           planning->device[planning->chosen[stage + 1]].codecs);
+}
+
+struct plan_link problem_link(const struct planning *planning, size_t stage)
+{
+    const struct partition_plan *plan = &planning->plan;
+    const enum codec codec = codec_of(planning, stage);
+    const uint64_t values = planning->border_bytes[plan->end[stage] - 1] / sizeof(float);
+    const double bytes = (double)codec_bytes(codec, values);
+    return (struct plan_link){.codec = (int)codec,
+                              .bytes = (int64_t)bytes,
+                              .predicted_seconds = plan->link[stage].latency_seconds +
+                                                   bytes / plan->link[stage].bytes_per_second};
+}
+
+struct plan_bottleneck problem_bottleneck(const struct planning *planning)
+{
+    const struct partition_plan *plan = &planning->plan;
+    struct plan_bottleneck most = {.part = PART_STAGE, .busy = plan->busy[0]};
+    for (size_t s = 1; s < plan->stage_count; s++) {
+        if (plan->link_busy[s - 1] > most.busy) {
+            most = (struct plan_bottleneck){PART_LINK, (int64_t)s - 1, plan->link_busy[s - 1]};
+        }
+        if (plan->busy[s] > most.busy) {
+            most = (struct plan_bottleneck){PART_STAGE, (int64_t)s, plan->busy[s]};
+        }
+    }
+    return most;
 }
 
 void problem_continue(struct planning *planning)

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "libtrain/quant/codec.h"
 #include "schema/plan.h"
 
 struct planning;
@@ -29,8 +28,10 @@ NODISCARD int problem_solve(struct planning *planning, const struct problem_requ
 /* Say what the devices of the pool outside of the answer would change, in planning->left_out. To be
  * called after problem_solve. */
 void problem_left_out(struct planning *planning);
-/* Return the codec of the link after a stage of planning->plan but the last. */
-enum codec problem_codec(const struct planning *planning, size_t stage);
+/* Return the link after a stage of planning->plan but the last. */
+struct plan_link problem_link(const struct planning *planning, size_t stage);
+/* Return the busiest stage or link of planning->plan. */
+struct plan_bottleneck problem_bottleneck(const struct planning *planning);
 /* Let the memory of stages be that of planning->plan, after another search. */
 void problem_continue(struct planning *planning);
 /* Return the memory of the planned stage by use, without replicas. */

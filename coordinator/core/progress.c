@@ -140,6 +140,10 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     job->plan.measured_step_seconds =
         median(job->progress.step_seconds,
                job->progress.step_count < STEP_WINDOW ? job->progress.step_count : STEP_WINDOW);
+    job->plan.measured_over_predicted =
+        job->plan.predicted_step_seconds > 0
+            ? job->plan.measured_step_seconds / job->plan.predicted_step_seconds
+            : 0;
     job->progress.recent_step_seconds = progress_recent_seconds(job, 3);
     job->progress.known_step_seconds = job->plan.measured_step_seconds;
 }

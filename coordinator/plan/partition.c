@@ -257,6 +257,22 @@ static double fluid_bound(const struct search *search)
     return (double)kinds->problem->micro_batches / capacity;
 }
 
+static void fill_links(const struct search *search, struct partition_plan *out)
+{
+    const struct kinds *kinds = &search->kinds;
+    const struct layout *layout = &search->best;
+    const double count = (double)kinds->problem->micro_batches;
+    for (size_t i = 0, first = 0; i + 1 < layout->count; first = layout->end[i++]) {
+        const struct partition_link *link = kinds_link(kinds, layout->kind[i], layout->kind[i + 1]);
+        const struct crossing crossing =
+            stages_cross(kinds, link, layout->codec[i], first, layout->end[i]);
+        const double seconds =
+            count * stages_max(crossing.forward_seconds, crossing.backward_seconds);
+        out->link[i] = *link;
+        out->link_busy[i] = out->step_seconds > 0 ? seconds / out->step_seconds : 0;
+    }
+}
+
 int partition_solve(const struct partition_problem *problem, struct partition_scratch *scratch,
                     struct partition_plan *out, struct err *err)
 {
@@ -281,6 +297,7 @@ int partition_solve(const struct partition_problem *problem, struct partition_sc
     }
     *out = search->plan;
     (void)choose_devices(search, &search->best, out->device);
+    fill_links(search, out);
     out->fluid_seconds = fluid_bound(search);
     out->lower_seconds = lower;
     out->optimal = optimal;

@@ -103,13 +103,16 @@ struct partition_plan {
     size_t codec[PARTITION_STAGES_MAX]; /* of the boundary after each stage but the last */
     size_t in_flight[PARTITION_STAGES_MAX];
     uint64_t memory_bytes[PARTITION_STAGES_MAX];
-    double busy[PARTITION_STAGES_MAX]; /* share of the step each stage computes */
-    double step_seconds;               /* by the timeline */
-    double fluid_seconds;              /* all work / sum of the capacities of the plan's devices */
-    double lower_seconds;              /* proven: no plan is faster */
-    bool optimal;                      /* no plan is faster by more than the tie rule's share */
-    double gap;                        /* of the fastest plan found over lower_seconds, minus 1 */
-    double work;                       /* of the search */
+    double busy[PARTITION_STAGES_MAX];                /* share of the step each stage computes */
+    struct partition_link link[PARTITION_STAGES_MAX]; /* after each stage but the last */
+    double
+        link_busy[PARTITION_STAGES_MAX]; /* share of the step its busier direction codes, sends */
+    double step_seconds;                 /* by the timeline */
+    double fluid_seconds; /* all work / sum of the capacities of the plan's devices */
+    double lower_seconds; /* proven: no plan is faster */
+    bool optimal;         /* no plan is faster by more than the tie rule's share */
+    double gap;           /* of the fastest plan found over lower_seconds, minus 1 */
+    double work;          /* of the search */
 };
 
 /* Memory of a search, about 40 MB of address space of which small problems touch little. Nothing in

@@ -1,5 +1,6 @@
 /* Measurements of steps and links, and the plans that use them. */
 #include <math.h>
+#include <string.h>
 
 #include "coordinator/core/placement.h"
 #include "tests/unit/coordinator_core/story.h"
@@ -338,6 +339,50 @@ static void extreme_measurements_leave_finite_numbers(void **state)
     assert_true(isfinite(plan->predicted_efficiency));
 }
 
+/* The first link gets transfers of both directions, the second one none that count. */
+static void a_plan_shows_the_times_of_its_links(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    const struct plan *plan = core_job_plan(world->core, id);
+    assert_int_equal(plan->link_count, 2);
+    /* 5 samples of 6 x 14 x 14 and of 16 x 5 x 5 values. */
+    assert_int_equal(plan->link[0].bytes, 5 * 6 * 14 * 14 * 4);
+    assert_int_equal(plan->link[1].bytes, 5 * 16 * 5 * 5 * 4);
+    for (size_t s = 0; s < 2; s++) {
+        const double seconds = 0.0005 + (double)plan->link[s].bytes / 100e6;
+        assert_close(&plan->link[s].predicted_seconds, &seconds, 1, 1e-9);
+        assert_true(plan->link[s].measured_seconds == 0);
+    }
+    assert_true(plan->bottleneck.part != PART_NONE && plan->bottleneck.busy > 0);
+    report_link(world, &world->agent[0], &world->agent[1], 0.25);
+    report_link(world, &world->agent[1], &world->agent[0], 0.25);
+    report_link(world, &world->agent[2], &world->agent[0], 0.5);
+    world->agent[1].heartbeat.link[0].device = world->agent[2].id;
+    memcpy(world->agent[1].heartbeat.link[0].codec, "q8", sizeof("q8"));
+    agent_beat_again(world, &world->agent[1]);
+    plan = core_job_plan(world->core, id);
+    assert_close(&plan->link[0].measured_seconds, &(double){0.25}, 1, 1e-9);
+    assert_true(plan->link[1].measured_seconds == 0);
+    report_link(world, &world->agent[0], &world->agent[1], 0.5);
+    assert_true(core_job_plan(world->core, id)->link[0].measured_seconds > 0.25);
+}
+
+static void a_slow_link_is_the_bottleneck(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    train_on_three(world, id);
+    report_narrow_links(world);
+    struct replan_request request = {.cut = {1, 2}, .cut_count = 2, .has_cuts = true};
+    world_replan(world, id, &request);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_int_equal(plan->bottleneck.part, PART_LINK);
+    assert_int_equal(plan->bottleneck.index, 0); /* its tensor is the larger one */
+}
+
 static void the_reported_step_time_is_the_median(void **state)
 {
     struct world *world = *state;
@@ -354,6 +399,8 @@ static void the_reported_step_time_is_the_median(void **state)
     const struct plan *plan = core_job_plan(world->core, id);
     assert_int_equal(plan->measured_steps, 5);
     assert_close(&plan->measured_step_seconds, &(double){0.5}, 1, 1e-12);
+    const double ratio = 0.5 / plan->predicted_step_seconds;
+    assert_close(&plan->measured_over_predicted, &ratio, 1, 1e-12);
     const struct job_progress *progress = &core_job(world->core, id)->progress;
     assert_close(&progress->samples_per_second, &(double){40}, 1, 1e-12);
     assert_close(&progress->eta_seconds, &(double){0.5 * (double)(100 - progress->step)}, 1, 1e-12);
@@ -372,6 +419,8 @@ int main(void)
         STORY(auto_leaves_links_of_old_agents_uncoded),
         STORY(nonsense_measurements_are_ignored),
         STORY(extreme_measurements_leave_finite_numbers),
+        STORY(a_plan_shows_the_times_of_its_links),
+        STORY(a_slow_link_is_the_bottleneck),
         STORY(the_reported_step_time_is_the_median),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
