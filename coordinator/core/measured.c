@@ -14,6 +14,8 @@
 /* Time of a step that units do not explain counts as overhead up to their own time and this much a
  * micro-batch; more than that shows that the units take longer than the device says. */
 #define OVERHEAD_SECONDS_MAX 0.02
+/* The parts of a step are means of windows of their own. */
+#define STEP_SLACK 1.25
 #define STORE_MS 60000 /* a device's measurements go to the store so often */
 #define PROBE_AGE_MAX_MS 120000
 #define LINK_MEMORY 64.0 /* transfers in the measured time of a plan's link */
@@ -30,6 +32,26 @@ static bool is_unit(const struct plan_stage *stage, const struct unit_seconds *s
     return seconds->unit >= stage->first && seconds->unit < stage->end &&
            is_seconds(seconds->forward_seconds) && seconds->backward_seconds >= 0 &&
            seconds->backward_seconds < UNIT_SECONDS_MAX;
+}
+
+static double waits_of(const struct stage_seconds *stage)
+{
+    return stage->wait_input + stage->wait_gradient + stage->wait_room;
+}
+
+/* A stage cannot wait for longer than its step takes. */
+static bool is_step(const struct stage_seconds *stage)
+{
+    return is_seconds(stage->step) && stage->wait_input >= 0 && stage->wait_gradient >= 0 &&
+           stage->wait_room >= 0 && waits_of(stage) <= STEP_SLACK * stage->step;
+}
+
+/* Nor can its update. */
+static bool is_update(const struct heartbeat *heartbeat)
+{
+    const struct stage_seconds *stage = &heartbeat->stage_seconds;
+    return is_seconds(heartbeat->update_seconds) &&
+           (!is_step(stage) || heartbeat->update_seconds <= STEP_SLACK * stage->step);
 }
 
 /* Transfers to a device that could not be reached in between say nothing about the link. */
@@ -92,15 +114,13 @@ static struct account account_of(const struct heartbeat *heartbeat, double unit_
                                  double micro_batches)
 {
     const struct stage_seconds *stage = &heartbeat->stage_seconds;
-    const double waits = stage->wait_input + stage->wait_gradient + stage->wait_room;
     struct account account = {.scale = 1};
-    if (!is_seconds(stage->step) || !(waits >= 0) || !(waits < UNIT_SECONDS_MAX) ||
-        !(unit_seconds > 0)) {
+    if (!is_step(stage) || !(unit_seconds > 0)) {
         return account;
     }
-    const double update = is_seconds(heartbeat->update_seconds) ? heartbeat->update_seconds : 0;
+    const double update = is_update(heartbeat) ? heartbeat->update_seconds : 0;
     const double most = unit_seconds + OVERHEAD_SECONDS_MAX;
-    double rest = (stage->step - waits - update) / micro_batches - unit_seconds;
+    double rest = (stage->step - waits_of(stage) - update) / micro_batches - unit_seconds;
     if (rest > most) {
         account.scale = (unit_seconds + rest - most) / unit_seconds;
         rest = most;
@@ -213,12 +233,15 @@ void measured_take(struct core *core, struct job_slot *job, struct device_slot *
                    const struct heartbeat *heartbeat)
 {
     struct plan_stage *stage = &job->plan.stage[device->stage];
+    const struct stage_seconds *step = &heartbeat->stage_seconds;
     take_links(core, &job->plan, device, heartbeat);
+    core->capacity->refused += (step->step != 0 || waits_of(step) != 0) && !is_step(step);
+    core->capacity->refused += heartbeat->update_seconds != 0 && !is_update(heartbeat);
     if (heartbeat->unit_seconds_count == 0) {
         return;
     }
     take_units(core, job, device, stage, heartbeat);
-    if (is_seconds(heartbeat->update_seconds)) {
+    if (is_update(heartbeat)) {
         capacity_updated(core, device, heartbeat->update_seconds, trained_bytes(core, stage));
     }
     store(core, job, device, stage, heartbeat);

@@ -8,8 +8,12 @@
 #include "coordinator/core/ids.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "libtrain/quant/codec.h"
 
 #define COUNT_MAX 1e9
+/* Of one transfer: the sums of a pair never overflow. */
+#define TRANSFER_SECONDS_MAX 1e6
+#define TRANSFER_BYTES_MAX 1e15
 /* Half of a link's memory fades in this time: what was measured of a link that changed is not
  * believed for hours. */
 #define HALF_LIFE_MS 60000.0
@@ -105,15 +109,26 @@ static void scale(struct link_sums *sums, double by)
 
 /* ---- reports ---- */
 
+static bool is_within(double sum, double count, double most)
+{
+    return sum >= 0 && sum <= count * most;
+}
+
 static bool is_valid(const struct link_sums *sums)
 {
-    const double number[] = {sums->count, sums->seconds, sums->bytes, sums->bytes_squared,
-                             sums->bytes_seconds};
-    bool valid = sums->count > 0 && sums->count < COUNT_MAX;
-    for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
-        valid = valid && isfinite(number[i]) && number[i] >= 0;
-    }
-    return valid;
+    const double seconds = TRANSFER_SECONDS_MAX, bytes = TRANSFER_BYTES_MAX;
+    return sums->count > 0 && sums->count < COUNT_MAX &&
+           is_within(sums->seconds, sums->count, seconds) &&
+           is_within(sums->bytes, sums->count, bytes) &&
+           is_within(sums->bytes_squared, sums->count, bytes * bytes) &&
+           is_within(sums->bytes_seconds, sums->count, bytes * seconds);
+}
+
+/* Each pair has few places: a name that is no codec's would take one. */
+static bool is_codec(const char *name)
+{
+    enum codec codec;
+    return name[0] == '\0' || codec_find(name, &codec);
 }
 
 static struct link_row row_of(const struct device_slot *device, const struct link_report *report)
@@ -151,7 +166,7 @@ bool traffic_take(struct core *core, const struct device_slot *device,
                                    .bytes_squared = report->bytes_squared_sum,
                                    .bytes_seconds = report->bytes_seconds_sum};
     struct link_row row = row_of(device, report);
-    if (!is_valid(&more) || id_equal(row.from.text, row.to.text) ||
+    if (!is_valid(&more) || !is_codec(report->codec) || id_equal(row.from.text, row.to.text) ||
         !slots_device(core, report->device.text)) {
         return false;
     }
@@ -251,7 +266,8 @@ void traffic_restore(struct core *core, const struct link_row *row)
 {
     const int64_t age_ms = core->wall_ms > row->wall_ms ? core->wall_ms - row->wall_ms : 0;
     const struct device_slot *from = slots_device(core, row->from.text);
-    if (!is_valid(&row->sums) || !from || row->kind < LINK_TENSOR || row->kind > LINK_FETCH) {
+    if (!is_valid(&row->sums) || !is_codec(row->codec) || !from || row->kind < LINK_TENSOR ||
+        row->kind > LINK_FETCH) {
         return;
     }
     struct traffic_item *item = place_of(core->traffic, row);

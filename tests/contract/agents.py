@@ -157,11 +157,15 @@ def test_impossible_measurements_cost_no_lease():
             ("unit_seconds", [{**seconds, "unit": 100000}]),
             ("links", [{**link, "seconds_sum": -1}]),
             ("links", [{**link, "bytes_sum": -1}]),
+            ("links", [{**link, "seconds_sum": 1.7e308}]),
+            ("links", [{**link, "codec": "zip"}]),
+            ("update_seconds", 1e300),
+            ("stage_seconds", {"step": -1e300}),
+            ("stage_seconds", {"step": 1, "wait_input": 2}),
         ):
             agent.heartbeat("run", run, **{name: value})
             must(api.number(counter) == before + 1, f"{name} {value} is not counted")
             before += 1
-        agent.heartbeat("run", run, update_seconds=1e300, stage_seconds={"step": -1e300})
         idle = FakeAgent(api, "two")
         for probe in (
             {"gemm_gflops": 0, "memory_bytes_per_second": 1e9, "age_ms": 0},

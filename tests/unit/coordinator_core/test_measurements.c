@@ -304,6 +304,79 @@ static void nonsense_measurements_are_ignored(void **state)
     assert_state(world, id, JOB_RUNNING);
 }
 
+static size_t count_links(const struct world *world)
+{
+    size_t at = 0, count = 0;
+    while (core_next_link(world->core, &at) != NULL) {
+        count++;
+    }
+    return count;
+}
+
+/* An infinite sum would stay for ever: no later report could mend it. */
+static void sums_of_links_do_not_overflow(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    train_on_three(world, id);
+    struct agent *agent = &world->agent[0];
+    const uint64_t refused = core_measurements_refused(world->core);
+    agent_beat(world, agent);
+    agent->heartbeat.link_count = 2;
+    for (size_t i = 0; i < 2; i++) {
+        agent->heartbeat.link[i] = (struct link_report){.device = world->agent[1].id,
+                                                        .count = 1000,
+                                                        .seconds_sum = 1.7e308,
+                                                        .bytes_sum = 1.7e308,
+                                                        .bytes_squared_sum = 1.7e308,
+                                                        .bytes_seconds_sum = 1.7e308};
+    }
+    agent_beat_again(world, agent);
+    assert_int_equal(core_measurements_refused(world->core), refused + 2);
+    assert_int_equal(count_links(world), 0);
+}
+
+/* A pair has few places; the estimates that plans need would make room. */
+static void links_of_unknown_codecs_take_no_place(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    train_on_three(world, id);
+    struct agent *agent = &world->agent[0];
+    report_link(world, agent, &world->agent[1], 0.5);
+    for (size_t i = 0; i < 8; i++) {
+        (void)snprintf(agent->heartbeat.link[0].codec, sizeof(agent->heartbeat.link[0].codec),
+                       "codec%zu", i);
+        agent_beat_again(world, agent);
+    }
+    assert_int_equal(count_links(world), 1);
+    (void)snprintf(agent->heartbeat.link[0].codec, sizeof(agent->heartbeat.link[0].codec), "q8");
+    agent_beat_again(world, agent);
+    assert_int_equal(count_links(world), 2);
+}
+
+/* A stage whose waits or whose update take longer than its step is not believed either. */
+static void impossible_steps_are_counted_and_ignored(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    train_on_three(world, id);
+    struct agent *agent = &world->agent[2];
+    const uint64_t refused = core_measurements_refused(world->core);
+    story_measure(world, agent, 0.02);
+    agent->heartbeat.update_seconds = 3;
+    agent->heartbeat.stage_seconds = (struct stage_seconds){.step = 2, .wait_input = 1};
+    agent_beat_again(world, agent);
+    assert_int_equal(core_measurements_refused(world->core), refused + 1);
+    agent->heartbeat.update_seconds = 0;
+    agent->heartbeat.stage_seconds = (struct stage_seconds){.step = 2, .wait_room = 3};
+    agent_beat_again(world, agent);
+    assert_int_equal(core_measurements_refused(world->core), refused + 2);
+    const struct planning *planning = ask(world, id);
+    const size_t d = planning_find(planning, agent->id.text);
+    assert_true(planning->update_seconds[d * planning->model->unit_count] < 1e-3);
+}
+
 /* Numbers that one may report and from which a speed of nothing or of infinity would follow: those
  * are no numbers of JSON, and a row that holds one could not be read at the next start. */
 static void extreme_measurements_leave_finite_numbers(void **state)
@@ -418,6 +491,9 @@ int main(void)
         STORY(auto_codes_links_that_are_slow_and_only_those),
         STORY(auto_leaves_links_of_old_agents_uncoded),
         STORY(nonsense_measurements_are_ignored),
+        STORY(sums_of_links_do_not_overflow),
+        STORY(links_of_unknown_codecs_take_no_place),
+        STORY(impossible_steps_are_counted_and_ignored),
         STORY(extreme_measurements_leave_finite_numbers),
         STORY(a_plan_shows_the_times_of_its_links),
         STORY(a_slow_link_is_the_bottleneck),
