@@ -73,7 +73,7 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     memcpy(job->plan.link, planned->link, sizeof(job->plan.link));
     job->plan.link_count = planned->stage_count - 1;
     job->plan.bottleneck = planned->bottleneck;
-    job->plan.predicted_step_seconds = planned->step_seconds;
+    job->plan.predicted_step_seconds = planned->expected_seconds;
     job->plan.predicted_efficiency = planned->efficiency;
     job->plan.optimal = planned->optimal;
     job->plan.gap = planned->gap;

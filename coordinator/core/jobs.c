@@ -84,9 +84,9 @@ void jobs_preview(const struct planned *planned, const struct model *model,
                   struct job_preview *preview)
 {
     preview->stage_count = planned->stage_count;
-    preview->predicted_step_seconds = planned->step_seconds;
+    preview->predicted_step_seconds = planned->expected_seconds;
     preview->predicted_efficiency = planned->efficiency;
-    preview->predicted_total_seconds = planned->step_seconds * (double)preview->steps;
+    preview->predicted_total_seconds = planned->expected_seconds * (double)preview->steps;
     for (size_t s = 0; s < planned->stage_count; s++) {
         const struct plan_stage *from = &planned->stage[s];
         struct preview_stage *stage = &preview->stage[s];

@@ -372,17 +372,21 @@ static const char *class_of(const struct planning *planning)
     return first;
 }
 
+/* Other plans are told relative to this one, as they were compared. */
 static void fill_left_out(const struct planning *planning, const struct kept *kept,
                           struct planned *out)
 {
+    const double share = out->step_seconds > 0 ? out->expected_seconds / out->step_seconds : 1;
     out->unbound = kept->unbound;
+    out->unbound.step_seconds *= share;
     out->left_out_count = 0;
     for (size_t i = 0; i < kept->left_out_count && i < PLAN_LEFT_OUT_MAX; i++) {
         const struct partition_left_out *row = &kept->left_out[i];
         out->left_out[out->left_out_count++] = (struct plan_left_out){
             .device = planning->device[row->device].id,
             .reason = (int)row->reason,
-            .step_seconds_with = isfinite(row->step_seconds_with) ? row->step_seconds_with : 0};
+            .step_seconds_with =
+                isfinite(row->step_seconds_with) ? share * row->step_seconds_with : 0};
     }
 }
 
@@ -395,6 +399,8 @@ static void fill(struct planning *planning, struct planned *out)
     out->gap = found->gap;
     out->step_seconds = found->step_seconds;
     out->efficiency = found->step_seconds > 0 ? found->fluid_seconds / found->step_seconds : 0;
+    problem_expect(planning);
+    out->expected_seconds = found->step_seconds;
     out->state_bytes = 0;
     out->replication =
         (struct replication_periods){planning->spec.neighbor_every, planning->spec.center_every};
@@ -418,8 +424,8 @@ static void fill(struct planning *planning, struct planned *out)
             stage->codec = out->link[s].codec;
         }
         for (size_t u = first; u < found->end[s]; u++) {
-            stage->predicted_forward_seconds += planning->forward_seconds[d * units + u];
-            stage->predicted_backward_seconds += planning->backward_seconds[d * units + u];
+            stage->predicted_forward_seconds += planning->expected_forward_seconds[d * units + u];
+            stage->predicted_backward_seconds += planning->expected_backward_seconds[d * units + u];
         }
         out->state_bytes += (int64_t)problem_state_bytes(planning, s);
         first = found->end[s];

@@ -88,9 +88,12 @@ struct planning {
     double work_max, memory_max; /* bounds of one search; PARTITION_WORK_MAX */
     struct planning_device device[PLANNING_DEVICES_MAX]; /* in the order of ids */
     size_t device_count;
-    /* [device_count][unit_count], per micro-batch; the update: per step. */
+    /* [device_count][unit_count], per micro-batch; the update: per step. The search takes times
+     * with a margin where a unit was not measured; the answer tells those that are expected. */
     double forward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double backward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
+    double expected_forward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
+    double expected_backward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double update_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     /* The measured links between candidates, by their indices, each once. */
     struct partition_pair measured[PLANNING_LINKS_MAX];
@@ -135,7 +138,8 @@ struct planned {
     size_t stage_count;
     struct plan_link link[STAGES_MAX]; /* stage_count - 1 */
     struct plan_bottleneck bottleneck;
-    double step_seconds, efficiency; /* as predicted */
+    double step_seconds, efficiency; /* as searched: with the margins of units not measured */
+    double expected_seconds;         /* of a step, without them */
     bool optimal;                    /* no plan is faster */
     double gap;                      /* to a proven bound: step time / bound - 1 */
     struct plan_left_out left_out[PLAN_LEFT_OUT_MAX];

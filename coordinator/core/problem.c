@@ -343,6 +343,28 @@ void problem_left_out(struct planning *planning)
                                                   &planning->plan, planning->left_out);
 }
 
+void problem_expect(struct planning *planning)
+{
+    struct partition_plan plan = planning->plan;
+    const struct problem_request request = {.in_order = true};
+    bool coded = false;
+    planning->pool_count = plan.stage_count;
+    for (size_t s = 0; s < plan.stage_count; s++) {
+        planning->pool[s] = planning->chosen[s];
+        plan.device[s] = s;
+        coded = coded || plan.codec[s] > 0;
+    }
+    planning->problem = problem_of(planning, &request, coded);
+    planning->problem.forward_seconds = planning->expected_forward_seconds;
+    planning->problem.backward_seconds = planning->expected_backward_seconds;
+    for (size_t s = 0; s < plan.stage_count; s++) {
+        planning->pool_cap_bytes[s] = UINT64_MAX; /* it fits */
+    }
+    partition_play(&planning->problem, planning->search, &plan);
+    memcpy(plan.device, planning->plan.device, sizeof(plan.device));
+    planning->plan = plan;
+}
+
 static enum codec codec_of(const struct planning *planning, size_t stage)
 {
     const bool is_auto = planning->spec.compression == COMPRESSION_AUTO;

@@ -32,6 +32,9 @@ void problem_left_out(struct planning *planning);
 struct plan_link problem_link(const struct planning *planning, size_t stage);
 /* Return the busiest stage or link of planning->plan. */
 struct plan_bottleneck problem_bottleneck(const struct planning *planning);
+/* Set the step time and the shares of planning->plan to the expected ones, without margins. The
+ * search is over: planning->pool is overwritten. */
+void problem_expect(struct planning *planning);
 /* Let the memory of stages be that of planning->plan, after another search. */
 void problem_continue(struct planning *planning);
 /* Return the memory of the planned stage by use, without replicas. */

@@ -90,6 +90,8 @@ static void fill_units(const struct core *core, struct planning *planning, size_
         planning->backward_seconds[d * units + u] =
             careful(core, device, &work[u], &unit[u], ran->device[u],
                     ran->seconds[u][UNIT_BACKWARD], UNIT_BACKWARD);
+        planning->expected_forward_seconds[d * units + u] = unit[u].seconds[UNIT_FORWARD];
+        planning->expected_backward_seconds[d * units + u] = unit[u].seconds[UNIT_BACKWARD];
         planning->update_seconds[d * units + u] = unit[u].update_seconds;
     }
 }

@@ -257,10 +257,9 @@ static double fluid_bound(const struct search *search)
     return (double)kinds->problem->micro_batches / capacity;
 }
 
-static void fill_links(const struct search *search, struct partition_plan *out)
+static void fill_links(const struct kinds *kinds, const struct layout *layout,
+                       struct partition_plan *out)
 {
-    const struct kinds *kinds = &search->kinds;
-    const struct layout *layout = &search->best;
     const double count = (double)kinds->problem->micro_batches;
     for (size_t i = 0, first = 0; i + 1 < layout->count; first = layout->end[i++]) {
         const struct partition_link *link = kinds_link(kinds, layout->kind[i], layout->kind[i + 1]);
@@ -297,11 +296,37 @@ int partition_solve(const struct partition_problem *problem, struct partition_sc
     }
     *out = search->plan;
     (void)choose_devices(search, &search->best, out->device);
-    fill_links(search, out);
+    fill_links(&search->kinds, &search->best, out);
     out->fluid_seconds = fluid_bound(search);
     out->lower_seconds = lower;
     out->optimal = optimal;
     out->gap = lower > 0 ? fastest / lower - 1 : 0;
     out->work = search->work;
     return 0;
+}
+
+void partition_play(const struct partition_problem *problem, struct partition_scratch *scratch,
+                    struct partition_plan *plan)
+{
+    struct kinds *kinds = &scratch->search.kinds;
+    struct layout layout = {.count = plan->stage_count};
+    struct timeline_stage stage[PARTITION_STAGES_MAX];
+    struct timeline_result result;
+    const struct timeline_rules rules = {.micro_batches = problem->micro_batches,
+                                         .clips_norm = problem->clips_norm,
+                                         .async = problem->async};
+    kinds_init(kinds, problem);
+    for (size_t i = 0; i < layout.count; i++) {
+        layout.kind[i] = kinds->kind_of[plan->device[i]];
+        layout.end[i] = (uint16_t)plan->end[i];
+        layout.codec[i] = (uint8_t)plan->codec[i];
+    }
+    stages_fill(kinds, &layout, stage);
+    for (size_t i = 0; i < layout.count; i++) {
+        stage[i].in_flight = plan->in_flight[i];
+    }
+    timeline_play(stage, layout.count, &rules, &result);
+    plan->step_seconds = result.step_seconds;
+    memcpy(plan->busy, result.busy, layout.count * sizeof(plan->busy[0]));
+    fill_links(kinds, &layout, plan);
 }

@@ -130,6 +130,11 @@ NODISCARD int partition_solve(const struct partition_problem *problem,
                               struct partition_scratch *scratch, struct partition_plan *out,
                               struct err *err);
 
+/* Play a plan with the times of `problem`: sets its step_seconds, busy and link_busy. Its devices
+ * are those of this problem. */
+void partition_play(const struct partition_problem *problem, struct partition_scratch *scratch,
+                    struct partition_plan *plan);
+
 /* Why a plan leaves a device out. */
 enum partition_reason {
     PARTITION_SLOWER,      /* the fastest plan found with it is slower */

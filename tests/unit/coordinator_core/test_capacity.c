@@ -46,6 +46,32 @@ static void measured_units_have_their_times_whatever_the_job(void **state)
     assert_true(unit[1].sd_seconds[UNIT_FORWARD] > unit[0].sd_seconds[UNIT_FORWARD]);
 }
 
+/* The margin of what is uncertain decides between plans; it is no part of what they expect. */
+static void a_plan_predicts_expected_times_without_a_margin(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit unit[UNITS];
+    story_train(world, id, 100, 5);
+    const struct plan *plan = &slots_job(world->core, id)->plan;
+    double slowest = 0;
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        const struct plan_stage *stage = &plan->stage[s];
+        double forward = 0, backward = 0;
+        look(world, id, &world->agent[s], unit);
+        for (int64_t u = stage->first; u < stage->end; u++) {
+            assert_true(unit[u].sd_seconds[UNIT_FORWARD] > 0.1 * unit[u].seconds[UNIT_FORWARD]);
+            forward += unit[u].seconds[UNIT_FORWARD];
+            backward += unit[u].seconds[UNIT_BACKWARD];
+        }
+        assert_close(&stage->predicted_forward_seconds, &forward, 1, 1e-6);
+        assert_close(&stage->predicted_backward_seconds, &backward, 1, 1e-6);
+        slowest = fmax(slowest, forward + backward);
+    }
+    const double least = slowest * (double)core_job(world->core, id)->spec.micro_batches;
+    assert_true(plan->predicted_step_seconds >= least);
+}
+
 /* A unit that does not run keeps its value relative to those that do. */
 static void a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs(void **state)
 {
@@ -222,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(measured_units_have_their_times_whatever_the_job),
+        STORY(a_plan_predicts_expected_times_without_a_margin),
         STORY(a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs),
         STORY(a_device_is_believed_its_steps_not_its_claims),
         STORY(an_idle_devices_probe_changes_its_times),

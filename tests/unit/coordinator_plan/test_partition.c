@@ -50,6 +50,27 @@ static void a_plan_keeps_every_promise(void **state)
     }
 }
 
+static void a_plan_is_played_with_other_times(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(7, 70);
+    for (int trial = 0; trial < 50; trial++) {
+        struct err err = {0};
+        sample_draw(&sample, &draws, 8, 4, 6, 2);
+        if (partition_solve(&sample.problem, scratch, &plan, &err) != 0) {
+            continue;
+        }
+        struct partition_plan played = plan;
+        played.step_seconds = 0;
+        partition_play(&sample.problem, scratch, &played);
+        assert_close(&played.step_seconds, &plan.step_seconds, 1, 1e-9);
+        sample_slow_down(&sample, plan.device[0], 3);
+        partition_play(&sample.problem, scratch, &played);
+        assert_true(played.step_seconds > plan.step_seconds);
+        assert_true(played.step_seconds < 4 * plan.step_seconds);
+    }
+}
+
 static void a_slow_device_gets_fewer_units(void **state)
 {
     (void)state;
@@ -392,6 +413,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_keeps_every_promise),
+        cmocka_unit_test(a_plan_is_played_with_other_times),
         cmocka_unit_test(a_slow_device_gets_fewer_units),
         cmocka_unit_test(the_order_of_the_candidates_changes_nothing),
         cmocka_unit_test(a_minimum_of_devices_is_kept_even_if_it_costs_speed),
