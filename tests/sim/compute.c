@@ -39,6 +39,9 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
     };
     run->stage.clips = config.clips_norm;
     run->stage.async = config.async;
+    run->stage.versions =
+        job_versions(&desired->job_spec, config.count, (size_t)desired->in_flight);
+    run->stage.aggregate_every = desired->job_spec.aggregate_every;
     run->stage.units = coordinator_model(world, &desired->job_spec)->unit_count;
     return pipeline_new(&config, &run->pipeline, err);
 }
@@ -104,7 +107,7 @@ static uint64_t forward(struct world *world, struct run *run, const struct pipel
     }
     const uint64_t input = is_first(run) ? digest_samples(seed, task->step, task->micro_batch)
                                          : run->slot[LANE_ACTIVATION][task->input];
-    return digest_forward(&run->stage, task->slot, input);
+    return digest_forward(&run->stage, task->slot, task->step, input);
 }
 
 static uint64_t evaluate(struct world *world, struct run *run, const struct pipeline_task *task)

@@ -15,18 +15,18 @@ struct part {
 
 struct course {
     struct reference_job job;
-    int64_t evaluate_every;
+    const struct job_spec *spec;
     uint64_t *initial;
     struct part *part;
     size_t count;
 };
 
-int course_new(const struct reference_job *job, const uint64_t *initial, int64_t evaluate_every,
-               struct course **out, struct err *err)
+int course_new(const struct reference_job *job, const struct job_spec *spec,
+               const uint64_t *initial, struct course **out, struct err *err)
 {
     struct course *course = calloc(1, sizeof(*course));
     if (course) {
-        *course = (struct course){.job = *job, .evaluate_every = evaluate_every};
+        *course = (struct course){.job = *job, .spec = spec};
         course->initial = calloc(job->units, sizeof(*initial));
     }
     if (!course || !course->initial) {
@@ -57,31 +57,51 @@ static uint64_t *state_of(const struct course *course, const struct part *part, 
     return part->state + (size_t)version * course->job.units;
 }
 
-/* The weights of `step` at a unit: of the version that its stage has when the forward pass runs.
- * `from`: the pipeline was empty there. */
-static int64_t version_used(const struct plan *plan, size_t unit, int64_t step, int64_t from)
+/* How many versions the stage of a unit keeps. */
+static int64_t versions_of(const struct course *course, const struct plan *plan, size_t unit)
 {
     size_t s = 0;
     while (plan->stage[s].end <= (int64_t)unit) {
         s++;
     }
-    const int64_t version = step - plan->stage[s].in_flight;
-    return version > from ? version : from;
+    return (int64_t)job_versions(course->spec, plan->stage_count, (size_t)plan->stage[s].in_flight);
 }
 
-static void play_step(const struct course *course, const struct part *part, int64_t step,
-                      int64_t from)
+/* Every so many updates the mean of a unit's kept versions takes the place of the newest. */
+static void aggregate(const struct course *course, const struct part *part, size_t unit,
+                      int64_t step)
 {
-    struct digest_stage stage = {
-        .end = course->job.units, .units = course->job.units, .async = true};
-    for (size_t u = 0; u < stage.units; u++) {
-        stage.state[u] = state_of(course, part, version_used(&part->plan, u, step, from))[u];
+    const int64_t every = course->spec->aggregate_every;
+    const int64_t versions = versions_of(course, &part->plan, unit);
+    uint64_t kept[DIGEST_SLOTS_MAX];
+    size_t count = 0;
+    if (versions == 1 || every == 0 || step % every != 0) {
+        return;
     }
-    (void)digest_forward(&stage, 0, digest_samples(course->job.seed, step, 0));
+    for (int64_t version = step - versions + 1; version <= step; version++) {
+        if (version >= part->from) {
+            kept[count++] = state_of(course, part, version)[unit];
+        }
+    }
+    state_of(course, part, step)[unit] = digest_mean(kept, count);
+}
+
+static void play_step(const struct course *course, const struct part *part, int64_t step)
+{
+    struct digest_stage stage = {.end = course->job.units, .units = course->job.units};
+    uint64_t *state = state_of(course, part, step);
+    for (size_t u = 0; u < stage.units; u++) {
+        const int64_t version = step - versions_of(course, &part->plan, u);
+        stage.state[u] = state_of(course, part, version > part->from ? version : part->from)[u];
+    }
+    (void)digest_forward(&stage, 0, step, digest_samples(course->job.seed, step, 0));
     (void)digest_backward(&stage, 0, 0);
     memcpy(stage.state, state_of(course, part, step - 1), stage.units * sizeof(stage.state[0]));
     digest_update(&stage, step, 0);
-    memcpy(state_of(course, part, step), stage.state, stage.units * sizeof(stage.state[0]));
+    memcpy(state, stage.state, stage.units * sizeof(stage.state[0]));
+    for (size_t u = 0; u < stage.units; u++) {
+        aggregate(course, part, u, step);
+    }
 }
 
 /* The states up to `from`: those of the newest plan that began before it. Plans that began later
@@ -132,11 +152,8 @@ int course_add(struct course *course, const struct plan *plan, struct err *err)
         return err_set(err, ERR_MEMORY, "a plan of a course");
     }
     take_before(course, &part);
-    int64_t from = part.from;
     for (int64_t step = part.from + 1; step <= course->job.steps; step++) {
-        play_step(course, &part, step, from);
-        const bool evaluates = course->evaluate_every > 0 && step % course->evaluate_every == 0;
-        from = evaluates ? step : from;
+        play_step(course, &part, step);
     }
     course->part[course->count++] = part;
     return 0;

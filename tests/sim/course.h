@@ -3,14 +3,14 @@
 #ifndef TESTS_SIM_COURSE_H
 #define TESTS_SIM_COURSE_H
 
-#include "schema/plan.h"
+#include "schema/job.h"
 #include "tests/sim/digest.h"
 
 struct course;
 
-/* `initial`: [units], version 0; evaluate_every: steps, 0: never. ERR_MEMORY. */
-int course_new(const struct reference_job *job, const uint64_t *initial, int64_t evaluate_every,
-               struct course **out, struct err *err);
+/* spec: borrowed; initial: [units], version 0. ERR_MEMORY. */
+int course_new(const struct reference_job *job, const struct job_spec *spec,
+               const uint64_t *initial, struct course **out, struct err *err);
 void course_free(struct course **course);
 /* A plan of the job is stored. Each counts once; after a restored backup numbers of generations
  * repeat. ERR_MEMORY. */

@@ -61,16 +61,73 @@ uint64_t digest_test_samples(int64_t seed, size_t micro_batch)
 
 /* ---- a stage ---- */
 
-uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input)
+static uint64_t *version_at(struct digest_stage *stage, int64_t version)
+{
+    const int64_t count = (int64_t)stage->versions;
+    ASSERT(version >= stage->restarted && version <= stage->version);
+    ASSERT(stage->version - version < count && count <= DIGEST_SLOTS_MAX);
+    return stage->ring[version % count];
+}
+
+/* The parameters of a step: those of the version of so many steps before, or of the restart. */
+static const uint64_t *used_by(struct digest_stage *stage, int64_t step)
+{
+    const int64_t version = step - (int64_t)stage->versions;
+    return stage->async ? version_at(stage, version > stage->restarted ? version : stage->restarted)
+                        : stage->state;
+}
+
+void digest_restart(struct digest_stage *stage, int64_t version)
+{
+    stage->version = stage->restarted = version;
+    memcpy(version_at(stage, version), stage->state, sizeof(stage->state));
+}
+
+uint64_t digest_mean(const uint64_t *state, size_t count)
+{
+    uint64_t mean = count;
+    for (size_t i = 0; i < count; i++) {
+        mean = digest_mix(mean, state[i]);
+    }
+    return mean;
+}
+
+/* Replace the newest version by the mean of those kept since the restart. */
+static void aggregate(struct digest_stage *stage)
+{
+    const int64_t since = stage->version - stage->restarted + 1;
+    const size_t count = since < (int64_t)stage->versions ? (size_t)since : stage->versions;
+    for (size_t u = stage->first; u < stage->end; u++) {
+        uint64_t kept[DIGEST_SLOTS_MAX];
+        for (size_t i = 0; i < count; i++) {
+            kept[i] = version_at(stage, stage->version - (int64_t)(count - 1 - i))[u];
+        }
+        stage->state[u] = digest_mean(kept, count);
+    }
+}
+
+static void keep_version(struct digest_stage *stage, int64_t step)
+{
+    ASSERT(step == stage->version + 1);
+    stage->version = step;
+    memcpy(version_at(stage, step), stage->state, sizeof(stage->state));
+    if (stage->versions > 1 && stage->aggregate_every > 0 && step % stage->aggregate_every == 0) {
+        aggregate(stage);
+        memcpy(version_at(stage, step), stage->state, sizeof(stage->state));
+    }
+}
+
+uint64_t digest_forward(struct digest_stage *stage, size_t slot, int64_t step, uint64_t input)
 {
     uint64_t x = input;
+    const uint64_t *state = used_by(stage, step);
     ASSERT(slot < DIGEST_SLOTS_MAX);
     for (size_t u = stage->first; u < stage->end; u++) {
         stage->saved[slot][u] = x;
         stage->running[u] = digest_mix(stage->async ? 0 : stage->running[u], x);
         stage->seen[slot][u] = stage->running[u];
-        stage->used[slot][u] = stage->state[u];
-        x = digest_mix(stage->state[u], x);
+        stage->used[slot][u] = state[u];
+        x = digest_mix(state[u], x);
     }
     if (stage->end == stage->units) {
         stage->saved[slot][stage->units] = x;
@@ -111,6 +168,9 @@ void digest_update(struct digest_stage *stage, int64_t step, uint64_t total)
         stage->gradient[u] = stage->running[u] = 0;
     }
     stage->loss = 0;
+    if (stage->async) {
+        keep_version(stage, step);
+    }
 }
 
 uint64_t digest_evaluate(const struct digest_stage *stage, uint64_t input)
@@ -143,7 +203,7 @@ static void fill(struct reference *reference, const struct reference_job *job)
     }
     for (int64_t step = 0; step <= reference->steps; step++) {
         for (size_t m = 0; step > 0 && m < job->micro_batches; m++) {
-            (void)digest_forward(&stage, 0, digest_samples(job->seed, step, m));
+            (void)digest_forward(&stage, 0, step, digest_samples(job->seed, step, m));
             (void)digest_backward(&stage, 0, 0);
         }
         if (step > 0) {

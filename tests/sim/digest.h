@@ -35,17 +35,24 @@ struct digest_stage {
     size_t first, end, units;
     bool clips;                          /* by the norm of all gradients */
     bool async;                          /* steps overlap, each is one micro-batch */
+    size_t versions;                     /* async: of the state, for the steps in flight */
+    int64_t aggregate_every;             /* async: updates; 0: never */
+    int64_t version, restarted;          /* async: the newest, and that of the restart */
     uint64_t state[DIGEST_UNITS_MAX];    /* parameters, optimizer state */
     uint64_t gradient[DIGEST_UNITS_MAX]; /* summed over the micro-batches so far */
     uint64_t running[DIGEST_UNITS_MAX];  /* buffers that forward passes update */
     uint64_t saved[DIGEST_SLOTS_MAX]
                   [DIGEST_UNITS_MAX + 1];              /* activations of micro-batches in flight */
     uint64_t used[DIGEST_SLOTS_MAX][DIGEST_UNITS_MAX]; /* the parameters of their forward passes */
+    uint64_t ring[DIGEST_SLOTS_MAX][DIGEST_UNITS_MAX]; /* async: the newest versions, by number */
     uint64_t seen[DIGEST_SLOTS_MAX][DIGEST_UNITS_MAX]; /* async: the buffers after these */
     uint64_t loss;                                     /* of the step; last stage */
 };
 
-uint64_t digest_forward(struct digest_stage *stage, size_t slot, uint64_t input);
+/* Async: every unit has its state of that version, and nothing is in flight. */
+void digest_restart(struct digest_stage *stage, int64_t version);
+/* step: async: decides which version is used (docs/adr/0076). */
+uint64_t digest_forward(struct digest_stage *stage, size_t slot, int64_t step, uint64_t input);
 /* `gradient`: from the next stage; ignored on the last one. */
 uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradient);
 /* For gradient clipping: the sum of the later stages plus the stage's own gradients, from the last
@@ -53,6 +60,8 @@ uint64_t digest_backward(struct digest_stage *stage, size_t slot, uint64_t gradi
 uint64_t digest_sum(const struct digest_stage *stage, uint64_t later_stages);
 /* `total`: ignored where gradients are not clipped. */
 void digest_update(struct digest_stage *stage, int64_t step, uint64_t total);
+/* The mean of the states of a unit: the oldest version comes first. */
+uint64_t digest_mean(const uint64_t *state, size_t count);
 /* Reads, and changes nothing. */
 uint64_t digest_evaluate(const struct digest_stage *stage, uint64_t input);
 

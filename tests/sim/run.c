@@ -143,7 +143,12 @@ void run_advance(struct world *world, struct run *run)
 {
     switch (run->state) {
     case RUN_DATA: make_stage(world, run); break;
-    case RUN_UNITS: publish(world, run); break;
+    case RUN_UNITS:
+        if (run->stage.async) {
+            digest_restart(&run->stage, run->desired->resume_version);
+        }
+        publish(world, run);
+        break;
     case RUN_PINGS:
         run->state = RUN_TRAINS;
         run_report(world, run, SESSION_PREPARED, 0);

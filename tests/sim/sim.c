@@ -198,6 +198,8 @@ static void draw_job(struct world *world, size_t index)
         spec->pipeline = JOB_ASYNC;
         spec->micro_batches = 1;
         spec->optimizer.clip_norm = 0;
+        spec->vertical_sync = spec->seed / 64 % 3 == 0;
+        spec->aggregate_every = spec->seed / 256 % 2 == 0 ? 1 + spec->seed / 512 % 5 : 0;
     }
     spec->compression = spec->seed % 5 < 2 ? 1 + (int)(spec->seed / 8 % CODECS) : 0; /* likewise */
     spec->compression = spec->seed % 5 == 4 ? COMPRESSION_AUTO : spec->compression;

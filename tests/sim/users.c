@@ -203,10 +203,7 @@ static int make_reference(struct user_job *job, struct err *err)
     if (rc != 0 || job->spec.pipeline != JOB_ASYNC) {
         return rc;
     }
-    const int64_t steps_per_epoch = job->data.train_samples / job->spec.batch;
-    const int64_t every =
-        job->data.test_samples > 0 ? job->spec.evaluate_every_epochs * steps_per_epoch : 0;
-    return course_new(&reference, job->reference->state, every, &job->course, err);
+    return course_new(&reference, &job->spec, job->reference->state, &job->course, err);
 }
 
 int users_begin(struct world *world, struct err *err)
