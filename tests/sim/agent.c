@@ -9,6 +9,7 @@
 #include "tests/sim/check.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/run.h"
+#include "tests/sim/speeds.h"
 #include "tests/sim/trace.h"
 
 #define TURN_US 50             /* between a report and the turn that takes it */
@@ -210,7 +211,8 @@ static void measure_device(const struct world *world, struct agent *agent,
     const int64_t now_ms = world_now_ms(world, agent->actor);
     const bool idle = !agent->run && session_phase(agent->session) == PHASE_IDLE;
     if (probe_timer_step(&agent->probing, idle, now_ms) == PROBE_START) {
-        const double speed = (double)agent->usual_slowness / (double)agent->slowness;
+        const double speed =
+            (double)agent->usual_slowness / (double)agent->slowness * speeds_probe(world, agent);
         probe_timer_took(&agent->probing, now_ms, agent->gflops * speed, 1e10 * speed);
     }
     probe_timer_report(&agent->probing, now_ms, heartbeat);

@@ -65,7 +65,7 @@ struct course *check_course(const struct world *world, const char *id);
 
 /* A number that the coordinator takes of a job is that of the undisturbed run. */
 void check_metric(struct world *world, const struct action *action);
-/* While only the coordinator fails, no device is blamed. */
+/* While only the coordinator fails, or only speeds change, no device is blamed. */
 void check_event(struct world *world, const struct action *action);
 /* A device's report is taken: what it says it holds, it held then. */
 void check_heartbeat(struct world *world, const struct call *call);

@@ -4,6 +4,7 @@
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
+#include "tests/sim/speeds.h"
 #include "tests/sim/trace.h"
 
 #define CODED 0x636f6465
@@ -166,19 +167,29 @@ static void stop(struct world *world, struct run *run, int64_t version)
     }
 }
 
+static int64_t unit_us(const struct world *world, const struct run *run, size_t unit)
+{
+    const struct model *model = coordinator_model(world, &run->desired->job_spec);
+    return speeds_unit_us(world, run->agent, model, unit, UNIT_US);
+}
+
 /* Every unit took its share of the task. */
 static void take_time(const struct world *world, struct run *run, enum pipeline_work work)
 {
     double unit_seconds[UNITS_MAX];
-    const size_t units = run->stage.end - run->stage.first;
+    int64_t total_us = 0;
     const struct timing_task timed = {.work = work,
                                       .began_seconds = (double)run->task_began_us / 1e6,
                                       .ended_seconds = (double)world->now_us / 1e6,
                                       .seconds = (double)(world->now_us - run->task_began_us) / 1e6,
                                       .unit_seconds = unit_seconds,
                                       .scale = 1};
-    for (size_t i = 0; i < units; i++) {
-        unit_seconds[i] = timed.seconds / (double)units;
+    for (size_t u = run->stage.first; u < run->stage.end; u++) {
+        total_us += unit_us(world, run, u);
+    }
+    for (size_t u = run->stage.first; u < run->stage.end; u++) {
+        unit_seconds[u - run->stage.first] =
+            timed.seconds * (double)unit_us(world, run, u) / (double)total_us;
     }
     timing_add(&run->timing, &timed);
 }
@@ -224,9 +235,12 @@ static void finish(struct world *world, void *arg, int64_t number)
 
 static int64_t task_us(struct world *world, const struct run *run, enum pipeline_work work)
 {
-    const int64_t units = (int64_t)(run->stage.end - run->stage.first);
-    const int64_t usual = (work == PIPELINE_BACKWARD ? 2 : 1) * units * UNIT_US;
-    return usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100 + 1;
+    int64_t usual = 0;
+    for (size_t u = run->stage.first; u < run->stage.end; u++) {
+        usual += (work == PIPELINE_BACKWARD ? 2 : 1) * unit_us(world, run, u);
+    }
+    usual = usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100;
+    return speeds_work_us(world, run->agent, usual) + 1;
 }
 
 void run_work(struct world *world, struct run *run)

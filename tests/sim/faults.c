@@ -5,6 +5,7 @@
 
 #include "tests/sim/agent.h"
 #include "tests/sim/digest.h"
+#include "tests/sim/speeds.h"
 #include "tests/sim/trace.h"
 
 enum kind {
@@ -405,6 +406,11 @@ void faults_begin(struct world *world)
     if (begin_outages(world)) {
         return;
     }
+    if (speeds_alone(world)) {
+        faults->drifts = true;
+        faults->end_us = world->speeds->end_us;
+        return;
+    }
     faults->any = world_draw(world, DRAW_FAULTS, 1, 100) > 8;
     if (!faults->any) {
         return; /* a calm seed: nothing may fail at all */
@@ -440,6 +446,7 @@ void faults_heal(struct world *world)
             world->net->cut[from][to] = false;
         }
     }
+    speeds_heal(world);
     start_coordinator(world, NULL, 0);
     for (size_t i = 0; i < world->agent_count; i++) {
         be_usual(world, NULL, (int64_t)i);

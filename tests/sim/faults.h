@@ -11,6 +11,7 @@ struct faults {
     bool on;
     bool any;                          /* something can go wrong at all in this seed */
     bool outages;                      /* only the coordinator goes away: it costs nothing */
+    bool drifts;                       /* only speeds change: no device is blamed for it */
     int64_t end_us;                    /* from then on nothing does */
     int64_t crash_before, crash_after; /* in a million commits */
     bool restores;                     /* its backup is put back before it starts next */

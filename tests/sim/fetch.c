@@ -6,7 +6,9 @@
 
 #include "agent/core/needs.h"
 #include "base/assert.h"
+#include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
+#include "tests/sim/speeds.h"
 
 #define BODY_US (30 * MS)
 
@@ -233,6 +235,10 @@ static void try_next(struct world *world, struct run *run)
     memcpy(call->boot, run->agent->boot, ID_SIZE);
     call->timeout_us = repeat_stall_ms(&run->fetch.repeat) * MS;
     call->body_us = call->type == CALL_PING ? 0 : world_draw(world, DRAW_DEVICE, MS, BODY_US);
+    if (call->type == CALL_GET_SNAPSHOT) {
+        const char *model = run->desired->job_spec.model.name;
+        speeds_carry(world, call, (double)coordinator_unit_bytes(world, model, call->peer.unit));
+    }
     net_send(world, call);
 }
 

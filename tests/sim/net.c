@@ -308,6 +308,7 @@ static void send_double(struct world *world, const struct call *call)
     copy->empty = call->empty;
     copy->digest = call->type == CALL_PUT_BLOB ? call->digest : 0;
     copy->body_us = call->body_us;
+    copy->transfer_us = call->transfer_us;
     copy->doubled = true;
     if (call->enroll) {
         copy->enroll = malloc(sizeof(*copy->enroll));
@@ -328,8 +329,9 @@ void net_send(struct world *world, struct call *call)
 {
     const struct net_rates *rates = &world->net->rates;
     const int64_t at_us = world->now_us + delay_us(world);
+    const int64_t timeout_us = call->timeout_us + call->transfer_us; /* it counts from progress */
     call->began_ms = world_now_ms(world, call->from);
-    world_at_call(world, call->from, world->now_us + call->timeout_us, time_out, call);
+    world_at_call(world, call->from, world->now_us + timeout_us, time_out, call);
     if (call->type != CALL_USER && world_chance(world, DRAW_NET, rates->doubled)) {
         send_double(world, call);
     }

@@ -51,10 +51,11 @@ struct call {
     int64_t from_life;
     call_fn done; /* at the caller, once; NULL: the answer is ignored */
     void *owner;
-    int64_t number;     /* of the owner's */
-    int64_t timeout_us; /* without an answer: ERR_TIMEOUT */
-    int64_t began_ms;   /* by the caller's clock */
-    int64_t body_us;    /* how long its body, or the answer's, takes to arrive */
+    int64_t number;      /* of the owner's */
+    int64_t timeout_us;  /* without an answer: ERR_TIMEOUT */
+    int64_t began_ms;    /* by the caller's clock */
+    int64_t body_us;     /* how long its body, or the answer's, takes to arrive */
+    int64_t transfer_us; /* of that: what the rate of the link takes, in which bytes do arrive */
 
     /* The request. */
     struct device_id device;

@@ -5,6 +5,7 @@
 
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
+#include "tests/sim/speeds.h"
 #include "tests/sim/trace.h"
 
 #define BODY_US (30 * MS)
@@ -211,7 +212,10 @@ static void transmit(struct world *world, struct run *run)
     memcpy(call->boot, run->agent->boot, ID_SIZE);
     call->timeout_us =
         (send->kind == REPLICA_CENTER ? OUTBOX_CENTER_STALL_MS : desired->peer_ms) * MS;
-    call->body_us = send->whole ? world_draw(world, DRAW_DEVICE, MS, BODY_US) : 0;
+    if (send->whole) {
+        call->body_us = world_draw(world, DRAW_DEVICE, MS, BODY_US);
+        speeds_carry(world, call, (double)call->peer.bytes);
+    }
     net_send(world, call);
 }
 

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
+#include "tests/sim/speeds.h"
 
 #define IDLE_US (REPEAT_IDLE_MS * MS)
 #define BODY_US (2 * MS)
@@ -196,6 +197,7 @@ static void send_first(struct world *world, struct run *run, enum direction dire
     call->peer.last = outgoing->last;
     call->done = answered;
     call->body_us = world_draw(world, DRAW_DEVICE, 0, BODY_US);
+    speeds_carry(world, call, tensor_bytes(world, run, direction));
     sender->began_us = world->now_us;
     net_send(world, call);
 }

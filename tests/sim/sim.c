@@ -13,12 +13,14 @@
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/speeds.h"
 #include "tests/sim/users.h"
 
 #define LIVENESS_US                                                                                \
     (300 * SECOND) /* after the last fault, beside the time that the work itself takes */
 #define SEED_EVENTS_MAX 3000000 /* some hundred times what a usual seed needs */
-#define TASK_US_MAX 2000        /* of a unit, there and back, on a good device */
+#define LONGER_MAX 4
+#define TASK_US_MAX 2500 /* of a unit, there and back, on a good device */
 
 /* ---- models ---- */
 
@@ -120,6 +122,7 @@ int sim_open(struct world *world, uint64_t seed, const struct models *models, si
     rc = rc ? rc : coordinator_new(world, err);
     rc = rc ? rc : users_new(world, err);
     rc = rc ? rc : faults_new(world, err);
+    rc = rc ? rc : speeds_new(world, err);
     rc = rc ? rc : check_new(world, err);
     for (size_t i = 0; rc == 0 && i < devices; i++) {
         rc = agent_new(world, i, err);
@@ -144,6 +147,7 @@ void sim_close(struct world *world)
     coordinator_free(world);
     users_free(world);
     faults_free(world);
+    speeds_free(world);
     check_free(world);
     world_done(world);
     net_free(&world->net);
@@ -180,6 +184,20 @@ static void draw_evaluation(struct user_job *job)
     }
 }
 
+/* Of no draw: how often the plan is checked. Where only speeds change, jobs are longer. */
+static void draw_changes(const struct world *world, struct job_spec *spec)
+{
+    static const struct {
+        int64_t first, every;
+    } periods[] = {{10, 100}, {10, 100}, {0, 0}, {5, 10}, {1, 3}, {0, 7}, {20, 0}, {10, 30}};
+    const uint64_t bits = digest_mix((uint64_t)spec->seed, 2);
+    spec->replan_first = periods[bits % 8].first;
+    spec->replan_every = periods[bits % 8].every;
+    if (speeds_alone(world)) {
+        spec->steps *= 1 + (int64_t)(bits / 8 % LONGER_MAX);
+    }
+}
+
 static void draw_job(struct world *world, size_t index)
 {
     static const int64_t micro_batches[] = {1, 2, 4, 5};
@@ -210,6 +228,7 @@ static void draw_job(struct world *world, size_t index)
     job->data.train_samples = spec->batch * world_draw(world, DRAW_SCENARIO, 3, 30);
     job->data.test_samples = world_draw(world, DRAW_SCENARIO, 1, 5 * spec->batch);
     draw_evaluation(job);
+    draw_changes(world, spec);
     spec->devices_max = world_draw(world, DRAW_SCENARIO, 1, most);
     spec->devices_min = world_draw(world, DRAW_SCENARIO, 1, spec->devices_max);
     const int64_t units = (int64_t)job->model->unit_count;
@@ -338,6 +357,7 @@ int sim_run(uint64_t seed, const struct models *models, struct trace *trace, str
     sim_start(&world);
     rc = users_begin(&world, err);
     if (rc == 0) {
+        speeds_begin(&world);
         faults_begin(&world);
         sim_pass(&world, world.faults->end_us);
         faults_heal(&world);

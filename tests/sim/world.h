@@ -79,6 +79,8 @@ struct coordinator;
 struct agent;
 struct users;
 struct faults;
+struct speeds;
+struct operators;
 struct check;
 
 struct world {
@@ -99,6 +101,8 @@ struct world {
     size_t agent_count;
     struct users *users;
     struct faults *faults;
+    struct speeds *speeds;
+    struct operators *operators;
     struct check *check;
 };
 
