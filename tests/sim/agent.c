@@ -58,7 +58,7 @@ static void forget(struct world *world, struct agent *agent)
     agent->event_count = agent->metric_count = 0;
     memset(&agent->admission, 0, sizeof(agent->admission));
     agent->reported_revision = 0;
-    agent->discarded = agent->turn_asked = agent->room = agent->exited = false;
+    agent->discarded = agent->turn_asked = agent->room = agent->exited = agent->leaving = false;
     agent->timer_us = INT64_MAX;
     agent->id = (struct device_id){{0}};
 }
@@ -216,6 +216,7 @@ static void measure_device(const struct world *world, struct agent *agent,
         probe_timer_took(&agent->probing, now_ms, agent->gflops * speed, 1e10 * speed);
     }
     probe_timer_report(&agent->probing, now_ms, heartbeat);
+    heartbeat->leaving = agent->leaving;
     heartbeat->free_memory_bytes = agent->memory_bytes;
     timing_transfers_report(&agent->transfers, heartbeat);
 }

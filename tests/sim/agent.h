@@ -83,6 +83,7 @@ struct agent {
     bool turn_asked, room;
     int64_t timer_us;
     bool exited;
+    bool leaving; /* its heartbeats announce it */
 };
 
 int agent_new(struct world *world, size_t index, struct err *err);

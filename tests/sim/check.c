@@ -297,6 +297,7 @@ void check_commit(struct world *world, const struct transaction *transaction)
         const struct change *change = &transaction->item[i];
         if (change->kind == OBJECT_JOB && !change->forget) {
             learn(world, change->row);
+            check_own_change(world, change->row);
             check_job_change(world, change->row);
         } else if (change->kind == OBJECT_PLAN && !change->forget) {
             learn_plan(world, change->row);
@@ -320,6 +321,8 @@ void check_backup(struct world *world)
         check->known[i].version = job ? job->version : 0;
         check->known[i].neighbor_version = job ? job->neighbor_version : 0;
         check->known[i].forgotten = true;
+        check->known[i].state = job ? job->state : JOB_QUEUED;
+        check->known[i].cool_until_ms = job ? job->cooldown_until_ms : 0;
         check->known[i].generation = job ? job->generation : 0;
         check->known[i].plan_generation = 0;
         check->known[i].put_back = (int)world->agent_count + 1;
@@ -334,25 +337,37 @@ void check_heartbeat(struct world *world, const struct call *call)
     *heard = call->losses > *heard ? call->losses : *heard;
 }
 
-static bool is_held(const struct world *world, const char *job, int64_t version, int64_t unit)
+static bool is_held(const struct world *world, const char *job, int64_t version, int64_t unit,
+                    size_t except)
 {
     for (size_t i = 0; i < world->agent_count; i++) {
-        if (agent_snapshot(world->agent[i], job, version, unit)) {
+        if (i != except && agent_snapshot(world->agent[i], job, version, unit)) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_whole(const struct world *world, const struct job *job, int64_t version)
+bool check_is_whole(const struct world *world, const struct job *job, int64_t version,
+                    size_t except)
 {
     const int64_t units = (int64_t)coordinator_model(world, &job->spec)->unit_count;
     for (int64_t unit = 0; unit < units; unit++) {
-        if (!is_held(world, job->id.text, version, unit)) {
+        if (!is_held(world, job->id.text, version, unit, except)) {
             return false;
         }
     }
     return true;
+}
+
+bool check_lost_any(const struct world *world, const struct job *job)
+{
+    const size_t at = check_known(world->check, job->id.text);
+    bool lost = false;
+    for (size_t i = 0; i < world->agent_count; i++) {
+        lost |= world->agent[i]->losses != world->check->known[at].losses[i];
+    }
+    return lost || world->check->known[at].forgotten;
 }
 
 /* A version that is committed survives the loss of any single device's memory. */
@@ -376,8 +391,8 @@ static void check_neighbor_version(struct world *world, const struct job *job)
     /* Or of a newer one that the job went on from since. */
     const struct plan *plan = rows_plan(&world->coordinator->rows, job->id.text);
     const bool newer = plan && plan->resume_version > job->neighbor_version &&
-                       is_whole(world, job, plan->resume_version);
-    if (!newer && !is_whole(world, job, job->neighbor_version)) {
+                       check_is_whole(world, job, plan->resume_version, SIZE_MAX);
+    if (!newer && !check_is_whole(world, job, job->neighbor_version, SIZE_MAX)) {
         check_fail(world,
                    "version %" PRId64 " of %s was committed, but no consistent cut of it is left",
                    job->neighbor_version, job->spec.name);
@@ -420,6 +435,7 @@ void check_rows(struct world *world)
 {
     const struct rows *rows = &world->coordinator->rows;
     check_alive(world);
+    check_drained(world);
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job *job = &rows->job[i];
         if (job_state_ended(job->state)) {

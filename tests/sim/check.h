@@ -40,6 +40,9 @@ struct check {
             size_t agent;
         } measured[CHECK_STEPS_MAX];  /* who measured the loss of a step last */
         bool stored[CHECK_STEPS_MAX]; /* its row is committed */
+        int state;                    /* enum job_state of its newest row */
+        int64_t cool_until_ms; /* of that row, by a clock of the center that was so far off */
+        int64_t clock_us;
         bool forgotten; /* earlier rows were restored since: the drops in between are unknown */
     } known[CHECK_IDS_MAX];
     size_t known_count;
@@ -48,9 +51,10 @@ struct check {
         int64_t step, at_us;
     } loss[CHECK_LOSSES_MAX]; /* taken since the last commit */
     size_t loss_count;
-    int repeats;       /* the highest count of them all */
-    int backups;       /* how often rows of an earlier time were put back */
-    uint64_t restored; /* commits since rows were last compared with the core */
+    bool drained[SIM_DEVICES_MAX]; /* as their rows said last */
+    int repeats;                   /* the highest count of them all */
+    int backups;                   /* how often rows of an earlier time were put back */
+    uint64_t restored;             /* commits since rows were last compared with the core */
 };
 
 int check_new(struct world *world, struct err *err);
@@ -81,7 +85,16 @@ void check_snapshot(struct world *world, const struct agent *agent, const struct
                     uint64_t digest);
 void check_step(struct world *world, const struct run *run);
 
+/* Whether devices hold all units of the version. except: an index of a device that does not count,
+ * or SIZE_MAX. */
+bool check_is_whole(const struct world *world, const struct job *job, int64_t version,
+                    size_t except);
+/* Whether a device has lost its memory since the newest version was committed to devices. */
+bool check_lost_any(const struct world *world, const struct job *job);
+
 /* ---- check_rows.c ---- */
+/* Nothing needs a device whose row says that it is drained. */
+void check_drained(struct world *world);
 /* The rows equal the live state. */
 void check_alive(struct world *world);
 /* A core of these rows alone has the same jobs, versions, and generations not below. */
@@ -91,6 +104,8 @@ void check_restore(struct world *world);
 /* A plan is about to be stored: no failure repeats for ever. A job gets further, or waits longer
  * and longer, or a new fault has struck a device of it. */
 void check_plan(struct world *world, const struct plan *plan);
+/* A job changes its plan by itself only if it may, and not before the cool-down is over. */
+void check_own_change(struct world *world, const struct job *job);
 /* A run has computed a step. */
 void check_measured(struct world *world, const struct run *run);
 /* The coordinator dies. */

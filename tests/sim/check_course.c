@@ -1,6 +1,7 @@
 /* What must hold of a job's course: no failure repeats without an end, and its metrics are those of
  * the undisturbed run, without holes. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "tests/sim/check.h"
@@ -71,6 +72,36 @@ void check_plan(struct world *world, const struct plan *plan)
         check_fail(world, "%s needs plan %d in a row by '%s' without getting beyond step %" PRId64,
                    trace_name(world, plan->job.text), count, plan_reason_names[reason], furthest);
     }
+}
+
+static bool has_reason(const struct job *job, enum plan_reason reason)
+{
+    return strcmp(job->state_reason, plan_reason_names[reason]) == 0;
+}
+
+void check_own_change(struct world *world, const struct job *job)
+{
+    struct check *check = world->check;
+    const struct actor *center = &world->actor[ACTOR_COORDINATOR];
+    const size_t at = check_known(check, job->id.text);
+    const int64_t clock_us = center->wall_ms * MS + center->ahead_us;
+    const bool begins = job->state == JOB_REPLANNING && check->known[at].state != JOB_REPLANNING;
+    const bool weighed = has_reason(job, PLAN_DRIFT) || has_reason(job, PLAN_DEVICE_JOINED);
+    const bool own = weighed || has_reason(job, PLAN_ROLLED_BACK);
+    if (begins && own && job->spec.replan_first == 0 && job->spec.replan_every == 0) {
+        check_fail(world, "%s shall not change its plan by itself, and does", job->spec.name);
+    }
+    /* A change that made it slower is undone at once. */
+    if (begins && weighed && job->last_check.trigger != CHECK_SLOWER &&
+        clock_us == check->known[at].clock_us &&
+        job->cooldown_until_ms - job->cooldown_ms < check->known[at].cool_until_ms) {
+        check_fail(world, "%s changes its plan %" PRId64 " ms before the cool-down is over",
+                   job->spec.name,
+                   check->known[at].cool_until_ms - (job->cooldown_until_ms - job->cooldown_ms));
+    }
+    check->known[at].state = job->state;
+    check->known[at].cool_until_ms = job->cooldown_until_ms;
+    check->known[at].clock_us = clock_us;
 }
 
 int check_repeats(const struct world *world)

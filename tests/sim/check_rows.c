@@ -73,7 +73,9 @@ static void compare_job(struct world *world, const struct core *core, const stru
     }
     if (!live || row->state != live->state || row->generation != live->generation ||
         row->version != live->version || row->exact != live->exact ||
-        row->neighbor_version != live->neighbor_version || row->line_count != live->line_count ||
+        row->neighbor_version != live->neighbor_version ||
+        row->cooldown_until_ms != live->cooldown_until_ms || row->has_trial != live->has_trial ||
+        row->has_rejected != live->has_rejected || row->line_count != live->line_count ||
         strcmp(row->state_reason, live->state_reason) != 0) {
         check_fail(world,
                    "the row of %s differs from the live state: %s generation %" PRId64
@@ -97,6 +99,55 @@ static void compare_job(struct world *world, const struct core *core, const stru
     check_codecs(world, row, stored);
 }
 
+/* ---- drained devices ---- */
+
+static bool plan_has(const struct plan *plan, const struct device *device)
+{
+    bool has = false;
+    for (size_t s = 0; plan_active(plan) && s < plan->stage_count; s++) {
+        has |= id_equal(plan->stage[s].device.text, device->id.text);
+    }
+    return has;
+}
+
+/* The newest version that devices keep for the job is whole without it. */
+static void check_copies(struct world *world, const struct device *device, size_t agent,
+                         const struct job *job)
+{
+    const int64_t version = job->neighbor_version;
+    if (version > job->version && !check_lost_any(world, job) &&
+        check_is_whole(world, job, version, SIZE_MAX) &&
+        !check_is_whole(world, job, version, agent)) {
+        check_fail(world, "%s is drained and has the only copy of a unit of %s at %" PRId64,
+                   device->name, job->spec.name, version);
+    }
+}
+
+void check_drained(struct world *world)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    for (size_t i = 0; i < rows->device_count; i++) {
+        const struct device *device = &rows->device[i];
+        size_t agent = 0;
+        while (strcmp(world->agent[agent]->name, device->name) != 0) {
+            agent++;
+        }
+        const bool since = device->drained && !world->check->drained[agent];
+        world->check->drained[agent] = device->drained;
+        for (size_t j = 0; device->drained && j < rows->job_count; j++) {
+            const struct job *job = &rows->job[j];
+            if (plan_has(rows_plan(rows, job->id.text), device)) {
+                check_fail(world, "%s is drained and works for %s", device->name, job->spec.name);
+            }
+            if (since && !job_state_ended(job->state)) {
+                check_copies(world, device, agent, job);
+            }
+        }
+    }
+}
+
+/* ---- all rows ---- */
+
 void check_alive(struct world *world)
 {
     const struct core *core = world->coordinator->core;
@@ -109,7 +160,9 @@ void check_alive(struct world *world)
     for (size_t i = 0; i < rows->device_count; i++) {
         const struct device *row = &rows->device[i], *live = core_device(core, row->id.text);
         if (!live || row->state != live->state || row->cordoned != live->cordoned ||
-            !id_equal(row->job.text, live->job.text) || strcmp(row->boot, live->boot) != 0) {
+            row->draining != live->draining || row->leaving != live->leaving ||
+            row->drained != live->drained || !id_equal(row->job.text, live->job.text) ||
+            strcmp(row->boot, live->boot) != 0) {
             check_fail(world, "the row of %s differs from the live state", row->name);
             return;
         }

@@ -13,6 +13,7 @@
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/operators.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/users.h"
 
@@ -123,6 +124,7 @@ int sim_open(struct world *world, uint64_t seed, const struct models *models, si
     rc = rc ? rc : users_new(world, err);
     rc = rc ? rc : faults_new(world, err);
     rc = rc ? rc : speeds_new(world, err);
+    rc = rc ? rc : operators_new(world, err);
     rc = rc ? rc : check_new(world, err);
     for (size_t i = 0; rc == 0 && i < devices; i++) {
         rc = agent_new(world, i, err);
@@ -148,6 +150,7 @@ void sim_close(struct world *world)
     users_free(world);
     faults_free(world);
     speeds_free(world);
+    operators_free(world);
     check_free(world);
     world_done(world);
     net_free(&world->net);
@@ -245,6 +248,11 @@ static void draw_job(struct world *world, size_t index)
                           .verb = kind == 0   ? spec->seed % 2 ? JOB_CANCEL : JOB_CANCEL_KEEP
                                   : kind < 10 ? JOB_PAUSE
                                               : JOB_REPLAN};
+    }
+    for (int64_t i = 0; i < (int64_t)(digest_mix((uint64_t)spec->seed, 3) % 6) - 2; i++) {
+        const uint64_t bits = digest_mix((uint64_t)spec->seed, 4 + (uint64_t)i); /* of no draw */
+        job->wish[job->wish_count++] = (struct wish){.at_us = (int64_t)(bits / 2 % (40 * SECOND)),
+                                                     .kind = bits % 2 ? WISH_EARLIER : WISH_PATCH};
     }
     for (int64_t i = 0; i < spec->seed % 4 && job->wish_count < WISHES_MAX; i++) { /* of no draw */
         job->wish[job->wish_count++] =
@@ -354,13 +362,16 @@ int sim_run(uint64_t seed, const struct models *models, struct trace *trace, str
         return rc;
     }
     draw(&world);
+    operators_install(&world);
     sim_start(&world);
     rc = users_begin(&world, err);
     if (rc == 0) {
         speeds_begin(&world);
         faults_begin(&world);
+        operators_begin(&world);
         sim_pass(&world, world.faults->end_us);
         faults_heal(&world);
+        operators_end(&world);
         world.users->insist = true;
         wait_for_jobs(&world);
         count(&world, out);

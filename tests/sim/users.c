@@ -84,16 +84,22 @@ static void answered(struct world *world, struct call *call)
     }
 }
 
-static void send(struct world *world, struct user_job *job, const struct event *event)
+struct call *users_send(struct world *world, const struct event *event, call_fn ended, void *owner)
 {
     struct call *call = net_call(world, CALL_USER, ACTOR_USER, ACTOR_COORDINATOR);
     call->event = malloc(sizeof(*call->event));
     ASSERT(call->event);
     *call->event = *event;
-    call->done = answered;
-    call->owner = job;
-    job->asking = true;
+    call->done = ended;
+    call->owner = owner;
     net_send(world, call);
+    return call;
+}
+
+static void send(struct world *world, struct user_job *job, const struct event *event)
+{
+    job->asking = true;
+    (void)users_send(world, event, answered, job);
 }
 
 static void submit(struct world *world, struct user_job *job)
@@ -117,6 +123,62 @@ void users_ask(struct world *world, struct user_job *job, enum job_verb verb)
                                 .job_verb = {.job = job->id, .verb = verb, .replan = &no_wish}};
     TRACE(world, ACTOR_USER, "%s %s", words[verb], job->spec.name);
     send(world, job, &event);
+}
+
+/* ---- wishes ---- */
+
+static void see_plan(struct user_job *job, const struct plan *plan)
+{
+    if (!plan || plan->started_ms == 0) {
+        return; /* it has not trained yet */
+    }
+    if (job->seen_count == 0 ||
+        job->seen[(job->seen_count - 1) % PLANS_SEEN_MAX].generation != plan->generation) {
+        job->seen_count++;
+    }
+    job->seen[(job->seen_count - 1) % PLANS_SEEN_MAX] = *plan;
+}
+
+static void ask_for_earlier(struct world *world, struct user_job *job)
+{
+    if (job->seen_count < 2) {
+        return;
+    }
+    const size_t back = job->seen_count < PLANS_SEEN_MAX ? job->seen_count : PLANS_SEEN_MAX;
+    job->earlier = job->seen[(job->seen_count - back) % PLANS_SEEN_MAX];
+    job->replan = (struct replan_request){.generation = job->earlier.generation};
+    const struct event event = {
+        .type = EVENT_JOB_VERB,
+        .job_verb = {
+            .job = job->id, .verb = JOB_REPLAN, .replan = &job->replan, .plan = &job->earlier}};
+    TRACE(world, ACTOR_USER, "replans %s as in generation %" PRId64, job->spec.name,
+          job->earlier.generation);
+    send(world, job, &event);
+}
+
+/* Of no draw: which periods. */
+static void patch(struct world *world, struct user_job *job, int64_t at_us)
+{
+    static const int64_t periods[] = {0, 1, 3, 10, 50};
+    const uint64_t bits = digest_mix((uint64_t)job->spec.seed, (uint64_t)at_us);
+    const struct event event = {
+        .type = EVENT_JOB_PATCH,
+        .job_patch = {.job = job->id,
+                      .replication = {.neighbor_every = periods[bits % 5],
+                                      .center_every = periods[bits / 8 % 5]},
+                      .replan_first = periods[bits / 64 % 5],
+                      .replan_every = periods[bits / 512 % 5]}};
+    TRACE(world, ACTOR_USER, "patches %s", job->spec.name);
+    send(world, job, &event);
+}
+
+static void fulfil(struct world *world, struct user_job *job, const struct wish *wish)
+{
+    switch (wish->kind) {
+    case WISH_VERB: users_ask(world, job, wish->verb); break;
+    case WISH_EARLIER: ask_for_earlier(world, job); break;
+    case WISH_PATCH: patch(world, job, wish->at_us); break;
+    }
 }
 
 /* ---- looking after jobs ---- */
@@ -162,6 +224,7 @@ static void look_after(struct world *world, struct user_job *job)
     }
     job->ended = job_state_ended(row->state);
     job->state = row->state;
+    see_plan(job, rows_plan(&world->coordinator->rows, job->id.text));
     if (row->state == JOB_PAUSED) {
         resume(world, job);
         return;
@@ -170,7 +233,7 @@ static void look_after(struct world *world, struct user_job *job)
         struct wish *wish = &job->wish[i];
         if (!wish->done && wish->at_us <= world->now_us) {
             wish->done = true;
-            users_ask(world, job, wish->verb);
+            fulfil(world, job, wish);
             return;
         }
     }

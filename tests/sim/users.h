@@ -7,13 +7,21 @@
 #include "schema/job.h"
 #include "tests/sim/course.h"
 #include "tests/sim/digest.h"
+#include "tests/sim/net.h"
 #include "tests/sim/world.h"
 
-#define WISHES_MAX 4
+#define WISHES_MAX 6
+#define PLANS_SEEN_MAX 4
 
 /* Something a user will do to a job. */
+enum wish_kind {
+    WISH_VERB,
+    WISH_EARLIER, /* take one of its earlier plans again */
+    WISH_PATCH,   /* other periods */
+};
 struct wish {
     int64_t at_us;
+    enum wish_kind kind;
     enum job_verb verb;
     bool done;
 };
@@ -32,7 +40,11 @@ struct user_job {
     char message[MESSAGE_SIZE];
     struct wish wish[WISHES_MAX];
     size_t wish_count;
-    int64_t resume_us; /* of a paused job; INT64_MAX: not noticed yet */
+    int64_t resume_us;                /* of a paused job; INT64_MAX: not noticed yet */
+    struct plan seen[PLANS_SEEN_MAX]; /* its newest plans, as they were last seen */
+    size_t seen_count;
+    struct plan earlier; /* the one that is asked for, and the request */
+    struct replan_request replan;
 };
 
 struct users {
@@ -51,6 +63,8 @@ void users_start_from(const struct world *world, struct user_job *job);
 int users_begin(struct world *world, struct err *err);
 /* Send a verb; the trace shows the answer. */
 void users_ask(struct world *world, struct user_job *job, enum job_verb verb);
+/* The call of a user; ended: at its end. It may be changed until time passes. */
+struct call *users_send(struct world *world, const struct event *event, call_fn ended, void *owner);
 bool users_served(const struct world *world);
 
 #endif
