@@ -171,50 +171,6 @@ static void extreme_measurements_leave_finite_numbers(void **state)
     assert_true(isfinite(plan->predicted_efficiency));
 }
 
-/* The first link gets transfers of both directions, the second one none that count. */
-static void a_plan_shows_the_times_of_its_links(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    story_train(world, id, 100, 5);
-    const struct plan *plan = core_job_plan(world->core, id);
-    assert_int_equal(plan->link_count, 2);
-    /* 5 samples of 6 x 14 x 14 and of 16 x 5 x 5 values. */
-    assert_int_equal(plan->link[0].bytes, 5 * 6 * 14 * 14 * 4);
-    assert_int_equal(plan->link[1].bytes, 5 * 16 * 5 * 5 * 4);
-    for (size_t s = 0; s < 2; s++) {
-        const double seconds = 0.0005 + (double)plan->link[s].bytes / 100e6;
-        assert_close(&plan->link[s].predicted_seconds, &seconds, 1, 1e-9);
-        assert_true(plan->link[s].measured_seconds == 0);
-    }
-    assert_true(plan->bottleneck.part != PART_NONE && plan->bottleneck.busy > 0);
-    report_link(world, &world->agent[0], &world->agent[1], 0.25);
-    report_link(world, &world->agent[1], &world->agent[0], 0.25);
-    report_link(world, &world->agent[2], &world->agent[0], 0.5);
-    world->agent[1].heartbeat.link[0].device = world->agent[2].id;
-    memcpy(world->agent[1].heartbeat.link[0].codec, "q8", sizeof("q8"));
-    agent_beat_again(world, &world->agent[1]);
-    plan = core_job_plan(world->core, id);
-    assert_close(&plan->link[0].measured_seconds, &(double){0.25}, 1, 1e-9);
-    assert_true(plan->link[1].measured_seconds == 0);
-    report_link(world, &world->agent[0], &world->agent[1], 0.5);
-    assert_true(core_job_plan(world->core, id)->link[0].measured_seconds > 0.25);
-}
-
-static void a_slow_link_is_the_bottleneck(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    train_on_three(world, id);
-    report_narrow_links(world);
-    struct replan_request request = {.cut = {1, 2}, .cut_count = 2, .has_cuts = true};
-    world_replan(world, id, &request);
-    world_settle(world);
-    const struct plan *plan = world_plan(world, id, 2);
-    assert_int_equal(plan->bottleneck.part, PART_LINK);
-    assert_int_equal(plan->bottleneck.index, 0); /* its tensor is the larger one */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
