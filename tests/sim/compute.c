@@ -167,10 +167,24 @@ static void stop(struct world *world, struct run *run, int64_t version)
     }
 }
 
-static int64_t unit_us(const struct world *world, const struct run *run, size_t unit)
+/* The first units of a model, if they are frozen, have no backward pass. */
+static bool has_backward(const struct model *model, size_t unit)
+{
+    for (size_t u = 0; u <= unit; u++) {
+        if (!model->unit[u].frozen) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int64_t unit_us(const struct world *world, const struct run *run, size_t unit,
+                       enum pipeline_work work)
 {
     const struct model *model = coordinator_model(world, &run->desired->job_spec);
-    return speeds_unit_us(world, run->agent, model, unit, UNIT_US);
+    return work == PIPELINE_BACKWARD && !has_backward(model, unit)
+               ? 0
+               : speeds_unit_us(world, run->agent, model, unit, UNIT_US);
 }
 
 /* Every unit took its share of the task. */
@@ -185,11 +199,12 @@ static void take_time(const struct world *world, struct run *run, enum pipeline_
                                       .unit_seconds = unit_seconds,
                                       .scale = 1};
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
-        total_us += unit_us(world, run, u);
+        total_us += unit_us(world, run, u, work);
     }
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
         unit_seconds[u - run->stage.first] =
-            timed.seconds * (double)unit_us(world, run, u) / (double)total_us;
+            total_us > 0 ? timed.seconds * (double)unit_us(world, run, u, work) / (double)total_us
+                         : 0;
     }
     timing_add(&run->timing, &timed);
 }
@@ -237,7 +252,7 @@ static int64_t task_us(struct world *world, const struct run *run, enum pipeline
 {
     int64_t usual = 0;
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
-        usual += (work == PIPELINE_BACKWARD ? 2 : 1) * unit_us(world, run, u);
+        usual += (work == PIPELINE_BACKWARD ? 2 : 1) * unit_us(world, run, u, work);
     }
     usual = usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100;
     return speeds_work_us(world, run->agent, usual) + 1;

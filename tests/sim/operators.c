@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/core/event.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/coordinator.h"
@@ -59,11 +60,13 @@ static void answered(struct world *world, struct call *call)
     world->operators->asking[call->number] = false;
 }
 
-static void ask(struct world *world, size_t index, const struct device_id *device, bool drain)
+void operators_ask(struct world *world, size_t index, bool drain)
 {
+    const struct device *row = row_of(world, index);
+    ASSERT(row);
     const struct event event = {
         .type = EVENT_DEVICE_VERB,
-        .device_verb = {.device = *device, .verb = drain ? DEVICE_DRAIN : DEVICE_UNDRAIN}};
+        .device_verb = {.device = row->id, .verb = drain ? DEVICE_DRAIN : DEVICE_UNDRAIN}};
     TRACE(world, ACTOR_USER, "%s %s", drain ? "drains" : "undrains", world->agent[index]->name);
     world->operators->asking[index] = true;
     users_send(world, &event, answered, NULL)->number = (int64_t)index;
@@ -78,7 +81,7 @@ static void look(struct world *world, void *arg, int64_t number)
     for (size_t i = 0; i < world->agent_count; i++) {
         const struct device *row = row_of(world, i);
         if (row && row->draining != operators->drains[i] && !operators->asking[i]) {
-            ask(world, i, &row->id, operators->drains[i]);
+            operators_ask(world, i, operators->drains[i]);
         }
         if (row && row->drained && operators->switches[i]) {
             operators->switches[i] = false;

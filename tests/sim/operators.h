@@ -18,6 +18,8 @@ void operators_free(struct world *world);
 void operators_install(struct world *world);
 /* Draw what they do, and begin. */
 void operators_begin(struct world *world);
+/* For stories: drain the device, or let it take work again. */
+void operators_ask(struct world *world, size_t index, bool drain);
 /* Every device shall take work again, and no agent is of an old version. */
 void operators_end(struct world *world);
 

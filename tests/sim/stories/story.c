@@ -5,34 +5,42 @@
 #include <string.h>
 
 #define STEPS 40
+#define STAGES 3
 #define EVERY_EPOCHS 3 /* of 10 steps: after step 30, and after the last one */
 #define PATIENCE_US (200 * SECOND)
 #define LOOK_US (1 * MS)
 
-static struct story *make(size_t devices, int64_t devices_min, int64_t test_samples, int64_t steps,
-                          int64_t check_every)
+struct story *story_new_as(const struct story_setting *setting)
 {
     struct err err = {0};
     struct story *story = calloc(1, sizeof(*story));
     assert_non_null(story);
     buf_init(&story->trace.text, 1 << 24);
     assert_ok(sim_models_new(&story->models, &err), &err);
-    assert_ok(sim_open(&story->world, 1, &story->models, devices, &story->trace, &err), &err);
-    story->job = users_add(&story->world, 0, steps);
-    struct job_spec *spec = &story->job->spec;
-    spec->devices_min = devices_min;
-    spec->replan_first = check_every > 0 ? job_spec_default.replan_first : 0;
-    spec->replan_every = check_every;
-    spec->evaluate_every_epochs = check_every > 0 ? 0 : spec->evaluate_every_epochs;
-    if (test_samples > 0) {
-        spec->evaluate_every_epochs = EVERY_EPOCHS;
-        story->job->data.test_samples = test_samples;
+    for (size_t u = 0; u < setting->frozen; u++) {
+        story->models.item[0]->unit[u].frozen = story->models.tuned[0]->unit[u].frozen = true;
     }
-    spec->devices_max = devices < 3 ? (int64_t)devices : 3;
-    for (int64_t cut = 1; cut < spec->devices_max; cut++) {
+    assert_ok(sim_open(&story->world, 1, &story->models, setting->devices, &story->trace, &err),
+              &err);
+    story->job = users_add(&story->world, 0, setting->steps);
+    struct job_spec *spec = &story->job->spec;
+    spec->pipeline = setting->async ? JOB_ASYNC : JOB_SYNC;
+    spec->micro_batches = setting->async ? 1 : spec->micro_batches;
+    spec->devices_min = setting->devices_min;
+    spec->replan_first = setting->check_every > 0 ? job_spec_default.replan_first : 0;
+    spec->replan_every = setting->check_every;
+    spec->evaluate_every_epochs = setting->test_samples > 0  ? EVERY_EPOCHS
+                                  : setting->check_every > 0 ? 0
+                                                             : spec->evaluate_every_epochs;
+    if (setting->test_samples > 0) {
+        story->job->data.test_samples = setting->test_samples;
+    }
+    const int64_t stages = setting->stages > 0 ? setting->stages : STAGES;
+    spec->devices_max = (int64_t)setting->devices < stages ? (int64_t)setting->devices : stages;
+    for (int64_t cut = 1; setting->stages == 0 && cut < spec->devices_max; cut++) {
         spec->cut[spec->cut_count++] = cut + 1;
     }
-    for (size_t i = 0; i < devices; i++) {
+    for (size_t i = 0; i < setting->devices; i++) {
         story->world.agent[i]->slowness = story->world.agent[i]->usual_slowness = 1000;
     }
     sim_start(&story->world);
@@ -43,22 +51,25 @@ static struct story *make(size_t devices, int64_t devices_min, int64_t test_samp
 
 struct story *story_new(size_t devices)
 {
-    return make(devices, 1, 0, STEPS, 0);
+    return story_new_min(devices, 1);
 }
 
 struct story *story_new_min(size_t devices, int64_t devices_min)
 {
-    return make(devices, devices_min, 0, STEPS, 0);
+    return story_new_as(
+        &(struct story_setting){.devices = devices, .devices_min = devices_min, .steps = STEPS});
 }
 
 struct story *story_new_evaluated(size_t devices, int64_t test_samples)
 {
-    return make(devices, 1, test_samples, STEPS, 0);
+    return story_new_as(&(struct story_setting){
+        .devices = devices, .devices_min = 1, .steps = STEPS, .test_samples = test_samples});
 }
 
 struct story *story_new_checked(size_t devices, int64_t steps, int64_t check_every)
 {
-    return make(devices, 1, 0, steps, check_every);
+    return story_new_as(&(struct story_setting){
+        .devices = devices, .devices_min = 1, .steps = steps, .check_every = check_every});
 }
 
 void story_free(struct story *story)

@@ -21,6 +21,18 @@ struct story {
     struct user_job *job;
 };
 
+/* A world and its job. */
+struct story_setting {
+    size_t devices;
+    int64_t devices_min; /* of the job */
+    int64_t stages;      /* at most; 0: three, with the same boundaries in each story */
+    int64_t steps;
+    int64_t check_every;  /* steps between two checks of the plan; 0: it never changes by itself */
+    int64_t test_samples; /* evaluated after step 30 and at its end; 0: as usual */
+    bool async;
+    size_t frozen; /* first units of the model */
+};
+struct story *story_new_as(const struct story_setting *setting);
 /* `devices` devices and one job of 40 steps, which starts with as many stages (at most 3). */
 struct story *story_new(size_t devices);
 /* The same with a job that needs at least devices_min devices. */
