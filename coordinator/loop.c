@@ -28,6 +28,7 @@
 
 #define FLUSH_MS 1000 /* telemetry is written this often */
 #define DISK_LOOK_MS 60000
+#define TRIM_MS 60000 /* each time drops what a minute added */
 #define HOUR_MS 3600000ll
 #define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
 #define WORKER_THREADS 6 /* blocking work: disks, and two searches for plans */
@@ -242,7 +243,7 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
     timers->ping_ms = edge_ping(coordinator->edge, now_ms);
     if (now_ms >= timers->trim_ms) {
         trim_history(coordinator);
-        timers->trim_ms = now_ms + HOUR_MS / 4;
+        timers->trim_ms = now_ms + TRIM_MS;
     }
     if (now_ms >= timers->flush_ms) {
         struct err flush_err = {0};

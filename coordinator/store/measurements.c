@@ -18,6 +18,15 @@
 #define ITEMS_MAX 32768 /* waiting */
 #define MINUTE_MS 60000
 #define HOUR_MS 3600000
+/* Drop the rows of a history before ?4. Its rows are in the order of device and time: from one
+ * device to the next by the key, so that no row that stays is read. */
+#define TRIM_HISTORY(table)                                                                        \
+    "WITH RECURSIVE known(id) AS (SELECT min(device) FROM " table " UNION ALL "                    \
+    "SELECT (SELECT min(device) FROM " table " WHERE device > id) FROM known "                     \
+    "WHERE id IS NOT NULL) "                                                                       \
+    "DELETE FROM " table " WHERE device IN (SELECT id FROM known) AND wall_ms < ?4"
+/* Rows that were written after their device was deleted. */
+#define IS_UNKNOWN(column) column " NOT IN (SELECT id FROM devices)"
 
 enum measurement_statement {
     PUT_CAPACITY,
@@ -33,6 +42,7 @@ enum measurement_statement {
     TRIM_HOURS,
     TRIM_UNIT_TIMES,
     TRIM_CAPACITIES,
+    TRIM_LINK_TIMES,
     STATEMENTS
 };
 
@@ -62,18 +72,18 @@ static const char *const texts[STATEMENTS] = {
     [LIST_MEASUREMENTS] =
         "SELECT wall_ms, job, unit, forward_seconds, backward_seconds FROM ("
         "SELECT * FROM measurements_by_hour WHERE device = ?1 AND wall_ms > ?4 AND wall_ms < "
-        "coalesce((SELECT min(wall_ms - wall_ms % 3600000) FROM measurements_by_minute "
-        "WHERE device = ?1), "
+        "coalesce((SELECT wall_ms - wall_ms % 3600000 FROM measurements_by_minute "
+        "WHERE device = ?1 ORDER BY wall_ms LIMIT 1), "
         "9223372036854775807) "
         "UNION ALL SELECT * FROM measurements_by_minute WHERE device = ?1 AND wall_ms > ?4) "
         "WHERE (?2 = '' OR job = ?2) AND (?5 < 0 OR unit = ?5) ORDER BY wall_ms, job, unit "
         "LIMIT ?6",
-    [TRIM_MINUTES] = "DELETE FROM measurements_by_minute WHERE wall_ms < ?4",
-    [TRIM_HOURS] = "DELETE FROM measurements_by_hour WHERE wall_ms < ?4",
+    [TRIM_MINUTES] = TRIM_HISTORY("measurements_by_minute"),
+    [TRIM_HOURS] = TRIM_HISTORY("measurements_by_hour"),
     [TRIM_UNIT_TIMES] = "DELETE FROM unit_times WHERE wall_ms < ?4",
-    /* Written after their device was deleted. */
-    [TRIM_CAPACITIES] = "DELETE FROM capacities WHERE device <> '' AND device NOT IN "
-                        "(SELECT id FROM devices)",
+    [TRIM_CAPACITIES] = "DELETE FROM capacities WHERE device <> '' AND " IS_UNKNOWN("device"),
+    [TRIM_LINK_TIMES] =
+        "DELETE FROM link_times WHERE " IS_UNKNOWN("sender") " OR " IS_UNKNOWN("receiver"),
 };
 
 /* A row that waits: the parameters of its statement. */
@@ -289,6 +299,7 @@ int state_trim_measurements(struct state_store *store, int64_t minutes_from_ms,
         {.statement = TRIM_HOURS, .integer = {hours_from_ms}},
         {.statement = TRIM_UNIT_TIMES, .integer = {hours_from_ms}},
         {.statement = TRIM_CAPACITIES},
+        {.statement = TRIM_LINK_TIMES},
     };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof(trims) / sizeof(trims[0]); i++) {

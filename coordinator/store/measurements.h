@@ -51,8 +51,8 @@ NODISCARD int state_put_link_time(struct state_store *store, const struct state_
 /* Add to the history: the last row of a minute stays, and the first of an hour. */
 NODISCARD int state_put_measurement(struct state_store *store, const struct state_measurement *row,
                                     struct err *err);
-/* Drop the history's minutes and hours before these times, and the times of units before the
- * latter. */
+/* Drop the history's minutes and hours before these times, the times of units before the latter,
+ * and rows that were written after their device was deleted. */
 NODISCARD int state_trim_measurements(struct state_store *store, int64_t minutes_from_ms,
                                       int64_t hours_from_ms, struct err *err);
 
