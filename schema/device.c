@@ -21,7 +21,7 @@ static const struct field inventory_fields[] = {
     MEMBER_TEXT(struct device_inventory, agent_version, "agent_version", 0),
     MEMBER_INT(struct device_inventory, cores, "cores", 0, 0, 65536),
     MEMBER_INT(struct device_inventory, memory_bytes, "memory_bytes", 0, 0, INTEGER_MAX),
-    MEMBER_BOOL(struct device_inventory, zstd, "zstd", 0, .since = PROTOCOL_VERSION,
+    MEMBER_BOOL(struct device_inventory, zstd, "zstd", 0, .since = 2,
                 .about = "Whether its agent has the codecs with `+zstd`."),
 };
 static const struct record inventory_record =

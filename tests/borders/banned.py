@@ -43,6 +43,8 @@ CALL = re.compile(r"(?<![\w.>])(" + "|".join(FUNCTIONS) + r")\s*\(")
 IDIOM = [
     (re.compile(r"\bsizeof(?! *\()"), "write sizeof(x)"),
     (re.compile(r"^\s+(?:const )?int code = "), "a return code is called rc"),
+    # A constant would move the field into the next version.
+    (re.compile(r"\.since = (?!\d)"), "write the number of the version"),
 ]
 MARK = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 

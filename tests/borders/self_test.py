@@ -122,7 +122,8 @@ class Borders(unittest.TestCase):
             "base/good.c",
             "/* sleep(1) */ int a = x->system(1); // rand()\n"
             'const char *b = "strcpy(";\nmy_sleep(2);\n'
-            "    int rc = 0;\nstruct fault {\n    int code;\n};\nsize_t c = sizeof(c);\n",
+            "    int rc = 0;\nstruct fault {\n    int code;\n};\nsize_t c = sizeof(c);\n"
+            "struct field d = {.since = 2};\n",
         )
         self.assertEqual(banned.check(self.root), (1, []))
         self.write("base/bad.c", "int f(void)\n{\n    return rand ();\n}\n/* TODO: all */\n")
@@ -136,12 +137,16 @@ class Borders(unittest.TestCase):
             ],
         )
         os.remove(os.path.join(self.root, "base/CMakeLists.txt"))
-        self.write("base/bad.c", "{\n    int code = f();\n    g(&code, sizeof code);\n}\n")
+        self.write(
+            "base/bad.c",
+            "{\n    int code = f();\n    g(&code, sizeof code);\n    h(.since = NEWEST);\n}\n",
+        )
         self.assertEqual(
             banned.check(self.root)[1],
             [
                 "base/bad.c:2: a return code is called rc",
                 "base/bad.c:3: write sizeof(x)",
+                "base/bad.c:4: write the number of the version",
             ],
         )
 
