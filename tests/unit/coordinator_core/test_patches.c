@@ -43,15 +43,18 @@ static void periods_that_change_back_leave_nothing_to_change(void **state)
     assert_false(world_job(world, id)->has_next_replication);
 }
 
-static void again(struct world *world, const char *id, int64_t generation)
+static void take(struct world *world, const char *id, const struct plan *plan)
 {
-    const struct replan_request request = {.generation = generation};
+    const struct replan_request request = {.generation = plan->generation};
     struct event event = {.type = EVENT_JOB_VERB,
-                          .job_verb = {.verb = JOB_REPLAN,
-                                       .replan = &request,
-                                       .plan = world_plan(world, id, generation)}};
+                          .job_verb = {.verb = JOB_REPLAN, .replan = &request, .plan = plan}};
     (void)snprintf(event.job_verb.job.text, ID_SIZE, "%s", id);
     world_send(world, &event);
+}
+
+static void again(struct world *world, const char *id, int64_t generation)
+{
+    take(world, id, world_plan(world, id, generation));
 }
 
 static void an_earlier_plan_is_taken_with_its_cuts_and_devices(void **state)
@@ -98,6 +101,26 @@ static void a_plan_whose_device_is_away_is_rejected_and_nothing_stops(void **sta
     assert_int_equal(world_job(world, id)->generation, 2);
 }
 
+static void a_plan_of_other_units_or_that_never_trained_is_rejected(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    story_replan(world, id, 1, 3);
+    world_settle(world);
+    struct plan plan = *world_plan(world, id, 1);
+    plan.stage[plan.stage_count - 1].end--;
+    take(world, id, &plan);
+    assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
+    assert_string_equal(world->text, "generation 1 is of a model with other units");
+    plan = *world_plan(world, id, 1);
+    plan.started_ms = 0;
+    take(world, id, &plan);
+    assert_int_equal(world->problem, PROBLEM_WRONG_STATE);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +128,7 @@ int main(void)
         STORY(periods_that_change_back_leave_nothing_to_change),
         STORY(an_earlier_plan_is_taken_with_its_cuts_and_devices),
         STORY(a_plan_whose_device_is_away_is_rejected_and_nothing_stops),
+        STORY(a_plan_of_other_units_or_that_never_trained_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
