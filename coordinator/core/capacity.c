@@ -30,17 +30,16 @@
 #define SURPRISE_MAX 3.0
 #define FRESH_MS 30000 /* a value this young is what the device does now */
 #define SD_MAX 0.7     /* of a logarithm: a plan that assumes more is no plan */
+/* Part of a unit's deviation from the regression that another device does not share. */
+#define DONOR_SHARE 0.5
+/* Part of an old deviation from it that remains. */
+#define OWN_SHARE 0.9
 
 #define LN2 0.6931471805599453
 #define VALUE_SD 0.05 /* of a measured value's logarithm, at one half-life */
 /* Difference of logarithms that is more than the noise of a probe. */
 #define PROBE_NOISE 0.25
 #define PROBE_GAIN 0.5
-
-/* What is assumed of overheads, with the weight of one measurement: none per micro-batch, and none
- * per byte. The scale of bytes at which both count the same. */
-#define OVERHEAD_KEEP 0.98
-#define OVERHEAD_BYTES 1e6
 
 /* ---- memory ---- */
 
@@ -50,10 +49,12 @@ int capacity_new(size_t devices_max, struct capacity **out, struct err *err)
     if (capacity) {
         capacity->value = calloc(CAPACITY_VALUES_MAX, sizeof(capacity->value[0]));
         capacity->device = calloc(devices_max, sizeof(capacity->device[0]));
+        capacity->donor = calloc(DONORS_MAX, sizeof(capacity->donor[0]));
         capacity->work = calloc(UNITS_MAX, sizeof(capacity->work[0]));
         capacity->cost = calloc(UNITS_MAX, sizeof(capacity->cost[0]));
     }
-    if (!capacity || !capacity->value || !capacity->device || !capacity->work || !capacity->cost) {
+    if (!capacity || !capacity->value || !capacity->device || !capacity->donor || !capacity->work ||
+        !capacity->cost) {
         return err_set(err, ERR_MEMORY, "out of memory for the capacities of devices");
     }
     for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
@@ -78,6 +79,7 @@ void capacity_free(struct capacity **pointer)
     if (capacity) {
         free(capacity->value);
         free(capacity->device);
+        free(capacity->donor);
         free(capacity->work);
         free(capacity->cost);
         free(capacity);
@@ -306,7 +308,9 @@ void capacity_ran(struct core *core, const struct device_slot *slot, const struc
         const bool is_new = value->device != device->key || value->shape != work[u].shape;
         if (is_new || due) {
             learn_unit(core, device, &work[u], seconds[u], is_new, keep);
+            device->solved = false;
         }
+        donor_note(capacity, table_slot(&core->devices, slot), work[u].shape);
         *value = (struct unit_value){
             .device = device->key,
             .shape = work[u].shape,
@@ -323,41 +327,6 @@ void capacity_updated(struct core *core, const struct device_slot *slot, double 
     struct device_capacity *device = capacity_of(core, slot);
     device->update_seconds_per_byte =
         trained_bytes > 0 ? seconds / trained_bytes * elementary_exp(-device->level) : 0;
-}
-
-/* ---- overhead ---- */
-
-void capacity_unexplained(struct core *core, const struct device_slot *slot, double seconds,
-                          double bytes)
-{
-    struct device_capacity *device = capacity_of(core, slot);
-    struct overhead_sums *sums = &device->overhead;
-    const double size = bytes / OVERHEAD_BYTES, value = seconds * elementary_exp(-device->level);
-    sums->count = OVERHEAD_KEEP * sums->count + 1;
-    sums->bytes = OVERHEAD_KEEP * sums->bytes + size;
-    sums->bytes_squared = OVERHEAD_KEEP * sums->bytes_squared + size * size;
-    sums->seconds = OVERHEAD_KEEP * sums->seconds + value;
-    sums->bytes_seconds = OVERHEAD_KEEP * sums->bytes_seconds + size * value;
-}
-
-/* The line through the sums; by the part of a micro-batch alone where sizes do not differ. */
-/* The line through the measurements; where one end of it would be negative, the other explains all.
- */
-struct capacity_overhead capacity_overhead(const struct core *core, const struct device_slot *slot)
-{
-    const struct device_capacity *device = capacity_of(core, slot);
-    const struct overhead_sums *sums = &device->overhead;
-    const double a = sums->count + 1, b = sums->bytes, d = sums->bytes_squared + 1;
-    const double determinant = a * d - b * b, scale = elementary_exp(device->level);
-    double fixed = (d * sums->seconds - b * sums->bytes_seconds) / determinant;
-    double slope = (a * sums->bytes_seconds - b * sums->seconds) / determinant;
-    if (slope < 0 || fixed < 0) {
-        fixed = slope < 0 ? sums->seconds / a : 0;
-        slope = slope < 0 ? 0 : sums->bytes_seconds / d;
-    }
-    const struct capacity_overhead overhead = {fixed * scale, slope * scale / OVERHEAD_BYTES};
-    const bool known = isfinite(overhead.seconds) && isfinite(overhead.seconds_per_byte);
-    return known ? overhead : (struct capacity_overhead){0, 0};
 }
 
 /* ---- for plans ---- */
@@ -406,15 +375,52 @@ static void solve_device(const struct capacity *capacity, const struct device_ca
     }
 }
 
-/* What is expected of a unit on any device. */
-static double usual_of(const struct capacity *capacity, const struct unit_work *work,
-                       enum unit_pass pass)
+/* What a vector's mean[LATENCY_FEATURES] expects of a unit. */
+static double mean_of(const double *mean, const struct unit_work *work, enum unit_pass pass)
 {
     double sum = 0;
     for (size_t i = 0; i < LATENCY_FEATURES; i++) {
-        sum += capacity->mean[pass][i] * work->features[pass][i];
+        sum += mean[i] * work->features[pass][i];
     }
     return clamp(sum, -LATENCY_TARGET_MAX, LATENCY_TARGET_MAX);
+}
+
+/* Let the device that measured the unit last correct the prediction: by what the unit took there,
+ * and the difference of both regressions. A device without measurements has none of its own. Of an
+ * old time of the device itself most remains: its units differ from the regression for good. */
+static void ask_donor(const struct core *core, const struct device_capacity *device,
+                      const struct unit_work *work, enum unit_pass pass,
+                      struct latency_answer *answer)
+{
+    const struct capacity *capacity = core->capacity;
+    const size_t slot = donor_find(capacity, work->shape);
+    struct device_capacity *donor = slot < SIZE_MAX ? &capacity->device[slot] : NULL;
+    const struct unit_value *value =
+        donor ? capacity_value(capacity, donor->key, work->shape) : NULL;
+    if (!value) {
+        return;
+    }
+    const double again = pass == UNIT_BACKWARD ? work->again * value->seconds[UNIT_FORWARD] : 0;
+    if (!(value->seconds[pass] > again)) {
+        return;
+    }
+    if (!donor->solved) {
+        struct latency_vector vector[UNIT_PASSES];
+        solve_device(capacity, donor, vector);
+        for (size_t p = 0; p < UNIT_PASSES; p++) {
+            memcpy(donor->mean[p], vector[p].mean, sizeof(donor->mean[p]));
+        }
+        donor->solved = true;
+    }
+    const double there =
+        elementary_log((value->seconds[pass] - again) / base_of(donor, work, pass));
+    const double usual = mean_of(donor->mean[pass], work, pass);
+    const double noise_sd = capacity->start[pass].noise_sd;
+    answer->mean = donor == device       ? usual + OWN_SHARE * (there - usual)
+                   : device->learned > 0 ? there + answer->mean - usual
+                                         : there;
+    answer->sd =
+        sqrt(answer->sd * answer->sd - (1 - DONOR_SHARE * DONOR_SHARE) * noise_sd * noise_sd);
 }
 
 double capacity_ratio(const struct core *core, const struct device_slot *slot,
@@ -442,9 +448,10 @@ void capacity_units(const struct core *core, const struct device_slot *slot,
                 continue; /* no backward */
             }
             struct latency_answer answer = latency_predict(&vector[pass], work[u].features[pass]);
-            const double usual = usual_of(core->capacity, &work[u], pass);
-            answer.mean = clamp(answer.mean, usual - CORRECTION_MAX, usual + CORRECTION_MAX) +
-                          elementary_log(base_of(device, &work[u], pass));
+            const double usual = mean_of(core->capacity->mean[pass], &work[u], pass);
+            answer.mean = clamp(answer.mean, usual - CORRECTION_MAX, usual + CORRECTION_MAX);
+            ask_donor(core, device, &work[u], pass, &answer);
+            answer.mean += elementary_log(base_of(device, &work[u], pass));
             if (pass == UNIT_BACKWARD && work[u].again > 0) {
                 answer.mean =
                     elementary_log(elementary_exp(answer.mean) + work[u].again * forward_seconds);

@@ -10,6 +10,8 @@
 
 #include "coordinator/core/capacity_row.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/donor.h"
+#include "coordinator/core/overhead.h"
 #include "coordinator/core/unit_work.h"
 
 struct device_slot;
@@ -29,12 +31,6 @@ struct unit_value {
     int64_t measured_ms;
 };
 
-/* Time of a stage per micro-batch beyond that of its units: a line over the bytes of its boundary
- * tensors, as sums for least squares. */
-struct overhead_sums {
-    double count, bytes, bytes_squared, seconds, bytes_seconds;
-};
-
 struct device_capacity {
     uint64_t key;                   /* of the device's id; 0: nothing is known */
     double level;                   /* logarithm: 0 at its first probe, above when slower */
@@ -47,6 +43,10 @@ struct device_capacity {
     struct overhead_sums overhead;  /* at level 0 */
     struct latency_fit fit[UNIT_PASSES];
     int64_t learned_ms, stored_ms;
+    int64_t probed_ms; /* when the newest probe of an idle time was taken */
+    bool probed;
+    bool solved; /* `mean` is that of the fits */
+    double mean[UNIT_PASSES][LATENCY_FEATURES];
 };
 
 struct capacity {
@@ -57,6 +57,7 @@ struct capacity {
     double mean[UNIT_PASSES][LATENCY_FEATURES]; /* of `fleet` */
     struct unit_value *value;                   /* [CAPACITY_VALUES_MAX] */
     struct device_capacity *device;             /* [devices_max] by slot */
+    struct donor *donor;                        /* [DONORS_MAX] */
     struct unit_work *work;                     /* [UNITS_MAX], scratch */
     struct unit_cost *cost;                     /* [UNITS_MAX], scratch */
     struct measured_units measured;             /* the object of ACTION_MEASURED */
@@ -69,11 +70,6 @@ struct capacity_unit {
     double seconds[UNIT_PASSES], sd_seconds[UNIT_PASSES];
     double update_seconds;
     bool measured; /* on this device, and not so long ago that the prediction counts more */
-};
-
-/* Time of a stage per micro-batch beyond that of its units. */
-struct capacity_overhead {
-    double seconds, seconds_per_byte; /* of boundary tensors */
 };
 
 /* Reserve the memory; ERR_MEMORY. */
@@ -93,10 +89,6 @@ void capacity_ran(struct core *core, const struct device_slot *device, const str
 /* Take the seconds of a stage's update. */
 void capacity_updated(struct core *core, const struct device_slot *device, double seconds,
                       double trained_bytes);
-/* Take the seconds per micro-batch that the units of a stage did not explain; bytes: of its
- * boundary tensors. */
-void capacity_unexplained(struct core *core, const struct device_slot *device, double seconds,
-                          double bytes);
 
 /* ---- for plans ---- */
 
@@ -113,9 +105,6 @@ void capacity_units(const struct core *core, const struct device_slot *device,
 double capacity_ratio(const struct core *core, const struct device_slot *device,
                       const struct device_slot *other, const struct unit_work *work,
                       enum unit_pass pass);
-/* Return the time of a stage that its units do not explain. */
-struct capacity_overhead capacity_overhead(const struct core *core,
-                                           const struct device_slot *device);
 
 /* ---- for capacity_rows.c ---- */
 

@@ -123,5 +123,9 @@ void capacity_rows_restore_unit(struct core *core, const struct unit_row *row)
                                 .shape = (uint64_t)row->shape,
                                 .seconds = {row->forward_seconds, row->backward_seconds},
                                 .measured_ms = core->now_ms - age_ms};
+        const struct device_slot *device = slots_device(core, row->device.text);
+        if (device) {
+            donor_note(core->capacity, table_slot(&core->devices, device), (uint64_t)row->shape);
+        }
     }
 }

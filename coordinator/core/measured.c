@@ -18,6 +18,8 @@
 #define STEP_SLACK 1.25
 #define STORE_MS 60000 /* a device's measurements go to the store so often */
 #define PROBE_AGE_MAX_MS 120000
+/* Heartbeats repeat a probe. One taken at most so much later is the same: agents wait 30 s. */
+#define PROBE_SAME_MS 5000
 #define LINK_MEMORY 64.0 /* transfers in the measured time of a plan's link */
 
 /* ---- checks ---- */
@@ -214,7 +216,7 @@ static void take_units(struct core *core, struct job_slot *job, struct device_sl
                  (const double(*)[UNIT_PASSES])seconds + stage->first,
                  (size_t)(stage->end - stage->first));
     if (account.known) {
-        capacity_unexplained(core, device, account.unexplained, border_bytes(core, job, stage));
+        overhead_take(core, device, account.unexplained, border_bytes(core, job, stage));
     }
     stage->measured_forward_seconds = forward * account.scale;
     stage->measured_backward_seconds = backward * account.scale;
@@ -262,5 +264,12 @@ void measured_take_idle(struct core *core, struct device_slot *device,
         core->capacity->refused++;
         return;
     }
+    struct device_capacity *mine = capacity_of(core, device);
+    const int64_t taken_ms = core->now_ms - probe->age_ms;
+    if (mine->probed && taken_ms < mine->probed_ms + PROBE_SAME_MS) {
+        return;
+    }
+    mine->probed = true;
+    mine->probed_ms = taken_ms;
     capacity_probed(core, device, probe->gemm_gflops * 1e9, probe->memory_bytes_per_second);
 }

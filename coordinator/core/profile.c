@@ -129,7 +129,7 @@ static void fill_links(const struct core *core, struct planning *planning)
 static void fill_device(const struct core *core, struct planning *planning, size_t d)
 {
     struct planning_device *device = &planning->device[d];
-    const struct capacity_overhead overhead = capacity_overhead(core, core->candidate[d]);
+    const struct overhead overhead = overhead_of(core, core->candidate[d]);
     device->overhead_seconds = overhead.seconds;
     device->overhead_seconds_per_byte = overhead.seconds_per_byte;
     device->has_link = traffic_device_link(core, core->candidate[d], &device->link);
@@ -167,7 +167,7 @@ bool core_predict(const struct core *core, const char *device_id, const struct m
     if (!device) {
         return false;
     }
-    const struct capacity_overhead overhead = capacity_overhead(core, device);
+    const struct overhead overhead = overhead_of(core, device);
     capacity_work(core, model, spec, conv2d_backend_of(device->device.numeric_class), 0,
                   model->unit_count, work);
     capacity_units(core, device, work, model->unit_count,

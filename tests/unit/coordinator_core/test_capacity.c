@@ -46,6 +46,29 @@ static void measured_units_have_their_times_whatever_the_job(void **state)
     assert_true(unit[1].sd_seconds[UNIT_FORWARD] > unit[0].sd_seconds[UNIT_FORWARD]);
 }
 
+/* A unit that takes far longer than its work says does so on other devices as well. */
+static void a_unit_measured_elsewhere_takes_as_long_in_the_ratio_of_both_devices(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit unit[UNITS];
+    struct unit_work work[UNITS_MAX];
+    story_train(world, id, 100, 5);
+    report(world, &world->agent[1], 3, 0); /* unit 1 */
+    look(world, id, &world->agent[0], unit);
+    const struct job_slot *job = slots_job(world->core, id);
+    capacity_work(world->core, job->model, &job->job.spec, CONV2D_BACKEND_OWN, 0, UNITS, work);
+    const double ratio =
+        capacity_ratio(world->core, slots_device(world->core, world->agent[0].id.text),
+                       slots_device(world->core, world->agent[1].id.text), &work[1], UNIT_FORWARD);
+    assert_false(unit[1].measured);
+    assert_close(&unit[1].seconds[UNIT_FORWARD], &(double){3 * ratio}, 1, 1e-6);
+    /* The device turns out to be slow at all that it runs: at this unit too. */
+    report(world, &world->agent[0], 9, 0); /* unit 0 */
+    look(world, id, &world->agent[0], unit);
+    assert_true(unit[1].seconds[UNIT_FORWARD] > 3 * ratio);
+}
+
 /* The margin of what is uncertain decides between plans; it is no part of what they expect. */
 static void a_plan_predicts_expected_times_without_a_margin(void **state)
 {
@@ -107,7 +130,7 @@ static void a_device_is_believed_its_steps_not_its_claims(void **state)
     look(world, id, &world->agent[0], unit);
     const double seconds =
         unit[0].seconds[UNIT_FORWARD] + unit[0].seconds[UNIT_BACKWARD] +
-        capacity_overhead(world->core, slots_device(world->core, world->agent[0].id.text)).seconds;
+        overhead_of(world->core, slots_device(world->core, world->agent[0].id.text)).seconds;
     assert_true(seconds > 0.3 && seconds < 0.45);
 }
 
@@ -132,6 +155,30 @@ static void an_idle_devices_probe_changes_its_times(void **state)
     look(world, id, d, after);
     const double ratio = after[0].seconds[UNIT_FORWARD] / before[0].seconds[UNIT_FORWARD];
     assert_true(ratio > 3.9 && ratio < 4.1);
+}
+
+/* Noise averages out over probes, and not over the heartbeats that repeat one. */
+static void a_probe_that_is_repeated_counts_once(void **state)
+{
+    struct world *world = *state;
+    struct agent *a = world_agent(world, "a", 10);
+    world_settle(world);
+    struct device_slot *slot = slots_device(world->core, a->id.text);
+    const struct device_capacity *capacity = capacity_of(world->core, slot);
+    double level[4];
+    for (size_t i = 0; i < 4; i++) {
+        a->heartbeat.has_probe = true;
+        a->heartbeat.probe = (struct idle_probe){
+            .gemm_gflops = slot->device.probe.gemm_gflops / 1.2,
+            .memory_bytes_per_second = slot->device.probe.memory_bytes_per_second / 1.2,
+            .age_ms = i == 1 ? 1000 : 0};
+        world_pass(world, i == 1 ? 1000 : 8000);
+        agent_beat_again(world, a);
+        level[i] = capacity->level;
+    }
+    assert_true(level[0] > 0);
+    assert_close(&level[1], &level[0], 1, 1e-12);
+    assert_true(level[2] > level[1] && level[3] > level[2]);
 }
 
 static void values_that_cannot_be_are_counted(void **state)
@@ -199,6 +246,57 @@ static void rows_bring_the_times_back(void **state)
     assert_close(after[1].seconds, before[1].seconds, UNIT_PASSES, 1e-9);
 }
 
+/* Write the rows of a device and its units, and read them into an empty core after so long. */
+static void restart_after(struct world *world, const char *id, const struct agent *agent,
+                          int64_t age_ms)
+{
+    struct core *core = world->core;
+    struct device_slot *slot = slots_device(core, agent->id.text);
+    const struct job_slot *job = slots_job(core, id);
+    struct unit_work work[UNITS_MAX];
+    static struct capacity_row device, fleet;
+    struct unit_row unit[UNITS];
+    size_t count = 0;
+    struct err err = {0};
+    capacity_work(core, job->model, &job->job.spec, CONV2D_BACKEND_OWN, 0, UNITS, work);
+    capacity_rows_write(core, slot, &device);
+    capacity_rows_write(core, NULL, &fleet);
+    for (size_t u = 0; u < UNITS; u++) {
+        count += capacity_rows_write_unit(core, slot, &work[u], &unit[count]);
+    }
+    assert_true(count > 0);
+    capacity_free(&core->capacity);
+    assert_ok(capacity_new(core->config.devices_max, &core->capacity, &err), &err);
+    capacity_rows_restore(core, &fleet);
+    capacity_rows_restore(core, &device);
+    for (size_t i = 0; i < count; i++) {
+        unit[i].wall_ms -= age_ms;
+        capacity_rows_restore_unit(core, &unit[i]);
+    }
+    capacity_enrolled(core, slot);
+}
+
+static void a_device_that_returns_after_a_day_takes_about_as_long_as_before(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit before[UNITS], after[UNITS];
+    story_train(world, id, 100, 5);
+    story_replan(world, id, 1, 4);
+    world_settle(world);
+    report(world, &world->agent[1], 0.02, 0); /* units 1 to 3: equal times, unequal work */
+    look(world, id, &world->agent[1], before);
+    assert_true(before[1].measured && before[2].measured && before[3].measured);
+    restart_after(world, id, &world->agent[1], 24 * 3600 * 1000);
+    look(world, id, &world->agent[1], after);
+    assert_false(after[1].measured);
+    for (size_t u = 0; u < UNITS; u++) {
+        for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
+            assert_close(&after[u].seconds[pass], &before[u].seconds[pass], 1, 0.15);
+        }
+    }
+}
+
 static void a_link_never_used_is_as_slow_as_those_of_both_its_devices(void **state)
 {
     struct world *world = *state;
@@ -248,12 +346,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(measured_units_have_their_times_whatever_the_job),
+        STORY(a_unit_measured_elsewhere_takes_as_long_in_the_ratio_of_both_devices),
         STORY(a_plan_predicts_expected_times_without_a_margin),
         STORY(a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs),
         STORY(a_device_is_believed_its_steps_not_its_claims),
         STORY(an_idle_devices_probe_changes_its_times),
+        STORY(a_probe_that_is_repeated_counts_once),
         STORY(values_that_cannot_be_are_counted),
         STORY(rows_bring_the_times_back),
+        STORY(a_device_that_returns_after_a_day_takes_about_as_long_as_before),
         STORY(a_link_never_used_is_as_slow_as_those_of_both_its_devices),
         STORY(a_link_that_changed_is_noticed_within_a_few_reports),
     };
