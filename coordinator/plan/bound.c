@@ -5,8 +5,11 @@
 
 #include "base/assert.h"
 
-/* Ends tried for each entry and next group, usually. */
+/* Ends tried for each entry, usually. */
 #define BOUND_TRIES 8
+/* Work of trying one of them, and of a unit's boundary to one next group. */
+#define TRY_WORK 0.02
+#define AFTER_WORK 0.01
 
 struct bound_ends bound_ends(const struct kinds *kinds, size_t row, size_t first)
 {
@@ -29,9 +32,7 @@ struct bound_ends bound_ends(const struct kinds *kinds, size_t row, size_t first
 
 size_t bound_states_max(size_t unit_count, double work_max)
 {
-    /* Each entry is tried with each next group. */
-    double entries =
-        stages_min(BOUND_ENTRIES_MAX, work_max / (BOUND_WORK * BOUND_TRIES * KINDS_GROUPS_MAX));
+    double entries = stages_min(BOUND_ENTRIES_MAX, work_max / (TRY_WORK * BOUND_TRIES));
     double states = entries / (double)(unit_count + 1);
     return states < 4 ? 4 : states < BOUND_STATES_MAX ? (size_t)states : BOUND_STATES_MAX;
 }
@@ -66,36 +67,27 @@ static void fill_crossings(struct bound *bound)
 {
     const struct kinds *kinds = bound->kinds;
     const struct partition_problem *problem = kinds->problem;
-    bound->decode = INFINITY;
+    double decode = problem->codec_count == 0 ? 0 : INFINITY;
     for (size_t c = 0; c < problem->codec_count; c++) {
-        bound->decode = fmin(bound->decode, 1 / problem->codec[c].decode_bytes_per_second);
+        decode = fmin(decode, 1 / problem->codec[c].decode_bytes_per_second);
     }
-    bound->decode = problem->codec_count == 0 ? 0 : bound->decode;
     for (size_t g = 0; g < kinds->group_count; g++) {
+        double fastest = 0;
         for (size_t h = 0; h < kinds->group_count; h++) {
             const struct partition_link *link = &kinds->group_link[g][h];
-            bound->latency[g][h] = link->latency_seconds;
+            fastest = stages_max(fastest, link->bytes_per_second);
             for (size_t end = 1; end < problem->unit_count; end++) {
-                bound->crossing[g][h][end] = bound_crossing(kinds, link, end, end).backward_seconds;
+                const double seconds = bound_crossing(kinds, link, end, end).backward_seconds;
+                const double latency =
+                    link->latency_seconds + decode * (double)problem->border_bytes[end - 1];
+                bound->crossing[g][h][end] = seconds;
+                bound->trip[g][h][end] = problem->async ? 0 : 2 * (seconds + latency);
             }
         }
+        /* A single device has no link, and sends nothing. */
+        bound->replica_seconds[g] =
+            fastest > 0 ? 1 / ((double)problem->micro_batches * fastest) : 0;
     }
-}
-
-static struct crossing crossing_of(const struct bound *bound, size_t group, size_t next,
-                                   size_t first, size_t end)
-{
-    const struct kinds *kinds = bound->kinds;
-    const double tensor = bound->crossing[group][next][end];
-    const double replicas = stages_sum(kinds->replica_sum, first, end);
-    return (struct crossing){
-        .forward_seconds =
-            tensor + (replicas > 0 ? replicas / ((double)kinds->problem->micro_batches *
-                                                 kinds->group_link[group][next].bytes_per_second)
-                                   : 0),
-        .backward_seconds = tensor,
-        .latency_seconds = bound->latency[group][next] +
-                           bound->decode * (double)kinds->problem->border_bytes[end - 1]};
 }
 
 double bound_last(const struct partition_problem *problem, struct stage_cost cost,
@@ -118,74 +110,157 @@ bool bound_passes_fit(const struct kinds *kinds, size_t row, size_t first, size_
            passes.most;
 }
 
-/* The bound of a stage [first, end) on `group` and all after it, the next of them on `next`. The
- * first stage's update ends a step. */
-static double through_end(const struct bound *bound, size_t group, size_t first, size_t end,
-                          size_t next, double rest)
+/* What a stage [first, end) on a group adds: alone_to[end] - alone_from[first] for all
+ * micro-batches by itself, trip_to[end] - trip_from[first] to what precedes the next stage. */
+static void fill_stages(struct bound *bound, size_t group)
 {
     const struct kinds *kinds = bound->kinds;
-    const struct stage_bound none = {0, 0};
+    const struct partition_problem *problem = kinds->problem;
     const size_t row = kinds->count + group;
-    double work =
-        stages_units_seconds(kinds, row, first, end) +
-        stages_bytes_seconds(kinds, row, kinds->wire_bytes[first] + kinds->wire_bytes[end]);
-    const struct stage_cost cost = {work, stages_update_seconds(kinds, row, first, end),
-                                    first == 0};
-    if (end == kinds->problem->unit_count) {
-        return bound_last(kinds->problem, cost, bound->passes);
+    const struct kind_sums *sums = &kinds->sums[row];
+    struct bound_sums *out = &bound->sums[group];
+    const double count = (double)problem->micro_batches;
+    const double each = kinds->kind[row].overhead_seconds;
+    for (size_t u = 0; u <= problem->unit_count; u++) {
+        const double work = sums->forward[u] + sums->backward[u];
+        const double bytes = stages_bytes_seconds(kinds, row, kinds->wire_bytes[u]);
+        const double updates = problem->async ? sums->update[u] : 0;
+        const double replicas = bound->replica_seconds[group] * kinds->replica_sum[u];
+        out->alone_from[u] = count * (work - bytes) + updates;
+        out->alone_to[u] = count * (work + bytes + each) + updates;
+        out->trip_from[u] = problem->async ? 0 : work - bytes + replicas;
+        out->trip_to[u] = problem->async ? 0 : work + bytes + each + replicas;
     }
-    const struct crossing crossing = crossing_of(bound, group, next, first, end);
-    if (crossing.backward_seconds > bound->passes.most) {
-        return INFINITY;
-    }
-    struct stage_bound with = stages_bound_add(kinds->problem, none, cost, &crossing);
-    return stages_max(with.most, with.before + rest);
 }
 
-struct scan {
-    size_t state, group, first;
-    struct bound_ends ends;
-    double best;
-    size_t end, next; /* of the best */
-};
-
-/* Try the ends of a stage whose next one is on group `next`, from `near` upward until the stage
- * alone takes too long, then downward until the rest does. */
-static void scan_ends(struct bound *bound, struct scan *scan, size_t next, size_t near)
+/* The end of the longest stage from a unit on that keeps the limits. */
+static size_t longest_stage(const struct bound *bound, size_t group, size_t first)
 {
     const struct kinds *kinds = bound->kinds;
+    const size_t row = kinds->count + group;
     const double count = (double)kinds->problem->micro_batches;
-    const size_t units = kinds->problem->unit_count;
-    const size_t at = entry(bound, scan->state + bound->stride[next], next, 0);
-    const size_t row = kinds->count + scan->group;
-    const double *rest = &bound->rest[at], *least = &bound->least[at];
-    size_t most = scan->ends.most < units ? scan->ends.most : units - 1;
-    near = near < scan->ends.least ? scan->ends.least : near > most ? most : near;
-    for (size_t end = near; end <= most; end++) {
-        if (count * stages_units_seconds(kinds, row, scan->first, end) >= scan->best ||
-            !bound_passes_fit(kinds, row, scan->first, end, bound->passes)) {
-            break;
-        }
-        bound->work += BOUND_WORK;
-        double seconds = through_end(bound, scan->group, scan->first, end, next, rest[end]);
-        if (seconds < scan->best) {
-            scan->best = seconds;
-            scan->end = end;
-            scan->next = next;
+    size_t end = first, most = kinds->fits_end[row][first];
+    while (end < most &&
+           count * stages_units_seconds(kinds, row, first, end + 1) <
+               bound->limit_seconds - bound->before[first] &&
+           bound_passes_fit(kinds, row, first, end + 1, bound->passes)) {
+        end++;
+    }
+    return end;
+}
+
+static struct bound_ends stage_ends(const struct bound *bound, size_t group, size_t first)
+{
+    struct bound_ends ends = bound_ends(bound->kinds, bound->kinds->count + group, first);
+    const size_t longest = bound->sums[group].longest[first];
+    ends.most = longest < ends.most ? longest : ends.most;
+    return ends;
+}
+
+/* The bound of all stages after one on a group, by its end, with what precedes them of it, and the
+ * running minimum. */
+struct after {
+    double seconds[PARTITION_UNITS_MAX + 1], least[PARTITION_UNITS_MAX + 1];
+};
+
+/* The link of a boundary does a pass for all micro-batches but one before or after its trip. */
+static void fill_after_next(const struct bound *bound, size_t group, size_t next,
+                            const double *rest, double *out)
+{
+    const struct partition_problem *problem = bound->kinds->problem;
+    const size_t units = problem->unit_count;
+    const double *crossing = bound->crossing[group][next], *trip = bound->trip[group][next];
+    const double others = problem->async ? 1 : (double)problem->micro_batches - 1;
+    const double most = bound->passes.most;
+    for (size_t end = 1; end < units; end++) {
+        const double busy = others * crossing[end];
+        const double seconds = trip[end] + (busy > rest[end] ? busy : rest[end]);
+        const double within = crossing[end] > most ? INFINITY : seconds;
+        out[end] = within < out[end] ? within : out[end];
+    }
+}
+
+static void fill_after(struct bound *bound, size_t state, size_t group, size_t used,
+                       struct after *out)
+{
+    const size_t units = bound->kinds->problem->unit_count;
+    for (size_t end = 0; end <= units; end++) {
+        out->seconds[end] = INFINITY;
+    }
+    for (size_t next = 0; next < bound->kinds->group_count && used < bound->stages_max; next++) {
+        if (used_of(bound, state, next) < bound->count[next]) {
+            const size_t with = state + bound->stride[next];
+            fill_after_next(bound, group, next, &bound->rest[entry(bound, with, next, 0)],
+                            out->seconds);
+            bound->work += AFTER_WORK * (double)units;
         }
     }
-    for (size_t end = near; end-- > scan->ends.least && least[end] < scan->best;) {
-        bound->work += BOUND_WORK;
-        if (!bound_passes_fit(kinds, row, scan->first, end, bound->passes)) {
-            continue;
+    const double others =
+        bound->kinds->problem->async ? 0 : (double)bound->kinds->problem->micro_batches - 1;
+    if (used >= bound->stages_min) {
+        out->seconds[units] = others * bound->passes.least;
+    }
+    for (size_t end = 0; end <= units; end++) {
+        out->seconds[end] += bound->sums[group].trip_to[end];
+        out->least[end] = end == 0 ? INFINITY : stages_min(out->least[end - 1], out->seconds[end]);
+    }
+}
+
+/* The best end of a stage, if its bound is below a limit. */
+struct scan {
+    size_t end; /* 0: none */
+    double seconds;
+};
+
+/* Try the ends from `near` upward until the stage alone takes too long, then downward until the
+ * rest does. */
+static struct scan scan_ends(struct bound *bound, const struct after *after, size_t group,
+                             size_t first, size_t near)
+{
+    const struct bound_sums *sums = &bound->sums[group];
+    const double alone = sums->alone_from[first], trip = sums->trip_from[first];
+    const struct bound_ends ends = stage_ends(bound, group, first);
+    struct scan scan = {0, bound->limit_seconds - bound->before[first]};
+    size_t tries = 0;
+    if (ends.least > ends.most) {
+        return scan;
+    }
+    near = near < ends.least ? ends.least : near > ends.most ? ends.most : near;
+    for (size_t end = near; end <= ends.most && sums->alone_to[end] - alone < scan.seconds; end++) {
+        const double seconds = stages_max(sums->alone_to[end] - alone, after->seconds[end] - trip);
+        if (seconds < scan.seconds) {
+            scan = (struct scan){end, seconds};
         }
-        double seconds = through_end(bound, scan->group, scan->first, end, next, rest[end]);
-        if (seconds < scan->best) {
-            scan->best = seconds;
-            scan->end = end;
-            scan->next = next;
+        tries++;
+    }
+    for (size_t end = near; end-- > ends.least && after->least[end] - trip < scan.seconds;) {
+        const double seconds = stages_max(sums->alone_to[end] - alone, after->seconds[end] - trip);
+        if (seconds < scan.seconds) {
+            scan = (struct scan){end, seconds};
+        }
+        tries++;
+    }
+    bound->work += TRY_WORK * (double)(tries + 1);
+    return scan;
+}
+
+/* As scan_ends for the first stage, whose update ends a step. */
+static struct scan scan_first(struct bound *bound, const struct after *after, size_t group)
+{
+    const struct kinds *kinds = bound->kinds;
+    const struct bound_sums *sums = &bound->sums[group];
+    const struct bound_ends ends = stage_ends(bound, group, 0);
+    struct scan scan = {0, bound->limit_seconds};
+    for (size_t end = ends.least; end <= ends.most; end++) {
+        double update = stages_update_seconds(kinds, kinds->count + group, 0, end);
+        update = kinds->problem->async ? 0 : update;
+        const double seconds = stages_max(sums->alone_to[end] - sums->alone_from[0],
+                                          after->seconds[end] - sums->trip_from[0]);
+        if (seconds + update < scan.seconds) {
+            scan = (struct scan){end, seconds + update};
         }
     }
+    return scan;
 }
 
 static size_t used_in_all(const struct bound *bound, size_t state)
@@ -195,30 +270,6 @@ static size_t used_in_all(const struct bound *bound, size_t state)
         used += used_of(bound, state, g);
     }
     return used;
-}
-
-/* near[next]: where the best end was for the unit after. */
-static struct scan scan_all(struct bound *bound, size_t state, size_t group, size_t first,
-                            size_t used, size_t *near)
-{
-    const struct kinds *kinds = bound->kinds;
-    const size_t units = kinds->problem->unit_count;
-    struct scan scan = {.state = state, .group = group, .first = first};
-    scan.best = bound->limit_seconds - bound->before[first];
-    scan.ends = bound_ends(kinds, kinds->count + group, first);
-    if (scan.ends.least <= scan.ends.most && scan.ends.most == units && used >= bound->stages_min) {
-        scan.best = through_end(bound, group, first, units, 0, 0);
-        scan.end = units;
-    }
-    for (size_t next = 0; next < kinds->group_count && used < bound->stages_max; next++) {
-        if (used_of(bound, state, next) < bound->count[next] && scan.ends.least <= scan.ends.most &&
-            scan.ends.least < units) {
-            double before = scan.best;
-            scan_ends(bound, &scan, next, near[next]);
-            near[next] = scan.best < before ? scan.end : near[next];
-        }
-    }
-    return scan;
 }
 
 void bound_init(struct bound *bound, const struct kinds *kinds, size_t stages_min,
@@ -238,44 +289,34 @@ void bound_init(struct bound *bound, const struct kinds *kinds, size_t stages_mi
     ASSERT(bound->states <= BOUND_STATES_MAX &&
            bound->states * kinds->group_count * (units + 1) <= BOUND_ENTRIES_MAX);
     fill_crossings(bound);
+    for (size_t g = 0; g < kinds->group_count; g++) {
+        fill_stages(bound, g);
+    }
 }
 
 /* The least time before each unit with the devices of a state; 0: with any. */
 static void fill_before(struct bound *bound, size_t state)
 {
     const struct kinds *kinds = bound->kinds;
-    const struct kind_sums *sums[KINDS_GROUPS_MAX];
-    size_t count = 0;
+    const size_t units = kinds->problem->unit_count;
+    double least[PARTITION_UNITS_MAX];
+    for (size_t u = 0; u < units; u++) {
+        least[u] = kinds->problem->async ? 0 : INFINITY; /* steps overlap */
+    }
     for (size_t g = 0; g < kinds->group_count; g++) {
         if (state == 0 || used_of(bound, state, g) > 0) {
-            sums[count++] = &kinds->sums[kinds->count + g];
+            const struct kind_sums *sums = &kinds->sums[kinds->count + g];
+            for (size_t u = 0; u < units; u++) {
+                const double work = sums->forward[u + 1] - sums->forward[u] +
+                                    sums->backward[u + 1] - sums->backward[u];
+                least[u] = work < least[u] ? work : least[u];
+            }
         }
     }
     bound->before[0] = 0;
-    for (size_t u = 0; u < kinds->problem->unit_count; u++) {
-        double least = kinds->problem->async ? 0 : INFINITY; /* steps overlap */
-        for (size_t i = 0; i < count; i++) {
-            least = stages_min(least, stages_sum(sums[i]->forward, u, u + 1) +
-                                          stages_sum(sums[i]->backward, u, u + 1));
-        }
-        bound->before[u + 1] = bound->before[u] + least;
+    for (size_t u = 0; u < units; u++) {
+        bound->before[u + 1] = bound->before[u] + stages_max(least[u], 0);
     }
-}
-
-/* The end of the longest stage from a unit on that keeps the limit. */
-static size_t longest_stage(const struct bound *bound, size_t group, size_t first)
-{
-    const struct kinds *kinds = bound->kinds;
-    const size_t row = kinds->count + group;
-    const double count = (double)kinds->problem->micro_batches;
-    size_t end = first, most = kinds->fits_end[row][first];
-    while (end < most &&
-           count * stages_units_seconds(kinds, row, first, end + 1) <
-               bound->limit_seconds - bound->before[first] &&
-           bound_passes_fit(kinds, row, first, end + 1, bound->passes)) {
-        end++;
-    }
-    return end;
 }
 
 /* The last unit that the stages of a state can begin a next stage at. */
@@ -283,22 +324,23 @@ static void fill_reach(struct bound *bound)
 {
     const struct kinds *kinds = bound->kinds;
     const size_t units = kinds->problem->unit_count;
-    uint16_t longest[KINDS_GROUPS_MAX][PARTITION_UNITS_MAX + 1];
+    uint16_t furthest[KINDS_GROUPS_MAX][PARTITION_UNITS_MAX + 1]; /* from any unit up to one */
     for (size_t g = 0; g < kinds->group_count; g++) {
-        size_t furthest = 0;
+        size_t most = 0;
         for (size_t first = 0; first < units; first++) {
             const size_t end = longest_stage(bound, g, first);
-            furthest = end > furthest ? end : furthest;
-            longest[g][first] = (uint16_t)furthest; /* from any unit up to this one */
+            most = end > most ? end : most;
+            bound->sums[g].longest[first] = (uint16_t)end;
+            furthest[g][first] = (uint16_t)most;
         }
-        longest[g][units] = (uint16_t)units;
+        furthest[g][units] = (uint16_t)units;
     }
     bound->reach[0] = 0;
     for (size_t state = 1; state < bound->states; state++) {
         bound->reach[state] = 0;
         for (size_t g = 0; g < kinds->group_count; g++) {
             if (used_of(bound, state, g) > 0) {
-                const size_t end = longest[g][bound->reach[state - bound->stride[g]]];
+                const size_t end = furthest[g][bound->reach[state - bound->stride[g]]];
                 bound->reach[state] =
                     end > bound->reach[state] ? (uint16_t)end : bound->reach[state];
             }
@@ -321,25 +363,23 @@ void bound_fill(struct bound *bound, struct bound_passes passes, double limit_se
                 continue;
             }
             const size_t reach = bound->reach[state - bound->stride[g]];
-            size_t near[KINDS_GROUPS_MAX];
+            struct after after;
+            size_t near = units;
             fill_before(bound, state - bound->stride[g]);
-            bound->work += BOUND_WORK * (double)units;
+            fill_after(bound, state, g, used, &after);
             double *rest = &bound->rest[entry(bound, state, g, 0)];
-            double *least = &bound->least[entry(bound, state, g, 0)];
-            for (size_t next = 0; next < KINDS_GROUPS_MAX; next++) {
-                near[next] = units;
-            }
             rest[units] = INFINITY;
-            for (size_t first = units; first-- > 0;) {
-                bool may_begin = used == 1 ? first == 0 : first > 0 && first <= reach;
-                struct scan scan = {.end = 0};
-                if (may_begin) {
-                    scan = scan_all(bound, state, g, first, used, near);
-                }
-                rest[first] = scan.end > 0 ? scan.best : INFINITY;
+            for (size_t first = 0; first < units; first++) {
+                rest[first] = INFINITY;
             }
-            for (size_t u = 0; u <= units; u++) {
-                least[u] = u > 0 && least[u - 1] < rest[u] ? least[u - 1] : rest[u];
+            if (used == 1) {
+                const struct scan scan = scan_first(bound, &after, g);
+                rest[0] = scan.end > 0 ? scan.seconds : INFINITY;
+            }
+            for (size_t first = reach < units ? reach : units - 1; used > 1 && first > 0; first--) {
+                const struct scan scan = scan_ends(bound, &after, g, first, near);
+                near = scan.end > 0 ? scan.end : near;
+                rest[first] = scan.end > 0 ? scan.seconds : INFINITY;
             }
         }
     }
@@ -364,6 +404,26 @@ double bound_root(const struct bound *bound)
     return best;
 }
 
+/* The group that is best after a boundary. */
+static size_t next_group(const struct bound *bound, size_t state, size_t group, size_t end)
+{
+    const size_t groups = bound->kinds->group_count;
+    double best = INFINITY;
+    size_t out = groups;
+    for (size_t next = 0; next < groups; next++) {
+        if (used_of(bound, state, next) < bound->count[next]) {
+            const size_t with = bound_state(bound, state, next);
+            double seconds[PARTITION_UNITS_MAX + 1];
+            seconds[end] = INFINITY;
+            fill_after_next(bound, group, next, &bound->rest[entry(bound, with, next, 0)], seconds);
+            out = seconds[end] < best ? next : out;
+            best = stages_min(best, seconds[end]);
+        }
+    }
+    ASSERT(out < groups);
+    return out;
+}
+
 void bound_path(struct bound *bound, struct layout *out)
 {
     const size_t units = bound->kinds->problem->unit_count;
@@ -377,15 +437,20 @@ void bound_path(struct bound *bound, struct layout *out)
     size_t state = bound->stride[group];
     out->count = 0;
     while (first < units && out->count < PARTITION_STAGES_MAX) {
-        size_t near[KINDS_GROUPS_MAX] = {0};
-        struct scan scan = scan_all(bound, state, group, first, out->count + 1, near);
+        const size_t used = out->count + 1;
+        struct after after;
+        fill_after(bound, state, group, used, &after);
+        const struct scan scan = first == 0 ? scan_first(bound, &after, group)
+                                            : scan_ends(bound, &after, group, first, 0);
         ASSERT(scan.end > first);
         out->kind[out->count] = (uint16_t)(bound->kinds->count + group);
         out->end[out->count] = (uint16_t)scan.end;
         out->codec[out->count++] = 0;
         first = scan.end;
-        group = scan.next;
-        state = bound_state(bound, state, group);
+        if (first < units) {
+            group = next_group(bound, state, group, first);
+            state = bound_state(bound, state, group);
+        }
     }
 }
 

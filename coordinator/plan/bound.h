@@ -25,6 +25,13 @@ struct bound_passes {
     double least, most;
 };
 
+/* What stages on a group add to a step, as differences of sums by unit. */
+struct bound_sums {
+    double alone_from[PARTITION_UNITS_MAX + 1], alone_to[PARTITION_UNITS_MAX + 1];
+    double trip_from[PARTITION_UNITS_MAX + 1], trip_to[PARTITION_UNITS_MAX + 1];
+    uint16_t longest[PARTITION_UNITS_MAX + 1]; /* the furthest end within the limits */
+};
+
 /* The least time that the stages from one on a group that begins at a unit on add to a step, by the
  * groups used so far. INFINITY: they cannot run. */
 struct bound {
@@ -32,16 +39,17 @@ struct bound {
     size_t stages_min, stages_max;
     size_t states;
     size_t stride[KINDS_GROUPS_MAX], count[KINDS_GROUPS_MAX]; /* of devices, by group */
+    /* Of the tensors of a boundary, by groups: a pass, and the way forth and back. */
     double crossing[KINDS_GROUPS_MAX][KINDS_GROUPS_MAX][PARTITION_UNITS_MAX + 1];
-    double latency[KINDS_GROUPS_MAX][KINDS_GROUPS_MAX];
-    double decode; /* seconds per byte, the least */
+    double trip[KINDS_GROUPS_MAX][KINDS_GROUPS_MAX][PARTITION_UNITS_MAX + 1];
+    double replica_seconds[KINDS_GROUPS_MAX]; /* of a byte and micro-batch, on the best link */
+    struct bound_sums sums[KINDS_GROUPS_MAX];
     struct bound_passes passes;
     double limit_seconds; /* of plans that count */
     /* No plan within the limit has taken less before a unit, or comes further with a state. */
     double before[PARTITION_UNITS_MAX + 1];
     uint16_t reach[BOUND_STATES_MAX];
     double rest[BOUND_ENTRIES_MAX];
-    double least[BOUND_ENTRIES_MAX]; /* of the entries of this and all earlier units */
     double work;
 };
 
