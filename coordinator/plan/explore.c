@@ -7,6 +7,9 @@
 /* Share of the work that may go into a good plan before the search of all begins. */
 #define GOOD_SHARE 0.3
 
+/* Work of a look at a kind for the next stage. */
+#define NEXT_WORK 0.04
+
 /* A stage of the depth first search that has its device, but no end. */
 struct branch {
     size_t index, first, state;
@@ -122,6 +125,7 @@ static void descend(struct search *search, const struct branch *branch)
         search->layout.count = stages;
         (void)search_try(search, &search->layout, true);
     }
+    search->work += NEXT_WORK * (double)kinds->count;
     for (size_t i = 0; i < kinds->count && stages < search->stages_max; i++) {
         const size_t next = kinds->by_speed[i];
         if (may_be_next(search, branch->index, next)) {
