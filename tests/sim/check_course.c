@@ -79,6 +79,18 @@ static bool has_reason(const struct job *job, enum plan_reason reason)
     return strcmp(job->state_reason, plan_reason_names[reason]) == 0;
 }
 
+/* No other change before this one has paid for itself, in steps of the new plan. */
+static void check_cooldown(struct world *world, const struct job *job)
+{
+    const struct job_check *check = &job->last_check;
+    const double step_seconds = job->trial.step_seconds - check->gain_seconds;
+    const double pays_ms = 1000 * check->cost_seconds / check->gain_seconds * step_seconds;
+    if ((double)job->cooldown_ms + 1 < pays_ms) {
+        check_fail(world, "%s cools down for %" PRId64 " ms after a change that pays in %.0f ms",
+                   job->spec.name, job->cooldown_ms, pays_ms);
+    }
+}
+
 void check_own_change(struct world *world, const struct job *job)
 {
     struct check *check = world->check;
@@ -98,6 +110,9 @@ void check_own_change(struct world *world, const struct job *job)
         check_fail(world, "%s changes its plan %" PRId64 " ms before the cool-down is over",
                    job->spec.name,
                    check->known[at].cool_until_ms - (job->cooldown_until_ms - job->cooldown_ms));
+    }
+    if (begins && weighed && job->has_trial) {
+        check_cooldown(world, job);
     }
     check->known[at].state = job->state;
     check->known[at].cool_until_ms = job->cooldown_until_ms;

@@ -233,6 +233,24 @@ static void a_drop_to_less_than_a_thousandth(void **state)
     in_both_schedules(to_a_thousandth);
 }
 
+/* ---- how long a change rests ---- */
+
+/* Where a step takes half a minute, a change has not paid for itself in the shortest cool-down. */
+static void a_change_of_slow_steps_rests_until_it_has_paid(void **state)
+{
+    (void)state;
+    struct story_setting setting = usual(false);
+    setting.steps = 3000;
+    struct story *story = story_new_as(&setting);
+    for (size_t i = 0; i < setting.devices; i++) {
+        story->world.agent[i]->slowness = story->world.agent[i]->usual_slowness = 200000;
+    }
+    story_until(story, "center: job_replanning: stops to resume on");
+    story_pass(story, SECOND); /* its row is stored */
+    assert_true(story_job(story)->cooldown_ms > 60000);
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +265,7 @@ int main(void)
         cmocka_unit_test(as_many_devices_as_units),
         cmocka_unit_test(a_device_without_a_backward_pass),
         cmocka_unit_test(a_drop_to_less_than_a_thousandth),
+        cmocka_unit_test(a_change_of_slow_steps_rests_until_it_has_paid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
