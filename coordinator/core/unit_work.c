@@ -5,6 +5,7 @@
 
 #include "base/elementary.h"
 #include "libtrain/kernels/op_workspace.h"
+#include "libtrain/model/op_traits.h"
 
 /* Logarithms are relative to usual values, so that features are small. */
 #define FLOPS_USUAL 1e8
@@ -85,28 +86,14 @@ enum kind { KIND_POINTWISE, KIND_DEPTHWISE, KIND_DENSE, KIND_ATTENTION, KIND_OTH
 /* KINDS: a convolution, to which the others are compared. */
 static enum kind kind_of(const struct op *op)
 {
-    switch (op->type) {
-    case OP_CONV2D:
+    switch (op_traits(op->type)->product) {
+    case PRODUCT_CONVOLUTION:
         return op->groups > 1                           ? KIND_DEPTHWISE
                : op->kernel.h == 1 && op->kernel.w == 1 ? KIND_POINTWISE
                                                         : KINDS;
-    case OP_LINEAR: return KIND_DENSE;
-    case OP_ATTENTION: return KIND_ATTENTION;
-    case OP_BATCH_NORM:
-    case OP_RELU:
-    case OP_RELU6:
-    case OP_MAX_POOL:
-    case OP_AVG_POOL:
-    case OP_GLOBAL_AVG_POOL:
-    case OP_FLATTEN:
-    case OP_DROPOUT:
-    case OP_LAYER_NORM:
-    case OP_GELU:
-    case OP_SILU:
-    case OP_EMBEDDING:
-    case OP_POSITIONS:
-    case OP_ADD:
-    case OP_CONCAT: break;
+    case PRODUCT_DENSE: return KIND_DENSE;
+    case PRODUCT_ATTENTION: return KIND_ATTENTION;
+    case PRODUCT_NONE: break;
     }
     return KIND_OTHER;
 }

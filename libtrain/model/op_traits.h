@@ -1,6 +1,7 @@
-/* op_traits.h: the tensors that ops of each type read and may overwrite, and their initial values.
- * One table for the memory plan (arena.c), the costs (cost.c), causality (model.c), shapes
- * (infer.c) and initial parameters (unit_state.c). Any thread. */
+/* op_traits.h: the tensors that ops of each type read and may overwrite, their initial values and
+ * their products. One table for the memory plan (arena.c), the costs (cost.c), causality (model.c),
+ * shapes (infer.c), initial parameters (unit_state.c) and the features of units (unit_work.c). Any
+ * thread. */
 #ifndef LIBTRAIN_MODEL_OP_TRAITS_H
 #define LIBTRAIN_MODEL_OP_TRAITS_H
 
@@ -17,6 +18,9 @@ enum op_initial {
     INITIAL_TABLE, /* uniform in +-sqrt(3): variance 1 */
 };
 
+/* The matrix product that an op is computed by. */
+enum op_product { PRODUCT_NONE, PRODUCT_CONVOLUTION, PRODUCT_DENSE, PRODUCT_ATTENTION };
+
 struct op_traits {
     bool backward_input;  /* backward reads the input */
     bool backward_output; /* backward reads the output */
@@ -31,6 +35,7 @@ struct op_traits {
     bool new_channels; /* output channel k is not made of input channel k alone: an order of the
                           input's elements does not hold for the output */
     enum op_initial initial;
+    enum op_product product;
 };
 
 /* Static. */
