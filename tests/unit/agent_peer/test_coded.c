@@ -139,7 +139,9 @@ static void a_zstd_bomb_is_refused(void **state)
     side_close(&device);
 }
 
-/* Begin a PUT of a parcel: a connection that has sent all but the last 100 bytes. */
+#define REST 100 /* bytes */
+
+/* Begin a PUT of a parcel: a connection that has sent all but the last REST bytes. */
 static int put_most(const struct side *device, const struct parcel *parcel)
 {
     const struct address *address = peer_server_address(device->server);
@@ -156,10 +158,21 @@ static int put_most(const struct side *device, const struct parcel *parcel)
                         "Authorization: Bearer " SIDE_TICKET "\r\nContent-Length: %zu\r\n\r\n",
                         header_size + parcel->size);
     memcpy(request + size, header, header_size);
-    memcpy(request + size + header_size, coder_buffer(parcel->coder), parcel->size - 100);
-    size += (int)(header_size + parcel->size - 100);
+    memcpy(request + size + header_size, coder_buffer(parcel->coder), parcel->size - REST);
+    size += (int)(header_size + parcel->size - REST);
     assert_int_equal(write(fd, request, (size_t)size), size);
     return fd;
+}
+
+/* Send the rest. Returns the status. */
+static int put_rest(int fd, const struct parcel *parcel)
+{
+    char reply[4096] = "";
+    int status = 0;
+    assert_int_equal(write(fd, coder_buffer(parcel->coder) + parcel->size - REST, REST), REST);
+    assert_true(read(fd, reply, sizeof(reply) - 1) > 0);
+    assert_int_equal(sscanf(reply, "HTTP/1.1 %d", &status), 1);
+    return status;
 }
 
 static void an_older_connection_s_half_tensor_does_not_spoil_a_newer_one(void **state)
@@ -171,6 +184,8 @@ static void an_older_connection_s_half_tensor_does_not_spoil_a_newer_one(void **
     const int fd = put_most(&device, &parcel);
     /* Of another micro-batch: both have a slot, and one buffer. */
     assert_int_equal(put(&device, &parcel, CODEC_Q8, parcel.size, 1), 204);
+    /* The buffer has the newer tensor now. */
+    assert_int_equal(put_rest(fd, &parcel), 503);
     assert_int_equal(put(&device, &parcel, CODEC_Q8, parcel.size, 0), 204);
     (void)close(fd);
     coder_free(&parcel.coder);
