@@ -319,6 +319,39 @@ static void frozen_units_take_no_gradients_no_optimizer_state_and_no_slots(void 
     }
 }
 
+static uint64_t border_bytes(const struct model *model, size_t first, size_t end, bool coded)
+{
+    struct memory_request request = {
+        .first = first, .end = end, .micro_batch = 2, .in_flight = 1, .threads = 1};
+    struct memory_bytes bytes;
+    struct err err = {0};
+    if (coded) {
+        request.codec[MEMORY_INPUT] = CODEC_Q8;
+        request.codec[MEMORY_OUTPUT] = CODEC_Q4_ZSTD;
+    }
+    assert_ok(memory_of_stage(model, &optimizers[0], &request, &bytes, &err), &err);
+    return bytes.borders;
+}
+
+static void a_link_with_a_codec_takes_a_coder_for_each_direction(void **state)
+{
+    (void)state;
+    struct model *model = zoo_model("lenet5", 28, 28, 1);
+    const size_t units = model->unit_count;
+    for (size_t first = 0; first < units; first++) {
+        for (size_t end = first + 1; end <= units; end++) {
+            const uint64_t input = 2 * shape_elements(model->unit[first].in);
+            const uint64_t output = 2 * shape_elements(model->unit[end - 1].out);
+            const uint64_t before = first > 0 ? 2 * codec_memory(CODEC_Q8, input) : 0;
+            const uint64_t after = end < units ? 2 * codec_memory(CODEC_Q4_ZSTD, output) : 0;
+            assert_int_equal(border_bytes(model, first, end, true) -
+                                 border_bytes(model, first, end, false),
+                             before + after);
+        }
+    }
+    model_free(&model);
+}
+
 static void a_request_out_of_bounds_is_rejected(void **state)
 {
     (void)state;
@@ -389,6 +422,7 @@ int main(void)
         cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
         cmocka_unit_test(a_stage_of_several_versions_allocates_nothing_after_the_second_step),
         cmocka_unit_test(a_range_includes_the_memory_of_all_threads_micro_batches_and_versions),
+        cmocka_unit_test(a_link_with_a_codec_takes_a_coder_for_each_direction),
         cmocka_unit_test(a_request_out_of_bounds_is_rejected),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
