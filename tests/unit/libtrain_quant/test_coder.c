@@ -239,12 +239,14 @@ static void zstd_shrinks_what_it_can_and_changes_no_value(void **state)
         test_skip("this build has no zstd");
     }
     for (enum codec codec = CODEC_BFLOAT16_ZSTD; codec < CODECS; codec++) {
-        for (int sparse = 0; sparse < 2; sparse++) {
+        /* Raw groups are larger than the scratch of codes. */
+        static const enum form forms[] = {NORMAL, RELU, BROKEN};
+        for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
             struct coder *coder[2];
             struct err err = {0};
             assert_ok(coder_new(codec_info(codec)->plain, MANY, &coder[0], &err), &err);
             assert_ok(coder_new(codec, MANY, &coder[1], &err), &err);
-            fill(sparse ? RELU : NORMAL, 3, x, MANY);
+            fill(forms[f], 3, x, MANY);
             const size_t plain_size = coder_encode(coder[0], CODER_ACTIVATION, x, MANY);
             no_alloc_begin();
             const size_t size = coder_encode(coder[1], CODER_ACTIVATION, x, MANY);
@@ -253,7 +255,7 @@ static void zstd_shrinks_what_it_can_and_changes_no_value(void **state)
             assert_ok(rc, &err);
             assert_ok(coder_decode(coder[0], plain_size, plain, MANY, &err), &err);
             assert_memory_equal(plain, squeezed, MANY * sizeof(*x));
-            assert_true(sparse ? size < plain_size : size <= plain_size);
+            assert_true(forms[f] == RELU ? size < plain_size : size <= plain_size);
             coder_free(&coder[0]);
             coder_free(&coder[1]);
         }
