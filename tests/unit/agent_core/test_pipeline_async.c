@@ -65,6 +65,39 @@ static void overlapping_steps_are_taken_as_far_as_the_previous_stage_may_be(void
     assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), PIPELINE_REFUSE);
 }
 
+static void expect_wait_for(struct pipeline *pipeline, enum pipeline_wait why)
+{
+    expect_wait(pipeline);
+    assert_int_equal(pipeline_waits(pipeline), why);
+}
+
+static void a_stage_says_what_it_waits_for(void **state)
+{
+    (void)state;
+    struct pipeline *pipeline AUTO(pipeline_free) = make(&async_middle);
+    expect_wait_for(pipeline, PIPELINE_WAITS_FOR_ORDERS);
+    pipeline_run(pipeline);
+    expect_wait_for(pipeline, PIPELINE_WAITS_FOR_INPUT);
+    pipeline_hold(pipeline, true);
+    expect_wait_for(pipeline, PIPELINE_WAITS_FOR_ORDERS);
+    pipeline_hold(pipeline, false);
+    deliver(pipeline, TRANSFER_ACTIVATION, 1, 0);
+    do_work(pipeline, PIPELINE_FORWARD, 0);
+    expect_wait_for(pipeline, PIPELINE_WAITS_FOR_INPUT);
+    deliver(pipeline, TRANSFER_ACTIVATION, 2, 0);
+    do_work(pipeline, PIPELINE_FORWARD, 0);
+    expect_wait_for(pipeline, PIPELINE_WAITS_FOR_GRADIENT);
+    deliver(pipeline, TRANSFER_GRADIENT, 1, 0);
+    do_work(pipeline, PIPELINE_BACKWARD, 0);
+    do_work(pipeline, PIPELINE_UPDATE, 0);
+    deliver(pipeline, TRANSFER_ACTIVATION, 3, 0);
+    /* The output of batch 1 still lies in the buffer of batch 3. */
+    expect_wait_for(pipeline, PIPELINE_WAITS_FOR_ROOM);
+    pipeline_sent(pipeline, TRANSFER_ACTIVATION, 1);
+    do_work(pipeline, PIPELINE_FORWARD, 0);
+    expect_wait_for(pipeline, PIPELINE_WAITS_FOR_GRADIENT);
+}
+
 static void each_step_in_flight_keeps_its_round(void **state)
 {
     (void)state;
@@ -98,6 +131,7 @@ int main(void)
         cmocka_unit_test(overlapping_steps_alternate_although_a_gradient_is_early),
         cmocka_unit_test(a_stop_lets_the_batches_in_flight_run_out),
         cmocka_unit_test(overlapping_steps_are_taken_as_far_as_the_previous_stage_may_be),
+        cmocka_unit_test(a_stage_says_what_it_waits_for),
         cmocka_unit_test(each_step_in_flight_keeps_its_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,31 @@ static void a_quota_shows_in_full_whichever_unit_it_stops(void **state)
     assert_near(beat.unit_seconds[1].forward_seconds, 0.0032, 0.1);
 }
 
+/* One stop in each slice: of a single unit most slices know none. */
+static void a_quota_shows_in_full_where_each_stop_hits_another_unit(void **state)
+{
+    (void)state;
+    static struct clocked clocked;
+    setup(&clocked);
+    for (int i = 0; i < 600; i++) {
+        double unit_seconds[UNITS] = {0.01 / 3, 0.01 / 3, 0.01 / 3};
+        double seconds = 0.01;
+        if (i % 10 == 9) {
+            unit_seconds[i / 10 % UNITS] += 0.4;
+            seconds += 0.4;
+        }
+        const struct timing_task task = {.work = PIPELINE_FORWARD,
+                                         .began_seconds = clocked.now,
+                                         .ended_seconds = clocked.now + seconds,
+                                         .seconds = seconds,
+                                         .unit_seconds = unit_seconds,
+                                         .scale = 1};
+        timing_add(&clocked.timing, &task);
+        clocked.now += seconds;
+    }
+    assert_near(forward_seconds(&clocked), 0.05, 0.1);
+}
+
 static void time_lost_between_tasks_stretches_every_unit(void **state)
 {
     (void)state;
@@ -379,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_quota_shows_in_full),
         cmocka_unit_test(a_quarter_of_a_processor_is_four_times_slower),
         cmocka_unit_test(a_quota_shows_in_full_whichever_unit_it_stops),
+        cmocka_unit_test(a_quota_shows_in_full_where_each_stop_hits_another_unit),
         cmocka_unit_test(time_lost_between_tasks_stretches_every_unit),
         cmocka_unit_test(a_single_stall_hardly_shows),
         cmocka_unit_test(one_slow_pass_of_few_counts_as_four_medians),
