@@ -64,7 +64,8 @@ static void know_agent(struct coordinator *coordinator, struct http_exchange *ex
 }
 
 /* The body names its device, and the device's enrolment the version that it is judged by. A device
- * that nobody knows is told to enrol whatever it reports. */
+ * that nobody knows, or in another boot (upgraded since a backup), is asked to enrol, whatever it
+ * reports. */
 static bool read_heartbeat(struct coordinator *coordinator, struct http_exchange *exchange,
                            struct heartbeat *out)
 {
@@ -74,8 +75,10 @@ static bool read_heartbeat(struct coordinator *coordinator, struct http_exchange
         return false;
     }
     const char *id = json_string_value(json_object_get(body, "device"));
+    const char *boot = json_string_value(json_object_get(body, "boot"));
     const struct device *device = id ? core_device(coordinator->core, id) : NULL;
-    const int version = device ? (int)device->protocol : PROTOCOL_VERSION;
+    const bool enrolled = device && boot && strcmp(device->boot, boot) == 0;
+    const int version = enrolled ? (int)device->protocol : PROTOCOL_VERSION;
     const bool read = answer_read_version(exchange, &heartbeat_record, version, body, out);
     coordinator->edge->heartbeats_refused += !read;
     return read;

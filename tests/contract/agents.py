@@ -133,6 +133,12 @@ def test_an_agent_of_the_previous_protocol_trains_with_its_own_messages():
             strangers = part.keys() - known.keys()
             must(not strangers, f"version 1 has no {sorted(strangers)}")
         finish(api, job, [agent])
+        api.problem(
+            "POST",
+            "/v1/agent/heartbeat",
+            {**whole, "boot": "upgraded", "free_memory_bytes": 1},
+            code="stale_boot",
+        )
         agent.protocol = 2
         agent.enrol(boot="upgraded")
         must(api.get(f"/v1/devices/{agent.id}")["protocol"] == 2, "the upgrade is not seen")

@@ -253,11 +253,12 @@ static size_t count_all(struct state_store *store)
     return seen.count;
 }
 
-static void the_rows_of_a_deleted_device_are_gone(void **state)
+static void the_rows_of_a_deleted_device_are_gone_and_those_of_a_changed_one_stay(void **state)
 {
     struct state_store *store = open_state(state);
     put_device(store, true);
     put_all(store);
+    put_device(store, true);
     assert_int_equal(count_all(store), 5);
     put_device(store, false);
     assert_int_equal(count_all(store), 0);
@@ -353,7 +354,7 @@ int main(void)
         test_with_directory(hours_precede_the_minutes_that_are_left),
         test_with_directory(the_history_is_narrowed_by_job_unit_time_and_number),
         test_with_directory(rows_replace_those_of_their_key_and_survive_a_restart),
-        test_with_directory(the_rows_of_a_deleted_device_are_gone),
+        test_with_directory(the_rows_of_a_deleted_device_are_gone_and_those_of_a_changed_one_stay),
         test_with_directory(a_trim_drops_rows_written_after_their_device_was_deleted),
         test_with_directory(a_trim_and_a_page_read_no_more_than_they_need),
         test_with_directory(a_flush_that_fails_drops_the_history_and_keeps_capacities),
