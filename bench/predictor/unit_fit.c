@@ -35,6 +35,7 @@ struct zoo_model {
 struct group {
     size_t device;
     const struct zoo_model *model;
+    int64_t micro_batch;
     double flops_per_second, bytes_per_second;
     struct unit_work *work; /* [unit_count] */
     double (*seconds)[UNIT_PASSES];
@@ -84,6 +85,7 @@ static bool add_group(struct table *table, const char *name, int64_t micro_batch
         .model = model->model, .cost = model->cost, .samples = micro_batch};
     group->device = table->device_count - 1;
     group->model = model;
+    group->micro_batch = micro_batch;
     group->work = calloc(units, sizeof(group->work[0]));
     group->seconds = calloc(units, sizeof(group->seconds[0]));
     for (size_t u = 0; group->work && u < units; u++) {
@@ -210,9 +212,11 @@ static bool fit(const struct table *table, enum unit_pass pass, const struct zoo
     return prior_fit(device, count, out);
 }
 
-enum predictor { SCALAR, COST_MODEL, REGRESSION, NEW_MODEL, PREDICTORS };
-static const char *const predictor_names[] = {"scalar", "cost_model", "regression",
-                                              "regression_new_model"};
+/* SCALED_PROFILE and DONOR know the times of all units on another device. */
+enum predictor { SCALAR, COST_MODEL, SCALED_PROFILE, REGRESSION, DONOR, NEW_MODEL, PREDICTORS };
+static const char *const predictor_names[] = {"scalar",           "cost_model",
+                                              "scaled_profile",   "regression",
+                                              "regression_donor", "regression_new_model"};
 
 /* Units that the device ran: [first, end). */
 struct known {
@@ -255,30 +259,63 @@ static void predict_by_ratio(const struct group *group, const struct known *know
     }
 }
 
+/* The times of another device times one scalar, from the known units. */
+static void predict_by_profile(const struct group *group, const struct known *known,
+                               const struct group *donor, double *out)
+{
+    double measured = 0, there = 0;
+    for (size_t u = known->first; u < known->end; u++) {
+        measured += group->seconds[u][UNIT_FORWARD] + group->seconds[u][UNIT_BACKWARD];
+        there += donor->seconds[u][UNIT_FORWARD] + donor->seconds[u][UNIT_BACKWARD];
+    }
+    for (size_t u = 0; u < group->model->model->unit_count; u++) {
+        out[u] =
+            (donor->seconds[u][UNIT_FORWARD] + donor->seconds[u][UNIT_BACKWARD]) * measured / there;
+    }
+}
+
+/* The regression of a device after the known units of a group. */
+static void learn_group(const struct group *group, const struct known *known, enum unit_pass pass,
+                        const struct latency_prior *prior, struct latency_vector *out)
+{
+    struct latency_start start;
+    struct latency_fit fit;
+    (void)latency_begin(prior, &start);
+    latency_reset(&start, &fit);
+    for (size_t u = known->first; u < known->end; u++) {
+        if (is_usable(group, u, pass)) {
+            (void)latency_learn(&start, 1, group->work[u].features[pass],
+                                log(group->seconds[u][pass] / base_of(group, u, pass)), &fit);
+        }
+    }
+    (void)latency_solve(&start, &fit, out);
+}
+
+/* donor: another device that ran the units; NULL: none did. As coordinator/core/capacity.c. */
 static void predict_by_regression(const struct group *group, const struct known *known,
-                                  const struct latency_prior *prior, double *out)
+                                  const struct latency_prior *prior, const struct group *donor,
+                                  double *out)
 {
     const size_t units = group->model->model->unit_count;
+    const struct known all = {"all", 0, units};
     for (size_t u = 0; u < units; u++) {
         out[u] = 0;
     }
     for (enum unit_pass pass = 0; pass < UNIT_PASSES; pass++) {
-        struct latency_start start;
-        struct latency_fit fit;
-        struct latency_vector vector;
-        (void)latency_begin(&prior[pass], &start);
-        latency_reset(&start, &fit);
-        for (size_t u = known->first; u < known->end; u++) {
-            if (is_usable(group, u, pass)) {
-                (void)latency_learn(&start, 1, group->work[u].features[pass],
-                                    log(group->seconds[u][pass] / base_of(group, u, pass)), &fit);
-            }
+        struct latency_vector vector, there;
+        learn_group(group, known, pass, &prior[pass], &vector);
+        if (donor) {
+            learn_group(donor, &all, pass, &prior[pass], &there);
         }
-        (void)latency_solve(&start, &fit, &vector);
         for (size_t u = 0; u < units; u++) {
-            const double mean = latency_predict(&vector, group->work[u].features[pass]).mean;
-            out[u] +=
-                base_of(group, u, pass) * exp(fmin(fmax(mean, -CORRECTION_MAX), CORRECTION_MAX));
+            const double *features = group->work[u].features[pass];
+            double mean = latency_predict(&vector, features).mean;
+            mean = fmin(fmax(mean, -CORRECTION_MAX), CORRECTION_MAX);
+            if (donor && is_usable(donor, u, pass)) {
+                mean += log(donor->seconds[u][pass] / base_of(donor, u, pass)) -
+                        latency_predict(&there, features).mean;
+            }
+            out[u] += base_of(group, u, pass) * exp(mean);
         }
     }
 }
@@ -310,8 +347,26 @@ static void compare(const struct group *group, const struct known *known, const 
     }
 }
 
-static void compare_all(const struct group *group, const struct known *known,
-                        const struct latency_prior *device_prior,
+/* The same units on the next device, in turns. */
+static const struct group *donor_of(const struct table *table, const struct group *group)
+{
+    const struct group *donor = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < table->group_count; i++) {
+        const struct group *other = &table->group[i];
+        const size_t turn =
+            (other->device + table->device_count - group->device) % table->device_count;
+        if (other->model == group->model && other->micro_batch == group->micro_batch && turn > 0 &&
+            turn < least) {
+            donor = other;
+            least = turn;
+        }
+    }
+    return donor;
+}
+
+static void compare_all(const struct table *table, const struct group *group,
+                        const struct known *known, const struct latency_prior *device_prior,
                         const struct latency_prior *model_prior, struct errors *errors)
 {
     double predicted[MODEL_UNITS_MAX];
@@ -319,9 +374,16 @@ static void compare_all(const struct group *group, const struct known *known,
     compare(group, known, predicted, &errors[SCALAR]);
     predict_by_ratio(group, known, true, predicted);
     compare(group, known, predicted, &errors[COST_MODEL]);
-    predict_by_regression(group, known, device_prior, predicted);
+    const struct group *donor = donor_of(table, group);
+    if (donor) {
+        predict_by_profile(group, known, donor, predicted);
+        compare(group, known, predicted, &errors[SCALED_PROFILE]);
+    }
+    predict_by_regression(group, known, device_prior, NULL, predicted);
     compare(group, known, predicted, &errors[REGRESSION]);
-    predict_by_regression(group, known, model_prior, predicted);
+    predict_by_regression(group, known, device_prior, donor, predicted);
+    compare(group, known, predicted, &errors[DONOR]);
+    predict_by_regression(group, known, model_prior, NULL, predicted);
     compare(group, known, predicted, &errors[NEW_MODEL]);
 }
 
@@ -343,10 +405,13 @@ static bool evaluate(struct table *table, const char *name)
         for (size_t i = 0; i < table->group_count; i++) {
             const struct group *group = &table->group[i];
             if (group->model == model) {
-                compare_all(group, &known, of_device[group->device], of_model, errors);
+                compare_all(table, group, &known, of_device[group->device], of_model, errors);
             }
         }
         for (size_t p = 0; p < PREDICTORS; p++) {
+            if (errors[p].count == 0) {
+                continue; /* there is one device only */
+            }
             const double mean = errors[p].sum / (double)errors[p].count;
             const double variance = errors[p].squares / (double)errors[p].count - mean * mean;
             printf("%s %s %s %.4f %zu %.4f\n", name, known.name, predictor_names[p], mean,
