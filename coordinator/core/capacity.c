@@ -37,8 +37,9 @@
 
 #define LN2 0.6931471805599453
 #define VALUE_SD 0.05 /* of a measured value's logarithm, at one half-life */
-/* Difference of logarithms that is more than the noise of a probe. */
-#define PROBE_NOISE 0.25
+/* Difference of logarithms that is more than the noise of a probe: two rates in 0.2 s on a share of
+ * a processor, beside other programs, range over a factor of two. */
+#define PROBE_NOISE 0.5
 #define PROBE_GAIN 0.5
 
 /* ---- memory ---- */
@@ -386,8 +387,9 @@ static double mean_of(const double *mean, const struct unit_work *work, enum uni
 }
 
 /* Let the device that measured the unit last correct the prediction: by what the unit took there,
- * and the difference of both regressions. A device without measurements has none of its own. Of an
- * old time of the device itself most remains: its units differ from the regression for good. */
+ * and the difference of both regressions: what slows the other device down as a whole is not part
+ * of it. Of an old time of the device itself most remains: its units differ from the regression for
+ * good. */
 static void ask_donor(const struct core *core, const struct device_capacity *device,
                       const struct unit_work *work, enum unit_pass pass,
                       struct latency_answer *answer)
@@ -416,9 +418,8 @@ static void ask_donor(const struct core *core, const struct device_capacity *dev
         elementary_log((value->seconds[pass] - again) / base_of(donor, work, pass));
     const double usual = mean_of(donor->mean[pass], work, pass);
     const double noise_sd = capacity->start[pass].noise_sd;
-    answer->mean = donor == device       ? usual + OWN_SHARE * (there - usual)
-                   : device->learned > 0 ? there + answer->mean - usual
-                                         : there;
+    answer->mean =
+        donor == device ? usual + OWN_SHARE * (there - usual) : answer->mean + there - usual;
     answer->sd =
         sqrt(answer->sd * answer->sd - (1 - DONOR_SHARE * DONOR_SHARE) * noise_sd * noise_sd);
 }
