@@ -21,7 +21,7 @@
 #define PLANNING_TIMES_MAX 16384
 /* The most work of one search inside a step of the core, about 20 ms; its unit is that of
  * PARTITION_WORK_MAX. The computation of the memory of stages has the same bound. */
-#define PLANNING_WORK_AT_ONCE 130000.0
+#define PLANNING_WORK_AT_ONCE 60000.0
 
 /* Measured links between candidates: as many as the core keeps. */
 #define PLANNING_LINKS_MAX 32768

@@ -235,21 +235,28 @@ static void divide(struct search *search, struct cells *cells, double until)
 }
 
 /* Begin with intervals around the longest pass of the best plan. The longest pass of any plan is at
- * least that of the longest unit, and a step is longer than that of all micro-batches. */
-static void split(struct search *search, struct cells *cells)
+ * least that of the longest unit, and a step is longer than that of all micro-batches. What no work
+ * is left for is one interval, with the bound of all plans. */
+static void split(struct search *search, struct cells *cells, double until)
 {
     static const double parts[] = {0.5, 0.7, 0.85, 0.95, 1.05, 1.2, 1.5, 2};
     const double others = (double)search->kinds.problem->micro_batches - 1;
     const double most = search->limit_seconds / others;
+    const double lower = cells->cell[0].lower_seconds;
     double from = stages_min(bound_least_pass(&search->kinds), most);
     cells->count = 0;
-    for (size_t i = 0; i <= sizeof(parts) / sizeof(parts[0]); i++) {
-        const bool last = i == sizeof(parts) / sizeof(parts[0]);
-        const double to = last ? most : stages_min(parts[i] * search->best_pass, most);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && search->work < until; i++) {
+        const double to = stages_min(parts[i] * search->best_pass, most);
         if (to > from) {
             add_cell(search, cells, (struct bound_passes){from, to});
             from = to;
         }
+    }
+    const struct bound_passes rest = {from, most};
+    if (most > from && search->work < until) {
+        add_cell(search, cells, rest);
+    } else if (most > from) {
+        cells->cell[cells->count++] = (struct cell){rest, lower};
     }
 }
 
@@ -312,8 +319,9 @@ void explore_run(struct search *search, size_t stages_min, size_t stages_max, do
     cells.cell[cells.count++] = (struct cell){any, search->lower_seconds};
     search->lower_seconds = INFINITY;
     if (search->kinds.problem->micro_batches > 1 && isfinite(search->limit_seconds)) {
-        split(search, &cells);
-        divide(search, &cells, search->work + DIVIDE_SHARE * (until - search->work));
+        const double divided = search->work + DIVIDE_SHARE * (until - search->work);
+        split(search, &cells, divided);
+        divide(search, &cells, divided);
     }
     explore_cells(search, &cells);
 }

@@ -143,11 +143,13 @@ static double choose_devices(const struct search *search, const struct layout *l
     return moved;
 }
 
-/* A plan with fewer devices that is as good as the fastest. */
+/* A plan with fewer devices that is as good as the fastest. Each search may take a share of the
+ * work, all of them what the fastest plan leaves. */
 static void prefer_fewer(struct search *search, size_t stages_min, double limit, double work)
 {
+    const double until = search->work + (1 - FASTEST_SHARE) * work;
     bool fewer = true;
-    while (fewer && search->best.count > stages_min) {
+    while (fewer && search->best.count > stages_min && search->work < until) {
         const struct layout best = search->best;
         const struct partition_plan plan = search->plan;
         explore_run(search, stages_min, best.count - 1, limit, FEWER_SHARE * work);

@@ -354,6 +354,27 @@ static void a_search_does_the_work_it_may_and_no_more(void **state)
                 plan.step_seconds >= again.step_seconds * (1 - PARTITION_TIE));
 }
 
+/* A search within a turn must not make heartbeats wait: neither the intervals of the longest pass
+ * nor plans with ever fewer devices may go far beyond its bound. */
+static void a_short_search_stays_near_its_bound(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(1, 15);
+    sample_init(&sample, PARTITION_UNITS_MAX, SAMPLE_DEVICES, 4);
+    for (size_t d = 0; d < SAMPLE_DEVICES; d++) {
+        const double speed = draw_uniform(&draws, 1, 10);
+        for (size_t u = 0; u < PARTITION_UNITS_MAX; u++) {
+            sample.forward[d * PARTITION_UNITS_MAX + u] = draw_uniform(&draws, 0.5, 1.5) / speed;
+        }
+    }
+    for (double most = 60000; most < 1e6; most *= 4) {
+        sample.problem.work_max = most;
+        solve();
+        assert_true(plan.work <= 1.5 * most);
+        assert_true(plan.gap > 0);
+    }
+}
+
 /* Equal devices are one kind: symmetry costs nothing. */
 static void equal_devices_cost_no_more_than_one_order(void **state)
 {
@@ -429,6 +450,7 @@ int main(void)
         cmocka_unit_test(the_unit_that_does_not_fit_is_named),
         cmocka_unit_test(wrong_sizes_are_refused),
         cmocka_unit_test(a_search_does_the_work_it_may_and_no_more),
+        cmocka_unit_test(a_short_search_stays_near_its_bound),
         cmocka_unit_test(equal_devices_cost_no_more_than_one_order),
         cmocka_unit_test(few_questions_are_asked_of_the_memory),
         cmocka_unit_test(questions_for_the_memory_are_work_too),
