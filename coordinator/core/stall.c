@@ -33,10 +33,12 @@ void stall_take(const struct core *core, struct job_slot *job, int64_t busy_ms)
     }
 }
 
-/* Slow is not stalled: a stage has begun a task not long ago, so others have ended. */
+/* Slow is not stalled: a stage has begun a task not long ago, so others have ended. A heartbeat has
+ * told of it, and the next one may be due only now. */
 static bool goes_on(const struct core *core, const struct job_slot *job)
 {
-    return job->stall.task_ms > core->now_ms - deadlines_step_ms(job) / 2 &&
+    int64_t recent_ms = deadlines_step_ms(job) / 2 + core->config.heartbeat_ms;
+    return job->stall.task_ms > core->now_ms - recent_ms &&
            job->stall.task_ms > job->stall.progress_ms;
 }
 
