@@ -1,0 +1,24 @@
+/* posted.h: a job as posted: its fields with the objects that they name. The loop's thread only. */
+#ifndef COORDINATOR_HTTP_POSTED_H
+#define COORDINATOR_HTTP_POSTED_H
+
+#include "coordinator/content/catalog.h"
+#include "coordinator/coordinator.h"
+#include "libtrain/description/description.h"
+#include "schema/job.h"
+
+struct posted_job {
+    struct job_spec spec; /* as read over job_spec_default */
+    struct job_data data;
+    struct model_fit fit;
+    struct name_list class_names; /* of the training data, until the model is known */
+    char reading[READING_SIZE];
+    const struct catalog_entry *model;
+};
+
+/* Look up the objects that the spec names, and check that its parts fit together. Frees its JSON.
+ * ERR_INVALID: a fault was added for each problem. */
+NODISCARD int posted_resolve(struct coordinator *coordinator, struct posted_job *posted,
+                             struct record_faults *faults, struct err *err);
+
+#endif
