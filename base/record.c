@@ -364,6 +364,11 @@ static void read_record(struct record_reader *reader, const struct record_place 
                         const struct record *record, const json_t *value, char *out)
 {
     char wanted[RECORD_MESSAGE_MAX] = "an object";
+    if (record->first_alone && json_is_string(value)) {
+        json_t *text = (json_t *)(uintptr_t)value;
+        read_value(reader, place, &record->fields[0], text, out);
+        return;
+    }
     if (place && !json_is_object(value)) {
         describe_object(record, reader->version, wanted);
     }

@@ -1,9 +1,13 @@
 #include "schema/job_preview.h"
 
+#include "libtrain/quant/codec.h"
+
 static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
 
 static const struct field preview_stage_fields[] = {
-    MEMBER_FORM(struct preview_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_FORM(struct preview_stage, device.text, "device", FIELD_REQUIRED | FIELD_NULLABLE,
+                &device_id_form, .about = "null: a hypothetical device."),
+    MEMBER_TEXT(struct preview_stage, name, "name", FIELD_REQUIRED, .about = "Of the device."),
     MEMBER_INT(struct preview_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX,
                .about = "Units [first, end)."),
     MEMBER_INT(struct preview_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX,
@@ -12,6 +16,8 @@ static const struct field preview_stage_fields[] = {
                 .about = "Their names."),
     MEMBER_INT(struct preview_stage, in_flight, "in_flight", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX,
                .about = "Micro-batches in flight at most."),
+    MEMBER_ENUM(struct preview_stage, codec, "codec", FIELD_REQUIRED, codec_names,
+                .about = "Of the link to the next stage; `none` for the last stage."),
     MEMBER_INT(struct preview_stage, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "The total of the stage."),
     MEMBER_RECORD(struct preview_stage, memory, "memory", FIELD_REQUIRED, &plan_memory_record),
@@ -25,6 +31,19 @@ static const struct field preview_stage_fields[] = {
 static const struct record preview_stage_record =
     RECORD(struct preview_stage, "preview_stage", preview_stage_fields);
 
+static const struct field left_out_fields[] = {
+    MEMBER_FORM(struct preview_left_out, device.text, "device", FIELD_REQUIRED | FIELD_NULLABLE,
+                &device_id_form, .about = "null: a hypothetical device."),
+    MEMBER_TEXT(struct preview_left_out, name, "name", FIELD_REQUIRED, .about = "Of the device."),
+    MEMBER_ENUM(struct preview_left_out, reason, "reason", FIELD_REQUIRED, plan_left_out_names,
+                .about = "See [devices left out](jobs.md#what-a-plan-shows)."),
+    MEMBER_DOUBLE(struct preview_left_out, step_seconds_with, "step_seconds_with",
+                  FIELD_REQUIRED | FIELD_NULLABLE, 0, 0,
+                  .about = "Of the fastest plan found with the device. null: none fits."),
+};
+static const struct record left_out_record =
+    RECORD(struct preview_left_out, "preview_left_out", left_out_fields);
+
 static const char *const preview_start_names[] = {[PREVIEW_NOW] = "now",
                                                   [PREVIEW_WHEN_FREE] = "when_free",
                                                   [PREVIEW_WHEN_MORE] = "when_more_devices",
@@ -37,6 +56,18 @@ static const struct field preview_fields[] = {
     MEMBER_RECORDS(
         struct job_preview, stage, stage_count, "stages", FIELD_REQUIRED, &preview_stage_record,
         .about = "The plan with all online devices. Empty: waiting_for names the shortage."),
+    MEMBER_RECORDS(struct job_preview, link, link_count, "links", FIELD_REQUIRED, &plan_link_record,
+                   .about = "After each stage but the last."),
+    MEMBER_RECORD(struct job_preview, bottleneck, "bottleneck", FIELD_REQUIRED,
+                  &plan_bottleneck_record),
+    MEMBER_BOOL(struct job_preview, optimal, "optimal", FIELD_REQUIRED,
+                .about = "Proven: no plan is faster by more than 1 %."),
+    MEMBER_DOUBLE(struct job_preview, gap, "gap", FIELD_REQUIRED, 0, 0,
+                  .about = "The predicted step time over a proven lower bound, minus 1."),
+    MEMBER_RECORDS(struct job_preview, left_out, left_out_count, "left_out", FIELD_REQUIRED,
+                   &left_out_record, .about = "Candidates that the plan does not use."),
+    MEMBER_RECORD(struct job_preview, unbound, "without_minimum", FIELD_REQUIRED,
+                  &plan_unbound_record),
     MEMBER_DOUBLE(struct job_preview, predicted_step_seconds, "predicted_step_seconds",
                   FIELD_NULLABLE, 0, 0, .about = "Of one step."),
     MEMBER_DOUBLE(struct job_preview, predicted_efficiency, "predicted_efficiency", FIELD_NULLABLE,

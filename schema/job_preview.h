@@ -3,6 +3,7 @@
 #ifndef SCHEMA_JOB_PREVIEW_H
 #define SCHEMA_JOB_PREVIEW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,18 +12,30 @@
 #include "schema/limits.h"
 #include "schema/plan.h"
 
+#define PREVIEW_LEFT_OUT_MAX (2 * PLAN_LEFT_OUT_MAX)
+
 /* One stage of a preview. */
 struct preview_stage {
-    struct device_id device;
+    struct device_id device;         /* "": hypothetical */
+    char name[NAME_SIZE];            /* of the device */
     int64_t first, end;              /* units [first, end) */
     char unit[UNITS_MAX][NAME_SIZE]; /* their names */
     size_t unit_count;
     int64_t in_flight;
+    int codec; /* enum codec, of the link to the next stage */
     int64_t memory_bytes;
     struct plan_memory memory;        /* its parts */
     double predicted_forward_seconds; /* per micro-batch */
     double predicted_backward_seconds;
     double predicted_busy; /* share of the step it computes */
+};
+
+/* A device that the plan does not use. */
+struct preview_left_out {
+    struct device_id device; /* "": hypothetical */
+    char name[NAME_SIZE];
+    int reason;
+    double step_seconds_with; /* of the fastest plan found with it; 0: none */
 };
 
 /* When a job as it is planned could start. */
@@ -38,6 +51,14 @@ struct job_preview {
     struct preview_stage stage[STAGES_MAX];
     size_t stage_count; /* 0: no plan; waiting_for says why */
     int starts;         /* enum preview_start */
+    struct plan_link link[STAGES_MAX];
+    size_t link_count;
+    struct plan_bottleneck bottleneck;
+    bool optimal;
+    double gap;
+    struct preview_left_out left_out[PREVIEW_LEFT_OUT_MAX];
+    size_t left_out_count;
+    struct plan_unbound unbound;
     double predicted_step_seconds;
     double predicted_efficiency; /* fluid bound / predicted step */
     double predicted_total_seconds;

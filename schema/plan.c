@@ -117,7 +117,8 @@ const struct record plan_bottleneck_record =
     RECORD_WITH(struct plan_bottleneck, "plan_bottleneck", bottleneck_fields, .answer = true,
                 .about = "The busiest stage or link by the prediction.");
 
-const char *const plan_left_out_names[] = {"slower", "no_gain", "no_memory", "stages_full", NULL};
+const char *const plan_left_out_names[] = {"slower",      "no_gain",     "no_memory",
+                                           "stages_full", "unavailable", NULL};
 
 static const struct field left_out_fields[] = {
     MEMBER_FORM(struct plan_left_out, device.text, "device", FIELD_REQUIRED, &device_id_form),
@@ -135,7 +136,7 @@ static const struct field unbound_fields[] = {
     MEMBER_DOUBLE(struct plan_unbound, step_seconds, "step_seconds", FIELD_NULLABLE, 0, 0,
                   .about = "The predicted step time with them."),
 };
-static const struct record unbound_record =
+const struct record plan_unbound_record =
     RECORD_WITH(struct plan_unbound, "plan_without_minimum", unbound_fields, .answer = true,
                 .about = "What fewer devices than `devices.min` would do.");
 
@@ -176,7 +177,7 @@ static const struct field plan_fields[] = {
                   .about = "The predicted step time over a proven lower bound, minus 1."),
     MEMBER_RECORDS(struct plan, left_out, left_out_count, "left_out", 0, &left_out_record,
                    .about = "Candidates that the plan does not use."),
-    MEMBER_RECORD(struct plan, unbound, "without_minimum", 0, &unbound_record),
+    MEMBER_RECORD(struct plan, unbound, "without_minimum", 0, &plan_unbound_record),
     MEMBER_DOUBLE(struct plan, measured_step_seconds, "measured_step_seconds", FIELD_NULLABLE, 0, 0,
                   .about = "Median of the newest steps."),
     MEMBER_DOUBLE(struct plan, measured_over_predicted, "measured_over_predicted",

@@ -94,6 +94,8 @@ struct plan_bottleneck {
 extern const struct record plan_link_record, plan_bottleneck_record;
 
 /* Why a plan leaves a device out, in the order of enum partition_reason. */
+#define PLAN_LEFT_OUT_UNAVAILABLE                                                                  \
+    4 /* and besides: a device of a question cannot work for the job */
 extern const char *const plan_left_out_names[];
 
 struct plan_left_out {
@@ -107,6 +109,7 @@ struct plan_unbound {
     int64_t devices; /* 0: no fewer are faster */
     double step_seconds;
 };
+extern const struct record plan_unbound_record;
 
 struct plan {
     struct plan_id id;

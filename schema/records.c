@@ -20,6 +20,7 @@
 #include "schema/problem.h"
 #include "schema/replicas.h"
 #include "schema/service.h"
+#include "schema/what_if.h"
 
 static int check_job_spec(const void *value, struct record_faults *faults, struct err *err)
 {
@@ -35,6 +36,11 @@ static int check_prediction_question(const void *value, struct record_faults *fa
                                      struct err *err)
 {
     return prediction_question_check(value, faults, err);
+}
+
+static int check_plan_question(const void *value, struct record_faults *faults, struct err *err)
+{
+    return plan_question_check(value, faults, err);
 }
 
 static int check_assignment(const void *value, struct record_faults *faults, struct err *err)
@@ -66,7 +72,7 @@ const struct records_entry records_all[] = {
     {&model_view_record, NULL, NULL},
     {&plan_record, NULL, NULL},
     {&plan_answer_record, NULL, NULL},
-    {&plan_question_record, NULL, NULL},
+    {&plan_question_record, NULL, check_plan_question},
     {&prediction_record, NULL, NULL},
     {&prediction_question_record, NULL, check_prediction_question},
     {&problem_record, NULL, NULL},

@@ -44,20 +44,3 @@ static const struct field replicas_fields[] = {
 const struct record replicas_record =
     RECORD_WITH(struct replicas, "replicas", replicas_fields,
                 .about = "The holders of each version of a job, and the cost of failures now.");
-
-static const struct field question_fields[] = {
-    MEMBER_FORM(struct plan_question, job.text, "job", FIELD_REQUIRED, &job_id_form),
-    MEMBER_LIST(struct plan_question, without, without_count, "without", 0, &device_id_element),
-};
-const struct record plan_question_record =
-    RECORD_WITH(struct plan_question, "plan_question", question_fields,
-                .about = "The plan that the job would get now without these devices.");
-
-static const struct field answer_fields[] = {
-    MEMBER_RECORD(struct plan_answer, preview, "plan", FIELD_REQUIRED, &job_preview_record),
-    MEMBER_INT(struct plan_answer, resume_version, "resume_version", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "The version that training would resume from."),
-    MEMBER_INT(struct plan_answer, steps_lost, "steps_lost", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Steps that would be retrained."),
-};
-const struct record plan_answer_record = RECORD(struct plan_answer, "plan_answer", answer_fields);

@@ -1,6 +1,5 @@
 /* replicas.h: who holds what of a job, and what each failure would cost (GET
- * /v1/jobs/{id}/replicas); what would happen without some devices (POST /v1/plans). Wire form by
- * the records below. */
+ * /v1/jobs/{id}/replicas). Wire form by the record below. */
 #ifndef SCHEMA_REPLICAS_H
 #define SCHEMA_REPLICAS_H
 
@@ -10,8 +9,6 @@
 
 #include "base/record.h"
 #include "schema/id.h"
-#include "schema/job.h"
-#include "schema/job_preview.h"
 #include "schema/limits.h"
 
 #define COPIES_MAX 16  /* shown of one unit: the newest */
@@ -50,20 +47,5 @@ struct replicas {
     size_t pair_count;
 };
 extern const struct record replicas_record;
-
-/* POST /v1/plans: the plan that the job would get now without these devices. */
-struct plan_question {
-    struct job_id job;
-    struct device_id without[STAGES_MAX];
-    size_t without_count;
-};
-extern const struct record plan_question_record;
-
-struct plan_answer {
-    struct job_preview preview;
-    int64_t resume_version;
-    int64_t steps_lost;
-};
-extern const struct record plan_answer_record;
 
 #endif

@@ -131,9 +131,8 @@ bool planner_full(const struct planner *planner)
     return planner->waiting >= PLANNER_QUESTIONS_MAX;
 }
 
-void planner_take(struct planner *planner, struct planner_question *question)
+void planner_again(struct planner *planner, struct planner_question *question)
 {
-    ASSERT(!planner_full(planner));
     question->next = NULL;
     if (planner->last) {
         planner->last->next = question;
@@ -142,6 +141,12 @@ void planner_take(struct planner *planner, struct planner_question *question)
     }
     planner->last = question;
     planner->waiting++;
+}
+
+void planner_take(struct planner *planner, struct planner_question *question)
+{
+    ASSERT(!planner_full(planner));
+    planner_again(planner, question);
     next_user(planner);
 }
 

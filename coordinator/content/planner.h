@@ -36,6 +36,9 @@ void planner_ask(struct planner *planner, uint64_t question);
 /* Answer a question of a user, one after the other on a thread of their own: they never hold up a
  * question of the core. There must be room. */
 void planner_take(struct planner *planner, struct planner_question *question);
+/* The same for a further search of a question, in its `done`: after those that wait, whatever room
+ * there is. */
+void planner_again(struct planner *planner, struct planner_question *question);
 /* Return whether as many questions of users wait as may. */
 bool planner_full(const struct planner *planner);
 

@@ -1,5 +1,6 @@
 #include "coordinator/core/asking.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -80,6 +81,35 @@ void asking_request(struct core *core, const struct placement_request *request,
         planning_try(planning, stages, request->avoid, CANDIDATES_FREE);
     }
     planning_try(planning, stages, request->avoid, request->candidates);
+}
+
+void asking_what_if(struct core *core, const struct job_slot *job,
+                    const struct event_plan_question *asked, const struct job_spec *spec,
+                    struct planning *planning)
+{
+    const struct plan_question *question = asked->question;
+    struct replan_request first;
+    const struct replan_request *wanted = job ? NULL : placement_first_request(spec, 0, &first);
+    const struct placement_request request = {
+        .spec = spec,
+        .model = job ? job->model : asked->model,
+        .job = job,
+        .candidates = job ? CANDIDATES_FREE : CANDIDATES_ONLINE,
+        .without = {.device = question->without, .count = question->without_count},
+        .question = question};
+    if (job) {
+        fill_next(core, &request, planning);
+    } else {
+        candidates_fill(core, &request, planning);
+    }
+    if (wanted) {
+        planning->wanted = *wanted;
+    }
+    const enum planning_stages stages = wanted ? STAGES_WANTED : STAGES_ANY;
+    planning_try(planning, stages, AVOID_ALL, CANDIDATES_FREE);
+    planning_try(planning, stages, AVOID_NONE, request.candidates);
+    const double count = (double)what_if_combinations(question);
+    planning->work_max *= fmin(ASKING_SEARCHES / count, 1);
 }
 
 /* Which devices would do, against the stages that run. */

@@ -43,6 +43,12 @@ void asking_next(struct core *core, const struct job_slot *job, const struct rep
 /* Fill the question whether a request can be fulfilled, and how. */
 void asking_request(struct core *core, const struct placement_request *request,
                     struct planning *planning);
+/* All combinations of a question together take as much work as so many searches. */
+#define ASKING_SEARCHES 12.0
+/* Fill a user's question with the fields of one combination. job: NULL, if it is about none. */
+void asking_what_if(struct core *core, const struct job_slot *job,
+                    const struct event_plan_question *asked, const struct job_spec *spec,
+                    struct planning *planning);
 /* Answer core->planning within this step, with the work of about 20 ms: core->planned. Errors as
  * placement_solve. */
 NODISCARD int asking_at_once(struct core *core, struct err *err);

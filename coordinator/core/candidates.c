@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "coordinator/core/assumed.h"
 #include "coordinator/core/avoidance.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/planning.h"
@@ -25,6 +26,9 @@ bool candidates_has(const struct core *core, const struct placement_request *req
                     const struct device_slot *device)
 {
     const struct job_spec *spec = request->spec;
+    if (request->question && !assumed_has(request->question, &device->device.id)) {
+        return false;
+    }
     if (!matching_labels(spec, &device->device) || !matching_class(spec, &device->device) ||
         !matching_pipeline(spec, &device->device) || !matching_kernels(request, &device->device)) {
         return false;
@@ -147,6 +151,9 @@ static void fill_device(const struct core *core, const struct placement_request 
     out->busy = is_busy(core, request, device);
     out->avoided = job && avoidance_has(core, job, device, AVOID_ALL);
     out->failed = job && avoidance_has(core, job, device, AVOID_FAILURES);
+    if (request->question && request->question->has_devices) {
+        out->busy = out->avoided = out->failed = false;
+    }
 }
 
 void candidates_fill(struct core *core, const struct placement_request *request,
@@ -156,7 +163,8 @@ void candidates_fill(struct core *core, const struct placement_request *request,
     all.avoid = AVOID_NONE;
     (void)candidates_list(core, &all);
     size_t most = PLANNING_TIMES_MAX / request->model->unit_count;
-    keep_best(core, &all, most < PLANNING_DEVICES_MAX ? most : PLANNING_DEVICES_MAX);
+    most = most < PLANNING_DEVICES_MAX ? most : PLANNING_DEVICES_MAX;
+    keep_best(core, &all, most - assumed_count(request->question));
     planning->spec = *request->spec;
     planning->spec.model.description = planning->spec.kernels = NULL;
     planning->model = request->model;
@@ -176,4 +184,7 @@ void candidates_fill(struct core *core, const struct placement_request *request,
         fill_device(core, request, core->candidate[d], &planning->device[d]);
     }
     profile_times(core, request->is_change ? request->job : NULL, planning);
+    if (request->question) {
+        assumed_fill(core, request->question, planning);
+    }
 }

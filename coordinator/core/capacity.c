@@ -164,6 +164,16 @@ static void take_probe(struct device_capacity *capacity, double flops, double by
     capacity->ran = 0;
 }
 
+static void begin(const struct capacity *capacity, uint64_t key, double flops, double bytes,
+                  struct device_capacity *out)
+{
+    *out =
+        (struct device_capacity){.key = key, .flops_per_second = flops, .bytes_per_second = bytes};
+    for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
+        latency_reset(&capacity->start[pass], &out->fit[pass]);
+    }
+}
+
 void capacity_enrolled(struct core *core, const struct device_slot *device)
 {
     const struct device_probe *probe = &device->device.probe;
@@ -175,11 +185,7 @@ void capacity_enrolled(struct core *core, const struct device_slot *device)
         take_probe(capacity, flops, bytes);
         return;
     }
-    *capacity =
-        (struct device_capacity){.key = key, .flops_per_second = flops, .bytes_per_second = bytes};
-    for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
-        latency_reset(&core->capacity->start[pass], &capacity->fit[pass]);
-    }
+    begin(core->capacity, key, flops, bytes, capacity);
 }
 
 void capacity_probed(struct core *core, const struct device_slot *device, double flops_per_second,
@@ -432,11 +438,10 @@ double capacity_ratio(const struct core *core, const struct device_slot *slot,
     return base_of(a, work, pass) / base_of(b, work, pass) * elementary_exp(a->level - b->level);
 }
 
-void capacity_units(const struct core *core, const struct device_slot *slot,
-                    const struct unit_work *work, size_t count, double update_passes,
-                    struct capacity_unit *out)
+static void predict_units(const struct core *core, const struct device_capacity *device,
+                          const struct unit_work *work, size_t count, double update_passes,
+                          struct capacity_unit *out)
 {
-    const struct device_capacity *device = capacity_of(core, slot);
     struct latency_vector vector[UNIT_PASSES];
     solve_device(core->capacity, device, vector);
     const double factor = elementary_exp(device->level);
@@ -473,4 +478,20 @@ void capacity_units(const struct core *core, const struct device_slot *slot,
                                     : update_passes / device->bytes_per_second;
         out[u].update_seconds = per_byte * work[u].trained_bytes * factor;
     }
+}
+
+void capacity_units(const struct core *core, const struct device_slot *device,
+                    const struct unit_work *work, size_t count, double update_passes,
+                    struct capacity_unit *out)
+{
+    predict_units(core, capacity_of(core, device), work, count, update_passes, out);
+}
+
+void capacity_probed_units(const struct core *core, double flops_per_second,
+                           double bytes_per_second, const struct unit_work *work, size_t count,
+                           double update_passes, struct capacity_unit *out)
+{
+    struct device_capacity device;
+    begin(core->capacity, 0, flops_per_second, bytes_per_second, &device);
+    predict_units(core, &device, work, count, update_passes, out);
 }

@@ -100,6 +100,10 @@ void capacity_work(const struct core *core, const struct model *model, const str
 void capacity_units(const struct core *core, const struct device_slot *device,
                     const struct unit_work *work, size_t count, double update_passes,
                     struct capacity_unit *out);
+/* The same for a device of which only a probe is known. */
+void capacity_probed_units(const struct core *core, double flops_per_second,
+                           double bytes_per_second, const struct unit_work *work, size_t count,
+                           double update_passes, struct capacity_unit *out);
 /* Return the factor by which a unit takes longer on the device than on the other one, by their
  * probes and levels alone. */
 double capacity_ratio(const struct core *core, const struct device_slot *device,

@@ -7,6 +7,7 @@
 
 #include "coordinator/core/action.h"
 #include "coordinator/core/event.h"
+#include "schema/replicas.h"
 
 #define CHECKPOINTS_MAX 1024 /* uploaded checkpoints; the core does not keep those of jobs */
 
@@ -51,8 +52,11 @@ struct planning;
  * false: the job is unknown, which the event says too. */
 void core_plan_submission(struct core *core, const struct event_job_submit *submit,
                           struct planning *planning);
-bool core_plan_question(struct core *core, const struct plan_question *question,
-                        struct planning *planning);
+bool core_plan_question(struct core *core, const struct event_plan_question *asked,
+                        const struct job_spec *spec, struct planning *planning);
+/* Fill the plan of a combination. */
+void core_plan_combination(const struct core *core, const struct plan_question *question,
+                           const struct planned *planned, struct plan_combination *out);
 /* Fill the open question of ACTION_PLAN, for placement_solve on any thread. The caller keeps the
  * model of the job alive until the answer is back. false: the question is closed, and nobody waits
  * for an answer. Takes up to some milliseconds. */

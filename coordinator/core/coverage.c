@@ -10,13 +10,15 @@
 #include "coordinator/core/device.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/holdings.h"
-#include "coordinator/core/jobs.h"
 #include "coordinator/core/matching.h"
+#include "coordinator/core/previews.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/text.h"
 #include "libtrain/memory/memory.h"
+#include "schema/replicas.h"
 
 /* ---- copies ---- */
 
@@ -173,26 +175,76 @@ static int64_t steps_lost(const struct job_slot *job, int64_t resume_version)
     return step > resume_version ? step - resume_version : 0;
 }
 
-bool core_plan_question(struct core *core, const struct plan_question *question,
-                        struct planning *planning)
+bool core_plan_question(struct core *core, const struct event_plan_question *asked,
+                        const struct job_spec *spec, struct planning *planning)
 {
+    const struct plan_question *question = asked->question;
     const struct job_slot *job = slots_job(core, question->job.text);
     const struct absent absent = {.device = question->without, .count = question->without_count};
-    if (!job) {
+    if (!job && !question->has_spec) {
         return false;
     }
-    asking_next(core, job, NULL, &absent, planning);
+    if (what_if_assumes(question)) {
+        asking_what_if(core, job, asked, spec, planning);
+    } else {
+        asking_next(core, job, NULL, &absent, planning);
+    }
     return true;
+}
+
+/* Devices that the question lists and that cannot work for the job now. */
+static void add_unavailable(const struct core *core, const struct event_plan_question *asked,
+                            const struct job_slot *job, struct job_preview *preview)
+{
+    const struct plan_question *question = asked->question;
+    const struct placement_request request = {
+        .spec = job ? &job->job.spec : asked->spec,
+        .model = job ? job->model : asked->model,
+        .job = job,
+        .candidates = CANDIDATES_ONLINE,
+        .avoid = AVOID_NONE,
+        .without = {.device = question->without, .count = question->without_count}};
+    for (size_t i = 0; i < question->device_count; i++) {
+        const struct device_slot *device = slots_device(core, question->device[i].id.text);
+        if (device && !candidates_has(core, &request, device) &&
+            preview->left_out_count < PREVIEW_LEFT_OUT_MAX) {
+            struct preview_left_out *row = &preview->left_out[preview->left_out_count++];
+            row->device = device->device.id;
+            row->reason = PLAN_LEFT_OUT_UNAVAILABLE;
+            text_set(row->name, sizeof(row->name), "%s", device->device.name);
+        }
+    }
+}
+
+static void fill_preview(const struct core *core, const struct event_plan_question *asked,
+                         const struct job_slot *job, struct job_preview *preview)
+{
+    const struct event_planned *planned = asked->planned;
+    preview->steps = job ? job->total_steps : asked->steps;
+    if (planned->code != 0) {
+        text_set(preview->waiting_for, sizeof(preview->waiting_for), "%.250s", planned->message);
+        preview->starts = PREVIEW_WHEN_MORE;
+        return;
+    }
+    if (!job && planned->planned->attempt_index > 0) {
+        text_set(preview->waiting_for, sizeof(preview->waiting_for), "%.250s",
+                 planned->planned->first_failure);
+        preview->starts = PREVIEW_WHEN_FREE;
+    }
+    previews_fill(core, asked->question, planned->planned, job ? job->model : asked->model,
+                  preview);
+    add_unavailable(core, asked, job, preview);
 }
 
 void coverage_on_question(struct core *core, const struct event *event)
 {
-    const struct plan_question *question = event->plan_question.question;
-    const struct event_planned *planned = event->plan_question.planned;
+    const struct event_plan_question *asked = &event->plan_question;
+    const struct plan_question *question = asked->question;
+    const struct event_planned *planned = asked->planned;
     const struct job_slot *job = slots_job(core, question->job.text);
     struct plan_answer *answer = core->answer;
     struct cut cut;
-    if (!job) {
+    if (!job && !question->has_spec) {
         act_problem(core, PROBLEM_UNKNOWN_JOB, "job '%s' is unknown or has ended",
                     question->job.text);
         return;
@@ -201,17 +253,23 @@ void coverage_on_question(struct core *core, const struct event *event)
         return;
     }
     const struct absent absent = {.device = question->without, .count = question->without_count};
-    if (planned->code != 0) {
+    if (planned->code != 0 && asked->combination_count == 0) {
         act_problem(core,
-                    planned->code == ERR_MEMORY ? PROBLEM_MODEL_TOO_LARGE
-                                                : PROBLEM_NOT_ENOUGH_DEVICES,
+                    planned->code == ERR_MEMORY    ? PROBLEM_MODEL_TOO_LARGE
+                    : planned->code == ERR_INVALID ? PROBLEM_INVALID_FIELDS
+                                                   : PROBLEM_NOT_ENOUGH_DEVICES,
                     "%.250s", planned->message);
         return;
     }
     memset(answer, 0, sizeof(*answer));
-    answer->preview.steps = job->total_steps;
-    jobs_preview(planned->planned, job->model, &answer->preview);
-    answer->resume_version = recovery_start(core, job, &absent, &cut);
-    answer->steps_lost = steps_lost(job, answer->resume_version);
+    fill_preview(core, asked, job, &answer->preview);
+    if (job) {
+        answer->resume_version = recovery_start(core, job, &absent, &cut);
+        answer->steps_lost = steps_lost(job, answer->resume_version);
+    }
+    answer->combination_count = asked->combination_count;
+    for (size_t i = 0; i < asked->combination_count; i++) {
+        answer->combination[i] = asked->combination[i];
+    }
     act_reply(core, 200, OBJECT_PLAN_ANSWER, answer);
 }

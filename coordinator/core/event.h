@@ -16,7 +16,7 @@
 #include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/plan.h"
-#include "schema/replicas.h"
+#include "schema/what_if.h"
 
 enum event_type {
     EVENT_RESTORED, /* always the first: the rows of the store, or none */
@@ -133,7 +133,14 @@ struct event_planned {
 
 struct event_plan_question {
     const struct plan_question *question;
-    const struct event_planned *planned; /* the answer to core_plan_question */
+    const struct event_planned *planned; /* the best answer to core_plan_question, or the first */
+    /* Of question->spec; NULL and 0 for a job. */
+    const struct job_spec *spec;
+    const struct model *model;
+    int64_t steps;
+    /* With question->vary, in the order of the answer. */
+    const struct plan_combination *combination;
+    size_t combination_count;
 };
 
 /* The edge has checked the device's boot. */

@@ -18,6 +18,7 @@
 #include "coordinator/core/mark.h"
 #include "coordinator/core/matching.h"
 #include "coordinator/core/placement.h"
+#include "coordinator/core/previews.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/rounds.h"
 #include "coordinator/core/slots.h"
@@ -80,31 +81,6 @@ static bool refuse(struct core *core, const struct event_job_submit *submit,
     return false;
 }
 
-void jobs_preview(const struct planned *planned, const struct model *model,
-                  struct job_preview *preview)
-{
-    preview->stage_count = planned->stage_count;
-    preview->predicted_step_seconds = planned->expected_seconds;
-    preview->predicted_efficiency = planned->efficiency;
-    preview->predicted_total_seconds = planned->expected_seconds * (double)preview->steps;
-    for (size_t s = 0; s < planned->stage_count; s++) {
-        const struct plan_stage *from = &planned->stage[s];
-        struct preview_stage *stage = &preview->stage[s];
-        stage->device = from->device;
-        stage->first = from->first;
-        stage->end = from->end;
-        stage->in_flight = from->in_flight;
-        stage->memory_bytes = from->memory_bytes;
-        stage->memory = from->memory;
-        stage->predicted_forward_seconds = from->predicted_forward_seconds;
-        stage->predicted_backward_seconds = from->predicted_backward_seconds;
-        stage->predicted_busy = from->predicted_busy;
-        for (int64_t u = from->first; u < from->end; u++) {
-            text_set(stage->unit[stage->unit_count++], NAME_SIZE, "%s", model->unit[u].name);
-        }
-    }
-}
-
 void core_plan_submission(struct core *core, const struct event_job_submit *submit,
                           struct planning *planning)
 {
@@ -129,7 +105,7 @@ static void dry_run(struct core *core, const struct event_job_submit *submit)
         preview->starts = answer->code == 0 ? PREVIEW_WHEN_FREE : PREVIEW_WHEN_MORE;
     }
     if (answer->code == 0) {
-        jobs_preview(answer->planned, submit->model, preview);
+        previews_fill(core, NULL, answer->planned, submit->model, preview);
     }
     act_reply(core, 200, OBJECT_JOB_PREVIEW, preview);
 }

@@ -8,9 +8,6 @@ struct job_slot;
 
 void jobs_on_submit(struct core *core, const struct event *event);
 void jobs_on_verb(struct core *core, const struct event *event);
-/* Write the answer of the planner into a preview; preview->steps is known. */
-void jobs_preview(const struct planned *planned, const struct model *model,
-                  struct job_preview *preview);
 /* Initialise a slot after its job (id, spec, data) was written. */
 void jobs_init(struct core *core, struct job_slot *job, const struct model *model);
 

@@ -6,6 +6,7 @@
 #include "coordinator/core/device.h"
 
 struct job_slot;
+struct plan_question;
 
 enum candidates {
     CANDIDATES_FREE,   /* ready (device.h), without another job */
@@ -20,8 +21,9 @@ struct placement_request {
     enum candidates candidates;
     const struct replan_request *wanted; /* stage boundaries and devices; NULL: planner's choice */
     enum avoid_level avoid;
-    struct absent without; /* devices to exclude besides */
-    bool is_change;        /* of the plan that the job runs, without need */
+    struct absent without;                /* devices to exclude besides */
+    const struct plan_question *question; /* of a user, which may assume devices; NULL: none */
+    bool is_change;                       /* of the plan that the job runs, without need */
 };
 
 /* Return whether the device has the labels, or the numeric class, that the job requests. */

@@ -13,6 +13,7 @@
 #include "libtrain/model/cost.h"
 #include "schema/job.h"
 #include "schema/plan.h"
+#include "schema/what_if.h"
 
 /* Candidates of one question: the fastest, and those that the job has already. */
 #define PLANNING_DEVICES_MAX 1024
@@ -23,8 +24,9 @@
  * PARTITION_WORK_MAX. The computation of the memory of stages has the same bound. */
 #define PLANNING_WORK_AT_ONCE 60000.0
 
-/* Measured links between candidates: as many as the core keeps. */
-#define PLANNING_LINKS_MAX 32768
+/* Links between candidates: as many measured ones as the core keeps, and those that a question
+ * states. */
+#define PLANNING_LINKS_MAX (32768 + WHAT_IF_LINKS_MAX)
 /* Up to this many candidates, links that were never used get an estimate of their own; beyond, the
  * usual one. All pairs together with the measured links are below PARTITION_PAIRS_MAX. */
 #define PLANNING_ESTIMATES_MAX 256
@@ -95,7 +97,7 @@ struct planning {
     double expected_forward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double expected_backward_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
     double update_seconds[PLANNING_DEVICES_MAX * UNITS_MAX];
-    /* The measured links between candidates, by their indices, each once. */
+    /* The measured links between candidates, by their indices, each once, then stated ones. */
     struct partition_pair measured[PLANNING_LINKS_MAX];
     size_t measured_count;
 

@@ -8,7 +8,8 @@
 #include "coordinator/core/state.h"
 #include "schema/prediction.h"
 
-_Static_assert(PLANNING_LINKS_MAX >= TRAFFIC_MAX, "a question has room for all measured links");
+_Static_assert(PLANNING_LINKS_MAX >= TRAFFIC_MAX + WHAT_IF_LINKS_MAX,
+               "a question has room for all measured links");
 _Static_assert(PLANNING_ESTIMATES_MAX *(PLANNING_ESTIMATES_MAX - 1) / 2 + PLANNING_LINKS_MAX <=
                    PARTITION_PAIRS_MAX,
                "a problem has room for all links");
@@ -73,6 +74,24 @@ static double careful(const struct core *core, const struct device_slot *device,
     }
     const double there = seconds_there * capacity_ratio(core, device, runs_on, work, pass);
     return fmax(there, sqrt(predicted * there));
+}
+
+/* The times of a device at another speed. */
+static void take_units(struct planning *planning, size_t d, const struct capacity_unit *unit,
+                       double speed)
+{
+    const size_t units = planning->model->unit_count;
+    for (size_t u = 0; u < units; u++) {
+        const double *seconds = unit[u].seconds, *sd = unit[u].sd_seconds;
+        const double share = unit[u].measured ? 0 : 1;
+        planning->forward_seconds[d * units + u] =
+            (seconds[UNIT_FORWARD] + share * sd[UNIT_FORWARD]) / speed;
+        planning->backward_seconds[d * units + u] =
+            (seconds[UNIT_BACKWARD] + share * sd[UNIT_BACKWARD]) / speed;
+        planning->expected_forward_seconds[d * units + u] = seconds[UNIT_FORWARD] / speed;
+        planning->expected_backward_seconds[d * units + u] = seconds[UNIT_BACKWARD] / speed;
+        planning->update_seconds[d * units + u] = unit[u].update_seconds / speed;
+    }
 }
 
 static void fill_units(const struct core *core, struct planning *planning, size_t d,
@@ -154,6 +173,41 @@ void profile_times(const struct core *core, const struct job_slot *job, struct p
         fill_device(core, planning, d);
     }
     fill_links(core, planning);
+}
+
+/* ---- hypothetical devices ---- */
+
+static const struct unit_work *work_of(const struct core *core, const struct planning *planning,
+                                       size_t d)
+{
+    capacity_work(core, planning->model, &planning->spec,
+                  conv2d_backend_of(planning->device[d].numeric_class), 0,
+                  planning->model->unit_count, core->capacity->work);
+    return core->capacity->work;
+}
+
+void profile_like(const struct core *core, struct planning *planning, size_t d,
+                  const struct device_slot *like, double speed)
+{
+    struct capacity_unit unit[UNITS_MAX];
+    struct planning_device *device = &planning->device[d];
+    const struct overhead overhead = overhead_of(core, like);
+    capacity_units(core, like, work_of(core, planning, d), planning->model->unit_count,
+                   (double)optimizer_update_passes(&planning->spec.optimizer), unit);
+    take_units(planning, d, unit, speed);
+    device->overhead_seconds = overhead.seconds / speed;
+    device->overhead_seconds_per_byte = overhead.seconds_per_byte / speed;
+    device->has_link = traffic_device_link(core, like, &device->link);
+}
+
+void profile_probed(const struct core *core, struct planning *planning, size_t d,
+                    double flops_per_second, double bytes_per_second)
+{
+    struct capacity_unit unit[UNITS_MAX];
+    capacity_probed_units(core, flops_per_second, bytes_per_second, work_of(core, planning, d),
+                          planning->model->unit_count,
+                          (double)optimizer_update_passes(&planning->spec.optimizer), unit);
+    take_units(planning, d, unit, 1);
 }
 
 /* ---- for users ---- */

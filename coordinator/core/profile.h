@@ -5,6 +5,7 @@
 
 #include "coordinator/core/core.h"
 
+struct device_slot;
 struct job_slot;
 struct planning;
 
@@ -13,6 +14,12 @@ struct planning;
  * measured. job: NULL, or one that changes its plan without need: times not measured are then not
  * below those of the device that runs the unit, in the ratio of both devices. */
 void profile_times(const struct core *core, const struct job_slot *job, struct planning *planning);
+/* Fill the same of device d, which is like another one at `speed` times its speed, or of which only
+ * a probe is known. */
+void profile_like(const struct core *core, struct planning *planning, size_t d,
+                  const struct device_slot *like, double speed);
+void profile_probed(const struct core *core, struct planning *planning, size_t d,
+                    double flops_per_second, double bytes_per_second);
 /* Return the bytes of the parameters of units [first, end). Overwrites core->planning->cost. */
 uint64_t profile_parameter_bytes(struct core *core, const struct job_slot *job, int64_t first,
                                  int64_t end);

@@ -11,7 +11,7 @@
 #include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/plan.h"
-#include "schema/replicas.h"
+#include "schema/what_if.h"
 #include "schema/wire.h"
 
 const struct object_kind_facts *object_facts(enum object_kind kind)

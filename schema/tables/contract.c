@@ -153,7 +153,19 @@ static void add_list(struct page *page, const struct field *field)
         field->element ? *field->element
                        : (struct field){.type = FIELD_RECORD, .record = field->record};
     add_type(page, field, "array");
-    page_add(page, ", maxItems: %.0f, items: {", field->max > 0 ? field->max : (double)field->size);
+    page_add(page, ", maxItems: %.0f", field->max > 0 ? field->max : (double)field->size);
+    if (field->min > 0) {
+        page_add(page, ", minItems: %.0f", field->min);
+    }
+    if (field->record && field->record->first_alone) {
+        page_add(page, ", items: {oneOf: [{");
+        add_value(page, &field->record->fields[0]);
+        page_add(page, "}, {");
+        add_value(page, &element);
+        page_add(page, "}]}");
+        return;
+    }
+    page_add(page, ", items: {");
     add_value(page, &element);
     page_add(page, "}");
 }

@@ -15,6 +15,7 @@ import events
 import jobs
 import objects
 import service
+import plans
 import survive
 from api import COMMON_PROBLEMS, SEEN, operations
 from paceline import ROOT, must
@@ -90,7 +91,7 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 
 if __name__ == "__main__":
     tests = {}
-    for module in (service, objects, datasets, jobs, agents, survive, events, connections):
+    for module in (service, objects, datasets, jobs, agents, survive, plans, events, connections):
         tests.update(
             {name: value for name, value in vars(module).items() if name.startswith("test_")}
         )

@@ -187,7 +187,7 @@ static void a_device_with_too_many_holdings_takes_no_room_of_others(void **state
     struct event event = {.type = EVENT_PLAN_QUESTION,
                           .plan_question = {.question = &question, .planned = &planned}};
     struct err err = {0};
-    assert_true(core_plan_question(crowd.core, &question, world->planning));
+    assert_true(core_plan_question(crowd.core, &event.plan_question, NULL, world->planning));
     assert_ok(placement_solve(world->planning, &world->planned, &err), &err);
     step(&crowd, &event);
     double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;

@@ -62,7 +62,9 @@ void world_ask(struct world *world, const struct plan_question *question)
     struct event_planned answer = {.code = ERR_STATE};
     struct event event = {.type = EVENT_PLAN_QUESTION,
                           .plan_question = {.question = question, .planned = &answer}};
-    if (core_plan_question(world->core, question, world->planning)) {
+    const struct job *job = core_job(world->core, question->job.text);
+    if (core_plan_question(world->core, &event.plan_question, job ? &job->spec : NULL,
+                           world->planning)) {
         answer = solve(world);
     }
     world_send(world, &event);

@@ -1,0 +1,311 @@
+/* POST /v1/plans: the plan that a job would get, with other devices, links or fields. Nothing is
+ * stored. One search for each combination of fields; other questions take turns with it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/core/planning.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/ask.h"
+#include "coordinator/http/jobs.h"
+#include "coordinator/http/posted.h"
+#include "coordinator/http/replay.h"
+#include "coordinator/http/routes.h"
+#include "schema/job_check.h"
+#include "schema/what_if.h"
+
+/* A question, while it waits for its turn and its answers. */
+struct asked {
+    struct planner_question question; /* first */
+    struct coordinator *coordinator;
+    struct http_exchange *exchange; /* NULL: the client has disconnected */
+    struct plan_question asked;
+    struct posted_job posted; /* of asked.spec; model NULL: of a job */
+    struct plan_combination combination[WHAT_IF_COMBINATIONS_MAX];
+    size_t next; /* combination to search for */
+    /* The answer: of the fastest combination, else why the first one failed. */
+    struct event_planned planned;
+    struct planned best;
+};
+
+/* ---- checks ---- */
+
+static bool is_named(const struct plan_question *question, const char *name)
+{
+    for (size_t i = 0; i < question->device_count; i++) {
+        const struct what_if_device *device = &question->device[i];
+        if (device->id.text[0] == '\0' && strcmp(device->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void expect_device(struct coordinator *coordinator, const char *id, const char *pointer,
+                          struct record_faults *faults)
+{
+    if (id[0] && !core_device(coordinator->core, id)) {
+        record_fault(faults, pointer, "no device '%.40s'; GET /v1/devices lists them", id);
+    }
+}
+
+static void check_devices(struct coordinator *coordinator, const struct plan_question *question,
+                          struct record_faults *faults)
+{
+    char pointer[RECORD_POINTER_MAX];
+    for (size_t i = 0; i < question->without_count; i++) {
+        snprintf(pointer, sizeof(pointer), "/without/%zu", i);
+        expect_device(coordinator, question->without[i].text, pointer, faults);
+    }
+    for (size_t i = 0; i < question->device_count; i++) {
+        snprintf(pointer, sizeof(pointer), "/devices/%zu", i);
+        expect_device(coordinator, question->device[i].id.text, pointer, faults);
+        snprintf(pointer, sizeof(pointer), "/devices/%zu/like", i);
+        expect_device(coordinator, question->device[i].like.text, pointer, faults);
+    }
+    for (size_t i = 0; i < 2 * question->link_count; i++) {
+        const char *name = question->link[i / 2].between[i % 2];
+        snprintf(pointer, sizeof(pointer), "/links/%zu/between/%zu", i / 2, i % 2);
+        if (!is_named(question, name)) {
+            expect_device(coordinator, name[0] ? name : "\"\"", pointer, faults);
+        }
+    }
+}
+
+/* Resolve asked.spec. false: a problem was answered. */
+static bool resolve_spec(struct asked *asked, struct http_exchange *exchange)
+{
+    struct record_faults inner = {0}, faults = {0};
+    struct err err = {0};
+    asked->posted.spec = asked->asked.spec;
+    const int rc = posted_resolve(asked->coordinator, &asked->posted, &inner, &err);
+    asked->asked.spec.model.description = asked->asked.spec.kernels = NULL; /* freed there */
+    for (size_t i = 0; i < inner.count; i++) {
+        char pointer[RECORD_POINTER_MAX];
+        snprintf(pointer, sizeof(pointer), "/spec%.150s", inner.fault[i].pointer);
+        record_fault(&faults, pointer, "%s", inner.fault[i].message);
+    }
+    if (faults.count > 0) {
+        answer_faults(exchange, &faults);
+    } else if (rc) {
+        answer_err(exchange, &err);
+    }
+    return rc == 0;
+}
+
+/* ---- the answer ---- */
+
+static void asked_free(struct asked *asked)
+{
+    if (asked->posted.model) {
+        catalog_unpin(asked->coordinator->catalog, asked->posted.model->sha256);
+    }
+    free(asked);
+}
+
+static bool is_faster(const struct plan_combination *a, const struct plan_combination *b)
+{
+    const bool first = a->failure[0] == '\0', second = b->failure[0] == '\0';
+    return first != second ? first : first && a->predicted_step_seconds < b->predicted_step_seconds;
+}
+
+static void sort(struct plan_combination *list, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        for (size_t k = i; k > 0 && is_faster(&list[k], &list[k - 1]); k--) {
+            const struct plan_combination other = list[k];
+            list[k] = list[k - 1];
+            list[k - 1] = other;
+        }
+    }
+}
+
+/* The core answers, in a turn. Look for the key again: another request may have used it
+ * meanwhile. */
+static void answer(struct asked *asked)
+{
+    struct turn_extra extra = {0};
+    const struct plan_question *question = &asked->asked;
+    const size_t count = question->has_vary ? what_if_combinations(question) : 0;
+    struct event event = {.type = EVENT_PLAN_QUESTION,
+                          .plan_question = {.question = question,
+                                            .planned = &asked->planned,
+                                            .combination = asked->combination,
+                                            .combination_count = count}};
+    if (question->has_spec) {
+        event.plan_question.spec = &asked->posted.spec;
+        event.plan_question.model = asked->posted.model->model;
+        event.plan_question.steps =
+            job_total_steps(&asked->posted.spec, asked->posted.data.train_samples);
+    }
+    sort(asked->combination, count);
+    if (asked->exchange) {
+        http_on_end(asked->exchange, NULL, NULL);
+    }
+    const bool ended = asked->exchange && !question->has_spec &&
+                       job_answer_ended(asked->coordinator, asked->exchange, question->job.text);
+    if (asked->exchange && !ended && replay_check(asked->coordinator, asked->exchange, &extra)) {
+        turn_event(asked->coordinator->turn, &event, asked->exchange, &extra);
+    }
+    asked_free(asked);
+}
+
+static void client_gone(void *arg)
+{
+    struct asked *asked = arg;
+    asked->exchange = NULL;
+}
+
+/* ---- searches ---- */
+
+static void take_failure(struct asked *asked, int code, const char *text)
+{
+    struct plan_combination *combination = &asked->combination[asked->next];
+    snprintf(combination->failure, sizeof(combination->failure), "%.*s", MESSAGE_SIZE - 1, text);
+    if (!asked->planned.planned && !asked->planned.message[0]) {
+        asked->planned.code = code;
+        snprintf(asked->planned.message, sizeof(asked->planned.message), "%s",
+                 combination->failure);
+    }
+    asked->next++;
+}
+
+static void take_plan(struct asked *asked, const struct event_planned *planned)
+{
+    core_plan_combination(asked->coordinator->core, &asked->asked, planned->planned,
+                          &asked->combination[asked->next]);
+    if (!asked->planned.planned ||
+        planned->planned->expected_seconds < asked->best.expected_seconds) {
+        asked->best = *planned->planned;
+        asked->planned = (struct event_planned){.planned = &asked->best};
+    }
+    asked->next++;
+}
+
+static void done(struct planner_question *question, const struct event_planned *planned)
+{
+    struct asked *asked = (struct asked *)question;
+    if (!planned) { /* the program ends */
+        if (asked->exchange) {
+            http_on_end(asked->exchange, NULL, NULL);
+        }
+        asked_free(asked);
+        return;
+    }
+    if (planned->code != 0) {
+        take_failure(asked, planned->code, planned->message);
+    } else {
+        take_plan(asked, planned);
+    }
+    if (asked->exchange && asked->next < what_if_combinations(&asked->asked)) {
+        planner_again(asked->coordinator->planner, question);
+    } else {
+        answer(asked);
+    }
+}
+
+/* Write the fields of the next combination. false: the job has ended. */
+static bool begin(struct asked *asked, struct job_spec *spec)
+{
+    const struct plan_question *question = &asked->asked;
+    const struct job *job = core_job(asked->coordinator->core, question->job.text);
+    struct plan_combination *combination = &asked->combination[asked->next];
+    if (!job && !question->has_spec) {
+        return false;
+    }
+    *spec = job ? job->spec : asked->posted.spec;
+    what_if_vary(question, asked->next, spec);
+    *combination = (struct plan_combination){
+        .micro_batches = spec->micro_batches,
+        .compression = spec->compression,
+        .pipeline = spec->pipeline,
+        .devices = question->vary.devices_count > 0 ? spec->devices_max : 0};
+    return true;
+}
+
+/* The job's model has a hash, which only the coordinator may state. */
+static int check_spec(const struct job_spec *spec, struct err *err)
+{
+    struct job_spec checked = *spec;
+    checked.model.sha256[0] = '\0';
+    return job_spec_check(&checked, NULL, err);
+}
+
+static bool fill(struct planner_question *question, struct planning *planning)
+{
+    struct asked *asked = (struct asked *)question;
+    const struct event_plan_question event = {
+        .question = &asked->asked,
+        .model = asked->posted.model ? asked->posted.model->model : NULL};
+    struct job_spec spec;
+    while (asked->exchange && asked->next < what_if_combinations(&asked->asked) &&
+           begin(asked, &spec)) {
+        struct err err = {0};
+        if (!asked->asked.has_vary || check_spec(&spec, &err) == 0) {
+            return core_plan_question(asked->coordinator->core, &event, &spec, planning);
+        }
+        take_failure(asked, ERR_INVALID, err.text);
+    }
+    if (!asked->planned.planned && !asked->planned.message[0]) {
+        asked->planned.code = ERR_STATE; /* the job has ended, which is the answer */
+    }
+    answer(asked);
+    return false;
+}
+
+/* ---- the request ---- */
+
+/* Takes the question if it has to wait: it is NULL then. */
+static void serve(struct asked **place, struct http_exchange *exchange)
+{
+    struct asked *asked = *place;
+    struct coordinator *coordinator = asked->coordinator;
+    struct record_faults faults = {0};
+    struct err err = {0};
+    const int rc = plan_question_check(&asked->asked, &faults, &err);
+    check_devices(coordinator, &asked->asked, &faults);
+    if (rc || faults.count > 0) {
+        answer_faults(exchange, &faults);
+        return;
+    }
+    if (asked->asked.has_spec ? !resolve_spec(asked, exchange)
+                              : job_answer_ended(coordinator, exchange, asked->asked.job.text)) {
+        return;
+    }
+    if (!ask_ready(coordinator, exchange)) {
+        return;
+    }
+    if (asked->posted.model) {
+        catalog_pin(coordinator->catalog, asked->posted.model->sha256);
+    }
+    asked->question = (struct planner_question){.fill = fill, .done = done};
+    asked->exchange = exchange;
+    http_on_end(exchange, client_gone, asked);
+    *place = NULL;
+    planner_take(coordinator->planner, &asked->question);
+}
+
+void serve_plan_question(void *context, struct http_exchange *exchange)
+{
+    static const char *const allowed[] = {NULL};
+    struct coordinator *coordinator = context;
+    struct turn_extra extra = {0};
+    if (!answer_check_query(exchange, allowed) || !replay_check(coordinator, exchange, &extra)) {
+        return;
+    }
+    struct asked *asked = calloc(1, sizeof(*asked));
+    if (!asked) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
+        return;
+    }
+    asked->coordinator = coordinator;
+    asked->asked.spec = job_spec_default;
+    if (answer_read_body(exchange, &plan_question_record, false, &asked->asked)) {
+        serve(&asked, exchange);
+    }
+    if (asked) {
+        record_done(&plan_question_record, &asked->asked);
+        free(asked);
+    }
+}
