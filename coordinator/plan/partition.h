@@ -1,7 +1,7 @@
 /* partition.h: chooses devices for the stages of a chain of units, their order, the stage
  * boundaries, the in-flight limits and the codec of each boundary, so that a step is shortest.
  * Pure: numbers in, plan out. Source: FTPipeHD (arXiv 2110.02781), dynamic model partition; the
- * recurrence as bound, the timeline as objective (docs/adr/0011, 0068). */
+ * recurrence as bound, the timeline as objective (docs/adr/0011, 0068, 0069). */
 #ifndef COORDINATOR_PLAN_PARTITION_H
 #define COORDINATOR_PLAN_PARTITION_H
 

@@ -376,6 +376,28 @@ static void a_short_search_stays_near_its_bound(void **state)
 }
 
 /* Equal devices are one kind: symmetry costs nothing. */
+/* The bound counts every one of ten devices once, with its own times. */
+static void the_gap_of_ten_unequal_devices_is_small(void **state)
+{
+    (void)state;
+    const size_t units = 40, devices = 10;
+    struct draws draws = draws_of(1, 15);
+    for (int i = 0; i < 3; i++) {
+        sample_init(&sample, units, devices, 8);
+        for (size_t d = 0; d < devices; d++) {
+            const double speed = draw_uniform(&draws, 1, 10);
+            for (size_t u = 0; u < units; u++) {
+                const size_t at = d * units + u;
+                sample.forward[at] = draw_uniform(&draws, 0.8, 1.2) / speed;
+                sample.backward[at] = 2 * draw_uniform(&draws, 0.8, 1.2) / speed;
+            }
+        }
+        sample.problem.work_max = 1e6;
+        solve();
+        assert_true(plan.gap < 0.08);
+    }
+}
+
 static void equal_devices_cost_no_more_than_one_order(void **state)
 {
     (void)state;
@@ -451,6 +473,7 @@ int main(void)
         cmocka_unit_test(wrong_sizes_are_refused),
         cmocka_unit_test(a_search_does_the_work_it_may_and_no_more),
         cmocka_unit_test(a_short_search_stays_near_its_bound),
+        cmocka_unit_test(the_gap_of_ten_unequal_devices_is_small),
         cmocka_unit_test(equal_devices_cost_no_more_than_one_order),
         cmocka_unit_test(few_questions_are_asked_of_the_memory),
         cmocka_unit_test(questions_for_the_memory_are_work_too),
