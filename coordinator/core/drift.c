@@ -80,10 +80,21 @@ static double stage_seconds(const struct plan_stage *stage, bool measured)
                     : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
 }
 
+/* A change is not followed by the next one before it has done a step: an evaluation may take longer
+ * than a cool-down, and each change repeats it. */
+static bool has_a_step(const struct job_slot *job)
+{
+    bool changed = job->plan.reason == PLAN_DRIFT || job->plan.reason == PLAN_DEVICE_JOINED;
+    return !changed || job->progress.reached_step > job->plan.resume_version;
+}
+
 /* Before that, measured times would be compared with predictions. */
 static bool is_measured(const struct core *core, const struct job_slot *job)
 {
     size_t measured = 0;
+    if (!has_a_step(job)) {
+        return false;
+    }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         measured += stage_seconds(&job->plan.stage[s], true) > 0;
     }

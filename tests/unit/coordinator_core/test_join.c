@@ -107,6 +107,7 @@ static void a_move_pays_for_itself_before_the_next(void **state)
     struct agent *b = world_agent(world, "b", 10);
     world_settle(world);
     assert_int_equal(world_job(world, id)->generation, 2);
+    world_train(world, 2);
     story_measure(world, b, 0.1);
     const struct agent *c = world_agent(world, "c", 1000);
     assert_int_equal(world_job(world, id)->generation, 2);
@@ -117,6 +118,24 @@ static void a_move_pays_for_itself_before_the_next(void **state)
     assert_state(world, id, JOB_REPLANNING); /* it is looked at again when the cool-down is over */
     world_settle(world);
     assert_string_equal(core_device(world->core, c->id.text)->job.text, id);
+}
+
+/* An evaluation may take longer than the cool-down. */
+static void a_change_waits_for_a_step_of_the_change_before(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    slow_job(world, id, 100000, 0.1);
+    struct agent *b = world_agent(world, "b", 10);
+    world_settle(world);
+    assert_int_equal(world_job(world, id)->generation, 2);
+    story_measure(world, b, 0.1);
+    (void)world_agent(world, "c", 1000);
+    for (int i = 0; i < 100; i++) {
+        world_live(world, 500);
+        assert_int_equal(world_job(world, id)->generation, 2);
+        assert_state(world, id, JOB_RUNNING);
+    }
 }
 
 /* Whatever is thought of its link, a plan whose steps are measured to be short gains nothing by
@@ -173,6 +192,7 @@ int main(void)
         STORY(after_a_restart_no_device_counts_as_a_joiner),
         STORY(a_device_that_comes_too_late_is_a_spare),
         STORY(a_move_pays_for_itself_before_the_next),
+        STORY(a_change_waits_for_a_step_of_the_change_before),
         STORY(a_plan_that_is_fast_is_left_alone),
         STORY(a_job_with_all_the_devices_it_may_have_stays),
     };
