@@ -17,6 +17,8 @@
 #include "net/hash.h"
 
 #define AGENT_URL_MAX 640
+/* The memory of a stage has one copy of its state. Rounds need two more, and a stop another. */
+#define SNAPSHOTS_MORE 3
 
 /* One build in progress. */
 struct build {
@@ -90,11 +92,8 @@ static int check_memory(const struct build *build, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    const bool rounds =
-        (run->has_neighbor && run->job_spec.neighbor_every > 0) || run->job_spec.center_every > 0;
-    /* One snapshot is in the total. */
-    const uint64_t needed =
-        bytes.total + (rounds ? 2 * bytes.snapshot : 0) + (uint64_t)run->replica_bytes;
+    const uint64_t more = needs_rounds(run) ? SNAPSHOTS_MORE * bytes.snapshot : 0;
+    const uint64_t needed = bytes.total + more + (uint64_t)run->replica_bytes;
     uint64_t most = inventory_free_memory();
     if (build->device->memory_bytes > 0 && (most == 0 || most > build->device->memory_bytes)) {
         most = build->device->memory_bytes;

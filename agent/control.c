@@ -38,7 +38,7 @@ struct control {
 /* As far as --memory allows. */
 static int64_t free_memory(const struct device_context *device)
 {
-    const uint64_t free_bytes = inventory_free_memory();
+    const uint64_t free_bytes = inventory_memory_for_plans();
     const uint64_t most = device->memory_bytes;
     return (int64_t)(most > 0 && free_bytes > most ? most : free_bytes);
 }

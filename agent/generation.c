@@ -13,6 +13,7 @@
 #include "agent/copies/outbox_upload.h"
 #include "agent/peer/sender.h"
 #include "agent/copies/outbox.h"
+#include "agent/core/needs.h"
 #include "agent/runtime/stage_loop.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
@@ -137,6 +138,7 @@ static int start_outbox(struct generation *generation, struct err *err)
         .stage = generation->built.stage,
         .snapshots = device->snapshots,
         .replica_bytes = run->replica_bytes,
+        .stops_only = !needs_rounds(run),
         .send = send_copy,
         .interrupt = &generation->interrupt,
         .collected = collected,

@@ -382,6 +382,7 @@ static int fill_outbox(struct outbox *outbox, struct err *err)
                   .resume_version = outbox->at->resume_version},
         .set_bytes = set_bytes(outbox),
         .replica_bytes = outbox->config.replica_bytes,
+        .stops_only = outbox->config.stops_only,
     };
     int rc = outbox_tasks_new(&tasks, &outbox->tasks, err);
     for (size_t i = 0; rc == 0 && i < OUTBOX_SETS_MAX; i++) {

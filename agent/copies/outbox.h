@@ -27,6 +27,7 @@ struct outbox_config {
     struct stage *stage; /* a reference is taken */
     struct snapshot_store *snapshots;
     int64_t replica_bytes; /* bound of replicas; if it is full, abandoned rounds are dropped */
+    bool stops_only;       /* the generation has no rounds */
     outbox_send_fn send;
     atomic_bool *interrupt;                           /* set to make `send` return ERR_CANCELLED */
     void (*collected)(void *arg, int64_t version);    /* every unit of it is in the center */

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 
-/* Sets of a stage that the plan counts. A stop may need one more. */
+/* A stop may need one more. */
 #define SETS_USUAL 3
 #define FULL_RETRY_MS 500
 
@@ -72,9 +72,25 @@ static size_t find_set(const struct outbox_tasks *tasks, enum set_state state)
     return found;
 }
 
+/* Whether a set has that version, or is being filled with it. */
+static bool is_under_way(const struct outbox_tasks *tasks, int64_t version)
+{
+    for (size_t i = 0; i < OUTBOX_SETS_MAX; i++) {
+        const enum set_state state = tasks->set[i].state;
+        if ((state == SET_FILLING || state == SET_FILLED) && tasks->set[i].version == version) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the bound allows another set now. */
 static bool may_prepare(const struct outbox_tasks *tasks, const struct snapshot_bytes *own)
 {
+    const bool stops = tasks->wanted > tasks->held && !is_under_way(tasks, tasks->wanted);
+    if (tasks->config.stops_only) {
+        return stops;
+    }
     int64_t in_hand = 0;
     for (size_t i = 0; i < OUTBOX_SETS_MAX; i++) {
         in_hand += tasks->set[i].state != SET_NONE;
@@ -84,7 +100,7 @@ static bool may_prepare(const struct outbox_tasks *tasks, const struct snapshot_
     /* Snapshots of an earlier plan are dropped after the first round of this one, which needs a set
      * beside the one at hand. */
     const bool first = in_hand * bytes + own->present <= bytes;
-    return fits || first || tasks->wanted > tasks->held;
+    return fits || first || stops;
 }
 
 static bool release(struct outbox_tasks *tasks, enum snapshot_origin origin,
@@ -283,16 +299,6 @@ void outbox_tasks_filled(struct outbox_tasks *tasks, size_t set)
 uint64_t outbox_tasks_skipped(const struct outbox_tasks *tasks)
 {
     return tasks->skipped;
-}
-
-static bool is_under_way(const struct outbox_tasks *tasks, int64_t version)
-{
-    for (size_t i = 0; i < OUTBOX_SETS_MAX; i++) {
-        if (tasks->set[i].state == SET_FILLED && tasks->set[i].version == version) {
-            return true;
-        }
-    }
-    return false;
 }
 
 enum outbox_stop outbox_tasks_stop(struct outbox_tasks *tasks, int64_t version, size_t *set)

@@ -6,8 +6,8 @@
  *
  * A set goes from none to ready (prepared before a step needs it), filled (the stage's units are
  * copied into it) and, when it is kept, back to none: the snapshot store has its blocks. Sets and
- * own snapshots together fit into three sets, which the plan counts. A stop goes first: it takes a
- * fourth set if it must, and nothing is sent until its snapshot is kept. */
+ * own snapshots together fit into three sets. A stop goes first: it takes a fourth set if it must,
+ * and nothing is sent until its snapshot is kept. The plan counts four. */
 #ifndef AGENT_COPIES_OUTBOX_TASKS_H
 #define AGENT_COPIES_OUTBOX_TASKS_H
 
@@ -21,6 +21,7 @@ struct outbox_tasks_config {
     struct outbox_queue_config queue;
     int64_t set_bytes;     /* of one snapshot of the stage */
     int64_t replica_bytes; /* bound of replicas; if it is full, abandoned rounds are dropped */
+    bool stops_only;       /* no rounds: no set but that of a stop */
 };
 
 struct outbox_tasks;

@@ -28,6 +28,12 @@ int needs_check_sources(const struct assignment_run *run, struct err *err)
     return 0;
 }
 
+bool needs_rounds(const struct assignment_run *run)
+{
+    return (run->has_neighbor && run->job_spec.neighbor_every > 0) ||
+           run->job_spec.center_every > 0;
+}
+
 int needs_check_hash(const struct source *source, const char *sha256, struct err *err)
 {
     return strcmp(sha256, source->sha256) == 0

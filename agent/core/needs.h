@@ -15,6 +15,8 @@ struct needs_data {
     bool train, test; /* the sets; they may have the same content */
 };
 struct needs_data needs_data(const struct assignment_run *run);
+/* Whether the stage copies its state while it trains, not only at a stop. */
+bool needs_rounds(const struct assignment_run *run);
 
 /* ERR_FORMAT: not each unit has its source, in order. */
 NODISCARD int needs_check_sources(const struct assignment_run *run, struct err *err);

@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "agent/runtime/cgroup.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -15,6 +16,8 @@
 #include "libtrain/quant/codec.h"
 
 #define TEXT_MAX (1u << 20)
+/* For threads, messages, and what the kernel charges for pages and sockets. */
+#define GROUP_RESERVE (UINT64_C(8) << 20)
 
 /* The rest of the line after `key` and its colon, without surrounding spaces. false: none. */
 static bool find_line(const struct buf *text, const char *key, char *out, size_t size)
@@ -45,18 +48,6 @@ static uint64_t memory_line(const char *key)
                                                                        : 0;
 }
 
-/* A file with one number; false: it does not exist or contains "max". */
-static bool read_number(const char *path, int64_t *out)
-{
-    BUF_AUTO struct buf text;
-    buf_init(&text, TEXT_MAX);
-    if (file_read(path, &text, NULL) != 0 || !text.data) {
-        return false;
-    }
-    text.data[strcspn(text.data, "\n")] = '\0';
-    return parse_i64(text.data, 0, INT64_MAX, out, NULL) == 0;
-}
-
 /* The `index`-th number of /proc/self/statm, in bytes; 0 when it is not there. */
 static int64_t statm_bytes(int index)
 {
@@ -78,7 +69,8 @@ static int64_t statm_bytes(int index)
     return parse_i64(at, 0, INT64_MAX >> 16, &pages, NULL) == 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
-uint64_t inventory_free_memory(void)
+/* reserve: what stays free below the limit of a control group. */
+static uint64_t free_memory(uint64_t reserve)
 {
     uint64_t available = memory_line("MemAvailable");
     struct rlimit addresses;
@@ -87,15 +79,25 @@ uint64_t inventory_free_memory(void)
         const uint64_t left = addresses.rlim_cur > taken ? (uint64_t)addresses.rlim_cur - taken : 1;
         available = available > left ? left : available;
     }
-    int64_t limit = 0;
-    int64_t used = 0;
-    if (read_number("/sys/fs/cgroup/memory.max", &limit) &&
-        read_number("/sys/fs/cgroup/memory.current", &used)) {
-        const uint64_t left = limit > used ? (uint64_t)(limit - used) : 1;
+    BUF_AUTO struct buf groups;
+    buf_init(&groups, TEXT_MAX);
+    if (file_read("/proc/self/cgroup", &groups, NULL) == 0 && groups.data) {
+        uint64_t left = cgroup_free_memory(groups.data, "/sys/fs/cgroup");
+        left = left > reserve ? left - reserve : 1;
         available = available > left ? left : available;
     }
     /* A 32-bit process cannot address more, however much there is. */
     return available > SIZE_MAX / 2 ? SIZE_MAX / 2 : available;
+}
+
+uint64_t inventory_free_memory(void)
+{
+    return free_memory(0);
+}
+
+uint64_t inventory_memory_for_plans(void)
+{
+    return free_memory(GROUP_RESERVE);
 }
 
 int64_t inventory_cores(void)

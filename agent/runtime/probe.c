@@ -64,7 +64,7 @@ int probe_child(int argc, char **argv, struct err *err)
     struct device_probe result = {.threads = threads};
     rc = rc ? rc : train_pool_new((size_t)threads, &pool, err);
     /* Addresses of the products' buffers are not free for a stage. */
-    result.free_memory_bytes = (int64_t)inventory_free_memory();
+    result.free_memory_bytes = (int64_t)inventory_memory_for_plans();
     rc = rc ? rc : train_probe(pool, seconds, &measured, err);
     if (rc != 0) {
         return rc;

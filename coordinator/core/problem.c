@@ -16,8 +16,8 @@ _Static_assert(STAGES_MAX <= PARTITION_STAGES_MAX &&
 _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
 
 /* memory_of_stage counts one copy of the state; replication takes one while another is on its way
- * and a third is committed. */
-#define SNAPSHOTS_MORE 2
+ * and a third is committed, and a stop may come upon all of them (outbox_tasks.h). */
+#define SNAPSHOTS_MORE 3
 
 /* Of one op in the plan of a stage's memory: PARTITION_MEMORY_WORK_MAX. */
 #define MEMORY_WORK 0.7

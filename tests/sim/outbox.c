@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/core/needs.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
 #include "tests/sim/speeds.h"
@@ -18,7 +19,8 @@ int outbox_start(const struct world *world, struct run *run, struct err *err)
     struct outbox_tasks_config config = {.queue = {.first = (size_t)desired->first,
                                                    .end = (size_t)desired->end,
                                                    .resume_version = desired->resume_version},
-                                         .replica_bytes = desired->replica_bytes};
+                                         .replica_bytes = desired->replica_bytes,
+                                         .stops_only = !needs_rounds(desired)};
     for (int64_t unit = desired->first; unit < desired->end; unit++) {
         config.set_bytes += coordinator_unit_bytes(world, desired->job_spec.model.name, unit);
     }

@@ -18,18 +18,24 @@ static struct outbox_room own_sets(int64_t count)
     return (struct outbox_room){.own = {.held = count * SET_BYTES, .present = count * SET_BYTES}};
 }
 
-static struct outbox_tasks *make(void)
+static struct outbox_tasks *make_for(bool stops_only)
 {
     const struct outbox_tasks_config config = {
         .queue = {.first = 0, .end = UNITS},
         .set_bytes = SET_BYTES,
         .replica_bytes = REPLICA_BYTES,
+        .stops_only = stops_only,
     };
     struct outbox_tasks *tasks = NULL;
     struct err err = {0};
     assert_ok(outbox_tasks_new(&config, &tasks, &err), &err);
     outbox_tasks_prepared(tasks, 0, true);
     return tasks;
+}
+
+static struct outbox_tasks *make(void)
+{
+    return make_for(false);
 }
 
 static struct outbox_task next(struct outbox_tasks *tasks, const struct outbox_room *room,
@@ -102,6 +108,36 @@ static void the_next_set_is_prepared_before_a_filled_one_is_kept_and_sent(void *
     assert_int_equal(task.send.version, 5);
     assert_int_equal(task.send.unit, 0);
     assert_false(task.send.whole);
+}
+
+static void without_rounds_there_is_one_set_for_a_stop(void **state)
+{
+    (void)state;
+    struct outbox_tasks *tasks AUTO(outbox_tasks_free) = make_for(true);
+    const struct outbox_room one = own_sets(1);
+    size_t set = 0;
+    assert_int_equal(next(tasks, &empty, OUTBOX_WAIT).due_ms, INT64_MAX);
+    assert_int_equal(outbox_tasks_stop(tasks, 5, &set), OUTBOX_STOP_FILL);
+    (void)next(tasks, &empty, OUTBOX_RELEASE); /* while it is filled */
+    assert_int_equal(next(tasks, &empty, OUTBOX_WAIT).due_ms, INT64_MAX);
+    outbox_tasks_filled(tasks, set);
+    const struct outbox_task task = next(tasks, &empty, OUTBOX_KEEP);
+    keep(tasks, &task);
+    assert_int_equal(outbox_tasks_stop(tasks, 5, &set), OUTBOX_STOP_HELD);
+    outbox_tasks_end_stop(tasks);
+    (void)next(tasks, &one, OUTBOX_RELEASE);
+    assert_int_equal(next(tasks, &one, OUTBOX_WAIT).due_ms, INT64_MAX);
+}
+
+static void a_stop_takes_no_set_beside_the_one_that_is_filled_for_it(void **state)
+{
+    (void)state;
+    struct outbox_tasks *tasks AUTO(outbox_tasks_free) = make();
+    const struct outbox_room three = own_sets(3);
+    size_t set = 0;
+    assert_int_equal(outbox_tasks_stop(tasks, 5, &set), OUTBOX_STOP_FILL);
+    assert_int_equal(next(tasks, &three, OUTBOX_RELEASE).origin, SNAPSHOT_OWN);
+    assert_int_equal(next(tasks, &three, OUTBOX_WAIT).due_ms, INT64_MAX);
 }
 
 static void own_snapshots_and_sets_stay_within_three(void **state)
@@ -275,6 +311,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_set_is_prepared_before_a_filled_one_is_kept_and_sent),
+        cmocka_unit_test(without_rounds_there_is_one_set_for_a_stop),
+        cmocka_unit_test(a_stop_takes_no_set_beside_the_one_that_is_filled_for_it),
         cmocka_unit_test(own_snapshots_and_sets_stay_within_three),
         cmocka_unit_test(a_plan_prepares_its_first_two_sets_beside_those_of_the_one_before),
         cmocka_unit_test(replicas_of_abandoned_rounds_leave_when_another_set_does_not_fit),

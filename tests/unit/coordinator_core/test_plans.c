@@ -52,7 +52,7 @@ static void check_parts(const struct plan_stage *stage, const struct memory_byte
     assert_int_equal(parts->activations_bytes, bytes->activations);
     assert_int_equal(parts->workspace_bytes, bytes->workspace);
     assert_int_equal(parts->borders_bytes, bytes->borders);
-    assert_int_equal(parts->snapshots_bytes, 3 * bytes->snapshot);
+    assert_int_equal(parts->snapshots_bytes, 4 * bytes->snapshot);
     assert_int_equal(parts->replicas_bytes, stage->replica_bytes);
     assert_int_equal(stage->memory_bytes, parts->parameters_bytes + parts->gradients_bytes +
                                               parts->optimizer_bytes + parts->activations_bytes +
@@ -79,7 +79,7 @@ static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
         assert_ok(
             memory_of_stage(world->model, &job_spec_default.optimizer, &request, &bytes, &err),
             &err);
-        /* Three copies of its own state, of which the stage plans one, and two of the stage before
+        /* Four copies of its own state, of which the stage plans one, and two of the stage before
          * it in the ring. */
         const struct plan_stage *before =
             &plan->stage[(s + plan->stage_count - 1) % plan->stage_count];
@@ -94,7 +94,7 @@ static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
         uint64_t headers = (uint64_t)(before->end - before->first) * 16384;
         assert_int_equal(stage->replica_bytes, 2 * (ring.snapshot + headers));
         assert_int_equal(stage->memory_bytes,
-                         bytes.total + 2 * bytes.snapshot + stage->replica_bytes);
+                         bytes.total + 3 * bytes.snapshot + stage->replica_bytes);
         check_parts(stage, &bytes);
     }
 }
