@@ -115,8 +115,10 @@ void check_own_change(struct world *world, const struct job *job)
         check_cooldown(world, job);
     }
     check->known[at].state = job->state;
-    check->known[at].cool_until_ms = job->cooldown_until_ms;
-    check->known[at].clock_us = clock_us;
+    if (check->known[at].cool_until_ms != job->cooldown_until_ms) {
+        check->known[at].cool_until_ms = job->cooldown_until_ms;
+        check->known[at].clock_us = clock_us;
+    }
 }
 
 int check_repeats(const struct world *world)
