@@ -441,6 +441,12 @@ static const struct field job_fields[] = {
                .about = "The length of the last cool-down."),
     MEMBER_TIME(struct job, cooldown_until_ms, "cooldown_until", FIELD_NULLABLE | FIELD_ADDED,
                 .about = "No change of the plan by itself before; null: there was none."),
+    MEMBER_INT(struct job, setbacks, "setbacks", FIELD_ADDED, 0, INTEGER_MAX,
+               .about = "Changes of the plan in a row that were undone. Each doubles the "
+                        "cool-down."),
+    MEMBER_DOUBLE(struct job, doubt, "doubt", FIELD_ADDED, 0, 1,
+                  .about = "The error of the last prediction that was undone. A change must gain "
+                           "more than this share of the step."),
     MEMBER_OPTIONAL(struct job, trial, has_trial, "trial", FIELD_ADDED, &job_trial_record,
                     .about = "The last change, until 20 steps have confirmed it; null: none."),
     MEMBER_OPTIONAL(struct job, rejected, has_rejected, "rejected", FIELD_ADDED,

@@ -66,6 +66,8 @@ static const struct field trial_fields[] = {
                .about = "The plan on trial."),
     MEMBER_DOUBLE(struct job_trial, step_seconds, "step_seconds", FIELD_REQUIRED, 0, 0,
                   .about = "Measured over the last steps of the plan before it."),
+    MEMBER_DOUBLE(struct job_trial, expected_seconds, "expected_step_seconds", FIELD_ADDED, 0, 0,
+                  .about = "Expected of the plan on trial."),
     MEMBER_RECORD(struct job_trial, before, "before", FIELD_REQUIRED, &replan_request_record,
                   .about = "The cuts and devices of the plan before it."),
 };

@@ -56,7 +56,8 @@ struct job_check {
 /* A change that the steps of its plan still have to confirm. */
 struct job_trial {
     int64_t generation;
-    double step_seconds; /* of the plan before, measured at its end */
+    double step_seconds;     /* of the plan before, measured at its end */
+    double expected_seconds; /* of the plan on trial; 0: a row of an earlier version */
     struct replan_request before;
 };
 

@@ -172,8 +172,9 @@ static void change(struct core *core, struct job_slot *job, const struct planned
     double cool_ms = fmin(fmax(1000 * pays_seconds, DRIFT_COOL_MS), LONGEST_MS);
     drift_cool(core, job, (int64_t)cool_ms);
     job->job.has_trial = job->progress.step_count >= DRIFT_STEPS_MEASURED;
-    job->job.trial =
-        (struct job_trial){.generation = job->job.generation + 1, .step_seconds = measured};
+    job->job.trial = (struct job_trial){.generation = job->job.generation + 1,
+                                        .step_seconds = measured,
+                                        .expected_seconds = move->planned_step};
     placement_as_request(&job->plan, &job->job.trial.before);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
                "stops to resume on %zu device%s: expected step time %.3g s instead of %.3g s",
@@ -194,6 +195,7 @@ void change_planned(struct core *core, struct job_slot *job, int code)
     }
     struct drift_change move = {
         .steps_left = (double)(job->total_steps - job->progress.reached_step),
+        .doubt = job->job.doubt,
         .prepare = job->plan.prepare_seconds > 0 ? job->plan.prepare_seconds : REBUILD_SECONDS};
     double gain = 0, cost = 0;
     int verdict = CHECK_NO_PLAN;
@@ -247,12 +249,12 @@ static void go_back(struct core *core, struct job_slot *job)
     job->plan.verdict = VERDICT_ROLLED_BACK;
     mark_plan_changed(core, job);
     if (!all_there(core, job, before)) {
-        job->drift.cool_ms = 0;
+        drift_cool(core, job, 0);
         drift_note(core, job, CHECK_SLOWER);
         return;
     }
     drift_checked(core, job, CHECK_ROLLS_BACK, measured - job->job.trial.step_seconds, 0);
-    drift_cool(core, job, DRIFT_COOL_MS);
+    drift_back_off(core, job, job->job.trial.expected_seconds, measured);
     job->job.wish = *before;
     job->job.has_wish = true;
     states_set(core, job, JOB_REPLANNING, plan_reason_names[PLAN_ROLLED_BACK],

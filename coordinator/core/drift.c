@@ -16,7 +16,8 @@ enum check_verdict drift_weigh(const struct drift_change *change, double *gain, 
 {
     *gain = change->present_step - change->planned_step;
     *cost = change->present_step + change->move + change->prepare + change->copies;
-    if (!(*gain >= DRIFT_GAIN_MIN * change->present_step) || !(*gain > 0)) {
+    const double least = fmax(DRIFT_GAIN_MIN, change->doubt) * change->present_step;
+    if (!(*gain >= least) || !(*gain > 0)) {
         return CHECK_TOO_LITTLE_GAIN;
     }
     return *gain * change->steps_left > DRIFT_WORTH * *cost ? CHECK_REPLANS : CHECK_TOO_DEAR;
@@ -53,6 +54,33 @@ void drift_cool(struct core *core, struct job_slot *job, int64_t ms)
     job->job.cooldown_ms = ms;
     job->job.cooldown_until_ms = core->wall_ms + ms;
     mark_job_changed(core, job);
+}
+
+void drift_back_off(struct core *core, struct job_slot *job, double expected_seconds,
+                    double seconds)
+{
+    const int64_t doublings =
+        job->job.setbacks < DRIFT_SETBACKS_MAX ? job->job.setbacks : DRIFT_SETBACKS_MAX;
+    const double error = expected_seconds > 0 ? 1 - expected_seconds / seconds : 0;
+    drift_cool(core, job, (int64_t)DRIFT_COOL_MS << doublings);
+    job->job.setbacks++;
+    job->job.doubt = fmin(fmax(job->job.doubt, error), DRIFT_DOUBT_MAX);
+}
+
+/* Earlier setbacks say nothing of speeds that are new. */
+static void end_setbacks(struct core *core, struct job_slot *job)
+{
+    const int64_t more_ms = job->job.cooldown_ms - DRIFT_COOL_MS;
+    if (job->job.setbacks == 0) {
+        return;
+    }
+    job->job.setbacks = 0;
+    job->job.doubt = 0;
+    mark_job_changed(core, job);
+    if (job->plan.reason == PLAN_ROLLED_BACK && more_ms > 0 && core->now_ms < job->drift.cool_ms) {
+        const int64_t left_ms = job->drift.cool_ms - core->now_ms - more_ms;
+        drift_cool(core, job, left_ms > 0 ? left_ms : 0);
+    }
 }
 
 /* The wall clock may have been set back meanwhile. */
@@ -119,19 +147,27 @@ void drift_begin(struct core *core, struct job_slot *job)
     }
 }
 
-/* Whether the value has been off for a whole window; then it is the new reference. */
-static bool is_off(struct drift_value *value, double seconds, int64_t now_ms)
+enum finding { AS_BEFORE, NOT_AS_PREDICTED, CHANGED };
+
+/* What a value shows that has been off for a whole window; then it is the new reference. */
+static enum finding look_at(struct drift_value *value, double seconds, int64_t now_ms)
 {
-    if (!(seconds > 0) || fabs(seconds - value->reference) <= DRIFT_SHARE * value->reference) {
+    if (!(seconds > 0)) {
         value->off_ms = 0;
-        return false;
+        return AS_BEFORE;
+    }
+    if (fabs(seconds - value->reference) <= DRIFT_SHARE * value->reference) {
+        value->confirmed = true;
+        value->off_ms = 0;
+        return AS_BEFORE;
     }
     value->off_ms = value->off_ms == 0 ? now_ms : value->off_ms;
     if (now_ms - value->off_ms < DRIFT_WINDOW_MS) {
-        return false;
+        return AS_BEFORE;
     }
-    *value = (struct drift_value){.reference = seconds};
-    return true;
+    const enum finding finding = value->confirmed ? CHANGED : NOT_AS_PREDICTED;
+    *value = (struct drift_value){.reference = seconds, .confirmed = true};
+    return finding;
 }
 
 /* A change is compared with the last window of the plan before: the rest of that plan's life was
@@ -144,15 +180,29 @@ static void judge(struct core *core, struct job_slot *job)
     if (seconds > DRIFT_SLOWER * job->job.trial.step_seconds) {
         job->drift.goes_back = core->joinable = true;
     } else {
+        end_setbacks(core, job);
         job->plan.verdict = VERDICT_KEPT;
         mark_plan_changed(core, job);
     }
 }
 
+/* The most that the step or a stage shows. */
+static enum finding look_at_all(const struct core *core, struct job_slot *job)
+{
+    struct drift *drift = &job->drift;
+    enum finding most =
+        look_at(&drift->step, progress_recent_seconds(job, DRIFT_RECENT_STEPS), core->now_ms);
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const enum finding finding =
+            look_at(&drift->stage[s], stage_seconds(&job->plan.stage[s], true), core->now_ms);
+        most = finding > most ? finding : most;
+    }
+    return most;
+}
+
 void drift_take(struct core *core, struct job_slot *job)
 {
     struct drift *drift = &job->drift;
-    bool off = false;
     if (states_phase(job) != PHASE_RUN) {
         return;
     }
@@ -160,12 +210,12 @@ void drift_take(struct core *core, struct job_slot *job)
         drift->checked_step = job->progress.reached_step;
         drift_note(core, job, CHECK_AT_STEP);
     }
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        off |= is_off(&drift->stage[s], stage_seconds(&job->plan.stage[s], true), core->now_ms);
-    }
-    off |= is_off(&drift->step, progress_recent_seconds(job, DRIFT_RECENT_STEPS), core->now_ms);
-    if (off) {
+    const enum finding finding = look_at_all(core, job);
+    if (finding != AS_BEFORE) {
         drift_note(core, job, CHECK_DRIFT);
+    }
+    if (finding == CHANGED) {
+        end_setbacks(core, job);
     }
     if (!drift->measured && is_measured(core, job)) {
         drift->measured = core->joinable = true;

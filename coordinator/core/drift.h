@@ -15,12 +15,15 @@ struct job_slot;
 #define DRIFT_GAIN_MIN 0.05    /* of the step time: the least that a change must gain */
 #define DRIFT_WORTH 1.5        /* least ratio of the gain to the cost */
 #define DRIFT_COOL_MS 30000    /* the shortest pause between two changes */
+#define DRIFT_SETBACKS_MAX 7   /* doublings of that pause, to about an hour */
+#define DRIFT_DOUBT_MAX 0.5    /* a predicted gain of half the step is always tried */
 #define DRIFT_STEPS_MEASURED 5 /* before their median is trusted */
 #define DRIFT_STAGES_MS 10000  /* the longest wait for the times of all stages */
 
 /* A value that is compared with the one at the last check. */
 struct drift_value {
     double reference;
+    bool confirmed; /* a measurement has shown the reference; else it is a prediction */
     int64_t off_ms; /* since when it is off; 0: it is not */
 };
 
@@ -40,6 +43,7 @@ struct drift {
 struct drift_change {
     double present_step, planned_step;
     double steps_left;
+    double doubt;                 /* least gain, as a share of the present step */
     double move, prepare, copies; /* to move units, to prepare, of the first round of copies */
 };
 
@@ -63,6 +67,12 @@ void drift_note(struct core *core, struct job_slot *job, int trigger);
 void drift_checked(struct core *core, struct job_slot *job, int verdict, double gain, double cost);
 /* No change before ms milliseconds have passed. */
 void drift_cool(struct core *core, struct job_slot *job, int64_t ms);
+/* Pause after a change was undone, whose step was `expected_seconds` by its prediction and is
+ * `seconds`. The pause doubles with each one in a row, and the next change must gain more than this
+ * prediction was wrong: predictions that stay wrong cost less and less. A change that is kept, and
+ * a measured change of speed, end both. */
+void drift_back_off(struct core *core, struct job_slot *job, double expected_seconds,
+                    double seconds);
 /* Continue the cool-down of the row. */
 void drift_restore(struct core *core, struct job_slot *job);
 

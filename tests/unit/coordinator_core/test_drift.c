@@ -24,6 +24,17 @@ static void a_change_gains_a_twentieth_and_more_than_it_costs(void **state)
     assert_int_equal(weigh(1, 0.5, 37, 10), CHECK_REPLANS);
 }
 
+static void a_doubted_gain_must_be_larger_than_the_doubt(void **state)
+{
+    (void)state;
+    struct drift_change change = {
+        .present_step = 1, .planned_step = 0.8, .steps_left = 1e6, .doubt = 0.25};
+    double gain, cost;
+    assert_int_equal(drift_weigh(&change, &gain, &cost), CHECK_TOO_LITTLE_GAIN);
+    change.planned_step = 0.7;
+    assert_int_equal(drift_weigh(&change, &gain, &cost), CHECK_REPLANS);
+}
+
 static void checks_are_due_at_the_first_step_and_then_at_every_period(void **state)
 {
     (void)state;
@@ -108,13 +119,81 @@ static void a_change_that_made_the_job_no_slower_is_kept(void **state)
     assert_int_equal(core_job_plan(world->core, id)->verdict, VERDICT_KEPT);
 }
 
+/* The agent of stage 0. */
+static struct agent *first_agent(struct world *world, const char *id)
+{
+    return world_agent_of(world, core_job_plan(world->core, id)->stage[0].device.text);
+}
+
+/* c joins a, as b did before; the step becomes `seconds` long. */
+static void let_next_join(struct world *world, const char *id, double seconds)
+{
+    const int64_t generation = world_job(world, id)->generation;
+    world_live(world, DRIFT_COOL_MS);
+    (void)world_agent(world, "c", 1000);
+    world_settle(world);
+    assert_int_equal(world_plan(world, id, generation + 1)->reason, PLAN_DEVICE_JOINED);
+    report_steps(world, first_agent(world, id), 20, seconds);
+    world_settle(world);
+}
+
+static void each_setback_in_a_row_doubles_the_pause(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    let_join(world, id, 4.4);
+    world_settle(world);
+    assert_int_equal(world_job(world, id)->cooldown_ms, DRIFT_COOL_MS);
+    report_steps(world, first_agent(world, id), 8, 4);
+    let_next_join(world, id, 4.4);
+    assert_int_equal(core_job_plan(world->core, id)->reason, PLAN_ROLLED_BACK);
+    assert_int_equal(world_job(world, id)->setbacks, 2);
+    assert_int_equal(world_job(world, id)->cooldown_ms, 2 * DRIFT_COOL_MS);
+    assert_true(world_job(world, id)->doubt > 0);
+}
+
+static void a_change_that_is_kept_ends_the_setbacks(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    let_join(world, id, 4.4);
+    world_settle(world);
+    assert_int_equal(world_job(world, id)->setbacks, 1);
+    report_steps(world, first_agent(world, id), 8, 4);
+    let_next_join(world, id, 3.9);
+    assert_int_equal(world_job(world, id)->setbacks, 0);
+    assert_true(world_job(world, id)->doubt == 0);
+}
+
+/* Two setbacks, then the step leaves what was measured, not only what was predicted. */
+static void a_measured_change_of_speed_ends_the_doubled_pause(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    let_join(world, id, 4.4);
+    world_settle(world);
+    report_steps(world, first_agent(world, id), 8, 4);
+    let_next_join(world, id, 4.4);
+    report_steps(world, first_agent(world, id), 8, 4);
+    world_live(world, DRIFT_WINDOW_MS + 1000);
+    assert_int_equal(world_job(world, id)->setbacks, 2);
+    report_steps(world, first_agent(world, id), 8, 8);
+    world_live(world, DRIFT_WINDOW_MS + 1000);
+    assert_int_equal(world_job(world, id)->setbacks, 0);
+    assert_true(world_job(world, id)->cooldown_ms < DRIFT_COOL_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_change_gains_a_twentieth_and_more_than_it_costs),
+        cmocka_unit_test(a_doubted_gain_must_be_larger_than_the_doubt),
         cmocka_unit_test(checks_are_due_at_the_first_step_and_then_at_every_period),
         STORY(a_change_that_made_the_job_slower_is_undone_and_not_tried_again),
         STORY(a_change_that_made_the_job_no_slower_is_kept),
+        STORY(each_setback_in_a_row_doubles_the_pause),
+        STORY(a_change_that_is_kept_ends_the_setbacks),
+        STORY(a_measured_change_of_speed_ends_the_doubled_pause),
         STORY(the_answer_to_the_last_check_is_kept_in_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
