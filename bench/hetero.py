@@ -244,6 +244,7 @@ class Bench:
         self.fleet.verb(self.job, "pause")
         self.fleet.wait(self.job, "paused", WAIT_SECONDS)
         self.submit(compression=codec)
+        self.measured()
         plan = self.run(f"ours_compressed {codec}")
         self.fleet.verb(self.job, "cancel")
         self.job, self.generation = plain
@@ -358,7 +359,9 @@ def missing_cases(options):
     return [
         case
         for case in cases(options.full)
-        if (not options.only or case[0] == options.only)
+        if options.only in (None, case[0])
+        and options.link in (None, case[1])
+        and options.schedule in (None, case[2])
         and (
             case[0],
             case[1],
@@ -378,6 +381,7 @@ def run_fleets(options):
         command = [sys.executable, __file__, "--ratio", ratio, "--mbit", mbit]
         command += ["--rows", options.rows, "--rounds", options.rounds, "--steps", options.steps]
         command += ["--full"] if options.full else []
+        command += ["--schedule", options.schedule] if options.schedule else []
         status = run_on(devices, command)
         if status != 0:
             sys.exit(status)
@@ -422,6 +426,8 @@ def main():
         "--rows", type=pathlib.Path, help="append rows to this file; its cases are not repeated"
     )
     arguments.add_argument("--only", choices=RATIOS, help="the cases of one ratio")
+    arguments.add_argument("--link", choices=LINKS, type=int, help="the cases of one link, Mbit/s")
+    arguments.add_argument("--schedule", choices=SCHEDULES, help="the cases of one schedule")
     arguments.add_argument("--ratio", help=argparse.SUPPRESS)
     arguments.add_argument("--mbit", type=int, help=argparse.SUPPRESS)
     options = arguments.parse_args()
