@@ -447,6 +447,9 @@ static const struct field job_fields[] = {
     MEMBER_DOUBLE(struct job, doubt, "doubt", FIELD_ADDED, 0, 1,
                   .about = "The error of the last prediction that was undone. A change must gain "
                            "more than this share of the step."),
+    MEMBER_BOOL(struct job, corrected, "corrected", FIELD_ADDED,
+                .about = "The last change of the plan corrected the one before it within its "
+                         "cool-down. See [Drift](#drift)."),
     MEMBER_OPTIONAL(struct job, trial, has_trial, "trial", FIELD_ADDED, &job_trial_record,
                     .about = "The last change, until 20 steps have confirmed it; null: none."),
     MEMBER_OPTIONAL(struct job, rejected, has_rejected, "rejected", FIELD_ADDED,

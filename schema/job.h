@@ -167,6 +167,7 @@ struct job {
     int64_t cooldown_ms, cooldown_until_ms; /* length and end (wall time) of the last cool-down */
     int64_t setbacks;                       /* changes in a row that were undone */
     double doubt;                           /* of gains predicted since: a share of the step */
+    bool corrected;                         /* the last change was made within a cool-down */
     struct job_trial trial;                 /* has_trial */
     bool has_trial;
     struct job_rejected rejected; /* has_rejected */

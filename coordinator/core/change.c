@@ -168,6 +168,7 @@ static void change(struct core *core, struct job_slot *job, const struct planned
     bool joined = job->drift.trigger == CHECK_DEVICE_JOINED && has_new_device(job, planned);
     int reason = joined ? PLAN_DEVICE_JOINED : PLAN_DRIFT;
     double measured = progress_recent_seconds(job, DRIFT_RECENT_STEPS);
+    job->job.corrected = core->now_ms < job->drift.cool_ms;
     /* No other change before this one has paid for itself. */
     double cool_ms = fmin(fmax(1000 * pays_seconds, DRIFT_COOL_MS), LONGEST_MS);
     drift_cool(core, job, (int64_t)cool_ms);
@@ -275,16 +276,21 @@ static bool look(struct core *core, struct job_slot *job)
     if (!drift->due) {
         drift->trigger = CHECK_DEVICE_JOINED;
     }
-    if (core->now_ms < drift->cool_ms) {
-        if (drift->due &&
+    const bool cools = core->now_ms < drift->cool_ms;
+    const bool corrects = cools && drift->due && drift_may_correct(job);
+    if (cools) {
+        if (!corrects && drift->due &&
             !(job->job.has_last_check && job->job.last_check.verdict == CHECK_COOLS_DOWN)) {
             drift_checked(core, job, CHECK_COOLS_DOWN, 0, 0);
         }
         avoidance_wait(core, job); /* it is looked at again when the cool-down is over */
         mark_job(core, job);
+    }
+    if (cools && !corrects) {
         return false;
     }
-    drift->due = false;
+    drift->tried = corrects;
+    drift->due = corrects; /* it is looked at again, if it stays as it is */
     asking_open(core, job, ASKING_CHANGE);
     return true;
 }

@@ -108,12 +108,34 @@ static double stage_seconds(const struct plan_stage *stage, bool measured)
                     : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
 }
 
+/* The job changed to its plan by itself. */
+static bool is_own_change(const struct job_slot *job)
+{
+    return job->plan.reason == PLAN_DRIFT || job->plan.reason == PLAN_DEVICE_JOINED;
+}
+
+static bool is_tried(const struct job_slot *job)
+{
+    return job->job.has_trial && job->job.trial.generation == job->plan.generation;
+}
+
+bool drift_may_correct(const struct job_slot *job)
+{
+    if (!is_own_change(job) || job->job.corrected || job->job.setbacks > 0 || job->drift.tried ||
+        job->progress.step_count < DRIFT_RECENT_STEPS) {
+        return false;
+    }
+    const double seconds = progress_recent_seconds(job, DRIFT_RECENT_STEPS);
+    const bool gained =
+        is_tried(job) ? seconds <= job->job.trial.step_seconds : job->plan.verdict == VERDICT_KEPT;
+    return gained && seconds > (1 + DRIFT_SHARE) * job->plan.predicted_step_seconds;
+}
+
 /* A change is not followed by the next one before it has done a step: an evaluation may take longer
  * than a cool-down, and each change repeats it. */
 static bool has_a_step(const struct job_slot *job)
 {
-    bool changed = job->plan.reason == PLAN_DRIFT || job->plan.reason == PLAN_DEVICE_JOINED;
-    return !changed || job->progress.reached_step > job->plan.resume_version;
+    return !is_own_change(job) || job->progress.reached_step > job->plan.resume_version;
 }
 
 /* Before that, measured times would be compared with predictions. */
@@ -133,7 +155,7 @@ static bool is_measured(const struct core *core, const struct job_slot *job)
 void drift_begin(struct core *core, struct job_slot *job)
 {
     struct drift *drift = &job->drift;
-    drift->due = drift->goes_back = drift->measured = false;
+    drift->due = drift->goes_back = drift->tried = drift->measured = false;
     drift->checked_step = job->progress.reached_step;
     drift->began_ms = core->now_ms;
     if (job->job.has_trial && job->job.trial.generation != job->plan.generation) {
@@ -220,8 +242,10 @@ void drift_take(struct core *core, struct job_slot *job)
     if (!drift->measured && is_measured(core, job)) {
         drift->measured = core->joinable = true;
     }
-    if (job->job.has_trial && job->job.trial.generation == job->plan.generation &&
-        job->progress.step_count >= DRIFT_TRIAL_STEPS) {
+    if (drift->due && core->now_ms < drift->cool_ms && drift_may_correct(job)) {
+        core->joinable = true;
+    }
+    if (is_tried(job) && job->progress.step_count >= DRIFT_TRIAL_STEPS) {
         judge(core, job);
     }
 }

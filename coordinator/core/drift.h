@@ -31,6 +31,7 @@ struct drift {
     bool due;             /* a check is due, or waits for the end of the cool-down */
     int trigger;          /* enum check_trigger of that check */
     bool goes_back;       /* the plan before was faster */
+    bool tried;           /* a correction of the plan was weighed */
     bool measured;        /* the stages have reported their times, or have had the time to */
     int64_t began_ms;     /* of the plan, or of the coordinator */
     int64_t cool_ms;      /* end of the cool-down */
@@ -65,6 +66,10 @@ void drift_take_probe(struct core *core, struct device_slot *device,
 void drift_note(struct core *core, struct job_slot *job, int trigger);
 /* Keep the answer to the check whose trigger was noted. gain: seconds per step. */
 void drift_checked(struct core *core, struct job_slot *job, int verdict, double gain, double cost);
+/* Return whether the last change may be corrected before its cool-down is over: it has made the job
+ * no slower, but its step takes 25 % longer than predicted, so that the speeds measured since may
+ * show a better plan. A correction is not corrected, and nothing is after a setback. */
+bool drift_may_correct(const struct job_slot *job);
 /* No change before ms milliseconds have passed. */
 void drift_cool(struct core *core, struct job_slot *job, int64_t ms);
 /* Pause after a change was undone, whose step was `expected_seconds` by its prediction and is

@@ -323,6 +323,7 @@ void check_backup(struct world *world)
         check->known[i].forgotten = true;
         check->known[i].state = job ? job->state : JOB_QUEUED;
         check->known[i].cool_until_ms = job ? job->cooldown_until_ms : 0;
+        check->known[i].corrected = job && job->corrected;
         check->known[i].generation = job ? job->generation : 0;
         check->known[i].plan_generation = 0;
         check->known[i].put_back = (int)world->agent_count + 1;

@@ -103,8 +103,10 @@ void check_own_change(struct world *world, const struct job *job)
     if (begins && own && job->spec.replan_first == 0 && job->spec.replan_every == 0) {
         check_fail(world, "%s shall not change its plan by itself, and does", job->spec.name);
     }
-    /* A change that made it slower is undone at once. */
-    if (begins && weighed && job->last_check.trigger != CHECK_SLOWER &&
+    const bool corrects = job->corrected && !check->known[at].corrected && job->setbacks == 0;
+    /* A change that made it slower is undone at once, and one that was predicted too short is
+     * corrected once. */
+    if (begins && weighed && !corrects && job->last_check.trigger != CHECK_SLOWER &&
         clock_us == check->known[at].clock_us &&
         job->cooldown_until_ms - job->cooldown_ms < check->known[at].cool_until_ms) {
         check_fail(world, "%s changes its plan %" PRId64 " ms before the cool-down is over",
@@ -115,6 +117,7 @@ void check_own_change(struct world *world, const struct job *job)
         check_cooldown(world, job);
     }
     check->known[at].state = job->state;
+    check->known[at].corrected = job->corrected;
     if (check->known[at].cool_until_ms != job->cooldown_until_ms) {
         check->known[at].cool_until_ms = job->cooldown_until_ms;
         check->known[at].clock_us = clock_us;

@@ -75,8 +75,8 @@ static void compare_job(struct world *world, const struct core *core, const stru
         row->version != live->version || row->exact != live->exact ||
         row->neighbor_version != live->neighbor_version ||
         row->cooldown_until_ms != live->cooldown_until_ms || row->has_trial != live->has_trial ||
-        row->has_rejected != live->has_rejected || row->line_count != live->line_count ||
-        strcmp(row->state_reason, live->state_reason) != 0) {
+        row->has_rejected != live->has_rejected || row->corrected != live->corrected ||
+        row->line_count != live->line_count || strcmp(row->state_reason, live->state_reason) != 0) {
         check_fail(world,
                    "the row of %s differs from the live state: %s generation %" PRId64
                    " version %" PRId64,

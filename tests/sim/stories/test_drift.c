@@ -138,6 +138,62 @@ static void a_restart_keeps_the_cool_down(void **state)
     story_free(story);
 }
 
+/* Let the job change its plan, and the next generation run. */
+static void await_change(struct story *story)
+{
+    const int64_t generation = newest(story)->generation;
+    while (newest(story)->generation == generation || newest(story)->state != PLAN_RUNNING) {
+        story_pass(story, 100 * MS);
+    }
+    assert_int_equal(newest(story)->reason, PLAN_DRIFT);
+}
+
+/* The device gets slower still while the plan changes: its stage takes longer than predicted. */
+static struct story *fall_twice(void)
+{
+    struct story *story = story_new_checked(2, LONG, EVERY);
+    story_step(story, 30);
+    story_pass(story, 60 * SECOND);
+    slow_down(story, 1, 8);
+    await_change(story);
+    slow_down(story, 1, 14);
+    return story;
+}
+
+static void a_change_that_was_predicted_too_short_is_corrected_within_the_cool_down(void **state)
+{
+    (void)state;
+    struct story *story = fall_twice();
+    const int64_t changed = newest(story)->generation, before = units_of(story, 1);
+    assert_true(story_job(story)->cooldown_ms >= 30000);
+    story_pass(story, 25 * SECOND);
+    assert_int_equal(newest(story)->generation, changed + 1);
+    assert_int_equal(newest(story)->reason, PLAN_DRIFT);
+    assert_true(units_of(story, 1) < before);
+    story_free(story);
+}
+
+/* Speeds change again right after the correction: that waits for the end of the cool-down. */
+static void a_correction_is_not_corrected_even_after_a_restart(void **state)
+{
+    (void)state;
+    struct story *story = fall_twice();
+    await_change(story);
+    const int64_t corrected = newest(story)->generation;
+    assert_true(story_job(story)->corrected);
+    slow_down(story, 0, 3);
+    slow_down(story, 1, 1);
+    story_pass(story, 3 * SECOND);
+    faults_kill_coordinator(&story->world, 1 * SECOND);
+    story_pass(story, 15 * SECOND);
+    assert_int_equal(newest(story)->generation, corrected);
+    assert_true(story_job(story)->corrected);
+    story_pass(story, 30 * SECOND);
+    assert_int_equal(newest(story)->generation, corrected + 1);
+    assert_false(story_job(story)->corrected);
+    story_free(story);
+}
+
 static void the_last_steps_of_a_job_are_not_worth_a_change(void **state)
 {
     (void)state;
@@ -179,6 +235,8 @@ int main(void)
         cmocka_unit_test(units_return_to_a_device_that_was_at_a_twelfth),
         cmocka_unit_test(ten_noisy_minutes_make_two_plans_at_most),
         cmocka_unit_test(a_restart_keeps_the_cool_down),
+        cmocka_unit_test(a_change_that_was_predicted_too_short_is_corrected_within_the_cool_down),
+        cmocka_unit_test(a_correction_is_not_corrected_even_after_a_restart),
         cmocka_unit_test(the_last_steps_of_a_job_are_not_worth_a_change),
         cmocka_unit_test(a_job_of_one_device_stays_where_it_is),
         cmocka_unit_test(with_both_periods_0_a_plan_never_changes_by_itself),

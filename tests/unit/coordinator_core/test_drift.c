@@ -1,5 +1,9 @@
 /* When a plan is checked, and whether a change of it pays. */
 #include "coordinator/core/drift.h"
+
+#include <stdlib.h>
+
+#include "coordinator/core/state.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static int weigh(double present, double planned, double steps_left, double move)
@@ -49,6 +53,61 @@ static void checks_are_due_at_the_first_step_and_then_at_every_period(void **sta
     assert_int_equal(drift_next_step(&spec, 5), INT64_MAX);
     spec.replan_every = 50;
     assert_int_equal(drift_next_step(&spec, 0), 50);
+}
+
+/* A change on trial: 2 s a step before, 0.5 s predicted, 1 s measured. */
+static struct job_slot *slow_change(void)
+{
+    struct job_slot *job = calloc(1, sizeof(*job));
+    assert_non_null(job);
+    job->plan.generation = 2;
+    job->plan.reason = PLAN_DRIFT;
+    job->plan.predicted_step_seconds = 0.5;
+    job->job.has_trial = true;
+    job->job.trial = (struct job_trial){.generation = 2, .step_seconds = 2};
+    job->progress.step_count = DRIFT_RECENT_STEPS;
+    for (size_t i = 0; i < DRIFT_RECENT_STEPS; i++) {
+        job->progress.step_seconds[i] = 1;
+    }
+    return job;
+}
+
+static void a_change_that_gains_less_than_predicted_may_be_corrected_once(void **state)
+{
+    (void)state;
+    struct job_slot *job = slow_change();
+    assert_true(drift_may_correct(job));
+    job->plan.predicted_step_seconds = 0.81;
+    assert_false(drift_may_correct(job));
+    job->plan.predicted_step_seconds = 0.5;
+    job->plan.reason = PLAN_REQUESTED;
+    assert_false(drift_may_correct(job));
+    job->plan.reason = PLAN_DEVICE_JOINED;
+    job->progress.step_count = DRIFT_RECENT_STEPS - 1;
+    assert_false(drift_may_correct(job));
+    job->progress.step_count = DRIFT_RECENT_STEPS;
+    job->drift.tried = true;
+    assert_false(drift_may_correct(job));
+    job->drift.tried = false;
+    assert_true(drift_may_correct(job));
+    job->job.corrected = true;
+    assert_false(drift_may_correct(job));
+    free(job);
+}
+
+static void neither_a_slower_change_nor_one_after_a_setback_is_corrected(void **state)
+{
+    (void)state;
+    struct job_slot *job = slow_change();
+    job->job.trial.step_seconds = 0.99;
+    assert_false(drift_may_correct(job));
+    job->job.has_trial = false;
+    assert_false(drift_may_correct(job));
+    job->plan.verdict = VERDICT_KEPT;
+    assert_true(drift_may_correct(job));
+    job->job.setbacks = 1;
+    assert_false(drift_may_correct(job));
+    free(job);
 }
 
 static void the_answer_to_the_last_check_is_kept_in_the_job(void **state)
@@ -189,6 +248,8 @@ int main(void)
         cmocka_unit_test(a_change_gains_a_twentieth_and_more_than_it_costs),
         cmocka_unit_test(a_doubted_gain_must_be_larger_than_the_doubt),
         cmocka_unit_test(checks_are_due_at_the_first_step_and_then_at_every_period),
+        cmocka_unit_test(a_change_that_gains_less_than_predicted_may_be_corrected_once),
+        cmocka_unit_test(neither_a_slower_change_nor_one_after_a_setback_is_corrected),
         STORY(a_change_that_made_the_job_slower_is_undone_and_not_tried_again),
         STORY(a_change_that_made_the_job_no_slower_is_kept),
         STORY(each_setback_in_a_row_doubles_the_pause),
