@@ -167,10 +167,10 @@ static struct job_slot *asker(const struct core *core)
     }
     bool stops = job->job.state == JOB_REPLANNING && states_plan_active(job) &&
                  job->plan.state == PLAN_STOPPING;
-    bool needs = core->asking.kind == ASKING_CHANGE
-                     ? job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN
-                     : stops || job->job.state == JOB_PLANNING ||
-                           (job->job.state == JOB_WAITING_FOR_DEVICES && job->asked.outside);
+    bool needs = core->asking.kind == ASKING_NEXT
+                     ? stops || job->job.state == JOB_PLANNING ||
+                           (job->job.state == JOB_WAITING_FOR_DEVICES && job->asked.outside)
+                     : job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN;
     return needs ? job : NULL;
 }
 

@@ -14,6 +14,7 @@ struct placement_request;
 enum asking_kind {
     ASKING_NEXT,   /* the next generation of a job */
     ASKING_CHANGE, /* whether another plan of a running job is better */
+    ASKING_DRAIN,  /* the next generation of a running job, without devices that drain */
 };
 
 /* The open question. */

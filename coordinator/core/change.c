@@ -301,7 +301,7 @@ void change_run(struct core *core)
         return; /* after that answer */
     }
     if (!core->join_open) {
-        core->joinable = false;
+        core->join_due = false;
         core->join_open = true;
         core->join_pass++;
     }

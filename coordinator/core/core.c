@@ -160,6 +160,8 @@ static void handle_planned(struct core *core, const struct event *event)
     struct job_slot *job = asking_take(core, &event->planned, &code, &err);
     if (job && kind == ASKING_CHANGE) {
         change_planned(core, job, code);
+    } else if (job && kind == ASKING_DRAIN) {
+        drain_planned(core, job, code);
     } else if (job) {
         scheduler_planned(core, job, code, err.text);
     }
@@ -262,6 +264,24 @@ static int64_t job_due_ms(const struct job_slot *job)
     return timers_next_ms(timer_ms, TIMER_COUNT);
 }
 
+/* Devices that drain are left first. */
+static void change_plans(struct core *core)
+{
+    if (core->joinable) {
+        core->joinable = false;
+        core->drain_due = core->join_due = true;
+    }
+    if (core->schedule || core->pass_open) {
+        return; /* jobs that wait come before */
+    }
+    if (core->drain_due || core->drain_open) {
+        drain_run(core);
+    }
+    if (core->join_due || core->join_open) {
+        change_run(core);
+    }
+}
+
 static void settle(struct core *core)
 {
     settle_failures(core);
@@ -270,12 +290,7 @@ static void settle(struct core *core)
     if (core->schedule || core->pass_open) {
         scheduler_run(core);
     }
-    if ((core->joinable || core->drain_due) && !core->schedule && !core->pass_open) {
-        drain_run(core);
-    }
-    if ((core->joinable || core->join_open) && !core->schedule && !core->pass_open) {
-        change_run(core);
-    }
+    change_plans(core);
     for (size_t i = 0; i < core->device_list_count; i++) {
         flush_device(core, core->device_list[i]);
         if (core->device_list[i]->device.state == DEVICE_REMOVED) {
@@ -300,8 +315,10 @@ static void settle(struct core *core)
     int64_t jobs = timers_next_ms(core->job_due_ms, core->jobs.fresh);
     core->deadline_ms = devices < jobs ? devices : jobs;
     bool passes = (core->schedule || core->pass_open) && !core->pass_waits;
-    bool joins = (core->joinable || core->join_open) && core->asking.number == 0;
-    if (core->unsettled || passes || joins || core->drain_due) {
+    bool changes = (core->joinable || core->drain_due || core->drain_open || core->join_due ||
+                    core->join_open) &&
+                   core->asking.number == 0;
+    if (core->unsettled || passes || changes) {
         core->deadline_ms = core->now_ms; /* this step was cut short */
     }
 }

@@ -1,6 +1,7 @@
 /* Draining moves the work first and the copies after it. A running plan stops at a step boundary as
- * soon as other devices can do its work; until then it keeps the device. The device is drained when
- * no plan has it and no job relies on its copies: the next round of copies replaces them. */
+ * soon as other devices can do its work; until then it keeps the device. Their plan is searched for
+ * outside of the step, job after job. The device is drained when no plan has it and no job relies
+ * on its copies: the next round of copies replaces them. */
 #include "coordinator/core/drain.h"
 
 #include "coordinator/core/act.h"
@@ -24,7 +25,7 @@ static void changed(struct core *core, struct device_slot *device)
     device->device.drained = false;
     device->lease.lost_ms = core->now_ms; /* as a cordon: a person has just looked at it */
     mark_device_changed(core, device);
-    core->schedule = core->joinable = core->drain_due = true;
+    core->schedule = core->joinable = true;
 }
 
 void drain_set(struct core *core, struct device_slot *device, bool draining)
@@ -120,38 +121,51 @@ static const struct device_slot *find_draining(const struct core *core, const st
     return found;
 }
 
-static void leave(struct core *core, struct job_slot *job, const struct device_slot *device)
+void drain_planned(struct core *core, struct job_slot *job, int code)
 {
-    int reason = device->device.leaving ? PLAN_DEVICE_LEFT : PLAN_DRAINED;
-    struct err err = {0};
-    asking_next(core, job, NULL, &device_all_present, core->planning);
-    bool found = asking_at_once(core, &err) == 0;
-    if (!found || core->planned->attempt.avoid == AVOID_NONE) {
+    const struct device_slot *device = find_draining(core, job);
+    if (!device || code != 0 || core->planned->attempt.avoid == AVOID_NONE) {
         return; /* the device works on until others can replace it */
     }
+    if (!asking_holds(core, job, core->planned)) {
+        job->drain_pass = 0; /* a device of the answer has left: ask again in this pass */
+        return;
+    }
+    int reason = device->device.leaving ? PLAN_DEVICE_LEFT : PLAN_DRAINED;
     job->drift.trigger = CHECK_DEVICE_DRAINED;
     drift_checked(core, job, CHECK_REPLANS, 0, 0);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
                "stops to resume without device '%.60s', which is drained", device->device.name);
-    generations_stop(core, job, reason);
+    generations_stop_for(core, job, reason);
+}
+
+static bool may_leave(const struct core *core, const struct job_slot *job)
+{
+    return !job->mark.ended && job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN &&
+           job->failure.cause == FAILURE_NONE && find_draining(core, job);
 }
 
 void drain_run(struct core *core)
 {
-    core->drain_due = false;
+    if (core->asking.number != 0) {
+        return; /* after that answer */
+    }
+    if (!core->drain_open) {
+        core->drain_due = false;
+        core->drain_open = true;
+        core->drain_pass++;
+    }
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job_slot *job = slots_job_at(core, i);
-        const struct device_slot *device = NULL;
-        if (!job->mark.ended && job->job.state == JOB_RUNNING && states_phase(job) == PHASE_RUN &&
-            job->failure.cause == FAILURE_NONE) {
-            device = find_draining(core, job);
+        if (job->drain_pass == core->drain_pass || !may_leave(core, job)) {
+            continue;
         }
-        if (device && (asking_spent(core) || !act_room(core))) {
-            core->drain_due = true; /* the rest in the next step */
-            return;
+        if (!act_room(core)) {
+            return; /* the rest in the next step */
         }
-        if (device) {
-            leave(core, job, device);
-        }
+        job->drain_pass = core->drain_pass;
+        asking_open(core, job, ASKING_DRAIN);
+        return;
     }
+    core->drain_open = false;
 }

@@ -6,6 +6,7 @@
 #include "coordinator/core/core.h"
 
 struct device_slot;
+struct job_slot;
 
 /* Begin or end the drain that a user asks for. */
 void drain_set(struct core *core, struct device_slot *device, bool draining);
@@ -13,7 +14,9 @@ void drain_set(struct core *core, struct device_slot *device, bool draining);
 void drain_take_leaving(struct core *core, struct device_slot *device, bool leaving);
 /* Publish `device_drained` once nothing needs the device. */
 void drain_check(struct core *core, struct device_slot *device);
-/* Stop the running plans that have a draining device and can do without it. */
+/* Ask the planner for the running jobs that have a draining device, one job at a time. */
 void drain_run(struct core *core);
+/* Stop the plan of the job if the answer, core->planned or an error, does without that device. */
+void drain_planned(struct core *core, struct job_slot *job, int code);
 
 #endif

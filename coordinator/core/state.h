@@ -83,6 +83,7 @@ struct job_slot {
     struct avoided avoided[AVOIDED_MAX];
     struct open_round round[ROUND_KINDS]; /* of this generation */
     int export_attempts;
+    uint64_t drain_pass; /* last pass of drain_run over the job */
     struct asked asked;
     struct center center;
     struct charges charges;
@@ -130,17 +131,20 @@ struct core {
     size_t device_list_count;
     struct job_slot **job_list; /* [jobs_max] */
     size_t job_list_count;
-    bool schedule;           /* something changed for waiting jobs */
-    bool unsettled;          /* failures are left for the next step, which has room for actions */
-    uint64_t pass;           /* number of the scheduler's pass over the waiting jobs */
-    bool pass_open;          /* the pass continues in the next step */
-    bool pass_waits;         /* it continues when the open question is answered */
-    bool any_free;           /* a device is free */
-    size_t ready;            /* count of ready devices, busy or not */
-    bool drain_due;          /* drain_run may find a plan that a draining device can leave */
-    bool joinable;           /* a device became free: a running job may gain from it */
-    bool join_open;          /* the pass of change_run continues in the next step */
-    uint64_t join_pass;      /* number of the pass of change_run */
+    bool schedule;       /* something changed for waiting jobs */
+    bool unsettled;      /* failures are left for the next step, which has room for actions */
+    uint64_t pass;       /* number of the scheduler's pass over the waiting jobs */
+    bool pass_open;      /* the pass continues in the next step */
+    bool pass_waits;     /* it continues when the open question is answered */
+    bool any_free;       /* a device is free */
+    size_t ready;        /* count of ready devices, busy or not */
+    bool joinable;       /* a device became free: a running job may gain from it */
+    bool drain_due;      /* the same, for drain_run: it may replace one that drains */
+    bool drain_open;     /* the pass of drain_run continues in the next step */
+    uint64_t drain_pass; /* number of the pass of drain_run */
+    bool join_due;       /* the same three, for change_run */
+    bool join_open;
+    uint64_t join_pass;
     bool in_pass;            /* a pass is running: reservations count */
     struct job_slot **queue; /* [jobs_max], scratch of the scheduler */
 

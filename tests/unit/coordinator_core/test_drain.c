@@ -1,4 +1,5 @@
 /* Plans leave a device that is drained, or that announces that it leaves. */
+#include "coordinator/core/placement.h"
 #include "tests/unit/coordinator_core/story.h"
 
 static const struct device *shown(const struct world *world, const struct agent *agent)
@@ -137,6 +138,65 @@ static void a_drain_outlives_a_restart_of_both_sides(void **state)
     assert_int_equal(world_plan(world, id, 2)->reason, PLAN_DRAINED);
 }
 
+/* The search may take a second: no heartbeat waits for it. */
+static void the_plan_without_the_device_is_searched_for_outside_of_the_step(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100000, 5);
+    world->plans_wait = true;
+    world_device_verb(world, &world->agent[1], DEVICE_DRAIN);
+    assert_int_equal(world->status, 202);
+    assert_true(world->question != 0);
+    assert_state(world, id, JOB_RUNNING);
+    world_train(world, 3);
+    assert_state(world, id, JOB_RUNNING);
+    world_planned(world);
+    assert_state(world, id, JOB_REPLANNING);
+    assert_int_equal(world->question, 0); /* the answer is the next plan */
+    world_settle(world);
+    assert_int_equal(world_plan(world, id, 2)->reason, PLAN_DRAINED);
+    assert_excluded(world_plan(world, id, 2), &world->agent[1]);
+}
+
+static void an_answer_after_the_drain_was_undone_is_dropped(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100000, 5);
+    world->plans_wait = true;
+    world_device_verb(world, &world->agent[1], DEVICE_DRAIN);
+    world_device_verb(world, &world->agent[1], DEVICE_UNDRAIN);
+    world_planned(world);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 1);
+}
+
+static void an_answer_with_a_device_that_has_left_is_asked_for_again(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct err err = {0};
+    story_train(world, id, 100000, 5);
+    world->plans_wait = true;
+    world_device_verb(world, &world->agent[1], DEVICE_DRAIN);
+    const uint64_t question = world->question;
+    struct event event = {.type = EVENT_PLANNED,
+                          .planned = {.question = question, .planned = &world->planned}};
+    assert_true(core_planning(world->core, question, world->planning));
+    assert_ok(placement_solve(world->planning, &world->planned, &err), &err);
+    world_device_verb(world, &world->agent[2], DEVICE_DRAIN);
+    world_send(world, &event);
+    assert_state(world, id, JOB_RUNNING);
+    assert_true(world->question > question);
+    world_planned(world);
+    assert_state(world, id, JOB_REPLANNING);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 2);
+    assert_int_equal(plan->stage_count, 1);
+    assert_string_equal(plan->stage[0].device.text, world->agent[0].id.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +206,9 @@ int main(void)
         STORY(an_idle_device_is_drained_at_once_and_takes_no_job),
         STORY(a_device_that_announces_its_end_is_left_and_works_again_when_it_stays),
         STORY(a_drain_outlives_a_restart_of_both_sides),
+        STORY(the_plan_without_the_device_is_searched_for_outside_of_the_step),
+        STORY(an_answer_after_the_drain_was_undone_is_dropped),
+        STORY(an_answer_with_a_device_that_has_left_is_asked_for_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
