@@ -59,7 +59,11 @@ static int search_new(struct planner *planner, struct search *search,
 {
     search->job = (struct work_job){.run = search_run, .done = done};
     search->planner = planner;
-    return planning_new(&search->planning, err);
+    int rc = planning_new(&search->planning, err);
+    if (rc == 0) {
+        search->planning->cancelled = work_stop_flag(planner->coordinator->work);
+    }
+    return rc;
 }
 
 /* ---- questions of the core ---- */
@@ -156,7 +160,8 @@ static void user_done(struct work_job *job)
     struct planner *planner = search->planner;
     const struct event_planned answer = answer_of(search, 0);
     search_end(search);
-    planner->asked->done(planner->asked, job->cancelled ? NULL : &answer);
+    const bool ended = job->cancelled || answer.code == ERR_CANCELLED;
+    planner->asked->done(planner->asked, ended ? NULL : &answer);
     if (!planner->coordinator->stopping) {
         next_user(planner);
     }

@@ -1,6 +1,6 @@
-/* planner.h: searches for plans on worker threads, so that no turn waits for a search. Each search
- * is a question as a value (core/planning.h); the model that it points to stays in the catalog
- * until the answer is back. The loop's thread. */
+/* planner.h: searches for plans on worker threads, so that no turn waits for a search; work_stop
+ * ends those under way. Each search is a question as a value (core/planning.h); the model that it
+ * points to stays in the catalog until the answer is back. The loop's thread. */
 #ifndef COORDINATOR_CONTENT_PLANNER_H
 #define COORDINATOR_CONTENT_PLANNER_H
 

@@ -170,6 +170,11 @@ bool work_stopping(const struct work *work)
     return atomic_load(&work->stopping);
 }
 
+const _Atomic bool *work_stop_flag(const struct work *work)
+{
+    return &work->stopping;
+}
+
 int work_fd(const struct work *work)
 {
     return work->event_fd;

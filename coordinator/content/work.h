@@ -32,6 +32,8 @@ void work_submit(struct work *work, struct work_job *job);
 void work_post(struct work *work, struct work_job *job);
 /* Whether a long job should stop. Any thread. */
 bool work_stopping(const struct work *work);
+/* The same as a flag, for pure code that may not call this module. It lives as long as `work`. */
+const _Atomic bool *work_stop_flag(const struct work *work);
 /* Poll this descriptor for reading, then call work_collect. */
 int work_fd(const struct work *work);
 void work_collect(struct work *work);

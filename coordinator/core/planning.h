@@ -101,6 +101,9 @@ struct planning {
     struct partition_pair measured[PLANNING_LINKS_MAX];
     size_t measured_count;
 
+    /* Another thread sets it to end the search; NULL: none does. The asker's. */
+    const _Atomic bool *cancelled;
+
     /* Scratch of the solution. */
     double work;                       /* of all searches */
     bool hasty;                        /* a bound was reached: "does not fit" is not certain */

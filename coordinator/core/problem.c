@@ -257,6 +257,7 @@ static struct partition_problem problem_of(struct planning *planning,
         .present_device = planning->present_device,
         .present_end = planning->present_end,
         .present_count = take_present(planning),
+        .cancelled = planning->cancelled,
         .unit_name = planning->unit_name,
         .device_name = planning->device_name,
     };

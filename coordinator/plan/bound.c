@@ -348,6 +348,16 @@ static void fill_reach(struct bound *bound)
     }
 }
 
+/* The search is cancelled: nothing can run. */
+static void fill_nothing(struct bound *bound, size_t state)
+{
+    const size_t end = entry(bound, state + 1, 0, 0);
+    for (size_t i = entry(bound, state, 0, 0); i < end; i++) {
+        bound->rest[i] = INFINITY;
+    }
+    bound->work = kinds_work(bound->kinds, bound->work);
+}
+
 void bound_fill(struct bound *bound, struct bound_passes passes, double limit_seconds)
 {
     const struct kinds *kinds = bound->kinds;
@@ -357,7 +367,11 @@ void bound_fill(struct bound *bound, struct bound_passes passes, double limit_se
     fill_before(bound, 0);
     fill_reach(bound);
     for (size_t state = bound->states; state-- > 1;) {
-        size_t used = used_in_all(bound, state);
+        const size_t used = used_in_all(bound, state);
+        if (kinds_cancelled(kinds)) {
+            fill_nothing(bound, state);
+            continue;
+        }
         for (size_t g = 0; g < kinds->group_count && used <= stages_max; g++) {
             if (used_of(bound, state, g) == 0) {
                 continue;

@@ -92,7 +92,7 @@ static void descend_next(struct search *search, const struct branch *branch, siz
         }
         for (size_t codec = 0; codec < codecs; codec++) {
             struct branch next;
-            search->work += BOUND_WORK;
+            search->work += kinds_work(kinds, BOUND_WORK);
             if (search_faster(search, branch_bound(search, branch, end, next_kind, codec, &next))) {
                 search->layout.end[branch->index] = (uint16_t)end;
                 search->layout.codec[branch->index] = (uint8_t)codec;
@@ -125,7 +125,7 @@ static void descend(struct search *search, const struct branch *branch)
         search->layout.count = stages;
         (void)search_try(search, &search->layout, true);
     }
-    search->work += NEXT_WORK * (double)kinds->count;
+    search->work += kinds_work(kinds, NEXT_WORK * (double)kinds->count);
     for (size_t i = 0; i < kinds->count && stages < search->stages_max; i++) {
         const size_t next = kinds->by_speed[i];
         if (may_be_next(search, branch->index, next)) {

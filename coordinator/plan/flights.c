@@ -83,7 +83,7 @@ static uint32_t play_for(struct flights *flights, double gain)
     const size_t count = flights->layout->count;
     struct timeline_result result;
     timeline_play(flights->stage, count, &rules, &result);
-    flights->work += timeline_work(count, &rules);
+    flights->work += kinds_work(flights->kinds, timeline_work(count, &rules));
     if (result.step_seconds < flights->step_seconds * (1 - gain)) {
         flights->step_seconds = result.step_seconds;
         for (size_t i = 0; i < count; i++) {

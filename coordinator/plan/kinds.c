@@ -122,12 +122,27 @@ static void sort_by_speed(struct kinds *kinds)
 
 /* ---- memory ---- */
 
+/* Far above any bound of work, and sums of it stay finite. */
+#define CANCELLED_WORK 1e200
+
+bool kinds_cancelled(const struct kinds *kinds)
+{
+    const _Atomic bool *cancelled = kinds->problem->cancelled;
+    return cancelled && *cancelled;
+}
+
+double kinds_work(const struct kinds *kinds, double work)
+{
+    return kinds_cancelled(kinds) ? CANCELLED_WORK : work;
+}
+
 bool kinds_may_ask(const struct kinds *kinds, double share)
 {
     const struct partition_problem *problem = kinds->problem;
     const double most =
         problem->memory_work_max > 0 ? problem->memory_work_max : PARTITION_MEMORY_WORK_MAX;
-    return !problem->memory_work || *problem->memory_work < share * most;
+    return !kinds_cancelled(kinds) &&
+           (!problem->memory_work || *problem->memory_work < share * most);
 }
 
 /* The end of the longest stage from `first` on that fits. The search starts just after `near` and

@@ -51,6 +51,10 @@ void kinds_group(struct kinds *kinds, size_t stages_max, size_t states_max);
 bool kinds_exact(const struct kinds *kinds);
 /* Return the link between a device of kind a and another one of kind b. */
 const struct partition_link *kinds_link(const struct kinds *kinds, size_t a, size_t b);
+/* Return whether the search is to end at once. */
+bool kinds_cancelled(const struct kinds *kinds);
+/* Return the work; if the search is cancelled, more than any search may do. */
+double kinds_work(const struct kinds *kinds, double work);
 /* Return whether stage_memory may be asked more, of a share of the work allowed. */
 bool kinds_may_ask(const struct kinds *kinds, double share);
 

@@ -52,7 +52,7 @@ static double order_scan(struct order *order, size_t index, const double *rest, 
             !bound_passes_fit(kinds, kind, first, e, order->passes)) {
             break;
         }
-        order->work += BOUND_WORK;
+        order->work += kinds_work(kinds, BOUND_WORK);
         if (last || rest[e] < best) {
             double seconds = order_end(order, index, first, e, last ? 0 : rest[e]);
             *end = seconds < best ? e : *end;

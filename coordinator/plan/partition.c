@@ -287,6 +287,9 @@ int partition_solve(const struct partition_problem *problem, struct partition_sc
     const double work = problem->work_max > 0 ? problem->work_max : PARTITION_WORK_MAX;
     search_init(search, problem);
     explore_run(search, range.least, range.most, INFINITY, FASTEST_SHARE * work);
+    if (kinds_cancelled(&search->kinds)) {
+        return err_set(err, ERR_CANCELLED, "the search for a plan was cancelled");
+    }
     if (search->best.count == 0) {
         return misfit_explain(&search->kinds, range.most, err);
     }

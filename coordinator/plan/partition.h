@@ -91,6 +91,8 @@ struct partition_problem {
      * those of the problem. */
     const size_t *present_device, *present_end;
     size_t present_count;
+    /* Another thread sets it to end the search: ERR_CANCELLED. NULL: none does. */
+    const _Atomic bool *cancelled;
     /* Names for the text of an error; NULL: numbers. */
     const char *const *unit_name;
     const char *const *device_name;
@@ -124,6 +126,7 @@ void partition_scratch_free(struct partition_scratch **scratch);
 /* Find the fastest plan. Among plans within PARTITION_TIE of it: the fewest devices, then the
  * fewest moved bytes, then the present plan. ERR_INVALID: sizes out of bounds or boundaries that do
  * not rise. ERR_MEMORY: no plan fits; err says which unit does not fit where and by how much.
+ * ERR_CANCELLED: it was cancelled before it had an answer.
  * Exact (equal to trying every plan) if the answer says `optimal`; the search ends after work_max
  * in any case. Deterministic. Allocates nothing but `scratch`. */
 NODISCARD int partition_solve(const struct partition_problem *problem,
