@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 
+import cifar
 from kept import Kept, program_sha256
 from paceline import FASHION, ROOT, SLOW_LEASE_MS, Fleet, batches_of, on_devices, train
 from report import finish, say, skip, table
@@ -19,7 +20,6 @@ from report import finish, say, skip, table
 AGENTS = 3
 SECONDS = 4 * 3600
 PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's PyTorch
-RECORD = 1 + 32 * 32 * 3
 ROWS = ROOT / "build/accuracy.jsonl"
 
 # model: (images of the training set, epochs, seeds)
@@ -151,8 +151,7 @@ def cifar10(train_file, test_file, models, kept):
         with tempfile.TemporaryDirectory(prefix="paceline-accuracy-") as place:
             directory = pathlib.Path(place)
             part = directory / "train.bin"
-            with open(train_file, "rb") as file:
-                part.write_bytes(file.read(images * RECORD))
+            cifar.write_part(train_file, images, part)
             data_sha256 = hashlib.sha256(part.read_bytes()).hexdigest()
             for seed in range(1, seeds + 1):
                 job = job_of(model, epochs, seed)
@@ -213,13 +212,7 @@ def summary(rows, model):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--cifar10",
-        nargs=2,
-        type=pathlib.Path,
-        metavar=("TRAIN", "TEST"),
-        help="CIFAR-10's images in its binary format.",
-    )
+    cifar.add_arguments(parser, required=False)
     parser.add_argument(
         "--models",
         nargs="+",

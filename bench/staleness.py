@@ -10,7 +10,7 @@ import pathlib
 import statistics
 import tempfile
 
-from accuracy import RECORD
+import cifar
 from kept import Kept, program_sha256
 from paceline import ROOT, Failure, train
 from report import finish, say, table
@@ -125,14 +125,7 @@ def share(value):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--cifar10",
-        nargs=2,
-        type=pathlib.Path,
-        metavar=("TRAIN", "TEST"),
-        required=True,
-        help="CIFAR-10's images in its binary format.",
-    )
+    cifar.add_arguments(parser, required=True)
     parser.add_argument("--images", type=int, default=20000, help="of TRAIN. Default: 20000.")
     parser.add_argument("--epochs", type=int, default=3, help="Default: 3.")
     parser.add_argument("--seeds", type=int, default=3, help="runs of a policy. Default: 3.")
@@ -193,8 +186,7 @@ def main():
     )
     with tempfile.TemporaryDirectory(prefix="paceline-staleness-") as place:
         part = pathlib.Path(place) / "train.bin"
-        with open(options.cifar10[0], "rb") as file:
-            part.write_bytes(file.read(options.images * RECORD))
+        cifar.write_part(options.cifar10[0], options.images, part)
         runs = train_all(options, part, options.cifar10[1])
     rows = [row for policy in runs for row in summary(policy, runs[policy], steps, every)]
     sync = {row["step"]: row["accuracy"] for row in rows if row["policy"] == "sync"}
