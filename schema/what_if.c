@@ -239,6 +239,20 @@ static void check_devices(struct check *check, const struct plan_question *quest
     }
 }
 
+static void check_without(struct check *check, const struct plan_question *question)
+{
+    for (size_t i = 0; i < question->without_count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (id_equal(question->without[i].text, question->without[k].text)) {
+                char at[48];
+                (void)snprintf(at, sizeof(at), "/without/%zu", i);
+                fault(check, at, "is the same device as /without/%zu", k);
+                break;
+            }
+        }
+    }
+}
+
 static bool is_pair(const struct what_if_link *a, const struct what_if_link *b)
 {
     return (strcmp(a->between[0], b->between[0]) == 0 &&
@@ -310,6 +324,7 @@ int plan_question_check(const struct plan_question *question, struct record_faul
               question->has_spec ? "the job has its fields; leave 'spec' or 'job' out"
                                  : "is required without 'spec'");
     }
+    check_without(&check, question);
     check_devices(&check, question);
     check_links(&check, question);
     check_distinct(&check, "micro_batches", vary->micro_batches, vary->micro_batches_count);

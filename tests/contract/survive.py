@@ -503,6 +503,13 @@ def check_bad_questions(api, ask):
         code="invalid_fields",
         words=("/without/0", "no device"),
     )
+    api.problem(
+        "POST",
+        "/v1/plans",
+        {**ask, "without": 2 * ask["without"]},
+        code="invalid_fields",
+        words=("/without/1", "is the same device as /without/0"),
+    )
     api.problem("POST", "/v1/plans", b"{", JSON, code="invalid_json")
     api.problem("POST", "/v1/plans", json.dumps(ask).encode(), {}, code="unsupported_media_type")
     api.problem("POST", "/v1/plans", b" " * (3 << 20), JSON, code="body_too_large")
