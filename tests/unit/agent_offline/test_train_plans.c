@@ -173,6 +173,7 @@ static void a_file_that_is_not_the_plans_of_the_job_is_rejected(void **state)
         struct row row;
     } wrong[] = {
         {"the model has 6", {1, 0, PLAN_DONE, {2, 5}, {2, 1}, {0}}},
+        {"stage 1 has no unit", {1, 0, PLAN_DONE, {2, 2, 6}, {2, 1, 1}, {0}}},
         {"must never rise", {1, 0, PLAN_DONE, {2, 6}, {1, 2}, {0}}},
         {"must never rise", {1, 0, PLAN_DONE, {2, 4, 6}, {2, 3, 1}, {0}}},
         {"must never rise", {1, 0, PLAN_DONE, {6}, {2}, {0}}},
