@@ -161,6 +161,13 @@ class Api(Fleet):
             must(str(word) in text, f"{method} {path}: '{word}' is missing in {text}")
         return answer
 
+    def takes_no_body(self, path):
+        """A route that takes at most an empty object."""
+        self.problem("POST", path, {"now": True}, code="invalid_fields")
+        self.problem("POST", path, b"{", JSON, code="invalid_json")
+        self.problem("POST", path, b"{}", {}, code="unsupported_media_type")
+        self.problem("POST", path, b" " * (3 << 20), JSON, code="body_too_large")
+
     def submit_named(self, name, **fields):
         return self.submit({**JOB, "name": name, **fields})
 
