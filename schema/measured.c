@@ -17,7 +17,9 @@ static const struct field unit_list_fields[] = {
     MEMBER_RECORDS(struct measured_unit_list, item, item_count, "items", FIELD_REQUIRED,
                    &unit_record, .about = "The oldest first."),
     MEMBER_BOOL(struct measured_unit_list, more, "more", FIELD_REQUIRED,
-                .about = "There are later ones: ask again with `since` at the last of these."),
+                .about = "There are later ones: ask again with `cursor`."),
+    MEMBER_TEXT(struct measured_unit_list, next_cursor, "next_cursor", FIELD_SKIP_EMPTY,
+                .about = "With `more`: the `cursor` of the next page."),
 };
 const struct record measured_unit_list_record =
     RECORD_WITH(struct measured_unit_list, "measured_unit_list", unit_list_fields,

@@ -12,6 +12,7 @@
 #include "schema/limits.h"
 
 #define MEASURED_ITEMS_MAX 500 /* of one answer */
+#define MEASURED_CURSOR_SIZE 64
 
 /* A unit in a minute, or in an hour of the older history. */
 struct measured_unit {
@@ -24,7 +25,8 @@ struct measured_unit {
 struct measured_unit_list {
     struct measured_unit item[MEASURED_ITEMS_MAX];
     size_t item_count;
-    bool more; /* there are later ones: ask again since the last time */
+    bool more; /* there are later ones: ask again with the cursor */
+    char next_cursor[MEASURED_CURSOR_SIZE];
 };
 extern const struct record measured_unit_list_record;
 

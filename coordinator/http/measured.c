@@ -1,9 +1,12 @@
 /* GET /v1/devices/{id}/measurements, GET /v1/devices/{id}/links and GET /v1/links. The history
  * comes from the rows, links from the core. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
@@ -50,38 +53,78 @@ static bool add_unit(void *arg, const struct state_measurement *row)
     return true;
 }
 
-/* A page holds whole minutes: its last time is where the next one begins. */
-static void end_at_whole_minute(struct measured_unit_list *list)
+/* A cursor is a row: TIME.JOB.UNIT. */
+static bool parse_cursor(const char *cursor, struct job_id *job, struct state_measurement *out)
 {
-    const int64_t last_ms = list->more ? list->item[list->item_count - 1].wall_ms : 0;
-    size_t count = list->item_count;
-    while (list->more && count > 0 && list->item[count - 1].wall_ms == last_ms) {
-        count--;
+    char text[MEASURED_CURSOR_SIZE];
+    struct err err = {0};
+    if (strlen(cursor) >= sizeof(text)) {
+        return false;
     }
-    list->item_count = count > 0 ? count : list->item_count;
+    memcpy(text, cursor, strlen(cursor) + 1);
+    char *name = strchr(text, '.');
+    char *unit = name ? strchr(name + 1, '.') : NULL;
+    if (!unit) {
+        return false;
+    }
+    *name++ = *unit++ = '\0';
+    if (!id_valid(name, "job_") || parse_i64(text, 0, INT64_MAX, &out->wall_ms, &err) ||
+        parse_i64(unit, 0, UNITS_MAX - 1, &out->unit, &err)) {
+        return false;
+    }
+    memcpy(job->text, name, strlen(name) + 1);
+    out->job = job->text;
+    return true;
+}
+
+/* The page starts after the row of ?cursor=, or else after the time of ?since=. false: a problem
+ * was answered. */
+static bool read_start(struct http_exchange *exchange, struct job_id *job,
+                       struct state_measurement *out)
+{
+    const char *cursor = http_query(exchange, "cursor");
+    int64_t since_ms;
+    if (!answer_query_int(exchange, "since", 0, INT64_MAX - 1, -1, &since_ms)) {
+        return false;
+    }
+    *out = (struct state_measurement){.wall_ms = since_ms + 1, .job = "", .unit = -1};
+    if (cursor && !parse_cursor(cursor, job, out)) {
+        answer_bad_cursor(exchange, cursor);
+        return false;
+    }
+    return true;
+}
+
+static void fill_cursor(struct measured_unit_list *list)
+{
+    const struct measured_unit *last = &list->item[list->item_count - 1];
+    (void)snprintf(list->next_cursor, sizeof(list->next_cursor), "%" PRId64 ".%s.%" PRId64,
+                   last->wall_ms, last->job.text, last->unit);
 }
 
 void serve_measurements(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {"job", "unit", "since", NULL};
+    static const char *const allowed[] = {"job", "unit", "since", "cursor", NULL};
     struct coordinator *coordinator = context;
     const char *job = http_query(exchange, "job");
-    int64_t unit, since_ms;
+    struct state_measurement after;
+    struct job_id after_job;
+    int64_t unit;
     struct err err = {0};
     if (!answer_check_query(exchange, allowed) || !device_known(coordinator, exchange) ||
         !answer_query_int(exchange, "unit", 0, UNITS_MAX - 1, -1, &unit) ||
-        !answer_query_int(exchange, "since", 0, INT64_MAX, 0, &since_ms)) {
+        !read_start(exchange, &after_job, &after)) {
         return;
     }
     struct measured_unit_list *list = calloc(1, sizeof(*list));
     if (list && state_measurements(coordinator->state, http_param(exchange, "id"), job, unit,
-                                   since_ms, MEASURED_ITEMS_MAX + 1, add_unit, list, &err)) {
+                                   &after, MEASURED_ITEMS_MAX + 1, add_unit, list, &err)) {
         free(list);
         answer_err(exchange, &err);
         return;
     }
-    if (list) {
-        end_at_whole_minute(list);
+    if (list && list->more) {
+        fill_cursor(list);
     }
     answer_list(exchange, &measured_unit_list_record, list);
 }

@@ -71,13 +71,13 @@ static const char *const texts[STATEMENTS] = {
                         "ORDER BY sender, receiver, kind, codec",
     [LIST_MEASUREMENTS] =
         "SELECT wall_ms, job, unit, forward_seconds, backward_seconds FROM ("
-        "SELECT * FROM measurements_by_hour WHERE device = ?1 AND wall_ms > ?4 AND wall_ms < "
+        "SELECT * FROM measurements_by_hour WHERE device = ?1 AND wall_ms >= ?4 AND wall_ms < "
         "coalesce((SELECT wall_ms - wall_ms % 3600000 FROM measurements_by_minute "
         "WHERE device = ?1 ORDER BY wall_ms LIMIT 1), "
         "9223372036854775807) "
-        "UNION ALL SELECT * FROM measurements_by_minute WHERE device = ?1 AND wall_ms > ?4) "
-        "WHERE (?2 = '' OR job = ?2) AND (?5 < 0 OR unit = ?5) ORDER BY wall_ms, job, unit "
-        "LIMIT ?6",
+        "UNION ALL SELECT * FROM measurements_by_minute WHERE device = ?1 AND wall_ms >= ?4) "
+        "WHERE (?2 = '' OR job = ?2) AND (?5 < 0 OR unit = ?5) "
+        "AND (wall_ms, job, unit) > (?4, ?3, ?7) ORDER BY wall_ms, job, unit LIMIT ?6",
     [TRIM_MINUTES] = TRIM_HISTORY("measurements_by_minute"),
     [TRIM_HOURS] = TRIM_HISTORY("measurements_by_hour"),
     [TRIM_UNIT_TIMES] = "DELETE FROM unit_times WHERE wall_ms < ?4",
@@ -443,14 +443,16 @@ static bool give_measurement(sqlite3_stmt *statement, const void *visitor)
 }
 
 int state_measurements(struct state_store *store, const char *device, const char *job, int64_t unit,
-                       int64_t since_ms, size_t limit, state_measurement_fn visit, void *arg,
-                       struct err *err)
+                       const struct state_measurement *after, size_t limit,
+                       state_measurement_fn visit, void *arg, struct err *err)
 {
     const struct measurement_visitor visitor = {visit, arg, device};
     struct item query = {
         .statement = LIST_MEASUREMENTS,
-        .integer = {since_ms, unit, limit > INT32_MAX ? INT32_MAX : (int64_t)limit}};
+        .integer = {after->wall_ms, unit, limit > INT32_MAX ? INT32_MAX : (int64_t)limit},
+        .real = {(double)after->unit}};
     copy_text(query.text[0], device);
     copy_text(query.text[1], job ? job : "");
+    copy_text(query.text[2], after->job);
     return list(store->measurements, &query, give_measurement, &visitor, err);
 }

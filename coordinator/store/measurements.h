@@ -69,10 +69,10 @@ NODISCARD int state_unit_times(struct state_store *store, state_unit_time_fn vis
 /* device NULL: all; else those from it and to it. */
 NODISCARD int state_link_times(struct state_store *store, const char *device,
                                state_link_time_fn visit, void *arg, struct err *err);
-/* The history of a device after since_ms, of hours and then of the minutes after them, at most
- * `limit`. job NULL, unit -1: any. */
+/* The history of a device, of hours and then of the minutes after them, at most `limit`: by time,
+ * job and unit, after those of `after`. job NULL, unit -1: any. */
 NODISCARD int state_measurements(struct state_store *store, const char *device, const char *job,
-                                 int64_t unit, int64_t since_ms, size_t limit,
+                                 int64_t unit, const struct state_measurement *after, size_t limit,
                                  state_measurement_fn visit, void *arg, struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 """The calls of agents: enrolment, heartbeats, assignments, blobs, data sets."""
 
 import hashlib
+import sqlite3
 import threading
 import time
 
@@ -554,6 +555,37 @@ def measure(api, job, agent):
     return run, peer
 
 
+def fill_minute(api, device):
+    """Write the history of a minute in which the device worked for three jobs of 256 units."""
+    minute_ms = (int(time.time()) - 3600) // 60 * 60000
+    rows = [
+        (device, f"job_{number:026}", minute_ms, unit, 0.25, 0.5)
+        for number in range(3)
+        for unit in range(256)
+    ]
+    database = sqlite3.connect(api.path / "coordinator/state.db")
+    database.executemany(
+        "INSERT INTO measurements_by_minute "
+        "(device, job, wall_ms, unit, forward_seconds, backward_seconds) VALUES (?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+    database.commit()
+    database.close()
+    return [(row[1], row[3]) for row in rows]
+
+
+def check_pages(api, path, expected):
+    """The rows of one minute fill more than a page, and none is lost."""
+    first = api.get(path)
+    must(len(first["items"]) == 500 and first["more"], f"{len(first['items'])} items")
+    second = api.get(f"{path}?cursor={first['next_cursor']}")
+    must(not second["more"] and "next_cursor" not in second, "two pages")
+    rows = [(item["job"], item["unit"]) for item in first["items"] + second["items"]]
+    must(rows[: len(expected)] == expected, f"{len(rows)} rows")
+    for cursor in ("x", "1.2", f"1.job_{0:026}.256", f"1.job_{0:026}.1.1", 70 * "1"):
+        api.problem("GET", f"{path}?cursor={cursor}", code="invalid_parameter", words=("cursor",))
+
+
 def test_measured_times_and_links_are_listed():
     with Api() as api:
         agents = [FakeAgent(api, name) for name in ("one", "two")]
@@ -578,9 +610,11 @@ def test_measured_times_and_links_are_listed():
         must(api.get("/v1/links")["items"] == links, "all links")
         history = api.get(f"{path}/measurements")
         api.coordinator.kill()
+        minute = fill_minute(api, agents[1].id)
         api.restart_coordinator("--lease-ms", "20000")
         must(api.get(f"{path}/links")["items"] == links, "the links after a restart")
         must(api.get(f"{path}/measurements") == history, "the history after a restart")
+        check_pages(api, f"/v1/devices/{agents[1].id}/measurements", minute)
         for unknown in ("measurements", "links"):
             api.problem("GET", f"/v1/devices/dev_{'0' * 26}/{unknown}", code="unknown_device")
 

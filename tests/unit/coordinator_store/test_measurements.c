@@ -103,9 +103,11 @@ static struct rows_seen history(struct state_store *store, const char *job, int6
 {
     struct rows_seen seen = {0};
     struct err err = {0};
-    assert_ok(state_measurements(store, "device", job, unit, BEGAN_MS + since_ms, limit,
-                                 see_measurement, &seen, &err),
-              &err);
+    const struct state_measurement after = {
+        .wall_ms = BEGAN_MS + since_ms + 1, .job = "", .unit = -1};
+    assert_ok(
+        state_measurements(store, "device", job, unit, &after, limit, see_measurement, &seen, &err),
+        &err);
     return seen;
 }
 
@@ -168,12 +170,17 @@ static void the_history_is_narrowed_by_job_unit_time_and_number(void **state)
     assert_int_equal(history(store, NULL, -1, MINUTE_MS, ROWS_MAX).count, 2);
     assert_int_equal(history(store, NULL, -1, -1, 5).count, 5);
 
-    struct rows_seen stopped = {.stop = 2};
+    const struct state_measurement first = {.wall_ms = BEGAN_MS, .job = "job", .unit = 0};
+    struct rows_seen stopped = {.stop = 2}, rest = {0};
     struct err err = {0};
-    assert_ok(
-        state_measurements(store, "device", NULL, -1, 0, ROWS_MAX, see_measurement, &stopped, &err),
-        &err);
+    assert_ok(state_measurements(store, "device", NULL, -1, &first, ROWS_MAX, see_measurement,
+                                 &stopped, &err),
+              &err);
     assert_int_equal(stopped.count, 2);
+    assert_ok(state_measurements(store, "device", NULL, -1, &first, ROWS_MAX, see_measurement,
+                                 &rest, &err),
+              &err);
+    assert_int_equal(rest.count, 5); /* unit 7 of the same minute is after it */
     assert_int_equal(history(store, NULL, -1, -1, ROWS_MAX).count, 6);
     state_close(&store);
 }
