@@ -23,20 +23,15 @@
 /* How far the probes of an installation are from those of the prior: standard deviation of a
  * logarithm. */
 #define FLEET_SD 3.0
-/* Predictions further than a factor of 20 from those for all devices are extrapolations. */
-#define CORRECTION_MAX 3.0
 /* A unit this many deviations off counts as one at that distance: it may fit a cache, or end before
  * a quota applies. */
 #define SURPRISE_MAX 3.0
-#define FRESH_MS 30000 /* a value this young is what the device does now */
-#define SD_MAX 0.7     /* of a logarithm: a plan that assumes more is no plan */
-/* Part of a unit's deviation from the regression that another device does not share. */
-#define DONOR_SHARE 0.5
-/* Part of an old deviation from it that remains. */
-#define OWN_SHARE 0.9
 
-#define LN2 0.6931471805599453
-#define VALUE_SD 0.05 /* of a measured value's logarithm, at one half-life */
+/* A stage that waits for more than the rest of its steps may never meet the quota of its device,
+ * and its units look up to 1 / BUSY_MIN times and more too fast for a plan that gives it more to
+ * do. LULL_GAIN: a logarithm. */
+#define BUSY_MIN 0.3
+#define LULL_GAIN 0.4
 /* Difference of logarithms that is more than the noise of a probe: two rates in 0.2 s on a share of
  * a processor, beside other programs, range over a factor of two. */
 #define PROBE_NOISE 0.5
@@ -164,8 +159,8 @@ static void take_probe(struct device_capacity *capacity, double flops, double by
     capacity->ran = 0;
 }
 
-static void begin(const struct capacity *capacity, uint64_t key, double flops, double bytes,
-                  struct device_capacity *out)
+void capacity_begin(const struct capacity *capacity, uint64_t key, double flops, double bytes,
+                    struct device_capacity *out)
 {
     *out =
         (struct device_capacity){.key = key, .flops_per_second = flops, .bytes_per_second = bytes};
@@ -185,7 +180,7 @@ void capacity_enrolled(struct core *core, const struct device_slot *device)
         take_probe(capacity, flops, bytes);
         return;
     }
-    begin(core->capacity, key, flops, bytes, capacity);
+    capacity_begin(core->capacity, key, flops, bytes, capacity);
 }
 
 void capacity_probed(struct core *core, const struct device_slot *device, double flops_per_second,
@@ -200,8 +195,8 @@ void capacity_probed(struct core *core, const struct device_slot *device, double
 
 /* ---- learning ---- */
 
-static double base_of(const struct device_capacity *capacity, const struct unit_work *work,
-                      enum unit_pass pass)
+double capacity_base_seconds(const struct device_capacity *capacity, const struct unit_work *work,
+                             enum unit_pass pass)
 {
     return fmax(
         unit_work_seconds(work, pass, capacity->flops_per_second, capacity->bytes_per_second),
@@ -265,7 +260,8 @@ static void learn_unit(struct core *core, struct device_capacity *device,
         if (!(own > 0)) {
             continue;
         }
-        const double logarithm = elementary_log(own / base_of(device, work, pass)) - device->level;
+        const double logarithm =
+            elementary_log(own / capacity_base_seconds(device, work, pass)) - device->level;
         if (!(fabs(logarithm) <= LATENCY_TARGET_MAX)) {
             capacity->refused++;
         } else if (is_new) {
@@ -294,8 +290,25 @@ static double change_of(const struct capacity *capacity, const struct device_cap
     return before > 0 && now > 0 ? elementary_log(now / before) - device->level : 0;
 }
 
-void capacity_ran(struct core *core, const struct device_slot *slot, const struct unit_work *work,
-                  const double (*seconds)[UNIT_PASSES], size_t count)
+/* Return the change of the level. A device that is faster in a new plan, where its stage mostly
+ * waits, is in a lull: its units take what they take, and the others keep their times. Until its
+ * steps tell, it may be in one. */
+static double believed_change(struct device_capacity *device, const struct stage_load *load,
+                              double change)
+{
+    const bool is_first = device->generation != load->generation;
+    const bool is_known = load->busy >= 0;
+    const bool waits = is_known ? load->busy < BUSY_MIN : device->tells_steps;
+    device->lull = waits && (device->lull || (is_first && change < -LULL_GAIN));
+    if (is_known || !device->tells_steps) {
+        device->tells_steps = is_known;
+        device->generation = load->generation;
+    }
+    return is_first && device->lull ? 0 : change;
+}
+
+void capacity_ran(struct core *core, const struct device_slot *slot, const struct stage_load *load,
+                  const struct unit_work *work, const double (*seconds)[UNIT_PASSES], size_t count)
 {
     struct capacity *capacity = core->capacity;
     struct device_capacity *device = capacity_of(core, slot);
@@ -304,7 +317,8 @@ void capacity_ran(struct core *core, const struct device_slot *slot, const struc
     if (device->key == 0) {
         return;
     }
-    device->level = clamp(device->level + change_of(capacity, device, work, seconds, count),
+    const double change = change_of(capacity, device, work, seconds, count);
+    device->level = clamp(device->level + believed_change(device, load, change),
                           -CAPACITY_LEVEL_MAX, CAPACITY_LEVEL_MAX);
     const double factor = elementary_exp(-device->level);
     for (size_t u = 0; u < count; u++) {
@@ -313,11 +327,13 @@ void capacity_ran(struct core *core, const struct device_slot *slot, const struc
         }
         struct unit_value *value = capacity_place(capacity, device->key, work[u].shape);
         const bool is_new = value->device != device->key || value->shape != work[u].shape;
-        if (is_new || due) {
+        if ((is_new || due) && !device->lull) {
             learn_unit(core, device, &work[u], seconds[u], is_new, keep);
             device->solved = false;
         }
-        donor_note(capacity, table_slot(&core->devices, slot), work[u].shape);
+        if (!device->lull) {
+            donor_note(capacity, table_slot(&core->devices, slot), work[u].shape);
+        }
         *value = (struct unit_value){
             .device = device->key,
             .shape = work[u].shape,
@@ -336,7 +352,7 @@ void capacity_updated(struct core *core, const struct device_slot *slot, double 
         trained_bytes > 0 ? seconds / trained_bytes * elementary_exp(-device->level) : 0;
 }
 
-/* ---- for plans ---- */
+/* ---- work of units ---- */
 
 void capacity_work(const struct core *core, const struct model *model, const struct job_spec *spec,
                    enum conv2d_backend backend, size_t first, size_t end, struct unit_work *work)
@@ -351,147 +367,4 @@ void capacity_work(const struct core *core, const struct model *model, const str
     for (size_t u = first; u < end; u++) {
         unit_work_of(&setting, u, &work[u]);
     }
-}
-
-/* The value and the prediction by their inverse variances. The value's is 0 while the unit runs and
- * then grows with 2^age - 1. */
-static struct latency_answer combine(const struct core *core, const struct unit_value *value,
-                                     double logarithm, struct latency_answer predicted)
-{
-    const double age_ms = (double)(core->now_ms - value->measured_ms);
-    const double halvings = clamp((age_ms - FRESH_MS) / CAPACITY_HALF_LIFE_MS, 0, 60);
-    const double grown = VALUE_SD * VALUE_SD * (elementary_exp(halvings * LN2) - 1);
-    const double variance = predicted.sd * predicted.sd;
-    const double share = variance / (variance + grown);
-    return (struct latency_answer){
-        .mean = share < 1 ? share * logarithm + (1 - share) * predicted.mean : logarithm,
-        .sd = fmax(sqrt(share * grown), VALUE_SD)};
-}
-
-/* The vectors of a device, or of those never measured. */
-static void solve_device(const struct capacity *capacity, const struct device_capacity *device,
-                         struct latency_vector *out)
-{
-    for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
-        struct latency_fit fit;
-        latency_reset(&capacity->start[pass], &fit);
-        if (device->learned == 0 ||
-            !latency_solve(&capacity->start[pass], &device->fit[pass], &out[pass])) {
-            (void)latency_solve(&capacity->start[pass], &fit, &out[pass]);
-        }
-    }
-}
-
-/* What a vector's mean[LATENCY_FEATURES] expects of a unit. */
-static double mean_of(const double *mean, const struct unit_work *work, enum unit_pass pass)
-{
-    double sum = 0;
-    for (size_t i = 0; i < LATENCY_FEATURES; i++) {
-        sum += mean[i] * work->features[pass][i];
-    }
-    return clamp(sum, -LATENCY_TARGET_MAX, LATENCY_TARGET_MAX);
-}
-
-/* Let the device that measured the unit last correct the prediction: by what the unit took there,
- * and the difference of both regressions: what slows the other device down as a whole is not part
- * of it. Of an old time of the device itself most remains: its units differ from the regression for
- * good. */
-static void ask_donor(const struct core *core, const struct device_capacity *device,
-                      const struct unit_work *work, enum unit_pass pass,
-                      struct latency_answer *answer)
-{
-    const struct capacity *capacity = core->capacity;
-    const size_t slot = donor_find(capacity, work->shape);
-    struct device_capacity *donor = slot < SIZE_MAX ? &capacity->device[slot] : NULL;
-    const struct unit_value *value =
-        donor ? capacity_value(capacity, donor->key, work->shape) : NULL;
-    if (!value) {
-        return;
-    }
-    const double again = pass == UNIT_BACKWARD ? work->again * value->seconds[UNIT_FORWARD] : 0;
-    if (!(value->seconds[pass] > again)) {
-        return;
-    }
-    if (!donor->solved) {
-        struct latency_vector vector[UNIT_PASSES];
-        solve_device(capacity, donor, vector);
-        for (size_t p = 0; p < UNIT_PASSES; p++) {
-            memcpy(donor->mean[p], vector[p].mean, sizeof(donor->mean[p]));
-        }
-        donor->solved = true;
-    }
-    const double there =
-        elementary_log((value->seconds[pass] - again) / base_of(donor, work, pass));
-    const double usual = mean_of(donor->mean[pass], work, pass);
-    const double noise_sd = capacity->start[pass].noise_sd;
-    answer->mean =
-        donor == device ? usual + OWN_SHARE * (there - usual) : answer->mean + there - usual;
-    answer->sd =
-        sqrt(answer->sd * answer->sd - (1 - DONOR_SHARE * DONOR_SHARE) * noise_sd * noise_sd);
-}
-
-double capacity_ratio(const struct core *core, const struct device_slot *slot,
-                      const struct device_slot *other, const struct unit_work *work,
-                      enum unit_pass pass)
-{
-    const struct device_capacity *a = capacity_of(core, slot), *b = capacity_of(core, other);
-    return base_of(a, work, pass) / base_of(b, work, pass) * elementary_exp(a->level - b->level);
-}
-
-static void predict_units(const struct core *core, const struct device_capacity *device,
-                          const struct unit_work *work, size_t count, double update_passes,
-                          struct capacity_unit *out)
-{
-    struct latency_vector vector[UNIT_PASSES];
-    solve_device(core->capacity, device, vector);
-    const double factor = elementary_exp(device->level);
-    for (size_t u = 0; u < count; u++) {
-        const struct unit_value *value = capacity_value(core->capacity, device->key, work[u].shape);
-        double forward_seconds = 0; /* as predicted, at level 0 */
-        out[u] = (struct capacity_unit){0};
-        for (enum unit_pass pass = 0; pass < UNIT_PASSES; pass++) {
-            if (work[u].bytes[pass] == 0 && work[u].flops[pass] == 0) {
-                continue; /* no backward */
-            }
-            struct latency_answer answer = latency_predict(&vector[pass], work[u].features[pass]);
-            const double usual = mean_of(core->capacity->mean[pass], &work[u], pass);
-            answer.mean = clamp(answer.mean, usual - CORRECTION_MAX, usual + CORRECTION_MAX);
-            ask_donor(core, device, &work[u], pass, &answer);
-            answer.mean += elementary_log(base_of(device, &work[u], pass));
-            if (pass == UNIT_BACKWARD && work[u].again > 0) {
-                answer.mean =
-                    elementary_log(elementary_exp(answer.mean) + work[u].again * forward_seconds);
-            }
-            forward_seconds = elementary_exp(answer.mean);
-            answer.sd = fmin(answer.sd, SD_MAX);
-            if (value && value->seconds[pass] > 0) {
-                const double predicted_sd = answer.sd;
-                answer = combine(core, value, elementary_log(value->seconds[pass]), answer);
-                out[u].measured = answer.sd < predicted_sd * 0.7071067811865476;
-            }
-            out[u].seconds[pass] =
-                clamp(elementary_exp(answer.mean) * factor, 0, CAPACITY_SECONDS_MAX);
-            out[u].sd_seconds[pass] = out[u].seconds[pass] * (elementary_exp(answer.sd) - 1);
-        }
-        const double per_byte = device->update_seconds_per_byte > 0
-                                    ? device->update_seconds_per_byte
-                                    : update_passes / device->bytes_per_second;
-        out[u].update_seconds = per_byte * work[u].trained_bytes * factor;
-    }
-}
-
-void capacity_units(const struct core *core, const struct device_slot *device,
-                    const struct unit_work *work, size_t count, double update_passes,
-                    struct capacity_unit *out)
-{
-    predict_units(core, capacity_of(core, device), work, count, update_passes, out);
-}
-
-void capacity_probed_units(const struct core *core, double flops_per_second,
-                           double bytes_per_second, const struct unit_work *work, size_t count,
-                           double update_passes, struct capacity_unit *out)
-{
-    struct device_capacity device;
-    begin(core->capacity, 0, flops_per_second, bytes_per_second, &device);
-    predict_units(core, &device, work, count, update_passes, out);
 }

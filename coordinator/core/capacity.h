@@ -43,7 +43,10 @@ struct device_capacity {
     struct overhead_sums overhead;  /* at level 0 */
     struct latency_fit fit[UNIT_PASSES];
     int64_t learned_ms, stored_ms;
-    int64_t probed_ms; /* when the newest probe of an idle time was taken */
+    int64_t probed_ms;  /* when the newest probe of an idle time was taken */
+    int64_t generation; /* of the plan in which units were measured last */
+    bool lull;          /* in it the device looks faster than it is: capacity_ran */
+    bool tells_steps;   /* its heartbeats say how its steps divide */
     bool probed;
     bool solved; /* `mean` is that of the fits */
     double mean[UNIT_PASSES][LATENCY_FEATURES];
@@ -65,13 +68,6 @@ struct capacity {
     uint64_t refused;                           /* rows of heartbeats that mean no measurement */
 };
 
-/* The expected time of a unit on a device. */
-struct capacity_unit {
-    double seconds[UNIT_PASSES], sd_seconds[UNIT_PASSES];
-    double update_seconds;
-    bool measured; /* on this device, and not so long ago that the prediction counts more */
-};
-
 /* Reserve the memory; ERR_MEMORY. */
 NODISCARD int capacity_new(size_t devices_max, struct capacity **out, struct err *err);
 void capacity_free(struct capacity **capacity);
@@ -83,34 +79,26 @@ void capacity_enrolled(struct core *core, const struct device_slot *device);
 /* Take a probe of an idle device. */
 void capacity_probed(struct core *core, const struct device_slot *device, double flops_per_second,
                      double bytes_per_second);
+/* The plan of a stage, and the share of its steps in which it does not wait; below 0: unknown. */
+struct stage_load {
+    int64_t generation;
+    double busy;
+};
 /* Take measured seconds[count][UNIT_PASSES] of units; 0 forward: not measured. */
-void capacity_ran(struct core *core, const struct device_slot *device, const struct unit_work *work,
+void capacity_ran(struct core *core, const struct device_slot *device,
+                  const struct stage_load *load, const struct unit_work *work,
                   const double (*seconds)[UNIT_PASSES], size_t count);
 /* Take the seconds of a stage's update. */
 void capacity_updated(struct core *core, const struct device_slot *device, double seconds,
                       double trained_bytes);
 
-/* ---- for plans ---- */
+/* ---- work of units ---- */
 
 /* Compute the work of the units [first, end) for a job's micro-batch. work[unit_count]: out, by the
  * unit's index. */
 void capacity_work(const struct core *core, const struct model *model, const struct job_spec *spec,
                    enum conv2d_backend backend, size_t first, size_t end, struct unit_work *work);
-/* Fill out[count] for a device. update_passes: optimizer_update_passes. */
-void capacity_units(const struct core *core, const struct device_slot *device,
-                    const struct unit_work *work, size_t count, double update_passes,
-                    struct capacity_unit *out);
-/* The same for a device of which only a probe is known. */
-void capacity_probed_units(const struct core *core, double flops_per_second,
-                           double bytes_per_second, const struct unit_work *work, size_t count,
-                           double update_passes, struct capacity_unit *out);
-/* Return the factor by which a unit takes longer on the device than on the other one, by their
- * probes and levels alone. */
-double capacity_ratio(const struct core *core, const struct device_slot *device,
-                      const struct device_slot *other, const struct unit_work *work,
-                      enum unit_pass pass);
-
-/* ---- for capacity_rows.c ---- */
+/* ---- for the rows and the expected times ---- */
 
 /* Return the hash that stands for a device; never 0. */
 uint64_t capacity_key(const char *device_id);
@@ -120,6 +108,12 @@ const struct unit_value *capacity_value(const struct capacity *capacity, uint64_
                                         uint64_t shape);
 /* Return the same, or the place for it: that of the oldest of its set. */
 struct unit_value *capacity_place(const struct capacity *capacity, uint64_t device, uint64_t shape);
+/* Begin the capacity of a device of which only a probe is known. */
+void capacity_begin(const struct capacity *capacity, uint64_t key, double flops, double bytes,
+                    struct device_capacity *out);
+/* Return the seconds of a unit by the cost model, at level 0. */
+double capacity_base_seconds(const struct device_capacity *capacity, const struct unit_work *work,
+                             enum unit_pass pass);
 /* Let devices never measured start at what all devices together say. */
 void capacity_follow_fleet(struct capacity *capacity, enum unit_pass pass);
 

@@ -48,6 +48,12 @@ static bool is_step(const struct stage_seconds *stage)
            stage->wait_room >= 0 && waits_of(stage) <= STEP_SLACK * stage->step;
 }
 
+/* The share of its step in which a stage does not wait; below 0: no step is known yet. */
+static double busy_share(const struct stage_seconds *stage)
+{
+    return is_step(stage) ? fmax(1 - waits_of(stage) / stage->step, 0) : -1;
+}
+
 /* Nor can its update. */
 static bool is_update(const struct heartbeat *heartbeat)
 {
@@ -212,7 +218,9 @@ static void take_units(struct core *core, struct job_slot *job, struct device_sl
         seconds[u][UNIT_FORWARD] *= account.scale;
         seconds[u][UNIT_BACKWARD] *= account.scale;
     }
-    capacity_ran(core, device, work + stage->first,
+    const struct stage_load load = {.generation = job->plan.generation,
+                                    .busy = busy_share(&heartbeat->stage_seconds)};
+    capacity_ran(core, device, &load, work + stage->first,
                  (const double(*)[UNIT_PASSES])seconds + stage->first,
                  (size_t)(stage->end - stage->first));
     if (account.known) {

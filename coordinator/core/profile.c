@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "coordinator/core/capacity_units.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/core/capacity_rows.h"
+#include "coordinator/core/capacity_units.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/traffic.h"
@@ -117,6 +118,43 @@ static void a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs(vo
     report(world, &world->agent[2], 0.02, 0); /* and back at once */
     look(world, id, &world->agent[2], after);
     assert_close(&after[2].seconds[UNIT_FORWARD], &before[2].seconds[UNIT_FORWARD], 1, 0.02);
+}
+
+/* The agent's step takes a second, of which it waits for all but `busy`. */
+static void report_waiting(struct world *world, struct agent *agent, double seconds, double busy)
+{
+    story_measure(world, agent, seconds);
+    agent->heartbeat.stage_seconds =
+        (struct stage_seconds){.step = 1, .compute = busy, .wait_input = 1 - busy};
+    agent_beat_again(world, agent);
+}
+
+/* A stage with little to do never meets the quota of its device. Another plan may give it more. */
+static void a_new_plan_in_which_a_stage_mostly_waits_makes_no_device_fast(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct capacity_unit before[UNITS], after[UNITS];
+    story_train(world, id, 100, 5);
+    report_waiting(world, &world->agent[2], 0.02, 0.9); /* units 2 to 4 */
+    look(world, id, &world->agent[2], before);
+    story_replan(world, id, 1, 4);
+    world_settle(world);
+    for (size_t i = 0; i < 3; i++) {
+        report_waiting(world, &world->agent[2], 0.002, 0.05); /* at first without a step */
+        look(world, id, &world->agent[2], after);
+        const struct assignment_run *run = &world->agent[2].assignment.run;
+        for (int64_t u = 0; u < UNITS; u++) {
+            const bool runs = u >= run->first && u < run->end;
+            const double expected = runs ? 0.002 : before[u].seconds[UNIT_FORWARD];
+            assert_close(&after[u].seconds[UNIT_FORWARD], &expected, 1, 0.02);
+        }
+    }
+    report_waiting(world, &world->agent[2], 0.001, 0.05); /* twice as fast in the same plan */
+    look(world, id, &world->agent[2], after);
+    for (size_t u = 0; u < UNITS; u++) {
+        assert_true(after[u].seconds[UNIT_FORWARD] < 0.6 * before[u].seconds[UNIT_FORWARD]);
+    }
 }
 
 static void a_device_is_believed_its_steps_not_its_claims(void **state)
@@ -371,6 +409,7 @@ int main(void)
         STORY(a_unit_that_took_long_elsewhere_is_expected_to_take_long),
         STORY(a_plan_predicts_expected_times_without_a_margin),
         STORY(a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs),
+        STORY(a_new_plan_in_which_a_stage_mostly_waits_makes_no_device_fast),
         STORY(a_device_is_believed_its_steps_not_its_claims),
         STORY(an_idle_devices_probe_changes_its_times),
         STORY(a_probe_that_is_repeated_counts_once),

@@ -1,0 +1,35 @@
+/* capacity_units.h: the expected times of units on a device, from what is measured and predicted.
+ * docs/adr/0074. */
+#ifndef COORDINATOR_CORE_CAPACITY_UNITS_H
+#define COORDINATOR_CORE_CAPACITY_UNITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coordinator/core/core.h"
+#include "coordinator/core/unit_work.h"
+
+struct device_slot;
+
+/* The expected time of a unit on a device. */
+struct capacity_unit {
+    double seconds[UNIT_PASSES], sd_seconds[UNIT_PASSES];
+    double update_seconds;
+    bool measured; /* on this device, and not so long ago that the prediction counts more */
+};
+
+/* Fill out[count] for a device. update_passes: optimizer_update_passes. */
+void capacity_units(const struct core *core, const struct device_slot *device,
+                    const struct unit_work *work, size_t count, double update_passes,
+                    struct capacity_unit *out);
+/* The same for a device of which only a probe is known. */
+void capacity_probed_units(const struct core *core, double flops_per_second,
+                           double bytes_per_second, const struct unit_work *work, size_t count,
+                           double update_passes, struct capacity_unit *out);
+/* Return the factor by which a unit takes longer on the device than on the other one, by their
+ * probes and levels alone. */
+double capacity_ratio(const struct core *core, const struct device_slot *device,
+                      const struct device_slot *other, const struct unit_work *work,
+                      enum unit_pass pass);
+
+#endif
