@@ -55,6 +55,21 @@ size_t candidates_list(struct core *core, const struct placement_request *reques
     return core->candidate_count;
 }
 
+/* What plans may take of the device: as much as when it was idle, less what other programs have
+ * taken since. The stage that it runs always fits. */
+static uint64_t memory_of(const struct device_slot *device)
+{
+    const int64_t idle = device->device.probe.free_memory_bytes;
+    const struct job_slot *job = device->job;
+    uint64_t bytes = idle > 0 ? (uint64_t)idle : 0;
+    if (job && device->free_bytes > 0 && states_plan_has(&job->plan, device)) {
+        const uint64_t own = (uint64_t)job->plan.stage[device->stage].memory_bytes;
+        const uint64_t now = own + (uint64_t)device->free_bytes;
+        bytes = now < bytes ? now : bytes;
+    }
+    return bytes;
+}
+
 size_t candidates_there(const struct core *core, const struct placement_request *request,
                         uint64_t *bytes)
 {
@@ -63,8 +78,7 @@ size_t candidates_there(const struct core *core, const struct placement_request 
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = slots_device_at(core, i);
         if (candidates_has(core, request, device)) {
-            int64_t free_bytes = device->device.probe.free_memory_bytes;
-            *bytes += free_bytes > 0 ? (uint64_t)free_bytes : 0;
+            *bytes += memory_of(device);
             count++;
         }
     }
@@ -77,9 +91,8 @@ size_t candidates_there(const struct core *core, const struct placement_request 
 static double rank(const struct placement_request *request, const struct device_slot *device)
 {
     return request->job && device->job == request->job ? INFINITY
-           : request->candidates == CANDIDATES_KNOWN
-               ? (double)device->device.probe.free_memory_bytes
-               : device->device.probe.gemm_gflops;
+           : request->candidates == CANDIDATES_KNOWN   ? (double)memory_of(device)
+                                                       : device->device.probe.gemm_gflops;
 }
 
 static size_t count_above(const struct core *core, double limit)
@@ -144,7 +157,7 @@ static void fill_device(const struct core *core, const struct placement_request 
     memcpy(out->name, device->device.name, sizeof(out->name));
     memcpy(out->numeric_class, device->device.numeric_class, sizeof(out->numeric_class));
     out->gemm_gflops = probe->gemm_gflops;
-    out->memory_bytes = probe->free_memory_bytes > 0 ? (uint64_t)probe->free_memory_bytes : 0;
+    out->memory_bytes = memory_of(device);
     out->cap_bytes = cap_bytes(device, job, out->memory_bytes);
     out->threads = probe->threads > 1 ? (size_t)probe->threads : 1;
     out->codecs = codecs_of_device(&device->device);

@@ -261,6 +261,7 @@ void measured_take_idle(struct core *core, struct device_slot *device,
                         const struct heartbeat *heartbeat)
 {
     const struct idle_probe *probe = &heartbeat->probe;
+    device->free_bytes = device->job ? heartbeat->free_memory_bytes : 0;
     if (!device->job && heartbeat->free_memory_bytes > 0) {
         device->device.probe.free_memory_bytes = heartbeat->free_memory_bytes;
     }

@@ -53,6 +53,7 @@ struct device_slot {
     struct challenge challenge;
     struct device_holdings holdings;
     struct metric_mark metrics_taken;
+    int64_t free_bytes;   /* memory beside its stage, by its last heartbeat; 0: unknown */
     double probed_gflops; /* the last probe, while idle, that counted as a change of speed */
 };
 

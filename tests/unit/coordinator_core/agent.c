@@ -236,6 +236,7 @@ static void write_heartbeat(struct world *world, struct agent *agent)
     heartbeat->step = agent->step;
     heartbeat->busy_ms = agent->busy_ms;
     heartbeat->leaving = agent->leaving;
+    heartbeat->free_memory_bytes = agent->free_bytes;
     heartbeat->fetch_seconds = agent->fetch_seconds;
     if (agent->pipeline) {
         pipeline_report(agent->pipeline, heartbeat);

@@ -71,6 +71,7 @@ struct agent {
     int64_t busy_ms;           /* at one task; 0: at none */
     bool stuck;                /* does not get ready */
     bool leaving;              /* announces that it goes away */
+    int64_t free_bytes;        /* as it reports beside its stage; 0: it does not */
     unsigned slow;             /* REPLICA_MARK of each target to which copies never arrive */
     double fetch_seconds;
 };

@@ -149,6 +149,34 @@ static void combinations_are_all_values_of_all_fields(void **state)
     }
 }
 
+static uint64_t memory_asked(struct world *world, const char *id, const struct agent *agent)
+{
+    const struct plan_question question = about(id);
+    world_ask(world, &question);
+    return world->planning->device[planning_find(world->planning, agent->id.text)].memory_bytes;
+}
+
+/* Its stage counts as free: the next plan may take that memory. */
+static void plans_take_what_other_programs_leave_of_a_working_devices_memory(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    run_on_two(world, id);
+    struct agent *a = &world->agent[0];
+    const uint64_t idle = (uint64_t)a->memory_bytes;
+    const struct plan *plan = world_plan(world, id, 1);
+    const bool first = id_equal(plan->stage[0].device.text, a->id.text);
+    const uint64_t own = (uint64_t)plan->stage[first ? 0 : 1].memory_bytes;
+    assert_int_equal(memory_asked(world, id, a), idle);
+    a->free_bytes = 1000;
+    agent_beat(world, a);
+    assert_int_equal(memory_asked(world, id, a), own + 1000);
+    assert_int_equal(world->status, 200); /* the present stages fit */
+    a->free_bytes = INT64_MAX;
+    agent_beat(world, a);
+    assert_int_equal(memory_asked(world, id, a), idle);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +184,7 @@ int main(void)
         STORY(a_device_is_made_of_three_numbers),
         STORY(a_stated_link_counts_in_place_of_the_usual_one),
         STORY(a_listed_device_that_cannot_work_is_left_out),
+        STORY(plans_take_what_other_programs_leave_of_a_working_devices_memory),
         cmocka_unit_test(combinations_are_all_values_of_all_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
