@@ -31,6 +31,7 @@ const char *const check_trigger_names[] = {
     [CHECK_DEVICE_CORDONED] = "device_cordoned",
     [CHECK_DEVICE_DRAINED] = "device_drained",
     [CHECK_SLOWER] = "slower",
+    [CHECK_RECOVERED] = "recovered",
     NULL,
 };
 

@@ -29,7 +29,8 @@ enum check_trigger {
     CHECK_DEVICE_JOINED,
     CHECK_DEVICE_CORDONED,
     CHECK_DEVICE_DRAINED,
-    CHECK_SLOWER, /* than the plan before, which cannot be taken again */
+    CHECK_SLOWER,    /* than the plan before, which cannot be taken again */
+    CHECK_RECOVERED, /* from a failure, by a plan of a short search */
 };
 extern const char *const check_trigger_names[];
 

@@ -152,6 +152,14 @@ static bool is_measured(const struct core *core, const struct job_slot *job)
            core->now_ms - job->drift.began_ms >= DRIFT_STAGES_MS;
 }
 
+/* The plan was searched for within a step, because a failure had to be recovered from at once. */
+static bool is_hasty(const struct plan *plan)
+{
+    const bool failure = plan->reason == PLAN_DEVICE_LOST || plan->reason == PLAN_PREPARE_FAILED ||
+                         plan->reason == PLAN_LINK || plan->reason == PLAN_STALLED;
+    return failure && !plan->optimal;
+}
+
 void drift_begin(struct core *core, struct job_slot *job)
 {
     struct drift *drift = &job->drift;
@@ -166,6 +174,9 @@ void drift_begin(struct core *core, struct job_slot *job)
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         drift->stage[s] =
             (struct drift_value){.reference = stage_seconds(&job->plan.stage[s], false)};
+    }
+    if (is_hasty(&job->plan)) {
+        drift_note(core, job, CHECK_RECOVERED);
     }
 }
 

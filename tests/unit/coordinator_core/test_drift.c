@@ -110,6 +110,37 @@ static void neither_a_slower_change_nor_one_after_a_setback_is_corrected(void **
     free(job);
 }
 
+/* Whether a check is noted when a plan for this reason begins to run. */
+static bool is_checked_at_once(enum plan_reason reason, bool optimal)
+{
+    struct core *core = calloc(1, sizeof(*core));
+    struct job_slot *job = calloc(1, sizeof(*job));
+    assert_non_null(core);
+    assert_non_null(job);
+    job->job.spec.replan_every = 100;
+    job->plan.reason = (int)reason;
+    job->plan.optimal = optimal;
+    drift_begin(core, job);
+    const bool due = job->drift.due && job->drift.trigger == CHECK_RECOVERED && core->joinable;
+    assert_int_equal(job->drift.due, due);
+    job->job.spec.replan_every = 0;
+    drift_begin(core, job);
+    assert_false(job->drift.due);
+    free(job);
+    free(core);
+    return due;
+}
+
+static void a_plan_after_a_failure_is_checked_unless_it_is_optimal(void **state)
+{
+    (void)state;
+    assert_true(is_checked_at_once(PLAN_DEVICE_LOST, false));
+    assert_true(is_checked_at_once(PLAN_STALLED, false));
+    assert_false(is_checked_at_once(PLAN_DEVICE_LOST, true));
+    assert_false(is_checked_at_once(PLAN_FIRST, false));
+    assert_false(is_checked_at_once(PLAN_DRIFT, false));
+}
+
 static void the_answer_to_the_last_check_is_kept_in_the_job(void **state)
 {
     struct world *world = *state;
@@ -250,6 +281,7 @@ int main(void)
         cmocka_unit_test(checks_are_due_at_the_first_step_and_then_at_every_period),
         cmocka_unit_test(a_change_that_gains_less_than_predicted_may_be_corrected_once),
         cmocka_unit_test(neither_a_slower_change_nor_one_after_a_setback_is_corrected),
+        cmocka_unit_test(a_plan_after_a_failure_is_checked_unless_it_is_optimal),
         STORY(a_change_that_made_the_job_slower_is_undone_and_not_tried_again),
         STORY(a_change_that_made_the_job_no_slower_is_kept),
         STORY(each_setback_in_a_row_doubles_the_pause),
