@@ -62,6 +62,13 @@ class Course:
         devices = self.fleet.get("/v1/devices?limit=500")["items"]
         return next(device["id"] for device in devices if device["name"] == name)
 
+    def used_device(self):
+        """The name of the device with the most units in the present plan."""
+        generation = self.fleet.job(self.job)["generation"]
+        plan = self.fleet.get(f"/v1/jobs/{self.job['id']}/plans/{generation}")
+        stage = max(plan["stages"], key=lambda stage: stage["end"] - stage["first"])
+        return self.fleet.get(f"/v1/devices/{stage['device']}")["name"]
+
     def now(self):
         return time.monotonic() - self.began
 
@@ -175,19 +182,21 @@ class Course:
 # ---- events ----
 
 
-def drop_and_return(course, name, change, undo, others, options):
-    """A change and its end. What is possible in between is tried by hand afterwards."""
+def drop_and_return(course, name, change, undo, options):
+    """A change of a device and its end. What is possible in between is tried by hand afterwards."""
     course.start(options.seconds)
+    device = course.used_device()
+    others = [other for other in DEVICES if other != device]
     dropped = course.now()
-    change()
+    set_device(device, change)
     course.watch(options.seconds)
     returned = course.now()
-    undo()
+    set_device(device, undo)
     course.watch(options.seconds)
     end = course.times[-1]
     course.events += [(dropped, name), (returned, "back")]
     course.never_by_itself()
-    change()
+    set_device(device, change)
     best = max(course.speed_by_hand(names) for names in (others, None))
     calm = course.best_speed(dropped - options.seconds, dropped)
     return [
@@ -197,14 +206,7 @@ def drop_and_return(course, name, change, undo, others, options):
 
 
 def measure_device(course, share, name, options):
-    return drop_and_return(
-        course,
-        name,
-        lambda: set_device(DEVICES[-1], f"cpu={SHARE * share}"),
-        lambda: set_device(DEVICES[-1], f"cpu={SHARE}"),
-        DEVICES[:-1],
-        options,
-    )
+    return drop_and_return(course, name, f"cpu={SHARE * share}", f"cpu={SHARE}", options)
 
 
 def measure_fifth(course, options):
@@ -217,12 +219,7 @@ def measure_twelfth(course, options):
 
 def measure_link(course, options):
     return drop_and_return(
-        course,
-        "a link at a tenth",
-        lambda: set_device(DEVICES[-1], f"bw={LINK_MBIT / 10}"),
-        lambda: set_device(DEVICES[-1], f"bw={LINK_MBIT}"),
-        DEVICES[:-1],
-        options,
+        course, "a link at a tenth", f"bw={LINK_MBIT / 10}", f"bw={LINK_MBIT}", options
     )
 
 
@@ -230,10 +227,11 @@ def measure_noise(course, options):
     """A device with another share each second."""
     draw = random.Random(1)
     course.start(options.seconds)
+    device = course.used_device()
     first = course.now()
 
     def disturb():
-        set_device(DEVICES[-1], f"cpu={SHARE * (1 + draw.uniform(-NOISE, NOISE))}")
+        set_device(device, f"cpu={SHARE * (1 + draw.uniform(-NOISE, NOISE))}")
 
     course.watch(options.noise_seconds, disturb)
     calm = course.best_speed(first - options.seconds, first)
