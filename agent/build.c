@@ -336,6 +336,7 @@ static int make_stage(struct build *build, struct err *err)
         .end = (size_t)run->end,
         .in_flight = (size_t)run->in_flight,
         .previous_in_flight = (size_t)run->previous_in_flight,
+        .strict = run->strict,
         .codec = {[STAGE_TO_NEXT] = peer_codec(run->has_next, &run->next),
                   [STAGE_TO_PREVIOUS] = peer_codec(run->has_previous, &run->previous)},
         .resume_version = run->resume_version,

@@ -65,6 +65,10 @@ static const struct field stage_fields[] = {
     MEMBER_INT(struct assignment_run, in_flight, "in_flight", FIELD_REQUIRED, 1, MICRO_BATCHES_MAX),
     MEMBER_INT(struct assignment_run, previous_in_flight, "previous_in_flight", FIELD_REQUIRED, 0,
                MICRO_BATCHES_MAX),
+    MEMBER_BOOL(struct assignment_run, strict, "strict_order", FIELD_SKIP_EMPTY, .since = 2,
+                .about = "Alternate forward and backward passes: forward until `in_flight` "
+                         "micro-batches are between the two, then one backward. Always so for "
+                         "`async` jobs."),
     MEMBER_BOOL(
         struct assignment_run, tune, "tune", 0,
         .about = "With prepare: measure the kernels of the stage's convolutions, build nothing."),

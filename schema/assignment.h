@@ -82,6 +82,7 @@ struct assignment_run {
     int64_t stage_index, stage_count;
     int64_t first, end;
     int64_t in_flight;
+    bool strict; /* the order of work (libtrain/schedule); asynchronous: always */
     bool tune; /* prepare: measure the kernels of the stage's convolutions and report them; no stage
                   is built */
     struct source source[UNITS_MAX]; /* one per unit of the stage, in order */

@@ -61,7 +61,7 @@ static const struct field preview_fields[] = {
     MEMBER_RECORD(struct job_preview, bottleneck, "bottleneck", FIELD_REQUIRED,
                   &plan_bottleneck_record),
     MEMBER_BOOL(struct job_preview, optimal, "optimal", FIELD_REQUIRED,
-                .about = "Proven: no plan is faster by more than 1 %."),
+                .about = "Proven: no plan in the greedy order is faster by more than 1 %."),
     MEMBER_DOUBLE(struct job_preview, gap, "gap", FIELD_REQUIRED, 0, 0,
                   .about = "The predicted step time over a proven lower bound, minus 1."),
     MEMBER_RECORDS(struct job_preview, left_out, left_out_count, "left_out", FIELD_REQUIRED,

@@ -127,9 +127,10 @@ struct plan {
     struct plan_link link[STAGES_MAX]; /* after each stage but the last */
     size_t link_count;
     struct plan_bottleneck bottleneck;
+    bool strict; /* stages work in the strict order (libtrain/schedule) */
     double predicted_step_seconds;
     double predicted_efficiency; /* fluid bound / predicted step */
-    bool optimal;                /* proven: no plan is faster */
+    bool optimal;                /* proven: no plan in the greedy order is faster */
     double gap;                  /* predicted step / proven bound of all plans - 1 */
     struct plan_left_out left_out[PLAN_LEFT_OUT_MAX];
     size_t left_out_count;

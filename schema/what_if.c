@@ -137,7 +137,7 @@ static const struct field combination_fields[] = {
     MEMBER_DOUBLE(struct plan_combination, predicted_step_seconds, "predicted_step_seconds",
                   FIELD_REQUIRED | FIELD_NULLABLE, 0, 0, .about = "null: there is no plan."),
     MEMBER_BOOL(struct plan_combination, optimal, "optimal", FIELD_REQUIRED,
-                .about = "Proven: no plan is faster by more than 1 %."),
+                .about = "Proven: no plan in the greedy order is faster by more than 1 %."),
     MEMBER_DOUBLE(struct plan_combination, gap, "gap", FIELD_REQUIRED, 0, 0,
                   .about = "The predicted step time over a proven lower bound, minus 1."),
     MEMBER_RECORD(struct plan_combination, bottleneck, "bottleneck", FIELD_REQUIRED,

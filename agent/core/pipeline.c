@@ -288,7 +288,7 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
     const struct schedule_progress progress = {
         .micro_batches = config->micro_batches,
         .flush = flush,
-        .strict = config->async,
+        .strict = config->strict || config->async,
         .in_flight = config->in_flight,
         .inputs = progress_is_first(at)
                       ? flush

@@ -3,21 +3,26 @@
 #include "libtrain/schedule/schedule.h"
 
 /* The strict order waits for ever where limits rise along the pipeline (schedule.h). */
-static int check_async(const struct pipeline_config *config, struct err *err)
+static int check_strict(const struct pipeline_config *config, struct err *err)
 {
     const size_t limit[] = {config->previous_in_flight, config->in_flight, 1};
     const bool first = config->index == 0;
     const bool last = config->index + 1 == config->count;
+    if (!schedule_limits_fit(limit + first, (last ? 2 : 3) - (size_t)first)) {
+        return err_set(err, ERR_INVALID, "stage %zu of %zu: %zu batches in flight after %zu",
+                       config->index, config->count, config->in_flight, config->previous_in_flight);
+    }
+    return 0;
+}
+
+static int check_async(const struct pipeline_config *config, struct err *err)
+{
     if (config->micro_batches != 1) {
         return err_set(err, ERR_INVALID, "asynchronous batches of %zu micro-batches",
                        config->micro_batches);
     }
     if (config->clips_norm) {
         return err_set(err, ERR_INVALID, "asynchronous updates clipped by a norm of all stages");
-    }
-    if (!schedule_limits_fit(limit + first, (last ? 2 : 3) - (size_t)first)) {
-        return err_set(err, ERR_INVALID, "stage %zu of %zu: %zu batches in flight after %zu",
-                       config->index, config->count, config->in_flight, config->previous_in_flight);
     }
     return 0;
 }
@@ -51,6 +56,7 @@ int pipeline_check(const struct pipeline_config *config, struct err *err)
                        config->index, config->previous_in_flight);
     }
     int rc = config->async ? check_async(config, err) : check_sync(config, err);
+    rc = rc == 0 && (config->async || config->strict) ? check_strict(config, err) : rc;
     if (rc != 0) {
         return rc;
     }

@@ -12,6 +12,7 @@
 struct pipeline_config {
     size_t index, count;       /* this stage of how many */
     bool async;                /* steps overlap (schedule.h); micro_batches is 1 */
+    bool strict;               /* the order of work (schedule.h); async: always */
     size_t micro_batches;      /* of a step */
     size_t in_flight;          /* of this stage: gradient slots, activation buffers */
     size_t previous_in_flight; /* of the previous stage (stage 0: 0): activation slots, gradient

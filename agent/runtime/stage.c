@@ -62,6 +62,7 @@ static int make_pipeline(struct stage *stage, struct err *err)
         .index = config->index,
         .count = config->count,
         .async = stage->spec.pipeline == JOB_ASYNC,
+        .strict = config->strict,
         .micro_batches = (size_t)stage->spec.micro_batches,
         .in_flight = config->in_flight,
         .previous_in_flight = config->previous_in_flight,

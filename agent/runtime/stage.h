@@ -45,6 +45,7 @@ struct stage_config {
     size_t index, count; /* this stage of how many */
     size_t first, end;   /* its units */
     size_t in_flight, previous_in_flight;
+    bool strict;         /* as of pipeline_config */
     enum codec codec[2]; /* of the links, by enum stage_direction: both ways */
     int64_t resume_version, total_steps;
     const struct job_spec *spec; /* copied; the description is not used */

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/core/codecs.h"
 #include "coordinator/core/holdings.h"
+#include "coordinator/core/matching.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/sources.h"
 #include "coordinator/core/state.h"
@@ -125,6 +126,7 @@ static void fill_run(const struct core *core, const struct device_slot *device,
     run->first = stage->first;
     run->end = stage->end;
     run->in_flight = stage->in_flight;
+    run->strict = plan->strict && matching_strict_order(&device->device);
     run->tune = tuning_wanted(job);
     if (run->phase == PHASE_PREPARE) {
         fill_sources(core, job, stage, run); /* afterwards the device has its units */

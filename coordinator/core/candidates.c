@@ -161,6 +161,7 @@ static void fill_device(const struct core *core, const struct placement_request 
     out->cap_bytes = cap_bytes(device, job, out->memory_bytes);
     out->threads = probe->threads > 1 ? (size_t)probe->threads : 1;
     out->codecs = codecs_of_device(&device->device);
+    out->strict = matching_strict_order(&device->device);
     out->busy = is_busy(core, request, device);
     out->avoided = job && avoidance_has(core, job, device, AVOID_ALL);
     out->failed = job && avoidance_has(core, job, device, AVOID_FAILURES);

@@ -75,6 +75,7 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     job->plan.bottleneck = planned->bottleneck;
     job->plan.predicted_step_seconds = planned->expected_seconds;
     job->plan.predicted_efficiency = planned->efficiency;
+    job->plan.strict = planned->strict;
     job->plan.optimal = planned->optimal;
     job->plan.gap = planned->gap;
     memcpy(job->plan.left_out, planned->left_out, sizeof(job->plan.left_out));

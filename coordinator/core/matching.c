@@ -5,7 +5,7 @@
 #include "coordinator/core/state.h"
 #include "libtrain/kernels/kernel_table.h"
 
-/* The first version of the protocol whose agents overlap steps. */
+/* The first version of the protocol whose agents overlap steps, and know the strict order. */
 #define ASYNC_PROTOCOL 2
 
 bool matching_labels(const struct job_spec *spec, const struct device *device)
@@ -33,6 +33,11 @@ bool matching_class(const struct job_spec *spec, const struct device *device)
 bool matching_pipeline(const struct job_spec *spec, const struct device *device)
 {
     return spec->pipeline != JOB_ASYNC || device->protocol >= ASYNC_PROTOCOL;
+}
+
+bool matching_strict_order(const struct device *device)
+{
+    return device->protocol >= ASYNC_PROTOCOL;
 }
 
 bool matching_kernels(const struct placement_request *request, const struct device *device)

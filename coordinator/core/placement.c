@@ -395,6 +395,7 @@ static void fill(struct planning *planning, struct planned *out)
     const struct partition_plan *found = &planning->plan;
     size_t units = planning->model->unit_count, first = 0;
     out->stage_count = found->stage_count;
+    out->strict = found->strict;
     out->optimal = found->optimal;
     out->gap = found->gap;
     out->step_seconds = found->step_seconds;

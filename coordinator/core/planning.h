@@ -43,6 +43,7 @@ struct planning_device {
     uint64_t cap_bytes;    /* at most memory_bytes: it has run out of memory with more */
     size_t threads;
     enum codecs codecs;
+    bool strict;  /* its agent knows the strict order (libtrain/schedule) */
     bool busy;    /* it works for another job, or is reserved for one */
     bool avoided; /* the job excludes it for a while */
     bool failed;  /* the same, for a failure of its own */
@@ -145,6 +146,7 @@ struct planned {
     struct plan_bottleneck bottleneck;
     double step_seconds, efficiency; /* as searched: with the margins of units not measured */
     double expected_seconds;         /* of a step, without them */
+    bool strict;                     /* the order of work (libtrain/schedule) */
     bool optimal;                    /* no plan is faster */
     double gap;                      /* to a proven bound: step time / bound - 1 */
     struct plan_left_out left_out[PLAN_LEFT_OUT_MAX];

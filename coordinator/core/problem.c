@@ -214,6 +214,16 @@ static size_t take_codecs(struct planning *planning, bool coded)
     return count;
 }
 
+/* One old agent among the candidates keeps all of them in the greedy order. */
+static enum partition_order order_of(const struct planning *planning)
+{
+    bool strict = true;
+    for (size_t i = 0; i < planning->pool_count; i++) {
+        strict = strict && planning->device[planning->pool[i]].strict;
+    }
+    return strict ? PARTITION_EITHER : PARTITION_GREEDY;
+}
+
 static struct partition_problem problem_of(struct planning *planning,
                                            const struct problem_request *request, bool coded)
 {
@@ -248,6 +258,7 @@ static struct partition_problem problem_of(struct planning *planning,
         .memory_work_max = planning->memory_max,
         .micro_batches = (size_t)planning->spec.micro_batches,
         .clips_norm = planning->spec.optimizer.clip_norm > 0,
+        .order = order_of(planning),
         .async = planning->spec.pipeline == JOB_ASYNC,
         .one_version = planning->spec.vertical_sync,
         .first_fit = planning->first_fit,

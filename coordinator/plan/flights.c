@@ -11,6 +11,7 @@ static struct timeline_rules rules_of(const struct flights *flights)
     const struct partition_problem *problem = flights->kinds->problem;
     return (struct timeline_rules){.micro_batches = problem->micro_batches,
                                    .clips_norm = problem->clips_norm,
+                                   .strict = flights->strict,
                                    .async = problem->async};
 }
 
@@ -59,6 +60,7 @@ bool flights_init(struct flights *flights, const struct kinds *kinds, const stru
     most = most < TIMELINE_IN_FLIGHT_MAX ? most : TIMELINE_IN_FLIGHT_MAX;
     flights->kinds = kinds;
     flights->layout = layout;
+    flights->strict = kinds->problem->async || kinds->problem->order == PARTITION_STRICT;
     flights->step_seconds = INFINITY;
     flights->work = 0;
     if (kinds->problem->async) {
@@ -202,7 +204,8 @@ struct sweep {
     bool complete;
 };
 
-/* Play all limits of the stages from `index` on. A limit that held up nothing need not grow. */
+/* Play all limits of the stages from `index` on. In the greedy order a limit that held up nothing
+ * need not grow; in the strict order a larger one changes the order of work. */
 static uint32_t sweep_from(struct flights *flights, struct sweep *sweep, size_t index)
 {
     const size_t count = flights->layout->count;
@@ -223,7 +226,7 @@ static uint32_t sweep_from(struct flights *flights, struct sweep *sweep, size_t 
         flights->stage[index].in_flight = limit;
         uint32_t held = sweep_from(flights, sweep, index + 1);
         all |= held;
-        if (!(held >> index & 1)) {
+        if (!flights->strict && !(held >> index & 1)) {
             break;
         }
     }
@@ -256,6 +259,7 @@ void flights_plan(const struct flights *flights, struct partition_plan *out)
     struct timeline_stage stage[PARTITION_STAGES_MAX];
     struct timeline_result result;
     memset(out, 0, sizeof(*out));
+    out->strict = flights->strict;
     for (size_t i = 0; i < layout->count; i++) {
         stage[i] = flights->stage[i];
         stage[i].in_flight = flights->best[i];

@@ -13,11 +13,13 @@ struct flights {
     struct timeline_stage stage[PARTITION_STAGES_MAX];
     size_t most[PARTITION_STAGES_MAX]; /* by memory and micro-batches */
     size_t best[PARTITION_STAGES_MAX];
+    bool strict;         /* the order of work */
     double step_seconds; /* of the best; INFINITY: none faster than the limit */
     double work;
 };
 
-/* Prepare the search. The layout must outlive it. false: a stage does not fit into memory. */
+/* Prepare the search, in the order of the problem (PARTITION_EITHER: the greedy one). The layout
+ * must outlive it. false: a stage does not fit into memory. */
 bool flights_init(struct flights *flights, const struct kinds *kinds, const struct layout *layout);
 /* Play the usual limits, and those that hide links. Where steps overlap these are all: more batches
  * in flight cost memory and delay gradients, so they must gain 5 %. */

@@ -12,6 +12,8 @@
 /* Shares of the work: the fastest plan, and one with fewer devices. */
 #define FASTEST_SHARE 0.7
 #define FEWER_SHARE 0.1
+/* And the strict order of the fastest plans. */
+#define STRICT_SHARE 0.05
 
 /* ---- life ---- */
 
@@ -246,6 +248,44 @@ static void break_ties(struct search *search, size_t stages_min, double limit, d
     }
 }
 
+/* ---- the strict order ---- */
+
+/* Play a layout in the strict order. It becomes *plan if that is faster by more than the tie rule's
+ * share. */
+static bool play_strict(struct search *search, const struct layout *layout,
+                        struct partition_plan *plan)
+{
+    struct flights flights;
+    if (!flights_init(&flights, &search->kinds, layout)) {
+        return false;
+    }
+    flights.strict = true;
+    flights_try(&flights);
+    flights_improve(&flights, search->work_max - search->work);
+    search->work += flights.work;
+    if (flights.step_seconds >= plan->step_seconds * (1 - PARTITION_TIE)) {
+        return false;
+    }
+    flights_plan(&flights, plan);
+    return true;
+}
+
+/* The plan that ties prefer comes first. The others may have other codecs, which must gain more
+ * than the tie rule's share, so they are not tried where the search chooses codecs. */
+static void offer_strict(struct search *search, double work)
+{
+    const struct partition_problem *problem = search->kinds.problem;
+    const bool chooses_codecs = problem->codec_count > 1 && problem->codec_gain > 0;
+    const size_t kept = search->keeps < SEARCH_RECENT ? search->keeps : SEARCH_RECENT;
+    search->work_max = search->work + STRICT_SHARE * work;
+    (void)play_strict(search, &search->best, &search->plan);
+    for (size_t i = 0; i < kept && !chooses_codecs && search->work < search->work_max; i++) {
+        if (play_strict(search, &search->recent[i], &search->plan)) {
+            search->best = search->recent[i];
+        }
+    }
+}
+
 /* ---- the answer ---- */
 
 static double fluid_bound(const struct search *search)
@@ -298,6 +338,9 @@ int partition_solve(const struct partition_problem *problem, struct partition_sc
     const bool optimal = search->complete;
     if (!problem->first_fit) {
         break_ties(search, range.least, fastest * (1 + PARTITION_TIE), work);
+        if (problem->order == PARTITION_EITHER && !problem->async) {
+            offer_strict(search, work);
+        }
     }
     *out = search->plan;
     (void)choose_devices(search, &search->best, out->device);
@@ -319,6 +362,7 @@ void partition_play(const struct partition_problem *problem, struct partition_sc
     struct timeline_result result;
     const struct timeline_rules rules = {.micro_batches = problem->micro_batches,
                                          .clips_norm = problem->clips_norm,
+                                         .strict = plan->strict,
                                          .async = problem->async};
     kinds_init(kinds, problem);
     for (size_t i = 0; i < layout.count; i++) {

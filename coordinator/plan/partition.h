@@ -37,6 +37,16 @@ struct partition_codec {
     double encode_bytes_per_second, decode_bytes_per_second;
 };
 
+/* The order of work of the stages in synchronous steps (libtrain/schedule). The greedy order has
+ * anomalies: a faster device or link can lengthen a step. The strict one has none. */
+enum partition_order {
+    PARTITION_GREEDY,
+    PARTITION_STRICT,
+    /* The search is that of the greedy order; then its fastest plans are played in the strict one,
+     * which wins if it is faster by more than the tie rule's share. */
+    PARTITION_EITHER,
+};
+
 /* All times are per micro-batch, finite and >= 0. Arrays by device have device_count entries,
  * arrays by unit unit_count. */
 struct partition_problem {
@@ -78,7 +88,8 @@ struct partition_problem {
     double work_max, memory_work_max;
     size_t micro_batches;
     bool clips_norm; /* every update waits for the norm of all gradients (timeline.h) */
-    /* Steps overlap (libtrain/schedule): micro_batches is 1, and at least the usual in-flight
+    enum partition_order order;
+    /* Steps overlap, in the strict order: micro_batches is 1, and at least the usual in-flight
      * limits must fit into memory. */
     bool async;
     bool one_version; /* async: no more in flight than the stages from this one on */
@@ -104,6 +115,7 @@ struct partition_plan {
     size_t end[PARTITION_STAGES_MAX];   /* one past the last unit of each stage */
     size_t codec[PARTITION_STAGES_MAX]; /* of the boundary after each stage but the last */
     size_t in_flight[PARTITION_STAGES_MAX];
+    bool strict; /* the order of work */
     uint64_t memory_bytes[PARTITION_STAGES_MAX];
     double busy[PARTITION_STAGES_MAX];                /* share of the step each stage computes */
     struct partition_link link[PARTITION_STAGES_MAX]; /* after each stage but the last */
@@ -111,6 +123,7 @@ struct partition_plan {
         link_busy[PARTITION_STAGES_MAX]; /* share of the step its busier direction codes, sends */
     double step_seconds;                 /* by the timeline */
     double fluid_seconds; /* all work / sum of the capacities of the plan's devices */
+    /* Of the order that was searched (PARTITION_EITHER: the greedy one): */
     double lower_seconds; /* proven: no plan is faster */
     bool optimal;         /* no plan is faster by more than the tie rule's share */
     double gap;           /* of the fastest plan found over lower_seconds, minus 1 */

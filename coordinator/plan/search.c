@@ -28,6 +28,7 @@ static bool keep(struct search *search, const struct flights *flights)
         return false;
     }
     search->best = *flights->layout;
+    search->recent[search->keeps++ % SEARCH_RECENT] = search->best;
     flights_plan(flights, &search->plan);
     search->limit_seconds = search->plan.step_seconds;
     search->best_pass = 0;
@@ -75,4 +76,5 @@ void search_init(struct search *search, const struct partition_problem *problem)
     kinds_init(&search->kinds, problem);
     memset(search->used, 0, sizeof(search->used));
     search->work = search->work_max = 0;
+    search->keeps = 0;
 }

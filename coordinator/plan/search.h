@@ -7,6 +7,9 @@
 #include "coordinator/plan/flights.h"
 #include "coordinator/plan/order.h"
 
+/* The newest best layouts that are kept. */
+#define SEARCH_RECENT 4
+
 struct search {
     struct kinds kinds;
     struct bound bound;
@@ -16,11 +19,13 @@ struct search {
     size_t stages_min, stages_max;
     struct layout layout; /* of the depth first search */
     size_t used[PARTITION_DEVICES_MAX];
-    struct layout best;         /* count 0: none found */
-    struct partition_plan plan; /* of the best; devices are kinds */
-    double best_pass;           /* the longest of the best */
-    double limit_seconds;       /* only faster plans count: that of the best, or the caller's */
-    double lower_seconds;       /* of all plans of the run */
+    struct layout best;                  /* count 0: none found */
+    struct partition_plan plan;          /* of the best; devices are kinds */
+    struct layout recent[SEARCH_RECENT]; /* the best ones so far, by keeps modulo their number */
+    size_t keeps;
+    double best_pass;     /* the longest of the best */
+    double limit_seconds; /* only faster plans count: that of the best, or the caller's */
+    double lower_seconds; /* of all plans of the run */
     double work, work_max;
     bool complete; /* every plan was played or excluded */
 };

@@ -208,7 +208,7 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
                         .micro_batches = micro_batches,
                         .flush = rules->async ? SCHEDULE_NO_FLUSH : micro_batches,
                         .clips_norm = rules->clips_norm,
-                        .strict = rules->async};
+                        .strict = rules->strict || rules->async};
     const size_t last = steps_played(stage_count, rules);
     const size_t warm =
         rules->async ? TIMELINE_ASYNC_WARMUP_STEPS * stage_count : TIMELINE_WARMUP_STEPS;

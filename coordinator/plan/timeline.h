@@ -37,8 +37,9 @@ struct timeline_rules {
     /* Every stage waits for the norm of all gradients before its update. The parts of the norm
      * travel from the last stage to the first and back, each with the latency of a link. */
     bool clips_norm;
-    /* Steps overlap, in the strict order (libtrain/schedule): the pipeline never runs empty. The
-     * limits must fit (schedule_limits_fit), micro_batches is 1. */
+    /* The strict order (libtrain/schedule): the limits must fit (schedule_limits_fit). */
+    bool strict;
+    /* Steps overlap, in the strict order: the pipeline never runs empty. micro_batches is 1. */
     bool async;
 };
 

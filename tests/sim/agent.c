@@ -123,7 +123,7 @@ static bool is_plain(bool present, const struct peer *peer)
 /* What an agent of protocol 1 can follow. */
 static void check_protocol_1(const struct assignment_run *run)
 {
-    ASSERT(run->job_spec.pipeline == JOB_SYNC);
+    ASSERT(run->job_spec.pipeline == JOB_SYNC && !run->strict);
     ASSERT(is_plain(run->has_previous, &run->previous) && is_plain(run->has_next, &run->next));
 }
 

@@ -25,6 +25,7 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
         .index = (size_t)desired->stage_index,
         .count = (size_t)desired->stage_count,
         .async = desired->job_spec.pipeline == JOB_ASYNC,
+        .strict = desired->strict,
         .micro_batches = (size_t)desired->job_spec.micro_batches,
         .in_flight = (size_t)desired->in_flight,
         .previous_in_flight = (size_t)desired->previous_in_flight,

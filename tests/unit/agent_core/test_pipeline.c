@@ -304,6 +304,13 @@ static void inconsistent_numbers_are_rejected(void **state)
          .in_flight = 2,
          .previous_in_flight = 2,
          .total_steps = 1},
+        {.strict = true,
+         .index = 1,
+         .count = 3,
+         .micro_batches = 4,
+         .in_flight = 3,
+         .previous_in_flight = 2,
+         .total_steps = 1},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct pipeline *pipeline = NULL;

@@ -125,6 +125,34 @@ static void each_step_in_flight_keeps_its_round(void **state)
     }
 }
 
+/* The order of an asynchronous stage, in a synchronous one. */
+static void a_strict_step_forwards_up_to_its_limit_first(void **state)
+{
+    (void)state;
+    struct pipeline_config config = async_middle;
+    config.async = false;
+    config.strict = true;
+    config.micro_batches = 4;
+    struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
+    pipeline_run(pipeline);
+    for (size_t i = 0; i < 4; i++) {
+        deliver(pipeline, TRANSFER_ACTIVATION, 1, i);
+        do_work(pipeline, PIPELINE_FORWARD, i);
+        pipeline_sent(pipeline, TRANSFER_ACTIVATION, i % 2);
+        if (i > 0) {
+            do_work(pipeline, PIPELINE_BACKWARD, i - 1);
+        }
+        deliver(pipeline, TRANSFER_GRADIENT, 1, i);
+        if (i < 3) {
+            expect_wait(pipeline);
+            assert_int_equal(pipeline_waits(pipeline), PIPELINE_WAITS_FOR_INPUT);
+        }
+    }
+    pipeline_sent(pipeline, TRANSFER_GRADIENT, 0);
+    do_work(pipeline, PIPELINE_BACKWARD, 3);
+    do_work(pipeline, PIPELINE_UPDATE, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +161,7 @@ int main(void)
         cmocka_unit_test(overlapping_steps_are_taken_as_far_as_the_previous_stage_may_be),
         cmocka_unit_test(a_stage_says_what_it_waits_for),
         cmocka_unit_test(each_step_in_flight_keeps_its_round),
+        cmocka_unit_test(a_strict_step_forwards_up_to_its_limit_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

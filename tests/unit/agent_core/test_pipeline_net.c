@@ -191,14 +191,16 @@ static void move_stage(struct net *net, struct stage_of_net *stage)
     }
 }
 
+/* strict: bit i: the order of work of stage i. */
 static void start(struct net *net, const struct pipeline_config *config, const size_t *in_flight,
-                  const uint64_t *states)
+                  unsigned strict, const uint64_t *states)
 {
     for (size_t i = 0; i < net->count; i++) {
         struct stage_of_net *stage = &net->stage[i];
         stage->config = *config;
         stage->config.index = i;
         stage->config.count = net->count;
+        stage->config.strict = strict >> i & 1;
         stage->config.in_flight = in_flight[i];
         stage->config.previous_in_flight = i > 0 ? in_flight[i - 1] : 0;
         if (i == 0) {
@@ -208,6 +210,16 @@ static void start(struct net *net, const struct pipeline_config *config, const s
         struct err err = {0};
         assert_ok(pipeline_new(&stage->config, &stage->pipeline, &err), &err);
         stage->state = states[i];
+    }
+}
+
+/* Limits that never rise along the pipeline and are 1 at its end. */
+static void draw_limits(struct net *net, size_t *in_flight)
+{
+    in_flight[net->count - 1] = 1;
+    for (size_t i = net->count - 1; i > 0; i--) {
+        const size_t more = in_flight[i] + (size_t)draw(net, 3);
+        in_flight[i - 1] = more < MICRO_OF_NET ? more : MICRO_OF_NET;
     }
 }
 
@@ -228,7 +240,12 @@ static void set_up(struct net *net, size_t count, bool clips, uint64_t seed, con
         /* More in flight than N - i, and less, must both work. */
         in_flight[i] = 1 + (size_t)draw(net, MICRO_OF_NET);
     }
-    start(net, &config, in_flight, states);
+    /* Stages in the strict order must work beside stages in the greedy one. */
+    const unsigned strict = (unsigned)draw(net, 2) * (unsigned)draw(net, 1 << STAGES_OF_NET);
+    if (strict != 0) {
+        draw_limits(net, in_flight);
+    }
+    start(net, &config, in_flight, strict, states);
 }
 
 /* Plays until every stage stopped; a stop is asked at turn `stop_turn`. Returns the version, the
@@ -359,16 +376,6 @@ static void joined_stages_that_clip_stop_at_one_version_and_resume_from_it(void 
 
 enum { ASYNC_STEPS = 23, ASYNC_EVALUATE_EVERY = 9 };
 
-/* Limits that never rise along the pipeline and are 1 at its end. */
-static void draw_limits(struct net *net, size_t *in_flight)
-{
-    in_flight[net->count - 1] = 1;
-    for (size_t i = net->count - 1; i > 0; i--) {
-        const size_t more = in_flight[i] + (size_t)draw(net, 3);
-        in_flight[i - 1] = more < MICRO_OF_NET ? more : MICRO_OF_NET;
-    }
-}
-
 static void set_up_async(struct net *net, const size_t *in_flight, const uint64_t *states,
                          int64_t resume_version)
 {
@@ -378,7 +385,7 @@ static void set_up_async(struct net *net, const size_t *in_flight, const uint64_
                                            .total_steps = ASYNC_STEPS,
                                            .evaluate_every = ASYNC_EVALUATE_EVERY,
                                            .evaluation_batches = 7};
-    start(net, &config, in_flight, states);
+    start(net, &config, in_flight, 0, states);
 }
 
 /* The states after steps (from, to] of a pipeline that is empty at both: forward of step t at a

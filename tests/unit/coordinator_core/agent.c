@@ -90,7 +90,7 @@ static void boot(struct world *world, struct agent *agent)
 
 void agent_enroll_as(struct world *world, struct agent *agent, const char *boot)
 {
-    struct enroll_request request = {.protocol = PROTOCOL_VERSION,
+    struct enroll_request request = {.protocol = PROTOCOL_VERSION - agent->versions_behind,
                                      .inventory = {.cores = 4},
                                      .probe = {.gemm_gflops = agent->gflops * COMPUTING_PREVAILS,
                                                .memory_bytes_per_second = 1e10,

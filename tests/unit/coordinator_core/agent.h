@@ -29,6 +29,7 @@ struct agent {
     char name[NAME_SIZE];
     char key[SHA256_SIZE];
     double gflops;
+    int64_t versions_behind; /* of its protocol to the newest */
     int64_t memory_bytes;
     const char *numeric_class;
     bool disk; /* snapshots outlive its process */

@@ -99,6 +99,33 @@ static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
     }
 }
 
+/* Devices of which one is ten times slower, which enrols as number `slow`. */
+static void enrol_unequal(struct world *world, size_t slow)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    for (size_t i = 0; i < 3; i++) {
+        (void)world_agent(world, names[i], i == slow ? 1 : 10);
+    }
+    struct job_spec spec = world_spec("j", 40);
+    world_dry_run(world, &spec);
+    assert_int_equal(world->preview->stage_count, 2);
+    for (size_t s = 0; s < 2; s++) {
+        assert_string_not_equal(world->preview->stage[s].device.text, world->agent[slow].id.text);
+    }
+}
+
+static void the_order_of_enrolment_does_not_change_the_plan(void **state)
+{
+    double seconds[3];
+    for (size_t slow = 0; slow < 3; slow++) {
+        assert_int_equal(story_setup(state), 0);
+        enrol_unequal(*state, slow);
+        seconds[slow] = ((struct world *)*state)->preview->predicted_step_seconds;
+        assert_int_equal(story_teardown(state), 0);
+        assert_close(&seconds[slow], &seconds[0], 1, 0.01);
+    }
+}
+
 static void a_model_that_never_fits_is_refused(void **state)
 {
     struct world *world = *state;
@@ -293,6 +320,37 @@ static void an_assignment_says_everything_a_stage_needs(void **state)
     assert_int_equal(core_assignment_revision(world->core, "dev_unknown"), 0);
 }
 
+static bool is_strict(struct world *world, const struct agent *agent)
+{
+    static struct assignment desired;
+    assert_true(core_assignment(world->core, agent->id.text, agent->boot, &desired));
+    return desired.run.strict;
+}
+
+static void agents_that_know_the_strict_order_get_it_where_it_is_faster(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10), *b = world_agent(world, "b", 8);
+    struct job_spec spec = world_spec("j", 100);
+    spec.devices_min = 2;
+    spec.micro_batches = 10;
+    story_submit(world, id, &spec);
+    const struct plan *strict = world_plan(world, id, 1);
+    assert_true(strict->strict && is_strict(world, a) && is_strict(world, b));
+    const double seconds = strict->predicted_step_seconds;
+
+    b->versions_behind = 1;
+    agent_enroll(world, b);
+    assert_false(is_strict(world, b));
+    world_verb(world, id, JOB_CANCEL);
+    world_settle(world);
+    story_submit(world, id, &spec);
+    const struct plan *greedy = world_plan(world, id, 1);
+    assert_false(greedy->strict || is_strict(world, a) || is_strict(world, b));
+    assert_true(greedy->predicted_step_seconds > seconds * 1.01);
+}
+
 static void a_link_has_the_wanted_codec_where_both_devices_have_it(void **state)
 {
     struct world *world = *state;
@@ -370,6 +428,7 @@ int main(void)
         STORY(a_dry_run_shows_the_plan_and_leaves_nothing),
         STORY(a_dry_run_says_why_the_job_would_wait),
         STORY(a_plan_promises_the_memory_that_the_stage_will_plan),
+        cmocka_unit_test(the_order_of_enrolment_does_not_change_the_plan),
         STORY(a_model_that_never_fits_is_refused),
         STORY(a_device_with_little_memory_is_planned_only_where_the_job_recomputes),
         STORY(an_asynchronous_job_too_large_for_its_devices_fits_as_a_synchronous_one),
@@ -377,6 +436,7 @@ int main(void)
         STORY(a_job_that_asks_too_much_is_refused),
         STORY(first_stage_boundaries_need_one_device_per_stage),
         STORY(an_assignment_says_everything_a_stage_needs),
+        STORY(agents_that_know_the_strict_order_get_it_where_it_is_faster),
         STORY(a_link_has_the_wanted_codec_where_both_devices_have_it),
         STORY(blobs_are_for_those_whose_assignment_names_them),
         STORY(a_unit_with_another_hash_than_reported_is_refused),

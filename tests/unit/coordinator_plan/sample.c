@@ -247,7 +247,8 @@ static void try_limits(struct trial *trial, size_t index, size_t most)
     const struct partition_problem *problem = &trial->sample->problem;
     if (index == trial->count) {
         const struct timeline_rules rules = {.micro_batches = problem->micro_batches,
-                                             .clips_norm = problem->clips_norm};
+                                             .clips_norm = problem->clips_norm,
+                                             .strict = problem->order == PARTITION_STRICT};
         struct timeline_result result;
         timeline_play(trial->stage, trial->count, &rules, &result);
         trial->answer.plays++;

@@ -38,6 +38,7 @@ static void the_fastest_plan_equals_brute_force(void **state)
         struct partition_plan plan;
         struct err err = {0};
         draw_case(&draws);
+        sample.problem.order = i % 4 == 0 ? PARTITION_STRICT : PARTITION_GREEDY;
         const struct sample_answer expected = sample_brute_force(&sample);
         int rc = partition_solve(&sample.problem, scratch, &plan, &err);
         if (!isfinite(expected.step_seconds)) {
@@ -98,11 +99,83 @@ static void one_more_device_or_more_memory_never_costs_speed(void **state)
     }
 }
 
+/* A unit on a device, or a link, takes less time. */
+static void improve_one(struct draws *draws)
+{
+    struct partition_problem *problem = &sample.problem;
+    const double share = draw_uniform(draws, 0.2, 1);
+    const size_t unit = draw_below(draws, problem->device_count * problem->unit_count);
+    const size_t pair = problem->pair_count > 0 ? draw_below(draws, problem->pair_count) : 0;
+    struct partition_link *link =
+        problem->pair_count > 0 ? &sample.pair[pair].link : &problem->usual_link;
+    switch (draw_below(draws, 5)) {
+    case 0: sample.forward[unit] *= share; break;
+    case 1: sample.backward[unit] *= share; break;
+    case 2: sample.update[unit] *= share; break;
+    case 3: link->latency_seconds *= share; break;
+    default: link->bytes_per_second /= share; break;
+    }
+}
+
+static void in_the_strict_order_faster_units_and_links_never_cost_speed(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(1, 13);
+    for (int i = 0; i < cases; i++) {
+        struct err err = {0};
+        draw_case(&draws);
+        sample.problem.order = PARTITION_STRICT;
+        const double before = solve(&err);
+        for (int k = 0; k < 4; k++) {
+            improve_one(&draws);
+        }
+        assert_true(solve(&err) <= before * (1 + PARTITION_TIE + TIE_ROUNDING));
+    }
+}
+
+/* Only the fastest plans of the greedy order are tried, so the fastest strict one may be missed. */
+static void the_strict_order_is_taken_where_it_is_faster(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(1, 14);
+    int faster = 0, found = 0;
+    for (int i = 0; i < cases; i++) {
+        struct partition_plan plan[3];
+        struct err err = {0};
+        draw_case(&draws);
+        int rc[3];
+        for (int order = 0; order < 3; order++) {
+            sample.problem.order = (enum partition_order)order;
+            rc[order] = partition_solve(&sample.problem, scratch, &plan[order], &err);
+        }
+        assert_true(rc[0] == rc[1] && rc[0] == rc[2]);
+        if (rc[0] != 0) {
+            continue;
+        }
+        const struct partition_plan *greedy = &plan[PARTITION_GREEDY];
+        const struct partition_plan *strict = &plan[PARTITION_STRICT];
+        const struct partition_plan *either = &plan[PARTITION_EITHER];
+        assert_true(!greedy->strict && strict->strict);
+        assert_true(either->strict
+                        ? either->step_seconds < greedy->step_seconds * (1 - PARTITION_TIE)
+                        : either->step_seconds == greedy->step_seconds);
+        const bool wins = strict->step_seconds < greedy->step_seconds * (1 - PARTITION_TIE);
+        faster += wins;
+        found += wins && either->step_seconds <= strict->step_seconds * (1 + PARTITION_TIE);
+        struct partition_plan again = *either;
+        partition_play(&sample.problem, scratch, &again);
+        assert_close(&again.step_seconds, &either->step_seconds, 1, 1e-12);
+    }
+    assert_true(faster * 20 > cases && found * 2 > faster);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_plan_equals_brute_force),
         cmocka_unit_test(one_more_device_or_more_memory_never_costs_speed),
+        cmocka_unit_test(in_the_strict_order_faster_units_and_links_never_cost_speed),
+        cmocka_unit_test(the_strict_order_is_taken_where_it_is_faster),
     };
     struct err err = {0};
     if (argc == 3) {

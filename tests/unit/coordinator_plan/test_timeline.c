@@ -53,6 +53,24 @@ static void two_equal_stages_take_m_plus_one_rounds(void **state)
     assert_seconds(step_of(stage, 2, 4), 10);
 }
 
+/* Four micro-batches, f = 3, b = 1 before f = b = 1, three in flight. A gradient is back before the
+ * next forward pass ends, and the greedy order takes it at once, so stage 1 gets its last input
+ * later and stage 0 waits for the last gradient:
+ *     greedy   0: F0 F1 B0 F2 B1 F3 B2 . B3
+ *     strict   0: F0 F1 F2 B0 F3 B1 B2 B3 */
+static void the_strict_order_may_save_a_wait(void **state)
+{
+    (void)state;
+    const struct timeline_stage stage[] = {stage_of(3, 1, 3), stage_of(1, 1, 1)};
+    struct timeline_rules rules = {.micro_batches = 4};
+    struct timeline_result result;
+    timeline_play(stage, 2, &rules, &result);
+    assert_seconds(result.step_seconds, 17);
+    rules.strict = true;
+    timeline_play(stage, 2, &rules, &result);
+    assert_seconds(result.step_seconds, 16);
+}
+
 static void equal_stages_have_the_bubble_of_the_field(void **state)
 {
     (void)state;
@@ -418,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_stage_takes_the_sum_of_its_work),
         cmocka_unit_test(two_equal_stages_take_m_plus_one_rounds),
+        cmocka_unit_test(the_strict_order_may_save_a_wait),
         cmocka_unit_test(equal_stages_have_the_bubble_of_the_field),
         cmocka_unit_test(one_micro_batch_in_flight_does_not_overlap),
         cmocka_unit_test(a_link_adds_its_sending_time_and_latency_both_ways),
