@@ -88,6 +88,20 @@ static void time_move(struct core *core, const struct job_slot *job, const struc
     }
 }
 
+/* The present step. If a stage alone now takes longer than the last steps, these were before a
+ * device slowed down, and say nothing of the plan. */
+static double measured_seconds(const struct job_slot *job)
+{
+    const double steps = progress_recent_seconds(job, DRIFT_RECENT_STEPS);
+    double slowest = 0;
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct plan_stage *stage = &job->plan.stage[s];
+        slowest = fmax(slowest, stage->measured_forward_seconds + stage->measured_backward_seconds);
+    }
+    slowest *= (double)job->job.spec.micro_batches;
+    return slowest > (1 + DRIFT_SHARE) * steps ? slowest : steps;
+}
+
 /* Both plans are predicted with the speeds of now, and the gain is the difference: what predictions
  * leave out is in both. Predictions above the measured step are scaled down to it. A present step
  * of 0: unknown. */
@@ -95,9 +109,8 @@ static void time_steps(const struct job_slot *job, const struct planned *planned
                        struct drift_change *change)
 {
     const double predicted = planned->present_seconds;
-    const double measured = job->progress.step_count >= DRIFT_STEPS_MEASURED
-                                ? progress_recent_seconds(job, DRIFT_RECENT_STEPS)
-                                : 0;
+    const double measured =
+        job->progress.step_count >= DRIFT_STEPS_MEASURED ? measured_seconds(job) : 0;
     change->present_step = measured > 0 ? measured : predicted;
     change->planned_step = planned->step_seconds;
     if (measured > 0 && predicted > 0) {
@@ -167,7 +180,7 @@ static void change(struct core *core, struct job_slot *job, const struct planned
 {
     bool joined = job->drift.trigger == CHECK_DEVICE_JOINED && has_new_device(job, planned);
     int reason = joined ? PLAN_DEVICE_JOINED : PLAN_DRIFT;
-    double measured = progress_recent_seconds(job, DRIFT_RECENT_STEPS);
+    const double measured = measured_seconds(job);
     job->job.corrected = core->now_ms < job->drift.cool_ms;
     /* No other change before this one has paid for itself. */
     double cool_ms = fmin(fmax(1000 * pays_seconds, DRIFT_COOL_MS), LONGEST_MS);
@@ -231,6 +244,14 @@ static bool all_there(struct core *core, const struct job_slot *job,
     return true;
 }
 
+/* Measured per micro-batch, or, of an agent that reports no times of units, predicted. */
+static double seconds_of(const struct plan_stage *stage)
+{
+    const double measured = stage->measured_forward_seconds + stage->measured_backward_seconds;
+    return measured > 0 ? measured
+                        : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
+}
+
 /* If a device of the plan before has left, the next best plan is asked for. */
 static void go_back(struct core *core, struct job_slot *job)
 {
@@ -242,9 +263,7 @@ static void go_back(struct core *core, struct job_slot *job)
     placement_as_request(&job->plan, &rejected->stages);
     rejected->stage_count = job->plan.stage_count;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        const struct plan_stage *stage = &job->plan.stage[s];
-        rejected->stage_seconds[s] =
-            stage->measured_forward_seconds + stage->measured_backward_seconds;
+        rejected->stage_seconds[s] = seconds_of(&job->plan.stage[s]);
     }
     job->job.has_rejected = true;
     job->plan.verdict = VERDICT_ROLLED_BACK;

@@ -53,6 +53,25 @@ static void a_device_at_a_twelfth_has_fewer_units_and_is_not_excluded(void **sta
     story_free(story);
 }
 
+/* A step takes longer than its deadline, but tasks end. The job leaves the device before a slow
+ * step has ended: the trial of the new plan is not compared with the fast ones. */
+static void a_device_at_a_hundredth_has_fewer_units_and_is_not_excluded(void **state)
+{
+    (void)state;
+    struct story *story = story_new_checked(2, LONG, EVERY);
+    story_step(story, 30);
+    story_pass(story, 60 * SECOND);
+    const int64_t before = units_of(story, 1);
+    slow_down(story, 1, 100);
+    story_pass(story, 60 * SECOND);
+    assert_true(units_of(story, 1) < before);
+    assert_int_equal(incidents(story), 0);
+    story_never(story, "center: job_stalled");
+    assert_int_equal(newest(story)->reason, PLAN_DRIFT);
+    assert_int_equal(newest(story)->verdict, VERDICT_KEPT);
+    story_free(story);
+}
+
 /* Three equal devices and the boundaries of the user: the first measurements may show a better
  * plan, the later ones only repeat them. */
 static void undisturbed_equal_devices_change_their_plan_once_at_most(void **state)
@@ -230,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_at_a_twelfth_has_fewer_units_and_is_not_excluded),
+        cmocka_unit_test(a_device_at_a_hundredth_has_fewer_units_and_is_not_excluded),
         cmocka_unit_test(undisturbed_equal_devices_change_their_plan_once_at_most),
         cmocka_unit_test(units_return_to_a_device_that_was_at_a_fifth),
         cmocka_unit_test(units_return_to_a_device_that_was_at_a_twelfth),

@@ -209,6 +209,17 @@ void story_measure_step(struct world *world, double seconds)
     agent_beat_again(world, c);
 }
 
+void story_report_steps(struct world *world, struct agent *agent, int count, double seconds)
+{
+    for (int i = 0; i < count; i++) {
+        agent_beat(world, agent);
+        agent->heartbeat.metric[0] =
+            (struct metric){.step = ++agent->step, .name = METRIC_STEP_SECONDS, .value = seconds};
+        agent->heartbeat.metric_count = 1;
+        agent_beat_again(world, agent);
+    }
+}
+
 void story_report(struct world *world, struct agent *agent, const char *code)
 {
     agent_follow(world, agent);

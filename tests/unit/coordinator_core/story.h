@@ -48,6 +48,8 @@ void story_claim(struct world *world, struct agent *agent, int64_t generation);
 void story_others_beat(struct world *world, const struct agent *except, int64_t ms);
 /* c, the last stage, reports the duration of its last step. */
 void story_measure_step(struct world *world, double seconds);
+/* Stage 0 reports `count` steps that took `seconds` each. */
+void story_report_steps(struct world *world, struct agent *agent, int count, double seconds);
 /* The device gets its assignment and reports an error of this code. */
 void story_report(struct world *world, struct agent *agent, const char *code);
 /* The plan has the other two of three devices. */

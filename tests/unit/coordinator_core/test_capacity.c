@@ -241,6 +241,66 @@ static void a_probe_within_its_noise_moves_a_device_half_way(void **state)
     assert_close(&capacity->level, &(double){log(5)}, 1, 1e-6);
 }
 
+/* Units and products are not equally fast: the first probe after work is the measure of the next
+ * ones, unless it differs clearly. */
+static void the_first_probe_after_units_ran_is_a_reference(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    report(world, &world->agent[0], 0.02, 0);
+    struct core *core = world->core;
+    const struct device_slot *slot = slots_device(core, world->agent[0].id.text);
+    const struct device_capacity *capacity = capacity_of(core, slot);
+    const double level = capacity->level;
+    const double flops = capacity->flops_per_second, bytes = capacity->bytes_per_second;
+    for (int i = 0; i < 3; i++) {
+        capacity_probed(core, slot, flops / 1.5, bytes / 1.5);
+        assert_close(&capacity->level, &level, 1, 1e-12);
+    }
+    capacity_probed(core, slot, flops / 1.8, bytes / 1.8); /* an idle device, within its noise */
+    assert_close(&capacity->level, &(double){level + log(1.2) / 2}, 1, 1e-9);
+    capacity_probed(core, slot, flops / 6, bytes / 6);
+    const double slower = level + log(4);
+    assert_close(&capacity->level, &slower, 1, 1e-9);
+    report(world, &world->agent[0], 0.02, 0); /* and units show that it is not so */
+    assert_close(&capacity->level, &level, 1, 1e-9);
+    capacity_probed(core, slot, flops / 30, bytes / 30);
+    assert_true(capacity->level > level + log(4));
+}
+
+static void probes_that_are_old_or_of_a_device_at_work_are_not_taken(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    struct agent *works = &world->agent[0], *idle = world_agent(world, "d", 0.001);
+    world_live(world, 60000);
+    const struct {
+        struct agent *agent;
+        int64_t age_ms;
+        uint64_t refused;
+    } cases[] = {{works, 0, 0}, {idle, 121000, 1}, {idle, -1, 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct agent *agent = cases[i].agent;
+        const struct device_slot *slot = slots_device(world->core, agent->id.text);
+        const struct device_capacity *capacity = capacity_of(world->core, slot);
+        const uint64_t refused = world->core->capacity->refused;
+        const double level = capacity->level;
+        agent->heartbeat.has_probe = true;
+        agent->heartbeat.probe =
+            (struct idle_probe){.gemm_gflops = slot->device.probe.gemm_gflops / 9,
+                                .memory_bytes_per_second = 1e9,
+                                .age_ms = cases[i].age_ms};
+        agent_beat_again(world, agent);
+        agent->heartbeat.has_probe = false;
+        assert_true(capacity->level == level);
+        assert_int_equal(world->core->capacity->refused, refused + cases[i].refused);
+    }
+    assert_non_null(slots_device(world->core, works->id.text)->job);
+    assert_null(slots_device(world->core, idle->id.text)->job);
+}
+
 static void values_that_cannot_be_are_counted(void **state)
 {
     struct world *world = *state;
@@ -414,6 +474,8 @@ int main(void)
         STORY(an_idle_devices_probe_changes_its_times),
         STORY(a_probe_that_is_repeated_counts_once),
         STORY(a_probe_within_its_noise_moves_a_device_half_way),
+        STORY(the_first_probe_after_units_ran_is_a_reference),
+        STORY(probes_that_are_old_or_of_a_device_at_work_are_not_taken),
         STORY(values_that_cannot_be_are_counted),
         STORY(rows_bring_the_times_back),
         STORY(a_device_that_returns_after_a_day_takes_about_as_long_as_before),

@@ -197,6 +197,30 @@ static void an_answer_with_a_device_that_has_left_is_asked_for_again(void **stat
     assert_string_equal(plan->stage[0].device.text, world->agent[0].id.text);
 }
 
+/* An excluded device is no replacement, as long as the drained one can work. */
+static void a_drained_device_is_not_left_for_an_excluded_one(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 100000);
+    story_submit(world, id, &spec);
+    world_train(world, 3);
+    story_measure(world, a, 0.1);
+    struct agent *b = world_agent(world, "b", 10);
+    story_next(world, id);
+    story_report(world, b, "disk");
+    world_settle(world);
+    assert_int_equal(world_plan(world, id, 3)->stage_count, 1);
+    world_device_verb(world, a, DEVICE_DRAIN);
+    story_work(world, 60000);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_job(world, id)->generation, 3);
+    story_work(world, 1000000); /* the exclusion is over */
+    assert_int_equal(world_plan(world, id, 4)->reason, PLAN_DRAINED);
+    assert_string_equal(shown(world, a)->job.text, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +233,7 @@ int main(void)
         STORY(the_plan_without_the_device_is_searched_for_outside_of_the_step),
         STORY(an_answer_after_the_drain_was_undone_is_dropped),
         STORY(an_answer_with_a_device_that_has_left_is_asked_for_again),
+        STORY(a_drained_device_is_not_left_for_an_excluded_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

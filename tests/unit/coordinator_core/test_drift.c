@@ -157,18 +157,6 @@ static void the_answer_to_the_last_check_is_kept_in_the_job(void **state)
     assert_true(core_job(world->core, id)->has_last_check);
 }
 
-/* Stage 0 reports `count` steps that took `seconds` each. */
-static void report_steps(struct world *world, struct agent *agent, int count, double seconds)
-{
-    for (int i = 0; i < count; i++) {
-        agent_beat(world, agent);
-        agent->heartbeat.metric[0] =
-            (struct metric){.step = ++agent->step, .name = METRIC_STEP_SECONDS, .value = seconds};
-        agent->heartbeat.metric_count = 1;
-        agent_beat_again(world, agent);
-    }
-}
-
 /* b joins a, and the step becomes `seconds` long instead of 4. */
 static void let_join(struct world *world, char id[ID_SIZE], double seconds)
 {
@@ -177,12 +165,12 @@ static void let_join(struct world *world, char id[ID_SIZE], double seconds)
     story_submit(world, id, &spec);
     world_train(world, 3);
     story_measure(world, a, 0.1);
-    report_steps(world, a, 8, 4);
+    story_report_steps(world, a, 8, 4);
     (void)world_agent(world, "b", 10);
     world_settle(world);
     assert_int_equal(world_plan(world, id, 2)->reason, PLAN_DEVICE_JOINED);
     assert_true(core_job(world->core, id)->has_trial);
-    report_steps(world, a, 20, seconds);
+    story_report_steps(world, a, 20, seconds);
 }
 
 static void a_change_that_made_the_job_slower_is_undone_and_not_tried_again(void **state)
@@ -223,7 +211,7 @@ static void let_next_join(struct world *world, const char *id, double seconds)
     (void)world_agent(world, "c", 1000);
     world_settle(world);
     assert_int_equal(world_plan(world, id, generation + 1)->reason, PLAN_DEVICE_JOINED);
-    report_steps(world, first_agent(world, id), 20, seconds);
+    story_report_steps(world, first_agent(world, id), 20, seconds);
     world_settle(world);
 }
 
@@ -234,7 +222,7 @@ static void each_setback_in_a_row_doubles_the_pause(void **state)
     let_join(world, id, 4.4);
     world_settle(world);
     assert_int_equal(world_job(world, id)->cooldown_ms, DRIFT_COOL_MS);
-    report_steps(world, first_agent(world, id), 8, 4);
+    story_report_steps(world, first_agent(world, id), 8, 4);
     let_next_join(world, id, 4.4);
     assert_int_equal(core_job_plan(world->core, id)->reason, PLAN_ROLLED_BACK);
     assert_int_equal(world_job(world, id)->setbacks, 2);
@@ -249,7 +237,7 @@ static void a_change_that_is_kept_ends_the_setbacks(void **state)
     let_join(world, id, 4.4);
     world_settle(world);
     assert_int_equal(world_job(world, id)->setbacks, 1);
-    report_steps(world, first_agent(world, id), 8, 4);
+    story_report_steps(world, first_agent(world, id), 8, 4);
     let_next_join(world, id, 3.9);
     assert_int_equal(world_job(world, id)->setbacks, 0);
     assert_true(world_job(world, id)->doubt == 0);
@@ -262,12 +250,12 @@ static void a_measured_change_of_speed_ends_the_doubled_pause(void **state)
     char id[ID_SIZE];
     let_join(world, id, 4.4);
     world_settle(world);
-    report_steps(world, first_agent(world, id), 8, 4);
+    story_report_steps(world, first_agent(world, id), 8, 4);
     let_next_join(world, id, 4.4);
-    report_steps(world, first_agent(world, id), 8, 4);
+    story_report_steps(world, first_agent(world, id), 8, 4);
     world_live(world, DRIFT_WINDOW_MS + 1000);
     assert_int_equal(world_job(world, id)->setbacks, 2);
-    report_steps(world, first_agent(world, id), 8, 8);
+    story_report_steps(world, first_agent(world, id), 8, 8);
     world_live(world, DRIFT_WINDOW_MS + 1000);
     assert_int_equal(world_job(world, id)->setbacks, 0);
     assert_true(world_job(world, id)->cooldown_ms < DRIFT_COOL_MS);

@@ -148,8 +148,8 @@ static void a_plan_that_is_fast_is_left_alone(void **state)
     struct job_spec spec = world_spec("j", 1000);
     story_submit(world, id, &spec);
     world_train(world, 3);
-    story_measure(world, a, 0.0001);
-    story_measure(world, b, 0.0001);
+    story_measure(world, a, 0.00003);
+    story_measure(world, b, 0.00003);
     for (int i = 0; i < 5; i++) {
         agent_beat(world, a);
         a->heartbeat.link[0] = (struct link_report){.device = b->id,

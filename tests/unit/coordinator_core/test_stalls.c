@@ -51,6 +51,22 @@ static void when_no_stage_holds_work_all_are_planned_again(void **state)
     assert_int_equal(world_plan(world, id, 2)->stage_count, 3);
 }
 
+/* Its tasks take long, and end. */
+static void a_device_that_ends_tasks_is_slow_and_not_stalled(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_committed(world, id);
+    struct agent *b = &world->agent[1];
+    for (int i = 0; i < 400; i++) { /* 20 s without a step of at most 2 s; tasks of 0.9 s */
+        b->busy_ms = b->busy_ms < 900 ? b->busy_ms + 50 : 50;
+        story_others_beat(world, NULL, 50);
+        assert_false(world_job(world, id)->stalled);
+    }
+    assert_int_equal(world_job(world, id)->generation, 1);
+    assert_int_equal(world->rows.incident_count, 0);
+}
+
 /* A prediction that was far too hopeful must not end a job. */
 static void a_job_that_stalls_again_gets_more_time(void **state)
 {
@@ -185,6 +201,7 @@ int main(void)
         STORY(a_stalled_job_challenges_all_its_devices),
         STORY(the_stage_that_holds_work_is_excluded),
         STORY(when_no_stage_holds_work_all_are_planned_again),
+        STORY(a_device_that_ends_tasks_is_slow_and_not_stalled),
         STORY(a_job_that_stalls_again_gets_more_time),
         STORY(measured_step_times_bound_the_deadlines),
         STORY(an_evaluation_is_not_a_stall),
