@@ -2,19 +2,17 @@
 
 import argparse
 import bisect
-import contextlib
 import json
 import os
 import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 import time
 
 from namespaces import TOOL, NamespaceFleet, run_on
 from paceline import ROOT, Failure, fashion_job, must, on_devices
-from report import finish, median, say, table
+from report import finish, median, rows_file, say, table
 
 MODEL = "mobilenetv2"
 BATCH = 32
@@ -425,10 +423,7 @@ def main():
     if "FLEET_NAME" in os.environ:
         measure(options)
         return
-    with contextlib.ExitStack() as stack:
-        if options.rows is None:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="paceline-bench-"))
-            options.rows = pathlib.Path(directory) / "rows"
+    with rows_file(options.rows) as options.rows:
         run_fleets(options)
         records = read_records(options.rows)
     rows = list(rows_of(records))

@@ -1,19 +1,17 @@
 """Compare the planner's plans with usual ones on devices of unequal speed and slow links."""
 
 import argparse
-import contextlib
 import itertools
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 from namespaces import TOOL, NamespaceFleet, run_on
 from paceline import Failure, fashion_job, must, on_devices
-from report import finish, median, percent, say, spread, table
+from report import finish, median, percent, rows_file, say, spread, table
 
 MODEL = "mobilenetv2"
 DATA = "fashion-train"
@@ -434,10 +432,7 @@ def main():
     if "FLEET_NAME" in os.environ:
         measure_fleet(options)
         return
-    with contextlib.ExitStack() as stack:
-        if options.rows is None:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="paceline-bench-"))
-            options.rows = pathlib.Path(directory) / "rows"
+    with rows_file(options.rows) as options.rows:
         run_fleets(options)
         rows = read_rows(options.rows)
     show(rows)

@@ -1,9 +1,12 @@
 """Statistics, the table for people and the last line for programs, for all benchmarks."""
 
+import contextlib
 import json
+import pathlib
 import re
 import statistics
 import sys
+import tempfile
 
 NUMBER = re.compile(r"[+-]?[\d.]+%?")
 
@@ -48,6 +51,16 @@ def table(headings, rows):
 def finish(name, rows, **more):
     """The last line: one JSON object."""
     say(json.dumps({"bench": name, "rows": rows, **more}))
+
+
+@contextlib.contextmanager
+def rows_file(path):
+    """The file that keeps the rows: `path`, or, if None, one that ends with the benchmark."""
+    if path is not None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as directory:
+        yield pathlib.Path(directory) / "rows"
 
 
 def skip(reason):

@@ -27,9 +27,9 @@
  * a quota applies. */
 #define SURPRISE_MAX 3.0
 
-/* A stage that waits for more than the rest of its steps may never meet the quota of its device,
- * and its units look up to 1 / BUSY_MIN times and more too fast for a plan that gives it more to
- * do. LULL_GAIN: a logarithm. */
+/* A stage that works for less than BUSY_MIN of its steps may never meet the quota of its device.
+ * Its units then look too fast for a plan that gives the device more to do. LULL_GAIN: a logarithm.
+ */
 #define BUSY_MIN 0.3
 #define LULL_GAIN 0.4
 /* Difference of logarithms that is more than the noise of a probe: two rates in 0.2 s on a share of
