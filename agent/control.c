@@ -90,8 +90,7 @@ static void take_probe(struct control *control)
         return;
     }
     if (probe_take(&control->probe, &result, &err) == 0) {
-        probe_timer_took(&control->probing, clock_now_ms(), result.gemm_gflops,
-                         result.memory_bytes_per_second);
+        probe_timer_took(&control->probing, clock_now_ms(), &result);
     } else {
         log_debug("probe_failed", "error=%s", log_quote(err.text).text);
         probe_timer_failed(&control->probing, clock_now_ms());

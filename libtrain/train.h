@@ -59,6 +59,10 @@ struct train_pool;
  * the earlier one before it returns. ERR_INVALID outside [1, MEMORY_THREADS_MAX]; ERR_MEMORY. */
 NODISCARD int train_pool_new(size_t threads, struct train_pool **out, struct err *err);
 void train_pool_free(struct train_pool **pool);
+/* Sum up the time in which the calling thread sleeps until the workers are done, by the clock. The
+ * clock is read only then. */
+void train_pool_time_waits(struct train_pool *pool, double (*seconds)(void));
+double train_pool_waited_seconds(const struct train_pool *pool);
 
 /* ---- probe: the first estimate of a device's speed. It takes about `seconds` (and at least a few
  * rounds) and frees its memory. OpenBLAS keeps its packing buffers, so a small process probes in a

@@ -27,6 +27,10 @@ static const struct field inventory_fields[] = {
 static const struct record inventory_record =
     RECORD(struct device_inventory, "device_inventory", inventory_fields);
 
+#define PROCESSOR_SHARE                                                                            \
+    "Part of the probe's time for which its threads had processors: below 1 under a quota, or "    \
+    "beside other programs."
+
 /* The same fields twice: an enrolment without rates is rejected, since they are divisors in the
  * planner, but every stored row can be read. */
 #define PROBE_FIELDS(gflops_min, bytes_min, threads_min)                                           \
@@ -37,6 +41,8 @@ static const struct record inventory_record =
                           FIELD_REQUIRED, bytes_min, 1e15, .about = "Triad."),                     \
             MEMBER_DOUBLE(struct device_probe, disk_write_bytes_per_second,                        \
                           "disk_write_bytes_per_second", 0, 0, 1e15),                              \
+            MEMBER_DOUBLE(struct device_probe, processor_share, "processor_share",                 \
+                          FIELD_SKIP_EMPTY, 0, 1, .since = 2, .about = PROCESSOR_SHARE),           \
             MEMBER_INT(struct device_probe, free_memory_bytes, "free_memory_bytes",                \
                        FIELD_REQUIRED, 0, INTEGER_MAX),                                            \
             MEMBER_INT(struct device_probe, threads, "threads", FIELD_REQUIRED, threads_min,       \

@@ -43,6 +43,7 @@ struct device_probe {
     double gemm_gflops;
     double memory_bytes_per_second;
     double disk_write_bytes_per_second;
+    double processor_share; /* part of the time for which its threads had processors; 0: unknown */
     int64_t free_memory_bytes;
     int64_t threads;
 };

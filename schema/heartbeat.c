@@ -43,6 +43,8 @@ const char *const link_kind_names[] = {
 static const struct field stage_seconds_fields[] = {
     MEMBER_DOUBLE(struct stage_seconds, step, "step", 0, 0, 0),
     MEMBER_DOUBLE(struct stage_seconds, compute, "compute", 0, 0, 0),
+    MEMBER_DOUBLE(struct stage_seconds, stopped, "stopped", 0, 0, 0,
+                  .about = "Of computing: other programs or a quota had the processor."),
     MEMBER_DOUBLE(struct stage_seconds, wait_input, "wait_input", 0, 0, 0),
     MEMBER_DOUBLE(struct stage_seconds, wait_gradient, "wait_gradient", 0, 0, 0),
     MEMBER_DOUBLE(struct stage_seconds, wait_room, "wait_room", 0, 0, 0),
@@ -56,6 +58,7 @@ static const struct field idle_probe_fields[] = {
     MEMBER_DOUBLE(struct idle_probe, gemm_gflops, "gemm_gflops", FIELD_REQUIRED, 0, 0),
     MEMBER_DOUBLE(struct idle_probe, memory_bytes_per_second, "memory_bytes_per_second",
                   FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct idle_probe, processor_share, "processor_share", 0, 0, 1),
     MEMBER_INT(struct idle_probe, age_ms, "age_ms", FIELD_REQUIRED, -INTEGER_MAX, INTEGER_MAX,
                .about = "Since it was taken."),
 };

@@ -13,7 +13,8 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 
-/* Mean seconds per micro-batch of one unit over the last window. */
+/* Mean seconds per micro-batch of one unit over the last window, without the time in which the
+ * compute thread was stopped. */
 struct unit_seconds {
     int64_t unit;
     double forward_seconds, backward_seconds;
@@ -23,7 +24,8 @@ struct unit_seconds {
  * computing do not add up to the step: copies, snapshots and bookkeeping are in none of them. */
 struct stage_seconds {
     double step;          /* from one update to the next; 0: not measured */
-    double compute;       /* forward, backward, sums and the update */
+    double compute;       /* forward, backward, sums and the update, with the stops */
+    double stopped;       /* of that: other programs or a quota had the processor */
     double wait_input;    /* nothing to do until an activation arrives */
     double wait_gradient; /* nothing to do until a gradient arrives */
     double wait_room;     /* nothing to do until an outgoing tensor leaves its buffer */
@@ -104,7 +106,8 @@ struct round {
 /* A short probe of an idle device, in place of the one at its enrolment. */
 struct idle_probe {
     double gemm_gflops, memory_bytes_per_second;
-    int64_t age_ms; /* since it was taken */
+    double processor_share; /* as of device_probe */
+    int64_t age_ms;         /* since it was taken */
 };
 
 struct heartbeat {

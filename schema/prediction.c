@@ -45,6 +45,10 @@ static const struct field prediction_fields[] = {
     MEMBER_INT(struct prediction, micro_batches, "micro_batches", FIELD_REQUIRED, 1,
                MICRO_BATCHES_MAX),
     MEMBER_RECORDS(struct prediction, unit, unit_count, "units", FIELD_REQUIRED, &unit_record),
+    MEMBER_DOUBLE(struct prediction, processor_share, "processor_share", FIELD_REQUIRED, 0, 1,
+                  .about = "Part of the time for which the device has its processor when it always "
+                           "has work: below 1 under a quota, or beside other programs. All times "
+                           "here are without the stops."),
     MEMBER_DOUBLE(struct prediction, overhead_seconds, "overhead_seconds", FIELD_REQUIRED, 0, 0,
                   .about = "Of a stage on the device, per micro-batch, beyond its units; 0: not "
                            "measured."),

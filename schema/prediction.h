@@ -36,7 +36,9 @@ struct prediction {
     int64_t batch, micro_batches;
     struct prediction_unit unit[UNITS_MAX];
     size_t unit_count;
-    double overhead_seconds;          /* of a stage per micro-batch, beyond its units */
+    double processor_share;  /* part of the time for which it has its processor; times are without
+                                the stops */
+    double overhead_seconds; /* of a stage per micro-batch, beyond its units */
     double overhead_seconds_per_byte; /* the same, of the stage's boundary tensors */
 };
 extern const struct record prediction_record;

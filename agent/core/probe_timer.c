@@ -25,14 +25,14 @@ void probe_timer_failed(struct probe_timer *timer, int64_t now_ms)
     timer->due_ms = now_ms + PROBE_EVERY_MS;
 }
 
-void probe_timer_took(struct probe_timer *timer, int64_t now_ms, double gemm_gflops,
-                      double memory_bytes_per_second)
+void probe_timer_took(struct probe_timer *timer, int64_t now_ms, const struct device_probe *result)
 {
     probe_timer_failed(timer, now_ms);
     timer->known = true;
     timer->taken_ms = now_ms;
-    timer->result = (struct idle_probe){.gemm_gflops = gemm_gflops,
-                                        .memory_bytes_per_second = memory_bytes_per_second};
+    timer->result = (struct idle_probe){.gemm_gflops = result->gemm_gflops,
+                                        .memory_bytes_per_second = result->memory_bytes_per_second,
+                                        .processor_share = result->processor_share};
 }
 
 int64_t probe_timer_deadline_ms(const struct probe_timer *timer)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "schema/device.h"
 #include "schema/heartbeat.h"
 
 #define PROBE_EVERY_MS 30000
@@ -24,8 +25,7 @@ enum probe_order { PROBE_LEAVE, PROBE_START, PROBE_CANCEL };
 
 /* idle: the device holds no stage and prepares none. START: probe_timer_took or _failed follows. */
 enum probe_order probe_timer_step(struct probe_timer *timer, bool idle, int64_t now_ms);
-void probe_timer_took(struct probe_timer *timer, int64_t now_ms, double gemm_gflops,
-                      double memory_bytes_per_second);
+void probe_timer_took(struct probe_timer *timer, int64_t now_ms, const struct device_probe *result);
 void probe_timer_failed(struct probe_timer *timer, int64_t now_ms);
 /* When to call probe_timer_step; INT64_MAX for never. */
 int64_t probe_timer_deadline_ms(const struct probe_timer *timer);

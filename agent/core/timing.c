@@ -73,29 +73,15 @@ static void add_sample(struct timing_track *track, double *sums, size_t width,
     }
 }
 
-/* A run of values of a sample. */
-struct span {
-    size_t first, count;
-};
-
-static double sum_of(const double *values, struct span span)
-{
-    double sum = 0;
-    for (size_t i = span.first; i < span.first + span.count; i++) {
-        sum += values[i];
-    }
-    return sum;
-}
-
-/* The mean of the values together. Slices are clipped by the medians of `keys` together. */
-static double mean(const struct timing_track *track, const double *sums, size_t width,
-                   struct span values, struct span key_values)
+/* The mean of a value. Slices are clipped by the medians of `key`, another one or the same. */
+static double mean(const struct timing_track *track, const double *sums, size_t width, size_t value,
+                   size_t key)
 {
     double keys[TIMING_SLICES];
     double sorted[TIMING_SLICES];
     for (size_t i = 0; i < track->slices; i++) {
         const size_t slot = slot_of(track, i);
-        keys[i] = sum_of(sums + slot * width, key_values) / track->slice[slot].count;
+        keys[i] = sums[slot * width + key] / track->slice[slot].count;
     }
     memcpy(sorted, keys, track->slices * sizeof(keys[0]));
     const double most = track->slices > 0 ? TIMING_CLIP * median(sorted, track->slices) : 0;
@@ -103,7 +89,7 @@ static double mean(const struct timing_track *track, const double *sums, size_t 
     double count = 0;
     for (size_t i = 0; i < track->slices; i++) {
         const size_t slot = slot_of(track, i);
-        sum += sum_of(sums + slot * width, values) * (keys[i] > most ? most / keys[i] : 1);
+        sum += sums[slot * width + value] * (keys[i] > most ? most / keys[i] : 1);
         count += track->slice[slot].count;
     }
     return count > 0 ? sum / count : 0;
@@ -135,7 +121,7 @@ void timing_add(struct timing *timing, const struct timing_task *task)
     double update_seconds;
     timing->fresh = true;
     timing->share[TIMING_COMPUTE] += task->seconds;
-    timing->share[TIMING_LOST] += task->lost_seconds;
+    timing->share[TIMING_STOPPED] += task->stopped_seconds;
     switch (task->work) {
     case PIPELINE_FORWARD:
         add_sample(&timing->forward, timing->forward_sum, timing->units, task, task->unit_seconds,
@@ -171,26 +157,13 @@ void timing_wait(struct timing *timing, enum pipeline_wait why, double seconds)
 
 static double step_mean(const struct timing *timing, enum timing_share share)
 {
-    return mean(&timing->step, timing->step_sum, TIMING_SHARES, (struct span){share, 1},
-                (struct span){TIMING_STEP, 1});
+    return mean(&timing->step, timing->step_sum, TIMING_SHARES, share, TIMING_STEP);
 }
 
 static double unit_mean(const struct timing_track *track, const double *sums, size_t units,
                         size_t unit)
 {
-    const struct span span = {unit, 1};
-    return mean(track, sums, units, span, span);
-}
-
-/* By how much the mean of all units together exceeds the sum of their means. */
-static double pass_scale(const struct timing_track *track, const double *sums, size_t units)
-{
-    const struct span all = {0, units};
-    double sum = 0;
-    for (size_t i = 0; i < units; i++) {
-        sum += unit_mean(track, sums, units, i);
-    }
-    return sum > 0 ? mean(track, sums, units, all, all) / sum : 1;
+    return mean(track, sums, units, unit, unit);
 }
 
 void timing_report(struct timing *timing, size_t first, struct heartbeat *out)
@@ -201,21 +174,18 @@ void timing_report(struct timing *timing, size_t first, struct heartbeat *out)
     timing->fresh = false;
     const size_t units = timing->units;
     const double compute = step_mean(timing, TIMING_COMPUTE);
-    const double lost = step_mean(timing, TIMING_LOST);
-    const double stretch = compute > 0 ? 1 + lost / compute : 1;
-    const double forward = stretch * pass_scale(&timing->forward, timing->forward_sum, units);
-    const double backward = stretch * pass_scale(&timing->backward, timing->backward_sum, units);
+    const double stopped = step_mean(timing, TIMING_STOPPED);
     out->unit_seconds_count = units;
     for (size_t i = 0; i < units; i++) {
         out->unit_seconds[i] = (struct unit_seconds){
             .unit = (int64_t)(first + i),
-            .forward_seconds = forward * unit_mean(&timing->forward, timing->forward_sum, units, i),
-            .backward_seconds =
-                backward * unit_mean(&timing->backward, timing->backward_sum, units, i)};
+            .forward_seconds = unit_mean(&timing->forward, timing->forward_sum, units, i),
+            .backward_seconds = unit_mean(&timing->backward, timing->backward_sum, units, i)};
     }
-    out->update_seconds = stretch * unit_mean(&timing->update, timing->update_sum, 1, 0);
+    out->update_seconds = unit_mean(&timing->update, timing->update_sum, 1, 0);
     out->stage_seconds = (struct stage_seconds){.step = step_mean(timing, TIMING_STEP),
-                                                .compute = compute + lost,
+                                                .compute = compute + stopped,
+                                                .stopped = stopped,
                                                 .wait_input = step_mean(timing, TIMING_INPUT),
                                                 .wait_gradient = step_mean(timing, TIMING_GRADIENT),
                                                 .wait_room = step_mean(timing, TIMING_ROOM)};

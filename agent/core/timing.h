@@ -5,9 +5,9 @@
  * A window covers the newest 5 seconds or 8 samples, whichever is longer. It is kept as sums over
  * slices of half a second, so its size does not depend on the rate; a longer sample is a slice of
  * its own. The mean of a slice counts as at most TIMING_CLIP medians of all slices: a single stall
- * hardly shows, and nothing that recurs is hidden. A CPU quota stops a thread within every slice,
- * but in a small unit only now and then: the time of all units is measured in this way, and divided
- * by what each takes when it is not stopped (docs/adr/0073). */
+ * hardly shows, and nothing that recurs is hidden. Work and stops are apart: a unit takes equally
+ * long in a stage that always works and in one that mostly waits, but a CPU quota stops only the
+ * first (docs/adr/0073, 0087). */
 #ifndef AGENT_CORE_TIMING_H
 #define AGENT_CORE_TIMING_H
 
@@ -43,7 +43,7 @@ enum timing_share {
     TIMING_INPUT,
     TIMING_GRADIENT,
     TIMING_ROOM,
-    TIMING_LOST,
+    TIMING_STOPPED,
     TIMING_SHARES
 };
 
@@ -68,8 +68,8 @@ void timing_begin(struct timing *timing, size_t units);
 struct timing_task {
     enum pipeline_work work;
     double began_seconds, ended_seconds; /* by the caller's clock */
-    double seconds;      /* of its work; less than ended - began where something followed */
-    double lost_seconds; /* before it, in which other programs or a quota had the processor */
+    double seconds;                      /* of its work */
+    double stopped_seconds; /* in it or before it: other programs or a quota had the processor */
     const double *unit_seconds; /* FORWARD, BACKWARD: [units] */
     double scale;               /* by which unit_seconds are multiplied */
 };

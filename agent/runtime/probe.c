@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -65,10 +66,17 @@ int probe_child(int argc, char **argv, struct err *err)
     rc = rc ? rc : train_pool_new((size_t)threads, &pool, err);
     /* Addresses of the products' buffers are not free for a stage. */
     result.free_memory_bytes = (int64_t)inventory_memory_for_plans();
-    rc = rc ? rc : train_probe(pool, seconds, &measured, err);
     if (rc != 0) {
         return rc;
     }
+    const double began = clock_now_seconds(), began_thread = clock_thread_seconds();
+    train_pool_time_waits(pool, clock_now_seconds);
+    rc = train_probe(pool, seconds, &measured, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const double running = clock_thread_seconds() - began_thread + train_pool_waited_seconds(pool);
+    result.processor_share = fmin(running / (clock_now_seconds() - began), 1);
     result.gemm_gflops = measured.gemm_gflops / slowdown;
     result.memory_bytes_per_second = measured.memory_bytes_per_second / slowdown;
     result.disk_write_bytes_per_second = argv[3][0] != '\0' ? measure_disk(argv[3]) : 0;

@@ -145,10 +145,10 @@ static int make_buffers(struct stage *stage, struct err *err)
     return 0;
 }
 
-static double read_clock(void *arg)
+/* In which the compute thread had its processor, or slept until the other threads were done. */
+static double running_seconds(void *arg)
 {
-    (void)arg;
-    return clock_now_seconds();
+    return clock_thread_seconds() + train_pool_waited_seconds(arg);
 }
 
 /* The clock of libtrain, and the times that it takes. */
@@ -193,6 +193,7 @@ static int make_train(struct stage *stage, struct err *err)
     if (rc != 0) {
         return rc;
     }
+    train_pool_time_waits(stage->pool, clock_now_seconds);
     stage->versions = job_versions(&stage->spec, config->count, config->in_flight);
     const struct train_stage_config train = {
         .model = stage->model,
@@ -207,7 +208,8 @@ static int make_train(struct stage *stage, struct err *err)
         .optimizer = stage->spec.optimizer,
         .seed = (uint64_t)stage->spec.seed,
         .pool = stage->pool,
-        .clock = {.seconds = read_clock,
+        .clock = {.seconds = running_seconds,
+                  .arg = stage->pool,
                   .forward_seconds = stage->forward_seconds,
                   .backward_seconds = stage->backward_seconds},
     };

@@ -1,6 +1,7 @@
 #include "agent/runtime/stage_loop.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -239,19 +240,26 @@ static double stolen(const struct stage *stage, double now)
     return between > used ? between - used : 0;
 }
 
-/* worked: the task itself; rested: for --slowdown. */
-static void finish(struct stage *stage, const struct pipeline_task *task, double began,
-                   double worked, double rested, double lost)
+/* Where the time of a task went. */
+struct spell {
+    double began;   /* by the clock */
+    double before;  /* stolen before it */
+    double worked;  /* the task itself */
+    double running; /* of that: without the time in which it was stopped */
+    double rested;  /* for --slowdown */
+};
+
+static void finish(struct stage *stage, const struct pipeline_task *task, const struct spell *spell)
 {
     const struct timing_task timed = {
         .work = task->work,
-        .began_seconds = began,
+        .began_seconds = spell->began,
         .ended_seconds = clock_now_seconds(),
-        .seconds = worked + rested,
-        .lost_seconds = lost,
+        .seconds = spell->running + spell->rested,
+        .stopped_seconds = spell->before + fmax(spell->worked - spell->running, 0),
         .unit_seconds =
             task->work == PIPELINE_BACKWARD ? stage->backward_seconds : stage->forward_seconds,
-        .scale = worked > 0 ? (worked + rested) / worked : 1,
+        .scale = spell->running > 0 ? 1 + spell->rested / spell->running : 1,
     };
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_done(stage->pipeline, task);
@@ -328,19 +336,22 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
         if (task.opens_round && listener->round_opened) {
             listener->round_opened(listener->arg);
         }
-        const double began = clock_now_seconds();
-        const double lost = stolen(stage, began);
+        struct spell spell = {.began = clock_now_seconds()};
+        spell.before = stolen(stage, spell.began);
         const double began_thread = clock_thread_seconds();
+        const double waited = train_pool_waited_seconds(stage->pool);
         const int rc = do_task(stage, &task, err);
         if (rc != 0) {
             train_discard(stage->train);
             return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
         }
         note_free(stage);
-        const double worked = stage->free_seconds - began;
-        const double resting = rest_of(stage, clock_thread_seconds() - began_thread);
-        if (resting > 0) {
-            rest(stage, resting);
+        const double used = clock_thread_seconds() - began_thread;
+        spell.worked = stage->free_seconds - spell.began;
+        spell.running = used + train_pool_waited_seconds(stage->pool) - waited;
+        spell.rested = rest_of(stage, used);
+        if (spell.rested > 0) {
+            rest(stage, spell.rested);
             note_free(stage);
         }
         if (work == PIPELINE_UPDATE) {
@@ -352,7 +363,7 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
         } else if (work == PIPELINE_EVALUATE && task.evaluation_ends) {
             end_evaluation(stage, listener, task.step);
         }
-        finish(stage, &task, began, worked, resting, lost);
+        finish(stage, &task, &spell);
         if (work == PIPELINE_STOP) {
             atomic_store(&stage->busy_since_ms, 0);
             *version = task.step;

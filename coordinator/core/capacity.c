@@ -23,15 +23,9 @@
 /* How far the probes of an installation are from those of the prior: standard deviation of a
  * logarithm. */
 #define FLEET_SD 3.0
-/* A unit this many deviations off counts as one at that distance: it may fit a cache, or end before
- * a quota applies. */
+/* A unit this many deviations off counts as one at that distance: it may fit a cache. */
 #define SURPRISE_MAX 3.0
 
-/* A stage that works for less than BUSY_MIN of its steps may never meet the quota of its device.
- * Its units then look too fast for a plan that gives the device more to do. LULL_GAIN: a logarithm.
- */
-#define BUSY_MIN 0.3
-#define LULL_GAIN 0.4
 /* Difference of logarithms that is more than the noise of a probe: two rates in 0.2 s on a share of
  * a processor, beside other programs, range over a factor of two. */
 #define PROBE_NOISE 0.5
@@ -135,18 +129,26 @@ static double clamp(double value, double least, double most)
     return value < least ? least : value > most ? most : value;
 }
 
-static double slowness_of(const struct device_capacity *capacity, double flops, double bytes)
+/* The part of the time for which a probe ran. */
+static double running_share(const struct capacity_probe *probe)
 {
-    return (elementary_log(capacity->flops_per_second / flops) +
-            elementary_log(capacity->bytes_per_second / bytes)) /
-           2;
+    return probe->processor_share > 0 ? clamp(probe->processor_share, SHARE_MIN, 1) : 1;
+}
+
+static double slowness_of(const struct device_capacity *capacity,
+                          const struct capacity_probe *probe)
+{
+    return (elementary_log(capacity->flops_per_second / probe->flops_per_second) +
+            elementary_log(capacity->bytes_per_second / probe->bytes_per_second)) /
+               2 +
+           elementary_log(running_share(probe));
 }
 
 /* Probes in a row show how the device changes; their noise averages out. A probe after other work
  * shows it only if it differs clearly: units and products are not equally fast. */
-static void take_probe(struct device_capacity *capacity, double flops, double bytes)
+static void take_probe(struct device_capacity *capacity, const struct capacity_probe *probe)
 {
-    const double slowness = slowness_of(capacity, flops, bytes);
+    const double slowness = slowness_of(capacity, probe);
     const double change = slowness + capacity->probe_offset - capacity->level;
     if (fabs(change) > PROBE_NOISE) {
         capacity->level += change;
@@ -157,13 +159,17 @@ static void take_probe(struct device_capacity *capacity, double flops, double by
     }
     capacity->level = clamp(capacity->level, -CAPACITY_LEVEL_MAX, CAPACITY_LEVEL_MAX);
     capacity->ran = 0;
+    share_probed(&capacity->share, probe->processor_share);
 }
 
-void capacity_begin(const struct capacity *capacity, uint64_t key, double flops, double bytes,
-                    struct device_capacity *out)
+void capacity_begin(const struct capacity *capacity, uint64_t key,
+                    const struct capacity_probe *probe, struct device_capacity *out)
 {
-    *out =
-        (struct device_capacity){.key = key, .flops_per_second = flops, .bytes_per_second = bytes};
+    const double share = running_share(probe);
+    *out = (struct device_capacity){.key = key,
+                                    .flops_per_second = probe->flops_per_second / share,
+                                    .bytes_per_second = probe->bytes_per_second / share};
+    share_begin(&out->share, probe->processor_share);
     for (size_t pass = 0; pass < UNIT_PASSES; pass++) {
         latency_reset(&capacity->start[pass], &out->fit[pass]);
     }
@@ -171,25 +177,27 @@ void capacity_begin(const struct capacity *capacity, uint64_t key, double flops,
 
 void capacity_enrolled(struct core *core, const struct device_slot *device)
 {
-    const struct device_probe *probe = &device->device.probe;
-    const double flops = fmax(probe->gemm_gflops * 1e9, CAPACITY_FLOPS_MIN);
-    const double bytes = fmax(probe->memory_bytes_per_second, CAPACITY_BYTES_MIN);
+    const struct device_probe *enrolled = &device->device.probe;
+    const struct capacity_probe probe = {
+        .flops_per_second = fmax(enrolled->gemm_gflops * 1e9, CAPACITY_FLOPS_MIN),
+        .bytes_per_second = fmax(enrolled->memory_bytes_per_second, CAPACITY_BYTES_MIN),
+        .processor_share = enrolled->processor_share};
     struct device_capacity *capacity = capacity_of(core, device);
     const uint64_t key = capacity_key(device->device.id.text);
     if (capacity->key == key) {
-        take_probe(capacity, flops, bytes);
+        take_probe(capacity, &probe);
         return;
     }
-    capacity_begin(core->capacity, key, flops, bytes, capacity);
+    capacity_begin(core->capacity, key, &probe, capacity);
 }
 
-void capacity_probed(struct core *core, const struct device_slot *device, double flops_per_second,
-                     double bytes_per_second)
+void capacity_probed(struct core *core, const struct device_slot *device,
+                     const struct capacity_probe *probe)
 {
     struct device_capacity *capacity = capacity_of(core, device);
-    if (capacity->key != 0 && flops_per_second >= CAPACITY_FLOPS_MIN &&
-        bytes_per_second >= CAPACITY_BYTES_MIN) {
-        take_probe(capacity, flops_per_second, bytes_per_second);
+    if (capacity->key != 0 && probe->flops_per_second >= CAPACITY_FLOPS_MIN &&
+        probe->bytes_per_second >= CAPACITY_BYTES_MIN) {
+        take_probe(capacity, probe);
     }
 }
 
@@ -290,25 +298,8 @@ static double change_of(const struct capacity *capacity, const struct device_cap
     return before > 0 && now > 0 ? elementary_log(now / before) - device->level : 0;
 }
 
-/* Return the change of the level. A device that is faster in a new plan, where its stage mostly
- * waits, is in a lull: its units take what they take, and the others keep their times. Until its
- * steps tell, it may be in one. */
-static double believed_change(struct device_capacity *device, const struct stage_load *load,
-                              double change)
-{
-    const bool is_first = device->generation != load->generation;
-    const bool is_known = load->busy >= 0;
-    const bool waits = is_known ? load->busy < BUSY_MIN : device->tells_steps;
-    device->lull = waits && (device->lull || (is_first && change < -LULL_GAIN));
-    if (is_known || !device->tells_steps) {
-        device->tells_steps = is_known;
-        device->generation = load->generation;
-    }
-    return is_first && device->lull ? 0 : change;
-}
-
-void capacity_ran(struct core *core, const struct device_slot *slot, const struct stage_load *load,
-                  const struct unit_work *work, const double (*seconds)[UNIT_PASSES], size_t count)
+void capacity_ran(struct core *core, const struct device_slot *slot, const struct unit_work *work,
+                  const double (*seconds)[UNIT_PASSES], size_t count)
 {
     struct capacity *capacity = core->capacity;
     struct device_capacity *device = capacity_of(core, slot);
@@ -318,8 +309,7 @@ void capacity_ran(struct core *core, const struct device_slot *slot, const struc
         return;
     }
     const double change = change_of(capacity, device, work, seconds, count);
-    device->level = clamp(device->level + believed_change(device, load, change),
-                          -CAPACITY_LEVEL_MAX, CAPACITY_LEVEL_MAX);
+    device->level = clamp(device->level + change, -CAPACITY_LEVEL_MAX, CAPACITY_LEVEL_MAX);
     const double factor = elementary_exp(-device->level);
     for (size_t u = 0; u < count; u++) {
         if (!(seconds[u][UNIT_FORWARD] > 0)) {
@@ -327,13 +317,11 @@ void capacity_ran(struct core *core, const struct device_slot *slot, const struc
         }
         struct unit_value *value = capacity_place(capacity, device->key, work[u].shape);
         const bool is_new = value->device != device->key || value->shape != work[u].shape;
-        if ((is_new || due) && !device->lull) {
+        if (is_new || due) {
             learn_unit(core, device, &work[u], seconds[u], is_new, keep);
             device->solved = false;
         }
-        if (!device->lull) {
-            donor_note(capacity, table_slot(&core->devices, slot), work[u].shape);
-        }
+        donor_note(capacity, table_slot(&core->devices, slot), work[u].shape);
         *value = (struct unit_value){
             .device = device->key,
             .shape = work[u].shape,

@@ -12,6 +12,7 @@
 #include "coordinator/core/core.h"
 #include "coordinator/core/donor.h"
 #include "coordinator/core/overhead.h"
+#include "coordinator/core/share.h"
 #include "coordinator/core/unit_work.h"
 
 struct device_slot;
@@ -34,19 +35,17 @@ struct unit_value {
 struct device_capacity {
     uint64_t key;                   /* of the device's id; 0: nothing is known */
     double level;                   /* logarithm: 0 at its first probe, above when slower */
-    double flops_per_second;        /* of its first probe; fits are relative to it */
+    double flops_per_second;        /* of its first probe while it ran; fits are relative to it */
     double bytes_per_second;        /* the same */
     double probe_offset;            /* of the level above the slowness that a probe shows */
     double ran;                     /* 1: units ran since that probe */
     double update_seconds_per_byte; /* of trained parameters, at level 0; 0: not measured */
     double learned;                 /* measurements in the fits; 0: only the probe is known */
     struct overhead_sums overhead;  /* at level 0 */
+    struct share share;             /* of its processor; other times are without the stops */
     struct latency_fit fit[UNIT_PASSES];
     int64_t learned_ms, stored_ms;
-    int64_t probed_ms;  /* when the newest probe of an idle time was taken */
-    int64_t generation; /* of the plan in which units were measured last */
-    bool lull;          /* in it the device looks faster than it is: capacity_ran */
-    bool tells_steps;   /* its heartbeats say how its steps divide */
+    int64_t probed_ms; /* when the newest probe of an idle time was taken */
     bool probed;
     bool solved; /* `mean` is that of the fits */
     double mean[UNIT_PASSES][LATENCY_FEATURES];
@@ -77,16 +76,14 @@ void capacity_free(struct capacity **capacity);
 /* Begin the capacity of a new device, or take the probe of one that enrols again. */
 void capacity_enrolled(struct core *core, const struct device_slot *device);
 /* Take a probe of an idle device. */
-void capacity_probed(struct core *core, const struct device_slot *device, double flops_per_second,
-                     double bytes_per_second);
-/* The plan of a stage, and the share of its steps in which it does not wait; below 0: unknown. */
-struct stage_load {
-    int64_t generation;
-    double busy;
+struct capacity_probe {
+    double flops_per_second, bytes_per_second; /* with the stops */
+    double processor_share;                    /* 0: unknown */
 };
+void capacity_probed(struct core *core, const struct device_slot *device,
+                     const struct capacity_probe *probe);
 /* Take measured seconds[count][UNIT_PASSES] of units; 0 forward: not measured. */
-void capacity_ran(struct core *core, const struct device_slot *device,
-                  const struct stage_load *load, const struct unit_work *work,
+void capacity_ran(struct core *core, const struct device_slot *device, const struct unit_work *work,
                   const double (*seconds)[UNIT_PASSES], size_t count);
 /* Take the seconds of a stage's update. */
 void capacity_updated(struct core *core, const struct device_slot *device, double seconds,
@@ -109,8 +106,8 @@ const struct unit_value *capacity_value(const struct capacity *capacity, uint64_
 /* Return the same, or the place for it: that of the oldest of its set. */
 struct unit_value *capacity_place(const struct capacity *capacity, uint64_t device, uint64_t shape);
 /* Begin the capacity of a device of which only a probe is known. */
-void capacity_begin(const struct capacity *capacity, uint64_t key, double flops, double bytes,
-                    struct device_capacity *out);
+void capacity_begin(const struct capacity *capacity, uint64_t key,
+                    const struct capacity_probe *probe, struct device_capacity *out);
 /* Return the seconds of a unit by the cost model, at level 0. */
 double capacity_base_seconds(const struct device_capacity *capacity, const struct unit_work *work,
                              enum unit_pass pass);

@@ -13,7 +13,7 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 
-#define CAPACITY_FIXED 12 /* numbers beside the fits */
+#define CAPACITY_FIXED 13 /* numbers beside the fits */
 #define CAPACITY_NUMBERS (CAPACITY_FIXED + 2 * (LATENCY_PACKED + LATENCY_FEATURES))
 
 /* A device; id "": all devices together. */

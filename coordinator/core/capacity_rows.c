@@ -19,6 +19,7 @@ static const size_t fixed_offsets[] = {
     offsetof(struct device_capacity, overhead.bytes_squared),
     offsetof(struct device_capacity, overhead.seconds),
     offsetof(struct device_capacity, overhead.bytes_seconds),
+    offsetof(struct device_capacity, share.value),
 };
 _Static_assert(sizeof(fixed_offsets) / sizeof(fixed_offsets[0]) == CAPACITY_FIXED,
                "a row has every number");
@@ -81,7 +82,8 @@ static bool is_sane(const struct device_capacity *device)
         memcpy(&number, (const char *)device + fixed_offsets[i], sizeof(number));
         sane = sane && isfinite(number);
     }
-    return sane && device->flops_per_second >= CAPACITY_FLOPS_MIN &&
+    return sane && share_valid(device->share.value) &&
+           device->flops_per_second >= CAPACITY_FLOPS_MIN &&
            device->bytes_per_second >= CAPACITY_BYTES_MIN;
 }
 
@@ -106,6 +108,7 @@ void capacity_rows_restore(struct core *core, const struct capacity_row *row)
     }
     if (slot && is_sane(&device)) {
         device.key = capacity_key(row->device.text);
+        device.share.granted = -1;
         memcpy(device.fit, fit, sizeof(fit));
         *capacity_of(core, slot) = device;
     }

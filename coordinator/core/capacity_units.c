@@ -163,6 +163,8 @@ void capacity_probed_units(const struct core *core, double flops_per_second,
                            double update_passes, struct capacity_unit *out)
 {
     struct device_capacity device;
-    capacity_begin(core->capacity, 0, flops_per_second, bytes_per_second, &device);
+    const struct capacity_probe probe = {.flops_per_second = flops_per_second,
+                                         .bytes_per_second = bytes_per_second};
+    capacity_begin(core->capacity, 0, &probe, &device);
     predict_units(core, &device, work, count, update_passes, out);
 }

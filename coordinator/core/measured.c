@@ -45,13 +45,20 @@ static double waits_of(const struct stage_seconds *stage)
 static bool is_step(const struct stage_seconds *stage)
 {
     return is_seconds(stage->step) && stage->wait_input >= 0 && stage->wait_gradient >= 0 &&
-           stage->wait_room >= 0 && waits_of(stage) <= STEP_SLACK * stage->step;
+           stage->wait_room >= 0 && waits_of(stage) <= STEP_SLACK * stage->step &&
+           stage->stopped >= 0 && stage->stopped <= stage->compute &&
+           stage->compute <= STEP_SLACK * stage->step;
 }
 
-/* The share of its step in which a stage does not wait; below 0: no step is known yet. */
-static double busy_share(const struct stage_seconds *stage)
+/* What a step shows of the device's processor. */
+static struct stage_load load_of(const struct job_slot *job, const struct stage_seconds *stage)
 {
-    return is_step(stage) ? fmax(1 - waits_of(stage) / stage->step, 0) : -1;
+    struct stage_load load = {.generation = job->plan.generation, .granted = -1, .used = -1};
+    if (is_step(stage) && stage->compute > 0) {
+        load.granted = 1 - stage->stopped / stage->compute;
+        load.used = (stage->compute - stage->stopped) / stage->step;
+    }
+    return load;
 }
 
 /* Nor can its update. */
@@ -128,7 +135,8 @@ static struct account account_of(const struct heartbeat *heartbeat, double unit_
     }
     const double update = is_update(heartbeat) ? heartbeat->update_seconds : 0;
     const double most = unit_seconds + OVERHEAD_SECONDS_MAX;
-    double rest = (stage->step - waits_of(stage) - update) / micro_batches - unit_seconds;
+    double rest =
+        (stage->step - waits_of(stage) - stage->stopped - update) / micro_batches - unit_seconds;
     if (rest > most) {
         account.scale = (unit_seconds + rest - most) / unit_seconds;
         rest = most;
@@ -218,9 +226,9 @@ static void take_units(struct core *core, struct job_slot *job, struct device_sl
         seconds[u][UNIT_FORWARD] *= account.scale;
         seconds[u][UNIT_BACKWARD] *= account.scale;
     }
-    const struct stage_load load = {.generation = job->plan.generation,
-                                    .busy = busy_share(&heartbeat->stage_seconds)};
-    capacity_ran(core, device, &load, work + stage->first,
+    const struct stage_load load = load_of(job, &heartbeat->stage_seconds);
+    share_ran(&capacity_of(core, device)->share, &load, core->now_ms);
+    capacity_ran(core, device, work + stage->first,
                  (const double(*)[UNIT_PASSES])seconds + stage->first,
                  (size_t)(stage->end - stage->first));
     if (account.known) {
@@ -280,5 +288,8 @@ void measured_take_idle(struct core *core, struct device_slot *device,
     }
     mine->probed = true;
     mine->probed_ms = taken_ms;
-    capacity_probed(core, device, probe->gemm_gflops * 1e9, probe->memory_bytes_per_second);
+    const struct capacity_probe taken = {.flops_per_second = probe->gemm_gflops * 1e9,
+                                         .bytes_per_second = probe->memory_bytes_per_second,
+                                         .processor_share = probe->processor_share};
+    capacity_probed(core, device, &taken);
 }

@@ -47,8 +47,8 @@ struct planning_device {
     bool busy;    /* it works for another job, or is reserved for one */
     bool avoided; /* the job excludes it for a while */
     bool failed;  /* the same, for a failure of its own */
-    double overhead_seconds, overhead_seconds_per_byte; /* as of partition_problem */
-    bool has_link;                                      /* its transfers with others are known: */
+    double processor_share, overhead_seconds, overhead_seconds_per_byte; /* of partition_problem */
+    bool has_link;              /* its transfers with others are known: */
     struct partition_link link; /* what they show of its links, also of those never used */
 };
 
@@ -128,6 +128,7 @@ struct planning {
     struct partition_pair pair[PARTITION_PAIRS_MAX];
     uint64_t pool_cap_bytes[PLANNING_DEVICES_MAX], pool_threads[PLANNING_DEVICES_MAX];
     double pool_overhead[PLANNING_DEVICES_MAX], pool_overhead_per_byte[PLANNING_DEVICES_MAX];
+    double pool_share[PLANNING_DEVICES_MAX];
     size_t pool_of[PLANNING_DEVICES_MAX]; /* index + 1 in the pool of a candidate; 0: not in it */
     const char *unit_name[UNITS_MAX], *device_name[PLANNING_DEVICES_MAX];
     size_t present_device[STAGES_MAX], present_end[STAGES_MAX];

@@ -137,6 +137,7 @@ static void take_pool(struct planning *planning)
         const struct planning_device *device = &planning->device[d];
         planning->pool_cap_bytes[i] = planning->caps ? device->cap_bytes : device->memory_bytes;
         planning->pool_threads[i] = threads_of(planning, d);
+        planning->pool_share[i] = device->processor_share;
         planning->pool_overhead[i] = device->overhead_seconds;
         planning->pool_overhead_per_byte[i] = device->overhead_seconds_per_byte;
         planning->device_name[i] = device->name;
@@ -239,6 +240,7 @@ static struct partition_problem problem_of(struct planning *planning,
         .forward_seconds = planning->forward_seconds,
         .backward_seconds = planning->backward_seconds,
         .update_seconds = planning->update_seconds,
+        .processor_share = planning->pool_share,
         .overhead_seconds = planning->pool_overhead,
         .overhead_seconds_per_byte = planning->pool_overhead_per_byte,
         .border_bytes = planning->border_bytes,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "coordinator/core/capacity.h"
 #include "coordinator/core/capacity_units.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/slots.h"
@@ -150,6 +151,7 @@ static void fill_device(const struct core *core, struct planning *planning, size
 {
     struct planning_device *device = &planning->device[d];
     const struct overhead overhead = overhead_of(core, core->candidate[d]);
+    device->processor_share = capacity_of(core, core->candidate[d])->share.value;
     device->overhead_seconds = overhead.seconds;
     device->overhead_seconds_per_byte = overhead.seconds_per_byte;
     device->has_link = traffic_device_link(core, core->candidate[d], &device->link);
@@ -196,6 +198,7 @@ void profile_like(const struct core *core, struct planning *planning, size_t d,
     capacity_units(core, like, work_of(core, planning, d), planning->model->unit_count,
                    (double)optimizer_update_passes(&planning->spec.optimizer), unit);
     take_units(planning, d, unit, speed);
+    device->processor_share = capacity_of(core, like)->share.value;
     device->overhead_seconds = overhead.seconds / speed;
     device->overhead_seconds_per_byte = overhead.seconds_per_byte / speed;
     device->has_link = traffic_device_link(core, like, &device->link);
@@ -209,6 +212,7 @@ void profile_probed(const struct core *core, struct planning *planning, size_t d
                           planning->model->unit_count,
                           (double)optimizer_update_passes(&planning->spec.optimizer), unit);
     take_units(planning, d, unit, 1);
+    planning->device[d].processor_share = 1;
 }
 
 /* ---- for users ---- */
@@ -239,6 +243,7 @@ bool core_predict(const struct core *core, const char *device_id, const struct m
     }
     out->device = device->device.id;
     out->unit_count = model->unit_count;
+    out->processor_share = capacity_of(core, device)->share.value;
     out->overhead_seconds = overhead.seconds;
     out->overhead_seconds_per_byte = overhead.seconds_per_byte;
     return true;

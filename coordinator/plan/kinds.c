@@ -60,6 +60,7 @@ static bool same_kind(const struct kinds *kinds, size_t a, size_t b)
     const struct partition_problem *problem = kinds->problem;
     return problem->memory_cap_bytes[a] == problem->memory_cap_bytes[b] &&
            (!problem->memory_class || problem->memory_class[a] == problem->memory_class[b]) &&
+           same_value(problem->processor_share, a, b) &&
            same_value(problem->overhead_seconds, a, b) &&
            same_value(problem->overhead_seconds_per_byte, a, b) &&
            same_times(problem, problem->forward_seconds, a, b) &&
@@ -67,15 +68,21 @@ static bool same_kind(const struct kinds *kinds, size_t a, size_t b)
            same_times(problem, problem->update_seconds, a, b) && same_links(kinds, a, b);
 }
 
+static double share_of(const struct partition_problem *problem, size_t device)
+{
+    return problem->processor_share ? problem->processor_share[device] : 1;
+}
+
 static void fill_sums(const struct partition_problem *problem, size_t device,
                       struct kind_sums *sums)
 {
+    const double share = share_of(problem, device);
     const size_t row = row_of(problem, device);
     sums->forward[0] = sums->backward[0] = sums->update[0] = 0;
     for (size_t u = 0; u < problem->unit_count; u++) {
-        sums->forward[u + 1] = sums->forward[u] + problem->forward_seconds[row + u];
-        sums->backward[u + 1] = sums->backward[u] + problem->backward_seconds[row + u];
-        sums->update[u + 1] = sums->update[u] + problem->update_seconds[row + u];
+        sums->forward[u + 1] = sums->forward[u] + problem->forward_seconds[row + u] / share;
+        sums->backward[u + 1] = sums->backward[u] + problem->backward_seconds[row + u] / share;
+        sums->update[u + 1] = sums->update[u] + problem->update_seconds[row + u] / share;
     }
 }
 
@@ -92,14 +99,18 @@ static void add_device(struct kinds *kinds, size_t device)
         kinds->kind[k].count++;
         return;
     }
+    const double share = share_of(problem, device);
     kinds->count++;
     kinds->kind[k] = (struct kind){
         .count = 1,
         .device = device,
         .cap_bytes = problem->memory_cap_bytes[device],
-        .overhead_seconds = problem->overhead_seconds ? problem->overhead_seconds[device] : 0,
-        .overhead_seconds_per_byte =
-            problem->overhead_seconds_per_byte ? problem->overhead_seconds_per_byte[device] : 0,
+        .processor_share = share,
+        .overhead_seconds =
+            problem->overhead_seconds ? problem->overhead_seconds[device] / share : 0,
+        .overhead_seconds_per_byte = problem->overhead_seconds_per_byte
+                                         ? problem->overhead_seconds_per_byte[device] / share
+                                         : 0,
     };
     fill_sums(problem, device, &kinds->sums[k]);
     kinds->kind[k].total_seconds = kinds->kind[k].overhead_seconds +

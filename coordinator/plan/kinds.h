@@ -16,6 +16,7 @@ struct kind {
     size_t count;  /* of devices */
     size_t device; /* the first of them */
     uint64_t cap_bytes;
+    double processor_share; /* all times are divided by it */
     double overhead_seconds, overhead_seconds_per_byte;
     double total_seconds; /* of all units */
 };

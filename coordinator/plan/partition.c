@@ -372,7 +372,12 @@ void partition_play(const struct partition_problem *problem, struct partition_sc
     }
     stages_fill(kinds, &layout, stage);
     for (size_t i = 0; i < layout.count; i++) {
+        const double share = kinds->kind[layout.kind[i]].processor_share;
         stage[i].in_flight = plan->in_flight[i];
+        stage[i].forward_seconds *= share;
+        stage[i].backward_seconds *= share;
+        stage[i].update_seconds *= share;
+        stage[i].share = share;
     }
     timeline_play(stage, layout.count, &rules, &result);
     plan->step_seconds = result.step_seconds;

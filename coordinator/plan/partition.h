@@ -56,6 +56,9 @@ struct partition_problem {
     const double *backward_seconds; /* [device_count][unit_count] */
     const double *update_seconds;   /* [device_count][unit_count], per step */
     const size_t *row; /* by device: of the three arrays above; NULL: device d has row d */
+    /* By device, in (0, 1]: the part of the time for which it has its processor in the long run.
+     * The times above and below are without the stops. NULL: 1. */
+    const double *processor_share;
     const double *overhead_seconds; /* by device, of a micro-batch forth and back; NULL: none */
     const double *overhead_seconds_per_byte; /* by device, of bytes sent or received; NULL: none */
     /* By unit: float32 bytes of a micro-batch after unit u, equal forward and backward. */
@@ -147,7 +150,8 @@ NODISCARD int partition_solve(const struct partition_problem *problem,
                               struct err *err);
 
 /* Play a plan with the times of `problem`: sets its step_seconds, busy and link_busy. Its devices
- * are those of this problem. */
+ * are those of this problem. Work that is short runs without stops here (timeline.h); the search
+ * takes all work of a device to be stretched by its share. */
 void partition_play(const struct partition_problem *problem, struct partition_scratch *scratch,
                     struct partition_plan *plan);
 

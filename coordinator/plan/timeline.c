@@ -23,6 +23,7 @@ struct player {
         total_at;   /* when that of the next stage arrives, and the total; INFINITY: not sent yet */
     bool waiting;   /* it looked and had nothing to do: it looks again when a tensor arrives */
     double free_at; /* end of its last work */
+    double saved_seconds; /* by which it is ahead of its share; at most TIMELINE_BURST_SECONDS */
     double forward_link_free_at;  /* to the next stage */
     double backward_link_free_at; /* to the previous stage */
 };
@@ -127,11 +128,33 @@ static double send(double *link_free_at, double ready_at, double send_seconds,
     return *link_free_at + latency_seconds;
 }
 
+/* The stage does work of that running time. It runs until it is as far ahead of its share of the
+ * processor as it may be, then with stops. */
+static void work(struct game *game, size_t index, double now, double seconds)
+{
+    struct player *player = &game->player[index];
+    const double share = game->stage[index].share;
+    if (!(share > 0 && share < 1)) {
+        player->free_at = now + seconds;
+        return;
+    }
+    const double saved = player->saved_seconds + (now - player->free_at) * share;
+    player->saved_seconds = saved < TIMELINE_BURST_SECONDS ? saved : TIMELINE_BURST_SECONDS;
+    const double freely = player->saved_seconds / (1 - share);
+    if (seconds <= freely) {
+        player->saved_seconds -= seconds * (1 - share);
+        player->free_at = now + seconds;
+    } else {
+        player->saved_seconds = 0;
+        player->free_at = now + freely + (seconds - freely) / share;
+    }
+}
+
 static void work_forward(struct game *game, size_t index, double now)
 {
     const struct timeline_stage *stage = &game->stage[index];
     struct player *player = &game->player[index];
-    player->free_at = now + stage->forward_seconds;
+    work(game, index, now, stage->forward_seconds);
     player->forwards++;
     if (index + 1 < game->stage_count) {
         ring_put(&game->player[index + 1].input,
@@ -143,7 +166,7 @@ static void work_forward(struct game *game, size_t index, double now)
 static void work_backward(struct game *game, size_t index, double now)
 {
     struct player *player = &game->player[index];
-    player->free_at = now + game->stage[index].backward_seconds;
+    work(game, index, now, game->stage[index].backward_seconds);
     player->backwards++;
     if (index > 0) {
         const struct timeline_stage *previous = &game->stage[index - 1];
@@ -184,7 +207,7 @@ static bool has_total(struct game *game, size_t index, double now)
 static void work_update(struct game *game, size_t index, double now)
 {
     struct player *player = &game->player[index];
-    player->free_at = now + game->stage[index].update_seconds;
+    work(game, index, now, game->stage[index].update_seconds);
     player->forwards -= game->micro_batches;
     player->backwards -= game->micro_batches;
     player->inputs -= index > 0 ? game->micro_batches : 0;
@@ -214,6 +237,7 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
         rules->async ? TIMELINE_ASYNC_WARMUP_STEPS * stage_count : TIMELINE_WARMUP_STEPS;
     for (size_t i = 0; i < stage_count; i++) {
         game.player[i].norm_at = game.player[i].total_at = INFINITY;
+        game.player[i].saved_seconds = TIMELINE_BURST_SECONDS;
     }
     double warm_at = 0;
     size_t steps = 0;
@@ -221,12 +245,12 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
         size_t next = next_to_look(&game);
         double now = game.look_at[next];
         ASSERT(isfinite(now));
-        enum schedule_work work = next_work(&game, next, now);
-        if (work == SCHEDULE_UPDATE && game.clips_norm && !has_total(&game, next, now)) {
-            work = SCHEDULE_WAIT;
+        enum schedule_work what = next_work(&game, next, now);
+        if (what == SCHEDULE_UPDATE && game.clips_norm && !has_total(&game, next, now)) {
+            what = SCHEDULE_WAIT;
         }
-        game.player[next].waiting = work == SCHEDULE_WAIT;
-        switch (work) {
+        game.player[next].waiting = what == SCHEDULE_WAIT;
+        switch (what) {
         case SCHEDULE_WAIT: break;
         case SCHEDULE_FORWARD: work_forward(&game, next, now); break;
         case SCHEDULE_BACKWARD: work_backward(&game, next, now); break;
@@ -272,8 +296,10 @@ void timeline_play(const struct timeline_stage *stage, size_t stage_count,
     }
     *out = (struct timeline_result){.step_seconds = seconds, .held = held};
     for (size_t i = 0; i < stage_count; i++) {
-        double work =
-            (stage[i].forward_seconds + stage[i].backward_seconds) * (double)micro_batches;
-        out->busy[i] = seconds > 0 ? (work + stage[i].update_seconds) / seconds : 0;
+        const double running =
+            (stage[i].forward_seconds + stage[i].backward_seconds) * (double)micro_batches +
+            stage[i].update_seconds;
+        const double long_run = running / (stage[i].share > 0 ? stage[i].share : 1);
+        out->busy[i] = seconds > 0 ? fmin(long_run / seconds, 1) : 0;
     }
 }

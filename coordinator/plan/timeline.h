@@ -22,10 +22,16 @@
  * second half of these. */
 #define TIMELINE_MICRO_BATCHES_MAX 256
 
+/* Running time that a device with a share of its processor may be ahead of it. A quota stops a
+ * thread some milliseconds after it has used up its part of a period. */
+#define TIMELINE_BURST_SECONDS 0.005
+
 struct timeline_stage {
     double forward_seconds, backward_seconds; /* per micro-batch */
     double update_seconds;                    /* per step */
-    size_t in_flight;                         /* 1 .. TIMELINE_IN_FLIGHT_MAX */
+    double
+        share; /* of its processor that the stage gets in the long run; 0: all (TIMELINE_BURST) */
+    size_t in_flight; /* 1 .. TIMELINE_IN_FLIGHT_MAX */
     /* To the next stage. Each direction is a link that carries one tensor at a time. Unused on the
      * last stage. */
     double send_forward_seconds, send_backward_seconds;
@@ -45,7 +51,7 @@ struct timeline_rules {
 
 struct timeline_result {
     double step_seconds;               /* steady state: mean of the later steps played */
-    double busy[PARTITION_STAGES_MAX]; /* share of the step each stage computes */
+    double busy[PARTITION_STAGES_MAX]; /* share of the step each stage computes or is stopped */
     uint32_t held;                     /* bit i: the in-flight limit of stage i held up a forward */
 };
 

@@ -25,6 +25,8 @@ struct train_pool {
     pool_task_fn task_fn; /* constant during a round, as are arg and task_count */
     const void *arg;
     size_t task_count;
+    double (*seconds)(void); /* NULL: waits are not timed */
+    double waited_seconds;
     size_t threads; /* the caller included */
     size_t started; /* workers, for train_pool_free of a half-built pool */
     pthread_t worker[];
@@ -164,9 +166,30 @@ void train_pool_free(struct train_pool **pool_pointer)
     *pool_pointer = NULL;
 }
 
+void train_pool_time_waits(struct train_pool *pool, double (*seconds)(void))
+{
+    pool->seconds = seconds;
+}
+
+double train_pool_waited_seconds(const struct train_pool *pool)
+{
+    return pool->waited_seconds;
+}
+
 size_t pool_threads(const struct train_pool *pool)
 {
     return pool->threads;
+}
+
+static void sleep_until_done(struct train_pool *pool)
+{
+    const double began = pool->seconds ? pool->seconds() : 0;
+    pthread_mutex_lock(&pool->lock);
+    while (atomic_load(&pool->busy) > 0) {
+        pthread_cond_wait(&pool->done, &pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    pool->waited_seconds += pool->seconds ? pool->seconds() - began : 0;
 }
 
 void pool_run(struct train_pool *pool, size_t task_count, pool_task_fn task_fn, const void *arg)
@@ -191,10 +214,6 @@ void pool_run(struct train_pool *pool, size_t task_count, pool_task_fn task_fn, 
         relax();
     }
     if (atomic_load(&pool->busy) > 0) {
-        pthread_mutex_lock(&pool->lock);
-        while (atomic_load(&pool->busy) > 0) {
-            pthread_cond_wait(&pool->done, &pool->lock);
-        }
-        pthread_mutex_unlock(&pool->lock);
+        sleep_until_done(pool);
     }
 }

@@ -211,9 +211,13 @@ static void measure_device(const struct world *world, struct agent *agent,
     const int64_t now_ms = world_now_ms(world, agent->actor);
     const bool idle = !agent->run && session_phase(agent->session) == PHASE_IDLE;
     if (probe_timer_step(&agent->probing, idle, now_ms) == PROBE_START) {
-        const double speed =
-            (double)agent->usual_slowness / (double)agent->slowness * speeds_probe(world, agent);
-        probe_timer_took(&agent->probing, now_ms, agent->gflops * speed, 1e10 * speed);
+        const double share = speeds_share(world, agent);
+        const double speed = (double)agent->usual_slowness / (double)agent->slowness *
+                             speeds_probe(world, agent) * share;
+        const struct device_probe probe = {.gemm_gflops = agent->gflops * speed,
+                                           .memory_bytes_per_second = 1e10 * speed,
+                                           .processor_share = share};
+        probe_timer_took(&agent->probing, now_ms, &probe);
     }
     probe_timer_report(&agent->probing, now_ms, heartbeat);
     heartbeat->leaving = agent->leaving;

@@ -193,12 +193,15 @@ static void take_time(const struct world *world, struct run *run, enum pipeline_
 {
     double unit_seconds[UNITS_MAX];
     int64_t total_us = 0;
-    const struct timing_task timed = {.work = work,
-                                      .began_seconds = (double)run->task_began_us / 1e6,
-                                      .ended_seconds = (double)world->now_us / 1e6,
-                                      .seconds = (double)(world->now_us - run->task_began_us) / 1e6,
-                                      .unit_seconds = unit_seconds,
-                                      .scale = 1};
+    const struct timing_task timed = {
+        .work = work,
+        .began_seconds = (double)run->task_began_us / 1e6,
+        .ended_seconds = (double)world->now_us / 1e6,
+        .seconds = (double)run->task_running_us / 1e6,
+        .stopped_seconds =
+            (double)(world->now_us - run->task_began_us - run->task_running_us) / 1e6,
+        .unit_seconds = unit_seconds,
+        .scale = 1};
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
         total_us += unit_us(world, run, u, work);
     }
@@ -249,14 +252,14 @@ static void finish(struct world *world, void *arg, int64_t number)
     }
 }
 
-static int64_t task_us(struct world *world, const struct run *run, enum pipeline_work work)
+static int64_t running_us(struct world *world, const struct run *run, enum pipeline_work work)
 {
     int64_t usual = 0;
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
         usual += (work == PIPELINE_BACKWARD ? 2 : 1) * unit_us(world, run, u, work);
     }
     usual = usual * run->agent->slowness / 100 * world_draw(world, DRAW_DEVICE, 80, 120) / 100;
-    return speeds_work_us(world, run->agent, usual) + 1;
+    return speeds_running_us(world, run->agent, usual) + 1;
 }
 
 void run_work(struct world *world, struct run *run)
@@ -275,6 +278,8 @@ void run_work(struct world *world, struct run *run)
     }
     run->computing = true;
     run->task_began_us = world->now_us;
-    world_at(world, run->agent->actor, world->now_us + task_us(world, run, run->task.work), finish,
+    run->task_running_us = running_us(world, run, run->task.work);
+    world_at(world, run->agent->actor,
+             world->now_us + speeds_elapsed_us(world, run->agent, run->task_running_us), finish,
              run->agent, run->serial);
 }

@@ -79,7 +79,7 @@ struct run {
     struct outbox outbox;
     bool computing;
     struct pipeline_task task;
-    int64_t task_began_us, fetch_began_us, fetched_us;
+    int64_t task_began_us, task_running_us, fetch_began_us, fetched_us;
     int64_t step, step_began_us;
     uint64_t test_sum;
     uint64_t total; /* stage 0: of the step's gradients */

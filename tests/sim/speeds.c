@@ -163,28 +163,37 @@ static int64_t under_quota_us(int64_t now_us, int64_t us, int64_t quota)
            (rest_us - 1) % share_us + 1;
 }
 
-int64_t speeds_work_us(const struct world *world, const struct agent *agent, int64_t us)
+int64_t speeds_running_us(const struct world *world, const struct agent *agent, int64_t us)
 {
     const struct speeds *speeds = world->speeds;
     const int64_t noise = speeds->device[agent->index].noise;
-    const int64_t quota = speeds->device[agent->index].quota;
     int64_t took_us = us * speeds->device[agent->index].slowdown / 100;
     if (noise > 0) {
         const uint64_t slot = (uint64_t)(world->now_us / NOISE_PERIOD_US) * 64 + agent->index;
         const int64_t off = (int64_t)(digest_mix(bits_of(world, 0), slot) % (2 * (uint64_t)noise));
         took_us = took_us * (100 - noise + off) / 100;
     }
-    return quota < 100 ? under_quota_us(world->now_us, took_us, quota) : took_us;
+    return took_us;
+}
+
+int64_t speeds_elapsed_us(const struct world *world, const struct agent *agent, int64_t running_us)
+{
+    const int64_t quota = world->speeds->device[agent->index].quota;
+    return quota < 100 ? under_quota_us(world->now_us, running_us, quota) : running_us;
 }
 
 /* A probe that fits into one period of a quota sees less of it. */
-double speeds_probe(const struct world *world, const struct agent *agent)
+double speeds_share(const struct world *world, const struct agent *agent)
 {
     const struct speeds *speeds = world->speeds;
     const double quota = (double)speeds->device[agent->index].quota / 100;
     const uint64_t moment = digest_mix(bits_of(world, 0), (uint64_t)world->now_us) % 100;
-    const double seen = quota + (1 - quota) * (double)moment / 100;
-    return seen * 100 / (double)speeds->device[agent->index].slowdown;
+    return quota + (1 - quota) * (double)moment / 100;
+}
+
+double speeds_probe(const struct world *world, const struct agent *agent)
+{
+    return 100 / (double)world->speeds->device[agent->index].slowdown;
 }
 
 void speeds_carry(const struct world *world, struct call *call, double bytes)

@@ -31,9 +31,13 @@ void speeds_heal(struct world *world);
 /* The time of a unit's forward pass on a device whose slowness is 100, relative to usual_us. */
 int64_t speeds_unit_us(const struct world *world, const struct agent *agent,
                        const struct model *model, size_t unit, int64_t usual_us);
-/* How long work of that much time takes if it begins now. */
-int64_t speeds_work_us(const struct world *world, const struct agent *agent, int64_t us);
-/* What a short probe measures, relative to the device's usual speed. */
+/* How long work of that much time runs if it begins now, and how long it takes, with the stops of a
+ * quota. */
+int64_t speeds_running_us(const struct world *world, const struct agent *agent, int64_t us);
+int64_t speeds_elapsed_us(const struct world *world, const struct agent *agent, int64_t running_us);
+/* The share of its processor that a short probe has. */
+double speeds_share(const struct world *world, const struct agent *agent);
+/* What it measures while it runs, relative to the device's usual speed. */
 double speeds_probe(const struct world *world, const struct agent *agent);
 /* The body of a call between devices, or of its answer, takes the time of so many bytes. */
 void speeds_carry(const struct world *world, struct call *call, double bytes);

@@ -4,6 +4,8 @@
 #include "agent/core/probe_timer.h"
 
 static struct heartbeat beat; /* too large for a stack */
+static const struct device_probe measured = {
+    .gemm_gflops = 5, .memory_bytes_per_second = 1e9, .processor_share = 0.5};
 
 static void an_idle_device_measures_every_half_minute(void **state)
 {
@@ -14,10 +16,11 @@ static void an_idle_device_measures_every_half_minute(void **state)
     assert_int_equal(probe_timer_step(&timer, true, 999 + PROBE_EVERY_MS), PROBE_LEAVE);
     assert_int_equal(probe_timer_step(&timer, true, 1000 + PROBE_EVERY_MS), PROBE_START);
     assert_int_equal(probe_timer_step(&timer, true, 1001 + PROBE_EVERY_MS), PROBE_LEAVE);
-    probe_timer_took(&timer, 40000, 5, 1e9);
+    probe_timer_took(&timer, 40000, &measured);
     assert_int_equal(probe_timer_step(&timer, true, 40001), PROBE_LEAVE);
     probe_timer_report(&timer, 42000, &beat);
     assert_true(beat.has_probe && beat.probe.gemm_gflops == 5);
+    assert_true(beat.probe.processor_share == 0.5);
     assert_int_equal(beat.probe.age_ms, 2000);
     assert_int_equal(probe_timer_step(&timer, true, 40000 + PROBE_EVERY_MS), PROBE_START);
 }
@@ -28,7 +31,7 @@ static void a_stage_ends_the_probe_and_what_it_showed(void **state)
     struct probe_timer timer = {0};
     (void)probe_timer_step(&timer, true, 0);
     (void)probe_timer_step(&timer, true, PROBE_EVERY_MS);
-    probe_timer_took(&timer, PROBE_EVERY_MS, 5, 1e9);
+    probe_timer_took(&timer, PROBE_EVERY_MS, &measured);
     assert_int_equal(probe_timer_step(&timer, true, 2 * PROBE_EVERY_MS), PROBE_START);
     assert_int_equal(probe_timer_step(&timer, false, 2 * PROBE_EVERY_MS + 1), PROBE_CANCEL);
     assert_int_equal(probe_timer_step(&timer, false, 9 * PROBE_EVERY_MS), PROBE_LEAVE);

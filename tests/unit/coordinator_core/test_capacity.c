@@ -120,43 +120,6 @@ static void a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs(vo
     assert_close(&after[2].seconds[UNIT_FORWARD], &before[2].seconds[UNIT_FORWARD], 1, 0.02);
 }
 
-/* The agent's step takes a second, of which it waits for all but `busy`. */
-static void report_waiting(struct world *world, struct agent *agent, double seconds, double busy)
-{
-    story_measure(world, agent, seconds);
-    agent->heartbeat.stage_seconds =
-        (struct stage_seconds){.step = 1, .compute = busy, .wait_input = 1 - busy};
-    agent_beat_again(world, agent);
-}
-
-/* A stage with little to do never meets the quota of its device. Another plan may give it more. */
-static void a_new_plan_in_which_a_stage_mostly_waits_makes_no_device_fast(void **state)
-{
-    struct world *world = *state;
-    char id[ID_SIZE];
-    struct capacity_unit before[UNITS], after[UNITS];
-    story_train(world, id, 100, 5);
-    report_waiting(world, &world->agent[2], 0.02, 0.9); /* units 2 to 4 */
-    look(world, id, &world->agent[2], before);
-    story_replan(world, id, 1, 4);
-    world_settle(world);
-    for (size_t i = 0; i < 3; i++) {
-        report_waiting(world, &world->agent[2], 0.002, 0.05); /* at first without a step */
-        look(world, id, &world->agent[2], after);
-        const struct assignment_run *run = &world->agent[2].assignment.run;
-        for (int64_t u = 0; u < UNITS; u++) {
-            const bool runs = u >= run->first && u < run->end;
-            const double expected = runs ? 0.002 : before[u].seconds[UNIT_FORWARD];
-            assert_close(&after[u].seconds[UNIT_FORWARD], &expected, 1, 0.02);
-        }
-    }
-    report_waiting(world, &world->agent[2], 0.001, 0.05); /* twice as fast in the same plan */
-    look(world, id, &world->agent[2], after);
-    for (size_t u = 0; u < UNITS; u++) {
-        assert_true(after[u].seconds[UNIT_FORWARD] < 0.6 * before[u].seconds[UNIT_FORWARD]);
-    }
-}
-
 static void a_device_is_believed_its_steps_not_its_claims(void **state)
 {
     struct world *world = *state;
@@ -241,6 +204,12 @@ static void a_probe_within_its_noise_moves_a_device_half_way(void **state)
     assert_close(&capacity->level, &(double){log(5)}, 1, 1e-6);
 }
 
+static void probe(struct core *core, const struct device_slot *slot, double flops, double bytes)
+{
+    const struct capacity_probe taken = {.flops_per_second = flops, .bytes_per_second = bytes};
+    capacity_probed(core, slot, &taken);
+}
+
 /* Units and products are not equally fast: the first probe after work is the measure of the next
  * ones, unless it differs clearly. */
 static void the_first_probe_after_units_ran_is_a_reference(void **state)
@@ -255,17 +224,17 @@ static void the_first_probe_after_units_ran_is_a_reference(void **state)
     const double level = capacity->level;
     const double flops = capacity->flops_per_second, bytes = capacity->bytes_per_second;
     for (int i = 0; i < 3; i++) {
-        capacity_probed(core, slot, flops / 1.5, bytes / 1.5);
+        probe(core, slot, flops / 1.5, bytes / 1.5);
         assert_close(&capacity->level, &level, 1, 1e-12);
     }
-    capacity_probed(core, slot, flops / 1.8, bytes / 1.8); /* an idle device, within its noise */
+    probe(core, slot, flops / 1.8, bytes / 1.8); /* an idle device, within its noise */
     assert_close(&capacity->level, &(double){level + log(1.2) / 2}, 1, 1e-9);
-    capacity_probed(core, slot, flops / 6, bytes / 6);
+    probe(core, slot, flops / 6, bytes / 6);
     const double slower = level + log(4);
     assert_close(&capacity->level, &slower, 1, 1e-9);
     report(world, &world->agent[0], 0.02, 0); /* and units show that it is not so */
     assert_close(&capacity->level, &level, 1, 1e-9);
-    capacity_probed(core, slot, flops / 30, bytes / 30);
+    probe(core, slot, flops / 30, bytes / 30);
     assert_true(capacity->level > level + log(4));
 }
 
@@ -469,7 +438,6 @@ int main(void)
         STORY(a_unit_that_took_long_elsewhere_is_expected_to_take_long),
         STORY(a_plan_predicts_expected_times_without_a_margin),
         STORY(a_device_that_slows_down_does_so_for_units_that_it_no_longer_runs),
-        STORY(a_new_plan_in_which_a_stage_mostly_waits_makes_no_device_fast),
         STORY(a_device_is_believed_its_steps_not_its_claims),
         STORY(an_idle_devices_probe_changes_its_times),
         STORY(a_probe_that_is_repeated_counts_once),

@@ -137,6 +137,33 @@ static void busy_shares_are_work_over_step(void **state)
     assert_seconds(result.busy[1], 16 / result.step_seconds);
 }
 
+/* A tenth of a processor: a stage that always works takes ten times as long. */
+static void a_share_stretches_a_stage_that_always_works(void **state)
+{
+    (void)state;
+    struct timeline_stage stage = stage_of(0.02, 0.03, 1);
+    stage.share = 0.1;
+    struct timeline_result result;
+    timeline_play(&stage, 1, &(struct timeline_rules){.micro_batches = 4}, &result);
+    assert_close(&result.step_seconds, &(double){2}, 1, 1e-9);
+    assert_close(&result.busy[0], &(double){1}, 1, 1e-9);
+}
+
+/* A stage works for 2 ms of each 100: it is never stopped. For 4 ms of each 20 it is, as its share
+ * of them is 2 ms. */
+static void short_work_after_a_wait_is_not_stopped(void **state)
+{
+    (void)state;
+    struct timeline_stage stage[] = {stage_of(0.04, 0.058, 1), stage_of(0.001, 0.001, 1)};
+    stage[1].share = 0.1;
+    assert_seconds(step_of(stage, 2, 4), 4 * 0.1);
+    stage[0] = stage_of(0.006, 0.01, 1);
+    stage[1] = stage_of(0.002, 0.002, 1);
+    stage[1].share = 0.1;
+    const double seconds = step_of(stage, 2, 4);
+    assert_true(seconds > 4 * 0.0399 && seconds < 4 * 0.0401);
+}
+
 /* More in flight hides a slow link: three equal stages whose links are as slow as a stage. */
 static void more_in_flight_hides_slow_links(void **state)
 {
@@ -443,6 +470,8 @@ int main(void)
         cmocka_unit_test(a_link_carries_one_tensor_at_a_time),
         cmocka_unit_test(an_update_of_a_later_stage_delays_the_next_step),
         cmocka_unit_test(busy_shares_are_work_over_step),
+        cmocka_unit_test(a_share_stretches_a_stage_that_always_works),
+        cmocka_unit_test(short_work_after_a_wait_is_not_stopped),
         cmocka_unit_test(more_in_flight_hides_slow_links),
         cmocka_unit_test(a_limit_that_held_up_a_forward_is_named),
         cmocka_unit_test(many_micro_batches_are_extrapolated),
