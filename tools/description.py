@@ -62,6 +62,18 @@ def read(path):
     return description
 
 
+def named(chain):
+    """The ops of a chain with their names in it: (name, op). Numbers count the ops but selects."""
+    number = selects = 0
+    for op in chain:
+        if isinstance(op, dict) and op.get("type") == "select":
+            yield f"select{selects}", op
+            selects += 1
+        else:
+            yield str(number), op
+            number += 1
+
+
 def ops(description):
     """Every op with the prefix of its tensors' names, in the order of their states: ("stem.0",
     {...}).
@@ -75,8 +87,8 @@ def ops(description):
         ]
         chains.append(("then.", unit.get("then", [])))
         for prefix, chain in chains:
-            for index, op in enumerate(chain):
-                yield f"{unit['name']}.{prefix}{index}", op
+            for name, op in named(chain):
+                yield f"{unit['name']}.{prefix}{name}", op
 
 
 def open_classes(description):

@@ -304,11 +304,20 @@ class Graph:
         self.node("Reshape", [turned, self.integers(f"{name}.shape", 0, length, channels)], name)
         return Value(name, (length, 1, channels), ROWS)
 
+    def select(self, op, name, value):
+        first, axis = op["first"], 1 if value.layout == MAP else 2
+        limits = [
+            self.integers(f"{name}.{limit}", number)
+            for limit, number in (("first", first), ("end", first + op["channels"]), ("axis", axis))
+        ]
+        self.node("Slice", [value.name, *limits], name)
+        return Value(name, (*value.shape[:2], op["channels"]), value.layout)
+
     # ---- units ----
 
     def chain(self, ops, prefix, value):
-        for index, op in enumerate(ops):
-            value = getattr(self, op["type"])(op, f"{prefix}{index}", value)
+        for name, op in description.named(ops):
+            value = getattr(self, op["type"])(op, prefix + name, value)
         return value
 
     def unit(self, unit, value):
@@ -373,6 +382,7 @@ OPS = {
     "embedding": {"rows", "units"},
     "positions": (),
     "attention": {"heads", "causal"},
+    "select": {"first", "channels"},
 }
 INPUT = {"shape", "dtype", "scale", "mean", "std", "reading"}
 

@@ -10,6 +10,7 @@ class scores [N, classes], or [N, classes, T] for a sequence, as cross_entropy e
 """
 import tensor_file
 import torch
+from description import named
 from torch import nn
 from torch.nn import functional
 
@@ -95,13 +96,23 @@ class Flatten(nn.Module):
         return x.flatten(1)[:, :, None, None]
 
 
+class Select(nn.Module):
+    def __init__(self, first, channels):
+        super().__init__()
+        self.first = first
+        self.end = first + channels
+
+    def forward(self, x):
+        return x[:, self.first : self.end]
+
+
 class Chain(nn.Module):
-    """Successive ops, named by their place."""
+    """Successive ops, named by their place, in which a select does not count."""
 
     def __init__(self, ops, build):
         super().__init__()
-        for index, op in enumerate(ops):
-            self.add_module(str(index), build(op))
+        for name, op in named(ops):
+            self.add_module(name, build(op))
 
     def forward(self, x):
         for op in self.children():
@@ -237,6 +248,10 @@ class Builder:
     def attention(self, op):
         self.shape = (self.shape[0] // 3,) + self.shape[1:]
         return Attention(op["heads"], op.get("causal", True))
+
+    def select(self, op):
+        self.shape = (op["channels"],) + self.shape[1:]
+        return Select(op["first"], op["channels"])
 
     def __call__(self, op):
         return getattr(self, op["type"])(op)

@@ -277,6 +277,19 @@ static int infer_concat(struct op *op, const struct tensor_form *input, struct e
     return check_order(op, input, err);
 }
 
+static int infer_select(struct op *op, const struct tensor_form *input, struct err *err)
+{
+    op->out.h = op->in.h;
+    op->out.w = op->in.w;
+    if (op->first >= op->in.c || op->out.c > op->in.c - op->first) {
+        return err_set(err, ERR_INVALID,
+                       "%" PRIu32 " channels from channel %" PRIu32
+                       " exceed its input of " SHAPE_FORMAT,
+                       op->out.c, op->first, SHAPE_ARGUMENTS(op->in));
+    }
+    return refuse_flattened(input, err);
+}
+
 /* Sets op->out, op->flat_from and the tensors by type. */
 static int infer_by_type(struct op *op, const struct tensor_form *input, struct err *err)
 {
@@ -297,6 +310,7 @@ static int infer_by_type(struct op *op, const struct tensor_form *input, struct 
     case OP_EMBEDDING: return infer_embedding(op, input, err);
     case OP_POSITIONS: return infer_positions(op, input, err);
     case OP_ATTENTION: return infer_attention(op, input, err);
+    case OP_SELECT: return infer_select(op, input, err);
     case OP_ADD: return infer_add(op, input, err);
     case OP_CONCAT: return infer_concat(op, input, err);
     }

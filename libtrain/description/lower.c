@@ -144,6 +144,7 @@ static void lower_chain(struct unit_state *state, const struct chain *chain,
                         const struct chain_place *place, uint16_t input, uint16_t *output)
 {
     bool inside = place->part != OP_PART_OPS && place->part != OP_PART_THEN;
+    size_t number = 0;
     *output = input;
     for (size_t i = 0; i < chain->count; i++) {
         char pointer[RECORD_POINTER_MAX];
@@ -155,7 +156,12 @@ static void lower_chain(struct unit_state *state, const struct chain *chain,
             name_faults(state, fault_count);
             continue;
         }
-        print(op.name, sizeof(op.name), "%s.%zu", place->prefix, i);
+        /* A select has no number: the ops after it keep the names that they have without it. */
+        if (op.type == OP_SELECT) {
+            print(op.name, sizeof(op.name), "%s.%s", state->unit->name, op_type_names[op.type]);
+        } else {
+            print(op.name, sizeof(op.name), "%s.%zu", place->prefix, number++);
+        }
         op.part = place->part;
         op.branch = (uint16_t)place->branch;
         op.input[0] = *output;

@@ -14,7 +14,7 @@ struct op_fields {
     int64_t filters, groups;
     json_t *kernel, *stride, *padding; /* an integer or [height, width] */
     json_t *units;                     /* an integer or "classes" */
-    int64_t rows, heads;
+    int64_t rows, heads, first, channels;
     bool bias, causal, ceil_mode;
     double epsilon, momentum, rate;
     bool has_kernels;
@@ -72,6 +72,11 @@ static const struct field attention_fields[] = {
     MEMBER_INT(struct op_fields, heads, "heads", FIELD_REQUIRED, 1, MODEL_CHANNELS_MAX),
     MEMBER_BOOL(struct op_fields, causal, "causal", 0),
 };
+static const struct field select_fields[] = {
+    FIELD_TYPE,
+    MEMBER_INT(struct op_fields, first, "first", FIELD_REQUIRED, 0, MODEL_CHANNELS_MAX - 1),
+    MEMBER_INT(struct op_fields, channels, "channels", FIELD_REQUIRED, 1, MODEL_CHANNELS_MAX),
+};
 static const struct field plain_fields[] = {FIELD_TYPE};
 
 /* ADD and CONCAT have no fields: residual and branches imply them. */
@@ -92,6 +97,7 @@ static const struct record records[] = {
     [OP_EMBEDDING] = RECORD(struct op_fields, "embedding", embedding_fields),
     [OP_POSITIONS] = RECORD(struct op_fields, "positions", plain_fields),
     [OP_ATTENTION] = RECORD(struct op_fields, "attention", attention_fields),
+    [OP_SELECT] = RECORD(struct op_fields, "select", select_fields),
 };
 #define WRITABLE_TYPES (sizeof(records) / sizeof(records[0]))
 _Static_assert(WRITABLE_TYPES == OP_ADD, "a new op precedes OP_ADD and has its fields here");
@@ -240,9 +246,12 @@ bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, 
     if (!good) {
         return false;
     }
+    channels = type == OP_CONV2D   ? (uint32_t)fields.filters
+               : type == OP_SELECT ? (uint32_t)fields.channels
+                                   : channels;
     *op = (struct op){
         .type = type,
-        .out.c = type == OP_CONV2D ? (uint32_t)fields.filters : channels,
+        .out.c = channels,
         .kernel = read.kernel,
         .stride = read.stride,
         .padding = read.padding,
@@ -256,6 +265,7 @@ bool op_fields_read(const json_t *value, const char *pointer, uint32_t classes, 
         .rows = (uint32_t)fields.rows,
         .heads = (uint32_t)fields.heads,
         .causal = type == OP_ATTENTION && fields.causal,
+        .first = (uint32_t)fields.first,
     };
     return true;
 }
@@ -296,6 +306,8 @@ json_t *op_fields_write(const struct op *op)
         .units = has_units(op->type) ? json_integer(op->out.c) : NULL,
         .rows = op->rows,
         .heads = op->heads,
+        .first = op->first,
+        .channels = op->out.c,
         .bias = op->bias,
         .causal = op->causal,
         .ceil_mode = op->ceil_mode,

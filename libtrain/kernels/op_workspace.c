@@ -61,6 +61,7 @@ struct workspace_bytes op_workspace(const struct op *op, size_t N, enum conv2d_b
     case OP_GLOBAL_AVG_POOL:
     case OP_FLATTEN:
     case OP_DROPOUT:
+    case OP_SELECT:
     case OP_ADD:
     case OP_CONCAT: break;
     }

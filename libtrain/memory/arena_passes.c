@@ -92,6 +92,7 @@ static uint64_t saved_bytes(const struct planner *planner, size_t g)
     case OP_EMBEDDING:
     case OP_POSITIONS:
     case OP_ATTENTION:
+    case OP_SELECT:
     case OP_ADD:
     case OP_CONCAT: break;
     }

@@ -33,6 +33,7 @@ static const struct {
     [OP_EMBEDDING] = {.backward = 1},
     [OP_POSITIONS] = {.forward = 1, .backward = 1},
     [OP_ATTENTION] = {0},
+    [OP_SELECT] = {0},
     [OP_ADD] = {.forward = 1, .backward = 1},
     [OP_CONCAT] = {0},
 };
@@ -81,6 +82,7 @@ static double forward_flops(const struct op *op)
     case OP_SILU:
     case OP_EMBEDDING:
     case OP_POSITIONS:
+    case OP_SELECT:
     case OP_ADD:
     case OP_CONCAT: return out * ops[op->type].forward;
     }
@@ -123,19 +125,24 @@ static double backward_flops(const struct op *op, struct wanted wanted)
     case OP_DROPOUT:
     case OP_GELU:
     case OP_SILU:
+    case OP_SELECT:
     case OP_ADD:
     case OP_CONCAT: return input_gradient ? out * ops[op->type].backward : 0;
     }
     return 0;
 }
 
-/* Memory traffic: every input and output once. A flatten moves nothing. */
+/* Memory traffic: every input and output once. A flatten moves nothing, a select reads what it
+ * writes. */
 static double moved_bytes(const struct unit *unit, const struct op *op, double first_input_size)
 {
     if (op->type == OP_FLATTEN) {
         return 0;
     }
     double bytes = 4 * elements(op->out);
+    if (op->type == OP_SELECT) {
+        return 2 * bytes;
+    }
     for (size_t i = 0; i < op->input_count; i++) {
         uint16_t from = op->input[i];
         bytes += from == 0 ? first_input_size * elements(unit->in)
@@ -190,10 +197,31 @@ static struct kept find_kept(const struct unit *unit, const bool *gradient, bool
     return (struct kept){.bytes = bytes, .input = kept[0]};
 }
 
-/* `hands_back`: some unit before it is trained. Elements of its input have `input_size` bytes.
- * *border: whether the unit's output is kept; then whether its input is. */
-static void count_unit(const struct unit *unit, bool hands_back, size_t input_size, bool *border,
-                       struct unit_cost *cost)
+/* gradient[0]: the unit's input has a gradient; gradient[i + 1]: out, whether op i has a backward.
+ */
+static struct wanted find_wanted(const struct unit *unit, size_t i, bool *gradient)
+{
+    const struct op *op = &unit->op[i];
+    struct wanted wanted = {.weights = op->tensor_count > 0 && !unit->frozen};
+    for (size_t k = 0; k < op->input_count; k++) {
+        wanted.input = wanted.input || gradient[op->input[k]];
+    }
+    gradient[i + 1] = wanted.input || wanted.weights;
+    return wanted;
+}
+
+static void count_tensors(const struct unit *unit, const struct op *op, struct unit_cost *cost)
+{
+    for (size_t k = 0; k < op->tensor_count; k++) {
+        uint64_t bytes = (uint64_t)op->tensor[k].elements * 4;
+        cost->parameter_bytes += op->tensor[k].role == TENSOR_PARAMETER ? bytes : 0;
+        cost->trained_bytes += op->tensor[k].role == TENSOR_PARAMETER && !unit->frozen ? bytes : 0;
+        cost->buffer_bytes += op->tensor[k].role == TENSOR_BUFFER ? bytes : 0;
+    }
+}
+
+void cost_count_unit(const struct unit *unit, bool hands_back, size_t input_size,
+                     struct unit_cost *cost)
 {
     bool gradient[MODEL_UNIT_OPS_MAX + 1] = {hands_back};
     struct unit_again again;
@@ -203,11 +231,7 @@ static void count_unit(const struct unit *unit, bool hands_back, size_t input_si
     };
     for (size_t i = 0; i < unit->op_count; i++) {
         const struct op *op = &unit->op[i];
-        struct wanted wanted = {.weights = op->tensor_count > 0 && !unit->frozen};
-        for (size_t k = 0; k < op->input_count; k++) {
-            wanted.input = wanted.input || gradient[op->input[k]];
-        }
-        gradient[i + 1] = wanted.input || wanted.weights;
+        struct wanted wanted = find_wanted(unit, i, gradient);
         double moved = moved_bytes(unit, op, (double)input_size);
         cost->forward_flops += forward_flops(op);
         cost->backward_flops += backward_flops(op, wanted);
@@ -216,17 +240,21 @@ static void count_unit(const struct unit *unit, bool hands_back, size_t input_si
         cost->again_bytes += again.op[i] ? moved : 0;
         /* The weight gradient and the data gradient each go over the tensors once. */
         cost->backward_bytes += moved * (wanted.weights + wanted.input);
-        for (size_t k = 0; k < op->tensor_count; k++) {
-            uint64_t bytes = (uint64_t)op->tensor[k].elements * 4;
-            cost->parameter_bytes += op->tensor[k].role == TENSOR_PARAMETER ? bytes : 0;
-            cost->trained_bytes +=
-                op->tensor[k].role == TENSOR_PARAMETER && !unit->frozen ? bytes : 0;
-            cost->buffer_bytes += op->tensor[k].role == TENSOR_BUFFER ? bytes : 0;
-        }
+        count_tensors(unit, op, cost);
+    }
+}
+
+/* The unit's activation_bytes. *border: whether the unit's output is kept; then whether its input
+ * is. */
+static uint64_t count_activations(const struct unit *unit, bool hands_back, bool *border)
+{
+    bool gradient[MODEL_UNIT_OPS_MAX + 1] = {hands_back};
+    for (size_t i = 0; i < unit->op_count; i++) {
+        (void)find_wanted(unit, i, gradient);
     }
     struct kept kept = find_kept(unit, gradient, *border);
-    cost->activation_bytes = kept.bytes;
     *border = kept.input;
+    return kept.bytes;
 }
 
 void cost_count(const struct model *model, struct unit_cost *cost)
@@ -235,8 +263,9 @@ void cost_count(const struct model *model, struct unit_cost *cost)
     bool border = false; /* no backward reads its output, but the loss's gradient, of the same size,
                             is kept */
     for (size_t i = model->unit_count; i-- > 0;) {
-        count_unit(&model->unit[i], i > first, i == 0 ? dtype_size(model->input_dtype) : 4, &border,
-                   &cost[i]);
+        const size_t input_size = i == 0 ? dtype_size(model->input_dtype) : sizeof(float);
+        cost_count_unit(&model->unit[i], i > first, input_size, &cost[i]);
+        cost[i].activation_bytes = count_activations(&model->unit[i], i > first, &border);
     }
     cost[model->unit_count - 1].activation_bytes += cost[model->unit_count - 1].output_bytes;
     if (border && model_scales_input(model)) {

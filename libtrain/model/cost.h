@@ -3,6 +3,8 @@
 #ifndef LIBTRAIN_MODEL_COST_H
 #define LIBTRAIN_MODEL_COST_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "libtrain/model/model.h"
@@ -26,5 +28,9 @@ struct unit_cost {
 
 /* Compute the cost of every unit. cost[model->unit_count]: out. */
 void cost_count(const struct model *model, struct unit_cost *cost);
+/* Compute the cost of one unit but for activation_bytes, which depends on the unit after it.
+ * hands_back: some unit before it is trained. input_size: bytes of an element of its input. */
+void cost_count_unit(const struct unit *unit, bool hands_back, size_t input_size,
+                     struct unit_cost *cost);
 
 #endif

@@ -25,6 +25,7 @@ const char *const op_type_names[] = {
     [OP_EMBEDDING] = "embedding",
     [OP_POSITIONS] = "positions",
     [OP_ATTENTION] = "attention",
+    [OP_SELECT] = "select",
     [OP_ADD] = "add",
     [OP_CONCAT] = "concat",
     NULL,

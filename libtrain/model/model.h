@@ -52,6 +52,7 @@ enum op_type {
     OP_EMBEDDING,  /* token numbers to rows of its weight; its input is the model's */
     OP_POSITIONS,  /* adds a learned vector to each position */
     OP_ATTENTION,  /* of q, k and v, side by side in the channels */
+    OP_SELECT,     /* a range of its input's channels */
     OP_ADD,    /* from here on: made of a unit's body and shortcut, not written in descriptions */
     OP_CONCAT, /* along channels */
 };
@@ -83,8 +84,9 @@ struct op_tensor {
 struct op {
     enum op_type type;
     enum op_part part;
-    uint16_t branch;                     /* OP_PART_BRANCH: its index */
-    char name[MODEL_OP_NAME_MAX];        /* prefix of its tensors: "stem.0", "block1.body.3" */
+    uint16_t branch;              /* OP_PART_BRANCH: its index */
+    char name[MODEL_OP_NAME_MAX]; /* prefix of its tensors: "stem.0", "block1.body.3"; a select does
+                                     not count */
     uint16_t input[MODEL_OP_INPUTS_MAX]; /* tensors of the unit: 0 = the unit's input, k + 1 =
                                             output of op k (k < this op) */
     size_t input_count;
@@ -105,6 +107,7 @@ struct op {
     uint32_t rows;            /* EMBEDDING: token numbers are below it */
     uint32_t heads;           /* ATTENTION: they share its channels equally */
     bool causal;              /* ATTENTION: a position attends to itself and earlier ones */
+    uint32_t first;           /* SELECT: the channel of the input that is channel 0 of the output */
     struct op_tensor tensor[MODEL_OP_TENSORS_MAX];
     size_t tensor_count;
 };

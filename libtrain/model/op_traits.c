@@ -35,6 +35,7 @@ const struct op_traits *op_traits(enum op_type type)
                           .mixes = true,
                           .new_channels = true,
                           .product = PRODUCT_ATTENTION},
+        [OP_SELECT] = {.new_channels = true},
         [OP_ADD] = {.in_place = true, .pass_gradient = true},
         [OP_CONCAT] = {.new_channels = true},
     };

@@ -105,6 +105,40 @@ void concat_backward(const struct compute *compute, size_t M, size_t C, size_t w
     pool_run(compute->pool, job.slabs, copy_columns_slab, &job);
 }
 
+void select_forward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset,
+                    const float *x, float *y)
+{
+    concat_backward(compute, M, C, width, offset, x, y, false);
+}
+
+static void zero_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct join_job *job = arg;
+    (void)worker;
+    size_t first = slab_begin(job->count, job->slabs, task);
+    size_t count = slab_begin(job->count, job->slabs, task + 1) - first;
+    memset(job->y + first, 0, count * sizeof(float));
+}
+
+void select_backward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset,
+                     const float *dy, float *dx, bool accumulate)
+{
+    const struct join_job zero = {
+        .count = M * width, .slabs = slab_count(M * width, 1, SLABS_MAX), .y = dx};
+    const struct join_job copy = {.count = M,
+                                  .slabs = slab_count(M, C, SLABS_MAX),
+                                  .x = dy,
+                                  .y = dx + offset,
+                                  .C = C,
+                                  .from_width = C,
+                                  .to_width = width,
+                                  .accumulate = accumulate};
+    if (!accumulate) {
+        pool_run(compute->pool, zero.slabs, zero_slab, &zero);
+    }
+    pool_run(compute->pool, copy.slabs, copy_columns_slab, &copy);
+}
+
 SIMD_CLONES static void scale_bytes_loop(size_t count, float scale, const unsigned char *restrict x,
                                          float *restrict y)
 {

@@ -1,5 +1,5 @@
-/* join.h: the ops that join branches, copies, and the conversion of stored samples. Used by
- * libtrain/stage; one calling thread. */
+/* join.h: the ops that join branches, the selection of channels, copies, and the conversion of
+ * stored samples. Used by libtrain/stage; one calling thread. */
 #ifndef LIBTRAIN_OPS_JOIN_H
 #define LIBTRAIN_OPS_JOIN_H
 
@@ -21,6 +21,14 @@ void concat_forward(const struct compute *compute, size_t M, size_t C, size_t wi
                     const float *x, float *y);
 /* dx [M][C] = columns [offset, offset + C) of dy [M][width]: overwrites, or accumulates. */
 void concat_backward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset,
+                     const float *dy, float *dx, bool accumulate);
+
+/* y [M][C] = columns [offset, offset + C) of x [M][width]. Overwrites. */
+void select_forward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset,
+                    const float *x, float *y);
+/* Columns [offset, offset + C) of dx [M][width] = dy [M][C], the others 0: overwrites all of dx. Or
+ * accumulates: the others keep their values. */
+void select_backward(const struct compute *compute, size_t M, size_t C, size_t width, size_t offset,
                      const float *dy, float *dx, bool accumulate);
 
 /* y = scale * x for bytes or floats: how stored samples enter the first unit. Overwrites; no

@@ -430,6 +430,25 @@ static void backward_concat(const struct op_call *call)
     }
 }
 
+/* ---- select ---- */
+
+static void forward_select(const struct op_call *call)
+{
+    const struct op *op = call->op;
+    select_forward(call->compute, call->N * op->out.h * op->out.w, op->out.c, op->in.c, op->first,
+                   call->input[0], call->output);
+}
+
+static void backward_select(const struct op_call *call)
+{
+    const struct op *op = call->op;
+    if (call->input_gradient[0]) {
+        select_backward(call->compute, call->N * op->out.h * op->out.w, op->out.c, op->in.c,
+                        op->first, call->output_gradient, call->input_gradient[0],
+                        call->plan->accumulate[0]);
+    }
+}
+
 struct op_functions op_functions(const struct arena_op *plan)
 {
     static const struct op_functions table[] = {
@@ -463,6 +482,8 @@ struct op_functions op_functions(const struct arena_op *plan)
                           backward_positions, backward_same},
         [OP_ATTENTION] = {forward_attention, forward_attention, forward_attention,
                           backward_attention, backward_attention},
+        [OP_SELECT] = {forward_select, forward_select, forward_select, backward_select,
+                       backward_select},
         [OP_ADD] = {forward_add, forward_add, forward_add, backward_same, backward_same},
         [OP_CONCAT] = {forward_concat, forward_concat, forward_concat, backward_concat,
                        backward_concat},

@@ -464,6 +464,19 @@ def window_cases(ops):
             pool_case(ops, op, N, H, W, C, K, S, P, ceil_mode)
 
 
+def select_cases(ops):
+    for N, H, W, C, first, channels in [
+        (2, 3, 4, 9, 2, 5),
+        (1, 5, 5, 20, 0, 20),
+        (3, 1, 1, 7, 6, 1),
+    ]:
+        x = ops.draw(N, C, H, W).requires_grad_()
+        y = x[:, first : first + channels]
+        dy = ops.draw(*y.shape)
+        (dx,) = run_backward(y, dy, x)
+        ops.add("select", [N, H, W, C, first, channels], x=x, y=y, dy=dy, dx=dx)
+
+
 def ops_fixture():
     ops = Ops()
     for cases in (
@@ -475,6 +488,7 @@ def ops_fixture():
         loss_cases,
         sgd_cases,
         window_cases,
+        select_cases,
     ):
         cases(ops)
     print(f"ops: {sum(ops.counts.values())} cases, {save('ops', ops.tensors)} bytes")

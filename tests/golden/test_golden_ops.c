@@ -220,6 +220,27 @@ static void joins_compute_what_pytorch_computes(void **state)
     golden_each(state, &ops, "concat", concat_case);
 }
 
+static void select_case(const struct golden *golden)
+{
+    struct compute compute = compute_init(golden->pool, (struct workspace_bytes){0});
+    size_t M = golden_size(golden, 0) * golden_size(golden, 1) * golden_size(golden, 2);
+    size_t width = golden_size(golden, 3);
+    size_t first = golden_size(golden, 4);
+    size_t channels = golden_size(golden, 5);
+    float *y = golden_output(golden, "y");
+    float *dx = golden_output(golden, "dx");
+    select_forward(&compute, M, channels, width, first, golden_input(golden, "x"), y);
+    select_backward(&compute, M, channels, width, first, golden_input(golden, "dy"), dx, false);
+    golden_expect(golden, "y", y);
+    golden_expect(golden, "dx", dx);
+    compute_done(&compute);
+}
+
+static void select_computes_what_pytorch_computes(void **state)
+{
+    golden_each(state, &ops, "select", select_case);
+}
+
 static void pool_case(const struct golden *golden)
 {
     struct compute compute = compute_init(golden->pool, (struct workspace_bytes){0});
@@ -336,6 +357,7 @@ int main(void)
         cmocka_unit_test(batch_norms_compute_what_pytorch_computes),
         cmocka_unit_test(rectifiers_compute_what_pytorch_computes),
         cmocka_unit_test(joins_compute_what_pytorch_computes),
+        cmocka_unit_test(select_computes_what_pytorch_computes),
         cmocka_unit_test(pools_compute_what_pytorch_computes),
         cmocka_unit_test(the_loss_is_the_one_pytorch_computes),
         cmocka_unit_test(the_optimizer_takes_the_steps_pytorch_takes),

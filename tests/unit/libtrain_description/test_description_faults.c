@@ -214,6 +214,26 @@ static void faults_of_sequences_name_the_given_and_the_expected_shape(void **sta
                  "takes a sequence of T x 1 x C, not 9 x 2 x 1");
 }
 
+static void a_select_beyond_its_input_is_a_fault(void **state)
+{
+    (void)state;
+#define SELECT(first, channels)                                                                    \
+    "{\"type\":\"select\",\"first\":" first ",\"channels\":" channels "}"
+    static const struct fault_case cases[] = {
+        {MODEL(OPS(CONV "," SELECT("2", "3")) "," HEAD), "/units/0/ops/1",
+         "select: 3 channels from channel 2 exceed its input of 28 x 28 x 4"},
+        {MODEL(OPS(CONV "," SELECT("4", "1")) "," HEAD), "/units/0/ops/1",
+         "select: 1 channels from channel 4 exceed"},
+        {MODEL(OPS(CONV "," SELECT("0", "0")) "," HEAD), "/units/0/ops/1/channels", "at least 1"},
+        {MODEL(OPS(CONV "," SELECT("-1", "2")) "," HEAD), "/units/0/ops/1/first", "at least 0"},
+        {MODEL(OPS(CONV ",{\"type\":\"select\",\"channels\":2}") "," HEAD), "/units/0/ops/1/first",
+         "is required"},
+        {MODEL(OPS(CONV ",{\"type\":\"flatten\"}," SELECT("0", "4")) "," HEAD), "/units/0/ops/2",
+         "select: takes no flattened input"},
+    };
+    check_cases(cases, sizeof(cases) / sizeof(cases[0]), NULL);
+}
+
 static void faults_against_the_data_set_name_both_sides(void **state)
 {
     (void)state;
@@ -322,6 +342,7 @@ int main(void)
         cmocka_unit_test(faults_of_form_name_the_field_and_the_unit),
         cmocka_unit_test(faults_of_shape_name_the_given_and_the_expected_shape),
         cmocka_unit_test(faults_of_sequences_name_the_given_and_the_expected_shape),
+        cmocka_unit_test(a_select_beyond_its_input_is_a_fault),
         cmocka_unit_test(faults_against_the_data_set_name_both_sides),
         cmocka_unit_test(all_faults_of_a_description_are_collected),
         cmocka_unit_test(a_wholly_frozen_model_is_rejected),

@@ -221,6 +221,23 @@ static void sequences_keep_their_positions_to_the_end(void **state)
     model_free(&model);
 }
 
+static void a_select_has_no_number(void **state)
+{
+    (void)state;
+    struct model *model =
+        good_model(MODEL(OPS(CONV ",{\"type\":\"select\",\"first\":1,\"channels\":2},"
+                                  "{\"type\":\"batch_norm\"}") "," HEAD),
+                   NULL);
+    const struct op *select = &model->unit[0].op[1];
+    assert_int_equal(select->type, OP_SELECT);
+    assert_int_equal(select->first, 1);
+    assert_true(shape_equal(select->out, (struct shape){28, 28, 2}));
+    assert_string_equal(select->name, "a.select");
+    assert_int_equal(select->tensor_count, 0);
+    assert_int_equal(find_op(model, "a.1")->tensor[0].elements, 2);
+    model_free(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +252,7 @@ int main(void)
         cmocka_unit_test(open_values_come_from_the_data_set),
         cmocka_unit_test(more_outputs_than_classes_are_fine),
         cmocka_unit_test(sequences_keep_their_positions_to_the_end),
+        cmocka_unit_test(a_select_has_no_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,42 @@ static void concatenation_lays_channels_side_by_side_and_backward_takes_them_apa
     }
 }
 
+static void a_select_takes_a_range_of_channels_and_its_gradient_is_zero_elsewhere(void **state)
+{
+    struct draws draws = draws_new(54);
+    static const struct {
+        size_t M, C, width, offset;
+    } cases[] = {{3001, 5, 21, 16}, {700, 21, 21, 0}, {1, 1, 3, 1}, {4000, 17, 40, 0}};
+    for (size_t pool = 0; pool < KERNEL_POOLS; pool++) {
+        struct compute compute = plain_compute(state, pool);
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            const size_t M = cases[i].M, C = cases[i].C, width = cases[i].width;
+            const size_t offset = cases[i].offset;
+            float *x = draw_floats(&draws, M * width);
+            float *y = draw_floats(&draws, M * C);
+            float *dy = draw_floats(&draws, M * C);
+            float *dx = draw_floats(&draws, M * width);
+            float *sum = copy_floats(x, M * width);
+            select_forward(&compute, M, C, width, offset, x, y);
+            select_backward(&compute, M, C, width, offset, dy, dx, false);
+            select_backward(&compute, M, C, width, offset, dy, sum, true);
+            for (size_t k = 0; k < M * width; k++) {
+                const size_t m = k / width, c = k % width;
+                const bool taken = c >= offset && c < offset + C;
+                const float gradient = taken ? dy[m * C + c - offset] : 0.0f;
+                assert_true(!taken || y[m * C + c - offset] == x[k]);
+                assert_true(dx[k] == gradient);
+                assert_true(sum[k] == (taken ? gradient + x[k] : x[k]));
+            }
+            float *all[] = {x, y, dy, dx, sum};
+            for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+                free(all[k]);
+            }
+        }
+        compute_done(&compute);
+    }
+}
+
 static void stored_samples_are_scaled_to_floats(void **state)
 {
     for (size_t pool = 0; pool < KERNEL_POOLS; pool++) {
@@ -318,6 +354,7 @@ int main(void)
         cmocka_unit_test(rectifiers_pass_nan),
         cmocka_unit_test(sums_add_in_order_and_may_overwrite_their_first_input),
         cmocka_unit_test(concatenation_lays_channels_side_by_side_and_backward_takes_them_apart),
+        cmocka_unit_test(a_select_takes_a_range_of_channels_and_its_gradient_is_zero_elsewhere),
         cmocka_unit_test(stored_samples_are_scaled_to_floats),
         cmocka_unit_test(samples_are_normalised_by_channel),
         cmocka_unit_test(channel_sums_match_the_oracle_at_any_thread_count),

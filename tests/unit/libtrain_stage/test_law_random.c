@@ -52,8 +52,12 @@ static void add_window(struct text *text)
 static void add_image_op(struct text *text)
 {
     size_t channels = draw_channels(text->draws);
-    switch (draw_size(text->draws, 0, 11)) {
+    switch (draw_size(text->draws, 0, 12)) {
     case 0: ADD(text, "{\"type\": \"relu\"}"); break;
+    case 11: /* rejected beyond the input's channels */
+        ADD(text, "{\"type\": \"select\", \"first\": %zu, \"channels\": %zu}",
+            draw_size(text->draws, 0, 7), channels);
+        break;
     case 1: ADD(text, "{\"type\": \"relu6\"}"); break;
     case 2: ADD(text, "{\"type\": \"gelu\"}"); break;
     case 3: ADD(text, "{\"type\": \"silu\"}"); break;
