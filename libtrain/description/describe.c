@@ -62,3 +62,16 @@ json_t *description_write(const struct model *model)
     record_done(&description_record, &fields);
     return value;
 }
+
+int description_write_slice(const struct slim_split *split, size_t group, struct buf *out,
+                            struct err *err)
+{
+    struct model *model AUTO(model_free) = NULL;
+    int rc = slim_derive(split, group, &model, err);
+    json_auto_t *value = rc ? NULL : description_write(model);
+    if (rc) {
+        return rc;
+    }
+    return value ? json_write(value, out, err)
+                 : err_set(err, ERR_MEMORY, "no memory for the description of group %zu", group);
+}

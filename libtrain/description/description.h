@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "libtrain/model/model.h"
+#include "libtrain/model/slim.h"
 
 /* The samples and labels of a data set, which a model must fit. */
 struct model_fit {
@@ -42,5 +43,9 @@ NODISCARD int description_parse_usual(const json_t *description, struct model **
  * same bytes; description_parse reads it without fit. A new JSON object, owned by the caller; NULL
  * when out of memory. */
 json_t *description_write(const struct model *model);
+/* Append the text of the description of a group's model (slim.h), compact JSON. ERR_INVALID as
+ * slim_check, ERR_MEMORY; ERR_LIMIT if the buffer is too small. */
+NODISCARD int description_write_slice(const struct slim_split *split, size_t group, struct buf *out,
+                                      struct err *err);
 
 #endif

@@ -110,6 +110,17 @@ size_t checkpoint_file_tensors(const struct checkpoint_file *file)
     return file->header.tensor_count;
 }
 
+int checkpoint_file_model(const struct checkpoint_file *file, struct model **out, struct err *err)
+{
+    struct evaluation evaluation;
+    struct err fault = {0};
+    *out = NULL;
+    int rc = file->note ? trained_read_note(file->note, out, &evaluation, &fault) : 0;
+    return rc == 0 ? 0
+                   : err_set(err, rc == ERR_MEMORY ? ERR_MEMORY : ERR_INVALID,
+                             "what the checkpoint says of its model: %s", fault.text);
+}
+
 /* ---- the tensors of a unit ---- */
 
 static void shape_text(const uint64_t *dim, size_t rank, char out[SHAPE_TEXT])
@@ -279,16 +290,10 @@ int checkpoint_check_samples(const struct checkpoint_file *file, const struct mo
                              const bool *taken, struct err *err)
 {
     struct model *theirs AUTO(model_free) = NULL;
-    struct evaluation evaluation;
     size_t head = model->unit_count;
-    if (!file->note) {
-        return 0;
-    }
-    struct err fault = {0};
-    int rc = trained_read_note(file->note, &theirs, &evaluation, &fault);
-    if (rc) {
-        return err_set(err, rc == ERR_MEMORY ? ERR_MEMORY : ERR_INVALID,
-                       "what the checkpoint says of its model: %s", fault.text);
+    int rc = checkpoint_file_model(file, &theirs, err);
+    if (rc || !theirs) {
+        return rc;
     }
     while (head > 0 && !has_parameters(&model->unit[head - 1])) {
         head--;

@@ -37,6 +37,10 @@ void checkpoint_file_close(struct checkpoint_file **file);
 /* Return the length of the file according to its header. */
 uint64_t checkpoint_file_bytes(const struct checkpoint_file *file);
 size_t checkpoint_file_tensors(const struct checkpoint_file *file);
+/* Read the file's description of its model (trained.h); *out is NULL if it has none, else the
+ * caller frees it. ERR_INVALID for a description that cannot be read; ERR_MEMORY. */
+NODISCARD int checkpoint_file_model(const struct checkpoint_file *file, struct model **out,
+                                    struct err *err);
 
 /* Check that the unit can be read from the file. ERR_INVALID names the tensor that differs;
  * ERR_MEMORY. */
