@@ -40,7 +40,9 @@ static bool is_over(enum object_kind kind, const void *item)
 {
     const struct job *job = item;
     const struct incident *incident = item;
-    return (kind == OBJECT_JOB && job_state_ended(job->state)) ||
+    const struct parent *parent = item;
+    return (kind == OBJECT_PARENT && parent->phase == PARENT_ENDED) ||
+           (kind == OBJECT_JOB && job_state_ended(job->state)) ||
            (kind == OBJECT_INCIDENT && incident->state != INCIDENT_OPEN);
 }
 
@@ -272,6 +274,7 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
 {
     struct table devices = {.kind = OBJECT_DEVICE, .element_size = sizeof(struct device)};
     struct table jobs = {.kind = OBJECT_JOB, .element_size = sizeof(struct job)};
+    struct table parents = {.kind = OBJECT_PARENT, .element_size = sizeof(struct parent)};
     struct table plans = {.kind = OBJECT_PLAN, .element_size = sizeof(struct plan)};
     struct table datasets = {.kind = OBJECT_DATASET, .element_size = sizeof(struct dataset)};
     struct table models = {.kind = OBJECT_MODEL, .element_size = sizeof(struct model_row)};
@@ -281,7 +284,7 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
     struct capacity_lists capacities = {0};
     struct references references = {.uploads = &uploads};
     struct restored_job *restored = NULL;
-    struct table *all[] = {&devices, &jobs, &datasets, &models, &units};
+    struct table *all[] = {&devices, &jobs, &parents, &datasets, &models, &units};
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof(all) / sizeof(all[0]); i++) {
         rc = read_table(coordinator, all[i], err);
@@ -311,6 +314,8 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
                                            .device_count = devices.count,
                                            .job = restored,
                                            .job_count = jobs.count,
+                                           .parent = (const struct parent *)parents.item,
+                                           .parent_count = parents.count,
                                            .plan = (const struct plan *)plans.item,
                                            .plan_count = plans.count,
                                            .dataset = (const struct dataset *)datasets.item,

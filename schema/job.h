@@ -15,6 +15,7 @@
 #include "schema/job_change.h"
 #include "schema/limits.h"
 #include "schema/plan.h"
+#include "schema/submodel.h"
 
 enum job_state {
     JOB_QUEUED,
@@ -75,6 +76,9 @@ struct job_spec {
     struct learning_rate learning_rate;
     struct augment augment[AUGMENT_TYPES]; /* at most one of each type, in the order of the types */
     size_t augment_count;
+    int strategy;                     /* enum job_strategy */
+    struct submodel_options submodel; /* of a job of sub-models; has_submodel: it was given */
+    bool has_submodel;
     int pipeline;            /* enum job_pipeline */
     int64_t aggregate_every; /* async: updates between two aggregations; 0: never */
     bool vertical_sync;      /* async: all stages use the same version of a batch */
@@ -149,6 +153,9 @@ struct job {
     char message[MESSAGE_SIZE];     /* one sentence for people */
     struct job_spec spec;
     struct job_data data;
+    struct job_id parent;         /* of a group: the job that it is part of; "": none */
+    int part;                     /* enum job_part */
+    int64_t group;                /* index in the parent's groups */
     struct job_progress progress; /* volatile except step */
     int64_t generation;           /* of the newest plan, 0 before the first */
     int64_t version; /* newest version that is whole in the center (pause, end), 0: made of seed and

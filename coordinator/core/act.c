@@ -94,6 +94,20 @@ void act_tune(struct core *core, const char *job_id)
     text_set(action->id, sizeof(action->id), "%s", job_id);
 }
 
+void act_derive(struct core *core, const char *job_id)
+{
+    struct action *action = act(core, ACTION_DERIVE);
+    action->kind = OBJECT_PARENT;
+    text_set(action->id, sizeof(action->id), "%s", job_id);
+}
+
+void act_harvest(struct core *core, const char *job_id)
+{
+    struct action *action = act(core, ACTION_HARVEST);
+    action->kind = OBJECT_PARENT;
+    text_set(action->id, sizeof(action->id), "%s", job_id);
+}
+
 void act_plan(struct core *core, const char *job_id, uint64_t question)
 {
     struct action *action = act(core, ACTION_PLAN);

@@ -21,6 +21,10 @@ void act_wake(struct core *core, enum object_kind kind, const char *id);
 void act_export(struct core *core, const char *job_id, int64_t version);
 /* Ask the edge to store the measured kernels of a job; the answer is EVENT_TUNED. */
 void act_tune(struct core *core, const char *job_id);
+/* Ask the edge for the descriptions of a parent's parts, or for its harvested model; the answers
+ * are EVENT_DERIVED and EVENT_HARVESTED. */
+void act_derive(struct core *core, const char *job_id);
+void act_harvest(struct core *core, const char *job_id);
 /* Ask the edge to answer a question of the job; the answer is EVENT_PLANNED. */
 void act_plan(struct core *core, const char *job_id, uint64_t question);
 void act_delete_blob(struct core *core, const char *sha256);

@@ -17,6 +17,7 @@
 enum object_kind {
     OBJECT_DEVICE,       /* struct device */
     OBJECT_JOB,          /* struct job */
+    OBJECT_PARENT,       /* struct parent; never woken */
     OBJECT_PLAN,         /* struct plan */
     OBJECT_DATASET,      /* struct dataset */
     OBJECT_MODEL,        /* struct model_row */
@@ -42,6 +43,12 @@ enum action_type {
      */
     ACTION_EXPORT,
     ACTION_TUNE, /* put core_job_kernels into the model of job `id`; answer: EVENT_TUNED */
+    /* make the descriptions of the parts of job `id` in the phase of core_parent; answer:
+     * EVENT_DERIVED */
+    ACTION_DERIVE,
+    /* assemble the model of job `id` from the trained parts of core_parent; answer:
+     * EVENT_HARVESTED */
+    ACTION_HARVEST,
     /* answer core_planning of question `question` on another thread; answer: EVENT_PLANNED */
     ACTION_PLAN,
     ACTION_DELETE_BLOB, /* delete the blob `sha256`: nothing refers to it */

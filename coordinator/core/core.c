@@ -14,6 +14,7 @@
 #include "coordinator/core/exports.h"
 #include "coordinator/core/failures.h"
 #include "coordinator/core/generations.h"
+#include "coordinator/core/groups.h"
 #include "coordinator/core/heartbeats.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/incidents.h"
@@ -27,6 +28,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/stored.h"
+#include "coordinator/core/submodel.h"
 #include "coordinator/core/suspicion.h"
 
 const struct core_config core_config_default = {
@@ -61,6 +63,9 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     rc = rc != 0 ? rc
                  : table_init(&core->jobs, sizeof(struct job_slot),
                               offsetof(struct job_slot, job.id.text), config->jobs_max, err);
+    rc = rc != 0 ? rc
+                 : table_init(&core->parents, sizeof(struct parent_slot),
+                              offsetof(struct parent_slot, job.id.text), PARENTS_MAX, err);
     rc = rc != 0 ? rc
                  : table_init(&core->datasets, sizeof(struct dataset),
                               offsetof(struct dataset, name), DATASETS_MAX, err);
@@ -110,6 +115,7 @@ void core_free(struct core **pointer)
     }
     table_done(&core->devices);
     table_done(&core->jobs);
+    table_done(&core->parents);
     table_done(&core->datasets);
     table_done(&core->models);
     table_done(&core->checkpoints);
@@ -149,7 +155,22 @@ static void handle_disk(struct core *core, const struct event *event)
     for (size_t i = 0; !core->disk_nearly_full && i < core->jobs.count; i++) {
         exports_disk_has_room(core, slots_job_at(core, i));
     }
+    if (!core->disk_nearly_full) {
+        submodel_disk_has_room(core);
+    }
     act_reply(core, 204, OBJECT_NOTHING, NULL);
+}
+
+static void handle_submit(struct core *core, const struct event *event)
+{
+    const bool divides = event->job_submit.spec->strategy == STRATEGY_SUBMODEL;
+    (divides ? submodel_on_submit : jobs_on_submit)(core, event);
+}
+
+static void handle_verb(struct core *core, const struct event *event)
+{
+    const bool divides = slots_parent(core, event->job_verb.job.text);
+    (divides ? submodel_on_verb : jobs_on_verb)(core, event);
 }
 
 static void handle_planned(struct core *core, const struct event *event)
@@ -291,6 +312,7 @@ static void settle(struct core *core)
         scheduler_run(core);
     }
     change_plans(core);
+    submodel_run(core);
     for (size_t i = 0; i < core->device_list_count; i++) {
         flush_device(core, core->device_list[i]);
         if (core->device_list[i]->device.state == DEVICE_REMOVED) {
@@ -307,13 +329,16 @@ static void settle(struct core *core)
             table_remove(&core->jobs, job);
         }
     }
+    groups_flush(core);
     if (core->beating) {
         core->heartbeat_reply.revision = core->beating->assignment_revision;
     }
     core->device_list_count = core->job_list_count = 0;
     int64_t devices = timers_next_ms(core->device_due_ms, core->devices.fresh);
     int64_t jobs = timers_next_ms(core->job_due_ms, core->jobs.fresh);
+    int64_t parents = groups_due_ms(core);
     core->deadline_ms = devices < jobs ? devices : jobs;
+    core->deadline_ms = parents < core->deadline_ms ? parents : core->deadline_ms;
     bool passes = (core->schedule || core->pass_open) && !core->pass_waits;
     bool changes = (core->joinable || core->drain_due || core->drain_open || core->join_due ||
                     core->join_open) &&
@@ -331,8 +356,8 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_ENROLL] = devices_on_enroll,
         [EVENT_HEARTBEAT] = heartbeats_on_heartbeat,
         [EVENT_DEVICE_VERB] = devices_on_verb,
-        [EVENT_JOB_SUBMIT] = jobs_on_submit,
-        [EVENT_JOB_VERB] = jobs_on_verb,
+        [EVENT_JOB_SUBMIT] = handle_submit,
+        [EVENT_JOB_VERB] = handle_verb,
         [EVENT_JOB_PATCH] = patches_on_patch,
         [EVENT_DATASET_STORED] = stored_on_dataset,
         [EVENT_MODEL_STORED] = stored_on_model,
@@ -340,6 +365,8 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_BLOB_STORED] = collect_on_blob,
         [EVENT_EXPORTED] = exports_on_done,
         [EVENT_TUNED] = generations_on_tuned,
+        [EVENT_DERIVED] = submodel_on_derived,
+        [EVENT_HARVESTED] = submodel_on_harvested,
         [EVENT_PLANNED] = handle_planned,
         [EVENT_PLAN_QUESTION] = coverage_on_question,
         [EVENT_CONTACT] = devices_on_contact,

@@ -34,10 +34,13 @@ int64_t core_deadline_ms(const struct core *core);
 size_t core_device_count(const struct core *core);
 const struct device *core_device_at(const struct core *core, size_t index); /* in order of ids */
 const struct device *core_device(const struct core *core, const char *id);
+/* Live jobs in order of ids, then those that consist of groups. */
 size_t core_job_count(const struct core *core);
-const struct job *core_job_at(const struct core *core, size_t index); /* in order of ids */
+const struct job *core_job_at(const struct core *core, size_t index);
 const struct job *core_job(const struct core *core, const char *id);
 const struct plan *core_job_plan(const struct core *core, const char *job_id); /* the newest */
+/* Return the parts of a job that consists of groups; NULL: it does not. */
+const struct parent *core_parent(const struct core *core, const char *job_id);
 /* Return the open incident of the job, or NULL. The store has the closed ones. */
 const struct incident *core_job_incident(const struct core *core, const char *job_id);
 /* List the copies of every unit and the cost of each loss. false: unknown or ended. `out` has a

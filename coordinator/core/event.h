@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/core/parent_event.h"
 #include "coordinator/core/restored.h"
 #include "libtrain/model/model.h"
 #include "schema/assignment.h"
@@ -33,6 +34,8 @@ enum event_type {
     EVENT_BLOB_STORED,       /* a unit's state from an agent is durable in the blob store */
     EVENT_EXPORTED,          /* the answer to ACTION_EXPORT */
     EVENT_TUNED,             /* the answer to ACTION_TUNE */
+    EVENT_DERIVED,           /* the answer to ACTION_DERIVE */
+    EVENT_HARVESTED,         /* the answer to ACTION_HARVEST */
     EVENT_PLANNED,           /* the answer to ACTION_PLAN */
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
     EVENT_CONTACT,           /* a device made any other call: it is alive */
@@ -62,6 +65,7 @@ struct event_job_submit {
     const struct model *model;
     bool dry_run;
     const struct event_planned *planned; /* dry run: the answer to core_plan_submission */
+    const struct event_classes *classes; /* of a job of sub-models; else NULL */
 };
 
 enum job_verb {
@@ -180,6 +184,8 @@ struct event {
         struct event_blob_stored blob_stored;
         struct event_exported exported;
         struct event_tuned tuned;
+        struct event_derived derived;
+        struct event_harvested harvested;
         struct event_planned planned;
         struct event_plan_question plan_question;
         struct event_contact contact;

@@ -71,19 +71,25 @@ void exports_disk_has_room(struct core *core, struct job_slot *job)
     }
 }
 
+void exports_store(struct core *core, const struct job *job, int64_t version, const char *sha256,
+                   int64_t bytes)
+{
+    core->checkpoint = (struct checkpoint){.job = job->id,
+                                           .revision = 1,
+                                           .version = version,
+                                           .bytes = bytes,
+                                           .created_ms = core->wall_ms};
+    ids_new(core, core->checkpoint.id.text, "ckpt_");
+    text_set(core->checkpoint.sha256, SHA256_SIZE, "%s", sha256);
+    act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
+    act_publish(core, "checkpoint_stored", core->checkpoint.id.text,
+                "stored the model of '%s' at step %" PRId64, job->spec.name, version);
+}
+
 static void store_checkpoint(struct core *core, const struct job_slot *job,
                              const struct event_exported *exported)
 {
-    core->checkpoint = (struct checkpoint){.job = job->job.id,
-                                           .revision = 1,
-                                           .version = exported->version,
-                                           .bytes = exported->bytes,
-                                           .created_ms = core->wall_ms};
-    ids_new(core, core->checkpoint.id.text, "ckpt_");
-    memcpy(core->checkpoint.sha256, exported->sha256, SHA256_SIZE);
-    act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
-    act_publish(core, "checkpoint_stored", core->checkpoint.id.text,
-                "stored the model of '%s' at step %" PRId64, job->job.spec.name, exported->version);
+    exports_store(core, &job->job, exported->version, exported->sha256, exported->bytes);
 }
 
 /* The job's last model. */

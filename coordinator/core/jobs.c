@@ -43,9 +43,8 @@ void jobs_init(struct core *core, struct job_slot *job, const struct model *mode
     mark_job_changed(core, job);
 }
 
-/* Reject a job that can never run. Returns whether it was answered. */
-static bool refuse(struct core *core, const struct event_job_submit *submit,
-                   const struct replan_request *wanted)
+bool jobs_refuse(struct core *core, const struct event_job_submit *submit,
+                 const struct replan_request *wanted)
 {
     const struct job_spec *spec = submit->spec;
     struct err err = {0};
@@ -110,7 +109,8 @@ static void dry_run(struct core *core, const struct event_job_submit *submit)
     act_reply(core, 200, OBJECT_JOB_PREVIEW, preview);
 }
 
-static struct job_slot *add_job(struct core *core, const struct event_job_submit *submit)
+struct job_slot *jobs_add(struct core *core, const struct job_spec *spec,
+                          const struct job_data *data, const struct model *model)
 {
     struct job_id id;
     ids_new(core, id.text, "job_");
@@ -120,11 +120,11 @@ static struct job_slot *add_job(struct core *core, const struct event_job_submit
     }
     job->job.id = id;
     job->job.state = JOB_QUEUED;
-    job->job.spec = *submit->spec;
-    job->job.data = *submit->data;
+    job->job.spec = *spec;
+    job->job.data = *data;
     job->job.exact = true;
     job->job.created_ms = core->wall_ms;
-    jobs_init(core, job, submit->model);
+    jobs_init(core, job, model);
     progress_set_step(job, 0);
     return job;
 }
@@ -135,14 +135,14 @@ void jobs_on_submit(struct core *core, const struct event *event)
     struct replan_request first;
     const struct replan_request *wanted = placement_first_request(submit->spec, 0, &first);
     ASSERT(submit->model->unit_count >= 1 && submit->model->unit_count <= UNITS_MAX);
-    if (refuse(core, submit, wanted)) {
+    if (jobs_refuse(core, submit, wanted)) {
         return;
     }
     if (submit->dry_run) {
         dry_run(core, submit);
         return;
     }
-    struct job_slot *job = add_job(core, submit);
+    struct job_slot *job = jobs_add(core, submit->spec, submit->data, submit->model);
     if (!job) {
         act_problem(
             core, PROBLEM_TOO_MANY,
@@ -215,6 +215,46 @@ static bool refuse_replan(struct core *core, struct job_slot *job,
     return true;
 }
 
+static void stop_to_pause(struct core *core, struct job_slot *job)
+{
+    states_set(core, job, JOB_PAUSING, "", "stops to pause");
+    generations_stop(core, job, PLAN_REQUESTED);
+}
+
+static void pause_later(struct core *core, struct job_slot *job)
+{
+    ending_drop_request(core, job);
+    states_set(core, job, JOB_PAUSING, "", "pauses as soon as it runs");
+}
+
+static void queue(struct core *core, struct job_slot *job)
+{
+    states_set(core, job, JOB_QUEUED, "", "queued to resume from step %" PRId64, job->job.version);
+    core->schedule = true;
+}
+
+void jobs_pause(struct core *core, struct job_slot *job)
+{
+    const enum verb_effect effect = states_verb(job->job.state, JOB_PAUSE);
+    if (effect == EFFECT_PAUSE) {
+        ending_pause(core, job);
+    } else if (effect == EFFECT_PAUSE_LATER) {
+        pause_later(core, job);
+    } else if (effect == EFFECT_STOP && job->plan.state == PLAN_RUNNING) {
+        stop_to_pause(core, job);
+    }
+}
+
+void jobs_resume(struct core *core, struct job_slot *job)
+{
+    const enum verb_effect effect = states_verb(job->job.state, JOB_RESUME);
+    if (effect == EFFECT_QUEUE) {
+        queue(core, job);
+    } else if (effect == EFFECT_RETRY) {
+        charges_retry(core, job);
+    }
+}
+
 /* Drain for a pause or a replan: only a plan that runs can. */
 static bool stop_for(struct core *core, struct job_slot *job, const struct event_job_verb *verb)
 {
@@ -235,10 +275,10 @@ static bool stop_for(struct core *core, struct job_slot *job, const struct event
         job->job.wish = wanted;
         job->job.has_wish = true;
         states_set(core, job, JOB_REPLANNING, "requested", "stops to replan");
+        generations_stop(core, job, PLAN_REQUESTED);
     } else {
-        states_set(core, job, JOB_PAUSING, "", "stops to pause");
+        stop_to_pause(core, job);
     }
-    generations_stop(core, job, PLAN_REQUESTED);
     return true;
 }
 
@@ -285,16 +325,9 @@ static bool do_verb(struct core *core, struct job_slot *job, const struct event_
     case EFFECT_REFUSE: wrong_state(core, job, verb->verb); return false;
     case EFFECT_NOTHING: return true;
     case EFFECT_PAUSE: ending_pause(core, job); return true;
-    case EFFECT_PAUSE_LATER:
-        ending_drop_request(core, job);
-        states_set(core, job, JOB_PAUSING, "", "pauses as soon as it runs");
-        return true;
+    case EFFECT_PAUSE_LATER: pause_later(core, job); return true;
     case EFFECT_STOP: return stop_for(core, job, verb);
-    case EFFECT_QUEUE:
-        states_set(core, job, JOB_QUEUED, "", "queued to resume from step %" PRId64,
-                   job->job.version);
-        core->schedule = true;
-        return true;
+    case EFFECT_QUEUE: queue(core, job); return true;
     case EFFECT_RETRY: charges_retry(core, job); return true;
     case EFFECT_CANCEL: ending_job(core, job, JOB_CANCELLED, "", "cancelled"); return true;
     case EFFECT_KEEP: return cancel_keeping(core, job);
@@ -315,6 +348,12 @@ void jobs_on_verb(struct core *core, const struct event *event)
         act_problem(core, PROBLEM_REVISION_MISMATCH,
                     "job '%s' has revision %" PRId64 ", not %" PRId64 "; read it and retry",
                     verb->job.text, job->job.revision, verb->if_revision);
+        return;
+    }
+    if (job->job.part != JOB_WHOLE) {
+        act_problem(core, PROBLEM_WRONG_STATE,
+                    "job '%s' is a part of job '%s'; use the verb on that job", verb->job.text,
+                    job->job.parent.text);
         return;
     }
     if (do_verb(core, job, verb)) {

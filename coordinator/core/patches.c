@@ -23,6 +23,10 @@ void patches_on_patch(struct core *core, const struct event *event)
 {
     const struct event_job_patch *patch = &event->job_patch;
     struct job_slot *job = slots_job(core, patch->job.text);
+    if (slots_parent(core, patch->job.text)) {
+        act_problem(core, PROBLEM_WRONG_STATE, "a job of sub-models cannot be changed");
+        return;
+    }
     if (!job) {
         act_problem(core, PROBLEM_UNKNOWN_JOB, "job '%s' is unknown or has ended", patch->job.text);
         return;
@@ -31,6 +35,12 @@ void patches_on_patch(struct core *core, const struct event *event)
         act_problem(core, PROBLEM_REVISION_MISMATCH,
                     "job '%s' has revision %" PRId64 ", not %" PRId64 "; read it and retry",
                     patch->job.text, job->job.revision, patch->if_revision);
+        return;
+    }
+    if (job->job.part != JOB_WHOLE) {
+        act_problem(core, PROBLEM_WRONG_STATE,
+                    "job '%s' is a part of job '%s', which cannot be changed", patch->job.text,
+                    job->job.parent.text);
         return;
     }
     job->job.spec.replan_first = patch->replan_first;

@@ -13,6 +13,7 @@
 #include "coordinator/core/drift.h"
 #include "coordinator/core/earlier.h"
 #include "coordinator/core/ending.h"
+#include "coordinator/core/groups.h"
 #include "coordinator/core/ids.h"
 #include "coordinator/core/incidents.h"
 #include "coordinator/core/jobs.h"
@@ -53,6 +54,11 @@ static void restore_device(struct core *core, const struct device *row)
 
 static void restore_job(struct core *core, const struct restored_job *row)
 {
+    if (row->job.spec.strategy == STRATEGY_SUBMODEL && !job_state_ended(row->job.state)) {
+        ids_seen(core, row->job.id.text);
+        groups_restore_job(core, row);
+        return;
+    }
     struct job_slot *job =
         job_state_ended(row->job.state) ? NULL : table_add(&core->jobs, row->job.id.text);
     ids_seen(core, row->job.id.text);
@@ -257,6 +263,9 @@ void restore_on_rows(struct core *core, const struct event *event)
     for (size_t i = 0; i < rows->job_count; i++) {
         restore_job(core, &rows->job[i]);
     }
+    for (size_t i = 0; i < rows->parent_count; i++) {
+        groups_restore(core, &rows->parent[i]);
+    }
     for (size_t i = 0; i < rows->plan_count; i++) {
         restore_plan(core, &rows->plan[i]);
     }
@@ -274,6 +283,7 @@ void restore_on_rows(struct core *core, const struct event *event)
     for (size_t i = 0; i < core->jobs.count; i++) {
         resume_job(core, slots_job_at(core, i));
     }
+    groups_restored(core);
     settle_devices(core);
     core->schedule = true;
 }

@@ -12,6 +12,16 @@ struct job_slot *slots_job(const struct core *core, const char *id)
     return table_find(&core->jobs, id);
 }
 
+struct parent_slot *slots_parent(const struct core *core, const char *id)
+{
+    return table_find(&core->parents, id);
+}
+
+struct parent_slot *slots_parent_at(const struct core *core, size_t index)
+{
+    return table_at(&core->parents, index);
+}
+
 struct device_slot *slots_device_at(const struct core *core, size_t index)
 {
     return table_at(&core->devices, index);
@@ -48,18 +58,26 @@ const struct device *core_device(const struct core *core, const char *id)
 
 size_t core_job_count(const struct core *core)
 {
-    return core->jobs.count;
+    return core->jobs.count + core->parents.count;
 }
 
 const struct job *core_job_at(const struct core *core, size_t index)
 {
-    return &slots_job_at(core, index)->job;
+    return index < core->jobs.count ? &slots_job_at(core, index)->job
+                                    : &slots_parent_at(core, index - core->jobs.count)->job;
 }
 
 const struct job *core_job(const struct core *core, const char *id)
 {
     const struct job_slot *job = slots_job(core, id);
-    return job ? &job->job : NULL;
+    const struct parent_slot *parent = job ? NULL : slots_parent(core, id);
+    return job ? &job->job : parent ? &parent->job : NULL;
+}
+
+const struct parent *core_parent(const struct core *core, const char *job_id)
+{
+    const struct parent_slot *parent = slots_parent(core, job_id);
+    return parent ? &parent->parent : NULL;
 }
 
 const struct plan *core_job_plan(const struct core *core, const char *job_id)

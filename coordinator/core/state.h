@@ -14,6 +14,7 @@
 #include "coordinator/core/drift.h"
 #include "coordinator/core/failure.h"
 #include "coordinator/core/generations.h"
+#include "coordinator/core/groups.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/identity.h"
@@ -102,6 +103,14 @@ struct job_slot {
     struct waiting waiting;
 };
 
+/* A job that consists of groups. Its parts are jobs of their own, in `jobs`. */
+struct parent_slot {
+    struct job job;
+    struct parent parent;
+    const struct model *model; /* the target */
+    struct group_work work;
+};
+
 struct core {
     struct core_config config;
     bool restored;
@@ -118,7 +127,7 @@ struct core {
     uint32_t id_word;
     int64_t revision_base; /* first revision of assignments, above those of earlier lives */
 
-    struct table devices, jobs, datasets, models;
+    struct table devices, jobs, parents, datasets, models;
     struct table checkpoints;     /* uploaded checkpoints, by hash */
     int64_t *device_due_ms;       /* [devices_max] by slot */
     int64_t *job_due_ms;          /* [jobs_max] by slot */

@@ -35,6 +35,17 @@ static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
     [JOB_CANCELLED] = {0},
 };
 
+/* Every verb in every phase of a parent. It acts on the jobs of the phase; a harvest can only be
+ * cancelled, and only a harvested model can be kept. Plans are those of the parts. */
+#define PARTS [JOB_PAUSE] = EFFECT_PAUSE, [JOB_RESUME] = EFFECT_QUEUE, [JOB_CANCEL] = EFFECT_CANCEL
+static const enum verb_effect parent_effects[PARENT_ENDED + 1][VERB_COUNT] = {
+    [PARENT_STEM] = {PARTS},
+    [PARENT_GROUPS] = {PARTS},
+    [PARENT_HARVEST] = {[JOB_CANCEL] = EFFECT_CANCEL},
+    [PARENT_JOINT] = {PARTS, [JOB_CANCEL_KEEP] = EFFECT_KEEP},
+    [PARENT_ENDED] = {0},
+};
+
 #define TO(state) (1u << (state))
 #define ENDS (TO(JOB_FAILED) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING))
 
@@ -80,6 +91,17 @@ enum verb_effect states_verb(int state, enum job_verb verb)
 {
     ASSERT(state >= 0 && state < STATE_COUNT && verb < VERB_COUNT);
     return effects[state][verb];
+}
+
+enum verb_effect states_parent_verb(int phase, enum job_verb verb)
+{
+    ASSERT(phase >= 0 && phase <= PARENT_ENDED && verb < VERB_COUNT);
+    return parent_effects[phase][verb];
+}
+
+const char *states_event(int state)
+{
+    return events[state];
 }
 
 void states_set(struct core *core, struct job_slot *job, int state, const char *reason,

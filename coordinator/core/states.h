@@ -24,6 +24,10 @@ enum verb_effect {
 
 /* Return the effect of the verb in the state. */
 enum verb_effect states_verb(int state, enum job_verb verb);
+/* The same of a job that consists of groups, in a phase (enum parent_phase). */
+enum verb_effect states_parent_verb(int phase, enum job_verb verb);
+/* Return the public event of entering the state. */
+const char *states_event(int state);
 /* Set state, reason (a code or "") and message; asserts that the change is legal. */
 void states_set(struct core *core, struct job_slot *job, int state, const char *reason,
                 const char *format, ...) PRINTF_LIKE(5, 6);

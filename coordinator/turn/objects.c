@@ -19,6 +19,7 @@ const struct object_kind_facts *object_facts(enum object_kind kind)
     static const struct object_kind_facts facts[] = {
         [OBJECT_DEVICE] = {&device_record, &device_row_record, STATE_DEVICES},
         [OBJECT_JOB] = {&job_record, &job_record, STATE_JOBS},
+        [OBJECT_PARENT] = {&parent_record, &parent_record, STATE_PARENTS},
         [OBJECT_PLAN] = {&plan_record, &plan_record, STATE_PLANS},
         [OBJECT_DATASET] = {&dataset_record, &dataset_record, STATE_DATASETS},
         [OBJECT_MODEL] = {&model_row_record, &model_row_record, STATE_MODELS},
@@ -58,6 +59,7 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
 {
     const struct device *device = object;
     const struct job *job = object;
+    const struct parent *parent = object;
     const struct plan *plan = object;
     const struct dataset *dataset = object;
     const struct model_row *model = object;
@@ -68,7 +70,10 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
     case OBJECT_DEVICE:
         name(out, device->id.text, "", device->revision, device->created_ms);
         return;
-    case OBJECT_JOB: name(out, job->id.text, "", job->revision, job->created_ms); return;
+    case OBJECT_JOB:
+        name(out, job->id.text, job->parent.text, job->revision, job->created_ms);
+        return;
+    case OBJECT_PARENT: name(out, parent->job.text, "", parent->revision, 0); return;
     case OBJECT_PLAN:
         name(out, plan->id.text, plan->job.text, plan->revision, plan->created_ms);
         return;

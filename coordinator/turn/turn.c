@@ -205,6 +205,8 @@ static void carry_out(struct turn *turn, const struct action *action,
     case ACTION_WAKE: turn->effects.wake(turn->effects.context, action->kind, action->id); return;
     case ACTION_EXPORT:
     case ACTION_TUNE:
+    case ACTION_DERIVE:
+    case ACTION_HARVEST:
     case ACTION_PLAN:
     case ACTION_DELETE_BLOB:
     case ACTION_PUBLISH:
@@ -363,6 +365,10 @@ static void send_late(struct turn *turn)
             rc = effects->export_model(effects->context, action->id, action->version, &err);
         } else if (action->type == ACTION_TUNE) {
             rc = effects->tune_kernels(effects->context, action->id, &err);
+        } else if (action->type == ACTION_DERIVE) {
+            rc = effects->derive(effects->context, action->id, &err);
+        } else if (action->type == ACTION_HARVEST) {
+            rc = effects->harvest(effects->context, action->id, &err);
         } else if (action->type == ACTION_PLAN) {
             effects->plan(effects->context, action->question);
         } else {

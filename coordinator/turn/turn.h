@@ -49,6 +49,8 @@ struct turn_effects {
     void (*answer)(void *context, struct http_exchange *exchange, struct turn_reply *reply);
     int (*export_model)(void *context, const char *job, int64_t version, struct err *err);
     int (*tune_kernels)(void *context, const char *job, struct err *err);
+    int (*derive)(void *context, const char *job, struct err *err);
+    int (*harvest)(void *context, const char *job, struct err *err);
     void (*plan)(void *context, uint64_t question);
     void (*delete_blob)(void *context, const char *sha256);
     void (*publish)(void *context);

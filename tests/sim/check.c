@@ -22,6 +22,11 @@ int check_new(struct world *world, struct err *err)
 
 void check_free(struct world *world)
 {
+    for (size_t i = 0; world->check && i < world->check->known_count; i++) {
+        reference_free(&world->check->known[i].reference);
+        course_free(&world->check->known[i].course);
+        free(world->check->known[i].part);
+    }
     free(world->check);
     world->check = NULL;
 }
@@ -53,15 +58,23 @@ size_t check_known(const struct check *check, const char *id)
 const struct reference *check_reference(const struct world *world, const char *id)
 {
     const size_t at = check_known(world->check, id);
-    return at < world->check->known_count ? world->users->job[world->check->known[at].job].reference
-                                          : NULL;
+    if (at == world->check->known_count) {
+        return NULL;
+    }
+    return world->check->known[at].reference
+               ? world->check->known[at].reference
+               : world->users->job[world->check->known[at].job].reference;
 }
 
 struct course *check_course(const struct world *world, const char *id)
 {
     const size_t at = check_known(world->check, id);
-    return at < world->check->known_count ? world->users->job[world->check->known[at].job].course
-                                          : NULL;
+    if (at == world->check->known_count) {
+        return NULL;
+    }
+    return world->check->known[at].reference
+               ? world->check->known[at].course
+               : world->users->job[world->check->known[at].job].course;
 }
 
 /* A state of an asynchronous job is one that its plans come to. */
@@ -82,10 +95,32 @@ static void learn_plan(struct world *world, const struct plan *plan)
     }
 }
 
+/* A part of a parent must come to what its own spec says. */
+static void learn_part(struct world *world, const struct job *job)
+{
+    struct check *check = world->check;
+    const size_t at = check->known_count++;
+    struct err err = {0};
+    ASSERT(at < CHECK_IDS_MAX);
+    check->known[at].id = job->id;
+    check->known[at].part = malloc(sizeof(*job));
+    ASSERT(check->known[at].part);
+    *check->known[at].part = *job;
+    job = check->known[at].part;
+    if (users_reference(coordinator_model(world, &job->spec), &job->spec, &job->data,
+                        &check->known[at].reference, &check->known[at].course, &err) != 0) {
+        check_fail(world, "%s", err.text);
+    }
+}
+
 static void learn(struct world *world, const struct job *job)
 {
     struct check *check = world->check;
     if (check_known(check, job->id.text) < check->known_count) {
+        return;
+    }
+    if (job->part != JOB_WHOLE) {
+        learn_part(world, job);
         return;
     }
     ASSERT(check->known_count < CHECK_IDS_MAX);
@@ -261,6 +296,9 @@ static void check_end(struct world *world, const struct job *job)
     const struct rows *rows = &world->coordinator->rows;
     const struct reference *reference = check_reference(world, job->id.text);
     const bool succeeded = job->state == JOB_SUCCEEDED;
+    if (job->spec.strategy == STRATEGY_SUBMODEL) {
+        return; /* check_parents */
+    }
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         const struct checkpoint *checkpoint = &rows->checkpoint[i];
         if (id_equal(checkpoint->id.text, job->checkpoint.text)) {
@@ -437,6 +475,7 @@ void check_rows(struct world *world)
     const struct rows *rows = &world->coordinator->rows;
     check_alive(world);
     check_drained(world);
+    check_parents(world);
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job *job = &rows->job[i];
         if (job_state_ended(job->state)) {

@@ -8,7 +8,9 @@
 #include "tests/sim/run.h"
 #include "tests/sim/world.h"
 
-#define CHECK_IDS_MAX 64
+struct core;
+
+#define CHECK_IDS_MAX 256
 #define CHECK_STEPS_MAX 128
 #define CHECK_LOSSES_MAX 4096
 
@@ -19,7 +21,10 @@ struct check {
     /* Ids that jobs ever had, and the facts known of each. */
     struct {
         struct job_id id;
-        size_t job; /* of the users' */
+        size_t job;                  /* of the users' */
+        struct job *part;            /* of a parent, as it was made; owned, as the next two */
+        struct reference *reference; /* of the part */
+        struct course *course;
         int64_t version, generation;
         int64_t
             neighbor_version; /* committed, and how often devices had lost their memory by then */
@@ -92,6 +97,12 @@ bool check_is_whole(const struct world *world, const struct job *job, int64_t ve
                     size_t except);
 /* Whether a device has lost its memory since the newest version was committed to devices. */
 bool check_lost_any(const struct world *world, const struct job *job);
+
+/* ---- check_parents.c ---- */
+/* Parents and parts agree, in the rows and in the core. */
+void check_parents(struct world *world);
+/* The same of a core that was restored from the rows. */
+void check_restored_parents(struct world *world, const struct core *core);
 
 /* ---- check_rows.c ---- */
 /* Nothing needs a device whose row says that it is drained. */

@@ -199,6 +199,7 @@ void check_restore(struct world *world)
         check_fail(world, "restoring the rows gives %zu devices and %zu jobs",
                    core_device_count(core), core_job_count(core));
     }
+    check_restored_parents(world, core);
     free(actions.item);
     free(restored);
     core_free(&core);

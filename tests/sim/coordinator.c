@@ -29,7 +29,7 @@ int coordinator_new(struct world *world, struct err *err)
     }
     coordinator->config = core_config_default;
     coordinator->config.devices_max = ROWS_DEVICES_MAX;
-    coordinator->config.jobs_max = ROWS_JOBS_MAX;
+    coordinator->config.jobs_max = ROWS_LIVE_MAX;
     coordinator->fsync_us = 2 * MS;
     coordinator->ticket_key = digest_mix(world->seed, 1);
     world->actor[ACTOR_COORDINATOR].label = "center";
@@ -114,6 +114,8 @@ static void carry_out(struct world *world, const struct action *action)
     case ACTION_CAPACITY: rows_take_capacity(&coordinator->rows, action->capacity); break;
     case ACTION_EXPORT:
     case ACTION_TUNE:
+    case ACTION_DERIVE:
+    case ACTION_HARVEST:
     case ACTION_PLAN:
     case ACTION_DELETE_BLOB:
         ASSERT(coordinator->late_count < LATE_MAX);
@@ -180,6 +182,10 @@ static void take_item(struct world *world, struct inbox_item *item)
         coordinator_planned(world, &event);
         step(world, &event, NULL);
         coordinator_plan_next(world);
+        return;
+    }
+    if (!call && item->parent.type != EVENT_RESTORED) {
+        step(world, &item->parent, NULL);
         return;
     }
     if (!call && item->tuned.text[0] != '\0') {
@@ -266,6 +272,10 @@ static void send_late(struct world *world)
             ASSERT(coordinator->inbox_count <= INBOX_MAX);
             *item = (struct inbox_item){0};
             memcpy(item->tuned.text, action->id, ID_SIZE);
+        } else if (action->type == ACTION_DERIVE) {
+            coordinator_derive(world, action);
+        } else if (action->type == ACTION_HARVEST) {
+            coordinator_harvest(world, action);
         } else if (action->type == ACTION_PLAN) {
             coordinator_plan(world, action->question);
         } else {
@@ -405,47 +415,6 @@ void coordinator_take(struct world *world, struct call *call)
 }
 
 /* ---- lives ---- */
-
-void coordinator_restored(const struct world *world, const struct rows *rows,
-                          struct restored_rows *out)
-{
-    out->plan_count = out->job_count = 0;
-    for (size_t i = 0; i < rows->job_count; i++) {
-        const struct job *job = &rows->job[i];
-        if (job_state_ended(job->state)) {
-            continue;
-        }
-        out->job[out->job_count++] =
-            (struct restored_job){.job = *job, .model = coordinator_model(world, &job->spec)};
-        const struct plan *plan = rows_plan(rows, job->id.text);
-        if (plan) {
-            out->plan[out->plan_count++] = *plan;
-        }
-    }
-    out->event = (struct event){
-        .type = EVENT_RESTORED,
-        .restored = {.seed = world->coordinator->lives,
-                     .device = rows->device,
-                     .device_count = rows->device_count,
-                     .job = out->job,
-                     .job_count = out->job_count,
-                     .plan = out->plan,
-                     .plan_count = out->plan_count,
-                     .dataset = rows->dataset,
-                     .dataset_count = rows->dataset_count,
-                     .checkpoint = rows->checkpoint,
-                     .checkpoint_count = 1, /* the uploaded one; then those of jobs */
-                     .incident = rows->incident,
-                     .incident_count = rows->incident_count,
-                     .center_unit = rows->unit,
-                     .center_unit_count = rows->unit_count,
-                     .capacities = {.device = rows->capacity,
-                                    .device_count = rows->capacity_count,
-                                    .unit = rows->unit_time,
-                                    .unit_count = rows->unit_time_count,
-                                    .link = rows->link_time,
-                                    .link_count = rows->link_time_count}}};
-}
 
 void coordinator_start(struct world *world)
 {

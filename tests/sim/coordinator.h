@@ -27,6 +27,7 @@ struct inbox_item {
     struct event_exported exported; /* without a call */
     uint64_t planned;               /* without one: the question that was answered; 0: none */
     struct job_id tuned; /* without one: whose kernels all have measured; "": an export */
+    struct event parent; /* without one: an answer for a parent; type 0: none */
 };
 
 struct parked {
@@ -90,6 +91,13 @@ void coordinator_free(struct world *world);
 const struct model *coordinator_model(const struct world *world, const struct job_spec *spec);
 /* A model by its name, with the kernels that devices measure. */
 const struct model *coordinator_tuned(const struct world *world, const char *name);
+/* ---- parents.c ---- */
+/* Make the descriptions of a parent's parts, or its harvested model; the answer comes later. */
+void coordinator_derive(struct world *world, const struct action *action);
+void coordinator_harvest(struct world *world, const struct action *action);
+/* The harvested model of these parts. */
+uint64_t coordinator_harvested(const struct parent *parent);
+
 /* Of a snapshot of one of its units. */
 int64_t coordinator_unit_bytes(const struct world *world, const char *model, int64_t unit);
 

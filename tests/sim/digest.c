@@ -197,8 +197,7 @@ static void fill(struct reference *reference, const struct reference_job *job)
 {
     struct digest_stage stage = {.end = job->units, .units = job->units, .clips = job->clips};
     for (size_t u = 0; u < stage.units; u++) {
-        bool taken =
-            job->checkpoint != 0 && u + 1 < stage.units; /* all but the head: users_start_from */
+        bool taken = job->checkpoint != 0 && u < job->taken;
         stage.state[u] = taken ? digest_start(job->checkpoint, u) : digest_initial(job->seed, u);
     }
     for (int64_t step = 0; step <= reference->steps; step++) {

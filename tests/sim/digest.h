@@ -78,6 +78,7 @@ struct reference {
 struct reference_job {
     int64_t seed, steps;
     uint64_t checkpoint; /* 0: none */
+    size_t taken;        /* first units whose state at version 0 is that of the checkpoint */
     size_t units, micro_batches, test_batches;
     bool clips;
 };

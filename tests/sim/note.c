@@ -34,6 +34,11 @@ void note_row(const struct world *world, const struct action *action)
         trace_write(world, ACTOR_COORDINATOR, "job %s %s%s%s: %s", job->spec.name,
                     job_state_names[job->state], job->state_reason[0] ? " " : "", job->state_reason,
                     job->message);
+    } else if (action->kind == OBJECT_PARENT) {
+        const struct parent *parent = action->object;
+        trace_write(world, ACTOR_COORDINATOR, "parts of %s in the phase %s%s",
+                    trace_name(world, parent->job.text), parent_phase_names[parent->phase],
+                    parent->paused ? ", paused" : "");
     } else if (action->kind == OBJECT_PLAN) {
         note_plan(world, action->object);
     } else if (action->kind == OBJECT_DEVICE) {

@@ -10,6 +10,7 @@ static size_t row_size(enum object_kind kind)
     switch ((int)kind) {
     case OBJECT_DEVICE: return sizeof(struct device);
     case OBJECT_JOB: return sizeof(struct job);
+    case OBJECT_PARENT: return sizeof(struct parent);
     case OBJECT_PLAN: return sizeof(struct plan);
     case OBJECT_DATASET: return sizeof(struct dataset);
     case OBJECT_CHECKPOINT: return sizeof(struct checkpoint);
@@ -111,6 +112,7 @@ static void put(struct rows *rows, const struct change *change)
     switch ((int)change->kind) {
     case OBJECT_DEVICE: PUT(rows, device, (const struct device *)change->row, id.text); break;
     case OBJECT_JOB: PUT(rows, job, (const struct job *)change->row, id.text); break;
+    case OBJECT_PARENT: PUT(rows, parent, (const struct parent *)change->row, job.text); break;
     case OBJECT_PLAN: put_plan(rows, change->row); break;
     case OBJECT_DATASET: PUT(rows, dataset, (const struct dataset *)change->row, name); break;
     case OBJECT_CHECKPOINT:
@@ -218,6 +220,16 @@ const struct job *rows_job(const struct rows *rows, const char *id)
     for (size_t i = 0; i < rows->job_count; i++) {
         if (id_equal(rows->job[i].id.text, id)) {
             return &rows->job[i];
+        }
+    }
+    return NULL;
+}
+
+const struct parent *rows_parent(const struct rows *rows, const char *job_id)
+{
+    for (size_t i = 0; i < rows->parent_count; i++) {
+        if (id_equal(rows->parent[i].job.text, job_id)) {
+            return &rows->parent[i];
         }
     }
     return NULL;

@@ -11,9 +11,11 @@
 #include "tests/sim/world.h"
 
 #define ROWS_DEVICES_MAX 32
-#define ROWS_JOBS_MAX 16
+#define ROWS_JOBS_MAX 128 /* ended ones included */
+#define ROWS_LIVE_MAX 16
+#define ROWS_PARENTS_MAX 8
 #define ROWS_UNITS_MAX 1024
-#define ROWS_CHECKPOINTS_MAX 64
+#define ROWS_CHECKPOINTS_MAX 256
 #define BLOBS_MAX 2048
 #define ROWS_INCIDENTS_MAX 32
 #define ROWS_UNIT_TIMES_MAX 1024
@@ -25,6 +27,8 @@ struct rows {
     size_t device_count;
     struct job job[ROWS_JOBS_MAX];
     size_t job_count;
+    struct parent parent[ROWS_PARENTS_MAX]; /* of jobs that consist of groups */
+    size_t parent_count;
     struct plan plan[ROWS_JOBS_MAX]; /* the newest of each job */
     size_t plan_count;
     struct dataset dataset[4];
@@ -72,6 +76,7 @@ void rows_commit(struct rows *rows, struct transaction *transaction);
 void rows_take_capacity(struct rows *rows, const struct capacity_change *change);
 /* NULL: there is none. */
 const struct job *rows_job(const struct rows *rows, const char *id);
+const struct parent *rows_parent(const struct rows *rows, const char *job_id);
 const struct plan *rows_plan(const struct rows *rows, const char *job_id);
 
 bool blobs_have(const struct blobs *blobs, const char *sha256);

@@ -71,6 +71,19 @@ void users_start_from(const struct world *world, struct user_job *job)
     job->data.checkpoint_bytes = checkpoint->bytes;
 }
 
+void users_divide(struct user_job *job)
+{
+    job->spec.strategy = STRATEGY_SUBMODEL;
+    job->spec.submodel = (struct submodel_options){
+        .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1};
+    job->spec.steps = 0;
+    job->spec.epochs = 1;
+    for (size_t c = 0; c < SIM_CLASSES; c++) {
+        job->samples[c] = job->data.train_samples / SIM_CLASSES;
+    }
+    job->classes = (struct event_classes){.samples = job->samples, .count = SIM_CLASSES};
+}
+
 /* ---- calls ---- */
 
 static void answered(struct world *world, struct call *call)
@@ -106,7 +119,10 @@ static void submit(struct world *world, struct user_job *job)
 {
     const struct event event = {
         .type = EVENT_JOB_SUBMIT,
-        .job_submit = {.spec = &job->spec, .data = &job->data, .model = job->model}};
+        .job_submit = {.spec = &job->spec,
+                       .data = &job->data,
+                       .model = job->model,
+                       .classes = job->classes.count > 0 ? &job->classes : NULL}};
     TRACE(world, ACTOR_USER, "submits %s: %" PRId64 " steps", job->spec.name, job->spec.steps);
     send(world, job, &event);
 }
@@ -249,24 +265,44 @@ static void look(struct world *world, void *arg, int64_t number)
     world_at(world, ACTOR_USER, world->now_us + LOOK_US, look, NULL, 0);
 }
 
-static int make_reference(struct user_job *job, struct err *err)
+/* The first units that start from the checkpoint: users_start_from, and parts of parents. */
+static size_t count_taken(const struct model *model, const struct job_spec *spec)
 {
-    const int64_t micro_batch = job->spec.batch / job->spec.micro_batches;
+    size_t taken = 0;
+    while (taken < model->unit_count && job_from_checkpoint(spec, model->unit[taken].name)) {
+        taken++;
+    }
+    return taken;
+}
+
+int users_reference(const struct model *model, const struct job_spec *spec,
+                    const struct job_data *data, struct reference **reference_out,
+                    struct course **course, struct err *err)
+{
+    const int64_t micro_batch = spec->batch / spec->micro_batches;
     const struct reference_job reference = {
-        .seed = job->spec.seed,
-        .steps = job_total_steps(&job->spec, job->data.train_samples),
-        .units = job->model->unit_count,
-        .micro_batches = (size_t)job->spec.micro_batches,
-        .test_batches = (size_t)((job->data.test_samples + micro_batch - 1) / micro_batch),
-        .clips = job->spec.optimizer.clip_norm > 0,
-        .checkpoint =
-            job->data.checkpoint_sha256[0] ? digest_of_text(job->data.checkpoint_sha256) : 0,
+        .seed = spec->seed,
+        .steps = job_total_steps(spec, data->train_samples),
+        .units = model->unit_count,
+        .micro_batches = (size_t)spec->micro_batches,
+        .test_batches = (size_t)((data->test_samples + micro_batch - 1) / micro_batch),
+        .clips = spec->optimizer.clip_norm > 0,
+        .checkpoint = data->checkpoint_sha256[0] ? digest_of_text(data->checkpoint_sha256) : 0,
+        .taken = count_taken(model, spec),
     };
-    int rc = reference_new(&reference, &job->reference, err);
-    if (rc != 0 || job->spec.pipeline != JOB_ASYNC) {
+    int rc = reference_new(&reference, reference_out, err);
+    if (rc != 0 || spec->pipeline != JOB_ASYNC) {
         return rc;
     }
-    return course_new(&reference, &job->spec, job->reference->state, &job->course, err);
+    return course_new(&reference, spec, (*reference_out)->state, course, err);
+}
+
+static int make_reference(struct user_job *job, struct err *err)
+{
+    if (job->spec.strategy == STRATEGY_SUBMODEL) {
+        return 0; /* its parts have references, and the harvest follows from these */
+    }
+    return users_reference(job->model, &job->spec, &job->data, &job->reference, &job->course, err);
 }
 
 int users_begin(struct world *world, struct err *err)

@@ -13,6 +13,8 @@
 #define WISHES_MAX 6
 #define PLANS_SEEN_MAX 4
 
+#define SIM_CLASSES 10 /* of the models */
+
 /* Something a user will do to a job. */
 enum wish_kind {
     WISH_VERB,
@@ -30,9 +32,12 @@ struct user_job {
     struct job_spec spec;
     struct job_data data;
     const struct model *model;
-    struct reference *reference;
-    struct course *course; /* of an asynchronous job; else NULL */
-    int64_t at_us;         /* when it is submitted */
+    struct reference *reference;          /* NULL: it consists of groups */
+    struct course *course;                /* of an asynchronous job; else NULL */
+    int64_t samples[COUNTED_CLASSES_MAX]; /* of each class, of a job of sub-models */
+    struct event_classes classes;
+    struct class_groups groups; /* count 0: the coordinator divides the classes */
+    int64_t at_us;              /* when it is submitted */
     struct job_id id;
     bool asking; /* a call is under way */
     bool ended;
@@ -59,6 +64,12 @@ void users_free(struct world *world);
 struct user_job *users_add(struct world *world, size_t model, int64_t steps);
 /* The job starts from the world's checkpoint, except for its last unit. */
 void users_start_from(const struct world *world, struct user_job *job);
+/* Let the job be one of sub-models of ten classes, with stem, groups and joint phase. */
+void users_divide(struct user_job *job);
+/* Compute what a job must come to. course: NULL unless it is asynchronous. */
+int users_reference(const struct model *model, const struct job_spec *spec,
+                    const struct job_data *data, struct reference **reference,
+                    struct course **course, struct err *err);
 /* Compute what they must come to, and start to look after them. */
 int users_begin(struct world *world, struct err *err);
 /* Send a verb; the trace shows the answer. */

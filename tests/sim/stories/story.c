@@ -35,9 +35,16 @@ struct story *story_new_as(const struct story_setting *setting)
     if (setting->test_samples > 0) {
         story->job->data.test_samples = setting->test_samples;
     }
+    if (setting->submodel) {
+        story->job->model = story->world.models->item[2]; /* of channels enough for four groups */
+        (void)snprintf(spec->model.name, sizeof(spec->model.name), "%s", story->job->model->name);
+        users_divide(story->job);
+        spec->submodel = *setting->submodel;
+    }
     const int64_t stages = setting->stages > 0 ? setting->stages : STAGES;
     spec->devices_max = (int64_t)setting->devices < stages ? (int64_t)setting->devices : stages;
-    for (int64_t cut = 1; setting->stages == 0 && cut < spec->devices_max; cut++) {
+    for (int64_t cut = 1; setting->stages == 0 && !setting->submodel && cut < spec->devices_max;
+         cut++) {
         spec->cut[spec->cut_count++] = cut + 1;
     }
     for (size_t i = 0; i < setting->devices; i++) {

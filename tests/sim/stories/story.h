@@ -30,7 +30,8 @@ struct story_setting {
     int64_t check_every;  /* steps between two checks of the plan; 0: it never changes by itself */
     int64_t test_samples; /* evaluated after step 30 and at its end; 0: as usual */
     bool async;
-    size_t frozen; /* first units of the model */
+    size_t frozen;                           /* first units of the model */
+    const struct submodel_options *submodel; /* the job consists of groups; NULL: it does not */
 };
 struct story *story_new_as(const struct story_setting *setting);
 /* `devices` devices and one job of 40 steps, which starts with as many stages (at most 3). */

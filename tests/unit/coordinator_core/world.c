@@ -120,6 +120,7 @@ static void persist(struct world *world, const struct action *action)
         note(world, "persist job %s %s", job->spec.name, job_state_names[job->state]);
         return;
     }
+    case OBJECT_PARENT: assert_true(false); return; /* the simulator has parents */
     case OBJECT_PLAN: {
         const struct plan *plan = action->object;
         ROW_PUT(rows, plan, plan, id.text);
@@ -220,6 +221,8 @@ static void carry_out(struct world *world, const struct action *action)
         memcpy(world->tune_job, action->id, ID_SIZE);
         note(world, "tune %s", name_of(world, action->id));
         break;
+    case ACTION_DERIVE:
+    case ACTION_HARVEST: assert_true(false); break;
     case ACTION_PLAN:
         world->question = action->question;
         note(world, "plan %s", core_job(world->core, action->id)->spec.name);

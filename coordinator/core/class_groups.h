@@ -1,0 +1,47 @@
+/* class_groups.h: which group trains which classes, and which share of the channels it has, so that
+ * the slowest group is fastest. Pure; nothing of the core's state. */
+#ifndef COORDINATOR_CORE_CLASS_GROUPS_H
+#define COORDINATOR_CORE_CLASS_GROUPS_H
+
+#include "base/err.h"
+#include "schema/submodel.h"
+
+#define GROUP_CLASSES_MIN 2
+#define WIDTH_UNITS 1000 /* widths are multiples of 1 / WIDTH_UNITS */
+
+/* The work of one sample: the forward pass of the stem, and three passes of the slice. A slice of
+ * width w costs linear * w + square * w^2: its layers narrow on one side or on both. */
+struct slice_cost {
+    double stem, linear, square;
+};
+
+struct class_problem {
+    const int64_t *samples; /* [class_count] training samples of each class */
+    size_t class_count;
+    const double *speed; /* [group_count] of the group's device, > 0; any unit */
+    size_t group_count;
+    double negatives; /* samples of other classes for each own one */
+    size_t replicas;  /* 1 or 2 */
+    double width_min; /* the least share of the channels that a group may have */
+    struct slice_cost cost;
+};
+
+/* Return the number of groups of a job that leaves it open: one for each device, at least two
+ * classes in each. 0: too few classes for two groups. */
+size_t class_groups_count(size_t class_count, size_t device_count);
+/* Return the training samples of a group: its own and the negatives that are drawn for them. */
+double class_groups_samples(const struct class_problem *problem, double own);
+/* Return the work of a group with so many own samples and this width. */
+double class_groups_load(const struct class_problem *problem, double own, double width);
+/* Check that so many groups, replicas included, can have the least width. ERR_INVALID. */
+NODISCARD int class_groups_room(const struct class_problem *problem, size_t count, struct err *err);
+/* Divide the classes among the groups and the channels by the groups' loads. Labels stay empty.
+ * ERR_INVALID: fewer than two classes for a group, or too narrow groups. Largest class first, then
+ * moves and swaps while the slowest group gets faster: not always optimal. */
+NODISCARD int class_groups_solve(const struct class_problem *problem, struct class_groups *out,
+                                 struct err *err);
+/* Choose the widths of given groups, as above. Optimal up to their rounding. */
+NODISCARD int class_groups_widths(const struct class_problem *problem, struct class_groups *groups,
+                                  struct err *err);
+
+#endif

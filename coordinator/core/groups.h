@@ -1,0 +1,70 @@
+/* groups.h: a parent and its parts: jobs inside of a job. A part is a job as every other module
+ * knows it; here it is begun, paused, resumed and ended for its parent, which shows one state. The
+ * strategy of the parent (submodel.c) decides which part comes next. docs/adr/0094. */
+#ifndef COORDINATOR_CORE_GROUPS_H
+#define COORDINATOR_CORE_GROUPS_H
+
+#include "coordinator/core/core.h"
+
+struct job_slot;
+struct parent_slot;
+
+/* What a parent has in memory beside its rows. */
+struct group_work {
+    bool touched;     /* a part has changed: the strategy looks at it in this step */
+    bool job_changed; /* the job's row, and that of the parts */
+    bool row_changed;
+    bool ended;
+    bool asked;          /* a derivation or a harvest is under way */
+    bool full;           /* a part waits until another job ends: there is no room */
+    int harvests;        /* failed ones in a row */
+    int64_t retry_ms;    /* of the next harvest */
+    int64_t deadline_ms; /* of the groups; NEVER: none */
+    int64_t shown_ms;    /* of the last row with progress */
+};
+
+/* A part that begins. */
+struct group_job {
+    int part; /* enum job_part */
+    size_t group;
+    const struct job_spec *spec;
+    const struct job_data *data;
+    const struct model *model;
+};
+
+/* Add a parent. NULL: the coordinator has its maximum of them. */
+struct parent_slot *groups_add(struct core *core, const struct event_job_submit *submit);
+/* The parts of the present phase: their number, and one of them. */
+size_t groups_part_count(const struct parent_slot *parent);
+struct parent_part *groups_part(struct parent_slot *parent, size_t index);
+/* The part that the job is of, or NULL. */
+struct parent_part *groups_part_of(struct parent_slot *parent, const struct job_slot *job);
+/* The live job of a part that trains, or NULL. */
+struct job_slot *groups_job(const struct core *core, const struct parent_part *part);
+/* Begin a part with a job of its own. false: there is no room for it yet. */
+bool groups_begin(struct core *core, struct parent_slot *parent, struct parent_part *part,
+                  const struct group_job *made);
+/* Pause the jobs of the present phase that are not, or resume those that are. */
+void groups_pause(struct core *core, struct parent_slot *parent);
+void groups_resume(struct core *core, struct parent_slot *parent);
+/* Cancel the job of a part. */
+void groups_cancel(struct core *core, struct parent_part *part, const char *reason,
+                   const char *message);
+/* End the parent, and with it the parts that train. */
+void groups_end(struct core *core, struct parent_slot *parent, int state, const char *reason,
+                const char *message);
+/* Set state and progress of the parent by those of its parts. */
+void groups_show(struct core *core, struct parent_slot *parent);
+/* Note that the row of the parts has changed. */
+void groups_changed(struct parent_slot *parent);
+/* At the end of a step: write rows, and forget parents that have ended. */
+void groups_flush(struct core *core);
+/* The next time at which a parent needs a tick; NEVER: none. */
+int64_t groups_due_ms(const struct core *core);
+
+/* Take the rows of a parent; then, when all jobs are restored, make them agree. */
+void groups_restore_job(struct core *core, const struct restored_job *row);
+void groups_restore(struct core *core, const struct parent *row);
+void groups_restored(struct core *core);
+
+#endif

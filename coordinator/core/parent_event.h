@@ -1,0 +1,44 @@
+/* parent_event.h: what events of jobs that consist of groups carry. Pointers are borrowed for the
+ * step, except those of models: the core keeps them until the part has ended. Pure. */
+#ifndef COORDINATOR_CORE_PARENT_EVENT_H
+#define COORDINATOR_CORE_PARENT_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libtrain/model/model.h"
+#include "schema/submodel.h"
+
+/* What a job of sub-models has beside its spec. */
+struct event_classes {
+    const int64_t *samples; /* [count] training samples of each class */
+    size_t count;
+    const struct class_groups
+        *groups; /* with widths of 0 where the user gave none; NULL: planned */
+};
+
+/* A description that was made for a parent's jobs. */
+struct derived_model {
+    const struct model *model;
+    char sha256[SHA256_SIZE]; /* of the description */
+};
+
+struct event_derived {
+    struct job_id job;
+    int phase; /* enum parent_phase: for the jobs of this phase */
+    bool failed;
+    char message[MESSAGE_SIZE];
+    const struct derived_model *model; /* [model_count]: of each group, or of the joint job */
+    size_t model_count;
+};
+
+struct event_harvested {
+    struct job_id job;
+    bool failed;
+    char message[MESSAGE_SIZE];
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+};
+
+#endif

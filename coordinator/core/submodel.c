@@ -1,0 +1,431 @@
+#include "coordinator/core/submodel.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/exports.h"
+#include "coordinator/core/groups.h"
+#include "coordinator/core/jobs.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/submodel_parts.h"
+#include "coordinator/core/submodel_plan.h"
+#include "coordinator/core/text.h"
+#include "schema/job_check.h"
+
+/* The pause after the first failed harvest; each is twice as long as the one before. */
+#define HARVEST_RETRY_MS 10000
+#define HARVEST_SHIFT_MAX 5
+
+/* ---- phases ---- */
+
+static void fail(struct core *core, struct parent_slot *parent, const char *reason,
+                 const char *format, ...) PRINTF_LIKE(4, 5);
+static void fail(struct core *core, struct parent_slot *parent, const char *reason,
+                 const char *format, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    text_format(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    groups_end(core, parent, JOB_FAILED, reason, message);
+}
+
+static size_t count_parts(const struct parent *parent, enum part_state state)
+{
+    size_t count = 0;
+    for (size_t g = 0; g < parent->groups.count; g++) {
+        count += parent->part[g].state == (int)state;
+    }
+    return count;
+}
+
+static void succeed(struct core *core, struct parent_slot *parent,
+                    const struct checkpoint_id *checkpoint)
+{
+    const size_t missing = count_parts(&parent->parent, PART_MISSING);
+    char message[MESSAGE_SIZE] = "trained";
+    if (missing > 0) {
+        text_set(message, sizeof(message), "trained without %zu of %zu groups", missing,
+                 parent->parent.groups.count);
+    }
+    parent->job.checkpoint = *checkpoint;
+    groups_end(core, parent, JOB_SUCCEEDED, missing > 0 ? "degraded" : "", message);
+}
+
+static void enter(struct core *core, struct parent_slot *parent, int phase)
+{
+    parent->parent.phase = phase;
+    parent->work.asked = false;
+    parent->work.retry_ms = core->now_ms;
+    parent->work.deadline_ms = NEVER;
+    groups_changed(parent);
+    act_publish(core, "job_phase", parent->job.id.text, "'%s' is in the phase %s",
+                parent->job.spec.name, parent_phase_names[phase]);
+}
+
+static void begin_groups(struct core *core, struct parent_slot *parent)
+{
+    const int64_t limit_ms = parent->job.spec.submodel.deadline_seconds * 1000;
+    struct err err = {0};
+    enter(core, parent, PARENT_GROUPS);
+    if (limit_ms > 0) {
+        parent->parent.groups_until_ms = core->wall_ms + limit_ms;
+        parent->work.deadline_ms = core->now_ms + limit_ms;
+    }
+    if (submodel_plan(core, parent, &err) != 0) {
+        fail(core, parent, "not_divisible", "%.200s", err.text);
+    }
+}
+
+/* The descriptions of the parts come from the edge. */
+static void ask_models(struct core *core, struct parent_slot *parent)
+{
+    if (!parent->work.asked) {
+        parent->work.asked = true;
+        parent->work.full = false;
+        act_derive(core, parent->job.id.text);
+    }
+}
+
+static void run_stem(struct core *core, struct parent_slot *parent)
+{
+    struct parent_part *stem = &parent->parent.stem;
+    struct job_spec spec;
+    switch ((enum part_state)stem->state) {
+    case PART_WAITING:
+        submodel_stem_job(parent, &spec);
+        (void)groups_begin(core, parent, stem,
+                           &(struct group_job){.part = JOB_STEM,
+                                               .spec = &spec,
+                                               .data = &parent->job.data,
+                                               .model = parent->model});
+        break;
+    case PART_TRAINED: begin_groups(core, parent); break;
+    case PART_TRAINS:
+    case PART_MISSING: break;
+    }
+}
+
+static void run_groups(struct core *core, struct parent_slot *parent)
+{
+    const struct parent *row = &parent->parent;
+    const size_t waiting = count_parts(row, PART_WAITING);
+    if (waiting > 0) {
+        ask_models(core, parent);
+    } else if (count_parts(row, PART_TRAINED) == 0 && count_parts(row, PART_TRAINS) == 0) {
+        fail(core, parent, "no_groups", "no group was trained");
+    } else if (count_parts(row, PART_TRAINS) == 0) {
+        enter(core, parent, PARENT_HARVEST);
+    }
+}
+
+static void run_harvest(struct core *core, struct parent_slot *parent)
+{
+    if (!parent->work.asked && core->now_ms >= parent->work.retry_ms) {
+        parent->work.asked = true;
+        act_harvest(core, parent->job.id.text);
+    }
+}
+
+/* A joint phase needs every class: it would train the rows of missing ones. */
+static void run_joint(struct core *core, struct parent_slot *parent)
+{
+    struct parent_part *joint = &parent->parent.joint;
+    if (joint->state == PART_TRAINED) {
+        succeed(core, parent, &joint->checkpoint);
+    } else if (joint->state == PART_WAITING) {
+        ask_models(core, parent);
+    }
+}
+
+static void leave_harvest(struct core *core, struct parent_slot *parent)
+{
+    const bool joins = parent->job.spec.submodel.joint_epochs > 0 &&
+                       count_parts(&parent->parent, PART_MISSING) == 0;
+    if (joins) {
+        enter(core, parent, PARENT_JOINT);
+    } else {
+        succeed(core, parent, &parent->parent.harvest);
+    }
+}
+
+/* ---- parts that have ended ---- */
+
+static void take_model(struct core *core, struct parent_part *part, const struct job *job)
+{
+    ASSERT(id_equal(core->checkpoint.id.text, job->checkpoint.text));
+    part->state = PART_TRAINED;
+    part->checkpoint = job->checkpoint;
+    memcpy(part->sha256, core->checkpoint.sha256, SHA256_SIZE);
+    part->bytes = core->checkpoint.bytes;
+}
+
+/* A group is trained again, the stem and the joint job decide about their parent. */
+static void take_failure(struct core *core, struct parent_slot *parent, struct parent_part *part,
+                         const struct job *job)
+{
+    const bool is_group = job->part == JOB_GROUP;
+    const bool again =
+        is_group && job->state == JOB_FAILED && part->attempts < SUBMODEL_ATTEMPTS_MAX;
+    part->state = again ? PART_WAITING : PART_MISSING;
+    if (!is_group) {
+        fail(core, parent, job->state_reason, "%s: %.200s", job_part_names[job->part],
+             job->message);
+    }
+}
+
+static void take_ended(struct core *core, const struct job_slot *job)
+{
+    struct parent_slot *parent = slots_parent(core, job->job.parent.text);
+    struct parent_part *part = parent && !parent->work.ended ? groups_part_of(parent, job) : NULL;
+    if (!part) {
+        return;
+    }
+    if (job->job.state == JOB_SUCCEEDED) {
+        take_model(core, part, &job->job);
+    } else {
+        take_failure(core, parent, part, &job->job);
+    }
+    groups_changed(parent);
+}
+
+static void take_parts(struct core *core)
+{
+    for (size_t i = 0; i < core->job_list_count; i++) {
+        const struct job_slot *job = core->job_list[i];
+        struct parent_slot *parent =
+            job->job.part != JOB_WHOLE ? slots_parent(core, job->job.parent.text) : NULL;
+        if (!parent) {
+            continue;
+        }
+        parent->work.touched = true;
+        if (job->mark.ended) {
+            take_ended(core, job);
+        }
+    }
+}
+
+static void end_groups(struct core *core, struct parent_slot *parent)
+{
+    struct parent *row = &parent->parent;
+    parent->work.deadline_ms = NEVER;
+    for (size_t g = 0; g < row->groups.count; g++) {
+        struct parent_part *part = &row->part[g];
+        if (part->state == PART_TRAINS || part->state == PART_WAITING) {
+            groups_cancel(core, part, "deadline", "not trained by the deadline of the groups");
+            part->state = PART_MISSING;
+        }
+    }
+    groups_changed(parent);
+}
+
+/* A phase that has ended leads to the next within the step. */
+static void go_on(struct core *core, struct parent_slot *parent)
+{
+    int phase;
+    do {
+        phase = parent->parent.phase;
+        switch ((enum parent_phase)phase) {
+        case PARENT_STEM: run_stem(core, parent); break;
+        case PARENT_GROUPS: run_groups(core, parent); break;
+        case PARENT_HARVEST: run_harvest(core, parent); break;
+        case PARENT_JOINT: run_joint(core, parent); break;
+        case PARENT_ENDED: break;
+        }
+    } while (parent->parent.phase != phase);
+}
+
+void submodel_run(struct core *core)
+{
+    take_parts(core);
+    for (size_t i = 0; i < core->parents.count && act_room(core); i++) {
+        struct parent_slot *parent = slots_parent_at(core, i);
+        const bool over = core->now_ms >= parent->work.deadline_ms;
+        const bool again =
+            parent->parent.phase == PARENT_HARVEST && core->now_ms >= parent->work.retry_ms;
+        const bool room = parent->work.full && core->jobs.count < core->jobs.max;
+        if (parent->work.ended || (!parent->work.touched && !over && !again && !room)) {
+            continue;
+        }
+        parent->work.touched = false;
+        if (over && parent->parent.phase == PARENT_GROUPS) {
+            end_groups(core, parent);
+        }
+        if (parent->parent.paused) {
+            groups_pause(core, parent);
+        } else {
+            go_on(core, parent);
+        }
+        if (!parent->work.ended) {
+            groups_show(core, parent);
+        }
+    }
+}
+
+/* ---- answers of the edge ---- */
+
+void submodel_on_derived(struct core *core, const struct event *event)
+{
+    const struct event_derived *derived = &event->derived;
+    struct parent_slot *parent = slots_parent(core, derived->job.text);
+    struct job_spec spec;
+    if (!parent || parent->parent.phase != derived->phase || !parent->work.asked) {
+        return; /* it has ended, or gone on, meanwhile */
+    }
+    parent->work.asked = false;
+    parent->work.touched = true;
+    if (derived->failed) {
+        fail(core, parent, "not_divisible", "%.200s", derived->message);
+        return;
+    }
+    for (size_t i = 0; i < groups_part_count(parent) && !parent->parent.paused; i++) {
+        struct parent_part *part = groups_part(parent, i);
+        struct job_data data = parent->job.data;
+        struct group_job made = {.group = i, .spec = &spec, .data = &data};
+        if (part->state != PART_WAITING) {
+            continue;
+        }
+        if (derived->phase == PARENT_GROUPS) {
+            submodel_group_job(parent, i, &spec, &data);
+        } else {
+            submodel_joint_job(parent, &spec, &data);
+        }
+        made.part = derived->phase == PARENT_GROUPS ? JOB_GROUP : JOB_JOINT;
+        ASSERT(i < derived->model_count);
+        made.model = derived->model[i].model;
+        memcpy(spec.model.sha256, derived->model[i].sha256, SHA256_SIZE);
+        if (job_total_steps(&spec, data.train_samples) < 1) {
+            fail(core, parent, "not_divisible",
+                 "group %zu has %" PRId64 " training samples, fewer than a batch", i,
+                 data.train_samples);
+            return;
+        }
+        if (!groups_begin(core, parent, part, &made)) {
+            return;
+        }
+    }
+}
+
+void submodel_on_harvested(struct core *core, const struct event *event)
+{
+    const struct event_harvested *harvested = &event->harvested;
+    struct parent_slot *parent = slots_parent(core, harvested->job.text);
+    if (!parent || parent->parent.phase != PARENT_HARVEST || !parent->work.asked) {
+        return;
+    }
+    parent->work.asked = false;
+    if (harvested->failed) {
+        const int shift =
+            parent->work.harvests < HARVEST_SHIFT_MAX ? parent->work.harvests : HARVEST_SHIFT_MAX;
+        parent->work.harvests++;
+        parent->work.retry_ms = core->now_ms + ((int64_t)HARVEST_RETRY_MS << shift);
+        act_publish(core, "export_failed", parent->job.id.text,
+                    "could not assemble the model of '%s': %.150s", parent->job.spec.name,
+                    harvested->message);
+        return;
+    }
+    exports_store(core, &parent->job, 0, harvested->sha256, harvested->bytes);
+    parent->parent.harvest = core->checkpoint.id;
+    memcpy(parent->parent.harvest_sha256, harvested->sha256, SHA256_SIZE);
+    parent->parent.harvest_bytes = harvested->bytes;
+    parent->work.touched = true;
+    groups_changed(parent);
+    leave_harvest(core, parent);
+}
+
+void submodel_disk_has_room(struct core *core)
+{
+    for (size_t i = 0; i < core->parents.count; i++) {
+        slots_parent_at(core, i)->work.retry_ms = core->now_ms;
+    }
+}
+
+/* ---- requests ---- */
+
+void submodel_on_submit(struct core *core, const struct event *event)
+{
+    const struct event_job_submit *submit = &event->job_submit;
+    const struct event_classes *classes = submit->classes;
+    struct err err = {0};
+    ASSERT(classes && classes->count <= COUNTED_CLASSES_MAX);
+    if (!classes->groups && submodel_check_room(submit, &err) != 0) {
+        act_problem(core, PROBLEM_INVALID_FIELDS, "/submodel: %.200s", err.text);
+        return;
+    }
+    if (jobs_refuse(core, submit, NULL)) {
+        return;
+    }
+    struct parent_slot *parent = groups_add(core, submit);
+    if (!parent) {
+        act_problem(core, PROBLEM_TOO_MANY,
+                    "the coordinator has its maximum of %zu jobs of sub-models; cancel one, or "
+                    "wait until one ends",
+                    core->parents.max);
+        return;
+    }
+    struct parent *row = &parent->parent;
+    memcpy(row->class_samples, classes->samples, classes->count * sizeof(classes->samples[0]));
+    row->class_count = classes->count;
+    if (classes->groups) {
+        row->groups = *classes->groups;
+    }
+    if (parent->job.spec.submodel.stem_epochs == 0) {
+        row->stem.state = PART_TRAINED;
+        row->stem.checkpoint = parent->job.spec.init_checkpoint;
+        memcpy(row->stem.sha256, parent->job.data.checkpoint_sha256, SHA256_SIZE);
+        row->stem.bytes = parent->job.data.checkpoint_bytes;
+    }
+    act_reply(core, 201, OBJECT_JOB, &parent->job);
+}
+
+static bool do_verb(struct core *core, struct parent_slot *parent, enum job_verb verb)
+{
+    switch (states_parent_verb(parent->parent.phase, verb)) {
+    case EFFECT_PAUSE: parent->parent.paused = true; break;
+    case EFFECT_QUEUE:
+        parent->parent.paused = false;
+        groups_resume(core, parent);
+        break;
+    case EFFECT_CANCEL: groups_end(core, parent, JOB_CANCELLED, "", "cancelled"); break;
+    case EFFECT_KEEP:
+        parent->job.checkpoint = parent->parent.harvest;
+        groups_end(core, parent, JOB_CANCELLED, "", "cancelled; the harvested model is kept");
+        break;
+    case EFFECT_REFUSE:
+    case EFFECT_NOTHING:
+    case EFFECT_PAUSE_LATER:
+    case EFFECT_STOP:
+    case EFFECT_RETRY:
+    case EFFECT_EXPORT: return false;
+    }
+    parent->work.touched = true;
+    groups_changed(parent);
+    return true;
+}
+
+void submodel_on_verb(struct core *core, const struct event *event)
+{
+    static const char *const words[] = {
+        [JOB_PAUSE] = "pause",   [JOB_RESUME] = "resume",
+        [JOB_CANCEL] = "cancel", [JOB_CANCEL_KEEP] = "cancel and keep",
+        [JOB_EXPORT] = "export", [JOB_REPLAN] = "replan"};
+    const struct event_job_verb *verb = &event->job_verb;
+    struct parent_slot *parent = slots_parent(core, verb->job.text);
+    if (verb->if_revision != 0 && verb->if_revision != parent->job.revision) {
+        act_problem(core, PROBLEM_REVISION_MISMATCH,
+                    "job '%s' has revision %" PRId64 ", not %" PRId64 "; read it and retry",
+                    verb->job.text, parent->job.revision, verb->if_revision);
+    } else if (do_verb(core, parent, verb->verb)) {
+        act_reply(core, 202, OBJECT_JOB, &parent->job);
+    } else {
+        act_problem(core, PROBLEM_WRONG_STATE, "cannot %s a job of sub-models in the phase %s (%s)",
+                    words[verb->verb], parent_phase_names[parent->parent.phase],
+                    parent->job.message);
+    }
+}

@@ -1,0 +1,20 @@
+/* submodel.h: jobs of sub-models: the phases stem, groups, harvest and joint, and which part begins
+ * in each. docs/jobs.md, "Sub-models". */
+#ifndef COORDINATOR_CORE_SUBMODEL_H
+#define COORDINATOR_CORE_SUBMODEL_H
+
+#include "coordinator/core/core.h"
+
+#define SUBMODEL_ATTEMPTS_MAX 3 /* of a group: the first and two with the next seeds */
+
+/* Handlers of the events of jobs of sub-models. */
+void submodel_on_submit(struct core *core, const struct event *event);
+void submodel_on_verb(struct core *core, const struct event *event);
+void submodel_on_derived(struct core *core, const struct event *event);
+void submodel_on_harvested(struct core *core, const struct event *event);
+/* Retry failed harvests now: the disk has room again. */
+void submodel_disk_has_room(struct core *core);
+/* At the end of a step: take the parts that have ended, and let each parent go on. */
+void submodel_run(struct core *core);
+
+#endif

@@ -1,0 +1,17 @@
+/* submodel_parts.h: what each part of a job of sub-models trains, as an ordinary job with the
+ * fields of its parent. */
+#ifndef COORDINATOR_CORE_SUBMODEL_PARTS_H
+#define COORDINATOR_CORE_SUBMODEL_PARTS_H
+
+#include "coordinator/core/core.h"
+
+struct parent_slot;
+
+/* Write the job of a part. *spec: out. *data: that of the parent, in; what differs, out. */
+void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec);
+void submodel_group_job(const struct parent_slot *parent, size_t group, struct job_spec *spec,
+                        struct job_data *data);
+void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
+                        struct job_data *data);
+
+#endif

@@ -1,0 +1,111 @@
+#include "schema/submodel.h"
+
+const char *const job_strategy_names[] = {
+    [STRATEGY_PIPELINE] = "pipeline", [STRATEGY_SUBMODEL] = "submodel", NULL};
+
+const char *const job_part_names[] = {
+    [JOB_WHOLE] = "whole", [JOB_STEM] = "stem", [JOB_GROUP] = "group", [JOB_JOINT] = "joint", NULL,
+};
+
+const char *const parent_phase_names[] = {
+    [PARENT_STEM] = "stem",   [PARENT_GROUPS] = "groups", [PARENT_HARVEST] = "harvest",
+    [PARENT_JOINT] = "joint", [PARENT_ENDED] = "ended",   NULL,
+};
+
+const char *const part_state_names[] = {
+    [PART_WAITING] = "waiting",
+    [PART_TRAINS] = "trains",
+    [PART_TRAINED] = "trained",
+    [PART_MISSING] = "missing",
+    NULL,
+};
+
+const char *const joint_units_names[] = {[JOINT_HEAD] = "head", [JOINT_ALL] = "all", NULL};
+
+/* ---- the options ---- */
+
+static const struct field joint_fields[] = {
+    MEMBER_INT(struct submodel_options, joint_epochs, "epochs", 0, 0, EPOCHS_MAX,
+               .about = "Epochs of the harvested model, at a tenth of the rate; 0: the harvested "
+                        "model is the result."),
+    MEMBER_ENUM(struct submodel_options, joint_units, "units", 0, joint_units_names,
+                .about = "What these epochs train: the last unit, or all."),
+};
+static const struct record joint_group = RECORD(struct submodel_options, "joint", joint_fields);
+
+static const struct field options_fields[] = {
+    MEMBER_INT(struct submodel_options, stem, "stem", 0, 1, UNITS_MAX - 2,
+               .about = "The first units, which all sub-models share.", .rule = "1 to units - 2"),
+    MEMBER_INT(struct submodel_options, stem_epochs, "stem_epochs", 0, 0, 1000,
+               .about = "Epochs of the whole model before the groups begin; 0: the stem is that of "
+                        "`init.checkpoint`.",
+               .rule = "0 only with `init.checkpoint`"),
+    MEMBER_JSON(struct submodel_options, groups, "groups", FIELD_NULLABLE,
+                .shared = "submodel_groups",
+                .about = "The classes of each group, and its share of the channels; null: planned. "
+                         "In an answer always null: see `GET /v1/jobs/{id}/groups`.",
+                .rule = "each class in `replicas` groups; `width` in all groups or in none"),
+    MEMBER_INT(struct submodel_options, group_count, "group_count", FIELD_NULLABLE, 2,
+               GROUPS_MAX / 2, .about = "Groups that serve all classes; null: one per device.",
+               .rule = "at most half of the classes; null with `groups`"),
+    MEMBER_DOUBLE(struct submodel_options, negatives, "negatives", 0, 0, 100,
+                  .about = "Samples of other classes that a group trains for each own one.",
+                  .rule = "above 0 without `allow_no_negatives`"),
+    MEMBER_BOOL(struct submodel_options, allow_no_negatives, "allow_no_negatives", 0,
+                .about = "Groups without samples of other classes: the result is much worse."),
+    MEMBER_INT(struct submodel_options, replicas, "replicas", 0, 1, 2,
+               .about = "Groups that serve each class. With 2 each has half of the width."),
+    MEMBER_GROUP("joint", 0, &joint_group),
+    MEMBER_INT(struct submodel_options, deadline_seconds, "deadline_seconds", FIELD_NULLABLE, 1,
+               31536000,
+               .about = "After this time the job goes on without the groups that have not ended; "
+                        "null: it waits for all."),
+};
+const struct record submodel_options_record =
+    RECORD_WITH(struct submodel_options, "submodel", options_fields,
+                .about = "A job of sub-models. See docs/jobs.md.");
+
+const struct submodel_options submodel_options_default = {
+    .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1};
+
+/* ---- the row of a parent ---- */
+
+static const struct field number_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
+
+static const struct field group_fields[] = {
+    MEMBER_INT(struct class_group, class_first, "first", FIELD_REQUIRED, 0, GROUP_CLASSES_MAX,
+               .about = "Index of its first class in `classes`."),
+    MEMBER_INT(struct class_group, class_count, "count", FIELD_REQUIRED, 1, COUNTED_CLASSES_MAX),
+    MEMBER_DOUBLE(struct class_group, width, "width", FIELD_REQUIRED, 0, 1),
+    MEMBER_MAP(struct class_group, label, label_count, "labels", 0, &label_record),
+};
+static const struct record group_record = RECORD(struct class_group, "class_group", group_fields);
+
+static const struct field part_fields[] = {
+    MEMBER_ENUM(struct parent_part, state, "state", FIELD_REQUIRED, part_state_names),
+    MEMBER_FORM(struct parent_part, job.text, "job", FIELD_NULLABLE, &job_id_form),
+    MEMBER_INT(struct parent_part, attempts, "attempts", 0, 0, INTEGER_MAX),
+    MEMBER_FORM(struct parent_part, checkpoint.text, "checkpoint", FIELD_NULLABLE,
+                &checkpoint_id_form),
+    MEMBER_FORM(struct parent_part, sha256, "sha256", FIELD_NULLABLE, &sha256_form),
+    MEMBER_INT(struct parent_part, bytes, "size_bytes", 0, 0, INTEGER_MAX),
+};
+static const struct record part_record = RECORD(struct parent_part, "parent_part", part_fields);
+
+static const struct field parent_fields[] = {
+    MEMBER_FORM(struct parent, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_INT(struct parent, revision, "revision", 0, 0, INTEGER_MAX),
+    MEMBER_ENUM(struct parent, phase, "phase", FIELD_REQUIRED, parent_phase_names),
+    MEMBER_BOOL(struct parent, paused, "paused", 0),
+    MEMBER_LIST(struct parent, class_samples, class_count, "class_samples", 0, &number_element),
+    MEMBER_RECORDS(struct parent, groups.group, groups.count, "groups", 0, &group_record),
+    MEMBER_LIST(struct parent, groups.class_of, groups.class_count, "classes", 0, &number_element),
+    MEMBER_RECORD(struct parent, stem, "stem", FIELD_REQUIRED, &part_record),
+    MEMBER_RECORD(struct parent, joint, "joint", FIELD_REQUIRED, &part_record),
+    MEMBER_RECORDS(struct parent, part, groups.count, "parts", 0, &part_record),
+    MEMBER_TIME(struct parent, groups_until_ms, "groups_until", FIELD_NULLABLE),
+    MEMBER_FORM(struct parent, harvest.text, "harvest", FIELD_NULLABLE, &checkpoint_id_form),
+    MEMBER_FORM(struct parent, harvest_sha256, "harvest_sha256", FIELD_NULLABLE, &sha256_form),
+    MEMBER_INT(struct parent, harvest_bytes, "harvest_size_bytes", 0, 0, INTEGER_MAX),
+};
+const struct record parent_record = RECORD(struct parent, "parent", parent_fields);

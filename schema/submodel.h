@@ -1,0 +1,109 @@
+/* submodel.h: a job of sub-models: its options, its class groups, and the state of the parent: the
+ * job that consists of such groups. Defaults and meaning: docs/jobs.md. Plain structs. */
+#ifndef SCHEMA_SUBMODEL_H
+#define SCHEMA_SUBMODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/device.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+enum job_strategy { STRATEGY_PIPELINE, STRATEGY_SUBMODEL };
+extern const char *const job_strategy_names[];
+
+/* The part that a job has in its parent; a job without one is whole. */
+enum job_part { JOB_WHOLE, JOB_STEM, JOB_GROUP, JOB_JOINT };
+extern const char *const job_part_names[];
+
+struct submodel_options {
+    int64_t stem;        /* units that all sub-models share */
+    int64_t stem_epochs; /* 0: the stem is taken from init.checkpoint */
+    int64_t group_count; /* 0: one for each device */
+    double negatives;    /* samples of other classes for each own one */
+    bool allow_no_negatives;
+    int64_t replicas;         /* groups that serve each class */
+    int64_t joint_epochs;     /* 0: the harvested model is the result */
+    int joint_units;          /* enum joint_units */
+    int64_t deadline_seconds; /* of the groups; 0: none */
+    json_t *groups;           /* input; owned. struct class_groups afterwards: NULL inside cores */
+};
+extern const struct submodel_options submodel_options_default;
+
+/* What the joint phase trains. */
+enum joint_units { JOINT_HEAD, JOINT_ALL };
+extern const char *const joint_units_names[];
+
+/* One group: classes of the list that all groups share, and its part of the channels. */
+struct class_group {
+    int64_t class_first, class_count;
+    double width; /* a share of the channels: those of all groups add up to 1 */
+    struct label label[LABELS_MAX];
+    size_t label_count;
+};
+
+struct class_groups {
+    struct class_group group[GROUPS_MAX];
+    size_t count;
+    int64_t class_of[GROUP_CLASSES_MAX];
+    size_t class_count;
+};
+
+/* The phases of a parent, in their order. */
+enum parent_phase { PARENT_STEM, PARENT_GROUPS, PARENT_HARVEST, PARENT_JOINT, PARENT_ENDED };
+extern const char *const parent_phase_names[];
+
+enum part_state {
+    PART_WAITING, /* its job is not made yet */
+    PART_TRAINS,
+    PART_TRAINED,
+    PART_MISSING, /* given up: by failures, by the quality gate or by the deadline */
+};
+extern const char *const part_state_names[];
+
+/* A part of a parent: its newest job and, when that has succeeded, the model. */
+struct parent_part {
+    int state; /* enum part_state */
+    struct job_id job;
+    int64_t attempts;
+    struct checkpoint_id checkpoint;
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+};
+
+/* The row of a parent beside its job: written with every change, so that a restart finds the same
+ * phase. */
+struct parent {
+    struct job_id job;
+    int64_t revision;
+    int phase; /* enum parent_phase */
+    bool paused;
+    int64_t class_samples[COUNTED_CLASSES_MAX]; /* training samples of each class */
+    size_t class_count;
+    struct class_groups groups; /* given, or planned when the phase of groups begins; count 0 */
+    struct parent_part stem, joint;
+    struct parent_part part[GROUPS_MAX]; /* of the groups */
+    int64_t groups_until_ms;             /* the deadline of the groups (wall time); 0: none */
+    struct checkpoint_id harvest;        /* "": not harvested yet */
+    char harvest_sha256[SHA256_SIZE];
+    int64_t harvest_bytes;
+};
+extern const struct record parent_record;
+extern const struct record submodel_options_record;
+
+struct job_spec;
+/* Rules between the fields of a job of sub-models, and of submodel with the other fields. Adds
+ * faults. ERR_INVALID when there is one; err names the first. */
+NODISCARD int submodel_check(const struct job_spec *spec, struct record_faults *faults,
+                             struct err *err);
+/* Read options->groups, if any: out->count is 0 without. class_count: classes of the data set.
+ * Widths are 0 where none are given. Adds a fault for each unknown class, class that is not in
+ * `replicas` groups, and width that does not fit. ERR_INVALID. */
+NODISCARD int submodel_groups_read(const struct submodel_options *options, int64_t class_count,
+                                   struct class_groups *out, struct record_faults *faults,
+                                   struct err *err);
+
+#endif

@@ -1,0 +1,198 @@
+/* The rules of a job of sub-models: between its fields, and of its groups. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "schema/job.h"
+#include "schema/submodel.h"
+
+#define WIDTH_TOLERANCE 1e-4 /* of the sum of the widths */
+
+/* Faults go to the caller's list, and the first to err. */
+struct check {
+    struct record_faults *faults;
+    struct err *err;
+    int code;
+};
+
+static void PRINTF_LIKE(3, 4)
+    fault(struct check *check, const char *pointer, const char *format, ...)
+{
+    char message[RECORD_MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    if (check->faults) {
+        record_fault(check->faults, pointer, "%s", message);
+    }
+    if (!check->code) {
+        check->code = err_set(check->err, ERR_INVALID, "%s: %s", pointer, message);
+    }
+}
+
+/* ---- fields ---- */
+
+static void check_others(struct check *check, const struct job_spec *spec)
+{
+    static const char none[] = "is not for jobs of sub-models";
+    if (spec->steps > 0) {
+        fault(check, "/steps", "%s; use epochs", none);
+    }
+    if (spec->cut_count > 0) {
+        fault(check, "/cuts", "%s: each part has a plan of its own", none);
+    }
+    if (spec->freeze_count > 0) {
+        fault(check, "/freeze", "%s: groups freeze the stem", none);
+    }
+    if (spec->kernels) {
+        fault(check, "/kernels", "%s: sub-models have other shapes", none);
+    }
+    if (spec->init_except_count > 0) {
+        fault(check, "/init/except", "%s", none);
+    }
+}
+
+static void check_options(struct check *check, const struct job_spec *spec)
+{
+    const struct submodel_options *options = &spec->submodel;
+    if (options->stem_epochs == 0 && spec->init_checkpoint.text[0] == '\0') {
+        fault(check, "/submodel/stem_epochs", "must be above 0 without init.checkpoint");
+    }
+    if (options->groups && options->group_count > 0) {
+        fault(check, "/submodel/group_count", "give the groups or their number, not both");
+    }
+    if (options->negatives <= 0 && !options->allow_no_negatives) {
+        fault(check, "/submodel/negatives",
+              "must be above 0: a group that sees no other classes cannot tell them from its own; "
+              "set allow_no_negatives to train without them");
+    }
+}
+
+int submodel_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults, .err = err};
+    if (spec->strategy == STRATEGY_SUBMODEL) {
+        check_others(&check, spec);
+        check_options(&check, spec);
+    } else if (spec->has_submodel) {
+        fault(&check, "/submodel", "is for strategy 'submodel' only");
+    }
+    return check.code;
+}
+
+/* ---- groups ---- */
+
+struct given_group {
+    int64_t class_of[COUNTED_CLASSES_MAX];
+    size_t class_count;
+    double width; /* 0: planned */
+    struct label label[LABELS_MAX];
+    size_t label_count;
+};
+
+static const struct field class_element = {
+    .type = FIELD_INT, .min = 0, .max = COUNTED_CLASSES_MAX - 1};
+static const struct field given_fields[] = {
+    MEMBER_LIST(struct given_group, class_of, class_count, "classes", FIELD_REQUIRED,
+                &class_element),
+    MEMBER_DOUBLE(struct given_group, width, "width", FIELD_NULLABLE, 1e-3, 1),
+    MEMBER_MAP(struct given_group, label, label_count, "labels", 0, &label_record),
+};
+static const struct record given_record = RECORD(struct given_group, "group", given_fields);
+
+/* The classes of one group, added to the list of all. served: how many groups each class has. */
+static void add_group(struct check *check, const struct given_group *given, int64_t class_count,
+                      int64_t *served, struct class_groups *out)
+{
+    const size_t index = out->count++;
+    struct class_group *group = &out->group[index];
+    char pointer[48];
+    *group = (struct class_group){.class_first = (int64_t)out->class_count,
+                                  .width = given->width,
+                                  .label_count = given->label_count};
+    memcpy(group->label, given->label, sizeof(given->label));
+    (void)snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/classes", index);
+    if (given->class_count < 2) {
+        fault(check, pointer, "a group needs at least 2 classes");
+    }
+    for (size_t i = 0; i < given->class_count; i++) {
+        const int64_t class = given->class_of[i];
+        bool again = false;
+        for (size_t k = 0; k < i; k++) {
+            again = again || given->class_of[k] == class;
+        }
+        (void)snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/classes/%zu", index, i);
+        if (class >= class_count) {
+            fault(check, pointer,
+                  "unknown class %" PRId64 "; the data set has classes 0 to %" PRId64, class,
+                  class_count - 1);
+        } else if (again) {
+            fault(check, pointer, "class %" PRId64 " is there twice", class);
+        } else if (out->class_count < GROUP_CLASSES_MAX) {
+            served[class]++;
+            out->class_of[out->class_count++] = class;
+        }
+    }
+    group->class_count = (int64_t)out->class_count - group->class_first;
+}
+
+static void check_served(struct check *check, const int64_t *served, int64_t class_count,
+                         int64_t replicas)
+{
+    for (int64_t class = 0; class < class_count && !check->code; class ++) {
+        if (served[class] != replicas) {
+            fault(check, "/submodel/groups",
+                  "class %" PRId64 " is in %" PRId64 " groups; replicas is %" PRId64, class,
+                  served[class], replicas);
+        }
+    }
+}
+
+static void check_widths(struct check *check, const struct class_groups *groups)
+{
+    size_t given = 0;
+    double sum = 0;
+    for (size_t g = 0; g < groups->count; g++) {
+        given += groups->group[g].width > 0;
+        sum += groups->group[g].width;
+    }
+    if (given > 0 && given < groups->count) {
+        fault(check, "/submodel/groups", "give the width of every group, or of none");
+    } else if (given > 0 && fabs(sum - 1) > WIDTH_TOLERANCE) {
+        fault(check, "/submodel/groups", "the widths add up to %.6g; they must add up to 1", sum);
+    }
+}
+
+int submodel_groups_read(const struct submodel_options *options, int64_t class_count,
+                         struct class_groups *out, struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults, .err = err};
+    const size_t count = options->groups ? json_array_size(options->groups) : 0;
+    const size_t most = GROUPS_MAX / 2 * (size_t)options->replicas;
+    int64_t served[COUNTED_CLASSES_MAX] = {0};
+    memset(out, 0, sizeof(*out));
+    if (!options->groups) {
+        return 0;
+    }
+    if (count < 2 || count > most) {
+        fault(&check, "/submodel/groups", "must be a list of 2 to %zu groups", most);
+        return check.code;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct given_group given = {0};
+        char pointer[48];
+        (void)snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu", i);
+        int rc = record_read(&given_record, json_array_get(options->groups, i), pointer, &given,
+                             faults, err);
+        if (rc) {
+            return rc;
+        }
+        add_group(&check, &given, class_count, served, out);
+    }
+    check_served(&check, served, class_count, options->replicas);
+    check_widths(&check, out);
+    return check.code;
+}

@@ -1,0 +1,188 @@
+/* What must hold of jobs that consist of groups: no part outlives its parent, one phase at a time,
+ * each class is served as often as it should be, and the model is that of final parts. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/check.h"
+#include "tests/sim/coordinator.h"
+
+static const struct checkpoint *find_checkpoint(const struct rows *rows, const char *id)
+{
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        if (id_equal(rows->checkpoint[i].id.text, id)) {
+            return &rows->checkpoint[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- parts ---- */
+
+/* The model of a trained part is the last one of a job of this parent. */
+static void check_trained(struct world *world, const struct job *parent,
+                          const struct parent_part *part, int kind, size_t group)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    const struct checkpoint *checkpoint = find_checkpoint(rows, part->checkpoint.text);
+    const struct job *job = checkpoint ? rows_job(rows, checkpoint->job.text) : NULL;
+    const bool given = kind == JOB_STEM && parent->spec.submodel.stem_epochs == 0;
+    if (part->state != PART_TRAINED || given) {
+        return;
+    }
+    if (!job || job->state != JOB_SUCCEEDED || job->part != kind || job->group != (int64_t)group ||
+        !id_equal(job->parent.text, parent->id.text) ||
+        !id_equal(job->checkpoint.text, part->checkpoint.text) ||
+        strcmp(checkpoint->sha256, part->sha256) != 0) {
+        check_fail(world, "a trained part of %s has not the last model of its job",
+                   parent->spec.name);
+    }
+}
+
+/* The one phase in which parts of this kind train. */
+static int phase_of(int part)
+{
+    return part == JOB_STEM ? PARENT_STEM : part == JOB_GROUP ? PARENT_GROUPS : PARENT_JOINT;
+}
+
+static const struct parent_part *part_of(const struct parent *parent, const struct job *job)
+{
+    switch ((enum job_part)job->part) {
+    case JOB_STEM: return &parent->stem;
+    case JOB_JOINT: return &parent->joint;
+    case JOB_GROUP: return &parent->part[job->group];
+    case JOB_WHOLE: break;
+    }
+    return NULL;
+}
+
+static void check_part(struct world *world, const struct job *job)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    const struct job *parent = rows_job(rows, job->parent.text);
+    const struct parent *row = rows_parent(rows, job->parent.text);
+    if (!parent || !row || job_state_ended(parent->state)) {
+        check_fail(world, "%s outlives its parent", job->spec.name);
+    } else if (row->phase != phase_of(job->part)) {
+        check_fail(world, "%s lives in the phase %s", job->spec.name,
+                   parent_phase_names[row->phase]);
+    } else if (part_of(row, job)->state != PART_TRAINS ||
+               !id_equal(part_of(row, job)->job.text, job->id.text)) {
+        check_fail(world, "%s lives and its parent does not know it", job->spec.name);
+    } else if (job->created_ms != parent->created_ms ||
+               job->spec.priority != parent->spec.priority) {
+        check_fail(world, "%s has another priority or age than its parent", job->spec.name);
+    }
+}
+
+/* ---- parents ---- */
+
+static void check_classes(struct world *world, const struct job *job, const struct parent *parent)
+{
+    int64_t served[COUNTED_CLASSES_MAX] = {0};
+    double width = 0;
+    for (size_t g = 0; g < parent->groups.count; g++) {
+        const struct class_group *group = &parent->groups.group[g];
+        width += group->width;
+        for (int64_t c = 0; c < group->class_count; c++) {
+            served[parent->groups.class_of[group->class_first + c]]++;
+        }
+    }
+    for (size_t c = 0; parent->groups.count > 0 && c < parent->class_count; c++) {
+        if (served[c] != job->spec.submodel.replicas) {
+            check_fail(world, "class %zu of %s is served %d times", c, job->spec.name,
+                       (int)served[c]);
+        }
+    }
+    if (parent->groups.count > 0 && (width < 1 - 1e-6 || width > 1 + 1e-6)) {
+        check_fail(world, "the widths of %s add up to %f", job->spec.name, width);
+    }
+}
+
+static size_t count_missing(const struct parent *parent)
+{
+    size_t missing = 0;
+    for (size_t g = 0; g < parent->groups.count; g++) {
+        missing += parent->part[g].state == PART_MISSING;
+    }
+    return missing;
+}
+
+/* Its model is harvested from its parts, or that of the joint job, which started from it. */
+static void check_model(struct world *world, const struct job *job, const struct parent *parent)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    const struct checkpoint *harvest = find_checkpoint(rows, parent->harvest.text);
+    const struct job *joint = rows_job(rows, parent->joint.job.text);
+    char right[SHA256_SIZE];
+    digest_text(coordinator_harvested(parent), right);
+    if (parent->harvest.text[0] != '\0' && (!harvest || strcmp(harvest->sha256, right) != 0 ||
+                                            !blobs_have(&world->coordinator->blobs, right))) {
+        check_fail(world, "the harvest of %s is not that of its parts", job->spec.name);
+    }
+    if (joint && strcmp(joint->data.checkpoint_sha256, right) != 0) {
+        check_fail(world, "the joint job of %s does not start from its harvest", job->spec.name);
+    }
+    if (job->state != JOB_SUCCEEDED) {
+        return;
+    }
+    const struct checkpoint_id *last =
+        parent->joint.state == PART_TRAINED ? &parent->joint.checkpoint : &parent->harvest;
+    const bool joins = job->spec.submodel.joint_epochs > 0 && count_missing(parent) == 0;
+    if (!harvest || !id_equal(last->text, job->checkpoint.text) ||
+        joins != (parent->joint.state == PART_TRAINED) ||
+        (count_missing(parent) > 0) != (strcmp(job->state_reason, "degraded") == 0)) {
+        check_fail(world, "%s has ended with another model than its last phase made",
+                   job->spec.name);
+    }
+}
+
+static void check_live(struct world *world, const struct job *job, const struct parent *row)
+{
+    const struct parent *live = core_parent(world->coordinator->core, job->id.text);
+    if (!live || live->phase != row->phase || live->paused != row->paused ||
+        live->groups.count != row->groups.count ||
+        memcmp(live->part, row->part, sizeof(row->part)) != 0 ||
+        memcmp(&live->stem, &row->stem, sizeof(row->stem)) != 0 ||
+        memcmp(&live->joint, &row->joint, sizeof(row->joint)) != 0) {
+        check_fail(world, "the row of the parts of %s differs from the live state", job->spec.name);
+    }
+}
+
+void check_parents(struct world *world)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    for (size_t i = 0; i < rows->job_count; i++) {
+        if (rows->job[i].part != JOB_WHOLE && !job_state_ended(rows->job[i].state)) {
+            check_part(world, &rows->job[i]);
+        }
+    }
+    for (size_t i = 0; i < rows->parent_count; i++) {
+        const struct parent *parent = &rows->parent[i];
+        const struct job *job = rows_job(rows, parent->job.text);
+        if (!job || job_state_ended(job->state) != (parent->phase == PARENT_ENDED)) {
+            check_fail(world, "the rows of a parent differ");
+            continue;
+        }
+        if (!job_state_ended(job->state)) {
+            check_live(world, job, parent);
+        }
+        check_trained(world, job, &parent->stem, JOB_STEM, 0);
+        check_trained(world, job, &parent->joint, JOB_JOINT, 0);
+        for (size_t g = 0; g < parent->groups.count; g++) {
+            check_trained(world, job, &parent->part[g], JOB_GROUP, g);
+        }
+        check_classes(world, job, parent);
+        check_model(world, job, parent);
+    }
+}
+
+void check_restored_parents(struct world *world, const struct core *core)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    for (size_t i = 0; i < rows->parent_count; i++) {
+        const struct parent *row = &rows->parent[i], *live = core_parent(core, row->job.text);
+        if (row->phase != PARENT_ENDED && (!live || live->phase < row->phase)) {
+            check_fail(world, "restoring the rows gives a parent in another phase");
+        }
+    }
+}

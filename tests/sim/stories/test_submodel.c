@@ -1,0 +1,310 @@
+/* Jobs of sub-models: devices, groups and the coordinator fail in each phase, users pause and
+ * cancel in each phase, and the model stays the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/digest.h"
+#include "tests/sim/stories/story.h"
+
+#define STEPS 40
+
+static const struct submodel_options usual = {.stem = 1,
+                                              .stem_epochs = 1,
+                                              .group_count = 3,
+                                              .negatives = 1,
+                                              .replicas = 1,
+                                              .joint_epochs = 1};
+
+static struct story *begin(size_t devices, const struct submodel_options *options)
+{
+    return story_new_as(&(struct story_setting){
+        .devices = devices, .devices_min = 1, .steps = STEPS, .submodel = options});
+}
+
+static const struct parent *parts_of(const struct story *story)
+{
+    const struct parent *parent = rows_parent(&story->world.coordinator->rows, story->job->id.text);
+    assert_non_null(parent);
+    return parent;
+}
+
+/* The device that the part's plan has. */
+static size_t device_of(const struct story *story, const struct parent_part *part)
+{
+    const struct plan *plan = rows_plan(&story->world.coordinator->rows, part->job.text);
+    assert_non_null(plan);
+    for (size_t i = 0; i < story->world.agent_count; i++) {
+        if (strcmp(trace_name(&story->world, plan->stage[0].device.text),
+                   story->world.agent[i]->name) == 0) {
+            return i;
+        }
+    }
+    fail_msg("the part has no device");
+    return 0;
+}
+
+static void end(struct story *story, int state)
+{
+    for (int second = 0; second < 600 && !users_served(&story->world); second++) {
+        story_pass(story, SECOND);
+    }
+    assert_true(users_served(&story->world));
+    assert_int_equal(story_job(story)->state, state);
+    for (size_t i = 0; i < story->world.coordinator->rows.job_count; i++) {
+        assert_true(job_state_ended(story->world.coordinator->rows.job[i].state));
+    }
+}
+
+static const char *model_of(const struct story *story)
+{
+    const struct rows *rows = &story->world.coordinator->rows;
+    for (size_t i = 0; i < rows->checkpoint_count; i++) {
+        if (id_equal(rows->checkpoint[i].id.text, story_job(story)->checkpoint.text)) {
+            return rows->checkpoint[i].sha256;
+        }
+    }
+    fail_msg("the job has no model");
+    return "";
+}
+
+/* The model of a job of three groups that nothing disturbs. */
+static void model_undisturbed(size_t devices, char out[SHA256_SIZE])
+{
+    struct story *story = begin(devices, &usual);
+    end(story, JOB_SUCCEEDED);
+    memcpy(out, model_of(story), SHA256_SIZE);
+    story_free(story);
+}
+
+static void phases_follow_each_other(void **state)
+{
+    (void)state;
+    struct story *story = begin(4, &usual);
+    story_until(story, "center: job_running: phase stem");
+    story_until(story, "center: job_phase: 'job1' is in the phase groups");
+    story_until(story, "center: job_phase: 'job1' is in the phase harvest");
+    story_until(story, "center: job_phase: 'job1' is in the phase joint");
+    story_until(story, "center: job_succeeded: trained");
+    end(story, JOB_SUCCEEDED);
+    assert_string_equal(story_job(story)->state_reason, "");
+    assert_int_equal(parts_of(story)->groups.count, 3);
+    story_free(story);
+}
+
+static void the_model_depends_on_the_groups_alone(void **state)
+{
+    (void)state;
+    char two[SHA256_SIZE], three[SHA256_SIZE], six[SHA256_SIZE];
+    model_undisturbed(2, two);
+    model_undisturbed(3, three);
+    model_undisturbed(6, six);
+    assert_string_equal(two, three);
+    assert_string_equal(two, six);
+}
+
+static void groups_queue_for_one_device(void **state)
+{
+    (void)state;
+    char one[SHA256_SIZE], three[SHA256_SIZE];
+    model_undisturbed(1, one);
+    model_undisturbed(3, three);
+    assert_string_equal(one, three);
+}
+
+/* A device is killed in the phase; the model is the same. */
+static void loses_a_device(const char *line, bool in_group)
+{
+    char right[SHA256_SIZE];
+    model_undisturbed(4, right);
+    struct story *story = begin(4, &usual);
+    story_until(story, line);
+    const struct parent *parent = parts_of(story);
+    const struct parent_part *part = in_group                        ? &parent->part[1]
+                                     : parent->phase == PARENT_JOINT ? &parent->joint
+                                                                     : &parent->stem;
+    const size_t device = device_of(story, part);
+    faults_kill_device(&story->world, device, FOREVER);
+    end(story, JOB_SUCCEEDED);
+    assert_string_equal(model_of(story), right);
+    story_free(story);
+}
+
+static void a_device_lost_in_the_stem_changes_no_bit(void **state)
+{
+    (void)state;
+    loses_a_device("center: job_running: phase stem", false);
+}
+
+static void a_group_continues_elsewhere_with_the_same_bits(void **state)
+{
+    (void)state;
+    loses_a_device("center: job job1.group1 running", true);
+}
+
+static void a_device_lost_in_the_joint_phase_changes_no_bit(void **state)
+{
+    (void)state;
+    loses_a_device("center: job_running: phase joint", false);
+}
+
+/* ---- users ---- */
+
+static void pauses_at(const char *line, const char *paused)
+{
+    char right[SHA256_SIZE];
+    model_undisturbed(3, right);
+    struct story *story = begin(3, &usual);
+    story_until(story, line);
+    users_ask(&story->world, story->job, JOB_PAUSE);
+    story_until(story, paused);
+    story_pass(story, 20 * MS); /* its rows are committed */
+    for (size_t i = 0; i < story->world.coordinator->rows.device_count; i++) {
+        assert_string_equal(story->world.coordinator->rows.device[i].job.text, "");
+    }
+    end(story, JOB_SUCCEEDED); /* its user resumes it */
+    assert_string_equal(model_of(story), right);
+    story_free(story);
+}
+
+static void every_phase_with_parts_can_be_paused(void **state)
+{
+    (void)state;
+    pauses_at("center: job_running: phase stem", "center: job_paused: paused in the phase stem");
+    pauses_at("center: job job1.group1 running", "center: job_paused: paused in the phase groups");
+    pauses_at("center: job_running: phase joint", "center: job_paused: paused in the phase joint");
+}
+
+static void cancels_at(const char *line, enum job_verb verb)
+{
+    struct story *story = begin(3, &usual);
+    story_until(story, line);
+    users_ask(&story->world, story->job, verb);
+    end(story, JOB_CANCELLED);
+    assert_int_equal(parts_of(story)->phase, PARENT_ENDED);
+    assert_true((story_job(story)->checkpoint.text[0] != '\0') == (verb == JOB_CANCEL_KEEP));
+    story_free(story);
+}
+
+static void every_phase_can_be_cancelled(void **state)
+{
+    (void)state;
+    cancels_at("center: job_running: phase stem", JOB_CANCEL);
+    cancels_at("center: job job1.group1 running", JOB_CANCEL);
+    cancels_at("center: job_phase: 'job1' is in the phase harvest", JOB_CANCEL);
+    cancels_at("center: job_running: phase joint", JOB_CANCEL);
+    cancels_at("center: job_running: phase joint", JOB_CANCEL_KEEP);
+}
+
+static void a_model_is_kept_only_when_it_is_harvested(void **state)
+{
+    (void)state;
+    struct story *story = begin(3, &usual);
+    story_until(story, "center: job job1.group1 running");
+    users_ask(&story->world, story->job, JOB_CANCEL_KEEP);
+    story_until(story, "user: job1: 409 cannot cancel and keep a job of sub-models in the phase");
+    end(story, JOB_SUCCEEDED);
+    story_free(story);
+}
+
+static void verbs_on_a_group_are_rejected(void **state)
+{
+    (void)state;
+    struct story *story = begin(3, &usual);
+    story_until(story, "center: job job1.group1 running");
+    const struct job_id parent = story->job->id;
+    story->job->id = parts_of(story)->part[1].job;
+    users_ask(&story->world, story->job, JOB_PAUSE);
+    story->job->id = parent;
+    story_until(story, "user: job1: 409 job 'job_");
+    end(story, JOB_SUCCEEDED);
+    story_free(story);
+}
+
+/* ---- missing groups ---- */
+
+static void groups_that_miss_the_deadline_are_left_out(void **state)
+{
+    (void)state;
+    struct submodel_options late = usual;
+    late.deadline_seconds = 4;
+    struct story *story = begin(1, &late); /* groups queue for it */
+    story_until(story, "center: job_cancelled: not trained by the deadline of the groups");
+    end(story, JOB_SUCCEEDED);
+    assert_string_equal(story_job(story)->state_reason, "degraded");
+    assert_string_equal(parts_of(story)->joint.job.text, "");
+    story_free(story);
+}
+
+static void a_full_disk_delays_the_harvest(void **state)
+{
+    (void)state;
+    struct story *story = begin(3, &usual);
+    story_until(story, "center: job_phase: 'job1' is in the phase harvest");
+    story->world.coordinator->disk_full = true;
+    story_until(story, "center: export_failed: could not assemble the model of 'job1'");
+    story->world.coordinator->disk_full = false;
+    story_until(story, "center: job_phase: 'job1' is in the phase joint");
+    end(story, JOB_SUCCEEDED);
+    story_free(story);
+}
+
+/* ---- the coordinator ---- */
+
+/* It dies at the n-th commit after all devices have enrolled. Returns whether there was one. */
+static bool dies_at(uint64_t commit, enum crash_point point, const char *right)
+{
+    struct submodel_options options = usual;
+    options.group_count = 2;
+    struct story *story = begin(2, &options);
+    story->world.faults->crash_commit = story->world.coordinator->commits + commit;
+    story->world.faults->crash_point = point;
+    end(story, JOB_SUCCEEDED);
+    if (right[0] != '\0') {
+        assert_string_equal(model_of(story), right);
+    }
+    const bool died = story->world.coordinator->lives > 1;
+    story_free(story);
+    return died;
+}
+
+static void dies_at_every_commit(enum crash_point point)
+{
+    uint64_t commit = 1;
+    while (dies_at(commit, point, "")) {
+        commit += 3; /* a life of a parent has hundreds */
+    }
+    assert_true(commit > 30);
+}
+
+static void every_third_commit_can_be_the_last_before(void **state)
+{
+    (void)state;
+    dies_at_every_commit(CRASH_BEFORE_COMMIT);
+}
+
+static void every_third_commit_can_be_the_last_after(void **state)
+{
+    (void)state;
+    dies_at_every_commit(CRASH_AFTER_COMMIT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(phases_follow_each_other),
+        cmocka_unit_test(the_model_depends_on_the_groups_alone),
+        cmocka_unit_test(groups_queue_for_one_device),
+        cmocka_unit_test(a_device_lost_in_the_stem_changes_no_bit),
+        cmocka_unit_test(a_group_continues_elsewhere_with_the_same_bits),
+        cmocka_unit_test(a_device_lost_in_the_joint_phase_changes_no_bit),
+        cmocka_unit_test(every_phase_with_parts_can_be_paused),
+        cmocka_unit_test(every_phase_can_be_cancelled),
+        cmocka_unit_test(a_model_is_kept_only_when_it_is_harvested),
+        cmocka_unit_test(verbs_on_a_group_are_rejected),
+        cmocka_unit_test(groups_that_miss_the_deadline_are_left_out),
+        cmocka_unit_test(a_full_disk_delays_the_harvest),
+        cmocka_unit_test(every_third_commit_can_be_the_last_before),
+        cmocka_unit_test(every_third_commit_can_be_the_last_after),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

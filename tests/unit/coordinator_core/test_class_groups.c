@@ -1,0 +1,292 @@
+/* Which classes and which share of the channels each group gets: rules, and brute force. */
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "coordinator/core/class_groups.h"
+#include "tests/support/test.h"
+
+#define CASES 400
+#define BRUTE_CLASSES_MAX 8
+
+static const struct slice_cost usual_cost = {.stem = 0.05, .linear = 0.2, .square = 1};
+
+static struct class_problem problem_of(const int64_t *samples, size_t classes, const double *speed,
+                                       size_t groups)
+{
+    return (struct class_problem){.samples = samples,
+                                  .class_count = classes,
+                                  .speed = speed,
+                                  .group_count = groups,
+                                  .negatives = 1,
+                                  .replicas = 1,
+                                  .width_min = 0.02,
+                                  .cost = usual_cost};
+}
+
+static double own_of(const struct class_problem *problem, const struct class_groups *groups,
+                     size_t group)
+{
+    const struct class_group *one = &groups->group[group];
+    double own = 0;
+    for (int64_t c = 0; c < one->class_count; c++) {
+        own += (double)problem->samples[groups->class_of[one->class_first + c]];
+    }
+    return own;
+}
+
+static double slowest_of(const struct class_problem *problem, const struct class_groups *groups)
+{
+    double slowest = 0;
+    for (size_t g = 0; g < groups->count; g++) {
+        const double load =
+            class_groups_load(problem, own_of(problem, groups, g), groups->group[g].width);
+        slowest = fmax(slowest, load / problem->speed[g % problem->group_count]);
+    }
+    return slowest;
+}
+
+static void assert_divided(const struct class_problem *problem, const struct class_groups *groups)
+{
+    int64_t served[COUNTED_CLASSES_MAX] = {0};
+    int64_t width = 0;
+    for (size_t g = 0; g < groups->count; g++) {
+        const struct class_group *group = &groups->group[g];
+        assert_true(group->class_count >= GROUP_CLASSES_MIN);
+        assert_true(group->width >= problem->width_min - 1e-9);
+        width += llround(group->width * WIDTH_UNITS);
+        for (int64_t c = 0; c < group->class_count; c++) {
+            served[groups->class_of[group->class_first + c]]++;
+        }
+    }
+    for (size_t c = 0; c < problem->class_count; c++) {
+        assert_int_equal(served[c], (int64_t)problem->replicas);
+    }
+    assert_int_equal(width, WIDTH_UNITS);
+}
+
+static void the_count_follows_devices_and_classes(void **state)
+{
+    (void)state;
+    assert_int_equal(class_groups_count(10, 5), 5);
+    assert_int_equal(class_groups_count(10, 6), 5);
+    assert_int_equal(class_groups_count(10, 0), 2);
+    assert_int_equal(class_groups_count(100, 40), 16);
+    assert_int_equal(class_groups_count(3, 4), 0);
+}
+
+static void equal_classes_and_devices_give_equal_groups(void **state)
+{
+    (void)state;
+    int64_t samples[10];
+    const double speed[5] = {1, 1, 1, 1, 1};
+    for (size_t c = 0; c < 10; c++) {
+        samples[c] = 600;
+    }
+    const struct class_problem problem = problem_of(samples, 10, speed, 5);
+    static struct class_groups groups;
+    struct err err = {0};
+    assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+    assert_divided(&problem, &groups);
+    for (size_t g = 0; g < 5; g++) {
+        assert_int_equal(groups.group[g].class_count, 2);
+        assert_true(fabs(groups.group[g].width - 0.2) < 1e-9);
+    }
+}
+
+static void with_two_classes_each_the_widths_follow_the_speeds(void **state)
+{
+    (void)state;
+    int64_t samples[10];
+    const double speed[5] = {5, 5, 2.5, 1.7, 1};
+    for (size_t c = 0; c < 10; c++) {
+        samples[c] = 600;
+    }
+    const struct class_problem problem = problem_of(samples, 10, speed, 5);
+    static struct class_groups groups;
+    struct err err = {0};
+    assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+    assert_divided(&problem, &groups);
+    double least = INFINITY, most = 0;
+    for (size_t g = 0; g < 5; g++) {
+        const double seconds = class_groups_load(&problem, 1200, groups.group[g].width) / speed[g];
+        least = fmin(least, seconds);
+        most = fmax(most, seconds);
+    }
+    assert_true(groups.group[0].width > groups.group[4].width);
+    assert_true(least > 0.95 * most);
+}
+
+static void many_classes_follow_the_speeds(void **state)
+{
+    (void)state;
+    int64_t samples[60];
+    const double speed[5] = {5, 5, 2.5, 1.7, 1};
+    for (size_t c = 0; c < 60; c++) {
+        samples[c] = 50;
+    }
+    const struct class_problem problem = problem_of(samples, 60, speed, 5);
+    static struct class_groups groups;
+    struct err err = {0};
+    assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+    assert_divided(&problem, &groups);
+    assert_true(groups.group[0].class_count > 3 * groups.group[4].class_count);
+}
+
+static void replicas_share_each_class_between_two_groups(void **state)
+{
+    (void)state;
+    int64_t samples[10];
+    const double speed[4] = {1, 1, 1, 1};
+    for (size_t c = 0; c < 10; c++) {
+        samples[c] = 100 + (int64_t)c;
+    }
+    struct class_problem problem = problem_of(samples, 10, speed, 4);
+    static struct class_groups groups;
+    struct err err = {0};
+    problem.replicas = 2;
+    assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+    assert_int_equal(groups.count, 8);
+    assert_divided(&problem, &groups);
+}
+
+static void what_cannot_be_divided_is_rejected(void **state)
+{
+    (void)state;
+    const int64_t samples[5] = {1, 1, 1, 1, 1};
+    const double speed[3] = {1, 1, 1};
+    static struct class_groups groups;
+    struct err err = {0};
+    struct class_problem problem = problem_of(samples, 5, speed, 3);
+    assert_int_equal(class_groups_solve(&problem, &groups, &err), ERR_INVALID);
+    assert_string_equal(err.text, "5 classes cannot be divided among 3 groups");
+    problem.group_count = 2;
+    problem.width_min = 0.6;
+    assert_int_equal(class_groups_solve(&problem, &groups, &err), ERR_INVALID);
+    assert_string_equal(err.text,
+                        "2 groups are too many: each needs at least 0.600 of the channels");
+}
+
+/* ---- brute force ---- */
+
+/* The best that any division of the classes gives, at equal widths. */
+static double best_division(const struct class_problem *problem)
+{
+    size_t assigned[BRUTE_CLASSES_MAX] = {0};
+    double best = INFINITY;
+    for (;;) {
+        double own[GROUPS_MAX] = {0}, slowest = 0;
+        size_t count[GROUPS_MAX] = {0};
+        bool allowed = true;
+        for (size_t c = 0; c < problem->class_count; c++) {
+            own[assigned[c]] += (double)problem->samples[c];
+            count[assigned[c]]++;
+        }
+        for (size_t g = 0; g < problem->group_count; g++) {
+            allowed = allowed && count[g] >= GROUP_CLASSES_MIN;
+            slowest = fmax(slowest,
+                           class_groups_load(problem, own[g], 1.0 / (double)problem->group_count) /
+                               problem->speed[g]);
+        }
+        best = allowed ? fmin(best, slowest) : best;
+        size_t at = 0;
+        while (at < problem->class_count && ++assigned[at] == problem->group_count) {
+            assigned[at++] = 0;
+        }
+        if (at == problem->class_count) {
+            return best;
+        }
+    }
+}
+
+static double division_of(const struct class_problem *problem, struct class_groups *groups)
+{
+    for (size_t g = 0; g < groups->count; g++) {
+        groups->group[g].width = 1.0 / (double)groups->count;
+    }
+    return slowest_of(problem, groups);
+}
+
+static void divisions_are_near_the_best(void **state)
+{
+    (void)state;
+    const struct rng_stream stream = rng_stream(1, RNG_SIMULATION, 0, 0);
+    uint64_t drawn = 0;
+    double sum = 0;
+    for (int i = 0; i < CASES; i++) {
+        int64_t samples[BRUTE_CLASSES_MAX];
+        double speed[GROUPS_MAX];
+        const size_t groups = 2 + (size_t)rng_below(&stream, drawn++, 2);
+        const size_t classes =
+            2 * groups + (size_t)rng_below(&stream, drawn++, BRUTE_CLASSES_MAX - 2 * groups + 1);
+        for (size_t c = 0; c < classes; c++) {
+            samples[c] = 1 + (int64_t)rng_below(&stream, drawn++, 100);
+        }
+        for (size_t g = 0; g < groups; g++) {
+            speed[g] = 1 + (double)rng_below(&stream, drawn++, 5);
+        }
+        const struct class_problem problem = problem_of(samples, classes, speed, groups);
+        static struct class_groups found;
+        struct err err = {0};
+        assert_ok(class_groups_solve(&problem, &found, &err), &err);
+        assert_divided(&problem, &found);
+        const double ratio = division_of(&problem, &found) / best_division(&problem);
+        assert_true(ratio > 1 - 1e-9 && ratio < 1.34);
+        sum += ratio;
+    }
+    assert_true(sum / CASES < 1.02);
+}
+
+/* The best widths of three groups on a grid of hundredths. */
+static double best_widths(const struct class_problem *problem, struct class_groups *groups)
+{
+    double best = INFINITY;
+    for (int a = 2; a < 97; a++) {
+        for (int b = 2; a + b <= 98; b++) {
+            groups->group[0].width = a / 100.0;
+            groups->group[1].width = b / 100.0;
+            groups->group[2].width = (100 - a - b) / 100.0;
+            best = fmin(best, slowest_of(problem, groups));
+        }
+    }
+    return best;
+}
+
+static void widths_are_the_best(void **state)
+{
+    (void)state;
+    const struct rng_stream stream = rng_stream(2, RNG_SIMULATION, 0, 0);
+    uint64_t drawn = 0;
+    for (int i = 0; i < CASES / 4; i++) {
+        int64_t samples[6];
+        double speed[3];
+        for (size_t c = 0; c < 6; c++) {
+            samples[c] = 1 + (int64_t)rng_below(&stream, drawn++, 100);
+        }
+        for (size_t g = 0; g < 3; g++) {
+            speed[g] = 1 + (double)rng_below(&stream, drawn++, 9);
+        }
+        const struct class_problem problem = problem_of(samples, 6, speed, 3);
+        static struct class_groups groups;
+        struct err err = {0};
+        assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+        const double found = slowest_of(&problem, &groups);
+        const double best = best_widths(&problem, &groups);
+        assert_true(found < best * 1.01);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_count_follows_devices_and_classes),
+        cmocka_unit_test(equal_classes_and_devices_give_equal_groups),
+        cmocka_unit_test(with_two_classes_each_the_widths_follow_the_speeds),
+        cmocka_unit_test(many_classes_follow_the_speeds),
+        cmocka_unit_test(replicas_share_each_class_between_two_groups),
+        cmocka_unit_test(what_cannot_be_divided_is_rejected),
+        cmocka_unit_test(divisions_are_near_the_best),
+        cmocka_unit_test(widths_are_the_best),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
