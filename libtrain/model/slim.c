@@ -262,6 +262,18 @@ static int derive_unit(void *arg, size_t index, const struct slim_unit *divided,
     return rc;
 }
 
+static int check_ops(const struct model *model, struct err *err)
+{
+    size_t ops = 0;
+    for (size_t i = 0; i < model->unit_count; i++) {
+        ops += model->unit[i].op_count;
+    }
+    return ops <= MODEL_OPS_MAX
+               ? 0
+               : err_set(err, ERR_INVALID, "the model has more than %d ops with its selects",
+                         MODEL_OPS_MAX);
+}
+
 int slim_derive(const struct slim_split *split, size_t group, struct model **out, struct err *err)
 {
     ASSERT(group < split->group_count);
@@ -288,6 +300,10 @@ int slim_derive(const struct slim_split *split, size_t group, struct model **out
         model->unit[i].frozen = true;
     }
     rc = rc ? rc : walk_units(split, derive_unit, &derivation, &least, err);
+    if (rc) {
+        return rc;
+    }
+    rc = check_ops(model, err);
     if (rc) {
         return rc;
     }

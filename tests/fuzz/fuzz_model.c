@@ -88,6 +88,31 @@ static void check_model(const struct model *model)
     trained_free(&file);
 }
 
+/* A model that can be divided gives models that are read back as they were made. */
+static void check_slices(const struct model *model)
+{
+    const struct slim_group group[] = {{model->classes, 0.4}, {1, 0.6}};
+    for (size_t stem = 1; stem + 2 <= model->unit_count && stem < 4; stem++) {
+        const struct slim_split split = {model, stem, group, 2};
+        struct err err = {0};
+        uint32_t least;
+        ASSERT(slim_least_channels(model, stem, &least, &err) != 0 || least > 0);
+        for (size_t i = 0; i < 2 && slim_check(&split, &err) == 0; i++) {
+            BUF_AUTO struct buf text;
+            BUF_AUTO struct buf again;
+            struct slim_cost cost;
+            buf_init(&text, 8 << 20);
+            buf_init(&again, 8 << 20);
+            ASSERT(slim_cost(&split, i, &cost, &err) == 0 && cost.forward_flops > 0);
+            ASSERT(description_write_slice(&split, i, &text, &err) == 0);
+            struct model *second = read_back(&text);
+            describe(second, &again);
+            ASSERT(text.size == again.size && memcmp(text.data, again.data, text.size) == 0);
+            model_free(&second);
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct model_fit fit = {{28, 28, 1}, DTYPE_U8, 10, 1};
@@ -103,6 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ASSERT(rc == err.code && (rc == 0) == (faults.count == 0));
         if (rc == 0) {
             check_model(model);
+            check_slices(model);
         }
         model_free(&model);
     }

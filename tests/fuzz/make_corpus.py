@@ -137,6 +137,7 @@ def corpora():
         b"abcd" + struct.pack("<2i", 1, 0),
     )
     conv = {"type": "conv2d", "filters": 4, "kernel": 3, "padding": 1}
+    conv16 = {**conv, "filters": 16}
     head = {
         "name": "head",
         "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": "classes"}],
@@ -354,6 +355,30 @@ def corpora():
             ),
             "groups": model(
                 [{"name": "a", "ops": [conv, {**conv, "groups": 4, "stride": 2}]}, head]
+            ),
+            "select": model(
+                [
+                    {"name": "a", "ops": [conv]},
+                    {
+                        "name": "b",
+                        "ops": [
+                            {"type": "select", "first": 2, "channels": 2},
+                            {"type": "batch_norm"},
+                        ],
+                    },
+                    head,
+                ]
+            ),
+            "slices": model(
+                [
+                    {"name": "a", "ops": [conv16]},
+                    {
+                        "name": "b",
+                        "residual": {"body": [{**conv, "filters": 16, "groups": 16}, conv16]},
+                    },
+                    {"name": "c", "branches": [[], [conv16, {"type": "batch_norm"}]]},
+                    head,
+                ]
             ),
             "sequence": model(
                 [

@@ -325,6 +325,8 @@ static void every_op_finds_its_inputs_in_odd_units(void **state)
         " {\"type\": \"gelu\"}]], \"then\": [{\"type\": \"relu\"}, {\"type\": \"batch_norm\"}]},"
         "{\"name\": \"f\", \"ops\": [{\"type\": \"max_pool\", \"kernel\": 2}, {\"type\": "
         "\"relu\"}]},"
+        "{\"name\": \"s\", \"residual\": {\"body\": [{\"type\": \"conv2d\", \"filters\": 5, "
+        "\"kernel\": 1}], \"shortcut\": [{\"type\": \"select\", \"first\": 3, \"channels\": 5}]}},"
         "{\"name\": \"g\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 4, \"kernel\": 1}, "
         "{\"type\": \"relu\"},"
         " {\"type\": \"flatten\"}]},"

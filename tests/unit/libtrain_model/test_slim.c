@@ -177,6 +177,25 @@ static void a_groups_text_reads_as_its_model_and_costs_what_that_costs(void **st
     }
 }
 
+/* As many groups of equal width as slim_least_channels promises, and not one more. */
+static void assert_most_groups(const struct model *target, size_t stem)
+{
+    struct slim_group equal[SLIM_GROUPS_MAX];
+    uint32_t least;
+    struct err err = {0};
+    if (slim_least_channels(target, stem, &least, &err)) {
+        return;
+    }
+    for (size_t groups = 1; groups <= SLIM_GROUPS_MAX; groups++) {
+        for (size_t i = 0; i < groups; i++) {
+            equal[i] = (struct slim_group){1, 1.0 / (double)groups};
+        }
+        const struct slim_split split = {target, stem, equal, groups};
+        const bool fits = groups <= least / SLIM_CHANNELS_MIN;
+        assert_int_equal(slim_check(&split, &err), fits ? 0 : ERR_INVALID);
+    }
+}
+
 static void random_descriptions_are_sliced_or_rejected_by_unit(void **state)
 {
     (void)state;
@@ -191,6 +210,7 @@ static void random_descriptions_are_sliced_or_rejected_by_unit(void **state)
         }
         const size_t groups = slice_draw(&draws, 2, 4);
         const size_t stem = slice_draw(&draws, 1, target->unit_count - 2);
+        assert_most_groups(target, stem);
         int rc = slices_divide(&slices, target, stem, groups, seed % 2 == 0, &err);
         if (rc) {
             assert_int_equal(rc, ERR_INVALID);

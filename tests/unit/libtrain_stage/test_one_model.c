@@ -9,6 +9,7 @@
 #include "libtrain/train.h"
 #include "tests/unit/libtrain_description/model_support.h"
 #include "tests/unit/libtrain_ops/kernel_support.h"
+#include "tests/unit/libtrain_stage/law.h"
 #include "tests/unit/libtrain_state/slice_support.h"
 
 #define TOLERANCE 1e-4
@@ -227,6 +228,23 @@ static void without_a_group_the_other_logits_stay(void **state)
     slices_done(&slices);
 }
 
+/* With its frozen stem and its selects. */
+static void a_slice_trains_to_the_same_bits_for_any_split(void **state)
+{
+    static const char *const names[] = {"resnet8", "mobilenetv2"};
+    for (size_t i = 0; i < 2; i++) {
+        struct slices slices;
+        struct model *model = NULL;
+        struct err err = {0};
+        assert_ok(slices_divide(&slices, zoo_model(names[i], 8, 8, 3), 1, 3, true, &err), &err);
+        assert_ok(slim_derive(&slices.split, 1, &model, &err), &err);
+        slices_done(&slices);
+        struct law law = law_new(state, model, (struct law_run){6, 2, 2});
+        law_check_random_partitions(&law, 2);
+        law_done(&law);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +252,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_harvested_model_of_branches_gives_its_groups_log_odds),
         cmocka_unit_test(harvested_random_models_give_their_groups_log_odds),
         cmocka_unit_test(without_a_group_the_other_logits_stay),
+        cmocka_unit_test(a_slice_trains_to_the_same_bits_for_any_split),
     };
     if (argc == 2) {
         samples = (size_t)strtoul(argv[1], NULL, 10);
