@@ -149,8 +149,7 @@ static bool is_rejected(struct core *core, struct job_slot *job, const struct pl
     }
     for (size_t s = 0; s < planned->stage_count; s++) {
         double then = rejected->stage_seconds[s];
-        double now = planned->stage[s].predicted_forward_seconds +
-                     planned->stage[s].predicted_backward_seconds;
+        double now = drift_stage_seconds(core, &planned->stage[s], false);
         if (!(fabs(now - then) <= DRIFT_SHARE * then)) {
             job->job.has_rejected = false;
             mark_job_changed(core, job);
@@ -244,14 +243,6 @@ static bool all_there(struct core *core, const struct job_slot *job,
     return true;
 }
 
-/* Measured per micro-batch, or, of an agent that reports no times of units, predicted. */
-static double seconds_of(const struct plan_stage *stage)
-{
-    const double measured = stage->measured_forward_seconds + stage->measured_backward_seconds;
-    return measured > 0 ? measured
-                        : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
-}
-
 /* If a device of the plan before has left, the next best plan is asked for. */
 static void go_back(struct core *core, struct job_slot *job)
 {
@@ -263,7 +254,10 @@ static void go_back(struct core *core, struct job_slot *job)
     placement_as_request(&job->plan, &rejected->stages);
     rejected->stage_count = job->plan.stage_count;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        rejected->stage_seconds[s] = seconds_of(&job->plan.stage[s]);
+        const struct plan_stage *stage = &job->plan.stage[s];
+        const double seconds = drift_stage_seconds(core, stage, true);
+        rejected->stage_seconds[s] =
+            seconds > 0 ? seconds : drift_stage_seconds(core, stage, false); /* an old agent */
     }
     job->job.has_rejected = true;
     job->plan.verdict = VERDICT_ROLLED_BACK;

@@ -5,8 +5,10 @@
 
 #include <math.h>
 
+#include "coordinator/core/capacity.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/progress.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 
@@ -102,10 +104,13 @@ void drift_checked(struct core *core, struct job_slot *job, int verdict, double 
     mark_job_changed(core, job);
 }
 
-static double stage_seconds(const struct plan_stage *stage, bool measured)
+double drift_stage_seconds(const struct core *core, const struct plan_stage *stage, bool measured)
 {
-    return measured ? stage->measured_forward_seconds + stage->measured_backward_seconds
-                    : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
+    const struct device_slot *device = slots_device(core, stage->device.text);
+    const double seconds =
+        measured ? stage->measured_forward_seconds + stage->measured_backward_seconds
+                 : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
+    return device ? seconds / capacity_of(core, device)->share.value : seconds;
 }
 
 /* The job changed to its plan by itself. */
@@ -146,7 +151,7 @@ static bool is_measured(const struct core *core, const struct job_slot *job)
         return false;
     }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        measured += stage_seconds(&job->plan.stage[s], true) > 0;
+        measured += drift_stage_seconds(core, &job->plan.stage[s], true) > 0;
     }
     return measured == job->plan.stage_count ||
            core->now_ms - job->drift.began_ms >= DRIFT_STAGES_MS;
@@ -172,8 +177,8 @@ void drift_begin(struct core *core, struct job_slot *job)
     }
     drift->step = (struct drift_value){.reference = job->plan.predicted_step_seconds};
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        drift->stage[s] =
-            (struct drift_value){.reference = stage_seconds(&job->plan.stage[s], false)};
+        drift->stage[s] = (struct drift_value){
+            .reference = drift_stage_seconds(core, &job->plan.stage[s], false)};
     }
     if (is_hasty(&job->plan)) {
         drift_note(core, job, CHECK_RECOVERED);
@@ -226,8 +231,8 @@ static enum finding look_at_all(const struct core *core, struct job_slot *job)
     enum finding most =
         look_at(&drift->step, progress_recent_seconds(job, DRIFT_RECENT_STEPS), core->now_ms);
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        const enum finding finding =
-            look_at(&drift->stage[s], stage_seconds(&job->plan.stage[s], true), core->now_ms);
+        const enum finding finding = look_at(
+            &drift->stage[s], drift_stage_seconds(core, &job->plan.stage[s], true), core->now_ms);
         most = finding > most ? finding : most;
     }
     return most;

@@ -55,6 +55,9 @@ int64_t drift_next_step(const struct job_spec *spec, int64_t step);
 
 /* Return whether the job changes its plan by itself. */
 bool drift_is_on(const struct job_slot *job);
+/* Return the seconds of a stage per micro-batch, as measured (0: not yet) or predicted, with the
+ * stops of a stage that always works: a quota that ends makes it faster at once. */
+double drift_stage_seconds(const struct core *core, const struct plan_stage *stage, bool measured);
 /* Begin to watch a plan that runs from now on. */
 void drift_begin(struct core *core, struct job_slot *job);
 /* Take what a report has changed: steps, step times, times of stages. */

@@ -173,6 +173,30 @@ static void a_plan_counts_the_share_of_the_processor(void **state)
     assert_true(seconds[2] > 4.5 * seconds[1] && seconds[2] < 5.1 * seconds[1]);
 }
 
+/* The units take as long as before and the step is that of other stages; the plan is checked. */
+static void a_quota_that_ends_is_a_drift(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 1000, 5);
+    struct job_slot *job = slots_job(world->core, id);
+    job->job.spec.replan_first = job->job.spec.replan_every = 1000; /* it changes by itself */
+    for (size_t i = 0; i < 8; i++) {
+        report(world, &world->agent[2], 0.01, 0.5, 0.4);
+        world_live(world, 1000);
+    }
+    job->drift.due = false;
+    job->drift.checked_step = job->progress.reached_step;
+    report(world, &world->agent[2], 0.01, 0.5, 0.4);
+    assert_false(job->drift.due);
+    for (size_t i = 0; i < 8; i++) {
+        report(world, &world->agent[2], 0.01, 0.11, 0.01);
+        world_live(world, 1000);
+    }
+    assert_true(job->drift.due || job->job.has_last_check);
+    assert_int_equal(job->drift.trigger, CHECK_DRIFT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +208,7 @@ int main(void)
         cmocka_unit_test(a_probe_is_believed_beyond_its_noise),
         STORY(a_plan_in_which_a_stage_mostly_waits_makes_no_device_fast),
         STORY(a_plan_counts_the_share_of_the_processor),
+        STORY(a_quota_that_ends_is_a_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
