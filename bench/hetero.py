@@ -185,7 +185,9 @@ class Bench:
         return [unit["output_bytes"] * BATCH // self.micro_batches for unit in self.units]
 
     def unit_seconds(self):
-        """Seconds of each unit per micro-batch, profiled on the fastest device alone."""
+        """Seconds of each unit per micro-batch, profiled on the fastest device alone. The profiler
+        tells them without the stops of the quota.
+        """
         output = subprocess.run(
             [str(TOOL), "exec", "device0", "--", os.path.join(os.environ["PACELINE_BIN"], PROFILER)]
             + [MODEL, str(BATCH // self.micro_batches), "1", PROFILE_SECONDS],
@@ -194,7 +196,11 @@ class Bench:
             text=True,
         ).stdout
         lines = (line.split() for line in output.splitlines())
-        return [float(line[2]) + float(line[3]) for line in lines if line[0] == "unit"]
+        return [
+            (float(line[2]) + float(line[3])) / self.shares[0]
+            for line in lines
+            if line[0] == "unit"
+        ]
 
     def orders(self):
         """The places of devices with the slowest (the last by name) first, in the middle, last."""

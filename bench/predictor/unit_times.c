@@ -5,7 +5,8 @@
  * Every unit is a stage of its own; forward goes through all of them and backward returns, as in
  * training, so that a unit finds the caches that its neighbours leave. Prints a line `probe GFLOPS
  * BYTES_PER_SECOND`, then `unit INDEX FORWARD BACKWARD` for each: means of the rounds of SECONDS
- * (four rounds at least), with a sample counted as at most four medians. */
+ * (four rounds at least), with a sample counted as at most four medians. All are without the time
+ * in which a quota or other programs had the processor, as agents measure. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ struct run {
     double (*seconds)[MODEL_UNITS_MAX][2]; /* [ROUNDS_MAX] */
     int32_t *labels;
     size_t rounds;
+    struct train_pool *pool;
 };
 
 static int read_model(const char *name, struct model **out, struct err *err)
@@ -105,6 +107,12 @@ static int make_run(struct run *run, size_t micro_batch, struct train_pool *pool
     return rc;
 }
 
+/* As the clock of a stage (agent/runtime/stage.c). */
+static double running_seconds(const struct run *run)
+{
+    return clock_thread_seconds() + train_pool_waited_seconds(run->pool);
+}
+
 static int play_round(struct run *run, double (*seconds)[2], struct err *err)
 {
     const size_t units = run->model->unit_count;
@@ -113,17 +121,17 @@ static int play_round(struct run *run, double (*seconds)[2], struct err *err)
     for (size_t u = 0; rc == 0 && u < units; u++) {
         const bool last = u + 1 == units;
         double loss = 0;
-        const double start = clock_now_seconds();
+        const double start = running_seconds(run);
         rc = train_forward(run->stage[u], 0, position, run->border[u],
                            last ? NULL : run->border[u + 1], last ? run->labels : NULL,
                            last ? &loss : NULL, err);
-        seconds[u][0] = clock_now_seconds() - start;
+        seconds[u][0] = running_seconds(run) - start;
     }
     for (size_t u = units; rc == 0 && u-- > 0;) {
-        const double start = clock_now_seconds();
+        const double start = running_seconds(run);
         train_backward(run->stage[u], 0, u + 1 == units ? NULL : run->gradient[u + 1],
                        u == 0 ? NULL : run->gradient[u]);
-        seconds[u][1] = clock_now_seconds() - start;
+        seconds[u][1] = running_seconds(run) - start;
         train_discard(run->stage[u]);
     }
     return rc;
@@ -154,11 +162,18 @@ static int measure(const char *name, size_t micro_batch, size_t threads, double 
 {
     struct train_pool *pool AUTO(train_pool_free) = NULL;
     struct train_probe probe;
+    double share = 1; /* of the probe's time for which it ran */
     static struct run run;
     static double warm[MODEL_UNITS_MAX][2];
     int rc = read_model(name, &run.model, err);
     rc = rc ? rc : train_pool_new(threads, &pool, err);
-    rc = rc ? rc : train_probe(pool, PROBE_SECONDS, &probe, err);
+    if (rc == 0) {
+        run.pool = pool;
+        train_pool_time_waits(pool, clock_now_seconds);
+        const double began = clock_now_seconds(), began_running = running_seconds(&run);
+        rc = train_probe(pool, PROBE_SECONDS, &probe, err);
+        share = (running_seconds(&run) - began_running) / (clock_now_seconds() - began);
+    }
     rc = rc ? rc : make_run(&run, micro_batch, pool, err);
     rc = rc ? rc : play_round(&run, warm, err);
     const double end = clock_now_seconds() + seconds;
@@ -167,7 +182,8 @@ static int measure(const char *name, size_t micro_batch, size_t threads, double 
         rc = play_round(&run, run.seconds[run.rounds++], err);
     }
     if (rc == 0) {
-        printf("probe %.17g %.17g\n", probe.gemm_gflops, probe.memory_bytes_per_second);
+        printf("probe %.17g %.17g\n", probe.gemm_gflops / share,
+               probe.memory_bytes_per_second / share);
         for (size_t u = 0; u < run.model->unit_count; u++) {
             printf("unit %zu %.6g %.6g\n", u, mean_of(&run, u, 0), mean_of(&run, u, 1));
         }
