@@ -40,6 +40,7 @@
 #include "libtrain/memory/memory.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/model/view.h"
 #include "libtrain/state/state.h"
 
 /* ---- numeric class ---- */
@@ -224,6 +225,16 @@ NODISCARD int train_evaluate(struct train_stage *stage, size_t count, const void
                              float *output, const int32_t *labels, double *loss_sum,
                              uint64_t *correct, struct err *err);
 
+/* The class with the (first) highest of its scores: the one that `correct` counts. */
+static inline size_t train_best(const float *scores, size_t classes)
+{
+    size_t best = 0;
+    for (size_t c = 1; c < classes; c++) {
+        best = scores[c] > scores[best] ? c : best;
+    }
+    return best;
+}
+
 /* ---- data ---- */
 
 /* The samples of each batch: a permutation per epoch keyed by (seed, epoch). One thread. */
@@ -231,7 +242,17 @@ struct train_sampler;
 /* Allocate the permutation of one epoch. samples >= batch >= 1. */
 NODISCARD int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed,
                                 struct train_sampler **out, struct err *err);
+/* The same for the epochs of a view (view.h) of a data set: each has all own samples and a draw of
+ * the others, permuted. labels: of its `samples`, as stored; read in this call only. An epoch has
+ * at least `batch` samples. */
+NODISCARD int train_sampler_new_view(const struct view *view, const unsigned char *labels,
+                                     uint64_t samples, size_t batch, uint64_t seed,
+                                     struct train_sampler **out, struct err *err);
 void train_sampler_free(struct train_sampler **sampler);
+/* The samples of an epoch. */
+uint64_t train_sampler_epoch(const struct train_sampler *sampler);
+/* The hold-out of a view, rising; *count: how many. Borrowed for the life of the sampler. */
+const uint32_t *train_sampler_held(const struct train_sampler *sampler, size_t *count);
 /* Return floor(samples / batch): the last partial batch is dropped. */
 int64_t train_steps_per_epoch(uint64_t samples, size_t batch);
 /* Return the sample indices [batch] of `step` (from 1, global); borrowed until the next call. */

@@ -21,7 +21,7 @@ struct train_loader train_loader_of(const struct model *model, const struct augm
 }
 
 /* The position of the window in the padded sample, and whether it is mirrored. */
-struct view {
+struct window {
     size_t row, column; /* each from 0 to 2 * padding */
     bool flipped;
 };
@@ -29,12 +29,12 @@ struct view {
 /* The draw for the sample at `position` of the batch. It is one block, whatever is enabled, so that
  * an augmentation draws the same beside another. A word times the bound, shifted: bias below
  * 2^-20. */
-static struct view draw(const struct train_loader *loader, const struct rng_stream *stream,
-                        size_t position)
+static struct window draw(const struct train_loader *loader, const struct rng_stream *stream,
+                          size_t position)
 {
     const struct rng_block block = rng_block(stream, position);
     const uint64_t offsets = 2 * (uint64_t)loader->padding + 1;
-    return (struct view){
+    return (struct window){
         .row = (size_t)(block.word[0] * offsets >> 32),
         .column = (size_t)(block.word[1] * offsets >> 32),
         .flipped = loader->flip && block.word[2] >> 31,
@@ -59,27 +59,27 @@ static void reverse(size_t count, size_t size, const unsigned char *from, unsign
 }
 
 /* Copy the window of one sample; mirrored, its columns are written from the right. */
-static void load_view(const struct train_loader *loader, struct view view,
-                      const unsigned char *from, unsigned char *to)
+static void load_window(const struct train_loader *loader, struct window window,
+                        const unsigned char *from, unsigned char *to)
 {
     const struct shape shape = loader->shape;
     const size_t pixel = shape.c * loader->element_bytes;
     const size_t line = shape.w * pixel;
     size_t top, bottom, left, right;
-    overlap(shape.h, loader->padding, view.row, &top, &bottom);
-    overlap(shape.w, loader->padding, view.column, &left, &right);
+    overlap(shape.h, loader->padding, window.row, &top, &bottom);
+    overlap(shape.w, loader->padding, window.column, &left, &right);
     for (size_t h = 0; h < shape.h; h++) {
         unsigned char *out = to + h * line;
         if (h < top || h >= bottom || left >= right) {
             memset(out, 0, line);
             continue;
         }
-        const unsigned char *in = from + (h + view.row - loader->padding) * line;
-        const size_t first = view.flipped ? shape.w - right : left;
+        const unsigned char *in = from + (h + window.row - loader->padding) * line;
+        const size_t first = window.flipped ? shape.w - right : left;
         const size_t count = right - left;
-        in += (left + view.column - loader->padding) * pixel;
+        in += (left + window.column - loader->padding) * pixel;
         memset(out, 0, first * pixel);
-        if (view.flipped) {
+        if (window.flipped) {
             reverse(count, pixel, in, out + first * pixel);
         } else {
             memcpy(out + first * pixel, in, count * pixel);
@@ -97,7 +97,7 @@ void train_load(const struct train_loader *loader, int64_t step, size_t first, s
     for (size_t i = 0; i < count; i++) {
         const unsigned char *from = loader->inputs + sample[i] * bytes;
         if (loader->padding > 0 || loader->flip) {
-            load_view(loader, draw(loader, &stream, first + i), from, to + i * bytes);
+            load_window(loader, draw(loader, &stream, first + i), from, to + i * bytes);
         } else {
             memcpy(to + i * bytes, from, bytes);
         }

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/rng.h"
@@ -9,10 +10,13 @@
 struct train_sampler {
     uint64_t seed;
     size_t batch;
-    uint32_t samples;
+    uint32_t samples; /* of an epoch */
     int64_t steps_per_epoch;
-    int64_t epoch;    /* of `order`; -1: none yet */
-    uint32_t order[]; /* [samples] */
+    int64_t epoch;   /* of `order`; -1: none yet */
+    uint32_t *order; /* [samples] */
+    /* of a view; NULL: the data set is used whole */
+    struct view_sizes sizes;
+    struct view_samples view;
 };
 
 int64_t train_steps_per_epoch(uint64_t samples, size_t batch)
@@ -24,18 +28,17 @@ int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed, struct trai
                       struct err *err)
 {
     if (batch < 1 || samples < batch) {
-        return err_set(err, ERR_INVALID,
-                       "batch of %zu samples: expected 1 to the data set's %" PRIu64, batch,
-                       samples);
+        return err_set(err, ERR_INVALID, "batch of %zu samples: expected 1 to an epoch's %" PRIu64,
+                       batch, samples);
     }
     if (samples > UINT32_MAX) {
         return err_set(err, ERR_LIMIT, "%" PRIu64 " samples: at most %u", samples, UINT32_MAX);
     }
     size_t bytes = 0;
-    bool fits = size_multiply((size_t)samples, sizeof(uint32_t), &bytes) &&
-                size_add(bytes, sizeof(struct train_sampler), &bytes);
-    struct train_sampler *sampler = fits ? malloc(bytes) : NULL;
-    if (!sampler) {
+    const bool fits = size_multiply((size_t)samples, sizeof(uint32_t), &bytes);
+    struct train_sampler *sampler = calloc(1, sizeof(*sampler));
+    if (!sampler || !fits || !(sampler->order = malloc(bytes))) {
+        free(sampler);
         return err_set(err, ERR_MEMORY, "out of memory for the order of %" PRIu64 " samples",
                        samples);
     }
@@ -48,19 +51,82 @@ int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed, struct trai
     return 0;
 }
 
+static bool make_lists(struct train_sampler *sampler)
+{
+    /* An empty list is no failure: some allocators return NULL for zero bytes. */
+    sampler->view.own = malloc((sampler->sizes.own + 1) * sizeof(uint32_t));
+    sampler->view.held = malloc((sampler->sizes.held + 1) * sizeof(uint32_t));
+    sampler->view.others = malloc((sampler->sizes.others + 1) * sizeof(uint32_t));
+    return sampler->view.own && sampler->view.held && sampler->view.others;
+}
+
+int train_sampler_new_view(const struct view *view, const unsigned char *labels, uint64_t samples,
+                           size_t batch, uint64_t seed, struct train_sampler **out, struct err *err)
+{
+    int64_t count[VIEW_CLASSES_MAX];
+    struct view_sizes sizes;
+    struct train_sampler *sampler AUTO(train_sampler_free) = NULL;
+    if (samples > UINT32_MAX) {
+        return err_set(err, ERR_LIMIT, "%" PRIu64 " samples: at most %u", samples, UINT32_MAX);
+    }
+    view_count(labels, samples, count);
+    view_sizes(view, count, VIEW_CLASSES_MAX, &sizes);
+    int rc = train_sampler_new(view_epoch(&sizes), batch, seed, &sampler, err);
+    if (rc != 0) {
+        return rc;
+    }
+    sampler->sizes = sizes;
+    if (!make_lists(sampler)) {
+        return err_set(err, ERR_MEMORY, "out of memory for a view of %" PRIu64 " samples", samples);
+    }
+    view_split(view, seed, labels, samples, count, &sampler->view);
+    *out = sampler;
+    sampler = NULL;
+    return 0;
+}
+
 void train_sampler_free(struct train_sampler **sampler)
 {
+    if (*sampler) {
+        free((*sampler)->view.own);
+        free((*sampler)->view.held);
+        free((*sampler)->view.others);
+        free((*sampler)->order);
+    }
     free(*sampler);
     *sampler = NULL;
+}
+
+uint64_t train_sampler_epoch(const struct train_sampler *sampler)
+{
+    return sampler->samples;
+}
+
+const uint32_t *train_sampler_held(const struct train_sampler *sampler, size_t *count)
+{
+    *count = (size_t)sampler->sizes.held;
+    return sampler->view.held;
+}
+
+/* The samples of an epoch before they are shuffled. */
+static void list_samples(struct train_sampler *sampler, int64_t epoch)
+{
+    if (!sampler->view.own) {
+        for (uint32_t i = 0; i < sampler->samples; i++) {
+            sampler->order[i] = i;
+        }
+        return;
+    }
+    memcpy(sampler->order, sampler->view.own, (size_t)sampler->sizes.own * sizeof(uint32_t));
+    view_draw(&sampler->sizes, sampler->seed, epoch, sampler->view.others,
+              sampler->order + sampler->sizes.own);
 }
 
 /* Fisher-Yates, from the last position down. */
 static void shuffle(struct train_sampler *sampler, int64_t epoch)
 {
     struct rng_stream stream = rng_stream(sampler->seed, RNG_SHUFFLE, (uint64_t)epoch, 0);
-    for (uint32_t i = 0; i < sampler->samples; i++) {
-        sampler->order[i] = i;
-    }
+    list_samples(sampler, epoch);
     for (uint32_t i = sampler->samples - 1; i > 0; i--) {
         uint32_t other = (uint32_t)rng_below(&stream, i, (uint64_t)i + 1);
         uint32_t swap = sampler->order[i];
