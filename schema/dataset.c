@@ -1,5 +1,7 @@
 #include "schema/dataset.h"
 
+static const struct field class_count_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
+
 static const struct field dataset_fields[] = {
     MEMBER_FORM(struct dataset, name, "name", FIELD_REQUIRED, &name_form),
     MEMBER_INT(struct dataset, revision, "revision", 0, 0, INTEGER_MAX),
@@ -18,6 +20,11 @@ static const struct field dataset_fields[] = {
                 &sha256_form,
                 .about = "Of the list of class names, as compact JSON "
                          "(`/v1/datasets/{name}/class_names`); null: the classes have none."),
+    MEMBER_LIST(struct dataset, class_count, class_count_count, "class_counts", FIELD_SKIP_EMPTY,
+                &class_count_element,
+                .about = "Samples of each class, by class number. Left out: not counted, since the "
+                         "data set has more than 1,024 classes or several labels a sample, or an "
+                         "earlier version stored it; uploading it again counts them."),
     MEMBER_TEXT(struct dataset, reading, "reading", FIELD_NULLABLE,
                 .about = "The parameters that converted sounds to samples, as at the upload; null "
                          "for other data."),

@@ -3,6 +3,7 @@
 #ifndef SCHEMA_DATASET_H
 #define SCHEMA_DATASET_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/record.h"
@@ -21,6 +22,8 @@ struct dataset {
     int64_t positions;                    /* labels of a sample; 0: one */
     char class_names_sha256[SHA256_SIZE]; /* of the list of names, which the store keeps; "": not
                                              known */
+    int64_t class_count[COUNTED_CLASSES_MAX]; /* samples of each class */
+    size_t class_count_count;                 /* = classes; 0: not known */
     char reading[READING_SIZE]; /* how sounds became samples (libtrain/formats/reading.h); "": not
                                    known */
     int64_t created_ms;

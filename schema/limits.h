@@ -27,8 +27,9 @@
 #define STAGES_MAX 32        /* devices of one job */
 #define PLAN_LEFT_OUT_MAX 32 /* devices that a plan shows as left out */
 #define LABELS_MAX 16
-#define UNITS_MAX 256       /* = MODEL_UNITS_MAX */
-#define POSITIONS_MAX 32767 /* = DATASET_POSITIONS_MAX */
+#define UNITS_MAX 256            /* = MODEL_UNITS_MAX */
+#define POSITIONS_MAX 32767      /* = DATASET_POSITIONS_MAX */
+#define COUNTED_CLASSES_MAX 1024 /* = DATASET_COUNTED_CLASSES_MAX */
 #define DROPS_MAX 16
 #define METRICS_MAX 256 /* of one heartbeat */
 #define HOLDINGS_MAX 1024

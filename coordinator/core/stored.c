@@ -8,12 +8,25 @@
 #include "coordinator/core/ids.h"
 #include "coordinator/core/state.h"
 
+/* An earlier version of the coordinator did not count classes. */
+static void add_class_counts(struct core *core, struct dataset *dataset,
+                             const struct dataset *stored)
+{
+    if (dataset->class_count_count == 0 && stored->class_count_count > 0) {
+        memcpy(dataset->class_count, stored->class_count, sizeof(dataset->class_count));
+        dataset->class_count_count = stored->class_count_count;
+        dataset->revision++;
+        act_persist(core, OBJECT_DATASET, dataset);
+    }
+}
+
 void stored_on_dataset(struct core *core, const struct event *event)
 {
     const struct dataset *stored = event->dataset_stored.dataset;
     struct dataset *dataset = table_find(&core->datasets, stored->name);
     if (dataset) {
         if (strcmp(dataset->sha256, stored->sha256) == 0) {
+            add_class_counts(core, dataset, stored);
             act_reply(core, 200, OBJECT_DATASET, dataset);
         } else {
             act_problem(core, PROBLEM_NAME_TAKEN,

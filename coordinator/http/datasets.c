@@ -21,6 +21,7 @@
 #define CONVERSIONS_MAX 2 /* at once; the other workers are for short jobs */
 
 _Static_assert(READING_SIZE == READING_TEXT_MAX, "a row holds what a data set says");
+_Static_assert(COUNTED_CLASSES_MAX == DATASET_COUNTED_CLASSES_MAX, "a row holds every count");
 
 /* One PUT: received into a spool, converted by a worker into the center, then reported to the
  * core. */
@@ -34,6 +35,7 @@ struct dataset_upload {
     struct blob_upload *blob;
     struct publication publication;
     struct dataset_info info;
+    struct dataset_counts counts;
     struct buf class_names; /* as JSON; empty: not known */
     struct dataset dataset;
     struct reading reading;
@@ -99,6 +101,7 @@ static void convert_run(struct work_job *job)
     struct dataset_limits limits = {.total_bytes = coordinator->config->dataset_max_bytes,
                                     .entries = DATASET_ENTRIES_MAX,
                                     .names = &names,
+                                    .counts = &upload->counts,
                                     .go_on = convert_go_on,
                                     .go_on_arg = upload};
     int fd = spool_fd(upload->spool);
@@ -138,6 +141,10 @@ static void describe_dataset(struct dataset_upload *upload)
     dataset->channels = info->c;
     dataset->classes = info->classes;
     dataset->positions = info->positions > 1 ? info->positions : 0;
+    dataset->class_count_count = upload->counts.classes;
+    for (size_t i = 0; i < upload->counts.classes; i++) {
+        dataset->class_count[i] = upload->counts.samples[i];
+    }
     memcpy(dataset->reading, info->reading, sizeof(dataset->reading));
     if (upload->class_names.size > 0) {
         sha256_text(upload->class_names.data, upload->class_names.size,

@@ -398,6 +398,7 @@ static int convert_recognised(const int *fd, size_t fd_count, const struct datas
         (rc = send_all(conversion, &info, err))) {
         return rc;
     }
+    labels_tally(conversion->labels.value, &info, limits);
     *out = info;
     return 0;
 }

@@ -26,7 +26,8 @@
 #define DATASET_SAMPLES_MAX (1 << 24)         /* labels are held in memory */
 #define DATASET_SAMPLE_ELEMENTS_MAX (1 << 26) /* of one sample */
 #define DATASET_CLASSES_MAX 65536
-#define DATASET_POSITIONS_MAX 32767 /* labels of a sample */
+#define DATASET_COUNTED_CLASSES_MAX 1024 /* with more, classes are not counted */
+#define DATASET_POSITIONS_MAX 32767      /* labels of a sample */
 #define DATASET_ENTRIES_MAX                                                                        \
     (1 << 20) /* files in an archive, for programs without a limit of their own */
 
@@ -46,6 +47,13 @@ struct dataset_info {
     uint64_t total_bytes;
 };
 
+/* How many samples each class has. */
+struct dataset_counts {
+    uint32_t samples[DATASET_COUNTED_CLASSES_MAX];
+    size_t classes; /* = the info's; 0: not counted, since it has more, or several labels a sample,
+                       or none */
+};
+
 struct dataset_limits {
     uint64_t total_bytes; /* of the result; all compressed files together may expand to a few times
                              as much */
@@ -54,6 +62,7 @@ struct dataset_limits {
                         0 */
     /* Receives the names of samples and classes; on failure the first of them. NULL: none. */
     struct dataset_names *names;
+    struct dataset_counts *counts; /* out, zeroed by the caller; NULL: classes are not counted */
     /* Called repeatedly while files are read, even before there is a result; an error ends the
      * conversion. NULL: none. */
     int (*go_on)(void *arg, struct err *err);

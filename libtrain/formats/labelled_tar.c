@@ -329,6 +329,7 @@ int labelled_tar_convert(const struct files *files, enum dataset_label label,
         (rc = sink(arg, tar->labels.value, tar->labels.count * sizeof(int32_t), err))) {
         return rc;
     }
+    labels_tally(tar->labels.value, &info, limits);
     *out = info;
     return 0;
 }

@@ -40,6 +40,19 @@ int labels_append(struct labels *labels, int64_t label, const char *name, struct
     return 0;
 }
 
+void labels_tally(const int32_t *label, const struct dataset_info *info,
+                  const struct dataset_limits *limits)
+{
+    struct dataset_counts *counts = limits->counts;
+    if (!counts || info->positions > 1 || info->classes > DATASET_COUNTED_CLASSES_MAX) {
+        return;
+    }
+    counts->classes = info->classes;
+    for (uint64_t i = 0; i < info->count && info->classes > 0; i++) {
+        counts->samples[label[i]]++;
+    }
+}
+
 int part_set_shape(struct part *part, const uint64_t *dim, size_t rank, struct err *err)
 {
     ASSERT(rank >= 1 && rank <= 3);

@@ -47,6 +47,9 @@ void labels_done(struct labels *labels);
  * `name`. */
 NODISCARD int labels_append(struct labels *labels, int64_t label, const char *name,
                             struct err *err);
+/* Count the samples of each class, where limits->counts asks for it. label[info->count]. */
+void labels_tally(const int32_t *label, const struct dataset_info *info,
+                  const struct dataset_limits *limits);
 
 /* Set the shape from the `rank` dimensions after the count: (F), (H, W) or (H, W, C); bounded, none
  * is 0. */

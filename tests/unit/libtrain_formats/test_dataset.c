@@ -368,6 +368,60 @@ static void a_pipe_is_not_a_file(void **state)
     file_close(&ends[1]);
 }
 
+/* Convert one file, or images and labels, and count its classes. */
+static void count_classes(const struct bytes *first, const struct bytes *second,
+                          struct dataset_counts *counts)
+{
+    const struct dataset_limits limits = {.total_bytes = 1 << 20, .entries = 8, .counts = counts};
+    int fd[2] = {memory_file(first), second ? memory_file(second) : -1};
+    struct converted converted;
+    struct err err = {0};
+    *counts = (struct dataset_counts){0};
+    buf_init(&converted.file, 1 << 20);
+    assert_ok(dataset_convert(fd, second ? 2 : 1, &reading_default, &limits, append,
+                              &converted.file, &converted.info, &err),
+              &err);
+    file_close(&fd[0]);
+    if (second) {
+        file_close(&fd[1]);
+    }
+    assert_true(counts->classes == 0 || counts->classes == converted.info.classes);
+    converted_done(&converted);
+}
+
+static void the_samples_of_each_class_are_counted(void **state)
+{
+    (void)state;
+    struct dataset_counts counts;
+    put_form(true, 3, DTYPE_I32); /* labels 5, 0, 1 */
+    count_classes(&file, NULL, &counts);
+    assert_int_equal(counts.classes, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(counts.samples[i], i < 2 || i == 5);
+    }
+    note = "{\"class_names\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"in no sample\"]}";
+    put_form(false, 3, DTYPE_I32);
+    count_classes(&file, NULL, &counts);
+    assert_int_equal(counts.classes, 7);
+    assert_int_equal(counts.samples[6], 0);
+    note = NULL;
+}
+
+static void more_than_1024_classes_are_not_counted(void **state)
+{
+    (void)state;
+    struct dataset_counts counts;
+    for (uint16_t largest = 1022; largest <= 1025; largest++) {
+        const uint16_t label[] = {0, 3, largest};
+        images.size = labels.size = 0;
+        put_idx_images(&images, 3, 2, 2);
+        put_npy(&labels, "{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }", label,
+                sizeof(label));
+        count_classes(&images, &labels, &counts);
+        assert_int_equal(counts.classes, largest < 1024 ? largest + 1u : 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +438,8 @@ int main(void)
         cmocka_unit_test(an_error_of_the_sink_is_returned_unchanged),
         cmocka_unit_test(the_limit_on_bytes_stops_large_results_and_gzip_bombs),
         cmocka_unit_test(a_pipe_is_not_a_file),
+        cmocka_unit_test(the_samples_of_each_class_are_counted),
+        cmocka_unit_test(more_than_1024_classes_are_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
