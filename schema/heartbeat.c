@@ -3,11 +3,9 @@
 #define SECONDS_MAX 1e9
 
 const char *const metric_name_names[] = {
-    [METRIC_LOSS] = "loss",
-    [METRIC_STEP_SECONDS] = "step_seconds",
-    [METRIC_TEST_LOSS] = "test_loss",
-    [METRIC_TEST_ACCURACY] = "test_accuracy",
-    NULL,
+    [METRIC_LOSS] = "loss",           [METRIC_STEP_SECONDS] = "step_seconds",
+    [METRIC_TEST_LOSS] = "test_loss", [METRIC_TEST_ACCURACY] = "test_accuracy",
+    [METRIC_RECALL] = "recall",       NULL,
 };
 
 const char *const peer_trouble_names[] = {

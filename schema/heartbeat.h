@@ -54,6 +54,7 @@ enum metric_name {
     METRIC_STEP_SECONDS, /* stage 0: from one update to the next */
     METRIC_TEST_LOSS,    /* step = version evaluated */
     METRIC_TEST_ACCURACY,
+    METRIC_RECALL, /* the mean recall of a view's own classes on its hold-out */
 };
 extern const char *const metric_name_names[];
 

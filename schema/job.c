@@ -1,6 +1,7 @@
 #include "schema/job.h"
 
 #include "libtrain/model/recipe.h"
+#include "schema/job_view.h"
 
 const char *const job_state_names[] = {
     [JOB_QUEUED] = "queued",
@@ -206,6 +207,10 @@ static const struct field spec_fields[] = {
                 .about = "For people; need not be unique."),
     MEMBER_RECORD(struct job_spec, model, "model", FIELD_REQUIRED, &model_record),
     MEMBER_GROUP("dataset", FIELD_REQUIRED, &dataset_group),
+    MEMBER_OPTIONAL(struct job_spec, view, has_view, "view", 0, &job_view_record, .since = 3,
+                    .about = "Trains on some classes of the data set; null: on all. See "
+                             "[Views](#views).",
+                    .rule = "null, or a view of a data set with one label a sample"),
     MEMBER_GROUP("init", 0, &init_group),
     MEMBER_INT(struct job_spec, batch, "batch", 0, 1, BATCH_MAX, .about = "Samples of one step.",
                .rule = "divisible by `micro_batches`, at most the samples of `train`"),
@@ -281,6 +286,7 @@ const struct record job_spec_record =
 
 const struct job_spec job_spec_default = {
     .name = "job",
+    .view = {.negatives = 1},
     .seed = 1,
     .batch = 32, /* micro_batches: job_spec_complete */
     .epochs = 1,
@@ -326,6 +332,10 @@ static const struct field data_fields[] = {
                .about = "Samples of the training data."),
     MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX,
                .about = "Samples of the test data."),
+    MEMBER_INT(struct job_data, epoch_samples, "epoch_samples", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .since = 3, .about = "Samples of an epoch of the view. Left out without one."),
+    MEMBER_INT(struct job_data, holdout_samples, "holdout_samples", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX, .since = 3, .about = "Samples of the view's hold-out. Left out: none."),
     MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE,
                 &sha256_form, .about = "The checkpoint that the job starts from; null: none."),
     MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX,
@@ -349,6 +359,9 @@ static const struct field progress_fields[] = {
                            .about = "Of the last step."),
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, has_accuracy, "accuracy", 0, 0, 0,
                            .about = "Of the last evaluation."),
+    MEMBER_DOUBLE_OPTIONAL(struct job_progress, recall, has_recall, "recall", FIELD_ADDED, 0, 0,
+                           .about = "Of the last evaluation: the mean of the recall of each own "
+                                    "class of the view on the hold-out. null: no hold-out."),
     MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0,
                   0,
                   .about = "null: nothing trains, or the first step of a generation is not "

@@ -9,6 +9,7 @@
 
 #include "base/record.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/model/view.h"
 #include "libtrain/quant/codec.h"
 #include "schema/device.h"
 #include "schema/id.h"
@@ -43,8 +44,7 @@ extern const char *const job_pipeline_names[];
 struct job_model {
     char name[NAME_SIZE]; /* of the zoo or of /v1/models; with a description, the description's */
     char sha256[SHA256_SIZE]; /* output: of the resolved description's text */
-    json_t
-        *description; /* input; owned. In assignments the resolved description. NULL inside cores */
+    json_t *description;      /* input; owned; resolved in assignments. NULL inside cores */
 };
 
 struct unit_name {
@@ -59,7 +59,9 @@ struct job_spec {
     char name[NAME_SIZE];
     struct job_model model;
     char dataset_train[NAME_SIZE];
-    char dataset_test[NAME_SIZE]; /* "" : no evaluation */
+    char dataset_test[NAME_SIZE]; /* "" : no evaluation on one */
+    struct view view;             /* of the training data; has_view */
+    bool has_view;
     int64_t seed;
     struct checkpoint_id init_checkpoint;    /* version 0 is taken from it; "": from the seed */
     struct unit_name init_except[UNITS_MAX]; /* units that start from the seed all the same */
@@ -95,8 +97,7 @@ struct job_spec {
     int64_t autonomy_seconds;
     int64_t evaluate_every_epochs; /* 0: never */
     int64_t priority;
-    int64_t cut[STAGES_MAX - 1]; /* stage boundaries wanted for the first plan; cut_count 0: the
-                                    planner chooses */
+    int64_t cut[STAGES_MAX - 1]; /* wanted stage boundaries of the first plan; cut_count 0: none */
     size_t cut_count;
 };
 extern const struct job_spec job_spec_default;
@@ -113,7 +114,8 @@ struct job_data {
     char train_sha256[SHA256_SIZE];
     char test_sha256[SHA256_SIZE]; /* "" without one */
     int64_t train_samples, test_samples;
-    char checkpoint_sha256[SHA256_SIZE]; /* "" without one */
+    int64_t epoch_samples, holdout_samples; /* of the view; 0: none */
+    char checkpoint_sha256[SHA256_SIZE];    /* "" without one */
     int64_t checkpoint_bytes;
     bool tune; /* job_tunes */
 };
@@ -124,7 +126,8 @@ struct job_progress {
     int64_t epoch;   /* from 1 */
     double loss;     /* of the last step; has_loss */
     double accuracy; /* of the last evaluation; has_accuracy */
-    bool has_loss, has_accuracy;
+    double recall;   /* the same, on the hold-out of a view; has_recall */
+    bool has_loss, has_accuracy, has_recall;
     double samples_per_second; /* 0: not known, as before the first step of a generation */
     double eta_seconds;        /* the same */
 };

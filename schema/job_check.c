@@ -465,8 +465,13 @@ bool job_from_checkpoint(const struct job_spec *spec, const char *unit)
            !is_named(spec->init_except, spec->init_except_count, unit);
 }
 
-int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples)
+int64_t job_epoch_samples(const struct job_data *data)
 {
-    int64_t steps = spec->epochs * (train_samples / spec->batch);
+    return data->epoch_samples > 0 ? data->epoch_samples : data->train_samples;
+}
+
+int64_t job_total_steps(const struct job_spec *spec, int64_t epoch_samples)
+{
+    int64_t steps = spec->epochs * (epoch_samples / spec->batch);
     return spec->steps > 0 && spec->steps < steps ? spec->steps : steps;
 }

@@ -50,7 +50,9 @@ NODISCARD int job_freeze(const struct job_spec *spec, const struct model *model,
 /* Whether version 0 of the unit is taken from the job's checkpoint. */
 bool job_from_checkpoint(const struct job_spec *spec, const char *unit);
 
-/* Steps of the whole job: min(steps, epochs * floor(samples / batch)). */
-int64_t job_total_steps(const struct job_spec *spec, int64_t train_samples);
+/* Samples of an epoch: those of the training data, or of the job's view of it. */
+int64_t job_epoch_samples(const struct job_data *data);
+/* Steps of the whole job: min(steps, epochs * floor(epoch_samples / batch)). */
+int64_t job_total_steps(const struct job_spec *spec, int64_t epoch_samples);
 
 #endif

@@ -10,7 +10,7 @@
  * read and answered by the fields of the version of its enrolment. Coordinators are upgraded first.
  * Any other version is refused at enrolment with the problem protocol_version, which names both
  * sides' numbers. */
-#define PROTOCOL_VERSION 2
+#define PROTOCOL_VERSION 3
 #define PROTOCOL_VERSION_MIN 1
 
 #define ID_SIZE 32     /* "job_" + 26 characters + NUL, rounded up */
@@ -35,9 +35,8 @@
 #define HOLDINGS_MAX 1024
 #define LINK_REPORTS_MAX 32 /* of one heartbeat: by device, kind and codec */
 #define PEER_REPORTS_MAX 4
-#define PARENTS_MAX 64           /* jobs that consist of groups, not yet ended */
-#define GROUPS_MAX 32            /* of a parent, replicas included */
-#define COUNTED_CLASSES_MAX 1024 /* of a data set whose classes are divided among groups */
+#define PARENTS_MAX 64                              /* jobs that consist of groups, not yet ended */
+#define GROUPS_MAX 32                               /* of a parent, replicas included */
 #define GROUP_CLASSES_MAX (2 * COUNTED_CLASSES_MAX) /* each class in two groups at most */
 #define LINE_STARTS_MAX 64                          /* restarts of a job that are remembered */
 #define BATCH_MAX 65536

@@ -472,7 +472,7 @@ def export(arguments):
         )
     if note:
         check_fields(f"the metadata of {arguments.safetensors}", note, {"model", "evaluation"})
-        check_fields("its evaluation", note.get("evaluation", {}), {"micro_batch"})
+        check_fields("its evaluation", note.get("evaluation", {}), {"micro_batch", "classes"})
     stated = description.read(arguments.model) if arguments.model else note.get("model")
     check_description(stated)
     model = description.close(stated, arguments.input, arguments.dtype, arguments.classes)

@@ -9,7 +9,8 @@
 #include "base/err.h"
 #include "schema/assignment.h"
 
-/* The first stage reads inputs, the last one labels. */
+/* The first stage reads inputs, the last one labels. Labels tell the samples of a view: both stages
+ * read them then. */
 struct needs_data {
     bool inputs, labels;
     bool train, test; /* the sets; they may have the same content */

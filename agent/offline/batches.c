@@ -17,8 +17,10 @@ static const struct conf_option option_table[] = {LOCAL_PLACES_OPTIONS(struct op
 
 static const struct conf_program program = {
     .name = "paceline-agent batches",
-    .summary = "Print the training samples of each step of a job, one line of JSON per step:\n"
-               "{\"step\", \"samples\"}. Samples are counted from 0 in the order of the data set.",
+    .summary =
+        "Print the training samples of each step of a job, one line of JSON per step:\n"
+        "{\"step\", \"samples\"}. Samples are counted from 0 in the order of the data set. With\n"
+        "a view, \"labels\" has the label of each.",
     .usage = "JOB.json",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
@@ -26,21 +28,49 @@ static const struct conf_program program = {
     .positional_max = 1,
 };
 
-static int print_steps(struct train_sampler *sampler, const struct job_spec *spec, int64_t steps,
-                       struct err *err)
+/* A job's training data and its order. */
+struct order {
+    const struct job_spec *spec;
+    struct data *data;
+    struct job_data counts;
+    struct train_sampler *sampler;
+    struct view_labels labels; /* of a view */
+};
+
+static int32_t label_of(const struct order *order, uint32_t sample)
+{
+    int32_t class;
+    memcpy(&class, data_labels(order->data) + sample * sizeof(class), sizeof(class));
+    return view_label(&order->labels, class);
+}
+
+static void print_step(struct order *order, int64_t step, struct json_text *text)
+{
+    const uint32_t *sample = train_sampler_batch(order->sampler, step);
+    json_text_object(text, NULL);
+    json_text_integer(text, "step", step);
+    json_text_list(text, "samples");
+    for (int64_t i = 0; i < order->spec->batch; i++) {
+        json_text_integer(text, NULL, sample[i]);
+    }
+    json_text_end(text);
+    if (order->spec->has_view) {
+        json_text_list(text, "labels");
+        for (int64_t i = 0; i < order->spec->batch; i++) {
+            json_text_integer(text, NULL, label_of(order, sample[i]));
+        }
+        json_text_end(text);
+    }
+    json_text_end(text);
+    (void)putchar('\n');
+}
+
+static int print_steps(struct order *order, struct err *err)
 {
     struct json_text text = {.put = json_text_to_file, .to = stdout};
+    const int64_t steps = job_total_steps(order->spec, job_epoch_samples(&order->counts));
     for (int64_t step = 1; step <= steps && !ferror(stdout); step++) {
-        const uint32_t *sample = train_sampler_batch(sampler, step);
-        json_text_object(&text, NULL);
-        json_text_integer(&text, "step", step);
-        json_text_list(&text, "samples");
-        for (int64_t i = 0; i < spec->batch; i++) {
-            json_text_integer(&text, NULL, sample[i]);
-        }
-        json_text_end(&text);
-        json_text_end(&text);
-        (void)putchar('\n');
+        print_step(order, step, &text);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         return err_set(err, err_from_errno(errno), "write the batches: %s", strerror(errno));
@@ -48,18 +78,31 @@ static int print_steps(struct train_sampler *sampler, const struct job_spec *spe
     return 0;
 }
 
+static int make_sampler(struct order *order, const struct dataset_info *info, struct err *err)
+{
+    const struct job_spec *spec = order->spec;
+    const size_t batch = (size_t)spec->batch;
+    const uint64_t seed = (uint64_t)spec->seed;
+    if (!spec->has_view) {
+        return train_sampler_new(info->count, batch, seed, &order->sampler, err);
+    }
+    view_labels(&spec->view, &order->labels);
+    return train_sampler_new_view(&spec->view, data_labels(order->data), info->count, batch, seed,
+                                  &order->sampler, err);
+}
+
 static int print_batches(const struct local_places *places, const struct job_spec *spec,
                          struct err *err)
 {
-    struct data *data AUTO(data_close) = NULL;
+    struct order order = {.spec = spec};
     struct dataset_info info;
-    int rc = local_job_dataset(places, spec->dataset_train, &data, &info, NULL, err);
-    if (rc != 0) {
-        return rc;
-    }
-    struct train_sampler *sampler AUTO(train_sampler_free) = NULL;
-    rc = train_sampler_new(info.count, (size_t)spec->batch, (uint64_t)spec->seed, &sampler, err);
-    return rc ? rc : print_steps(sampler, spec, job_total_steps(spec, (int64_t)info.count), err);
+    int rc = local_job_dataset(places, spec->dataset_train, &order.data, &info, NULL, err);
+    rc = rc ? rc : local_job_count(spec, order.data, &info, &order.counts, err);
+    rc = rc ? rc : make_sampler(&order, &info, err);
+    rc = rc ? rc : print_steps(&order, err);
+    train_sampler_free(&order.sampler);
+    data_close(&order.data);
+    return rc;
 }
 
 int batches_command(int argc, char **argv, bool *misused, struct err *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/offline/predict_report.h"
+#include "libtrain/train.h"
 
 #define BYTE_VALUES (UINT8_MAX + 1)
 
@@ -21,7 +22,7 @@ static int next_byte(const struct continuation *continuation, const unsigned cha
                             NULL, NULL, err);
     const float *scores = continuation->scores + (seen - 1) * classes;
     rc = rc ? rc : report_check(scores, classes, 0, err);
-    *out = (unsigned char)report_best(scores, classes < BYTE_VALUES ? classes : BYTE_VALUES);
+    *out = (unsigned char)train_best(scores, classes < BYTE_VALUES ? classes : BYTE_VALUES);
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "libtrain/formats/class_names.h"
 #include "schema/job_check.h"
+#include "schema/job_view.h"
 #include "schema/wire.h"
 
 int local_job_read(const char *path, struct job_spec *spec, struct err *err)
@@ -51,8 +52,15 @@ int local_job_dataset(const struct local_places *places, const char *name, struc
                    name);
 }
 
-int local_job_compare(const struct local_job_set *train, const struct local_job_set *test,
-                      struct err *err)
+/* An opened data set; borrowed. */
+struct set {
+    const char *name;
+    const struct dataset_info *info;
+    const struct name_list *class_names;
+};
+
+/* ERR_INVALID if the test set does not fit the training set. */
+static int compare(const struct set *train, const struct set *test, struct err *err)
 {
     const struct dataset_info *a = train->info, *b = test->info;
     if (b->h != a->h || b->w != a->w || b->c != a->c || b->dtype != a->dtype ||
@@ -77,4 +85,85 @@ int local_job_compare(const struct local_job_set *train, const struct local_job_
                        test->name, b->classes - 1, train->name, a->classes - 1);
     }
     return 0;
+}
+
+int local_job_count(const struct job_spec *spec, const struct data *train,
+                    const struct dataset_info *info, struct job_data *out, struct err *err)
+{
+    int64_t count[VIEW_CLASSES_MAX];
+    struct view_sizes sizes;
+    struct record_faults faults = {0};
+    out->train_samples = (int64_t)info->count;
+    if (!spec->has_view) {
+        return 0;
+    }
+    view_count(data_labels(train), info->count, count);
+    const struct job_view_data data = {.name = spec->dataset_train,
+                                       .classes = info->classes,
+                                       .positions = info->positions,
+                                       .count = count,
+                                       .counted = info->classes};
+    int rc = job_view_check(spec, &data, &sizes, &faults, err);
+    if (rc == 0) {
+        out->epoch_samples = (int64_t)view_epoch(&sizes);
+        out->holdout_samples = (int64_t)sizes.held;
+    }
+    return rc;
+}
+
+static int open_test(const struct local_places *places, const struct job_spec *spec,
+                     struct local_job_data *out, struct err *err)
+{
+    if (strcmp(spec->dataset_test, spec->dataset_train) == 0) {
+        out->test = out->train;
+        return 0;
+    }
+    struct dataset_info info;
+    struct name_list names AUTO(name_list_done) = {0};
+    int rc = local_job_dataset(places, spec->dataset_test, &out->test, &info, &names, err);
+    const struct set train = {spec->dataset_train, &out->info, &out->class_names};
+    const struct set test = {spec->dataset_test, &info, &names};
+    return rc ? rc : compare(&train, &test, err);
+}
+
+/* The outputs of a view are its own classes and one for all others. */
+static int take_view(const struct job_spec *spec, struct local_job_data *out, struct err *err)
+{
+    struct name_list all AUTO(name_list_done) = out->class_names;
+    out->class_names = (struct name_list){0};
+    out->fit.classes = (uint32_t)spec->view.class_count + 1;
+    return all.count > 0 ? class_names_select(&all, spec->view.class, spec->view.class_count,
+                                              &out->class_names, err)
+                         : 0;
+}
+
+int local_job_data_open(const struct local_places *places, const struct job_spec *spec,
+                        struct local_job_data *out, struct err *err)
+{
+    int rc = local_job_dataset(places, spec->dataset_train, &out->train, &out->info,
+                               &out->class_names, err);
+    if (rc == 0 && spec->dataset_test[0] != '\0') {
+        rc = open_test(places, spec, out, err);
+    }
+    rc = rc ? rc : local_job_count(spec, out->train, &out->info, &out->counts, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct dataset_info *info = &out->info;
+    out->counts.test_samples = out->test ? (int64_t)data_info(out->test)->count : 0;
+    out->fit = (struct model_fit){.input = {.h = info->h, .w = info->w, .c = info->c},
+                                  .dtype = info->dtype,
+                                  .classes = info->classes,
+                                  .positions = info->positions};
+    return spec->has_view ? take_view(spec, out, err) : 0;
+}
+
+void local_job_data_done(struct local_job_data *data)
+{
+    name_list_done(&data->class_names);
+    if (data->test != data->train) {
+        data_close(&data->test);
+    }
+    data_close(&data->train);
+    data->test = NULL;
 }

@@ -8,6 +8,7 @@
 #include "agent/offline/local_data.h"
 #include "base/conf.h"
 #include "base/err.h"
+#include "libtrain/description/description.h"
 #include "schema/job.h"
 
 #define LOCAL_READING_MAX 512
@@ -44,14 +45,24 @@ NODISCARD int local_job_dataset(const struct local_places *places, const char *n
                                 struct data **out, struct dataset_info *info,
                                 struct name_list *names, struct err *err);
 
-/* A data set that local_job_dataset opened; borrowed. */
-struct local_job_set {
-    const char *name;
-    const struct dataset_info *info;
-    const struct name_list *class_names;
+/* Count the job's samples in its opened training data: train_samples, and those of its view.
+ * ERR_INVALID if the data cannot have the view. */
+NODISCARD int local_job_count(const struct job_spec *spec, const struct data *train,
+                              const struct dataset_info *info, struct job_data *out,
+                              struct err *err);
+
+/* The data sets of a job. */
+struct local_job_data {
+    struct data *train, *test;    /* test: NULL without one, or the same pointer as train */
+    struct dataset_info info;     /* of the training data */
+    struct model_fit fit;         /* what they require of the model */
+    struct name_list class_names; /* of the model's outputs; none: not known */
+    struct job_data counts;       /* the numbers of samples */
 };
-/* ERR_INVALID if the test set does not fit the training set. */
-NODISCARD int local_job_compare(const struct local_job_set *train, const struct local_job_set *test,
-                                struct err *err);
+/* Open both, and check that they fit together and the job; local_job_data_done(out), also on
+ * failure. */
+NODISCARD int local_job_data_open(const struct local_places *places, const struct job_spec *spec,
+                                  struct local_job_data *out, struct err *err);
+void local_job_data_done(struct local_job_data *data);
 
 #endif

@@ -179,13 +179,13 @@ static int write_piece(void *arg, const void *data, size_t size, struct err *err
 }
 
 int model_file_write(const char *path, const struct model *model, const struct model_source *source,
-                     int64_t micro_batch, char sha256[HASH_TEXT_SIZE], struct err *err)
+                     const struct evaluation *evaluation, char sha256[HASH_TEXT_SIZE],
+                     struct err *err)
 {
     BUF_AUTO struct buf header;
     buf_init(&header, SIZE_MAX / 2);
     struct writing writing = {.draft.fd = -1};
-    const struct evaluation evaluation = {.micro_batch = micro_batch};
-    int rc = trained_header(model, &evaluation, &header, err);
+    int rc = trained_header(model, evaluation, &header, err);
     rc = rc ? rc : sha256_new(&writing.hash, err);
     rc = rc ? rc : file_draft_open(&writing.draft, path, 0644, err);
     rc = rc ? rc : write_piece(&writing, header.data, header.size, err);

@@ -45,9 +45,10 @@ struct model_source {
     void *of;
 };
 /* Write the model with the source's state, one tensor at a time: a copy of the whole model would be
- * the largest allocation of a training. micro_batch: of its evaluation. sha256: of the file. */
+ * the largest allocation of a training. sha256: of the file. */
 NODISCARD int model_file_write(const char *path, const struct model *model,
-                               const struct model_source *source, int64_t micro_batch,
-                               char sha256[HASH_TEXT_SIZE], struct err *err);
+                               const struct model_source *source,
+                               const struct evaluation *evaluation, char sha256[HASH_TEXT_SIZE],
+                               struct err *err);
 
 #endif

@@ -9,9 +9,9 @@
 #include "agent/offline/continuation.h"
 #include "agent/offline/local_data.h"
 #include "agent/offline/model_file.h"
+#include "agent/offline/predict_classes.h"
 #include "agent/offline/predict_report.h"
 #include "base/conf.h"
-#include "libtrain/formats/class_names.h"
 #include "libtrain/memory/arena.h"
 #include "libtrain/train.h"
 #include "schema/limits.h"
@@ -100,8 +100,7 @@ struct prediction {
     struct data *data;
     struct dataset_info info;
     struct dataset_names names;
-    int32_t *class_of; /* [info.classes] the model's number of each of the data's classes; NULL: the
-                          same */
+    struct predict_classes classes;
     unsigned char *prompt; /* with --generate, in place of data */
     size_t prompt_size;
     struct train_pool *pool;
@@ -226,12 +225,6 @@ static void find_remedy(const struct prediction *prediction, char *out, size_t s
     }
 }
 
-/* Whether the data's classes are found by their names. */
-static bool has_names(const struct prediction *prediction)
-{
-    return prediction->names.class.count > 0 && prediction->file.model->class_names.count > 0;
-}
-
 static int check_data(const struct prediction *prediction, struct err *err)
 {
     const struct dataset_info *info = &prediction->info;
@@ -257,51 +250,7 @@ static int check_data(const struct prediction *prediction, struct err *err)
                        "the data was read by %s, the training data of the model '%s' by %s",
                        info->reading, model->name, model->input_reading);
     }
-    if (!has_names(prediction) && info->classes > model->classes) {
-        return err_set(err, ERR_INVALID,
-                       "the data has labels up to %u, the model '%s' only up to %u",
-                       info->classes - 1, model->name, model->classes - 1);
-    }
     return 0;
-}
-
-/* Labels are numbers of the names that the data happen to have; the model has numbers of its own
- * for these names. */
-static int match_classes(struct prediction *prediction, struct err *err)
-{
-    const struct name_list *names = &prediction->names.class;
-    const struct model *model = prediction->file.model;
-    if (!has_names(prediction)) {
-        return 0;
-    }
-    prediction->class_of = calloc(names->count, sizeof(prediction->class_of[0]));
-    if (!prediction->class_of) {
-        return err_set(err, ERR_MEMORY, "no memory for %zu classes", names->count);
-    }
-    int rc = class_names_map(names, &model->class_names, prediction->class_of, err);
-    char unknown[CLASS_NAMES_LISTED_MAX], known[CLASS_NAMES_LISTED_MAX];
-    if (rc == 0 && class_names_absent(names, &model->class_names, unknown) > 0) {
-        class_names_list(&model->class_names, known);
-        return err_set(err, ERR_INVALID,
-                       "the data has classes unknown to the model '%s': %s; it knows %s",
-                       model->name, unknown, known);
-    }
-    return rc;
-}
-
-/* Its numbers are those of its training set, which the data's need not be. */
-static void warn_of_numbers(const struct prediction *prediction)
-{
-    const struct name_list *names = &prediction->names.class;
-    const struct model *model = prediction->file.model;
-    if (names->count > 0 && model->class_names.count == 0 && names->count != model->classes) {
-        (void)fprintf(stderr,
-                      "the model does not name its %" PRIu32
-                      " classes; the data's classes are numbered 0 ('%s') to "
-                      "%zu ('%s')\n",
-                      model->classes, names->item[0], names->count - 1,
-                      names->item[names->count - 1]);
-    }
 }
 
 /* ---- the run ---- */
@@ -310,7 +259,8 @@ static int make_buffers(struct prediction *prediction, struct err *err)
 {
     const struct model *model = prediction->file.model;
     const int64_t wanted = prediction->options.micro_batch;
-    const bool named = model->class_names.count > 0;
+    const struct name_list *names = &prediction->classes.names;
+    const bool named = names->count > 0;
     prediction->micro_batch =
         (size_t)(wanted > 0 ? wanted : prediction->file.trained->evaluation.micro_batch);
     prediction->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
@@ -329,8 +279,7 @@ static int make_buffers(struct prediction *prediction, struct err *err)
                                          .classes = model->classes,
                                          .top = (size_t)prediction->options.top,
                                          .names = &prediction->names,
-                                         .class_names =
-                                             named ? &model->class_names : &prediction->names.class,
+                                         .class_names = named ? names : &prediction->names.class,
                                          .named = named,
                                          .labelled = prediction->info.classes > 0};
     return report_new(&report, &prediction->report, err);
@@ -348,14 +297,6 @@ static int show(struct prediction *prediction, uint64_t first, size_t count, con
                            labels ? labels[row] : -1, err);
     }
     return rc;
-}
-
-/* Labels become the model's numbers. */
-static void translate(const struct prediction *prediction, int32_t *labels, size_t count)
-{
-    for (size_t i = 0; prediction->class_of && i < count; i++) {
-        labels[i] = prediction->class_of[labels[i]];
-    }
 }
 
 /* In the order and the micro-batches of a job's evaluation. */
@@ -377,7 +318,7 @@ static int predict(struct prediction *prediction, struct err *err)
         if (labels) {
             memcpy(labels, data_labels(prediction->data) + first * label_bytes,
                    count * label_bytes);
-            translate(prediction, labels, count * prediction->row_count);
+            predict_classes_translate(&prediction->classes, labels, count * prediction->row_count);
         }
         int rc = train_evaluate(prediction->stage, count, prediction->input, prediction->scores,
                                 labels, &loss, &correct, err);
@@ -428,10 +369,9 @@ static int run(struct prediction *prediction, const struct conf_list *words, str
              ? rc
              : model_file_describe(&prediction->file, described, &prediction->info, err);
     rc = rc ? rc : check_data(prediction, err);
-    rc = rc ? rc : match_classes(prediction, err);
-    if (rc == 0) {
-        warn_of_numbers(prediction);
-    }
+    rc = rc ? rc
+            : predict_classes_match(&prediction->file, &prediction->info, &prediction->names.class,
+                                    &prediction->classes, err);
     rc = rc ? rc : make_buffers(prediction, err);
     rc = rc ? rc : train_pool_new((size_t)prediction->options.threads, &prediction->pool, err);
     rc = rc ? rc : make_stage(prediction, err);
@@ -448,7 +388,7 @@ static int run(struct prediction *prediction, const struct conf_list *words, str
 static void release(struct prediction *prediction)
 {
     free(prediction->prompt);
-    free(prediction->class_of);
+    predict_classes_done(&prediction->classes);
     free(prediction->input);
     free(prediction->labels);
     free(prediction->scores);

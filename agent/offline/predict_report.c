@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/json_text.h"
+#include "libtrain/train.h"
 
 /* A table of more classes would take too much memory; one that is printed, too much room. */
 #define CONFUSION_CLASSES_MAX 1024
@@ -48,15 +49,6 @@ void report_free(struct report **report)
 }
 
 /* ---- samples ---- */
-
-size_t report_best(const float *scores, size_t classes)
-{
-    size_t best = 0;
-    for (size_t c = 1; c < classes; c++) {
-        best = scores[c] > scores[best] ? c : best;
-    }
-    return best;
-}
 
 /* The classes with the highest scores, falling; equal ones in their order. */
 static size_t find_top(const struct report *report, const float *scores, size_t top[REPORT_TOP_MAX])
@@ -186,7 +178,7 @@ static void end_sample(struct report *report, int32_t label, size_t best)
 /* The divisor of softmax. */
 static double sum_up(const float *scores, size_t classes)
 {
-    const double highest = (double)scores[report_best(scores, classes)];
+    const double highest = (double)scores[train_best(scores, classes)];
     double sum = 0;
     for (size_t c = 0; c < classes; c++) {
         sum += exp((double)scores[c] - highest);
@@ -216,7 +208,7 @@ int report_sample(struct report *report, uint64_t index, const float *scores, in
     if (rc || report->config.top == 0) {
         return rc;
     }
-    const double highest = (double)scores[report_best(scores, classes)];
+    const double highest = (double)scores[train_best(scores, classes)];
     const size_t count = find_top(report, scores, top);
     begin_sample(report, index, label);
     for (size_t i = 0; i < count; i++) {
@@ -231,7 +223,7 @@ void report_count(struct report *report, size_t rows, const float *scores, const
     const size_t classes = report->config.classes;
     for (size_t n = 0; report->confusion && n < rows; n++) {
         report
-            ->confusion[(size_t)labels[n] * classes + report_best(scores + n * classes, classes)]++;
+            ->confusion[(size_t)labels[n] * classes + train_best(scores + n * classes, classes)]++;
     }
 }
 

@@ -32,8 +32,6 @@ struct report;
 NODISCARD int report_new(const struct report_config *config, struct report **out, struct err *err);
 void report_free(struct report **report);
 
-/* The class with the (first) highest of its scores. */
-size_t report_best(const float *scores, size_t classes);
 /* ERR_DIVERGED when the scores [classes] of sample `index` are not finite. */
 NODISCARD int report_check(const float *scores, size_t classes, uint64_t index, struct err *err);
 /* Print sample `index` with its scores [classes]; label: -1: unknown. ERR_DIVERGED if a score is

@@ -4,17 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/runtime/samples.h"
 #include "base/clock.h"
 #include "libtrain/quant/coder.h"
 #include "schema/job_check.h"
 
 struct staged {
     struct staged_config config;
-    size_t batch, sample_bytes, label_count;
+    size_t batch, sample_bytes;
     int64_t evaluate_every; /* steps; 0: never */
     struct train_pool *pool;
-    struct train_sampler *sampler;
-    struct train_loader loader;
+    struct samples *samples;
     unsigned char *inputs; /* of a batch */
     int32_t *labels;
     unsigned char **blob;    /* [unit_count] snapshots between two plans; NULL: none */
@@ -176,13 +176,6 @@ static void report(const struct staged *staged, int64_t step, enum metric_name n
     staged->config.listener->metric(staged->config.listener->arg, &metric);
 }
 
-static void copy_labels(const struct staged *staged, const unsigned char *labels, size_t sample,
-                        size_t to)
-{
-    const size_t bytes = staged->label_count * sizeof(int32_t);
-    memcpy(staged->labels + to * staged->label_count, labels + sample * bytes, bytes);
-}
-
 /* What the link after stage i makes of a tensor: coded tensors lose precision. */
 static int pass_link(struct staged *staged, size_t i, enum coder_data data, float *tensor,
                      struct err *err)
@@ -227,12 +220,9 @@ static int backward(struct staged *staged, int64_t step, struct err *err)
 static int train_batch(struct staged *staged, int64_t step, struct err *err)
 {
     const double began = clock_now_seconds();
-    const uint32_t *sample = train_sampler_batch(staged->sampler, step);
     double loss_sum = 0;
-    train_load(&staged->loader, step, 0, staged->batch, sample, staged->inputs);
-    for (size_t i = 0; i < staged->batch; i++) {
-        copy_labels(staged, staged->config.data.train_labels, sample[i], i);
-    }
+    samples_inputs(staged->samples, step, 0, staged->batch, staged->inputs);
+    samples_labels(staged->samples, step, 0, staged->batch, staged->labels);
     int rc = forward(staged, step, &loss_sum, err);
     rc = rc ? rc : backward(staged, step, err);
     if (rc != 0) {
@@ -243,43 +233,34 @@ static int train_batch(struct staged *staged, int64_t step, struct err *err)
     return 0;
 }
 
-static int evaluate_some(struct staged *staged, size_t first, size_t count, double *loss_sum,
-                         uint64_t *correct, struct err *err)
+static int evaluate_some(struct staged *staged, size_t index, struct err *err)
 {
-    const struct stage_data *data = &staged->config.data;
+    const size_t last = staged->plan->stage_count - 1;
+    const size_t count = samples_of_evaluation(&staged->config.samples, staged->batch, index);
     const void *input = staged->inputs;
     int rc = 0;
-    memcpy(staged->inputs, data->test_inputs + first * staged->sample_bytes,
-           count * staged->sample_bytes);
-    for (size_t i = 0; i < count; i++) {
-        copy_labels(staged, data->test_labels, first + i, i);
-    }
-    for (size_t i = 0; rc == 0 && i < staged->plan->stage_count; i++) {
-        const bool last = i + 1 == staged->plan->stage_count;
-        rc = train_evaluate(staged->stage[i], count, input, staged->activation[i],
-                            last ? staged->labels : NULL, last ? loss_sum : NULL,
-                            last ? correct : NULL, err);
+    samples_test_inputs(staged->samples, index, staged->inputs);
+    for (size_t i = 0; rc == 0 && i < last; i++) {
+        rc = train_evaluate(staged->stage[i], count, input, staged->activation[i], NULL, NULL, NULL,
+                            err);
         input = staged->activation[i];
     }
-    return rc;
+    return rc ? rc
+              : samples_evaluate(staged->samples, staged->stage[last], index, input, staged->labels,
+                                 err);
 }
 
 static int evaluate(struct staged *staged, int64_t version, struct err *err)
 {
-    const size_t samples = (size_t)staged->config.samples.test_samples;
-    double loss_sum = 0;
-    uint64_t correct = 0;
-    for (size_t first = 0; first < samples; first += staged->batch) {
-        const size_t left = samples - first;
-        int rc = evaluate_some(staged, first, left < staged->batch ? left : staged->batch,
-                               &loss_sum, &correct, err);
+    const struct staged_config *config = &staged->config;
+    const size_t count = samples_evaluation_batches(config->spec, &config->samples, staged->batch);
+    for (size_t index = 0; index < count; index++) {
+        int rc = evaluate_some(staged, index, err);
         if (rc != 0) {
             return err_wrap(err, "evaluation of version %" PRId64, version);
         }
     }
-    report(staged, version, METRIC_TEST_LOSS, loss_sum / (double)samples);
-    report(staged, version, METRIC_TEST_ACCURACY,
-           (double)correct / (double)samples / (double)staged->label_count);
+    samples_report(staged->samples, config->listener, version);
     return 0;
 }
 
@@ -314,24 +295,24 @@ static int fill(struct staged *staged, struct err *err)
     const struct model *model = config->model;
     staged->batch = (size_t)spec->batch;
     staged->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
-    staged->label_count = model->positions;
     staged->evaluate_every =
-        config->samples.test_samples > 0
-            ? spec->evaluate_every_epochs *
-                  train_steps_per_epoch((uint64_t)config->samples.train_samples, staged->batch)
+        samples_evaluation_batches(spec, &config->samples, staged->batch) > 0
+            ? spec->evaluate_every_epochs * (job_epoch_samples(&config->samples) / spec->batch)
             : 0;
-    staged->loader = train_loader_of(model, spec->augment, spec->augment_count,
-                                     (uint64_t)spec->seed, config->data.train_inputs);
     staged->inputs = calloc(staged->batch, staged->sample_bytes);
-    staged->labels = calloc(staged->batch * staged->label_count, sizeof(*staged->labels));
+    staged->labels = calloc(staged->batch * model->positions, sizeof(*staged->labels));
     staged->blob = calloc(model->unit_count, sizeof(*staged->blob));
     if (!staged->inputs || !staged->labels || !staged->blob) {
         return err_set(err, ERR_MEMORY, "a batch of %zu samples", staged->batch);
     }
+    const struct samples_config samples = {.model = model,
+                                           .spec = spec,
+                                           .counts = config->samples,
+                                           .data = config->data,
+                                           .micro_batch = staged->batch,
+                                           .last = true};
     int rc = train_pool_new(config->threads, &staged->pool, err);
-    return rc ? rc
-              : train_sampler_new((uint64_t)config->samples.train_samples, staged->batch,
-                                  (uint64_t)spec->seed, &staged->sampler, err);
+    return rc ? rc : samples_new(&samples, &staged->samples, err);
 }
 
 int staged_new(const struct staged_config *config, struct staged **out, struct err *err)
@@ -362,7 +343,7 @@ void staged_free(struct staged **staged_pointer)
     free(staged->blob);
     free(staged->inputs);
     free(staged->labels);
-    train_sampler_free(&staged->sampler);
+    samples_free(&staged->samples);
     train_pool_free(&staged->pool);
     free(staged);
     *staged_pointer = NULL;

@@ -93,57 +93,31 @@ static const struct conf_program program = {
 struct training {
     struct options options;
     struct job_spec spec;
-    struct data *train, *test; /* test: NULL without one, or the same pointer as train */
-    struct dataset_info train_info;
-    struct name_list class_names; /* of the training data; none: not known */
+    struct local_job_data data;
     struct model *model;
     int checkpoint_fd;
     struct checkpoint_file *checkpoint; /* NULL: from the seed */
-    struct job_data samples;
-    struct plan_file plans; /* of --plans */
-    struct stage *stage;    /* either the one stage, or those of the plans */
+    struct plan_file plans;             /* of --plans */
+    struct stage *stage;                /* either the one stage, or those of the plans */
     struct staged *staged;
     FILE *metrics;
     int64_t total_steps;
     double began_seconds, printed_seconds, step_seconds_sum;
     int64_t steps_done;
-    double loss, accuracy;
-    bool has_accuracy;
+    double loss, accuracy, recall;
+    bool has_accuracy, has_recall;
 };
 
 /* ---- input ---- */
 
-static int open_data(struct training *training, struct err *err)
+static int fit_model(struct training *training, const json_t *description, struct err *err)
 {
-    const struct job_spec *spec = &training->spec;
-    const struct options *options = &training->options;
-    int rc = local_job_dataset(&options->places, spec->dataset_train, &training->train,
-                               &training->train_info, &training->class_names, err);
-    if (rc != 0 || spec->dataset_test[0] == '\0') {
-        return rc;
-    }
-    if (strcmp(spec->dataset_test, spec->dataset_train) == 0) {
-        training->test = training->train;
-        return 0;
-    }
-    struct dataset_info info;
-    struct name_list names AUTO(name_list_done) = {0};
-    rc = local_job_dataset(&options->places, spec->dataset_test, &training->test, &info, &names,
-                           err);
-    const struct local_job_set train = {spec->dataset_train, &training->train_info,
-                                        &training->class_names};
-    const struct local_job_set test = {spec->dataset_test, &info, &names};
-    return rc ? rc : local_job_compare(&train, &test, err);
-}
-
-static int fit_model(struct training *training, const json_t *description,
-                     const struct model_fit *fit, struct err *err)
-{
+    const struct model_fit *fit = &training->data.fit;
     int rc = job_augment_check(&training->spec, fit->input, NULL, err);
     rc = rc ? rc : description_parse(description, fit, &training->model, NULL, err);
     rc = rc ? rc : model_normalise(training->model, job_normalise(&training->spec), NULL, err);
-    const struct model_samples samples = {.class_names = &training->class_names,
-                                          .reading = training->train_info.reading};
+    const struct model_samples samples = {.class_names = &training->data.class_names,
+                                          .reading = training->data.info.reading};
     return rc ? rc : model_take_samples(training->model, &samples, NULL, err);
 }
 
@@ -190,13 +164,8 @@ static int open_checkpoint(struct training *training, struct err *err)
 static int parse_model(struct training *training, struct err *err)
 {
     const struct job_model *wanted = &training->spec.model;
-    const struct dataset_info *info = &training->train_info;
-    const struct model_fit fit = {.input = {.h = info->h, .w = info->w, .c = info->c},
-                                  .dtype = info->dtype,
-                                  .classes = info->classes,
-                                  .positions = info->positions};
     if (wanted->description) {
-        return fit_model(training, wanted->description, &fit, err);
+        return fit_model(training, wanted->description, err);
     }
     const char *text = zoo_text(wanted->name);
     if (!text) {
@@ -206,7 +175,7 @@ static int parse_model(struct training *training, struct err *err)
     }
     json_auto_t *description = NULL;
     int rc = json_parse(text, strlen(text), &description, err);
-    rc = rc ? rc : fit_model(training, description, &fit, err);
+    rc = rc ? rc : fit_model(training, description, err);
     return rc == 0 ? 0 : err_wrap(err, "model '%s'", wanted->name);
 }
 
@@ -296,6 +265,10 @@ static void take_metric(void *arg, const struct metric *metric)
         training->accuracy = metric->value;
         training->has_accuracy = true;
         (void)fprintf(stderr, "step %" PRId64 " accuracy %.4f\n", metric->step, metric->value);
+    } else if (metric->name == METRIC_RECALL) {
+        training->recall = metric->value;
+        training->has_recall = true;
+        (void)fprintf(stderr, "step %" PRId64 " recall %.4f\n", metric->step, metric->value);
     }
 }
 
@@ -303,20 +276,20 @@ static void take_metric(void *arg, const struct metric *metric)
 
 static struct stage_data data_of(const struct training *training)
 {
-    struct stage_data data = {.train_inputs = data_inputs(training->train),
-                              .train_labels = data_labels(training->train)};
-    if (training->test) {
-        data.test_inputs = data_inputs(training->test);
-        data.test_labels = data_labels(training->test);
+    const struct data *train = training->data.train, *test = training->data.test;
+    struct stage_data data = {.train_inputs = data_inputs(train),
+                              .train_labels = data_labels(train)};
+    if (test) {
+        data.test_inputs = data_inputs(test);
+        data.test_labels = data_labels(test);
     }
     return data;
 }
 
 static int read_plans(struct training *training, struct err *err)
 {
-    training->samples.train_samples = (int64_t)training->train_info.count;
-    training->samples.test_samples = training->test ? (int64_t)data_info(training->test)->count : 0;
-    training->total_steps = job_total_steps(&training->spec, training->samples.train_samples);
+    training->total_steps =
+        job_total_steps(&training->spec, job_epoch_samples(&training->data.counts));
     return training->options.plans[0] == '\0'
                ? 0
                : plan_file_read(training->options.plans, &training->spec, training->model,
@@ -332,7 +305,7 @@ static int make_stage(struct training *training, struct err *err)
         .in_flight = schedule_in_flight(0, 1, (size_t)training->spec.micro_batches),
         .total_steps = training->total_steps,
         .spec = &training->spec,
-        .samples = training->samples,
+        .samples = training->data.counts,
         .data = data_of(training),
         .threads = (size_t)training->options.threads,
         .slowdown = 1,
@@ -369,7 +342,7 @@ static int train_plans(struct training *training, const struct stage_listener *l
 {
     const struct staged_config config = {.model = training->model,
                                          .spec = &training->spec,
-                                         .samples = training->samples,
+                                         .samples = training->data.counts,
                                          .data = data_of(training),
                                          .threads = (size_t)training->options.threads,
                                          .total_steps = training->total_steps,
@@ -417,7 +390,8 @@ static int run(struct training *training, struct err *err)
 {
     char sha256[HASH_TEXT_SIZE];
     int rc = model_file_check_output(training->options.output, err);
-    rc = rc ? rc : open_data(training, err);
+    rc = rc ? rc
+            : local_job_data_open(&training->options.places, &training->spec, &training->data, err);
     rc = rc ? rc : resolve_model(training, err);
     rc = rc ? rc : open_checkpoint(training, err);
     rc = rc ? rc : tune(training, err);
@@ -431,15 +405,23 @@ static int run(struct training *training, struct err *err)
     /* Synchronous stages give the bits of one stage. */
     const bool staged = training->plans.count > 0 && training->spec.pipeline == JOB_ASYNC;
     const struct model_source source = {.export_unit = export_unit, .of = training};
+    struct evaluation evaluation = {.micro_batch =
+                                        training->spec.batch / training->spec.micro_batches};
+    if (training->spec.has_view) {
+        evaluation.view = training->spec.view;
+    }
     rc = staged ? train_plans(training, &listener, err) : train_one_stage(training, &listener, err);
     rc = rc ? rc
-            : model_file_write(training->options.output, training->model, &source,
-                               training->spec.batch / training->spec.micro_batches, sha256, err);
+            : model_file_write(training->options.output, training->model, &source, &evaluation,
+                               sha256, err);
     if (rc != 0) {
         return rc;
     }
     if (training->has_accuracy) {
         (void)printf("accuracy %.4f\n", training->accuracy);
+    }
+    if (training->has_recall) {
+        (void)printf("recall %.4f\n", training->recall);
     }
     (void)printf(
         "seconds_per_step %.6f\nsha256 %s\n",
@@ -460,11 +442,7 @@ static void release(struct training *training)
     checkpoint_file_close(&training->checkpoint);
     file_close(&training->checkpoint_fd);
     model_free(&training->model);
-    name_list_done(&training->class_names);
-    if (training->test != training->train) {
-        data_close(&training->test);
-    }
-    data_close(&training->train);
+    local_job_data_done(&training->data);
     record_done(&job_spec_record, &training->spec);
     conf_list_done(&training->options.places.dataset);
     if (training->metrics) {

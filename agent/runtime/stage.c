@@ -8,6 +8,7 @@
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 #include "base/size.h"
+#include "schema/job_check.h"
 
 #define ALIGNMENT 64
 
@@ -30,9 +31,10 @@ static int check_range(const struct stage_config *config, const struct model *mo
         return err_set(err, ERR_INVALID, "a batch of %" PRId64 " in %" PRId64 " micro-batches",
                        spec->batch, spec->micro_batches);
     }
-    if (config->samples.train_samples < spec->batch) {
+    const int64_t epoch = job_epoch_samples(&config->samples);
+    if (epoch < spec->batch) {
         return err_set(err, ERR_INVALID, "%" PRId64 " samples are less than a batch of %" PRId64,
-                       config->samples.train_samples, spec->batch);
+                       epoch, spec->batch);
     }
     return 0;
 }
@@ -40,9 +42,12 @@ static int check_range(const struct stage_config *config, const struct model *mo
 static int check_data(const struct stage *stage, struct err *err)
 {
     const struct stage_data *data = &stage->config.data;
-    const bool test = stage->evaluation_batches > 0;
+    const bool test = stage->evaluation_batches > 0 && stage->config.samples.test_samples > 0;
     if (stage_is_first(stage) && (!data->train_inputs || (test && !data->test_inputs))) {
         return err_set(err, ERR_INVALID, "the first stage needs the inputs");
+    }
+    if (stage_is_first(stage) && stage->spec.has_view && !data->train_labels) {
+        return err_set(err, ERR_INVALID, "the first stage needs the labels of a view");
     }
     if (stage_is_last(stage) && (!data->train_labels || (test && !data->test_labels))) {
         return err_set(err, ERR_INVALID, "the last stage needs the labels");
@@ -52,7 +57,7 @@ static int check_data(const struct stage *stage, struct err *err)
 
 static int64_t evaluate_every(const struct job_spec *spec, const struct job_data *samples)
 {
-    return spec->evaluate_every_epochs * (samples->train_samples / spec->batch);
+    return spec->evaluate_every_epochs * (job_epoch_samples(samples) / spec->batch);
 }
 
 static int make_pipeline(struct stage *stage, struct err *err)
@@ -217,8 +222,13 @@ static int make_train(struct stage *stage, struct err *err)
     if (rc != 0 || (!stage_is_first(stage) && !stage_is_last(stage))) {
         return rc;
     }
-    return train_sampler_new((uint64_t)config->samples.train_samples, (size_t)stage->spec.batch,
-                             (uint64_t)stage->spec.seed, &stage->sampler, err);
+    const struct samples_config samples = {.model = stage->model,
+                                           .spec = &stage->spec,
+                                           .counts = config->samples,
+                                           .data = config->data,
+                                           .micro_batch = stage->micro_batch,
+                                           .last = stage_is_last(stage)};
+    return samples_new(&samples, &stage->samples, err);
 }
 
 static int make_locks(struct stage *stage, struct err *err)
@@ -252,7 +262,7 @@ static int make_locks(struct stage *stage, struct err *err)
 static void free_stage(struct stage *stage)
 {
     pipeline_free(&stage->pipeline);
-    train_sampler_free(&stage->sampler);
+    samples_free(&stage->samples);
     train_stage_free(&stage->train);
     train_pool_free(&stage->pool);
     free(stage->queue[STAGE_TO_NEXT].item);
@@ -286,12 +296,8 @@ static int fill_stage(struct stage *stage, struct err *err)
         shape_elements(stage->model->input) * dtype_size(stage->model->input_dtype);
     stage->input = stage->model->unit[config->first].in;
     stage->output = stage->model->unit[config->end - 1].out;
-    if (stage->spec.evaluate_every_epochs > 0 && config->samples.test_samples > 0) {
-        stage->evaluation_batches =
-            ((size_t)config->samples.test_samples + stage->micro_batch - 1) / stage->micro_batch;
-    }
-    stage->loader = train_loader_of(stage->model, stage->spec.augment, stage->spec.augment_count,
-                                    (uint64_t)stage->spec.seed, config->data.train_inputs);
+    stage->evaluation_batches =
+        samples_evaluation_batches(&stage->spec, &config->samples, stage->micro_batch);
     int rc = check_data(stage, err);
     rc = rc ? rc : make_pipeline(stage, err);
     rc = rc ? rc

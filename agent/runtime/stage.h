@@ -30,8 +30,8 @@
 #include "schema/job.h"
 
 /* The samples as stored, one after the other. NULL if the stage does not need them:
- * inputs are stage 0's, labels the last stage's, both for training and for the test set. Borrowed
- * for the life of the stage. */
+ * inputs are stage 0's, labels the last stage's, both for training and for the test set; with a
+ * view the training labels are stage 0's too. Borrowed for the life of the stage. */
 struct stage_data {
     const unsigned char *train_inputs, *test_inputs;
     const unsigned char *train_labels, *test_labels; /* I32, little-endian, of any alignment */

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/runtime/stage_parts.h"
@@ -11,23 +10,6 @@
 
 /* Shorter debts are added up: a timed wait costs about as much. */
 #define REST_SECONDS_MIN 0.002
-
-/* ---- samples ---- */
-
-static void gather_labels(const struct stage *stage, const uint32_t *sample, size_t count)
-{
-    const size_t bytes = stage->label_count * sizeof(int32_t);
-    for (size_t i = 0; i < count; i++) {
-        memcpy(stage->labels + i * stage->label_count,
-               stage->config.data.train_labels + sample[i] * bytes, bytes);
-    }
-}
-
-/* Which samples make the task's micro-batch; the first and the last stage find the same. */
-static const uint32_t *samples_of(const struct stage *stage, const struct pipeline_task *task)
-{
-    return train_sampler_batch(stage->sampler, task->step) + task->micro_batch * stage->micro_batch;
-}
 
 /* ---- one task ---- */
 
@@ -38,8 +20,8 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     const bool last = stage_is_last(stage);
     unsigned char *input = stage->slot[LANE_ACTIVATION][first ? task->slot : task->input];
     if (first) {
-        train_load(&stage->loader, task->step, task->micro_batch * stage->micro_batch,
-                   stage->micro_batch, samples_of(stage, task), input);
+        samples_inputs(stage->samples, task->step, task->micro_batch * stage->micro_batch,
+                       stage->micro_batch, input);
         if (stage->step_began_seconds == 0) {
             stage->step_began_seconds = clock_now_seconds();
         }
@@ -47,7 +29,8 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     float *output = last ? NULL : (float *)(void *)stage->buffer[LANE_ACTIVATION][task->output];
     double loss_sum = 0;
     if (last) {
-        gather_labels(stage, samples_of(stage, task), stage->micro_batch);
+        samples_labels(stage->samples, task->step, task->micro_batch * stage->micro_batch,
+                       stage->micro_batch, stage->labels);
     }
     int rc = train_forward(stage->train, task->slot, position, input, output,
                            last ? stage->labels : NULL, last ? &loss_sum : NULL, err);
@@ -66,32 +49,22 @@ static void do_backward(struct stage *stage, const struct pipeline_task *task)
 
 static int do_evaluate(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
-    const size_t count = stage_test_samples(stage, task->micro_batch);
-    const size_t first_sample = task->micro_batch * stage->micro_batch;
-    const bool last = stage_is_last(stage);
-    if (task->micro_batch == 0) {
-        stage->test_loss_sum = 0;
-        stage->test_correct = 0;
-    }
-    unsigned char *input = NULL;
-    if (stage_is_first(stage)) {
-        input =
-            stage->slot[LANE_ACTIVATION][0]; /* free: no micro-batch is in flight between steps */
-        memcpy(input, stage->config.data.test_inputs + first_sample * stage->sample_bytes,
-               count * stage->sample_bytes);
-    } else {
-        input = stage->slot[LANE_ACTIVATION][task->input];
-    }
-    if (last) {
-        const size_t bytes = stage->label_count * sizeof(int32_t);
-        memcpy(stage->labels, stage->config.data.test_labels + first_sample * bytes, count * bytes);
-    }
-    float *output = last ? NULL : (float *)(void *)stage->buffer[LANE_ACTIVATION][task->output];
+    const bool first = stage_is_first(stage);
+    /* Of the first stage the slot is free: no micro-batch is in flight between steps. */
+    unsigned char *input = stage->slot[LANE_ACTIVATION][first ? 0 : task->input];
     stage->step_began_seconds =
         0; /* the step after an evaluation is timed from its own beginning */
-    return train_evaluate(stage->train, count, input, output, last ? stage->labels : NULL,
-                          last ? &stage->test_loss_sum : NULL, last ? &stage->test_correct : NULL,
-                          err);
+    if (first) {
+        samples_test_inputs(stage->samples, task->micro_batch, input);
+    }
+    if (stage_is_last(stage)) {
+        return samples_evaluate(stage->samples, stage->train, task->micro_batch, input,
+                                stage->labels, err);
+    }
+    const size_t count =
+        samples_of_evaluation(&stage->config.samples, stage->micro_batch, task->micro_batch);
+    float *output = (float *)(void *)stage->buffer[LANE_ACTIVATION][task->output];
+    return train_evaluate(stage->train, count, input, output, NULL, NULL, NULL, err);
 }
 
 /* The sum of squares from the last stage's units to this one's: on stage 0 it is the total. */
@@ -175,15 +148,6 @@ static void report_step(struct stage *stage, const struct stage_listener *listen
         stage->step_began_seconds = now;
     }
     atomic_store(&stage->step, step);
-}
-
-static void report_evaluation(const struct stage *stage, const struct stage_listener *listener,
-                              int64_t version)
-{
-    const double samples = (double)stage->config.samples.test_samples;
-    report(listener, version, METRIC_TEST_LOSS, stage->test_loss_sum / samples);
-    report(listener, version, METRIC_TEST_ACCURACY,
-           (double)stage->test_correct / samples / (double)stage->label_count);
 }
 
 static void enqueue(struct stage *stage, enum stage_direction direction,
@@ -316,7 +280,7 @@ static void end_evaluation(struct stage *stage, const struct stage_listener *lis
                            int64_t version)
 {
     if (stage_is_last(stage)) {
-        report_evaluation(stage, listener, version);
+        samples_report(stage->samples, listener, version);
     }
     begin_after(stage, version);
 }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "agent/core/timing.h"
+#include "agent/runtime/samples.h"
 #include "agent/runtime/stage.h"
 #include "libtrain/train.h"
 
@@ -30,17 +31,14 @@ struct stage {
     size_t sample_bytes;        /* as stored */
     size_t label_count;         /* of a sample: the model's positions */
     size_t versions;            /* of its parameters: job_versions */
-    size_t evaluation_batches;  /* micro-batches of the test set */
+    size_t evaluation_batches;  /* micro-batches of an evaluation */
     struct shape input, output; /* of the stage */
 
     /* the compute thread's */
     struct train_pool *pool;
     struct train_stage *train;
-    struct train_sampler *sampler; /* of stage 0 and of the last one */
-    struct train_loader loader;    /* of stage 0 */
-    double loss_sum;               /* of the step */
-    double test_loss_sum;
-    uint64_t test_correct;
+    struct samples *samples;                    /* of stage 0 and of the last one */
+    double loss_sum;                            /* of the step */
     double step_began_seconds;                  /* stage 0; 0: not known */
     double owed_seconds;                        /* slowdown not waited for yet */
     double *forward_seconds, *backward_seconds; /* [end - first], of the last passes */
@@ -88,13 +86,5 @@ static inline enum stage_direction stage_direction_of(const struct transfer *tra
 /* The form of a tensor that the stage receives, or (outgoing) sends. */
 struct stage_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
                                     bool outgoing);
-
-/* Samples of a micro-batch of the test set: the last one may be short. */
-static inline size_t stage_test_samples(const struct stage *stage, size_t micro_batch)
-{
-    const size_t first = micro_batch * stage->micro_batch;
-    const size_t left = (size_t)stage->config.samples.test_samples - first;
-    return left < stage->micro_batch ? left : stage->micro_batch;
-}
 
 #endif

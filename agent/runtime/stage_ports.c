@@ -26,7 +26,10 @@ struct stage_tensor stage_tensor_of(const struct stage *stage, const struct tran
             tensor.codec = CODEC_NONE;
         }
         break;
-    case FORM_TEST: tensor.samples = stage_test_samples(stage, transfer->micro_batch); break;
+    case FORM_TEST:
+        tensor.samples = samples_of_evaluation(&stage->config.samples, stage->micro_batch,
+                                               transfer->micro_batch);
+        break;
     case FORM_NUMBER:
         tensor =
             (struct stage_tensor){.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};

@@ -211,6 +211,9 @@ static int gather(struct export *export, const struct job *job, struct err *err)
     export->optimizer = job->spec.optimizer;
     export->evaluation =
         (struct evaluation){.micro_batch = job->spec.batch / job->spec.micro_batches};
+    if (job->spec.has_view) {
+        export->evaluation.view = job->spec.view;
+    }
     return state_list(coordinator->state, STATE_CENTER_UNITS, job->id.text, "", CENTER_ROWS_MAX,
                       true, take_unit, export, err);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "coordinator/core/state.h"
+#include "schema/job_check.h"
 
 #define STEP_MS_MIN 2000
 #define PEER_MS_MIN 500
@@ -85,14 +86,22 @@ int64_t deadlines_redo_ms(const struct job_slot *job, int64_t steps)
 
 static bool evaluates(const struct job_slot *job)
 {
-    return job->job.spec.evaluate_every_epochs > 0 && job->job.data.test_samples > 0;
+    const struct job_data *data = &job->job.data;
+    return job->job.spec.evaluate_every_epochs > 0 &&
+           data->test_samples + data->holdout_samples > 0;
 }
 
-/* A batch of the test set takes at most as long as a step; a longer measured time counts
- * instead. */
+static int64_t batches_of(const struct job_slot *job, int64_t samples)
+{
+    return samples > 0 ? samples / job->job.spec.batch + 1 : 0;
+}
+
+/* A batch of the test set or the hold-out takes at most as long as a step; a longer measured time
+ * counts instead. */
 static double evaluation_seconds(const struct job_slot *job)
 {
-    int64_t batches = job->job.data.test_samples / job->job.spec.batch + 1;
+    int64_t batches = batches_of(job, job->job.data.test_samples) +
+                      batches_of(job, job->job.data.holdout_samples);
     double predicted = measured_or_predicted(job) * (double)batches;
     return evaluates(job) ? fmax(predicted, job->progress.evaluation_seconds) : 0;
 }
@@ -105,7 +114,7 @@ static int64_t evaluation_timeout_ms(const struct job_slot *job)
 /* As the agents do: at multiples of every_epochs, and after the last step. */
 static bool evaluates_now(const struct job_slot *job)
 {
-    int64_t steps_per_epoch = job->job.data.train_samples / job->job.spec.batch;
+    int64_t steps_per_epoch = job_epoch_samples(&job->job.data) / job->job.spec.batch;
     int64_t every = job->job.spec.evaluate_every_epochs * steps_per_epoch,
             step = job->progress.reached_step;
     return evaluates(job) && step > 0 && (step % every == 0 || step == job->total_steps);

@@ -35,7 +35,7 @@ void jobs_init(struct core *core, struct job_slot *job, const struct model *mode
     job->job.spec.kernels = NULL;
     job->model = model;
     job->unit_count = model->unit_count;
-    job->total_steps = job_total_steps(&job->job.spec, job->job.data.train_samples);
+    job->total_steps = job_total_steps(&job->job.spec, job_epoch_samples(&job->job.data));
     timers_clear(job);
     links_reset(job);
     job->members.known = job->job.generation == 0;
@@ -48,10 +48,10 @@ bool jobs_refuse(struct core *core, const struct event_job_submit *submit,
 {
     const struct job_spec *spec = submit->spec;
     struct err err = {0};
-    if (job_total_steps(spec, submit->data->train_samples) < 1) {
+    if (job_total_steps(spec, job_epoch_samples(submit->data)) < 1) {
         act_problem(core, PROBLEM_INVALID_FIELDS,
-                    "/batch: larger than the data set, which has %" PRId64 " training samples",
-                    submit->data->train_samples);
+                    "/batch: larger than an epoch, which has %" PRId64 " training samples",
+                    job_epoch_samples(submit->data));
         return true;
     }
     if (spec->devices_min > (int64_t)submit->model->unit_count) {
@@ -98,7 +98,7 @@ static void dry_run(struct core *core, const struct event_job_submit *submit)
     const struct event_planned *answer = submit->planned;
     struct job_preview *preview = &core->answer->preview;
     memset(preview, 0, sizeof(*preview));
-    preview->steps = job_total_steps(submit->spec, submit->data->train_samples);
+    preview->steps = job_total_steps(submit->spec, job_epoch_samples(submit->data));
     if (answer->code != 0 || answer->planned->attempt_index > 0) {
         text_set(preview->waiting_for, MESSAGE_SIZE, "%.250s", answer->planned->first_failure);
         preview->starts = answer->code == 0 ? PREVIEW_WHEN_FREE : PREVIEW_WHEN_MORE;

@@ -7,6 +7,8 @@
 
 /* The first version of the protocol whose agents overlap steps, and know the strict order. */
 #define ASYNC_PROTOCOL 2
+/* The first version that has views. */
+#define VIEW_PROTOCOL 3
 
 bool matching_labels(const struct job_spec *spec, const struct device *device)
 {
@@ -30,9 +32,10 @@ bool matching_class(const struct job_spec *spec, const struct device *device)
            strcmp(spec->numeric_class, device->numeric_class) == 0;
 }
 
-bool matching_pipeline(const struct job_spec *spec, const struct device *device)
+bool matching_protocol(const struct job_spec *spec, const struct device *device)
 {
-    return spec->pipeline != JOB_ASYNC || device->protocol >= ASYNC_PROTOCOL;
+    return (spec->pipeline != JOB_ASYNC || device->protocol >= ASYNC_PROTOCOL) &&
+           (!spec->has_view || device->protocol >= VIEW_PROTOCOL);
 }
 
 bool matching_strict_order(const struct device *device)

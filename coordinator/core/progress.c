@@ -13,6 +13,7 @@
 #include "coordinator/core/stall.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "schema/job_check.h"
 
 /* A step time outside these bounds is not a measurement, and its speed would not fit JSON. */
 #define STEP_SECONDS_MIN 1e-9
@@ -21,7 +22,7 @@
 void progress_set_step(struct job_slot *job, int64_t step)
 {
     struct job_progress *progress = &job->job.progress;
-    int64_t steps_per_epoch = job->job.data.train_samples / job->job.spec.batch;
+    int64_t steps_per_epoch = job_epoch_samples(&job->job.data) / job->job.spec.batch;
     progress->step = step;
     progress->steps = job->total_steps;
     progress->fraction = (double)step / (double)job->total_steps;
@@ -75,11 +76,24 @@ bool progress_go_back(struct job_slot *job, int64_t version)
         progress->has_accuracy = false;
         job->progress.accuracy_step = version;
     }
+    if (job->progress.recall_step > version) {
+        progress->has_recall = false;
+        job->progress.recall_step = version;
+    }
     progress_set_step(job, version);
     return progress->step != before.step || progress->has_loss != before.has_loss ||
            progress->has_accuracy != before.has_accuracy ||
+           progress->has_recall != before.has_recall ||
            progress->samples_per_second != before.samples_per_second ||
            progress->eta_seconds != before.eta_seconds;
+}
+
+void progress_restore_steps(struct job_slot *job)
+{
+    const struct job_progress *row = &job->job.progress;
+    job->progress.loss_step = row->has_loss ? row->step : 0;
+    job->progress.accuracy_step = row->has_accuracy ? row->step : 0;
+    job->progress.recall_step = row->has_recall ? row->step : 0;
 }
 
 void progress_restore(struct job_slot *job, const struct job_progress *row)
@@ -90,8 +104,7 @@ void progress_restore(struct job_slot *job, const struct job_progress *row)
     }
     job->job.progress = *row;
     job->progress.reached_step = row->step;
-    job->progress.loss_step = row->has_loss ? row->step : 0;
-    job->progress.accuracy_step = row->has_accuracy ? row->step : 0;
+    progress_restore_steps(job);
 }
 
 void progress_restart(struct job_slot *job)
@@ -183,6 +196,14 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
             job->progress.accuracy_step = metric->step;
             progress->accuracy = metric->value;
             progress->has_accuracy = true;
+        }
+        break;
+    case METRIC_RECALL:
+        take_evaluation_seconds(core, job, metric->step);
+        if (metric->step >= job->progress.recall_step) {
+            job->progress.recall_step = metric->step;
+            progress->recall = metric->value;
+            progress->has_recall = true;
         }
         break;
     }

@@ -8,7 +8,7 @@ struct device_slot;
 struct job_slot;
 
 #define STEP_WINDOW 32 /* step times of which the median is reported */
-#define METRIC_NAMES (METRIC_TEST_ACCURACY + 1)
+#define METRIC_NAMES (METRIC_RECALL + 1)
 
 /* The steps of the last metrics taken from a device, by name. It reports the metrics of a
  * generation in order and repeats them until they are acknowledged. */
@@ -28,7 +28,7 @@ struct progress {
     double evaluation_seconds;  /* duration of the last measured evaluation; 0: not measured */
     double step_seconds[STEP_WINDOW];
     size_t step_count;
-    int64_t loss_step, accuracy_step; /* steps of the shown loss and accuracy */
+    int64_t loss_step, accuracy_step, recall_step; /* steps of the shown loss, accuracy, recall */
 };
 
 /* Take the step of a heartbeat of this generation. */
@@ -53,6 +53,8 @@ void progress_end(struct job_slot *job);
 /* Abandon the steps after the version, or after a newer committed one, with their metrics. Return
  * whether anything changed. */
 bool progress_go_back(struct job_slot *job, int64_t version);
+/* The steps of the loss, accuracy and recall that the job's row shows. */
+void progress_restore_steps(struct job_slot *job);
 /* Restore the progress that the row shows, unless the plan starts from a later version. */
 void progress_restore(struct job_slot *job, const struct job_progress *row);
 

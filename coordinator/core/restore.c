@@ -67,8 +67,7 @@ static void restore_job(struct core *core, const struct restored_job *row)
     }
     job->job = row->job;
     job->job.revision += REVISION_SKIP;
-    job->progress.loss_step = row->job.progress.has_loss ? row->job.progress.step : 0;
-    job->progress.accuracy_step = row->job.progress.has_accuracy ? row->job.progress.step : 0;
+    progress_restore_steps(job);
     job->waiting.reason = PLAN_DEVICE_LOST;
     job->generation.stop_reason = PLAN_REQUESTED;
     drift_restore(core, job);

@@ -34,7 +34,7 @@ static bool any_speaks(const struct core *core, const struct job_spec *spec)
     bool any = false;
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = slots_device_at(core, i);
-        any = any || (device_online(device) && matching_pipeline(spec, &device->device));
+        any = any || (device_online(device) && matching_protocol(spec, &device->device));
     }
     return any;
 }
@@ -53,9 +53,10 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     }
     if (!any_has(core, request, NULL)) {
         text_set(out, size, "no device has all labels of the job (%zu online)", online);
-    } else if (spec->pipeline == JOB_ASYNC && !any_speaks(core, spec)) {
-        text_set(out, size, "no device%s has an agent that trains pipeline 'async' (%zu online)",
-                 spec->device_label_count > 0 ? " with the labels" : "", online);
+    } else if (!any_speaks(core, spec)) {
+        text_set(out, size, "no device%s has an agent that trains %s (%zu online)",
+                 spec->device_label_count > 0 ? " with the labels" : "",
+                 spec->has_view ? "with a view" : "pipeline 'async'", online);
     } else if (spec->numeric_class[0] == '\0') {
         text_set(out, size, "no device%s has oneDNN, which the job's kernels need (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "", online);
@@ -73,15 +74,17 @@ void shortage_look(const struct core *core, const struct placement_request *requ
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = slots_device_at(core, i);
         bool online = device_online(device);
-        bool fits = matching_labels(request->spec, &device->device) &&
-                    matching_class(request->spec, &device->device) &&
-                    matching_pipeline(request->spec, &device->device) &&
-                    matching_kernels(request, &device->device);
+        bool speaks = matching_protocol(request->spec, &device->device);
+        bool suits = matching_labels(request->spec, &device->device) &&
+                     matching_class(request->spec, &device->device) &&
+                     matching_kernels(request, &device->device);
+        bool fits = suits && speaks;
         if (device_absent(&request->without, device)) {
             continue;
         }
         out->online += online;
         out->away += fits && !online;
+        out->old += suits && online && !speaks;
         if (!online || !fits) {
             continue;
         }
@@ -110,9 +113,13 @@ static void some_are_free(const struct shortage *fleet, const char *there, char 
         size_t count;
         const char *what;
     } other[] = {
-        {fleet->busy, "busy"},         {fleet->kept, "reserved for an earlier job"},
-        {fleet->cordoned, "cordoned"}, {fleet->draining, "draining"},
-        {fleet->silent, "silent"},     {fleet->away, "not online"},
+        {fleet->busy, "busy"},
+        {fleet->kept, "reserved for an earlier job"},
+        {fleet->cordoned, "cordoned"},
+        {fleet->draining, "draining"},
+        {fleet->silent, "silent"},
+        {fleet->away, "not online"},
+        {fleet->old, "with an older agent"},
     };
     char list[MESSAGE_SIZE] = "";
     size_t length = 0;
@@ -132,7 +139,7 @@ static void describe(const struct shortage *fleet, const char *there, char *out,
         text_set(out, size, "no %sdevice is online", fleet->without > 0 ? "other " : "");
     } else if (fleet->fit == 0) {
         text_set(out, size, "%s", fleet->nobody);
-    } else if (fleet->busy == fleet->fit) {
+    } else if (fleet->busy == fleet->fit && fleet->old == 0) {
         text_set(out, size,
                  fleet->fit == 1 ? "%zu device matches, but is busy"
                                  : "%zu devices match, all busy",

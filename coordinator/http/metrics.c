@@ -228,7 +228,8 @@ void serve_metrics(void *context, struct http_exchange *exchange)
     if (name && !known_metric(name)) {
         answer_problem(
             exchange, PROBLEM_INVALID_PARAMETER,
-            "no metric '%.40s'; there are loss, step_seconds, test_loss and test_accuracy", name);
+            "no metric '%.40s'; there are loss, step_seconds, test_loss, test_accuracy and recall",
+            name);
         return;
     }
     if (!answer_settled(exchange, coordinator->turn)) {

@@ -137,7 +137,7 @@ static void answer(struct asked *asked)
         event.plan_question.spec = &asked->posted.spec;
         event.plan_question.model = asked->posted.model->model;
         event.plan_question.steps =
-            job_total_steps(&asked->posted.spec, asked->posted.data.train_samples);
+            job_total_steps(&asked->posted.spec, job_epoch_samples(&asked->posted.data));
     }
     sort(asked->combination, count);
     if (asked->exchange) {

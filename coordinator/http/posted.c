@@ -11,6 +11,7 @@
 #include "libtrain/state/state.h"
 #include "libtrain/state/trained.h"
 #include "schema/job_check.h"
+#include "schema/job_view.h"
 
 static const struct dataset *find_dataset(struct coordinator *coordinator, const char *name,
                                           const char *pointer, struct record_faults *faults)
@@ -43,6 +44,71 @@ static int compare_classes(struct coordinator *coordinator, const struct dataset
     return rc;
 }
 
+/* Compare the samples of both data sets. */
+static int compare_data(struct coordinator *coordinator, const struct dataset *train,
+                        const struct dataset *test, const struct name_list *names,
+                        struct record_faults *faults, struct err *err)
+{
+    if (test->height != train->height || test->width != train->width ||
+        test->channels != train->channels || strcmp(test->dtype, train->dtype) != 0 ||
+        test->positions != train->positions) {
+        record_fault(faults, "/dataset/test", "its samples are not shaped like those of '%s'",
+                     train->name);
+    }
+    if (test->classes > train->classes) {
+        record_fault(faults, "/dataset/test", "it has labels up to %lld, '%s' only up to %lld",
+                     (long long)test->classes - 1, train->name, (long long)train->classes - 1);
+    }
+    if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
+        record_fault(faults, "/dataset/test", "its samples were made by %s, those of '%s' by %s",
+                     test->reading, train->name, train->reading);
+    }
+    return compare_classes(coordinator, train, test, names, faults, err);
+}
+
+/* The outputs of a view are its own classes and one for all others. Without faults its epochs are
+ * the job's. */
+static int resolve_view(struct posted_job *posted, const struct dataset *train,
+                        struct record_faults *faults, struct err *err)
+{
+    const struct view *view = &posted->spec.view;
+    const struct job_view_data data = {.name = train->name,
+                                       .classes = train->classes,
+                                       .positions = train->positions,
+                                       .count = train->class_count,
+                                       .counted = train->class_count_count};
+    struct name_list all AUTO(name_list_done) = posted->class_names;
+    struct view_sizes sizes;
+    posted->class_names = (struct name_list){0};
+    posted->fit.classes = (uint32_t)view->class_count + 1;
+    if (job_view_check(&posted->spec, &data, &sizes, faults, err)) {
+        return 0; /* a fault already */
+    }
+    posted->data.epoch_samples = (int64_t)view_epoch(&sizes);
+    posted->data.holdout_samples = (int64_t)sizes.held;
+    return all.count > 0
+               ? class_names_select(&all, view->class, view->class_count, &posted->class_names, err)
+               : 0;
+}
+
+/* The rules between an epoch and the job. */
+static void check_epoch(const struct posted_job *posted, const struct dataset *train,
+                        struct record_faults *faults)
+{
+    const struct job_spec *spec = &posted->spec;
+    const int64_t samples = job_epoch_samples(&posted->data);
+    if (samples < spec->batch) {
+        record_fault(faults, "/batch", "%lld is more than the %lld samples of %s'%s'",
+                     (long long)spec->batch, (long long)samples,
+                     posted->data.epoch_samples > 0 ? "an epoch of the view of " : "", train->name);
+    }
+    const int64_t steps = job_total_steps(spec, samples);
+    if (steps >= 1 && spec->learning_rate.warmup_steps >= steps) {
+        record_fault(faults, "/learning_rate/warmup_steps",
+                     "must be below the %lld steps of the job", (long long)steps);
+    }
+}
+
 static int resolve_data(struct coordinator *coordinator, struct posted_job *posted,
                         struct record_faults *faults, struct err *err)
 {
@@ -61,35 +127,18 @@ static int resolve_data(struct coordinator *coordinator, struct posted_job *post
     memcpy(posted->data.train_sha256, train->sha256, SHA256_SIZE);
     posted->data.train_samples = train->samples;
     posted->fit = describe_fit(train);
-    if (train->samples < spec->batch) {
-        record_fault(faults, "/batch", "%lld is more than the %lld samples of '%s'",
-                     (long long)spec->batch, (long long)train->samples, train->name);
+    if (!rc && test) {
+        memcpy(posted->data.test_sha256, test->sha256, SHA256_SIZE);
+        posted->data.test_samples = test->samples;
+        rc = compare_data(coordinator, train, test, &posted->class_names, faults, err);
     }
-    const int64_t steps = job_total_steps(spec, train->samples);
-    if (steps >= 1 && spec->learning_rate.warmup_steps >= steps) {
-        record_fault(faults, "/learning_rate/warmup_steps",
-                     "must be below the %lld steps of the job", (long long)steps);
+    if (!rc && spec->has_view) {
+        rc = resolve_view(posted, train, faults, err);
     }
-    if (!test || rc) {
-        return rc;
+    if (!rc) {
+        check_epoch(posted, train, faults);
     }
-    memcpy(posted->data.test_sha256, test->sha256, SHA256_SIZE);
-    posted->data.test_samples = test->samples;
-    if (test->height != train->height || test->width != train->width ||
-        test->channels != train->channels || strcmp(test->dtype, train->dtype) != 0 ||
-        test->positions != train->positions) {
-        record_fault(faults, "/dataset/test", "its samples are not shaped like those of '%s'",
-                     train->name);
-    }
-    if (test->classes > train->classes) {
-        record_fault(faults, "/dataset/test", "it has labels up to %lld, '%s' only up to %lld",
-                     (long long)test->classes - 1, train->name, (long long)train->classes - 1);
-    }
-    if (train->reading[0] && test->reading[0] && strcmp(train->reading, test->reading) != 0) {
-        record_fault(faults, "/dataset/test", "its samples were made by %s, those of '%s' by %s",
-                     test->reading, train->name, train->reading);
-    }
-    return compare_classes(coordinator, train, test, &posted->class_names, faults, err);
+    return rc;
 }
 
 /* The file that version 0 is taken from. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/utf8.h"
 
 #define SHOWN_MAX 2        /* names in a message */
@@ -182,6 +183,31 @@ int class_names_copy(const struct name_list *from, struct name_list *to, struct 
         rc = name_list_append(to, from->item[i], strlen(from->item[i]), err);
     }
     return rc;
+}
+
+static bool has_name(const struct name_list *names, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < names->count && !found; i++) {
+        found = strcmp(names->item[i], name) == 0;
+    }
+    return found;
+}
+
+int class_names_select(const struct name_list *from, const int64_t *number, size_t count,
+                       struct name_list *to, struct err *err)
+{
+    BUF_AUTO struct buf other;
+    buf_init(&other, CLASS_NAMES_TEXT_MAX);
+    int rc = buf_printf(&other, err, "other");
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const char *name = from->item[number[i]];
+        rc = name_list_append(to, name, strlen(name), err);
+    }
+    while (rc == 0 && has_name(to, other.data)) {
+        rc = buf_printf(&other, err, "_");
+    }
+    return rc ? rc : name_list_append(to, other.data, other.size, err);
 }
 
 /* ---- comparing ---- */

@@ -30,6 +30,11 @@ json_t *class_names_json(const struct name_list *names);
 NODISCARD int class_names_write(const struct name_list *names, struct buf *out, struct err *err);
 NODISCARD int class_names_copy(const struct name_list *from, struct name_list *to, struct err *err);
 
+/* Append the names of the numbers number[count] in `from`, and one that none of them has, for all
+ * other classes: "other", if need be with '_' after it. Each number is below from->count. */
+NODISCARD int class_names_select(const struct name_list *from, const int64_t *number, size_t count,
+                                 struct name_list *to, struct err *err);
+
 /* Whether every number with a name in `some` has the same name in `all`. An empty list agrees with
  * any. */
 bool class_names_agree(const struct name_list *some, const struct name_list *all);

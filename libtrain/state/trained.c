@@ -17,8 +17,12 @@ struct document {
     struct evaluation evaluation;
 };
 
+static const struct field class_element = {
+    .type = FIELD_INT, .min = 0, .max = VIEW_CLASSES_MAX - 1};
 static const struct field evaluation_field[] = {
     MEMBER_INT(struct evaluation, micro_batch, "micro_batch", 0, 1, ARENA_MICRO_BATCH_MAX),
+    MEMBER_LIST(struct evaluation, view.class, view.class_count, "classes", FIELD_SKIP_EMPTY,
+                &class_element),
 };
 static const struct record evaluation_record =
     RECORD(struct evaluation, "evaluation", evaluation_field);
@@ -57,6 +61,16 @@ void trained_free(struct trained_file **file)
     }
 }
 
+static int check_classes(const struct model *model, const struct view *view, struct err *err)
+{
+    return view->class_count == 0 || view->class_count + 1 == model->classes
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "/evaluation/classes: %zu for a model of %u outputs, of which the last is "
+                         "for other classes",
+                         view->class_count, model->classes);
+}
+
 int trained_read_note(const char *text, struct model **model, struct evaluation *evaluation,
                       struct err *err)
 {
@@ -65,8 +79,11 @@ int trained_read_note(const char *text, struct model **model, struct evaluation 
     int rc = json_parse(text, strlen(text), &value, err);
     rc = rc ? rc : record_read(&document_record, value, "", &document, NULL, err);
     rc = rc ? rc : description_parse(document.model, NULL, model, NULL, err);
+    rc = rc ? rc : check_classes(*model, &document.evaluation.view, err);
     if (rc == 0) {
         *evaluation = document.evaluation;
+    } else {
+        model_free(model);
     }
     record_done(&document_record, &document);
     return rc;

@@ -4,6 +4,9 @@
  *
  *     {"model": the description, everything stated, "evaluation": {"micro_batch": 32}}
  *
+ * A model of a view's classes states them in "evaluation": "classes": [3, 7] are the numbers, in
+ * the data set, of its outputs but the last, which is for every other class.
+ *
  * The description also keeps what the training's data set states of its samples: "class_names" and
  * "input"."reading". Written by the coordinator, `paceline-agent train` and tools/from_torch.py;
  * read by `paceline-agent predict` and tools/. An unknown member is an error, because it may change
@@ -18,10 +21,12 @@
 #include "base/err.h"
 #include "libtrain/formats/safetensors.h"
 #include "libtrain/model/model.h"
+#include "libtrain/model/view.h"
 
 /* How a job evaluates its model. The same micro-batches on the same samples give the same bits. */
 struct evaluation {
     int64_t micro_batch; /* samples of one call, 1 to ARENA_MICRO_BATCH_MAX */
+    struct view view;    /* only its classes; none: the model's outputs are all classes */
 };
 #define EVALUATION_MICRO_BATCH 32 /* default if a file does not state it */
 

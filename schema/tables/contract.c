@@ -221,9 +221,11 @@ static void add_property(struct page *page, const struct field *field, const jso
     page_add(&line, "%s: {", field->name);
     add_value(&line, field);
     const json_t *value = json_object_get(defaults, field->name);
-    if (value && field->type != FIELD_RECORD && !(field->flags & FIELD_REQUIRED)) {
+    const bool optional = field->type == FIELD_RECORD && (field->flags & FIELD_NULLABLE);
+    const bool required = (field->flags & FIELD_REQUIRED) != 0;
+    if (value && !required && (optional || field->type != FIELD_RECORD)) {
         page_add(&line, ", default: ");
-        page_add_default(&line, value);
+        page_add_default(&line, optional ? json_null() : value);
     }
     add_description(&line, field);
     page_add(&line, "}");
@@ -278,7 +280,9 @@ static void add_schema(struct page *page, const struct record *record, const jso
 void contract_add_schemas(struct page *page)
 {
     shared_add_schemas(page);
-    json_auto_t *defaults = record_write(&job_spec_record, &job_spec_default);
+    struct job_spec spec = job_spec_default;
+    spec.has_view = true; /* its members have defaults */
+    json_auto_t *defaults = record_write(&job_spec_record, &spec);
     struct schemas schemas = {.count = 0};
     for (size_t i = 0; i < records_count; i++) {
         const struct record *record = records_all[i].record;

@@ -78,6 +78,9 @@ static void add_rows(struct page *page, const char *prefix, const struct record 
         char name[NAME_BYTES];
         (void)snprintf(name, sizeof(name), "%s%s", prefix, field->name);
         if (field->type == FIELD_RECORD) {
+            if (field->flags & FIELD_NULLABLE) {
+                add_row(page, name, field, json_null());
+            }
             (void)snprintf(name, sizeof(name), "%s%s.", prefix, field->name);
             add_rows(page, name, field->record, value);
         } else {
@@ -88,7 +91,9 @@ static void add_rows(struct page *page, const char *prefix, const struct record 
 
 void documents_add_job_fields(struct page *page)
 {
-    json_auto_t *defaults = record_write(&job_spec_record, &job_spec_default);
+    struct job_spec spec = job_spec_default;
+    spec.has_view = true; /* its members have defaults */
+    json_auto_t *defaults = record_write(&job_spec_record, &spec);
     page_add(page, "\n| field | default | meaning | bounds |\n|---|---|---|---|\n");
     add_rows(page, "", &job_spec_record, defaults);
     page_add(page, "\n");

@@ -3,7 +3,8 @@
 import json
 import threading
 
-from api import JOB, JSON, Api
+from api import BINARY, JOB, JSON, Api
+from datasets import npy, tar_of_bytes
 from fake_agent import FakeAgent, drive, finish, pause, read_note, read_safetensors, unit_state
 from paceline import must
 
@@ -74,6 +75,82 @@ def test_a_dry_run_predicts_the_plan_and_stores_nothing():
             "POST", "/v1/jobs?dry_run=maybe", JOB, code="invalid_parameter", words=("dry_run",)
         )
         api.request("POST", "/v1/jobs?dry_run=false", JOB, expect=201)
+
+
+def test_a_view_states_its_samples_and_reports_faults_at_its_fields():
+    text = bytes(range(256)) * 20
+    with Api() as api:
+        api.request("PUT", "/v1/datasets/text?text=64", text, BINARY, expect=201)
+        many = npy("<f4", "(1025, 4)", bytes(4 * 4 * 1025))
+        labels = npy("<u2", "(1025,)", b"".join(n.to_bytes(2, "little") for n in range(1025)))
+        gaps = npy(
+            "<u2", "(1025,)", b"".join((n % 5 * 2).to_bytes(2, "little") for n in range(1025))
+        )
+        for name, part in (("many", labels), ("gaps", gaps)):
+            content = tar_of_bytes({"x.npy": many, "y.npy": part})
+            api.request("PUT", f"/v1/datasets/{name}", content, BINARY, expect=201)
+        must("class_counts" not in api.get("/v1/datasets/many"), "1,025 classes are counted")
+        must(
+            api.get("/v1/datasets/gaps")["class_counts"] == [205, 0] * 4 + [205],
+            f"{api.get('/v1/datasets/gaps')}",
+        )
+
+        def faults(view, **fields):
+            answer = api.problem(
+                "POST", "/v1/jobs", {**JOB, "view": view, **fields}, code="invalid_fields"
+            )
+            return {fault["pointer"]: fault["message"] for fault in answer.json["errors"]}
+
+        def expect(pointer, words, view, **fields):
+            seen = faults(view, **fields)
+            must(pointer in seen and words in seen[pointer], f"{view} {fields}: {seen}")
+
+        alone = {"dataset": {"train": "gaps"}}
+        expect("/view/classes", "1025", {"classes": list(range(1025))})
+        expect("/view/classes", "required", {"negatives": 1})
+        expect("/view/classes/1", "no class 10; its classes are 0 to 9", {"classes": [3, 10]})
+        expect("/view/classes/2", "same class as /view/classes/0", {"classes": [3, 7, 3]})
+        expect("/view/classes/0", "class 1 of 'gaps' has no samples", {"classes": [1]}, **alone)
+        expect("/view/negatives", "no other class of 'digits-train'", {"classes": list(range(10))})
+        expect("/view/negatives", "with one class", {"classes": [3], "negatives": 0})
+        expect("/view/negatives", "at most 100", {"classes": [3], "negatives": 101})
+        expect("/view/holdout", "at most 0.5", {"classes": [3], "holdout": 0.6})
+        expect("/view/shard", "unknown field", {"classes": [3], "shard": {}})
+        expect("/view", "at most 1024 classes", {"classes": [3]}, dataset={"train": "many"})
+        expect(
+            "/view",
+            "the samples of 'text' have 64",
+            {"classes": [3]},
+            model={"name": "gpt-mini"},
+            dataset={"train": "text"},
+        )
+        expect("/batch", "samples of an epoch of the view", {"classes": [3]}, batch=400)
+
+        counts = api.get("/v1/datasets/digits-train")["class_counts"]
+        view = {"classes": [3, 7], "negatives": 2.0, "holdout": 0.1}
+        job = api.submit({**JOB, "view": view, "steps": None, "epochs": 3})
+        held = sum(counts[label] // 10 for label in (3, 7))
+        own = counts[3] + counts[7] - held
+        must(
+            (job["data"]["epoch_samples"], job["data"]["holdout_samples"]) == (3 * own, held),
+            f"{job['data']}",
+        )
+        must(job["data"]["train_samples"] == 1437, f"{job['data']}")
+        must(job["progress"]["steps"] == 3 * (3 * own // 16), f"{job['progress']}")
+        must(job["spec"]["view"] == view, f"{job['spec']}")
+        dry = api.request("POST", "/v1/jobs?dry_run=true", {**JOB, "view": view}, expect=200)
+        must(dry.json["steps"] == 4, f"{dry.json}")
+        agent = FakeAgent(api, "one")
+        plan = api.request("POST", "/v1/plans", {"spec": {**JOB, "view": view}}, expect=200).json
+        must(plan["plan"]["predicted_step_seconds"] > 0, f"{plan}")
+        drive(api, job, [agent], "running")
+        run = agent.assignment()["run"]
+        must(run["job_spec"]["view"] == view and run["data"] == job["data"], f"{run}")
+        outputs = run["job_spec"]["model"]["description"]["units"][-1]["ops"][-1]
+        must(outputs["units"] == 3, f"{outputs}")
+        api.coordinator.kill()
+        api.restart_coordinator()
+        must(api.job(job)["spec"]["view"] == view, "lost by a restart")
 
 
 def test_bad_jobs_are_rejected_field_by_field():

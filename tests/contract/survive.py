@@ -10,7 +10,7 @@ import time
 
 from api import BINARY, JOB, JSON, Api
 from fake_agent import FakeAgent, drive, finish, pause, replicate
-from paceline import must
+from paceline import data_files, must, tar_of
 
 PIPELINE = {
     **JOB,
@@ -535,8 +535,9 @@ def test_a_plan_that_does_not_fit_is_rejected():
 
 NEW_IN_JOBS = ("neighbor_version", "stalled", "deadlines", "line", "replan_request")
 NEW_IN_PLANS = ("failure",)
+NEW_IN_DATASETS = ("class_counts",)
 NEW_IN_DEVICES = ("replica_bytes_sent", "replica_bytes_written")
-DROPPED = "DROP TRIGGER devices_deleted;" + "".join(
+DROPPED = "DROP TRIGGER devices_deleted; DROP TRIGGER parents_deleted;" + "".join(
     f"DROP TABLE {name};"
     for name in (
         "capacities",
@@ -544,6 +545,7 @@ DROPPED = "DROP TRIGGER devices_deleted;" + "".join(
         "link_times",
         "measurements_by_minute",
         "measurements_by_hour",
+        "parents",
     )
 )
 OLD_TRIGGER = """CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
@@ -567,6 +569,7 @@ def downgrade(path):
         ("jobs", NEW_IN_JOBS),
         ("devices", NEW_IN_DEVICES),
         ("plans", NEW_IN_PLANS),
+        ("datasets", NEW_IN_DATASETS),
     ):
         for row, text in database.execute(f"SELECT id, document FROM {table}").fetchall():
             document = {
@@ -574,6 +577,8 @@ def downgrade(path):
             }
             for stage in document.get("stages", ()):
                 stage.pop("replica_bytes")
+            document.get("spec", {}).pop("view", None)
+            document.get("progress", {}).pop("recall", None)
             database.execute(
                 f"UPDATE {table} SET document = ? WHERE id = ?", (json.dumps(document), row)
             )
@@ -612,3 +617,32 @@ def test_a_database_of_the_previous_version_is_migrated_and_its_jobs_continue():
         )
         agent.step = 3
         finish(api, job, [agent])
+
+
+def test_a_data_set_of_the_previous_version_is_counted_when_it_is_uploaded_again():
+    with Api() as api:
+        counts = api.get("/v1/datasets/digits-train")["class_counts"]
+        must(len(counts) == 10 and sum(counts) == 1437, f"{counts}")
+        api.coordinator.stop()
+        downgrade(api.path / "coordinator/state.db")
+        api.restart_coordinator()
+        must("class_counts" not in api.get("/v1/datasets/digits-train"), "an old row has counts")
+        view = {**JOB, "view": {"classes": [3, 7]}}
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            view,
+            code="invalid_fields",
+            words=("/view: the classes of 'digits-train' were not counted", "upload it again"),
+        )
+        content = tar_of(*data_files("digits", "train"))
+        for _ in range(2):
+            again = api.request("PUT", "/v1/datasets/digits-train", content, BINARY, expect=200)
+            must(
+                again.json["class_counts"] == counts and again.json["revision"] == 2,
+                f"{again.json}",
+            )
+        api.submit(view)
+        api.coordinator.kill()
+        api.restart_coordinator()
+        must(api.get("/v1/datasets/digits-train")["class_counts"] == counts, "lost by a restart")

@@ -235,11 +235,12 @@ static void measure_steps(struct world *world, int64_t step)
 {
     struct heartbeat *heartbeat = &world->agent[2].heartbeat;
     agent_beat(world, &world->agent[2]);
-    heartbeat->metric_count = 3;
+    heartbeat->metric_count = 4;
     heartbeat->metric[0] = (struct metric){.step = step, .name = METRIC_STEP_SECONDS, .value = 0.5};
     heartbeat->metric[1] = (struct metric){.step = step, .name = METRIC_LOSS, .value = 2};
     heartbeat->metric[2] =
         (struct metric){.step = step, .name = METRIC_TEST_ACCURACY, .value = 0.5};
+    heartbeat->metric[3] = (struct metric){.step = step, .name = METRIC_RECALL, .value = 0.25};
     agent_beat_again(world, &world->agent[2]);
     agent_beat(world, &world->agent[0]);
 }
@@ -258,6 +259,7 @@ static void steps_that_a_rollback_discards_are_no_longer_shown(void **state)
     assert_true(progress->samples_per_second == 0 && progress->eta_seconds == 0);
     assert_false(progress->has_loss);    /* of a later step */
     assert_true(progress->has_accuracy); /* of this version */
+    assert_true(progress->has_recall && progress->recall == 0.25);
     world_settle(world);
     world_train(world, 20);
     assert_true(progress->step > committed + 1);
@@ -277,7 +279,7 @@ static void steps_that_a_rollback_discards_are_no_longer_shown(void **state)
     world_settle(world);
     assert_int_equal(core_job_plan(world->core, id)->resume_version, 0);
     assert_int_equal(progress->step, 0);
-    assert_false(progress->has_loss || progress->has_accuracy);
+    assert_false(progress->has_loss || progress->has_accuracy || progress->has_recall);
     story_finish(world, id);
 }
 

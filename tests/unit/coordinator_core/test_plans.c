@@ -340,7 +340,7 @@ static void agents_that_know_the_strict_order_get_it_where_it_is_faster(void **s
     assert_true(strict->strict && is_strict(world, a) && is_strict(world, b));
     const double seconds = strict->predicted_step_seconds;
 
-    b->versions_behind = 1;
+    b->versions_behind = PROTOCOL_VERSION - 1;
     agent_enroll(world, b);
     assert_false(is_strict(world, b));
     world_verb(world, id, JOB_CANCEL);

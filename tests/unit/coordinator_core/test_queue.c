@@ -291,7 +291,7 @@ static void an_unknown_protocol_is_refused(void **state)
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
     assert_string_equal(
         world->text,
-        "the agent speaks protocol 3, this coordinator 1 to 2: upgrade the coordinator");
+        "the agent speaks protocol 4, this coordinator 1 to 3: upgrade the coordinator");
     request.protocol = PROTOCOL_VERSION_MIN - 1;
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
@@ -364,6 +364,53 @@ static void devices_reserved_for_a_waiting_job_are_freed_with_it(void **state)
     }
 }
 
+static void a_data_set_stored_again_gets_the_class_counts_that_it_lacks(void **state)
+{
+    struct world *world = *state;
+    struct dataset dataset = {.name = "train",
+                              .sha256 = "train",
+                              .classes = 2,
+                              .class_count = {5, 7},
+                              .class_count_count = 2};
+    struct event event = {.type = EVENT_DATASET_STORED, .dataset_stored = {.dataset = &dataset}};
+    assert_int_equal(core_dataset(world->core, "train")->class_count_count, 0);
+    for (int i = 0; i < 2; i++) {
+        world_send(world, &event);
+        assert_int_equal(world->status, 200);
+        assert_int_equal(core_dataset(world->core, "train")->revision, 2);
+        assert_int_equal(core_dataset(world->core, "train")->class_count[1], 7);
+    }
+    world_restart(world);
+    assert_int_equal(core_dataset(world->core, "train")->class_count_count, 2);
+    assert_int_equal(core_dataset(world->core, "train")->class_count[0], 5);
+}
+
+static void jobs_with_a_view_leave_out_older_agents_and_say_so(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    for (int64_t behind = 1; behind < PROTOCOL_VERSION; behind++) {
+        struct agent *old = world_agent(world, behind == 1 ? "a" : "b", 10);
+        old->versions_behind = behind;
+        agent_enroll(world, old);
+    }
+    struct job_spec spec = world_spec("j", 50);
+    spec.view = (struct view){.class = {1}, .class_count = 1, .negatives = 1};
+    spec.has_view = true;
+    story_submit(world, id, &spec);
+    assert_state(world, id, JOB_QUEUED);
+    assert_holds(world_job(world, id)->message,
+                 "no device has an agent that trains with a view (2 online)");
+    struct agent *present = world_agent(world, "c", 10);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 1);
+    assert_int_equal(plan->stage_count, 1);
+    assert_true(id_equal(plan->stage[0].device.text, present->id.text));
+    spec.devices_min = 2;
+    story_submit(world, id, &spec);
+    assert_holds(world_job(world, id)->message, "2 with an older agent");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +431,8 @@ int main(void)
         STORY(names_of_data_sets_and_models_are_taken_once),
         STORY(there_is_a_bound_on_jobs_and_devices),
         STORY(devices_reserved_for_a_waiting_job_are_freed_with_it),
+        STORY(a_data_set_stored_again_gets_the_class_counts_that_it_lacks),
+        STORY(jobs_with_a_view_leave_out_older_agents_and_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,9 @@ static void submit(struct world *world, const struct job_spec *spec, bool dry_ru
                             .test_sha256 = "test",
                             .train_samples = 1000,
                             .test_samples = 100,
-                            .tune = true};
+                            .tune = true,
+                            .epoch_samples = spec->has_view ? 500 : 0,
+                            .holdout_samples = spec->view.holdout > 0 ? 50 : 0};
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         if (id_equal(rows->checkpoint[i].id.text, spec->init_checkpoint.text)) {
             memcpy(data.checkpoint_sha256, rows->checkpoint[i].sha256, SHA256_SIZE);

@@ -159,6 +159,26 @@ static void names_are_found_by_name(void **state)
     name_list_done(&to);
 }
 
+static void selected_names_end_with_one_for_all_others(void **state)
+{
+    (void)state;
+    static const int64_t number[] = {2, 0};
+    static const struct {
+        const char *third, *other;
+    } cases[] = {{"yak", "other"}, {"other", "other_"}, {"Other", "other"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct name_list all = NAMES("cat", "dog", cases[i].third), some = {0};
+        struct err err = {0};
+        assert_ok(class_names_select(&all, number, 2, &some, &err), &err);
+        assert_int_equal(some.count, 3);
+        assert_string_equal(some.item[0], cases[i].third);
+        assert_string_equal(some.item[1], "cat");
+        assert_string_equal(some.item[2], cases[i].other);
+        name_list_done(&all);
+        name_list_done(&some);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_list_has_a_bound),
         cmocka_unit_test(lists_agree_where_each_number_means_the_same),
         cmocka_unit_test(names_are_found_by_name),
+        cmocka_unit_test(selected_names_end_with_one_for_all_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,35 @@ static void bytes_other_than_safetensors_are_rejected(void **state)
     assert_int_equal(trained_read("", 0, &file, &err), ERR_FORMAT);
 }
 
+static void the_file_of_a_view_states_its_classes(void **state)
+{
+    (void)state;
+    static const struct evaluation of_view = {
+        .micro_batch = 7, .view = {.class = {3, 0, 7}, .class_count = 3, .negatives = 2}};
+    BUF_AUTO struct buf text;
+    struct trained_file *file = NULL;
+    struct err err = {0};
+    for (uint32_t outputs = 3; outputs <= 5; outputs++) {
+        const struct model_fit fit = {{28, 28, 1}, DTYPE_U8, outputs, 1};
+        struct model *model = good_model(zoo_text("mlp"), &fit);
+        buf_init(&text, SAFETENSORS_HEADER_MAX);
+        assert_ok(trained_header(model, &of_view, &text, &err), &err);
+        int rc = trained_read(text.data, text.size, &file, &err);
+        if (outputs == 4) {
+            assert_ok(rc, &err);
+            assert_int_equal(file->evaluation.view.class_count, 3);
+            assert_int_equal(file->evaluation.view.class[2], 7);
+            trained_free(&file);
+        } else {
+            assert_int_equal(rc, ERR_INVALID);
+            assert_holds(err.text, "/evaluation/classes: 3 for a model of");
+            assert_null(file);
+        }
+        buf_done(&text);
+        model_free(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_file_without_a_description_is_read_without_a_model),
         cmocka_unit_test(bytes_other_than_a_description_are_rejected),
         cmocka_unit_test(bytes_other_than_safetensors_are_rejected),
+        cmocka_unit_test(the_file_of_a_view_states_its_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

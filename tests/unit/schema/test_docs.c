@@ -108,6 +108,9 @@ static void compare_default(const struct row *row, void *arg)
     if (strcmp(row->cell[1], "required") == 0 || strcmp(row->cell[1], "none") == 0) {
         return;
     }
+    if (json_is_object(value) && strcmp(row->cell[1], "`null`") == 0) {
+        return; /* an optional record, of which the members have defaults */
+    }
     assert_int_equal(row->cell[1][0], '`');
     (void)snprintf(stated, sizeof(stated), "%.*s", (int)strlen(row->cell[1]) - 2, row->cell[1] + 1);
     json_auto_t *expected = json_loads(stated, JSON_DECODE_ANY, NULL);
@@ -137,11 +140,14 @@ static size_t count_leaves(const json_t *value)
 static void the_document_of_jobs_states_every_field_and_its_default(void **state)
 {
     (void)state;
-    json_auto_t *defaults = record_write(&job_spec_record, &job_spec_default);
+    struct job_spec spec = job_spec_default;
+    spec.has_view = true;
+    json_auto_t *defaults = record_write(&job_spec_record, &spec);
     assert_non_null(defaults);
     size_t rows = each_row("docs/jobs.md", "Fields", compare_default, defaults);
-    /* model.sha256 and model.description are not written while there is none. */
-    assert_int_equal(rows, count_leaves(defaults) + 2);
+    /* model.sha256 and model.description are not written while there is none; view has a row
+     * besides those of its members. */
+    assert_int_equal(rows, count_leaves(defaults) + 3);
 }
 
 /* The names in the first cells of a section. */

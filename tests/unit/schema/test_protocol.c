@@ -1,4 +1,4 @@
-/* Messages by protocol version: what agents of the previous version send and receive stays as it
+/* Messages by protocol version: what agents of earlier versions send and receive stays as it
  * was recorded. */
 #include "tests/support/test.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "schema/assignment.h"
 #include "schema/heartbeat.h"
 #include "schema/limits.h"
 #include "schema/records.h"
@@ -39,23 +40,31 @@ static void list_fields(const struct record *record, int version, const char *pa
     }
 }
 
-static void version_1_has_the_fields_that_were_recorded(void **state)
+static void check_fields(int version)
 {
-    (void)state;
     struct err err = {0};
+    char file[64];
     BUF_AUTO struct buf recorded, listed;
     buf_init(&recorded, FIELDS_TEXT_MAX);
     buf_init(&listed, FIELDS_TEXT_MAX);
-    assert_ok(file_read(test_data_path("tests/unit/schema/protocol_1.txt").text, &recorded, &err),
-              &err);
+    (void)snprintf(file, sizeof(file), "tests/unit/schema/protocol_%d.txt", version);
+    assert_ok(file_read(test_data_path(file).text, &recorded, &err), &err);
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
-        list_fields(records_find(messages[i])->record, 1, messages[i], &listed);
+        list_fields(records_find(messages[i])->record, version, messages[i], &listed);
     }
     if (listed.size != recorded.size || memcmp(listed.data, recorded.data, listed.size) != 0) {
         (void)fwrite(listed.data, 1, listed.size, stdout);
-        fail_msg("protocol_1.txt differs from the fields listed above: give new ones .since = %d "
+        fail_msg("%s differs from the fields listed above: give new ones .since = %d "
                  "(CONTRIBUTING.md, \"Change the protocol\")",
-                 PROTOCOL_VERSION);
+                 file, PROTOCOL_VERSION);
+    }
+}
+
+static void earlier_versions_have_the_fields_that_were_recorded(void **state)
+{
+    (void)state;
+    for (int version = PROTOCOL_VERSION_MIN; version < PROTOCOL_VERSION; version++) {
+        check_fields(version);
     }
 }
 
@@ -162,13 +171,39 @@ static void an_agent_of_version_1_is_sent_no_field_of_version_2(void **state)
     assert_holds(present.data, "\"kind\":\"replica\"");
 }
 
+static void an_agent_of_version_2_is_sent_no_view(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct assignment *assignment = calloc(1, sizeof(*assignment));
+    assert_non_null(assignment);
+    assignment->has_run = true;
+    assignment->run.job_spec = job_spec_default;
+    assignment->run.job_spec.has_view = true;
+    assignment->run.job_spec.view.class_count = 1;
+    assignment->run.data.epoch_samples = 5;
+    assignment->run.data.holdout_samples = 5;
+    BUF_AUTO struct buf old, present;
+    buf_init(&old, JSON_BODY_MAX);
+    buf_init(&present, JSON_BODY_MAX);
+    assert_ok(wire_write_version(&assignment_record, 2, assignment, &old, &err), &err);
+    assert_ok(wire_write(&assignment_record, assignment, &present, &err), &err);
+    free(assignment);
+    static const char *const added[] = {"\"view\"", "epoch_samples", "holdout_samples"};
+    for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
+        assert_null(strstr(old.data, added[i]));
+        assert_holds(present.data, added[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(version_1_has_the_fields_that_were_recorded),
+        cmocka_unit_test(earlier_versions_have_the_fields_that_were_recorded),
         cmocka_unit_test(recorded_bodies_of_version_1_are_read_and_written),
         cmocka_unit_test(a_field_of_version_2_is_unknown_to_version_1),
         cmocka_unit_test(an_agent_of_version_1_is_sent_no_field_of_version_2),
+        cmocka_unit_test(an_agent_of_version_2_is_sent_no_view),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,61 @@
+/* samples.h: the samples of a job: which ones make a micro-batch, in training and in evaluations,
+ * with their labels; and the result of an evaluation. For the first and the last stage, and for
+ * jobs in one process (stage_loop.c, offline/staged.c).
+ *
+ * An evaluation passes the test set, then the hold-out of a view, in micro-batches: none has
+ * samples of both. One thread; nothing allocates after samples_new. */
+#ifndef AGENT_RUNTIME_SAMPLES_H
+#define AGENT_RUNTIME_SAMPLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/runtime/stage.h"
+#include "agent/runtime/stage_loop.h"
+#include "base/err.h"
+#include "libtrain/train.h"
+#include "schema/job.h"
+
+/* ---- every stage ---- */
+
+/* Micro-batches of an evaluation of the job; 0: it has none. */
+size_t samples_evaluation_batches(const struct job_spec *spec, const struct job_data *data,
+                                  size_t micro_batch);
+/* Samples of micro-batch `index` of an evaluation. */
+size_t samples_of_evaluation(const struct job_data *data, size_t micro_batch, size_t index);
+
+/* ---- the first and the last stage ---- */
+
+struct samples_config {
+    const struct model *model; /* borrowed, as the next one */
+    const struct job_spec *spec;
+    struct job_data counts;
+    struct stage_data data; /* with the training labels, where the job has a view */
+    size_t micro_batch;
+    bool last; /* evaluations end here */
+};
+
+struct samples;
+/* ERR_FORMAT if a view of the data has other numbers of samples than `counts`; ERR_INVALID,
+ * ERR_MEMORY. */
+NODISCARD int samples_new(const struct samples_config *config, struct samples **out,
+                          struct err *err);
+void samples_free(struct samples **samples);
+
+/* Training: `count` samples from position `first` of the batch of `step`. */
+void samples_inputs(struct samples *samples, int64_t step, size_t first, size_t count, void *out);
+void samples_labels(struct samples *samples, int64_t step, size_t first, size_t count,
+                    int32_t *out);
+
+/* The inputs of micro-batch `index` of an evaluation. */
+void samples_test_inputs(const struct samples *samples, size_t index, void *out);
+/* Evaluate micro-batch `index` on the last stage: train_evaluate of its input. labels: room for
+ * those of a micro-batch. Micro-batch 0 begins an evaluation. */
+NODISCARD int samples_evaluate(struct samples *samples, struct train_stage *stage, size_t index,
+                               const void *input, int32_t *labels, struct err *err);
+/* Report the metrics of the evaluation of `version`, after its last micro-batch. */
+void samples_report(const struct samples *samples, const struct stage_listener *listener,
+                    int64_t version);
+
+#endif
