@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/evaluations.h"
 #include "agent/runtime/samples.h"
 #include "base/clock.h"
 #include "libtrain/quant/coder.h"
@@ -236,7 +237,7 @@ static int train_batch(struct staged *staged, int64_t step, struct err *err)
 static int evaluate_some(struct staged *staged, size_t index, struct err *err)
 {
     const size_t last = staged->plan->stage_count - 1;
-    const size_t count = samples_of_evaluation(&staged->config.samples, staged->batch, index);
+    const size_t count = evaluations_part(&staged->config.samples, staged->batch, index).count;
     const void *input = staged->inputs;
     int rc = 0;
     samples_test_inputs(staged->samples, index, staged->inputs);
@@ -253,7 +254,7 @@ static int evaluate_some(struct staged *staged, size_t index, struct err *err)
 static int evaluate(struct staged *staged, int64_t version, struct err *err)
 {
     const struct staged_config *config = &staged->config;
-    const size_t count = samples_evaluation_batches(config->spec, &config->samples, staged->batch);
+    const size_t count = evaluations_batches(config->spec, &config->samples, staged->batch);
     for (size_t index = 0; index < count; index++) {
         int rc = evaluate_some(staged, index, err);
         if (rc != 0) {
@@ -295,10 +296,7 @@ static int fill(struct staged *staged, struct err *err)
     const struct model *model = config->model;
     staged->batch = (size_t)spec->batch;
     staged->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
-    staged->evaluate_every =
-        samples_evaluation_batches(spec, &config->samples, staged->batch) > 0
-            ? spec->evaluate_every_epochs * (job_epoch_samples(&config->samples) / spec->batch)
-            : 0;
+    staged->evaluate_every = evaluations_every(spec, &config->samples);
     staged->inputs = calloc(staged->batch, staged->sample_bytes);
     staged->labels = calloc(staged->batch * model->positions, sizeof(*staged->labels));
     staged->blob = calloc(model->unit_count, sizeof(*staged->blob));

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
-#include "schema/job_check.h"
+#include "agent/core/evaluations.h"
 
 struct samples {
     struct samples_config config;
@@ -23,43 +22,6 @@ struct samples {
     uint64_t *seen, *right; /* [class_count] of the view: held-out samples of each class, and those
                                that it was chosen for */
 };
-
-/* ---- every stage ---- */
-
-static size_t batches_of(int64_t samples, size_t micro_batch)
-{
-    return ((size_t)samples + micro_batch - 1) / micro_batch;
-}
-
-size_t samples_evaluation_batches(const struct job_spec *spec, const struct job_data *data,
-                                  size_t micro_batch)
-{
-    return spec->evaluate_every_epochs > 0 ? batches_of(data->test_samples, micro_batch) +
-                                                 batches_of(data->holdout_samples, micro_batch)
-                                           : 0;
-}
-
-/* The samples of a micro-batch: of the test set, or of the hold-out. */
-struct part {
-    bool held;
-    size_t first, count;
-};
-
-static struct part part_of(const struct job_data *data, size_t micro_batch, size_t index)
-{
-    const size_t tests = batches_of(data->test_samples, micro_batch);
-    const bool held = index >= tests;
-    const size_t samples = (size_t)(held ? data->holdout_samples : data->test_samples);
-    const size_t first = (held ? index - tests : index) * micro_batch;
-    ASSERT(first < samples);
-    const size_t left = samples - first;
-    return (struct part){held, first, left < micro_batch ? left : micro_batch};
-}
-
-size_t samples_of_evaluation(const struct job_data *data, size_t micro_batch, size_t index)
-{
-    return part_of(data, micro_batch, index).count;
-}
 
 /* ---- life ---- */
 
@@ -171,15 +133,15 @@ void samples_labels(struct samples *samples, int64_t step, size_t first, size_t 
 
 /* ---- evaluation ---- */
 
-static struct part evaluated(const struct samples *samples, size_t index)
+static struct evaluations_part evaluated(const struct samples *samples, size_t index)
 {
-    return part_of(&samples->config.counts, samples->config.micro_batch, index);
+    return evaluations_part(&samples->config.counts, samples->config.micro_batch, index);
 }
 
 void samples_test_inputs(const struct samples *samples, size_t index, void *out)
 {
     const struct stage_data *data = &samples->config.data;
-    const struct part part = evaluated(samples, index);
+    const struct evaluations_part part = evaluated(samples, index);
     const size_t bytes = samples->sample_bytes;
     if (!part.held) {
         memcpy(out, data->test_inputs + part.first * bytes, part.count * bytes);
@@ -202,8 +164,8 @@ static void begin(struct samples *samples)
     }
 }
 
-static int evaluate_held(struct samples *samples, struct train_stage *stage, struct part part,
-                         const void *input, struct err *err)
+static int evaluate_held(struct samples *samples, struct train_stage *stage,
+                         struct evaluations_part part, const void *input, struct err *err)
 {
     const size_t outputs = samples->config.model->classes;
     int rc = train_evaluate(stage, part.count, input, samples->scores, NULL, NULL, NULL, err);
@@ -221,7 +183,7 @@ static int evaluate_held(struct samples *samples, struct train_stage *stage, str
 int samples_evaluate(struct samples *samples, struct train_stage *stage, size_t index,
                      const void *input, int32_t *labels, struct err *err)
 {
-    const struct part part = evaluated(samples, index);
+    const struct evaluations_part part = evaluated(samples, index);
     if (index == 0) {
         begin(samples);
     }

@@ -1,9 +1,8 @@
 /* samples.h: the samples of a job: which ones make a micro-batch, in training and in evaluations,
  * with their labels; and the result of an evaluation. For the first and the last stage, and for
  * jobs in one process (stage_loop.c, offline/staged.c).
- *
- * An evaluation passes the test set, then the hold-out of a view, in micro-batches: none has
- * samples of both. One thread; nothing allocates after samples_new. */
+ * The micro-batches of an evaluation are those of core/evaluations. One thread; nothing allocates
+ * after samples_new. */
 #ifndef AGENT_RUNTIME_SAMPLES_H
 #define AGENT_RUNTIME_SAMPLES_H
 
@@ -16,16 +15,6 @@
 #include "base/err.h"
 #include "libtrain/train.h"
 #include "schema/job.h"
-
-/* ---- every stage ---- */
-
-/* Micro-batches of an evaluation of the job; 0: it has none. */
-size_t samples_evaluation_batches(const struct job_spec *spec, const struct job_data *data,
-                                  size_t micro_batch);
-/* Samples of micro-batch `index` of an evaluation. */
-size_t samples_of_evaluation(const struct job_data *data, size_t micro_batch, size_t index);
-
-/* ---- the first and the last stage ---- */
 
 struct samples_config {
     const struct model *model; /* borrowed, as the next one */

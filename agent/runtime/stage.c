@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/evaluations.h"
 #include "agent/runtime/stage_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
@@ -55,11 +56,6 @@ static int check_data(const struct stage *stage, struct err *err)
     return 0;
 }
 
-static int64_t evaluate_every(const struct job_spec *spec, const struct job_data *samples)
-{
-    return spec->evaluate_every_epochs * (job_epoch_samples(samples) / spec->batch);
-}
-
 static int make_pipeline(struct stage *stage, struct err *err)
 {
     const struct stage_config *config = &stage->config;
@@ -73,7 +69,7 @@ static int make_pipeline(struct stage *stage, struct err *err)
         .previous_in_flight = config->previous_in_flight,
         .resume_version = config->resume_version,
         .total_steps = config->total_steps,
-        .evaluate_every = evaluate_every(&stage->spec, &config->samples),
+        .evaluate_every = evaluations_every(&stage->spec, &config->samples),
         .evaluation_batches = stage->evaluation_batches,
         .clips_norm = stage->spec.optimizer.clip_norm > 0,
         .round_every = {[REPLICA_NEIGHBOR] = config->has_neighbor ? stage->spec.neighbor_every : 0,
@@ -297,7 +293,7 @@ static int fill_stage(struct stage *stage, struct err *err)
     stage->input = stage->model->unit[config->first].in;
     stage->output = stage->model->unit[config->end - 1].out;
     stage->evaluation_batches =
-        samples_evaluation_batches(&stage->spec, &config->samples, stage->micro_batch);
+        evaluations_batches(&stage->spec, &config->samples, stage->micro_batch);
     int rc = check_data(stage, err);
     rc = rc ? rc : make_pipeline(stage, err);
     rc = rc ? rc

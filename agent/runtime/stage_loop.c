@@ -4,6 +4,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "agent/core/evaluations.h"
 #include "agent/runtime/stage_parts.h"
 #include "base/assert.h"
 #include "base/clock.h"
@@ -62,7 +63,7 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
                                 stage->labels, err);
     }
     const size_t count =
-        samples_of_evaluation(&stage->config.samples, stage->micro_batch, task->micro_batch);
+        evaluations_part(&stage->config.samples, stage->micro_batch, task->micro_batch).count;
     float *output = (float *)(void *)stage->buffer[LANE_ACTIVATION][task->output];
     return train_evaluate(stage->train, count, input, output, NULL, NULL, NULL, err);
 }

@@ -1,3 +1,4 @@
+#include "agent/core/evaluations.h"
 #include "agent/runtime/stage_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/assert.h"
@@ -27,8 +28,9 @@ struct stage_tensor stage_tensor_of(const struct stage *stage, const struct tran
         }
         break;
     case FORM_TEST:
-        tensor.samples = samples_of_evaluation(&stage->config.samples, stage->micro_batch,
-                                               transfer->micro_batch);
+        tensor.samples =
+            evaluations_part(&stage->config.samples, stage->micro_batch, transfer->micro_batch)
+                .count;
         break;
     case FORM_NUMBER:
         tensor =

@@ -120,6 +120,8 @@ static bool is_plain(bool present, const struct peer *peer)
     return !present || peer->codec[0] == '\0' || strcmp(peer->codec, "none") == 0;
 }
 
+#define PROTOCOL_OF_VIEWS 3 /* the first version that has them */
+
 /* What an agent of protocol 1 can follow. */
 static void check_protocol_1(const struct assignment_run *run)
 {
@@ -134,6 +136,9 @@ static void take_assignment(struct world *world, struct agent *agent, struct cal
     call->assignment = NULL;
     const int rc = assignment_check(agent->desired, &err);
     ASSERT(rc == 0);
+    if (agent->protocol < PROTOCOL_OF_VIEWS && agent->desired->has_run) {
+        ASSERT(!agent->desired->run.job_spec.has_view);
+    }
     if (agent->protocol == 1 && agent->desired->has_run) {
         check_protocol_1(&agent->desired->run);
     }

@@ -1,6 +1,7 @@
 /* The compute thread of a run (agent/runtime/stage_loop): tasks of the pipeline core on digests. */
 #include <inttypes.h>
 
+#include "agent/core/evaluations.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
@@ -9,14 +10,6 @@
 
 #define CODED 0x636f6465
 #define UNIT_US 400 /* of a forward pass on a usual device */
-
-static size_t test_batches(const struct assignment_run *desired)
-{
-    const int64_t micro_batch = desired->job_spec.batch / desired->job_spec.micro_batches;
-    const bool tests =
-        desired->job_spec.evaluate_every_epochs > 0 && desired->data.test_samples > 0;
-    return tests ? (size_t)((desired->data.test_samples + micro_batch - 1) / micro_batch) : 0;
-}
 
 int run_make_pipeline(const struct world *world, struct run *run, struct err *err)
 {
@@ -31,9 +24,10 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
         .previous_in_flight = (size_t)desired->previous_in_flight,
         .resume_version = desired->resume_version,
         .total_steps = desired->total_steps,
-        .evaluate_every = desired->job_spec.evaluate_every_epochs *
-                          (desired->data.train_samples / desired->job_spec.batch),
-        .evaluation_batches = test_batches(desired),
+        .evaluate_every = evaluations_every(&desired->job_spec, &desired->data),
+        .evaluation_batches = evaluations_batches(
+            &desired->job_spec, &desired->data,
+            (size_t)(desired->job_spec.batch / desired->job_spec.micro_batches)),
         .clips_norm = desired->job_spec.optimizer.clip_norm > 0,
         .round_every = {[REPLICA_NEIGHBOR] =
                             desired->has_neighbor ? desired->job_spec.neighbor_every : 0,

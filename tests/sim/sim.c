@@ -9,6 +9,7 @@
 #include "libtrain/kernels/kernel_table.h"
 #include "libtrain/model/model.h"
 #include "libtrain/state/state.h"
+#include "schema/job_check.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
@@ -335,10 +336,11 @@ static int64_t work_us(const struct world *world)
     for (size_t i = 0; i < world->users->job_count; i++) {
         const struct user_job *job = &world->users->job[i];
         const int64_t every =
-            job->spec.evaluate_every_epochs * (job->data.train_samples / job->spec.batch);
+            job->spec.evaluate_every_epochs * (job_epoch_samples(&job->data) / job->spec.batch);
         const int64_t steps = steps_of(job);
         const int64_t tests = every > 0 ? steps / every + 1 : 0;
-        const int64_t test_batches = job->data.test_samples / job->spec.batch + 1;
+        const int64_t test_batches =
+            (job->data.test_samples + job->data.holdout_samples) / job->spec.batch + 1;
         const int64_t tasks =
             steps * (job->spec.micro_batches + 1) + tests * test_batches * job->spec.micro_batches;
         us += tasks * (int64_t)job->model->unit_count * TASK_US_MAX * slowest / 100;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/evaluations.h"
 #include "base/assert.h"
 #include "schema/job_check.h"
 #include "tests/sim/coordinator.h"
@@ -279,13 +280,13 @@ int users_reference(const struct model *model, const struct job_spec *spec,
                     const struct job_data *data, struct reference **reference_out,
                     struct course **course, struct err *err)
 {
-    const int64_t micro_batch = spec->batch / spec->micro_batches;
+    const size_t micro_batch = (size_t)(spec->batch / spec->micro_batches);
     const struct reference_job reference = {
         .seed = spec->seed,
-        .steps = job_total_steps(spec, data->train_samples),
+        .steps = job_total_steps(spec, job_epoch_samples(data)),
         .units = model->unit_count,
         .micro_batches = (size_t)spec->micro_batches,
-        .test_batches = (size_t)((data->test_samples + micro_batch - 1) / micro_batch),
+        .test_batches = evaluations_batches(spec, data, micro_batch),
         .clips = spec->optimizer.clip_norm > 0,
         .checkpoint = data->checkpoint_sha256[0] ? digest_of_text(data->checkpoint_sha256) : 0,
         .taken = count_taken(model, spec),

@@ -35,6 +35,12 @@ struct story *story_new_as(const struct story_setting *setting)
     if (setting->test_samples > 0) {
         story->job->data.test_samples = setting->test_samples;
     }
+    if (setting->view) {
+        spec->has_view = true;
+        spec->view = (struct view){.class = {1}, .class_count = 1, .negatives = 1, .holdout = 0.1};
+        story->job->data.epoch_samples = 5 * spec->batch;
+        story->job->data.holdout_samples = spec->batch + 1;
+    }
     if (setting->submodel) {
         story->job->model = story->world.models->item[2]; /* of channels enough for four groups */
         (void)snprintf(spec->model.name, sizeof(spec->model.name), "%s", story->job->model->name);
@@ -49,6 +55,8 @@ struct story *story_new_as(const struct story_setting *setting)
     }
     for (size_t i = 0; i < setting->devices; i++) {
         story->world.agent[i]->slowness = story->world.agent[i]->usual_slowness = 1000;
+        story->world.agent[i]->protocol =
+            i < setting->old ? PROTOCOL_VERSION - 1 : story->world.agent[i]->protocol;
     }
     sim_start(&story->world);
     story_pass(story, 100 * MS); /* all devices are known before the job is */

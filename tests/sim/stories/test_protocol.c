@@ -44,12 +44,27 @@ static void an_agent_is_upgraded_in_mid_run(void **state)
     story_free(story);
 }
 
+static void jobs_with_a_view_leave_out_old_agents(void **state)
+{
+    (void)state;
+    struct story *story = story_new_as(&(struct story_setting){
+        .devices = 3, .devices_min = 1, .stages = 2, .steps = 40, .view = true, .old = 1});
+    story_step(story, 12);
+    assert_true(story_stage(story, 0) > 0 && story_stage(story, 1) > 0);
+    faults_kill_device(&story->world, story_stage(story, 1), FOREVER);
+    story_until(story, "center: generation_failed: generation 1");
+    story_succeeds(story, 2);
+    assert_int_equal(story_job(story)->progress.epoch, 8); /* of 5 steps */
+    story_free(story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_old_agent_trains_beside_new_ones),
         cmocka_unit_test(old_agents_train_alone),
         cmocka_unit_test(an_agent_is_upgraded_in_mid_run),
+        cmocka_unit_test(jobs_with_a_view_leave_out_old_agents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

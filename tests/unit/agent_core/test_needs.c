@@ -82,6 +82,21 @@ static void other_bytes_than_the_source_names_are_an_error_of_their_holder(void 
     assert_string_equal(needs_error_code(SOURCE_CHECKPOINT), "internal");
 }
 
+static void labels_of_a_view_are_read_by_the_first_stage_too(void **state)
+{
+    (void)state;
+    for (int64_t index = 0; index < 3; index++) {
+        fill(&run, index, 3);
+        run.job_spec.has_view = true;
+        const struct needs_data needs = needs_data(&run);
+        assert_int_equal(needs.inputs, index == 0);
+        assert_int_equal(needs.labels, index != 1);
+        assert_int_equal(needs.train, index != 1);
+    }
+    fill(&run, 0, 2); /* run is used again */
+    run.job_spec.has_view = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +104,7 @@ int main(void)
         cmocka_unit_test(the_test_set_is_read_only_by_jobs_that_evaluate),
         cmocka_unit_test(each_unit_has_one_source_in_order),
         cmocka_unit_test(other_bytes_than_the_source_names_are_an_error_of_their_holder),
+        cmocka_unit_test(labels_of_a_view_are_read_by_the_first_stage_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
