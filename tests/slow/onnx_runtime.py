@@ -61,7 +61,7 @@ ZOO = {
 }
 
 # Cases without a model in the zoo: float samples, groups, silu, windows beyond the padding, a
-# shortcut after a sequence, non-causal attention, branches of vectors.
+# shortcut after a sequence, non-causal attention, branches of vectors, selects.
 OTHERS = {
     "odd": {
         "name": "odd",
@@ -138,6 +138,31 @@ OTHERS = {
                 },
             },
             {"name": "c", "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": 6}]},
+        ],
+    },
+    "selects": {
+        "name": "selects",
+        "input": {"shape": [7, 6, 4], "dtype": "uint8"},
+        "units": [
+            {"name": "a", "ops": [{"type": "conv2d", "filters": 12, "kernel": 3}]},
+            {
+                "name": "b",
+                "residual": {
+                    "body": [{"type": "conv2d", "filters": 5, "kernel": 1}],
+                    "shortcut": [{"type": "select", "first": 3, "channels": 5}],
+                },
+            },
+            {
+                "name": "c",
+                "ops": [
+                    {"type": "select", "first": 1, "channels": 4},
+                    {"type": "silu"},
+                    {"type": "flatten"},
+                    {"type": "linear", "units": 9},
+                    {"type": "select", "first": 2, "channels": 5},
+                    {"type": "linear", "units": 4},
+                ],
+            },
         ],
     },
 }
