@@ -7,8 +7,9 @@
 
 /* The first version of the protocol whose agents overlap steps, and know the strict order. */
 #define ASYNC_PROTOCOL 2
-/* The first version that has views. */
+/* The first version that has views, and the op select. */
 #define VIEW_PROTOCOL 3
+#define SELECT_PROTOCOL 3
 
 bool matching_labels(const struct job_spec *spec, const struct device *device)
 {
@@ -32,10 +33,12 @@ bool matching_class(const struct job_spec *spec, const struct device *device)
            strcmp(spec->numeric_class, device->numeric_class) == 0;
 }
 
-bool matching_protocol(const struct job_spec *spec, const struct device *device)
+bool matching_protocol(const struct placement_request *request, const struct device *device)
 {
+    const struct job_spec *spec = request->spec;
     return (spec->pipeline != JOB_ASYNC || device->protocol >= ASYNC_PROTOCOL) &&
-           (!spec->has_view || device->protocol >= VIEW_PROTOCOL);
+           (!spec->has_view || device->protocol >= VIEW_PROTOCOL) &&
+           (device->protocol >= SELECT_PROTOCOL || !model_has(request->model, OP_SELECT));
 }
 
 bool matching_strict_order(const struct device *device)

@@ -29,8 +29,8 @@ struct placement_request {
 /* Return whether the device has the labels, or the numeric class, that the job requests. */
 bool matching_labels(const struct job_spec *spec, const struct device *device);
 bool matching_class(const struct job_spec *spec, const struct device *device);
-/* Return whether the device's agent knows the job's schedule and fields. */
-bool matching_protocol(const struct job_spec *spec, const struct device *device);
+/* Return whether the device's agent knows the schedule, fields and ops of the job. */
+bool matching_protocol(const struct placement_request *request, const struct device *device);
 /* Return whether the device's agent knows the strict order in synchronous steps. */
 bool matching_strict_order(const struct device *device);
 /* Return whether the device's build has the kernels that the model names. Measured kernels are not

@@ -29,12 +29,12 @@ static bool any_has(const struct core *core, const struct placement_request *req
     return false;
 }
 
-static bool any_speaks(const struct core *core, const struct job_spec *spec)
+static bool any_speaks(const struct core *core, const struct placement_request *request)
 {
     bool any = false;
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = slots_device_at(core, i);
-        any = any || (device_online(device) && matching_protocol(spec, &device->device));
+        any = any || (device_online(device) && matching_protocol(request, &device->device));
     }
     return any;
 }
@@ -53,10 +53,13 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     }
     if (!any_has(core, request, NULL)) {
         text_set(out, size, "no device has all labels of the job (%zu online)", online);
-    } else if (!any_speaks(core, spec)) {
+    } else if (!any_speaks(core, request)) {
         text_set(out, size, "no device%s has an agent that trains %s (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "",
-                 spec->has_view ? "with a view" : "pipeline 'async'", online);
+                 spec->has_view                ? "with a view"
+                 : spec->pipeline == JOB_ASYNC ? "pipeline 'async'"
+                                               : "models with a 'select'",
+                 online);
     } else if (spec->numeric_class[0] == '\0') {
         text_set(out, size, "no device%s has oneDNN, which the job's kernels need (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "", online);
@@ -74,7 +77,7 @@ void shortage_look(const struct core *core, const struct placement_request *requ
     for (size_t i = 0; i < core->devices.count; i++) {
         const struct device_slot *device = slots_device_at(core, i);
         bool online = device_online(device);
-        bool speaks = matching_protocol(request->spec, &device->device);
+        bool speaks = matching_protocol(request, &device->device);
         bool suits = matching_labels(request->spec, &device->device) &&
                      matching_class(request->spec, &device->device) &&
                      matching_kernels(request, &device->device);

@@ -138,6 +138,17 @@ size_t model_first_trained(const struct model *model)
     return unit;
 }
 
+bool model_has(const struct model *model, enum op_type type)
+{
+    bool found = false;
+    for (size_t unit = 0; unit < model->unit_count && !found; unit++) {
+        for (size_t i = 0; i < model->unit[unit].op_count; i++) {
+            found = found || model->unit[unit].op[i].type == type;
+        }
+    }
+    return found;
+}
+
 bool model_is_causal(const struct model *model)
 {
     bool causal = true;

@@ -165,6 +165,8 @@ bool model_scales_input(const struct model *model);
 bool model_trains(const struct model *model, size_t unit);
 /* The first trained unit, or unit_count if there is none: the units before it need no backward. */
 size_t model_first_trained(const struct model *model);
+/* Whether the model has an op of that type. */
+bool model_has(const struct model *model, enum op_type type);
 /* Whether the scores of a position depend only on it and the positions before it. */
 bool model_is_causal(const struct model *model);
 

@@ -411,6 +411,30 @@ static void jobs_with_a_view_leave_out_older_agents_and_say_so(void **state)
     assert_holds(world_job(world, id)->message, "2 with an older agent");
 }
 
+/* A relu becomes the selection of all channels. */
+static void models_with_a_select_leave_out_older_agents_and_say_so(void **state)
+{
+    struct world *world = *state;
+    struct unit *unit = &world->model->unit[0];
+    char id[ID_SIZE];
+    size_t k = 0;
+    while (k < unit->op_count && unit->op[k].type != OP_RELU) {
+        k++;
+    }
+    assert_true(k < unit->op_count);
+    unit->op[k].type = OP_SELECT;
+    struct agent *old = world_agent(world, "a", 10);
+    old->versions_behind = 1;
+    agent_enroll(world, old);
+    struct job_spec spec = world_spec("j", 50);
+    story_submit(world, id, &spec);
+    assert_holds(world_job(world, id)->message,
+                 "no device has an agent that trains models with a 'select' (1 online)");
+    struct agent *present = world_agent(world, "b", 10);
+    world_settle(world);
+    assert_true(id_equal(world_plan(world, id, 1)->stage[0].device.text, present->id.text));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +457,7 @@ int main(void)
         STORY(devices_reserved_for_a_waiting_job_are_freed_with_it),
         STORY(a_data_set_stored_again_gets_the_class_counts_that_it_lacks),
         STORY(jobs_with_a_view_leave_out_older_agents_and_say_so),
+        STORY(models_with_a_select_leave_out_older_agents_and_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
