@@ -38,16 +38,22 @@ static void take_id(struct device_id *out, const char *text)
     (void)snprintf(out->text, sizeof(out->text), "%s", text);
 }
 
-/* A row with another number of features is of another version: the device starts anew. */
+/* A row with another number of features is of another version: the device starts anew. A row from
+ * before the share of a processor lacks the last number before the fits. */
 static bool read_capacity(void *arg, const struct state_capacity *row)
 {
-    struct capacity_row *out = row->number_count == CAPACITY_NUMBERS ? add(arg) : NULL;
+    const size_t missing = CAPACITY_NUMBERS - row->number_count;
+    struct capacity_row *out = missing <= 1 ? add(arg) : NULL;
     if (out) {
+        const size_t fixed = CAPACITY_FIXED - missing;
         take_id(&out->device, row->device);
         out->wall_ms = row->wall_ms;
-        memcpy(out->number, row->number, sizeof(out->number));
+        out->number[CAPACITY_FIXED - 1] = 1;
+        memcpy(out->number, row->number, fixed * sizeof(double));
+        memcpy(out->number + CAPACITY_FIXED, row->number + fixed,
+               (CAPACITY_NUMBERS - CAPACITY_FIXED) * sizeof(double));
     }
-    return out || row->number_count != CAPACITY_NUMBERS;
+    return out || missing > 1;
 }
 
 static bool read_unit(void *arg, const struct state_unit_time *row)

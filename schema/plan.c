@@ -57,6 +57,9 @@ const struct record plan_memory_record =
     RECORD_WITH(struct plan_memory, "plan_memory", memory_fields, .answer = true,
                 .about = "The parts of memory_bytes. All 0 in a plan of an earlier version.");
 
+#define STAGE_SECONDS                                                                              \
+    "Per micro-batch, without the time in which a quota or other programs have the processor."
+
 static const struct field stage_fields[] = {
     MEMBER_FORM(struct plan_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct plan_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX,
@@ -74,15 +77,15 @@ static const struct field stage_fields[] = {
                .about = "Of these: the limit of replicas of the previous stage in the ring."),
     MEMBER_RECORD(struct plan_stage, memory, "memory", 0, &plan_memory_record),
     MEMBER_DOUBLE(struct plan_stage, predicted_forward_seconds, "predicted_forward_seconds", 0, 0,
-                  0, .about = "Per micro-batch."),
+                  0, .about = STAGE_SECONDS),
     MEMBER_DOUBLE(struct plan_stage, predicted_backward_seconds, "predicted_backward_seconds", 0, 0,
-                  0, .about = "Per micro-batch."),
+                  0, .about = STAGE_SECONDS),
     MEMBER_DOUBLE(struct plan_stage, predicted_busy, "predicted_busy", 0, 0, 0,
-                  .about = "Share of the step it computes."),
+                  .about = "Share of the step it computes, or has work and is stopped."),
     MEMBER_DOUBLE(struct plan_stage, measured_forward_seconds, "measured_forward_seconds",
-                  FIELD_NULLABLE, 0, 0, .about = "Per micro-batch."),
+                  FIELD_NULLABLE, 0, 0, .about = STAGE_SECONDS),
     MEMBER_DOUBLE(struct plan_stage, measured_backward_seconds, "measured_backward_seconds",
-                  FIELD_NULLABLE, 0, 0, .about = "Per micro-batch."),
+                  FIELD_NULLABLE, 0, 0, .about = STAGE_SECONDS),
 };
 static const struct record stage_record =
     RECORD_WITH(struct plan_stage, "plan_stage", stage_fields, .answer = true);
@@ -110,8 +113,8 @@ static const struct field bottleneck_fields[] = {
     MEMBER_INT(struct plan_bottleneck, index, "index", FIELD_REQUIRED, 0, STAGES_MAX - 1,
                .about = "Of the stage or of the link, from 0."),
     MEMBER_DOUBLE(struct plan_bottleneck, busy, "busy", FIELD_REQUIRED, 0, 0,
-                  .about = "Share of the step that the stage computes, or that the link's busier "
-                           "direction codes and transfers."),
+                  .about = "Share of the step that the stage computes, or has work and is stopped, "
+                           "or that the link's busier direction codes and transfers."),
 };
 const struct record plan_bottleneck_record =
     RECORD_WITH(struct plan_bottleneck, "plan_bottleneck", bottleneck_fields, .answer = true,

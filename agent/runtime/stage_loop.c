@@ -14,6 +14,15 @@
 
 /* ---- one task ---- */
 
+/* Samples that are not in memory come from the disk: the wait is work, not a stop. */
+static void load(struct stage *stage, const struct pipeline_task *task, unsigned char *input)
+{
+    const double began = clock_now_seconds(), began_thread = clock_thread_seconds();
+    samples_inputs(stage->samples, task->step, task->micro_batch * stage->micro_batch,
+                   stage->micro_batch, input);
+    stage->reading_seconds += clock_now_seconds() - began - (clock_thread_seconds() - began_thread);
+}
+
 static int do_forward(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
     const struct train_position position = {.step = task->step, .micro_batch = task->micro_batch};
@@ -21,8 +30,7 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     const bool last = stage_is_last(stage);
     unsigned char *input = stage->slot[LANE_ACTIVATION][first ? task->slot : task->input];
     if (first) {
-        samples_inputs(stage->samples, task->step, task->micro_batch * stage->micro_batch,
-                       stage->micro_batch, input);
+        load(stage, task, input);
         if (stage->step_began_seconds == 0) {
             stage->step_began_seconds = clock_now_seconds();
         }
@@ -305,6 +313,7 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
         spell.before = stolen(stage, spell.began);
         const double began_thread = clock_thread_seconds();
         const double waited = train_pool_waited_seconds(stage->pool);
+        stage->reading_seconds = 0;
         const int rc = do_task(stage, &task, err);
         if (rc != 0) {
             train_discard(stage->train);
@@ -313,7 +322,8 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
         note_free(stage);
         const double used = clock_thread_seconds() - began_thread;
         spell.worked = stage->free_seconds - spell.began;
-        spell.running = used + train_pool_waited_seconds(stage->pool) - waited;
+        spell.running =
+            used + train_pool_waited_seconds(stage->pool) - waited + stage->reading_seconds;
         spell.rested = rest_of(stage, used);
         if (spell.rested > 0) {
             rest(stage, spell.rested);

@@ -43,6 +43,7 @@ struct stage {
     double owed_seconds;                        /* slowdown not waited for yet */
     double *forward_seconds, *backward_seconds; /* [end - first], of the last passes */
     double free_seconds, free_process_seconds;  /* when it was last ready for a task */
+    double reading_seconds; /* of its task: it waited for samples from the disk */
 
     /* tensors: pointers into the arena */
     unsigned char *arena;

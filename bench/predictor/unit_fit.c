@@ -24,7 +24,9 @@
 #define GROUPS_MAX 4096 /* of units: a model with a micro-batch on a device */
 #define MODELS_MAX 32
 #define FRACTIONS 4
-#define CORRECTION_MAX 3.0 /* as in coordinator/core/capacity.c */
+/* As in coordinator/core/capacity_units.c. */
+#define CORRECTION_MAX 3.0
+#define DONOR_SHARE 0.5
 
 struct zoo_model {
     char name[64];
@@ -291,7 +293,8 @@ static void learn_group(const struct group *group, const struct known *known, en
     (void)latency_solve(&start, &fit, out);
 }
 
-/* donor: another device that ran the units; NULL: none did. As coordinator/core/capacity.c. */
+/* donor: another device that ran the units; NULL: none did. As coordinator/core/capacity_units.c.
+ */
 static void predict_by_regression(const struct group *group, const struct known *known,
                                   const struct latency_prior *prior, const struct group *donor,
                                   double *out)
@@ -312,8 +315,8 @@ static void predict_by_regression(const struct group *group, const struct known 
             double mean = latency_predict(&vector, features).mean;
             mean = fmin(fmax(mean, -CORRECTION_MAX), CORRECTION_MAX);
             if (donor && is_usable(donor, u, pass)) {
-                mean += log(donor->seconds[u][pass] / base_of(donor, u, pass)) -
-                        latency_predict(&there, features).mean;
+                mean += DONOR_SHARE * (log(donor->seconds[u][pass] / base_of(donor, u, pass)) -
+                                       latency_predict(&there, features).mean);
             }
             out[u] += base_of(group, u, pass) * exp(mean);
         }

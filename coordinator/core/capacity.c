@@ -185,6 +185,9 @@ void capacity_enrolled(struct core *core, const struct device_slot *device)
     struct device_capacity *capacity = capacity_of(core, device);
     const uint64_t key = capacity_key(device->device.id.text);
     if (capacity->key == key) {
+        if (!(probe.processor_share > 0)) {
+            share_begin(&capacity->share, 0); /* an old agent: its times contain the stops */
+        }
         take_probe(capacity, &probe);
         return;
     }

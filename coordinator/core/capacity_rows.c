@@ -108,7 +108,7 @@ void capacity_rows_restore(struct core *core, const struct capacity_row *row)
     }
     if (slot && is_sane(&device)) {
         device.key = capacity_key(row->device.text);
-        device.share.granted = -1;
+        share_begin(&device.share, device.share.value);
         memcpy(device.fit, fit, sizeof(fit));
         *capacity_of(core, slot) = device;
     }

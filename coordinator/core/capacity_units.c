@@ -11,7 +11,8 @@
 #define CORRECTION_MAX 3.0
 #define FRESH_MS 30000 /* a value this young is what the device does now */
 #define SD_MAX 0.7     /* of a logarithm: a plan that assumes more is no plan */
-/* Part of a unit's deviation from the regression that another device does not share. */
+/* Part of a unit's deviation from the regression that another device shares, and that is known of
+ * it (bench/predictor.py). */
 #define DONOR_SHARE 0.5
 /* Part of an old deviation from it that remains. */
 #define OWN_SHARE 0.9
@@ -94,8 +95,8 @@ static void ask_donor(const struct core *core, const struct device_capacity *dev
         elementary_log((value->seconds[pass] - again) / capacity_base_seconds(donor, work, pass));
     const double usual = mean_of(donor->mean[pass], work, pass);
     const double noise_sd = capacity->start[pass].noise_sd;
-    answer->mean =
-        donor == device ? usual + OWN_SHARE * (there - usual) : answer->mean + there - usual;
+    answer->mean = donor == device ? usual + OWN_SHARE * (there - usual)
+                                   : answer->mean + DONOR_SHARE * (there - usual);
     answer->sd =
         sqrt(answer->sd * answer->sd - (1 - DONOR_SHARE * DONOR_SHARE) * noise_sd * noise_sd);
 }

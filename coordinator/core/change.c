@@ -90,13 +90,12 @@ static void time_move(struct core *core, const struct job_slot *job, const struc
 
 /* The present step. If a stage alone now takes longer than the last steps, these were before a
  * device slowed down, and say nothing of the plan. */
-static double measured_seconds(const struct job_slot *job)
+static double measured_seconds(const struct core *core, const struct job_slot *job)
 {
     const double steps = progress_recent_seconds(job, DRIFT_RECENT_STEPS);
     double slowest = 0;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        const struct plan_stage *stage = &job->plan.stage[s];
-        slowest = fmax(slowest, stage->measured_forward_seconds + stage->measured_backward_seconds);
+        slowest = fmax(slowest, drift_stage_seconds(core, &job->plan.stage[s], true));
     }
     slowest *= (double)job->job.spec.micro_batches;
     return slowest > (1 + DRIFT_SHARE) * steps ? slowest : steps;
@@ -105,12 +104,12 @@ static double measured_seconds(const struct job_slot *job)
 /* Both plans are predicted with the speeds of now, and the gain is the difference: what predictions
  * leave out is in both. Predictions above the measured step are scaled down to it. A present step
  * of 0: unknown. */
-static void time_steps(const struct job_slot *job, const struct planned *planned,
-                       struct drift_change *change)
+static void time_steps(const struct core *core, const struct job_slot *job,
+                       const struct planned *planned, struct drift_change *change)
 {
     const double predicted = planned->present_seconds;
     const double measured =
-        job->progress.step_count >= DRIFT_STEPS_MEASURED ? measured_seconds(job) : 0;
+        job->progress.step_count >= DRIFT_STEPS_MEASURED ? measured_seconds(core, job) : 0;
     change->present_step = measured > 0 ? measured : predicted;
     change->planned_step = planned->step_seconds;
     if (measured > 0 && predicted > 0) {
@@ -179,7 +178,7 @@ static void change(struct core *core, struct job_slot *job, const struct planned
 {
     bool joined = job->drift.trigger == CHECK_DEVICE_JOINED && has_new_device(job, planned);
     int reason = joined ? PLAN_DEVICE_JOINED : PLAN_DRIFT;
-    const double measured = measured_seconds(job);
+    const double measured = measured_seconds(core, job);
     job->job.corrected = core->now_ms < job->drift.cool_ms;
     /* No other change before this one has paid for itself. */
     double cool_ms = fmin(fmax(1000 * pays_seconds, DRIFT_COOL_MS), LONGEST_MS);
@@ -213,7 +212,7 @@ void change_planned(struct core *core, struct job_slot *job, int code)
     double gain = 0, cost = 0;
     int verdict = CHECK_NO_PLAN;
     if (code == 0) {
-        time_steps(job, planned, &move);
+        time_steps(core, job, planned, &move);
     }
     if (code == 0 && same_stages(&now, planned) && same_codecs(&job->plan, planned)) {
         verdict = CHECK_SAME_PLAN;

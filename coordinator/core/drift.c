@@ -110,7 +110,7 @@ double drift_stage_seconds(const struct core *core, const struct plan_stage *sta
     const double seconds =
         measured ? stage->measured_forward_seconds + stage->measured_backward_seconds
                  : stage->predicted_forward_seconds + stage->predicted_backward_seconds;
-    return device ? seconds / capacity_of(core, device)->share.value : seconds;
+    return device ? seconds / capacity_of(core, device)->share.seen : seconds;
 }
 
 /* The job changed to its plan by itself. */

@@ -46,14 +46,14 @@ static bool is_step(const struct stage_seconds *stage)
 {
     return is_seconds(stage->step) && stage->wait_input >= 0 && stage->wait_gradient >= 0 &&
            stage->wait_room >= 0 && waits_of(stage) <= STEP_SLACK * stage->step &&
-           stage->stopped >= 0 && stage->stopped <= stage->compute &&
+           stage->stopped >= 0 && stage->stopped <= (1 - SHARE_MIN) * stage->compute &&
            stage->compute <= STEP_SLACK * stage->step;
 }
 
 /* What a step shows of the device's processor. */
 static struct stage_load load_of(const struct job_slot *job, const struct stage_seconds *stage)
 {
-    struct stage_load load = {.generation = job->plan.generation, .granted = -1, .used = -1};
+    struct stage_load load = {.plan = capacity_key(job->plan.id.text), .granted = -1, .used = -1};
     if (is_step(stage) && stage->compute > 0) {
         load.granted = 1 - stage->stopped / stage->compute;
         load.used = (stage->compute - stage->stopped) / stage->step;

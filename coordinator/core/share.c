@@ -29,7 +29,8 @@ bool share_valid(double value)
 
 void share_begin(struct share *share, double probed)
 {
-    *share = (struct share){.value = probed > 0 ? clamp(probed, SHARE_MIN, 1) : 1, .granted = -1};
+    const double value = probed > 0 ? clamp(probed, SHARE_MIN, 1) : 1;
+    *share = (struct share){.value = value, .seen = value, .granted = -1};
 }
 
 void share_probed(struct share *share, double probed)
@@ -40,6 +41,7 @@ void share_probed(struct share *share, double probed)
     const double seen = clamp(probed, SHARE_MIN, 1);
     const double change = elementary_log(seen / share->value);
     share->value = fabs(change) > PROBE_NOISE ? seen : sqrt(seen * share->value);
+    share->seen = share->value;
 }
 
 /* The most that the share can be. A stage that always has work shows it; other stages show it only
@@ -57,19 +59,21 @@ void share_ran(struct share *share, const struct stage_load *load, int64_t now_m
     }
     const double granted = clamp(load->granted, SHARE_MIN, 1);
     const double used = clamp(load->used, SHARE_MIN, granted);
-    if (share->granted < 0 || share->generation != load->generation) {
+    if (share->granted < 0 || share->plan != load->plan) {
         share->granted = granted;
-        share->generation = load->generation;
+        share->plan = load->plan;
     } else {
         const double change = granted / share->granted;
         const double halvings = (double)(now_ms - share->measured_ms) / HALF_LIFE_MS;
         const double kept = granted < GRANTED_FREE ? 1 : elementary_exp(-LN2 * fmin(halvings, 60));
         if (change > GRANTED_CHANGE || change * GRANTED_CHANGE < 1) {
             share->value *= change;
+            share->seen *= change;
             share->granted = granted;
         }
         share->value = 1 - (1 - share->value) * kept;
     }
     share->value = clamp(share->value, used, most_of(granted, used));
+    share->seen = clamp(share->seen, used, most_of(granted, used));
     share->measured_ms = now_ms;
 }

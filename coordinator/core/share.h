@@ -1,19 +1,20 @@
 /* share.h: the part of the time for which a device has its processor when it always has work. A
  * quota or other programs stop it for the rest. Work of a few milliseconds after a wait is hardly
- * stopped, so a stage with little to do does not show the share. It is at most what the device had
- * while it worked, and at least what it used of its steps. Pure. docs/adr/0087. */
+ * stopped, so a stage with little to do does not show the share. It is about at most what the
+ * device had while it worked, and at least what it used of its steps. Pure. docs/adr/0087. */
 #ifndef COORDINATOR_CORE_SHARE_H
 #define COORDINATOR_CORE_SHARE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All zero: nothing is known, until share_begin. */
+/* All zero before share_begin. */
 struct share {
-    double value;       /* in [SHARE_MIN, 1] */
-    double granted;     /* of the time in which it had work, when the share last changed by it;
-                           below 0: not measured in this plan */
-    int64_t generation; /* of that plan */
+    double value;   /* in [SHARE_MIN, 1] */
+    double seen;    /* the same, where nothing is forgotten: it changes by measurements alone */
+    double granted; /* of the time in which it had work, when the share last changed by it; below 0:
+                       not measured in this plan */
+    uint64_t plan;  /* that plan */
     int64_t measured_ms;
 };
 
@@ -21,16 +22,16 @@ struct share {
 
 /* What the steps of a stage show. */
 struct stage_load {
-    int64_t generation; /* of its plan */
-    double granted; /* the part of its work's time in which it was not stopped; below 0: unknown */
-    double used;    /* the part of its steps in which it ran; as granted */
+    uint64_t plan;  /* capacity_key of its id */
+    double granted; /* part of its work's time in which it was not stopped; below 0: unknown */
+    double used;    /* part of its steps in which it ran; the same */
 };
 
 /* probed: as of device_probe; 0: unknown. */
 void share_begin(struct share *share, double probed);
 void share_probed(struct share *share, double probed);
 void share_ran(struct share *share, const struct stage_load *load, int64_t now_ms);
-/* Return whether the values of a stored share can be. */
+/* Return whether a stored value is valid. */
 bool share_valid(double value);
 
 #endif

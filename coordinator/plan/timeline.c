@@ -237,7 +237,6 @@ static double play(const struct timeline_stage *stage, size_t stage_count, size_
         rules->async ? TIMELINE_ASYNC_WARMUP_STEPS * stage_count : TIMELINE_WARMUP_STEPS;
     for (size_t i = 0; i < stage_count; i++) {
         game.player[i].norm_at = game.player[i].total_at = INFINITY;
-        game.player[i].saved_seconds = TIMELINE_BURST_SECONDS;
     }
     double warm_at = 0;
     size_t steps = 0;

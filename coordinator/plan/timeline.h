@@ -29,8 +29,8 @@
 struct timeline_stage {
     double forward_seconds, backward_seconds; /* per micro-batch */
     double update_seconds;                    /* per step */
-    double
-        share; /* of its processor that the stage gets in the long run; 0: all (TIMELINE_BURST) */
+    /* Of its processor, which the stage gets in the long run; 0: all. */
+    double share;
     size_t in_flight; /* 1 .. TIMELINE_IN_FLIGHT_MAX */
     /* To the next stage. Each direction is a link that carries one tensor at a time. Unused on the
      * last stage. */

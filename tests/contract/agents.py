@@ -169,6 +169,9 @@ def test_impossible_measurements_cost_no_lease():
             ("update_seconds", 1e300),
             ("stage_seconds", {"step": -1e300}),
             ("stage_seconds", {"step": 1, "wait_input": 2}),
+            ("stage_seconds", {"step": 1, "compute": 2}),
+            ("stage_seconds", {"step": 1, "compute": 1, "stopped": 1}),
+            ("stage_seconds", {"step": 1, "compute": 1, "stopped": -1}),
         ):
             agent.heartbeat("run", run, **{name: value})
             must(api.number(counter) == before + 1, f"{name} {value} is not counted")

@@ -9,7 +9,6 @@ import tempfile
 
 from asynchronous import SPEC, plans_of
 from data_forms import png_digits
-from finetune import check, from_checkpoint, reference, trained
 from paceline import FASHION, Fleet, batches_of, fashion_job, must, on_devices, train
 from paceline import fashion_fleet as plain_fleet
 from predict import last_metric, predict_json
@@ -17,7 +16,6 @@ from runner import run
 
 LEASE_MS = 2000
 SLOWDOWN = 3
-METRICS = ("test_accuracy", "test_loss", "recall")
 VIEW = {"classes": [7, 2, 5], "negatives": 1.5, "holdout": 0.1}
 BOTH = {"train": "fashion-train", "test": "fashion-test"}
 
@@ -88,22 +86,6 @@ def test_agents_that_die_change_no_bit():
         must(len(incidents) == 2, f"{incidents}")
 
 
-def test_a_view_on_a_frozen_stem_of_a_checkpoint_gives_the_weights_of_one_process():
-    with fashion_fleet(3) as fleet:
-        checkpoint, content = trained(fleet, model="resnet8")
-        units = [unit["name"] for unit in fleet.get("/v1/models/resnet8")["units"]]
-        job = from_checkpoint(checkpoint, "resnet8", steps=12, view=VIEW)
-        refused = fleet.request("POST", "/v1/jobs", job)
-        must(
-            refused.status == 422 and "/init/checkpoint" in refused.json["detail"],
-            f"{refused.status} {refused.body!r}",
-        )
-        job = {**job, "freeze": units[:1], "init": {**job["init"], "except": units[1:]}}
-        expected = reference(job, content)
-        check(fleet, job, expected, "a view on a stem")
-        check(fleet, job, expected, "a view on a stem", agents=1)
-
-
 def test_an_asynchronous_job_gives_the_weights_of_its_plans():
     job = view_job(pipeline="async", micro_batches=1, epochs=1, cuts=[2], **on_devices(2, 2))
     with fashion_fleet(2) as fleet, tempfile.TemporaryDirectory(prefix="paceline-views-") as place:
@@ -149,7 +131,8 @@ def test_batches_prints_the_samples_and_labels_of_a_view():
         labels = [label for line in part for label in line["labels"]]
         must(len(set(samples)) == len(samples), "a sample twice in one epoch")
         for sample, label in zip(samples, labels, strict=True):
-            must(label == own_label(classes[sample]), f"{sample}")
+            mine = classes[sample] in VIEW["classes"]
+            must(label == (VIEW["classes"].index(classes[sample]) if mine else 3), f"{sample}")
         epochs.append(set(samples))
     with fashion_fleet() as fleet:
         seen = fleet.submit(job)
@@ -168,47 +151,32 @@ def test_batches_prints_the_samples_and_labels_of_a_view():
     must(epochs[0] - set(own) != epochs[1] - set(own), "both epochs drew the same others")
 
 
-def own_label(label):
-    """The label that a view gives to a class."""
-    return VIEW["classes"].index(label) if label in VIEW["classes"] else len(VIEW["classes"])
-
-
-def mean_recall(samples, held):
-    """The mean over classes of the share of held samples that are recognised."""
-    found = {label: [] for label in range(len(VIEW["classes"]))}
-    for sample in samples:
-        if sample["sample"] in held:
-            found[sample["label"]].append(sample["top"][0]["class"] == sample["label"])
-    return sum(sum(right) / len(right) for right in found.values()) / len(found)
-
-
-def test_predict_knows_the_classes_of_a_view_and_repeats_its_evaluation():
+def test_predict_knows_the_classes_of_a_view():
     job = view_job(**on_devices(1, 1))
-    with tempfile.TemporaryDirectory(prefix="paceline-views-") as place:
+    images, labels = FASHION["fashion-test"]
+    with fashion_fleet(1) as fleet, tempfile.TemporaryDirectory(prefix="paceline-views-") as place:
         path = pathlib.Path(place) / "model.safetensors"
-        with fashion_fleet(1) as fleet:
-            submitted = fleet.submit(job)
-            fleet.wait(submitted, "succeeded")
-            path.write_bytes(fleet.checkpoint(submitted))
-            metrics = [last_metric(fleet, submitted, name) for name in METRICS]
-        tests, trained = (
-            predict_json(path, ",".join(map(str, files)), "--top", 4)
-            for files in (FASHION["fashion-test"], FASHION["fashion-train"])
+        submitted = fleet.submit(job)
+        fleet.wait(submitted, "succeeded")
+        path.write_bytes(fleet.checkpoint(submitted))
+        samples, total, confusion = predict_json(path, f"{images},{labels}", "--top", 4)
+        must(
+            (total["accuracy"], total["loss"])
+            == (
+                last_metric(fleet, submitted, "test_accuracy"),
+                last_metric(fleet, submitted, "test_loss"),
+            ),
+            f"{total}",
         )
-    samples, total, confusion = tests
-    must([total["accuracy"], total["loss"]] == metrics[:2], f"{total}, {metrics}")
     names = {0: "class 7", 1: "class 2", 2: "class 5", 3: "other"}
+    classes = labels_of(labels)
+    for index, sample in enumerate(samples):
+        must(
+            {entry["class"]: entry["name"] for entry in sample["top"]} == names, f"{sample['top']}"
+        )
+        mine = classes[index] in VIEW["classes"]
+        must(sample["label"] == (VIEW["classes"].index(classes[index]) if mine else 3), f"{sample}")
     must(set(confusion) == set(names), f"{confusion}")
-    for sample, label in zip(samples, labels_of(FASHION["fashion-test"][1]), strict=True):
-        must({entry["class"]: entry["name"] for entry in sample["top"]} == names, f"{sample}")
-        must(sample["label"] == own_label(label), f"{sample} of class {label}")
-    classes = labels_of(FASHION["fashion-train"][1])
-    held = {index for index, label in enumerate(classes) if label in VIEW["classes"]}
-    for line in batches_of(job, FASHION).splitlines():
-        held -= set(json.loads(line)["samples"])
-    must(len(held) == submitted["data"]["holdout_samples"], "trained on the hold-out")
-    recall = mean_recall(trained[0], held)
-    must(abs(recall - metrics[2]) < 1e-12, f"{recall}, not {metrics[2]}")
 
 
 def test_outputs_have_the_names_of_their_classes():

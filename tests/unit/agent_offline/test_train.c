@@ -67,16 +67,10 @@ static void errors_say_what_is_wrong(void **state)
                        "{\"model\":{\"name\":\"mlp\"},\"dataset\":{\"train\":\"a\"},\"bach\":3}");
     command_write_text(directory, "stranger.json",
                        "{\"model\":{\"name\":\"nosuch\"},\"dataset\":{\"train\":\"a\"}}");
-    command_write_job_with(directory, "class.json", "\"view\":{\"classes\":[0,900]}");
-    command_write_job_with(directory, "twice.json", "\"view\":{\"classes\":[1,0,1]}");
     const struct {
         const char *const *words;
         const char *part;
     } wrong[] = {
-        {WORDS("@class.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@o"),
-         "/view/classes/1: 'a' has no class 900; its classes are 0 to"},
-        {WORDS("@twice.json", "--dataset=a=@a", "--dataset=b=@b", "--output=@o"),
-         "/view/classes/2: is the same class as /view/classes/0"},
         {WORDS("@job.json", "--dataset=a=@a"), "--output"},
         {WORDS("@nothing.json", "--output=@o"), "nothing.json"},
         {WORDS("@broken.json", "--output=@o"), "broken.json"},

@@ -9,10 +9,10 @@
 #define MINUTE 60000
 
 /* A stage of a plan reports once a second for so long. */
-static void run(struct share *share, int64_t plan, double granted, double used, int64_t *now_ms,
+static void run(struct share *share, uint64_t plan, double granted, double used, int64_t *now_ms,
                 int64_t for_ms)
 {
-    const struct stage_load load = {.generation = plan, .granted = granted, .used = used};
+    const struct stage_load load = {.plan = plan, .granted = granted, .used = used};
     for (const int64_t end_ms = *now_ms + for_ms; *now_ms < end_ms; *now_ms += 1000) {
         share_ran(share, &load, *now_ms);
     }
@@ -87,6 +87,7 @@ static void a_device_that_is_never_stopped_is_tried_again(void **state)
     share_begin(&share, 0.2);
     run(&share, 1, 1, 0.05, &now_ms, (int64_t)10 * MINUTE);
     assert_share(&share, 0.6, 0.01);
+    assert_close(&share.seen, &(double){0.2}, 1, 1e-9); /* nothing was measured */
     run(&share, 2, 0.2, 0.2, &now_ms, 1000);
     run(&share, 2, 0.3, 0.05, &now_ms, (int64_t)60 * MINUTE); /* it is stopped */
     assert_share(&share, 0.2, 1e-9);

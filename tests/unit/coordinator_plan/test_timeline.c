@@ -147,6 +147,8 @@ static void a_share_stretches_a_stage_that_always_works(void **state)
     timeline_play(&stage, 1, &(struct timeline_rules){.micro_batches = 4}, &result);
     assert_close(&result.step_seconds, &(double){2}, 1, 1e-9);
     assert_close(&result.busy[0], &(double){1}, 1, 1e-9);
+    stage.forward_seconds = stage.backward_seconds = 0.000125;
+    assert_close(&(double){step_of(&stage, 1, 4)}, &(double){0.01}, 1, 1e-9);
 }
 
 /* A stage works for 2 ms of each 100: it is never stopped. For 4 ms of each 20 it is, as its share

@@ -1,4 +1,6 @@
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -39,6 +41,41 @@ static void every_task_is_done_once_in_every_round(void **state)
             }
         }
     }
+}
+
+/* The caller has done its task long before a worker ends the other one. */
+static void uneven_task(const void *arg, size_t task, size_t worker)
+{
+    atomic_bool *begun = *(atomic_bool *const *)arg;
+    (void)task;
+    if (worker > 0) {
+        atomic_store(begun, true);
+        (void)poll(NULL, 0, 20);
+    }
+    while (!atomic_load(begun)) {
+        (void)sched_yield();
+    }
+}
+
+/* A clock that counts how often it is read. */
+static double ticks(void)
+{
+    static double count;
+    return ++count;
+}
+
+static void the_callers_sleep_for_its_workers_is_timed(void **state)
+{
+    const struct kernel_pools *pools = *state;
+    struct train_pool *pool = pools->pool[1];
+    atomic_bool begun = false, *pointer = &begun;
+    assert_true(train_pool_waited_seconds(pool) == 0);
+    train_pool_time_waits(pool, ticks);
+    pool_run(pool, 2, uneven_task, &pointer);
+    assert_true(train_pool_waited_seconds(pool) == 1);
+    pool_run(pool, 1, uneven_task, &pointer); /* the caller alone */
+    assert_true(train_pool_waited_seconds(pool) == 1);
+    train_pool_time_waits(pool, NULL);
 }
 
 static void denormal_task(const void *arg, size_t task, size_t worker)
@@ -215,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_is_done_once_in_every_round),
+        cmocka_unit_test(the_callers_sleep_for_its_workers_is_timed),
         cmocka_unit_test(workers_flush_denormals_and_the_caller_gets_its_mode_back),
         cmocka_unit_test(a_pool_without_threads_or_with_too_many_is_rejected),
         cmocka_unit_test(a_pool_without_room_for_the_buffers_of_products_is_rejected_at_once),
