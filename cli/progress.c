@@ -83,6 +83,13 @@ static void add_accuracy(struct line *line, const struct job *job)
     }
 }
 
+static void add_recall(struct line *line, const struct job *job)
+{
+    if (job->progress.has_recall) {
+        add(line, "  recall %.4f", job->progress.recall);
+    }
+}
+
 static void add_speed(struct line *line, const struct job *job)
 {
     double speed = job->progress.samples_per_second;
@@ -129,7 +136,7 @@ void progress_line(const struct job *job, const struct progress_shares *shares, 
 {
     /* The most important items come first: the others are left out if they do not fit. */
     static void (*const pieces[])(struct line *, const struct job *) = {
-        add_step, add_eta, add_loss, add_accuracy, add_speed, add_epoch};
+        add_step, add_eta, add_loss, add_accuracy, add_recall, add_speed, add_epoch};
     struct line line = {.text = out, .size = size, .columns = columns};
     add(&line, "%s", job_state_names[job->state]);
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
@@ -168,6 +175,9 @@ void progress_end(const struct job *job, char *out, size_t size)
     }
     if (job->progress.has_accuracy) {
         add(&line, ", accuracy %.4f", job->progress.accuracy);
+    }
+    if (job->progress.has_recall) {
+        add(&line, ", recall %.4f", job->progress.recall);
     }
     if (job->checkpoint.text[0] != '\0') {
         add(&line, ", checkpoint %s", job->checkpoint.text);

@@ -5,8 +5,8 @@
 
 /* The protocol between coordinator and agents. This build speaks PROTOCOL_VERSION; a coordinator
  * also takes agents down to PROTOCOL_VERSION_MIN. Rule for a change of a message between the two:
- * PROTOCOL_VERSION rises by one, PROTOCOL_VERSION_MIN becomes the version before it, and the new
- * fields state its number (`.since = 2`, base/record_table.h). Tables are strict, so each agent is
+ * PROTOCOL_VERSION rises by one, PROTOCOL_VERSION_MIN stays below it, and the new fields state the
+ * number of the version (`.since = 3`, base/record_table.h). Tables are strict, so each agent is
  * read and answered by the fields of the version of its enrolment. Coordinators are upgraded first.
  * Any other version is refused at enrolment with the problem protocol_version, which names both
  * sides' numbers. */

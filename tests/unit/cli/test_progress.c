@@ -33,6 +33,10 @@ static void a_running_job_shows_all_that_is_known(void **state)
     job.progress.eta_seconds = 7325;
     progress_line(&job, &shares, 0, line, sizeof(line));
     assert_holds(line, "  ETA 2:02:05  loss 0.4213  accuracy 0.8512  9.9 samples/s  ");
+    job.progress.has_recall = true;
+    job.progress.recall = 0.5;
+    progress_line(&job, &shares, 0, line, sizeof(line));
+    assert_holds(line, "  accuracy 0.8512  recall 0.5000  9.9 samples/s  ");
 }
 
 static void the_message_of_a_new_generation_is_printed(void **state)
@@ -121,16 +125,16 @@ static void control_characters_from_the_server_are_replaced(void **state)
 static void the_end_says_how_and_where(void **state)
 {
     (void)state;
-    struct job job = {.state = JOB_SUCCEEDED,
-                      .state_reason = "succeeded",
-                      .message = "trained 93 steps",
-                      .checkpoint = {"ckpt_01JD6Z0A4B6C8D0E2F4G6H8J0K"},
-                      .progress = {.has_accuracy = true, .accuracy = 0.9}};
+    struct job job = {
+        .state = JOB_SUCCEEDED,
+        .state_reason = "succeeded",
+        .message = "trained 93 steps",
+        .checkpoint = {"ckpt_01JD6Z0A4B6C8D0E2F4G6H8J0K"},
+        .progress = {.has_accuracy = true, .accuracy = 0.9, .has_recall = true, .recall = 0.8}};
     char line[256];
     progress_end(&job, line, sizeof(line));
-    assert_string_equal(
-        line,
-        "succeeded: trained 93 steps, accuracy 0.9000, checkpoint ckpt_01JD6Z0A4B6C8D0E2F4G6H8J0K");
+    assert_string_equal(line, "succeeded: trained 93 steps, accuracy 0.9000, recall 0.8000, "
+                              "checkpoint ckpt_01JD6Z0A4B6C8D0E2F4G6H8J0K");
     job = (struct job){.state = JOB_FAILED,
                        .state_reason = "diverged",
                        .message = "the loss of step 7 is not finite"};
