@@ -1,7 +1,9 @@
 #include "coordinator/effects.h"
 
 #include "coordinator/content/awaited.h"
+#include "coordinator/content/derived.h"
 #include "coordinator/content/export.h"
+#include "coordinator/content/harvested.h"
 #include "coordinator/content/planner.h"
 #include "coordinator/content/tuned.h"
 #include "coordinator/coordinator.h"
@@ -57,6 +59,18 @@ static int tune_kernels(void *context, const char *job, struct err *err)
     return coordinator->stopping ? 0 : tuned_start(coordinator, job, err);
 }
 
+static int derive(void *context, const char *job, struct err *err)
+{
+    struct coordinator *coordinator = context;
+    return coordinator->stopping ? 0 : derived_start(coordinator, job, err);
+}
+
+static int harvest(void *context, const char *job, struct err *err)
+{
+    struct coordinator *coordinator = context;
+    return coordinator->stopping ? 0 : harvested_start(coordinator, job, err);
+}
+
 static void plan(void *context, uint64_t question)
 {
     struct coordinator *coordinator = context;
@@ -90,6 +104,8 @@ struct turn_effects effects_of(struct coordinator *coordinator)
         .answer = answer,
         .export_model = export_model,
         .tune_kernels = tune_kernels,
+        .derive = derive,
+        .harvest = harvest,
         .plan = plan,
         .delete_blob = delete_blob,
         .publish = publish,

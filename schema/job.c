@@ -240,8 +240,15 @@ static const struct field spec_fields[] = {
                     "The kernel of each pass of each convolution; null: by shape, or measured "
                     "where devices have oneDNN. In an answer always null. See [Kernels](#kernels).",
                 .rule = "null, or a table"),
-    MEMBER_CONSTANT("strategy", "\"pipeline\"",
-                    .about = "Stages of the model on different devices."),
+    MEMBER_ENUM(struct job_spec, strategy, "strategy", 0, job_strategy_names,
+                .about = "`pipeline`: stages of the model on different devices. `submodel`: each "
+                         "device trains a slice of the model for some of the classes. See "
+                         "[Sub-models](#sub-models)."),
+    MEMBER_OPTIONAL(struct job_spec, submodel, has_submodel, "submodel", 0,
+                    &submodel_options_record, .since = 3,
+                    .about = "How the model and the classes are divided. See "
+                             "[Sub-models](#sub-models).",
+                    .rule = "null without strategy `submodel`"),
     MEMBER_ENUM(struct job_spec, pipeline, "pipeline", 0, job_pipeline_names,
                 .about = "`sync`: one update per step, after all micro-batches: the same weights "
                          "as on one device. `async`: no stage waits for another's update; the "
@@ -287,6 +294,7 @@ const struct record job_spec_record =
 const struct job_spec job_spec_default = {
     .name = "job",
     .view = {.negatives = 1},
+    .submodel = SUBMODEL_OPTIONS_DEFAULT,
     .seed = 1,
     .batch = 32, /* micro_batches: job_spec_complete */
     .epochs = 1,
@@ -347,60 +355,6 @@ const struct record job_data_record =
     RECORD_WITH(struct job_data, "job_data", data_fields, .answer = true,
                 .about = "The data sets and the checkpoint of the job, fixed at submission.");
 
-static const struct field progress_fields[] = {
-    MEMBER_DOUBLE(struct job_progress, fraction, "fraction", 0, 0, 0,
-                  .about = "`step` divided by `steps`."),
-    MEMBER_INT(struct job_progress, step, "step", 0, 0, INTEGER_MAX,
-               .about = "The furthest step that a device has reported; no version is newer."),
-    MEMBER_INT(struct job_progress, steps, "steps", 0, 0, INTEGER_MAX,
-               .about = "Of the whole job."),
-    MEMBER_INT(struct job_progress, epoch, "epoch", 0, 0, INTEGER_MAX, .about = "From 1."),
-    MEMBER_DOUBLE_OPTIONAL(struct job_progress, loss, has_loss, "loss", 0, 0, 0,
-                           .about = "Of the last step."),
-    MEMBER_DOUBLE_OPTIONAL(struct job_progress, accuracy, has_accuracy, "accuracy", 0, 0, 0,
-                           .about = "Of the last evaluation."),
-    MEMBER_DOUBLE_OPTIONAL(struct job_progress, recall, has_recall, "recall", FIELD_ADDED, 0, 0,
-                           .about = "Of the last evaluation: the mean of the recall of each own "
-                                    "class of the view on the hold-out. null: no hold-out."),
-    MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0,
-                  0,
-                  .about = "null: nothing trains, or the first step of a generation is not "
-                           "complete. For an ended job the mean: samples of all its steps by the "
-                           "seconds from started_at to ended_at, pauses included."),
-    MEMBER_DOUBLE(struct job_progress, eta_seconds, "eta_seconds", FIELD_NULLABLE, 0, 0,
-                  .about = "null: unknown, or nothing trains."),
-};
-static const struct record progress_record =
-    RECORD_WITH(struct job_progress, "job_progress", progress_fields, .answer = true);
-
-static const struct field deadlines_fields[] = {
-    MEMBER_INT(struct job_deadlines, heartbeat_ms, "heartbeat_ms", 0, 0, INTEGER_MAX,
-               .about = "Between two heartbeats."),
-    MEMBER_INT(struct job_deadlines, suspect_ms, "suspect_ms", 0, 0, INTEGER_MAX,
-               .about = "Silence after which a device is suspect."),
-    MEMBER_INT(struct job_deadlines, lease_ms, "lease_ms", 0, 0, INTEGER_MAX,
-               .about = "Silence after which a device is lost."),
-    MEMBER_INT(struct job_deadlines, challenge_ms, "challenge_ms", 0, 0, INTEGER_MAX,
-               .about = "The answer to a challenge."),
-    MEMBER_INT(struct job_deadlines, peer_ms, "peer_ms", 0, 0, INTEGER_MAX,
-               .about = "One attempt to reach a peer."),
-    MEMBER_INT(struct job_deadlines, link_ms, "link_ms", 0, 0, INTEGER_MAX,
-               .about = "A report about a device that answers."),
-    MEMBER_INT(struct job_deadlines, step_ms, "step_ms", 0, 0, INTEGER_MAX, .about = "One step."),
-    MEMBER_INT(struct job_deadlines, evaluation_ms, "evaluation_ms", 0, 0, INTEGER_MAX,
-               .about = "Added to `step_ms` while an evaluation is due; 0: the job has none."),
-    MEMBER_INT(struct job_deadlines, prepare_ms, "prepare_ms", 0, 0, INTEGER_MAX,
-               .about = "The phase `prepare`."),
-    MEMBER_INT(struct job_deadlines, stop_ms, "stop_ms", 0, 0, INTEGER_MAX,
-               .about = "A stop, from the last completed step."),
-    MEMBER_INT(struct job_deadlines, round_ms, "round_ms", 0, 0, INTEGER_MAX,
-               .about = "A round of replication."),
-};
-static const struct record deadlines_record =
-    RECORD_WITH(struct job_deadlines, "job_deadlines", deadlines_fields, .answer = true,
-                .about = "Timeouts for the job's devices in milliseconds. Formulas: "
-                         "[protocol.md](protocol.md#deadlines).");
-
 static const struct field line_fields[] = {
     MEMBER_INT(struct line_start, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "The generation that started."),
@@ -423,8 +377,14 @@ static const struct field job_fields[] = {
                 .about = "One sentence for people."),
     MEMBER_RECORD(struct job, spec, "spec", FIELD_REQUIRED, &job_spec_record,
                   .about = "The request with every default filled in. See [Fields](#fields)."),
+    MEMBER_FORM(struct job, parent.text, "parent", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &job_id_form,
+                .about = "The job that this one is a part of. Left out: none."),
+    MEMBER_ENUM(struct job, part, "part", FIELD_SKIP_EMPTY, job_part_names,
+                .about = "Which part. Left out: none."),
+    MEMBER_INT(struct job, group, "group", FIELD_SKIP_EMPTY, 0, GROUPS_MAX,
+               .about = "Of a group: its number, from 0. Left out: 0."),
     MEMBER_RECORD(struct job, data, "data", 0, &job_data_record),
-    MEMBER_RECORD(struct job, progress, "progress", 0, &progress_record),
+    MEMBER_RECORD(struct job, progress, "progress", 0, &job_progress_record),
     MEMBER_INT(struct job, generation, "generation", 0, 0, INTEGER_MAX,
                .about = "Of its newest plan; 0 before the first."),
     MEMBER_INT(struct job, version, "version", 0, 0, INTEGER_MAX,
@@ -435,7 +395,7 @@ static const struct field job_fields[] = {
                         "every unit. 0: only the seed."),
     MEMBER_BOOL(struct job, stalled, "stalled", FIELD_ADDED,
                 .about = "No step completed within `deadlines.step_ms`."),
-    MEMBER_RECORD(struct job, deadlines, "deadlines", FIELD_ADDED, &deadlines_record),
+    MEMBER_RECORD(struct job, deadlines, "deadlines", FIELD_ADDED, &job_deadlines_record),
     MEMBER_RECORDS(
         struct job, line, line_count, "line", FIELD_ADDED, &line_record,
         .about = "The lineage: starts of generations, oldest first. Snapshots of an earlier "

@@ -14,6 +14,7 @@
 #include "schema/device.h"
 #include "schema/id.h"
 #include "schema/job_change.h"
+#include "schema/job_progress.h"
 #include "schema/limits.h"
 #include "schema/plan.h"
 #include "schema/submodel.h"
@@ -118,28 +119,6 @@ struct job_data {
     char checkpoint_sha256[SHA256_SIZE];    /* "" without one */
     int64_t checkpoint_bytes;
     bool tune; /* job_tunes */
-};
-
-struct job_progress {
-    double fraction;
-    int64_t step, steps;
-    int64_t epoch;   /* from 1 */
-    double loss;     /* of the last step; has_loss */
-    double accuracy; /* of the last evaluation; has_accuracy */
-    double recall;   /* the same, on the hold-out of a view; has_recall */
-    bool has_loss, has_accuracy, has_recall;
-    double samples_per_second; /* 0: not known, as before the first step of a generation */
-    double eta_seconds;        /* the same */
-};
-
-/* What a job's devices are waited for, milliseconds: formulas of the expected step
- * (docs/protocol.md). */
-struct job_deadlines {
-    int64_t heartbeat_ms, suspect_ms, lease_ms; /* the same for all jobs */
-    int64_t challenge_ms;                       /* for an answer to a challenge, at least */
-    int64_t peer_ms, link_ms, step_ms;
-    int64_t evaluation_ms; /* more than step_ms while one is due; 0: the job has none */
-    int64_t prepare_ms, stop_ms, round_ms;
 };
 
 /* A start of the job: versions above `first` from generations before it are cut off. */

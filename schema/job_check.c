@@ -262,6 +262,16 @@ static void check_compression(struct check *check, const struct job_spec *spec)
     }
 }
 
+static void check_submodel(struct check *check, const struct job_spec *spec)
+{
+    struct record_faults faults = {0};
+    struct err err = {0};
+    int rc = submodel_check(spec, &faults, &err);
+    for (size_t i = 0; rc && i < faults.count; i++) {
+        fault(check, faults.fault[i].pointer, "%s", faults.fault[i].message);
+    }
+}
+
 int job_spec_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults};
@@ -273,6 +283,7 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_learning_rate(&check, &spec->learning_rate);
     check_augment(&check, spec);
     check_compression(&check, spec);
+    check_submodel(&check, spec);
     if (spec->devices_min > spec->devices_max) {
         fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);
     }

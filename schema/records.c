@@ -7,6 +7,7 @@
 #include "schema/dataset.h"
 #include "schema/device.h"
 #include "schema/event.h"
+#include "schema/groups_view.h"
 #include "schema/heartbeat.h"
 #include "schema/incident.h"
 #include "schema/job.h"
@@ -57,6 +58,7 @@ const struct records_entry records_all[] = {
     {&device_record, NULL, NULL},
     {&enroll_reply_record, NULL, NULL},
     {&enroll_request_record, NULL, NULL},
+    {&groups_view_record, NULL, NULL},
     {&public_event_record, NULL, NULL},
     {&heartbeat_record, NULL, NULL},
     {&heartbeat_reply_record, NULL, NULL},

@@ -65,9 +65,6 @@ const struct record submodel_options_record =
     RECORD_WITH(struct submodel_options, "submodel", options_fields,
                 .about = "A job of sub-models. See docs/jobs.md.");
 
-const struct submodel_options submodel_options_default = {
-    .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1};
-
 /* ---- the row of a parent ---- */
 
 static const struct field number_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
@@ -109,3 +106,22 @@ static const struct field parent_fields[] = {
     MEMBER_INT(struct parent, harvest_bytes, "harvest_size_bytes", 0, 0, INTEGER_MAX),
 };
 const struct record parent_record = RECORD(struct parent, "parent", parent_fields);
+
+size_t parent_missing(const struct parent *parent, int64_t class_of[COUNTED_CLASSES_MAX])
+{
+    size_t lost[COUNTED_CLASSES_MAX] = {0}, all[COUNTED_CLASSES_MAX] = {0}, count = 0;
+    for (size_t g = 0; g < parent->groups.count; g++) {
+        const struct class_group *group = &parent->groups.group[g];
+        for (int64_t c = 0; c < group->class_count; c++) {
+            const int64_t class = parent->groups.class_of[group->class_first + c];
+            all[class]++;
+            lost[class] += parent->part[g].state == PART_MISSING;
+        }
+    }
+    for (size_t class = 0; class < parent->class_count; class ++) {
+        if (all[class] > 0 && lost[class] == all[class]) {
+            class_of[count++] = (int64_t) class;
+        }
+    }
+    return count;
+}

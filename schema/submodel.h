@@ -31,7 +31,10 @@ struct submodel_options {
     int64_t deadline_seconds; /* of the groups; 0: none */
     json_t *groups;           /* input; owned. struct class_groups afterwards: NULL inside cores */
 };
-extern const struct submodel_options submodel_options_default;
+#define SUBMODEL_OPTIONS_DEFAULT                                                                   \
+    {                                                                                              \
+        .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1              \
+    }
 
 /* What the joint phase trains. */
 enum joint_units { JOINT_HEAD, JOINT_ALL };
@@ -92,6 +95,8 @@ struct parent {
     int64_t harvest_bytes;
 };
 extern const struct record parent_record;
+/* List the classes of which no group is trained or will be. Returns their number. */
+size_t parent_missing(const struct parent *parent, int64_t class_of[COUNTED_CLASSES_MAX]);
 extern const struct record submodel_options_record;
 
 struct job_spec;

@@ -47,8 +47,11 @@ static void check_others(struct check *check, const struct job_spec *spec)
     if (spec->freeze_count > 0) {
         fault(check, "/freeze", "%s: groups freeze the stem", none);
     }
-    if (spec->kernels) {
-        fault(check, "/kernels", "%s: sub-models have other shapes", none);
+    if (json_object_size(spec->kernels) > 0) {
+        fault(check, "/kernels", "%s, except {}: sub-models have other shapes", none);
+    }
+    if (spec->has_view) {
+        fault(check, "/view", "%s: each group has its own", none);
     }
     if (spec->init_except_count > 0) {
         fault(check, "/init/except", "%s", none);

@@ -23,6 +23,11 @@ int local_job_read(const char *path, struct job_spec *spec, struct err *err)
         job_spec_complete(spec);
         rc = job_spec_check(spec, &faults, err);
     }
+    if (rc == 0 && spec->strategy == STRATEGY_SUBMODEL) {
+        rc = err_set(err, ERR_UNSUPPORTED,
+                     "/strategy: 'submodel' needs a coordinator; the spec of one of its groups "
+                     "(GET /v1/jobs/ID/groups/N/spec) can be trained here");
+    }
     return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
 }
 

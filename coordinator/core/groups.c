@@ -150,6 +150,7 @@ struct parent_slot *groups_add(struct core *core, const struct event_job_submit 
     parent->job.spec = *submit->spec;
     parent->job.spec.model.description = NULL;
     parent->job.spec.kernels = NULL;
+    parent->job.spec.submodel.groups = NULL;
     parent->job.data = *submit->data;
     parent->job.exact = true;
     parent->job.created_ms = core->wall_ms;

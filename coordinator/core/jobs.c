@@ -351,7 +351,7 @@ void jobs_on_verb(struct core *core, const struct event *event)
         return;
     }
     if (job->job.part != JOB_WHOLE) {
-        act_problem(core, PROBLEM_WRONG_STATE,
+        act_problem(core, PROBLEM_GROUP_OF_JOB,
                     "job '%s' is a part of job '%s'; use the verb on that job", verb->job.text,
                     job->job.parent.text);
         return;

@@ -38,7 +38,7 @@ void patches_on_patch(struct core *core, const struct event *event)
         return;
     }
     if (job->job.part != JOB_WHOLE) {
-        act_problem(core, PROBLEM_WRONG_STATE,
+        act_problem(core, PROBLEM_GROUP_OF_JOB,
                     "job '%s' is a part of job '%s', which cannot be changed", patch->job.text,
                     job->job.parent.text);
         return;

@@ -17,6 +17,7 @@
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
+#define RECALL_MARGIN 0.1 /* above chance, for the quality gate */
 /* The pause after the first failed harvest; each is twice as long as the one before. */
 #define HARVEST_RETRY_MS 10000
 #define HARVEST_SHIFT_MAX 5
@@ -133,7 +134,6 @@ static void run_harvest(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* A joint phase needs every class: it would train the rows of missing ones. */
 static void run_joint(struct core *core, struct parent_slot *parent)
 {
     struct parent_part *joint = &parent->parent.joint;
@@ -144,10 +144,12 @@ static void run_joint(struct core *core, struct parent_slot *parent)
     }
 }
 
+/* A joint phase needs every class: it would train the rows of missing ones. */
 static void leave_harvest(struct core *core, struct parent_slot *parent)
 {
-    const bool joins = parent->job.spec.submodel.joint_epochs > 0 &&
-                       count_parts(&parent->parent, PART_MISSING) == 0;
+    int64_t missing[COUNTED_CLASSES_MAX];
+    const bool joins =
+        parent->job.spec.submodel.joint_epochs > 0 && parent_missing(&parent->parent, missing) == 0;
     if (joins) {
         enter(core, parent, PARENT_JOINT);
     } else {
@@ -180,6 +182,27 @@ static void take_failure(struct core *core, struct parent_slot *parent, struct p
     }
 }
 
+/* A group must tell its classes from the others better than by chance, on samples that it has not
+ * trained on: a narrow one may collapse. */
+static bool passes_gate(const struct job *job)
+{
+    const double chance = 1 / (double)(job->spec.view.class_count + 1);
+    return job->part != JOB_GROUP || !job->progress.has_recall ||
+           job->progress.recall >= chance + RECALL_MARGIN;
+}
+
+static void refuse_group(struct core *core, struct parent_slot *parent, struct parent_part *part,
+                         const struct job *job)
+{
+    const bool again = part->attempts < SUBMODEL_ATTEMPTS_MAX;
+    part->state = again ? PART_WAITING : PART_MISSING;
+    act_publish(core, "group_refused", parent->job.id.text,
+                "group %" PRId64 " of '%s' recognises its classes in %.0f %% of held-out samples; "
+                "%s",
+                job->group, parent->job.spec.name, 100 * job->progress.recall,
+                again ? "it is trained again with another seed" : "it is left out");
+}
+
 static void take_ended(struct core *core, const struct job_slot *job)
 {
     struct parent_slot *parent = slots_parent(core, job->job.parent.text);
@@ -187,7 +210,9 @@ static void take_ended(struct core *core, const struct job_slot *job)
     if (!part) {
         return;
     }
-    if (job->job.state == JOB_SUCCEEDED) {
+    if (job->job.state == JOB_SUCCEEDED && !passes_gate(&job->job)) {
+        refuse_group(core, parent, part, &job->job);
+    } else if (job->job.state == JOB_SUCCEEDED) {
         take_model(core, part, &job->job);
     } else {
         take_failure(core, parent, part, &job->job);
@@ -300,10 +325,10 @@ void submodel_on_derived(struct core *core, const struct event *event)
         ASSERT(i < derived->model_count);
         made.model = derived->model[i].model;
         memcpy(spec.model.sha256, derived->model[i].sha256, SHA256_SIZE);
-        if (job_total_steps(&spec, data.train_samples) < 1) {
+        if (job_total_steps(&spec, job_epoch_samples(&data)) < 1) {
             fail(core, parent, "not_divisible",
                  "group %zu has %" PRId64 " training samples, fewer than a batch", i,
-                 data.train_samples);
+                 job_epoch_samples(&data));
             return;
         }
         if (!groups_begin(core, parent, part, &made)) {

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "coordinator/core/class_groups.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
-#define JOINT_RATE 0.1 /* of the learning rate */
+#define JOINT_RATE 0.1     /* of the learning rate */
+#define GROUP_HOLDOUT 0.05 /* of the own classes, for the quality gate */
 
 static void name_part(struct job_spec *spec, const struct job_spec *parent, const char *suffix)
 {
@@ -17,10 +17,10 @@ static void name_part(struct job_spec *spec, const struct job_spec *parent, cons
 /* A part is an ordinary job with the fields of its parent. */
 static void begin_spec(struct job_spec *spec, const struct parent_slot *parent)
 {
-    static const struct submodel_options none;
     *spec = parent->job.spec;
     spec->strategy = STRATEGY_PIPELINE;
-    spec->submodel = none;
+    spec->submodel = job_spec_default.submodel;
+    spec->has_submodel = false;
 }
 
 static void start_from(struct job_spec *spec, struct job_data *data,
@@ -52,14 +52,26 @@ void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
                parent->parent.harvest_bytes);
 }
 
-static double own_samples(const struct parent *parent, size_t group)
+/* The classes of the group and a draw of the others, some own samples held out. */
+static void view_of(const struct parent_slot *parent, size_t group, struct job_spec *spec,
+                    struct job_data *data)
 {
-    const struct class_group *one = &parent->groups.group[group];
-    double own = 0;
+    const struct parent *row = &parent->parent;
+    const struct class_group *one = &row->groups.group[group];
+    struct view_sizes sizes;
+    spec->has_view = true;
+    spec->view = (struct view){.class_count = (size_t)one->class_count,
+                               .negatives = parent->job.spec.submodel.negatives,
+                               .holdout = GROUP_HOLDOUT};
     for (int64_t c = 0; c < one->class_count; c++) {
-        own += (double)parent->class_samples[parent->groups.class_of[one->class_first + c]];
+        spec->view.class[c] = row->groups.class_of[one->class_first + c];
+        if (row->class_samples[spec->view.class[c]] < 2) {
+            spec->view.holdout = 0; /* one sample cannot be both trained on and held out */
+        }
     }
-    return own;
+    view_sizes(&spec->view, row->class_samples, row->class_count, &sizes);
+    data->epoch_samples = (int64_t)view_epoch(&sizes);
+    data->holdout_samples = (int64_t)sizes.held;
 }
 
 /* One device, the stem's weights, new weights after it. A retrained group has the next seed. */
@@ -68,9 +80,6 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
 {
     const struct class_group *one = &parent->parent.groups.group[group];
     const struct parent_part *stem = &parent->parent.stem;
-    const struct class_problem problem = {.samples = parent->parent.class_samples,
-                                          .class_count = parent->parent.class_count,
-                                          .negatives = parent->job.spec.submodel.negatives};
     char suffix[24];
     begin_spec(spec, parent);
     text_set(suffix, sizeof(suffix), ".group%zu", group);
@@ -85,6 +94,5 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
         text_set(spec->init_except[spec->init_except_count++].text, NAME_SIZE, "%s",
                  parent->model->unit[u].name);
     }
-    data->train_samples =
-        (int64_t)class_groups_samples(&problem, own_samples(&parent->parent, group));
+    view_of(parent, group, spec, data);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coordinator/content/catalog.h"
+#include "coordinator/content/checkpoint_blob.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
@@ -34,15 +35,6 @@ struct submission {
 };
 
 /* ---- does the model fit the checkpoint: on a worker ---- */
-
-static int read_blob(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
-{
-    size_t got = 0;
-    int rc = blob_read(arg, offset, out, size, &got, err);
-    return rc || got == size
-               ? rc
-               : err_set(err, ERR_FORMAT, "the file ends at byte %" PRIu64, offset + got);
-}
 
 static void note_misfit(struct submission *submission, int code, const struct err *err,
                         const char *remedy)
@@ -75,29 +67,26 @@ static void check_units(struct submission *submission, const struct checkpoint_f
 static void fit_run(struct work_job *job)
 {
     struct submission *submission = (struct submission *)job;
-    struct blob_reader *reader = NULL;
-    struct checkpoint_file *file = NULL;
-    uint64_t size = 0;
-    int rc =
-        blob_reader_open(submission->coordinator->blobs, submission->posted.data.checkpoint_sha256,
-                         &reader, &size, &submission->err);
-    rc = rc ? rc : checkpoint_file_open(read_blob, reader, &file, &submission->err);
-    submission->code = rc;
-    if (!rc) {
-        check_units(submission, file);
+    struct checkpoint_blob blob = {0};
+    submission->code =
+        checkpoint_blob_open(submission->coordinator->blobs,
+                             submission->posted.data.checkpoint_sha256, &blob, &submission->err);
+    if (!submission->code) {
+        check_units(submission, blob.file);
     }
-    checkpoint_file_close(&file);
-    blob_reader_close(&reader);
+    checkpoint_blob_close(&blob);
 }
 
 /* ---- which plan would it get: on a worker ---- */
 
 static struct event_job_submit event_of(const struct submission *submission)
 {
-    return (struct event_job_submit){.spec = &submission->posted.spec,
-                                     .data = &submission->posted.data,
-                                     .model = submission->posted.model->model,
-                                     .dry_run = submission->dry_run};
+    return (struct event_job_submit){
+        .spec = &submission->posted.spec,
+        .data = &submission->posted.data,
+        .model = submission->posted.model->model,
+        .classes = submission->posted.classes.count > 0 ? &submission->posted.classes : NULL,
+        .dry_run = submission->dry_run};
 }
 
 static struct submission *submission_of(struct planner_question *question)
@@ -160,6 +149,11 @@ static void submit(struct submission **place, struct http_exchange *exchange,
                    struct turn_extra *extra)
 {
     struct submission *submission = *place;
+    if (submission->dry_run && submission->posted.classes.count > 0) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
+                       "dry_run: not for strategy 'submodel'; its parts are planned one by one");
+        return;
+    }
     if (submission->dry_run) {
         dry_run(place, exchange);
         return;

@@ -36,7 +36,7 @@ void serve_jobs(void *context, struct http_exchange *exchange)
         return;
     }
     struct err err = {0};
-    if (state_list(jobs.coordinator->state, STATE_JOBS, NULL, after, jobs.list.limit + 1, false,
+    if (state_list(jobs.coordinator->state, STATE_JOBS, "", after, jobs.list.limit + 1, false,
                    list_job, &jobs, &err)) {
         buf_done(&jobs.list.body);
         answer_err(exchange, &err);

@@ -81,6 +81,10 @@ static bool resolve_spec(struct asked *asked, struct http_exchange *exchange)
     asked->posted.spec = asked->asked.spec;
     const int rc = posted_resolve(asked->coordinator, &asked->posted, &inner, &err);
     asked->asked.spec.model.description = asked->asked.spec.kernels = NULL; /* freed there */
+    asked->asked.spec.submodel.groups = NULL;
+    if (asked->posted.classes.count > 0) {
+        record_fault(&inner, "/strategy", "each part of a job of sub-models has a plan of its own");
+    }
     for (size_t i = 0; i < inner.count; i++) {
         char pointer[RECORD_POINTER_MAX];
         snprintf(pointer, sizeof(pointer), "/spec%.150s", inner.fault[i].pointer);
@@ -91,7 +95,7 @@ static bool resolve_spec(struct asked *asked, struct http_exchange *exchange)
     } else if (rc) {
         answer_err(exchange, &err);
     }
-    return rc == 0;
+    return rc == 0 && faults.count == 0;
 }
 
 /* ---- the answer ---- */

@@ -8,6 +8,7 @@
 #include "coordinator/http/describe.h"
 #include "libtrain/description/description.h"
 #include "libtrain/formats/class_names.h"
+#include "libtrain/model/slim.h"
 #include "libtrain/state/state.h"
 #include "libtrain/state/trained.h"
 #include "schema/job_check.h"
@@ -122,6 +123,7 @@ static int resolve_data(struct coordinator *coordinator, struct posted_job *post
     if (!train) {
         return 0;
     }
+    posted->train = train;
     int rc = describe_class_names(coordinator, train, &posted->class_names, err);
     memcpy(posted->reading, train->reading, sizeof(posted->reading));
     memcpy(posted->data.train_sha256, train->sha256, SHA256_SIZE);
@@ -261,6 +263,88 @@ static int resolve_model(struct coordinator *coordinator, struct posted_job *pos
     return rc ? rc : except;
 }
 
+/* ---- sub-models ---- */
+
+/* Each class needs samples: its group could not learn it. */
+static void check_counts(const struct dataset *train, struct record_faults *faults)
+{
+    if (train->positions > 1) {
+        record_fault(faults, "/strategy", "'submodel' needs one label a sample; '%s' has more",
+                     train->name);
+    } else if (train->classes > COUNTED_CLASSES_MAX) {
+        record_fault(faults, "/strategy", "'submodel' divides at most %d classes; '%s' has %lld",
+                     COUNTED_CLASSES_MAX, train->name, (long long)train->classes);
+    } else if (train->class_count_count == 0) {
+        record_fault(faults, "/dataset/train",
+                     "the classes of '%s' were not counted when it was stored; upload it again",
+                     train->name);
+    }
+    for (size_t c = 0; c < train->class_count_count && !faults->more; c++) {
+        if (train->class_count[c] == 0) {
+            record_fault(faults, "/dataset/train", "class %zu of '%s' has no samples", c,
+                         train->name);
+        }
+    }
+}
+
+/* Whether the model has enough channels, and only ops that can be divided. */
+static int check_slices(const struct posted_job *posted, struct record_faults *faults,
+                        struct err *err)
+{
+    const struct submodel_options *options = &posted->spec.submodel;
+    const struct class_groups *groups = &posted->groups;
+    struct slim_group group[GROUPS_MAX];
+    struct slim_split split = {.target = posted->model->model,
+                               .stem = (size_t)options->stem,
+                               .group = group,
+                               .group_count = groups->count};
+    uint32_t least;
+    int rc = slim_least_channels(split.target, split.stem, &least, err);
+    if (rc) {
+        record_fault(faults, "/submodel/stem", "%s", err->text);
+        return rc;
+    }
+    for (size_t g = 0; g < groups->count; g++) {
+        const double width = groups->group[g].width;
+        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
+                                       .width = width > 0 ? width : 1 / (double)groups->count};
+    }
+    rc = groups->count > 0 ? slim_check(&split, err) : 0;
+    if (rc) {
+        record_fault(faults, "/submodel/groups", "%s", err->text);
+    }
+    return rc;
+}
+
+static int resolve_submodel(struct posted_job *posted, struct record_faults *faults,
+                            struct err *err)
+{
+    const struct dataset *train = posted->train;
+    const struct submodel_options *options = &posted->spec.submodel;
+    check_counts(train, faults);
+    if (faults->count > 0) {
+        return ERR_INVALID;
+    }
+    if (options->group_count > train->classes / 2) {
+        record_fault(faults, "/submodel/group_count",
+                     "%lld is more than half of the %lld classes of '%s'",
+                     (long long)options->group_count, (long long)train->classes, train->name);
+        return ERR_INVALID;
+    }
+    if (train->classes < 4) {
+        record_fault(faults, "/strategy", "'submodel' needs 4 classes or more; '%s' has %lld",
+                     train->name, (long long)train->classes);
+        return ERR_INVALID;
+    }
+    memcpy(posted->class_samples, train->class_count, sizeof(posted->class_samples));
+    int rc = submodel_groups_read(options, train->classes, &posted->groups, faults, err);
+    posted->classes =
+        (struct event_classes){.samples = posted->class_samples,
+                               .count = train->class_count_count,
+                               .groups = posted->groups.count > 0 ? &posted->groups : NULL};
+    return rc ? rc : check_slices(posted, faults, err);
+}
+
 static int resolve(struct coordinator *coordinator, struct posted_job *posted,
                    struct record_faults *faults, struct err *err)
 {
@@ -283,6 +367,9 @@ static int resolve(struct coordinator *coordinator, struct posted_job *posted,
     }
     model_code = model_code ? model_code : resolve_model(coordinator, posted, named, faults, err);
     rc = rc ? rc : model_code;
+    if (!rc && posted->spec.strategy == STRATEGY_SUBMODEL) {
+        rc = resolve_submodel(posted, faults, err);
+    }
     return rc || faults->count == 0 ? rc : ERR_INVALID;
 }
 

@@ -14,6 +14,11 @@ struct posted_job {
     struct name_list class_names; /* of the training data, until the model is known */
     char reading[READING_SIZE];
     const struct catalog_entry *model;
+    /* Of a job of sub-models: */
+    const struct dataset *train; /* borrowed until the loop's next turn */
+    int64_t class_samples[COUNTED_CLASSES_MAX];
+    struct class_groups groups; /* count 0: planned */
+    struct event_classes classes;
 };
 
 /* Look up the objects that the spec names, and check that its parts fit together. Frees its JSON.

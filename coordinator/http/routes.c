@@ -62,6 +62,8 @@ static const struct http_route routes[] = {
     {"GET", "/v1/jobs/{id}/plans/{generation}", serve_plan, NULL, 0},
     {"GET", "/v1/jobs/{id}/checkpoints", serve_checkpoints, NULL, 0},
     {"GET", "/v1/jobs/{id}/metrics", serve_metrics, NULL, 0},
+    {"GET", "/v1/jobs/{id}/groups", serve_job_groups, NULL, 0},
+    {"GET", "/v1/jobs/{id}/groups/{group}/spec", serve_job_group_spec, NULL, 0},
     {"GET", "/v1/jobs/{id}/kernels", serve_job_kernels, NULL, 0},
     {"GET", "/v1/jobs/{id}/incidents", serve_job_incidents, NULL, 0},
     {"GET", "/v1/jobs/{id}/replicas", serve_replicas, NULL, 0},

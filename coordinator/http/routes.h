@@ -60,6 +60,8 @@ HANDLER(serve_job_replan);
 HANDLER(serve_plans);
 HANDLER(serve_plan);
 HANDLER(serve_checkpoints);
+HANDLER(serve_job_groups);
+HANDLER(serve_job_group_spec);
 HANDLER(serve_job_kernels);
 /* metrics.c */
 HANDLER(serve_metrics);

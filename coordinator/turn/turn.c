@@ -218,13 +218,22 @@ static void carry_out(struct turn *turn, const struct action *action,
 
 /* Write the object that a job, a posted model or a data set names by its hash, before the row with
  * that name. */
-static void store_description(struct turn *turn, const struct turn_extra *extra)
+static void store_text(struct turn *turn, const char *sha256, const char *text, size_t size)
 {
     struct err err = {0};
-    struct state_row row = {extra->description_sha256, "", 1, clock_wall_ms(), extra->description,
-                            extra->description_size};
+    struct state_row row = {sha256, "", 1, clock_wall_ms(), text, size};
     if (begin(turn)) {
         fail(turn, state_put(turn->state, STATE_DESCRIPTIONS, &row, &err), &err);
+    }
+}
+
+static void store_descriptions(struct turn *turn, const struct turn_extra *extra)
+{
+    if (extra->description) {
+        store_text(turn, extra->description_sha256, extra->description, extra->description_size);
+    }
+    for (size_t i = 0; i < extra->part_count; i++) {
+        store_text(turn, extra->parts[i].sha256, extra->parts[i].text, extra->parts[i].size);
     }
 }
 
@@ -290,13 +299,13 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
     event->request = exchange ? 1 : 0;
     turn->actions.count = 0;
     core_step(turn->core, event, &turn->actions);
-    bool stored = !extra || !extra->description;
+    bool stored = !extra || (!extra->description && extra->part_count == 0);
     bool replied = false;
     for (size_t i = 0; i < turn->actions.count; i++) {
         const struct action *action = &turn->actions.item[i];
         if (!stored && names_description(action)) {
             stored = true;
-            store_description(turn, extra);
+            store_descriptions(turn, extra);
         }
         replied = replied || action->type == ACTION_REPLY || action->type == ACTION_PROBLEM;
         carry_out(turn, action, exchange, extra);

@@ -69,12 +69,21 @@ const struct turn_statistics *turn_statistics(const struct turn *turn);
 /* Counters of the incidents that the turns have opened and ended. Borrowed. */
 const struct incident_log *turn_incidents(const struct turn *turn);
 
+/* A canonical text that a row names by its hash. */
+struct turn_description {
+    const char *text;
+    size_t size;
+    char sha256[SHA256_SIZE];
+};
+
 /* Rows to store together with the event's effect. */
 struct turn_extra {
     const char *description; /* text that the event's row names by its hash: the canonical one of a
                                 model, or the class names of a data set; NULL: none */
     size_t description_size;
     char description_sha256[SHA256_SIZE];
+    const struct turn_description *parts; /* [part_count] of a parent's jobs; NULL: none */
+    size_t part_count;
     char replay_key[IDEMPOTENCY_KEY_SIZE]; /* Idempotency-Key; "": none */
     char request_sha256[SHA256_SIZE];
 };

@@ -16,6 +16,7 @@ import jobs
 import objects
 import service
 import plans
+import submodels
 import survive
 from api import COMMON_PROBLEMS, SEEN, operations
 from paceline import ROOT, must
@@ -91,7 +92,8 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 
 if __name__ == "__main__":
     tests = {}
-    for module in (service, objects, datasets, jobs, agents, survive, plans, events, connections):
+    modules = (service, objects, datasets, jobs, submodels)
+    for module in (*modules, agents, survive, plans, events, connections):
         tests.update(
             {name: value for name, value in vars(module).items() if name.startswith("test_")}
         )

@@ -12,7 +12,13 @@ import time
 from api import CONTRACT, METHODS, Api, operations
 from paceline import ROOT, data_files, must, request, tar_of
 
-PATH_VALUES = {"id": "job_01", "name": "digits-train", "generation": "1", "sha256": "0" * 64}
+PATH_VALUES = {
+    "id": "job_01",
+    "name": "digits-train",
+    "generation": "1",
+    "group": "0",
+    "sha256": "0" * 64,
+}
 
 
 def routes_of_the_server():

@@ -127,7 +127,8 @@ static void check_model(struct world *world, const struct job *job, const struct
     }
     const struct checkpoint_id *last =
         parent->joint.state == PART_TRAINED ? &parent->joint.checkpoint : &parent->harvest;
-    const bool joins = job->spec.submodel.joint_epochs > 0 && count_missing(parent) == 0;
+    int64_t missing[COUNTED_CLASSES_MAX];
+    const bool joins = job->spec.submodel.joint_epochs > 0 && parent_missing(parent, missing) == 0;
     if (!harvest || !id_equal(last->text, job->checkpoint.text) ||
         joins != (parent->joint.state == PART_TRAINED) ||
         (count_missing(parent) > 0) != (strcmp(job->state_reason, "degraded") == 0)) {

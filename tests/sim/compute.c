@@ -7,9 +7,11 @@
 #include "tests/sim/run.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/trace.h"
+#include "tests/sim/users.h"
 
 #define CODED 0x636f6465
-#define UNIT_US 400 /* of a forward pass on a usual device */
+#define COLLAPSES 16 /* one group in so many */
+#define UNIT_US 400  /* of a forward pass on a usual device */
 
 int run_make_pipeline(const struct world *world, struct run *run, struct err *err)
 {
@@ -97,7 +99,7 @@ static void send(struct world *world, struct run *run, const struct pipeline_tas
 
 static uint64_t forward(struct world *world, struct run *run, const struct pipeline_task *task)
 {
-    const int64_t seed = run->desired->job_spec.seed;
+    const int64_t seed = digest_samples_seed(&run->desired->job_spec);
     if (is_first(run) && run->step_began_us == 0) {
         run->step_began_us = world->now_us;
     }
@@ -106,20 +108,34 @@ static uint64_t forward(struct world *world, struct run *run, const struct pipel
     return digest_forward(&run->stage, task->slot, task->step, input);
 }
 
+/* Some groups collapse, as a function of seed and classes. */
+static void report_recall(struct world *world, const struct run *run, int64_t step)
+{
+    const struct job_spec *spec = &run->desired->job_spec;
+    if (run->desired->data.holdout_samples > 0) {
+        const bool collapses = (uint64_t)digest_samples_seed(spec) % COLLAPSES == 0 ||
+                               (world->users->collapses && spec->seed == world->users->collapses &&
+                                spec->view.class[0] == world->users->collapsing_class);
+        report(world, run, step, METRIC_RECALL, collapses ? 0.1 : 0.9);
+    }
+}
+
 static uint64_t evaluate(struct world *world, struct run *run, const struct pipeline_task *task)
 {
     if (task->micro_batch == 0) {
         run->test_sum = 0;
     }
-    const uint64_t input = is_first(run)
-                               ? digest_test_samples(run->desired->job_spec.seed, task->micro_batch)
-                               : run->slot[LANE_ACTIVATION][task->input];
+    const uint64_t input =
+        is_first(run)
+            ? digest_test_samples(digest_samples_seed(&run->desired->job_spec), task->micro_batch)
+            : run->slot[LANE_ACTIVATION][task->input];
     const uint64_t output = digest_evaluate(&run->stage, input);
     run->step_began_us = 0;
     if (is_last(run)) {
         run->test_sum = digest_mix(run->test_sum, output);
         if (task->evaluation_ends) {
             report(world, run, task->step, METRIC_TEST_ACCURACY, digest_number(run->test_sum));
+            report_recall(world, run, task->step);
         }
     }
     return output;

@@ -94,7 +94,7 @@ static void play_step(const struct course *course, const struct part *part, int6
         const int64_t version = step - versions_of(course, &part->plan, u);
         stage.state[u] = state_of(course, part, version > part->from ? version : part->from)[u];
     }
-    (void)digest_forward(&stage, 0, step, digest_samples(course->job.seed, step, 0));
+    (void)digest_forward(&stage, 0, step, digest_samples(course->job.samples_seed, step, 0));
     (void)digest_backward(&stage, 0, 0);
     memcpy(stage.state, state_of(course, part, step - 1), stage.units * sizeof(stage.state[0]));
     digest_update(&stage, step, 0);

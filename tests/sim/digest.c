@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "schema/job.h"
 
 #define LABEL UINT64_C(0x9ae16a3b2f90404f)
 #define TEST UINT64_C(0xc2b2ae3d27d4eb4f)
@@ -47,6 +48,15 @@ uint64_t digest_initial(int64_t seed, size_t unit)
 uint64_t digest_start(uint64_t checkpoint, size_t unit)
 {
     return digest_mix(checkpoint, (uint64_t)unit);
+}
+
+int64_t digest_samples_seed(const struct job_spec *spec)
+{
+    uint64_t all = (uint64_t)spec->seed;
+    for (size_t c = 0; spec->has_view && c < spec->view.class_count; c++) {
+        all = digest_mix(all, (uint64_t)spec->view.class[c]);
+    }
+    return spec->has_view ? (int64_t)(all >> 16) : spec->seed;
 }
 
 uint64_t digest_samples(int64_t seed, int64_t step, size_t micro_batch)
@@ -202,7 +212,7 @@ static void fill(struct reference *reference, const struct reference_job *job)
     }
     for (int64_t step = 0; step <= reference->steps; step++) {
         for (size_t m = 0; step > 0 && m < job->micro_batches; m++) {
-            (void)digest_forward(&stage, 0, step, digest_samples(job->seed, step, m));
+            (void)digest_forward(&stage, 0, step, digest_samples(job->samples_seed, step, m));
             (void)digest_backward(&stage, 0, 0);
         }
         if (step > 0) {
@@ -211,7 +221,7 @@ static void fill(struct reference *reference, const struct reference_job *job)
         }
         memcpy(&reference->state[(size_t)step * stage.units], stage.state,
                stage.units * sizeof(stage.state[0]));
-        reference->evaluation[step] = evaluate(&stage, job->seed, job->test_batches);
+        reference->evaluation[step] = evaluate(&stage, job->samples_seed, job->test_batches);
     }
 }
 

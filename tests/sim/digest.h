@@ -26,6 +26,9 @@ double digest_number(uint64_t digest);
 uint64_t digest_initial(int64_t seed, size_t unit);
 /* The same, of a job that starts from a checkpoint of this content. */
 uint64_t digest_start(uint64_t checkpoint, size_t unit);
+struct job_spec;
+/* Of the samples of a job. */
+int64_t digest_samples_seed(const struct job_spec *spec);
 /* A micro-batch of the training set, and of the test set. */
 uint64_t digest_samples(int64_t seed, int64_t step, size_t micro_batch);
 uint64_t digest_test_samples(int64_t seed, size_t micro_batch);
@@ -77,8 +80,9 @@ struct reference {
 /* What it is that is trained, and how. */
 struct reference_job {
     int64_t seed, steps;
-    uint64_t checkpoint; /* 0: none */
-    size_t taken;        /* first units whose state at version 0 is that of the checkpoint */
+    int64_t samples_seed; /* which samples: those of a view differ */
+    uint64_t checkpoint;  /* 0: none */
+    size_t taken;         /* first units whose state at version 0 is that of the checkpoint */
     size_t units, micro_batches, test_batches;
     bool clips;
 };

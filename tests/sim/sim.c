@@ -217,6 +217,7 @@ static void divide(struct world *world, struct user_job *job)
     job->spec.batch = 8;
     job->spec.micro_batches = job->spec.pipeline == JOB_ASYNC ? 1 : 4;
     job->data.train_samples = 8 * SIM_CLASSES * (1 + (int64_t)(bits % 4));
+    job->spec.init_except_count = 0;
     users_divide(job);
     job->spec.epochs = 1 + (int64_t)(bits / 4 % 3);
     options->group_count = bits / 16 % 2 ? 2 + (int64_t)(bits / 32 % 2) : 0;

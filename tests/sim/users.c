@@ -283,6 +283,7 @@ int users_reference(const struct model *model, const struct job_spec *spec,
     const size_t micro_batch = (size_t)(spec->batch / spec->micro_batches);
     const struct reference_job reference = {
         .seed = spec->seed,
+        .samples_seed = digest_samples_seed(spec),
         .steps = job_total_steps(spec, job_epoch_samples(data)),
         .units = model->unit_count,
         .micro_batches = (size_t)spec->micro_batches,

@@ -55,6 +55,8 @@ struct user_job {
 struct users {
     struct user_job job[SIM_JOBS_MAX];
     size_t job_count;
+    int64_t collapses; /* groups of this seed that begin with this class do not learn; 0: none */
+    int64_t collapsing_class;
     bool insist; /* resume whatever is paused, at once */
 };
 

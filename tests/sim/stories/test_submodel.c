@@ -235,6 +235,47 @@ static void groups_that_miss_the_deadline_are_left_out(void **state)
     story_free(story);
 }
 
+/* The gate of the first attempt fails, that of the next seed passes. */
+static void a_collapsed_group_is_trained_again_with_the_next_seed(void **state)
+{
+    (void)state;
+    struct story *story = begin(3, &usual);
+    story_until(story, "center: job_phase: 'job1' is in the phase groups");
+    story_pass(story, 100 * MS);
+    const struct class_groups *groups = &parts_of(story)->groups;
+    story->world.users->collapses = story->job->spec.seed;
+    story->world.users->collapsing_class = groups->class_of[groups->group[1].class_first];
+    story_until(story, "center: group_refused: group 1 of 'job1' recognises its classes in 10 %");
+    end(story, JOB_SUCCEEDED);
+    assert_int_equal(parts_of(story)->part[1].attempts, 2);
+    assert_string_equal(story_job(story)->state_reason, "");
+    story_free(story);
+}
+
+/* A group that fails the gate three times is left out; with replicas its classes are not missing.
+ */
+static void replicas_serve_the_classes_of_a_group_that_is_left_out(void **state)
+{
+    (void)state;
+    struct submodel_options twice = usual;
+    twice.replicas = 2;
+    twice.group_count = 2;
+    struct story *story = begin(3, &twice);
+    story_until(story, "center: job_phase: 'job1' is in the phase groups");
+    for (int64_t attempt = 0; attempt < 3; attempt++) {
+        story_pass(story, 100 * MS);
+        const struct class_groups *groups = &parts_of(story)->groups;
+        story->world.users->collapses = story->job->spec.seed + attempt;
+        story->world.users->collapsing_class = groups->class_of[groups->group[1].class_first];
+        story_until(story, "center: group_refused: group 1 of 'job1'");
+    }
+    end(story, JOB_SUCCEEDED);
+    assert_int_equal(parts_of(story)->part[1].state, PART_MISSING);
+    assert_string_equal(story_job(story)->state_reason, "degraded");
+    assert_int_equal(parts_of(story)->joint.state, PART_TRAINED);
+    story_free(story);
+}
+
 static void a_full_disk_delays_the_harvest(void **state)
 {
     (void)state;
@@ -302,6 +343,8 @@ int main(void)
         cmocka_unit_test(a_model_is_kept_only_when_it_is_harvested),
         cmocka_unit_test(verbs_on_a_group_are_rejected),
         cmocka_unit_test(groups_that_miss_the_deadline_are_left_out),
+        cmocka_unit_test(a_collapsed_group_is_trained_again_with_the_next_seed),
+        cmocka_unit_test(replicas_serve_the_classes_of_a_group_that_is_left_out),
         cmocka_unit_test(a_full_disk_delays_the_harvest),
         cmocka_unit_test(every_third_commit_can_be_the_last_before),
         cmocka_unit_test(every_third_commit_can_be_the_last_after),

@@ -1,0 +1,19 @@
+/* checkpoint_blob.h: a blob of the center as a file of tensors. A worker thread. */
+#ifndef COORDINATOR_CONTENT_CHECKPOINT_BLOB_H
+#define COORDINATOR_CONTENT_CHECKPOINT_BLOB_H
+
+#include "coordinator/store/blobs.h"
+#include "libtrain/state/checkpoint.h"
+
+struct checkpoint_blob {
+    struct blob_reader *reader;
+    struct checkpoint_file *file; /* NULL: not open */
+};
+
+/* Open the blob and read its header. Errors of blob_reader_open and checkpoint_file_open. Close it
+ * in either case. */
+NODISCARD int checkpoint_blob_open(struct blob_store *blobs, const char *sha256,
+                                   struct checkpoint_blob *out, struct err *err);
+void checkpoint_blob_close(struct checkpoint_blob *blob);
+
+#endif

@@ -1,0 +1,82 @@
+#include "schema/groups_view.h"
+
+#include <string.h>
+
+static const struct field part_fields[] = {
+    MEMBER_ENUM(struct part_view, state, "state", FIELD_REQUIRED, part_state_names,
+                .about = "`missing`: not trained, by failures or by the deadline."),
+    MEMBER_FORM(struct part_view, job.text, "job", FIELD_NULLABLE, &job_id_form,
+                .about = "Its newest job; null: not begun."),
+    MEMBER_INT(struct part_view, attempts, "attempts", 0, 0, INTEGER_MAX,
+               .about = "Jobs so far: a group that fails is trained again with the next seed."),
+    MEMBER_FORM(struct part_view, checkpoint.text, "checkpoint", FIELD_NULLABLE,
+                &checkpoint_id_form, .about = "Its model; null until it is trained."),
+};
+static const struct record part_view_record =
+    RECORD_WITH(struct part_view, "part", part_fields, .answer = true,
+                .about = "A part of a job, itself a job.");
+
+static const struct field class_element = {
+    .type = FIELD_INT, .min = 0, .max = COUNTED_CLASSES_MAX - 1};
+
+static const struct field group_fields[] = {
+    MEMBER_INT(struct group_view, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1,
+               .about = "Its number, from 0."),
+    MEMBER_LIST(struct group_view, class_of, class_count, "classes", FIELD_REQUIRED, &class_element,
+                .about = "The classes that it tells apart; all others are its last output."),
+    MEMBER_DOUBLE(struct group_view, width, "width", 0, 0, 1,
+                  .about = "Its share of the channels."),
+    MEMBER_MAP(struct group_view, label, label_count, "labels", 0, &label_record,
+               .shared = "labels", .about = "Only devices with all of these labels train it."),
+    MEMBER_RECORD(struct group_view, part, "part", FIELD_REQUIRED, &part_view_record),
+};
+static const struct record group_view_record =
+    RECORD_WITH(struct group_view, "group", group_fields, .answer = true,
+                .about = "A group of a job of sub-models.");
+
+static const struct field groups_fields[] = {
+    MEMBER_FORM(struct groups_view, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    MEMBER_ENUM(struct groups_view, phase, "phase", FIELD_REQUIRED, parent_phase_names,
+                .about = "See docs/jobs.md."),
+    MEMBER_RECORD(struct groups_view, stem, "stem", FIELD_REQUIRED, &part_view_record),
+    MEMBER_RECORDS(struct groups_view, group, group_count, "groups", FIELD_REQUIRED,
+                   &group_view_record, .about = "Empty until the phase of the groups begins."),
+    MEMBER_FORM(struct groups_view, harvest.text, "harvest", FIELD_NULLABLE, &checkpoint_id_form,
+                .about = "The model that was assembled from the groups; null before."),
+    MEMBER_RECORD(struct groups_view, joint, "joint", FIELD_REQUIRED, &part_view_record),
+    MEMBER_LIST(struct groups_view, missing, missing_count, "missing_classes", FIELD_REQUIRED,
+                &class_element, .about = "Classes that the result never predicts."),
+};
+const struct record groups_view_record =
+    RECORD_WITH(struct groups_view, "groups", groups_fields, .answer = true,
+                .about = "The parts of a job that consists of groups.");
+
+static struct part_view show_part(const struct parent_part *part)
+{
+    return (struct part_view){.state = part->state,
+                              .job = part->job,
+                              .attempts = part->attempts,
+                              .checkpoint = part->checkpoint};
+}
+
+void groups_view_fill(const struct parent *parent, struct groups_view *out)
+{
+    out->job = parent->job;
+    out->phase = parent->phase;
+    out->stem = show_part(&parent->stem);
+    out->joint = show_part(&parent->joint);
+    out->harvest = parent->harvest;
+    for (size_t g = 0; g < parent->groups.count; g++) {
+        const struct class_group *group = &parent->groups.group[g];
+        struct group_view *view = &out->group[out->group_count++];
+        view->group = (int64_t)g;
+        view->width = group->width;
+        view->class_count = (size_t)group->class_count;
+        memcpy(view->class_of, &parent->groups.class_of[group->class_first],
+               view->class_count * sizeof(view->class_of[0]));
+        memcpy(view->label, group->label, sizeof(view->label));
+        view->label_count = group->label_count;
+        view->part = show_part(&parent->part[g]);
+    }
+    out->missing_count = parent_missing(parent, out->missing);
+}

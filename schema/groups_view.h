@@ -1,0 +1,43 @@
+/* groups_view.h: the parts of a job as GET /v1/jobs/{id}/groups shows them. Pure. */
+#ifndef SCHEMA_GROUPS_VIEW_H
+#define SCHEMA_GROUPS_VIEW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/submodel.h"
+
+struct part_view {
+    int state; /* enum part_state */
+    struct job_id job;
+    int64_t attempts;
+    struct checkpoint_id checkpoint;
+};
+
+struct group_view {
+    int64_t group;
+    int64_t class_of[COUNTED_CLASSES_MAX];
+    size_t class_count;
+    double width;
+    struct label label[LABELS_MAX];
+    size_t label_count;
+    struct part_view part;
+};
+
+struct groups_view {
+    struct job_id job;
+    int phase; /* enum parent_phase */
+    struct part_view stem, joint;
+    struct group_view group[GROUPS_MAX];
+    size_t group_count;
+    struct checkpoint_id harvest;
+    int64_t missing[COUNTED_CLASSES_MAX]; /* classes of which no group was trained */
+    size_t missing_count;
+};
+extern const struct record groups_view_record;
+
+/* Fill *out, which is zeroed: it is large. */
+void groups_view_fill(const struct parent *parent, struct groups_view *out);
+
+#endif

@@ -1,0 +1,151 @@
+"""Jobs of sub-models: faults at their fields, parts, and verbs on them."""
+
+from api import BINARY, JOB, Api
+from datasets import npy, tar_of_bytes
+from fake_agent import FakeAgent, finish
+from paceline import must
+
+PARTED = {**JOB, "steps": None, "epochs": 1, "strategy": "submodel"}
+HALVES = [{"classes": [0, 1, 2, 3, 4]}, {"classes": [5, 6, 7, 8, 9]}]
+
+
+def test_a_job_of_sub_models_reports_faults_at_its_fields():
+    text = bytes(range(256)) * 20
+    with Api() as api:
+        api.request("PUT", "/v1/datasets/text?text=64", text, BINARY, expect=201)
+        many = npy("<f4", "(1025, 4)", bytes(4 * 4 * 1025))
+        labels = npy("<u2", "(1025,)", b"".join(n.to_bytes(2, "little") for n in range(1025)))
+        gaps = npy(
+            "<u2", "(1025,)", b"".join((n % 5 * 2).to_bytes(2, "little") for n in range(1025))
+        )
+        few = npy("<u2", "(1025,)", b"".join((n % 3).to_bytes(2, "little") for n in range(1025)))
+        for name, part in (("many", labels), ("gaps", gaps), ("few", few)):
+            content = tar_of_bytes({"x.npy": many, "y.npy": part})
+            api.request("PUT", f"/v1/datasets/{name}", content, BINARY, expect=201)
+
+        def expect(pointer, words, submodel=None, **fields):
+            answer = api.problem(
+                "POST",
+                "/v1/jobs",
+                {**PARTED, "submodel": submodel, **fields},
+                code="invalid_fields",
+            )
+            seen = {fault["pointer"]: fault["message"] for fault in answer.json["errors"]}
+            must(pointer in seen and words in seen[pointer], f"{submodel} {fields}: {seen}")
+
+        expect("/submodel", "for strategy 'submodel' only", {"stem": 1}, strategy="pipeline")
+        expect("/steps", "use epochs", steps=4)
+        expect("/cuts", "plan of its own", cuts=[1])
+        expect("/freeze", "freeze the stem", freeze=["hidden1"])
+        expect("/view", "each group has its own", view={"classes": [1, 2]})
+        expect("/submodel/stem", "at least 1", {"stem": 0})
+        expect("/submodel/stem", "", {"stem": 2})
+        expect("/submodel/stem_epochs", "init.checkpoint", {"stem_epochs": 0})
+        expect("/submodel/negatives", "allow_no_negatives", {"negatives": 0})
+        expect("/submodel/group_count", "at least 2", {"group_count": 1})
+        expect("/submodel/group_count", "half of the 10 classes", {"group_count": 6})
+        expect("/submodel/group_count", "not both", {"group_count": 2, "groups": HALVES})
+        expect("/submodel/groups", "2 to 16 groups", {"groups": HALVES[:1]})
+        expect(
+            "/submodel/groups",
+            "class 4 is in 0 groups",
+            {"groups": [{"classes": [0, 1, 2, 3]}, HALVES[1]]},
+        )
+        expect(
+            "/submodel/groups",
+            "class 5 is in 2 groups",
+            {"groups": [{"classes": [0, 1, 2, 3, 4, 5]}, HALVES[1]]},
+        )
+        expect(
+            "/submodel/groups/1/classes/1",
+            "unknown class 10",
+            {"groups": [HALVES[0], {"classes": [5, 10]}]},
+        )
+        expect(
+            "/submodel/groups/0/classes/1", "twice", {"groups": [{"classes": [0, 0, 1]}, HALVES[1]]}
+        )
+        expect(
+            "/submodel/groups/0/classes",
+            "at least 2 classes",
+            {"groups": [{"classes": [0]}, {"classes": list(range(1, 10))}]},
+        )
+        expect(
+            "/submodel/groups",
+            "every group, or of none",
+            {"groups": [{**HALVES[0], "width": 0.5}, HALVES[1]]},
+        )
+        expect(
+            "/submodel/groups",
+            "add up to 0.9",
+            {"groups": [{**HALVES[0], "width": 0.5}, {**HALVES[1], "width": 0.4}]},
+        )
+        expect(
+            "/submodel/groups",
+            "channels",
+            {"groups": [{"classes": [2 * g, 2 * g + 1]} for g in range(5)]},
+            model={"name": "resnet8"},
+        )
+        expect("/strategy", "at most 1024 classes", dataset={"train": "many"})
+        expect("/strategy", "4 classes or more", dataset={"train": "few"})
+        expect(
+            "/strategy", "one label a sample", model={"name": "gpt-mini"}, dataset={"train": "text"}
+        )
+        expect("/dataset/train", "of 'gaps' has no samples", dataset={"train": "gaps"})
+        api.problem(
+            "POST", "/v1/jobs?dry_run=true", PARTED, code="invalid_parameter", words=("submodel",)
+        )
+        api.problem(
+            "POST", "/v1/plans", {"spec": PARTED}, code="invalid_fields", words=("/spec/strategy",)
+        )
+
+
+def test_a_group_shows_what_it_trains():
+    with Api() as api:
+        agent = FakeAgent(api, "agent0")
+        job = api.submit({**PARTED, "batch": 64, "submodel": {"groups": HALVES}})
+        finish(api, {"id": api.get(f"/v1/jobs/{job['id']}/groups")["stem"]["job"]}, [agent])
+        while not api.get(f"/v1/jobs/{job['id']}/groups")["groups"][1]["part"]["job"]:
+            agent.act()
+        spec = api.get(f"/v1/jobs/{job['id']}/groups/1/spec")
+        must(spec["view"]["classes"] == HALVES[1]["classes"], f"{spec}")
+        head = spec["model"]["description"]["units"][-1]["ops"][-1]
+        must(head["units"] == 6, f"{spec['model']}")
+        must(spec["init"]["except"] == ["hidden2", "head"], f"{spec['init']}")
+        must(spec["strategy"] == "pipeline", f"{spec}")
+        api.request("POST", "/v1/jobs", spec, expect=201)
+        api.verb(job, "cancel")
+
+
+def test_parts_are_shown_by_their_job_and_take_no_verbs():
+    with Api() as api:
+        job = api.submit({**PARTED, "submodel": {"groups": HALVES}})
+        must(job["spec"]["strategy"] == "submodel", f"{job}")
+        parts = api.get(f"/v1/jobs/{job['id']}/groups")
+        must(parts["phase"] == "stem" and parts["stem"]["state"] == "trains", f"{parts}")
+        must([group["classes"] for group in parts["groups"]] == [g["classes"] for g in HALVES], "")
+        stem = api.get(f"/v1/jobs/{parts['stem']['job']}")
+        must((stem["parent"], stem["part"]) == (job["id"], "stem"), f"{stem}")
+        must(stem["created_at"] == job["created_at"], f"{stem}")
+        must(
+            [item["id"] for item in api.get("/v1/jobs")["items"]] == [job["id"]], "a part is listed"
+        )
+        path = f"/v1/jobs/{stem['id']}"
+        for verb in ("pause", "resume", "cancel", "export", "replan"):
+            api.problem("POST", f"{path}/{verb}", code="group_of_job", words=(job["id"],))
+        api.problem("PATCH", path, {"replan": {"every": 5}}, code="group_of_job")
+        api.problem("PATCH", f"/v1/jobs/{job['id']}", {"replan": {"every": 5}}, code="wrong_state")
+        api.problem(
+            "GET", f"/v1/jobs/{stem['id']}/groups", code="unknown_job", words=("no groups",)
+        )
+        api.problem("GET", "/v1/jobs/job_0/groups", code="unknown_job")
+        api.problem("GET", f"/v1/jobs/{job['id']}/groups/0/spec", code="unknown_job")
+        api.problem("GET", f"/v1/jobs/{job['id']}/groups/7/spec", code="unknown_job")
+        for verb in ("export", "replan"):
+            api.problem("POST", f"/v1/jobs/{job['id']}/{verb}", code="wrong_state")
+        must(api.verb(job, "pause")["state"] in ("paused", "pausing", "queued"), "")
+        must(api.wait(job, "paused")["message"] == "paused in the phase stem", "")
+        api.verb(job, "resume")
+        api.verb(job, "cancel")
+        must(api.wait(job, "cancelled")["checkpoint"] is None, "")
+        must(api.get(path)["state"] == "cancelled", "the part outlives its job")
+        must(api.get(f"/v1/jobs/{job['id']}/groups")["phase"] == "ended", "")

@@ -1,0 +1,88 @@
+"""Sub-models: parts of a job train on real agents and one model comes out, the same whatever fails;
+each group's weights are those of one process with its spec.
+"""
+
+import pathlib
+import tempfile
+
+from paceline import FASHION, fashion_fleet, fashion_job, must, train
+from runner import run
+
+LEASE_MS = 2000
+SLOWDOWN = 3
+GROUPS = [
+    {"classes": [0, 1, 2], "width": 0.25},
+    {"classes": [3, 4, 5], "width": 0.25},
+    {"classes": [6, 7, 8, 9], "width": 0.5},
+]
+
+
+def submodel_job(**submodel):
+    options = {"stem": 1, "stem_epochs": 1, "groups": GROUPS, **submodel}
+    return fashion_job("resnet8", strategy="submodel", submodel=options, batch=32, epochs=1)
+
+
+def groups_of(fleet, job):
+    return fleet.get(f"/v1/jobs/{job['id']}/groups")
+
+
+def model_of(fleet, checkpoint):
+    return fleet.get(f"/v1/checkpoints/{checkpoint}")["sha256"]
+
+
+def content_of(fleet, checkpoint):
+    return fleet.request("GET", f"/v1/checkpoints/{checkpoint}/content", expect=200).body
+
+
+def undisturbed():
+    """The model of two devices, which do nothing else."""
+    with fashion_fleet(2) as fleet:
+        job = fleet.submit(submodel_job())
+        seen = fleet.wait(job, "succeeded")
+        parts = groups_of(fleet, job)
+        must(parts["phase"] == "ended" and parts["missing_classes"] == [], f"{parts}")
+        must([g["classes"] for g in parts["groups"]] == [g["classes"] for g in GROUPS], "")
+        must(all(g["part"]["state"] == "trained" for g in parts["groups"]), f"{parts}")
+        must(seen["checkpoint"] == parts["joint"]["checkpoint"], f"{seen}")
+        listed = [item["id"] for item in fleet.get("/v1/jobs")["items"]]
+        must(listed == [job["id"]], f"{listed}")
+        check_group(fleet, job, parts)
+        return model_of(fleet, seen["checkpoint"])
+
+
+def check_group(fleet, job, parts):
+    """The law: `paceline-agent train` of a group's spec gives the group's file."""
+    spec = fleet.get(f"/v1/jobs/{job['id']}/groups/1/spec")
+    with tempfile.TemporaryDirectory(prefix="paceline-stem-") as directory:
+        stem = pathlib.Path(directory) / "stem.safetensors"
+        stem.write_bytes(content_of(fleet, spec["init"]["checkpoint"]))
+        local = train(spec, FASHION, 1, ["--checkpoint", stem])[0]
+    trained = model_of(fleet, parts["groups"][1]["part"]["checkpoint"])
+    must(local == trained, f"{local}, the group has {trained}")
+
+
+def wait_for_groups(fleet, job):
+    """All groups train, or have trained."""
+    return fleet.wait_until(
+        job,
+        lambda seen: all(group["part"]["job"] for group in groups_of(fleet, job)["groups"])
+        and seen["state"] == "running",
+        "groups",
+    )
+
+
+def test_a_device_and_the_coordinator_die_and_the_model_is_the_same():
+    expected = undisturbed()
+    with fashion_fleet(3, "--slowdown", SLOWDOWN, lease_ms=LEASE_MS) as fleet:
+        job = fleet.submit(submodel_job())
+        wait_for_groups(fleet, job)
+        fleet.agents[0].kill()
+        fleet.coordinator.kill()
+        fleet.restart_coordinator("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
+        seen = fleet.wait(job, "succeeded")
+        model = model_of(fleet, seen["checkpoint"])
+        must(model == expected, f"{model}, not {expected}")
+
+
+if __name__ == "__main__":
+    run(globals())
