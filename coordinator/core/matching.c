@@ -7,9 +7,10 @@
 
 /* The first version of the protocol whose agents overlap steps, and know the strict order. */
 #define ASYNC_PROTOCOL 2
-/* The first version that has views, and the op select. */
+/* The first version that has views. */
 #define VIEW_PROTOCOL 3
-#define SELECT_PROTOCOL 3
+/* The first version that has the op select, and winograd4 for all channels from 16. */
+#define SLICE_PROTOCOL 3
 
 bool matching_labels(const struct job_spec *spec, const struct device *device)
 {
@@ -38,7 +39,8 @@ bool matching_protocol(const struct placement_request *request, const struct dev
     const struct job_spec *spec = request->spec;
     return (spec->pipeline != JOB_ASYNC || device->protocol >= ASYNC_PROTOCOL) &&
            (!spec->has_view || device->protocol >= VIEW_PROTOCOL) &&
-           (device->protocol >= SELECT_PROTOCOL || !model_has(request->model, OP_SELECT));
+           (device->protocol >= SLICE_PROTOCOL ||
+            !(model_has(request->model, OP_SELECT) || kernel_table_fills_channels(request->model)));
 }
 
 bool matching_strict_order(const struct device *device)

@@ -58,7 +58,7 @@ static void nobody_fits(const struct core *core, const struct placement_request 
                  spec->device_label_count > 0 ? " with the labels" : "",
                  spec->has_view                ? "with a view"
                  : spec->pipeline == JOB_ASYNC ? "pipeline 'async'"
-                                               : "models with a 'select'",
+                                               : "slices of models",
                  online);
     } else if (spec->numeric_class[0] == '\0') {
         text_set(out, size, "no device%s has oneDNN, which the job's kernels need (%zu online)",

@@ -28,7 +28,7 @@ bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *sha
     case CONV2D_POINTWISE: return conv2d_is_pointwise(shape);
     case CONV2D_DEPTHWISE: return conv2d_is_depthwise(shape);
     case CONV2D_DIRECT: return pass != CONV2D_BACKWARD_DATA && conv2d_is_direct(shape);
-    case CONV2D_WINOGRAD4: return conv2d_is_winograd(shape);
+    case CONV2D_WINOGRAD4: return conv2d_can_winograd(shape);
     case CONV2D_ONEDNN_WINOGRAD:
         return shape->KH == 3 && shape->KW == 3 && shape->SH == 1 && shape->SW == 1 &&
                shape->G == 1 && shape->PH <= 1 && shape->PW <= 1;
@@ -39,13 +39,14 @@ bool conv2d_kernel_can(enum conv2d_kernel kernel, const struct conv2d_shape *sha
     return false;
 }
 
-/* Of our own kernels: the first that supports the pass. */
+/* Of our own kernels: the first that supports the pass and is chosen by shape. */
 static enum conv2d_kernel own_kernel(const struct conv2d_shape *shape, enum conv2d_pass pass)
 {
     static const enum conv2d_kernel order[] = {CONV2D_DEPTHWISE, CONV2D_POINTWISE, CONV2D_WINOGRAD4,
                                                CONV2D_DIRECT};
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        if (conv2d_kernel_can(order[i], shape, pass)) {
+        bool usual = order[i] != CONV2D_WINOGRAD4 || conv2d_is_winograd(shape);
+        if (usual && conv2d_kernel_can(order[i], shape, pass)) {
             return order[i];
         }
     }

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "libtrain/kernels/kernel_choice.h"
 #include "libtrain/kernels/op_workspace.h"
+#include "libtrain/kernels/winograd_plan.h"
 
 #define NEAREST_MAX 1024 /* names of convolutions that an unknown name is compared with */
 
@@ -135,6 +136,21 @@ bool kernel_table_needs_onednn(const struct model *model)
     for (; op; op = model_next_convolution(model, model->unit_count, &unit, &index)) {
         for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
             if (conv2d_kernel_is_onednn((enum conv2d_kernel)op->kernels.pass[pass])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool kernel_table_fills_channels(const struct model *model)
+{
+    size_t unit = 0, index = 0;
+    struct op *op = model_next_convolution(model, model->unit_count, &unit, &index);
+    for (; op; op = model_next_convolution(model, model->unit_count, &unit, &index)) {
+        const struct conv2d_shape shape = op_conv2d_shape(op, 1);
+        for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
+            if (op->kernels.pass[pass] == CONV2D_WINOGRAD4 && !conv2d_is_winograd(&shape)) {
                 return true;
             }
         }

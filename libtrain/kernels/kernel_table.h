@@ -29,5 +29,7 @@ json_t *kernel_table_describe(const struct model *model, enum conv2d_backend bac
 
 /* Whether some pass of a convolution names a kernel of oneDNN. */
 bool kernel_table_needs_onednn(const struct model *model);
+/* Whether some pass names winograd4 for channels that are no multiple of 16. */
+bool kernel_table_fills_channels(const struct model *model);
 
 #endif

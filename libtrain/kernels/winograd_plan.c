@@ -13,16 +13,22 @@
 #define GRADIENT_CHANNELS 128u
 #define GRADIENT_PARTIALS_MAX 4u
 
-bool conv2d_is_winograd(const struct conv2d_shape *shape)
+bool conv2d_can_winograd(const struct conv2d_shape *shape)
 {
     if (shape->KH != KERNEL || shape->KW != KERNEL || shape->SH != 1 || shape->SW != 1 ||
         shape->G != 1 || shape->PH != shape->PW || shape->PH > PADDING_MAX ||
-        shape->C % WINOGRAD_CHANNELS != 0 || shape->O % WINOGRAD_CHANNELS != 0) {
+        shape->C < WINOGRAD_CHANNELS || shape->O < WINOGRAD_CHANNELS) {
         return false;
     }
     size_t tiles =
         size_divide_up(shape->OH, WINOGRAD_TILE) * size_divide_up(shape->OW, WINOGRAD_TILE);
     return tiles * WINOGRAD_POINTS * 2 <= shape->OH * shape->OW * KERNEL * KERNEL;
+}
+
+bool conv2d_is_winograd(const struct conv2d_shape *shape)
+{
+    return shape->C % WINOGRAD_CHANNELS == 0 && shape->O % WINOGRAD_CHANNELS == 0 &&
+           conv2d_can_winograd(shape);
 }
 
 struct winograd_plan winograd_plan_of(const struct conv2d_shape *shape, bool backward)
@@ -34,10 +40,13 @@ struct winograd_plan winograd_plan_of(const struct conv2d_shape *shape, bool bac
         .tile_rows = size_divide_up(backward ? shape->H : shape->OH, WINOGRAD_TILE),
         .tile_columns = size_divide_up(backward ? shape->W : shape->OW, WINOGRAD_TILE),
     };
+    plan.in_points = size_align(plan.in, WINOGRAD_CHANNELS);
+    plan.out_points = size_align(plan.out, WINOGRAD_CHANNELS);
     plan.tiles = shape->N * plan.tile_rows * plan.tile_columns;
     plan.panels = size_divide_up(plan.out, WORKSPACE_PANEL);
-    plan.block_tiles = size_clamp(BLOCK_FLOATS / (WINOGRAD_POINTS * (plan.in + plan.out)),
-                                  BLOCK_TILES_MIN, BLOCK_TILES_MAX);
+    plan.block_tiles =
+        size_clamp(BLOCK_FLOATS / (WINOGRAD_POINTS * (plan.in_points + plan.out_points)),
+                   BLOCK_TILES_MIN, BLOCK_TILES_MAX);
     plan.blocks = size_divide_up(plan.tiles, plan.block_tiles);
     plan.parts = size_clamp(size_divide_up(TASKS_MIN, plan.blocks), 1, plan.panels);
     return plan;
@@ -68,13 +77,14 @@ static uint64_t filter_worker_floats(const struct winograd_plan *plan)
 {
     size_t tiles = plan->tiles < plan->block_tiles ? plan->tiles : plan->block_tiles;
     size_t outputs = part_channels(plan->out, WORKSPACE_PANEL, plan->parts);
-    return WINOGRAD_POINTS *
-           (winograd_plane((uint64_t)tiles * plan->in) + winograd_plane((uint64_t)tiles * outputs));
+    return WINOGRAD_POINTS * (winograd_plane((uint64_t)tiles * plan->in_points) +
+                              winograd_plane((uint64_t)tiles * outputs));
 }
 
 static uint64_t panel_floats(const struct winograd_plan *plan)
 {
-    return WINOGRAD_POINTS * winograd_plane((uint64_t)plan->panels * WORKSPACE_PANEL * plan->in);
+    return WINOGRAD_POINTS *
+           winograd_plane((uint64_t)plan->panels * WORKSPACE_PANEL * plan->in_points);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)

@@ -12,7 +12,7 @@
 #define WINOGRAD_KERNEL 3
 #define WINOGRAD_TILE 4      /* outputs of a tile, in each direction */
 #define WINOGRAD_POINTS 36   /* products of a tile for each pair of channels */
-#define WINOGRAD_CHANNELS 16 /* channels are a multiple of this */
+#define WINOGRAD_CHANNELS 16 /* channels transformed at once: points have zeros after the last */
 
 /* Floats from one point to the next in an array with `floats` per point. Never a power of two, or
  * the 36 points of a tile would share one cache set. */
@@ -21,13 +21,17 @@ static inline uint64_t winograd_plane(uint64_t floats)
     return floats + WINOGRAD_CHANNELS;
 }
 
-/* Whether the kernel applies: 3 x 3, stride 1, one group, enough channels, and few outputs wasted
- * at the edge. */
+/* Whether the kernel applies: 3 x 3, stride 1, one group, at least WINOGRAD_CHANNELS channels and
+ * filters, and few outputs wasted at the edge. */
+bool conv2d_can_winograd(const struct conv2d_shape *shape);
+/* Whether it is chosen by shape: it applies without zeros after the last channel. Jobs keep the
+ * kernels, and so the bits, that they have by shape. */
 bool conv2d_is_winograd(const struct conv2d_shape *shape);
 
 /* The forward pass, or the input gradient: the same with input and output exchanged. */
 struct winograd_plan {
-    size_t in, out; /* channels read and written */
+    size_t in, out;               /* channels read and written */
+    size_t in_points, out_points; /* the same, up to the next multiple of WINOGRAD_CHANNELS */
     size_t padding;
     size_t tile_rows, tile_columns; /* of one sample */
     size_t tiles;                   /* of all */

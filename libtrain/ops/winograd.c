@@ -41,22 +41,22 @@ static void filter_task(const void *arg, size_t task, size_t worker)
     size_t tiles = slab_begin(plan->tiles, plan->blocks, block + 1) - t;
     size_t first = slab_begin(plan->panels, plan->parts, part) * PRODUCT_PANEL;
     size_t end = slab_begin(plan->panels, plan->parts, part + 1) * PRODUCT_PANEL;
-    end = end > plan->out ? plan->out : end;
+    end = end > plan->out_points ? plan->out_points : end;
     float *inputs = compute_worker(job->compute, worker);
-    size_t in_plane = (size_t)winograd_plane(tiles * plan->in);
+    size_t in_plane = (size_t)winograd_plane(tiles * plan->in_points);
     size_t out_plane = (size_t)winograd_plane(tiles * (end - first));
     float *outputs = inputs + WINOGRAD_POINTS * in_plane;
-    winograd_transform_inputs(plan, &job->from, job->x, t, t + tiles, 0, plan->in, inputs);
+    winograd_transform_inputs(plan, &job->from, job->x, t, t + tiles, 0, plan->in_points, inputs);
     for (size_t p = 0; p < WINOGRAD_POINTS; p++) {
         const struct product product = {.M = tiles,
                                         .N = end - first,
-                                        .K = plan->in,
+                                        .K = plan->in_points,
                                         .A = inputs + p * in_plane,
-                                        .a_row = plan->in,
+                                        .a_row = plan->in_points,
                                         .a_step = 1,
                                         .B = winograd_panel(plan, job->points, p, 0, first),
                                         .b_step = PRODUCT_PANEL,
-                                        .b_panel = plan->in * PRODUCT_PANEL,
+                                        .b_panel = plan->in_points * PRODUCT_PANEL,
                                         .C = outputs + p * out_plane,
                                         .c_row = end - first};
         product_run(&product);
@@ -70,8 +70,8 @@ static void run_filters(const struct compute *compute, struct filter_job *job)
     const struct winograd_plan *plan = job->plan;
     job->compute = compute;
     job->points = compute->shared;
-    pool_run(compute->pool, job->turned ? plan->in : plan->out / WINOGRAD_CHANNELS, weights_task,
-             job);
+    pool_run(compute->pool, job->turned ? plan->in_points : plan->out_points / WINOGRAD_CHANNELS,
+             weights_task, job);
     pool_run(compute->pool, plan->blocks * plan->parts, filter_task, job);
 }
 
@@ -114,6 +114,13 @@ struct weights_job {
     float *dweight;
 };
 
+/* Part `part` of `parts` of the points' channels, in multiples of WINOGRAD_CHANNELS. */
+static void find_part(size_t points, size_t parts, size_t part, size_t *first, size_t *count)
+{
+    *first = slab_begin(points / WINOGRAD_CHANNELS, parts, part) * WINOGRAD_CHANNELS;
+    *count = slab_begin(points / WINOGRAD_CHANNELS, parts, part + 1) * WINOGRAD_CHANNELS - *first;
+}
+
 /* The sum over the tiles of one range, for a part of the filters and of the channels. */
 static void gradient_task(const void *arg, size_t task, size_t worker)
 {
@@ -124,18 +131,9 @@ static void gradient_task(const void *arg, size_t task, size_t worker)
     size_t partial = task / parts;
     size_t filter_part = task % parts / weights->channel_parts;
     size_t channel_part = task % weights->channel_parts;
-    size_t o = slab_begin(job->out.C / WINOGRAD_CHANNELS, weights->filter_parts, filter_part) *
-               WINOGRAD_CHANNELS;
-    size_t filters =
-        slab_begin(job->out.C / WINOGRAD_CHANNELS, weights->filter_parts, filter_part + 1) *
-            WINOGRAD_CHANNELS -
-        o;
-    size_t c = slab_begin(job->in.C / WINOGRAD_CHANNELS, weights->channel_parts, channel_part) *
-               WINOGRAD_CHANNELS;
-    size_t channels =
-        slab_begin(job->in.C / WINOGRAD_CHANNELS, weights->channel_parts, channel_part + 1) *
-            WINOGRAD_CHANNELS -
-        c;
+    size_t o, c, filters, channels;
+    find_part(plan->out_points, weights->filter_parts, filter_part, &o, &filters);
+    find_part(plan->in_points, weights->channel_parts, channel_part, &c, &channels);
     size_t t = slab_begin(plan->tiles, weights->partials, partial);
     size_t end = slab_begin(plan->tiles, weights->partials, partial + 1);
     float *sums = compute_worker(job->compute, worker);
@@ -168,9 +166,10 @@ static void gradient_task(const void *arg, size_t task, size_t worker)
     size_t count = job->out.C * WINOGRAD_KERNEL * WINOGRAD_KERNEL * job->in.C;
     float *target =
         weights->partials > 1 ? (float *)job->compute->shared + partial * count : job->dweight;
-    winograd_transform_weight_gradients(sums, filters, channels, job->in.C, weights->partials == 1,
-                                        target + o * WINOGRAD_KERNEL * WINOGRAD_KERNEL * job->in.C +
-                                            c);
+    const struct winograd_part to = {
+        .filters = filters, .channels = channels, .O = job->out.C - o, .C = job->in.C, .c = c};
+    winograd_transform_weight_gradients(sums, &to, weights->partials == 1,
+                                        target + o * WINOGRAD_KERNEL * WINOGRAD_KERNEL * job->in.C);
 }
 
 void winograd_backward_weights(const struct compute *compute, const struct conv2d_shape *shape,

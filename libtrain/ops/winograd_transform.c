@@ -22,6 +22,41 @@ enum line {
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* Channels of the vector that begins at channel c of C. */
+INLINE size_t lanes_at(size_t c, size_t C)
+{
+    return c >= C ? 0 : C - c < CHANNELS ? C - c : CHANNELS;
+}
+
+/* Load the first lanes; the others are 0. */
+INLINE void load(const float *from, size_t lanes, simd *out)
+{
+    if (lanes == CHANNELS) {
+        *out = *(const simd *)from;
+        return;
+    }
+    *out = (simd){0};
+    for (size_t i = 0; i < lanes; i++) {
+        (*out)[i] = from[i];
+    }
+}
+
+/* Store the first lanes, added to those in memory if it accumulates. */
+INLINE void store(float *to, const simd *value, size_t lanes, bool accumulate)
+{
+    if (lanes == CHANNELS) {
+        simd sum = *value;
+        if (accumulate) {
+            sum += *(const simd *)to;
+        }
+        *(simd *)to = sum;
+        return;
+    }
+    for (size_t i = 0; i < lanes; i++) {
+        to[i] = accumulate ? (*value)[i] + to[i] : (*value)[i];
+    }
+}
+
 /* in[0], in[s], in[2 s], ... to out[0], out[s], ... with the steps i and o. */
 INLINE void transform_line(enum line line, const simd *in, size_t i, simd *out, size_t o)
 {
@@ -125,8 +160,8 @@ INLINE void tile_move(const struct winograd_plan *plan, struct tile *tile)
 }
 
 /* Read a square of side x side at (h, w), zero outside the field. x: the sample's pixel (0, 0). */
-INLINE void load_square(const struct winograd_field *field, const float *x, ptrdiff_t h,
-                        ptrdiff_t w, size_t side, simd *out)
+INLINE void load_square(const struct winograd_field *field, const float *x, size_t lanes,
+                        ptrdiff_t h, ptrdiff_t w, size_t side, simd *out)
 {
     bool whole = h >= 0 && w >= 0 && h + (ptrdiff_t)side <= (ptrdiff_t)field->H &&
                  w + (ptrdiff_t)side <= (ptrdiff_t)field->W;
@@ -137,8 +172,8 @@ INLINE void load_square(const struct winograd_field *field, const float *x, ptrd
             ptrdiff_t column = w + (ptrdiff_t)j;
             bool inside = whole || (row_inside && column >= 0 && column < (ptrdiff_t)field->W);
             if (inside) {
-                out[i * side + j] =
-                    *(const simd *)(x + (row * (ptrdiff_t)field->W + column) * (ptrdiff_t)field->C);
+                load(x + (row * (ptrdiff_t)field->W + column) * (ptrdiff_t)field->C, lanes,
+                     &out[i * side + j]);
             } else {
                 out[i * side + j] = (simd){0};
             }
@@ -164,7 +199,7 @@ SIMD_CLONES void winograd_transform_inputs(const struct winograd_plan *plan,
         for (size_t k = 0; k < channels; k += CHANNELS) {
             simd in[POINTS];
             simd out[POINTS];
-            load_square(field, from + k, h, w, PATCH, in);
+            load_square(field, from + k, lanes_at(c + k, field->C), h, w, PATCH, in);
             transform(LINE_INPUT, PATCH, PATCH, in, out);
             for (size_t p = 0; p < POINTS; p++) {
                 *(simd *)(points + p * plane + i * channels + k) = out[p];
@@ -187,7 +222,7 @@ SIMD_CLONES void winograd_transform_gradients(const struct winograd_plan *plan,
         for (size_t k = 0; k < channels; k += CHANNELS) {
             simd in[POINTS];
             simd out[POINTS];
-            load_square(field, from + k, (ptrdiff_t)(tile.row * TILE),
+            load_square(field, from + k, lanes_at(c + k, field->C), (ptrdiff_t)(tile.row * TILE),
                         (ptrdiff_t)(tile.column * TILE), TILE, in);
             transform(LINE_OUTPUT_GRADIENT, TILE, PATCH, in, out);
             for (size_t p = 0; p < POINTS; p++) {
@@ -213,6 +248,7 @@ SIMD_CLONES void winograd_transform_outputs(const struct winograd_plan *plan,
         size_t columns = field->W - w < TILE ? field->W - w : TILE;
         float *to = y + ((tile.n * field->H + h) * field->W + w) * field->C + c;
         for (size_t k = 0; k < channels; k += CHANNELS) {
+            const size_t lanes = lanes_at(c + k, field->C);
             simd in[POINTS];
             simd out[TILE * TILE];
             for (size_t p = 0; p < POINTS; p++) {
@@ -221,16 +257,13 @@ SIMD_CLONES void winograd_transform_outputs(const struct winograd_plan *plan,
             transform(LINE_OUTPUT, PATCH, TILE, in, out);
             simd shift = {0};
             if (bias) {
-                shift = *(const simd *)(bias + c + k);
+                load(bias + c + k, lanes, &shift);
             }
             for (size_t row = 0; row < rows; row++) {
                 for (size_t column = 0; column < columns; column++) {
-                    simd *target = (simd *)(to + (row * field->W + column) * field->C + k);
+                    float *target = to + (row * field->W + column) * field->C + k;
                     simd value = out[row * TILE + column] + shift;
-                    if (accumulate) {
-                        value += *target;
-                    }
-                    *target = value;
+                    store(target, &value, lanes, accumulate);
                 }
             }
         }
@@ -273,11 +306,12 @@ SIMD_CLONES void winograd_transform_weights(const struct winograd_plan *plan, co
 {
     size_t C = plan->in;
     for (size_t c = 0; c < C; c += CHANNELS) {
+        const size_t lanes = lanes_at(c, C);
         simd square[KERNEL * KERNEL][CHANNELS]; /* [position][filter], then [position][channel] */
         for (size_t position = 0; position < KERNEL * KERNEL; position++) {
             for (size_t j = 0; j < CHANNELS; j++) {
-                square[position][j] =
-                    *(const simd *)(weight + ((o + j) * KERNEL * KERNEL + position) * C + c);
+                load(weight + ((o + j) * KERNEL * KERNEL + position) * C + c,
+                     o + j < plan->out ? lanes : 0, &square[position][j]);
             }
             transpose(square[position]);
         }
@@ -302,11 +336,12 @@ SIMD_CLONES void winograd_transform_turned(const struct winograd_plan *plan, con
 {
     size_t C = plan->out;
     for (size_t c = 0; c < C; c += CHANNELS) {
+        const size_t lanes = o < plan->in ? lanes_at(c, C) : 0;
         simd in[KERNEL * KERNEL];
         simd out[POINTS];
         for (size_t position = 0; position < KERNEL * KERNEL; position++) {
-            in[KERNEL * KERNEL - 1 - position] =
-                *(const simd *)(weight + (o * KERNEL * KERNEL + position) * C + c);
+            load(weight + (o * KERNEL * KERNEL + position) * C + c, lanes,
+                 &in[KERNEL * KERNEL - 1 - position]);
         }
         transform(LINE_WEIGHTS, KERNEL, PATCH, in, out);
         for (size_t p = 0; p < POINTS; p++) {
@@ -315,14 +350,17 @@ SIMD_CLONES void winograd_transform_turned(const struct winograd_plan *plan, con
     }
 }
 
-/* points [POINTS][filters][channels] to dweight [filters][3][3][C]. */
-SIMD_CLONES void winograd_transform_weight_gradients(const float *points, size_t filters,
-                                                     size_t channels, size_t C, bool accumulate,
-                                                     float *dweight)
+/* points [POINTS][filters][channels] to dweight [O][3][3][C], channels [c, c + channels). */
+SIMD_CLONES void winograd_transform_weight_gradients(const float *points,
+                                                     const struct winograd_part *part,
+                                                     bool accumulate, float *dweight)
 {
-    size_t plane = (size_t)winograd_plane(filters * channels);
+    size_t channels = part->channels;
+    size_t plane = (size_t)winograd_plane(part->filters * channels);
+    size_t filters = part->filters < part->O ? part->filters : part->O;
     for (size_t o = 0; o < filters; o++) {
         for (size_t c = 0; c < channels; c += CHANNELS) {
+            const size_t lanes = lanes_at(part->c + c, part->C);
             simd in[POINTS];
             simd out[KERNEL * KERNEL];
             for (size_t p = 0; p < POINTS; p++) {
@@ -330,11 +368,8 @@ SIMD_CLONES void winograd_transform_weight_gradients(const float *points, size_t
             }
             transform(LINE_WEIGHT_GRADIENT, PATCH, KERNEL, in, out);
             for (size_t position = 0; position < KERNEL * KERNEL; position++) {
-                simd *target = (simd *)(dweight + (o * KERNEL * KERNEL + position) * C + c);
-                if (accumulate) {
-                    out[position] += *target;
-                }
-                *target = out[position];
+                float *target = dweight + (o * KERNEL * KERNEL + position) * part->C + part->c + c;
+                store(target, &out[position], lanes, accumulate);
             }
         }
     }

@@ -1,7 +1,8 @@
 /* winograd_transform.h: transforms of tiles to Winograd's points and back, of weights to panels and
  * of their gradients back. The points are 0, 1, -1, 2, -2 and infinity in both directions;
- * [POINTS][...] arrays are winograd_plane floats apart. Channels come in multiples of
- * WINOGRAD_CHANNELS. Private to libtrain/ops; any thread. */
+ * [POINTS][...] arrays are winograd_plane floats apart. Points have channels in multiples of
+ * WINOGRAD_CHANNELS: zeros after the last one of the tensor. Private to libtrain/ops; any thread.
+ */
 #ifndef LIBTRAIN_OPS_WINOGRAD_TRANSFORM_H
 #define LIBTRAIN_OPS_WINOGRAD_TRANSFORM_H
 
@@ -38,9 +39,15 @@ void winograd_transform_weights(const struct winograd_plan *plan, const float *w
  * panels. */
 void winograd_transform_turned(const struct winograd_plan *plan, const float *weight, size_t o,
                                float *points);
-/* points [POINTS][filters][channels] to dweight [filters][3][3][C]. */
-void winograd_transform_weight_gradients(const float *points, size_t filters, size_t channels,
-                                         size_t C, bool accumulate, float *dweight);
+/* A part of the weights' gradient. */
+struct winograd_part {
+    size_t filters, channels; /* of the points */
+    size_t O;                 /* filters from the part's first to the tensor's last */
+    size_t C, c;              /* channels of the tensor, and the part's first */
+};
+/* points [POINTS][filters][channels] to dweight [O][3][3][C], channels [c, c + channels). */
+void winograd_transform_weight_gradients(const float *points, const struct winograd_part *part,
+                                         bool accumulate, float *dweight);
 
 /* The address of the weights of point p from channel `in` to channels [out, ...) of a panel, in
  * [POINTS][panels][in][panel]. */
@@ -48,8 +55,9 @@ static inline float *winograd_panel(const struct winograd_plan *plan, float *poi
                                     size_t in, size_t out)
 {
     size_t panel = out / WORKSPACE_PANEL;
-    size_t plane = winograd_plane(plan->panels * WORKSPACE_PANEL * plan->in);
-    return points + p * plane + (panel * plan->in + in) * WORKSPACE_PANEL + out % WORKSPACE_PANEL;
+    size_t plane = winograd_plane(plan->panels * WORKSPACE_PANEL * plan->in_points);
+    return points + p * plane + (panel * plan->in_points + in) * WORKSPACE_PANEL +
+           out % WORKSPACE_PANEL;
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "libtrain/backend/denormal.h"
 #include "libtrain/backend/onednn.h"
 #include "libtrain/kernels/op_workspace.h"
+#include "libtrain/kernels/winograd_plan.h"
 #include "libtrain/ops/conv2d.h"
 #include "libtrain/ops/onednn_conv2d.h"
 #include "libtrain/train.h"
@@ -245,6 +246,13 @@ static bool is_everywhere(enum conv2d_kernel kernel)
     return kernel != CONV2D_ONEDNN_WINOGRAD && (onednn_built() || !conv2d_kernel_is_onednn(kernel));
 }
 
+/* Agents of protocols 1 and 2, which may get the table, have winograd4 only where it is by shape.
+ */
+static bool is_known(enum conv2d_kernel kernel, const struct conv2d_shape *shape)
+{
+    return kernel != CONV2D_WINOGRAD4 || conv2d_is_winograd(shape);
+}
+
 /* `fastest` is unchanged if time runs out before all kernels are measured. */
 static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel by_shape,
                   uint8_t *fastest, struct err *err)
@@ -256,7 +264,7 @@ static int choose(struct bench *bench, enum conv2d_pass pass, enum conv2d_kernel
     for (enum conv2d_kernel kernel = CONV2D_COLUMNS;
          rc == 0 && kernel < CONV2D_KERNELS && time_left(bench); kernel++) {
         double seconds;
-        if (kernel == by_shape || !is_everywhere(kernel) ||
+        if (kernel == by_shape || !is_everywhere(kernel) || !is_known(kernel, &bench->shape) ||
             !conv2d_kernel_can(kernel, &bench->shape, pass)) {
             continue;
         }

@@ -429,7 +429,7 @@ static void models_with_a_select_leave_out_older_agents_and_say_so(void **state)
     struct job_spec spec = world_spec("j", 50);
     story_submit(world, id, &spec);
     assert_holds(world_job(world, id)->message,
-                 "no device has an agent that trains models with a 'select' (1 online)");
+                 "no device has an agent that trains slices of models (1 online)");
     struct agent *present = world_agent(world, "b", 10);
     world_settle(world);
     assert_true(id_equal(world_plan(world, id, 1)->stage[0].device.text, present->id.text));

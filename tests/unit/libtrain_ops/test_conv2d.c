@@ -257,6 +257,31 @@ static void winograd_convolutions_match_the_oracle_at_any_thread_count(void **st
     }
 }
 
+/* The same with zeros after the last channel, in the last vector of a panel and in parts. */
+static void winograd_convolutions_of_other_channels_match_the_oracle(void **state)
+{
+    static const struct conv2d_shape shapes[] = {
+        {1, 4, 4, 17, 16, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+        {1, 4, 4, 16, 17, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+        {3, 7, 9, 31, 36, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+        {2, 14, 13, 52, 24, 3, 3, 1, 1, 0, 0, 1, 0, 0},
+        {2, 6, 6, 40, 67, 3, 3, 1, 1, 2, 2, 1, 0, 0},
+        {2, 4, 4, 139, 100, 3, 3, 1, 1, 1, 1, 1, 0, 0},
+    };
+    struct draws draws = draws_new(8);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct conv2d_shape shape = shapes[i];
+        shape.OH = shape.H + 2 * shape.PH - 2;
+        shape.OW = shape.W + 2 * shape.PW - 2;
+        assert_true(conv2d_can_winograd(&shape));
+        assert_int_equal(
+            conv2d_kernels_resolve((struct conv2d_kernels){{0}}, &shape, CONV2D_BACKEND_OWN)
+                .pass[CONV2D_FORWARD],
+            CONV2D_COLUMNS);
+        check_shape(*state, &draws, shape);
+    }
+}
+
 /* One and several strips, windows that end in the padding, every rest of filters and columns that
  * vectors leave. */
 static void convolutions_of_few_channels_match_the_oracle_at_any_thread_count(void **state)
@@ -308,6 +333,7 @@ int main(void)
         cmocka_unit_test(depthwise_convolutions_of_any_shape_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(convolutions_of_several_slabs_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(winograd_convolutions_match_the_oracle_at_any_thread_count),
+        cmocka_unit_test(winograd_convolutions_of_other_channels_match_the_oracle),
         cmocka_unit_test(convolutions_of_few_channels_match_the_oracle_at_any_thread_count),
         cmocka_unit_test(importing_and_exporting_weights_gives_them_back),
     };
