@@ -3,6 +3,8 @@
 #include "libtrain/description/description_parts.h"
 #include "libtrain/description/op_fields.h"
 #include "libtrain/formats/class_names.h"
+#include "libtrain/kernels/op_workspace.h"
+#include "libtrain/kernels/winograd_plan.h"
 
 /* The chain of the unit's fields that holds the op; NULL for a join, which the residual or branches
  * field implies. */
@@ -63,15 +65,31 @@ json_t *description_write(const struct model *model)
     return value;
 }
 
+/* Channels of slices are seldom multiples of 16: by shape, their convolutions would not use
+ * winograd4, which takes a fraction of the time. */
+static void choose_kernels(const struct slim_split *split, struct model *model)
+{
+    size_t unit = split->stem, index = 0;
+    struct op *op = model_next_convolution(model, model->unit_count, &unit, &index);
+    for (; op; op = model_next_convolution(model, model->unit_count, &unit, &index)) {
+        const struct conv2d_shape shape = op_conv2d_shape(op, 1);
+        for (size_t pass = 0; pass < CONV2D_PASSES && !conv2d_is_winograd(&shape); pass++) {
+            op->kernels.pass[pass] =
+                conv2d_can_winograd(&shape) ? CONV2D_WINOGRAD4 : CONV2D_BY_SHAPE;
+        }
+    }
+}
+
 int description_write_slice(const struct slim_split *split, size_t group, struct buf *out,
                             struct err *err)
 {
     struct model *model AUTO(model_free) = NULL;
     int rc = slim_derive(split, group, &model, err);
-    json_auto_t *value = rc ? NULL : description_write(model);
     if (rc) {
         return rc;
     }
+    choose_kernels(split, model);
+    json_auto_t *value = description_write(model);
     return value ? json_write(value, out, err)
                  : err_set(err, ERR_MEMORY, "no memory for the description of group %zu", group);
 }

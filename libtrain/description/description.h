@@ -43,7 +43,8 @@ NODISCARD int description_parse_usual(const json_t *description, struct model **
  * same bytes; description_parse reads it without fit. A new JSON object, owned by the caller; NULL
  * when out of memory. */
 json_t *description_write(const struct model *model);
-/* Append the text of the description of a group's model (slim.h), compact JSON. ERR_INVALID as
+/* Append the text of the description of a group's model (slim.h), compact JSON; convolutions after
+ * the stem that winograd4 supports, but does not take by shape, name it. ERR_INVALID as
  * slim_check, ERR_MEMORY; ERR_LIMIT if the buffer is too small. */
 NODISCARD int description_write_slice(const struct slim_split *split, size_t group, struct buf *out,
                                       struct err *err);

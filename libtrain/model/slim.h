@@ -55,8 +55,8 @@ NODISCARD int slim_least_channels(const struct model *target, size_t stem, uint3
 
 /* Make the model of a group: the target's name with "-slice" appended, a frozen stem, the group's
  * slice, `classes` + 1 outputs of which the last one is "other", no class names, and kernels by
- * shape after the stem. description_write_slice (description.h) gives its text. The caller frees
- * *out. ERR_INVALID as slim_check; ERR_MEMORY. */
+ * shape after the stem. description_write_slice (description.h) gives its text, with kernels. The
+ * caller frees *out. ERR_INVALID as slim_check; ERR_MEMORY. */
 NODISCARD int slim_derive(const struct slim_split *split, size_t group, struct model **out,
                           struct err *err);
 
