@@ -476,6 +476,11 @@ bool job_from_checkpoint(const struct job_spec *spec, const char *unit)
            !is_named(spec->init_except, spec->init_except_count, unit);
 }
 
+const struct view *job_view(const struct job_spec *spec)
+{
+    return spec->has_view ? &spec->view : NULL;
+}
+
 int64_t job_epoch_samples(const struct job_data *data)
 {
     return data->epoch_samples > 0 ? data->epoch_samples : data->train_samples;

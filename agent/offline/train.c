@@ -154,6 +154,9 @@ static int open_checkpoint(struct training *training, struct err *err)
     }
     int rc = checkpoint_file_open(read_checkpoint, training, &training->checkpoint, err);
     rc = rc ? rc : checkpoint_check_samples(training->checkpoint, training->model, taken, err);
+    rc = rc ? rc
+            : checkpoint_check_view(training->checkpoint, training->model, taken,
+                                    job_view(&training->spec), err);
     if (rc == 0 && checkpoint_file_bytes(training->checkpoint) != (uint64_t)status.st_size) {
         rc = err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header",
                      (int64_t)status.st_size, checkpoint_file_bytes(training->checkpoint));

@@ -51,16 +51,19 @@ static void note_misfit(struct submission *submission, int code, const struct er
 static void check_units(struct submission *submission, const struct checkpoint_file *file)
 {
     const struct model *model = submission->posted.model->model;
+    const struct job_spec *spec = &submission->posted.spec;
     bool taken[MODEL_UNITS_MAX];
     struct err err = {0};
     for (size_t unit = 0; unit < model->unit_count && !submission->code; unit++) {
-        taken[unit] = job_from_checkpoint(&submission->posted.spec, model->unit[unit].name);
+        taken[unit] = job_from_checkpoint(spec, model->unit[unit].name);
         int rc = taken[unit] ? checkpoint_check_unit(file, model, unit, &err) : 0;
         note_misfit(submission, rc, &err,
                     "; list such units in init.except to start them with new weights");
     }
     if (!submission->code) {
-        note_misfit(submission, checkpoint_check_samples(file, model, taken, &err), &err, "");
+        int rc = checkpoint_check_samples(file, model, taken, &err);
+        rc = rc ? rc : checkpoint_check_view(file, model, taken, job_view(spec), &err);
+        note_misfit(submission, rc, &err, "");
     }
 }
 

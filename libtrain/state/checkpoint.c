@@ -286,22 +286,58 @@ static bool has_parameters(const struct unit *unit)
     return found;
 }
 
+/* The last unit with parameters, if it is taken; else NULL. */
+static const struct unit *taken_head(const struct model *model, const bool *taken)
+{
+    size_t head = model->unit_count;
+    while (head > 0 && !has_parameters(&model->unit[head - 1])) {
+        head--;
+    }
+    return head > 0 && taken[head - 1] ? &model->unit[head - 1] : NULL;
+}
+
 int checkpoint_check_samples(const struct checkpoint_file *file, const struct model *model,
                              const bool *taken, struct err *err)
 {
     struct model *theirs AUTO(model_free) = NULL;
-    size_t head = model->unit_count;
+    const struct unit *head = taken_head(model, taken);
     int rc = checkpoint_file_model(file, &theirs, err);
     if (rc || !theirs) {
         return rc;
     }
-    while (head > 0 && !has_parameters(&model->unit[head - 1])) {
-        head--;
-    }
     rc = taken[0] ? compare_input(theirs, model, err) : 0;
-    return rc || head == 0 || !taken[head - 1]
-               ? rc
-               : compare_classes(theirs, model, model->unit[head - 1].name, err);
+    return rc || !head ? rc : compare_classes(theirs, model, head->name, err);
+}
+
+int checkpoint_check_view(const struct checkpoint_file *file, const struct model *model,
+                          const bool *taken, const struct view *view, struct err *err)
+{
+    static const struct view all;
+    struct model *theirs AUTO(model_free) = NULL;
+    struct evaluation evaluation;
+    const struct unit *head = taken_head(model, taken);
+    const struct view *ours = view ? view : &all;
+    if (!file->note || !head) {
+        return 0;
+    }
+    int rc = trained_read_note(file->note, &theirs, &evaluation, err);
+    if (rc) {
+        return rc;
+    }
+    const struct view *known = &evaluation.view;
+    bool same = known->class_count == ours->class_count;
+    for (size_t i = 0; same && i < known->class_count; i++) {
+        same = known->class[i] == ours->class[i];
+    }
+    return same ? 0
+                : err_set(err, ERR_INVALID,
+                          "the outputs of the checkpoint stand for %s, those of the job for %s; "
+                          "name '%s' in init.except to learn others",
+                          known->class_count > 0 ? "a view's classes" : "all classes",
+                          ours->class_count == 0   ? "all classes"
+                          : known->class_count > 0 ? "another view's"
+                                                   : "a view's classes",
+                          head->name);
 }
 
 int checkpoint_read_unit(struct checkpoint_file *file, const struct model *model, size_t unit,

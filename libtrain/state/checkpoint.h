@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "libtrain/model/view.h"
 #include "libtrain/state/state.h"
 
 #define CHECKPOINT_TENSORS_MAX 16384u /* in a file, the model's or not */
@@ -54,6 +55,10 @@ NODISCARD int checkpoint_check_unit(const struct checkpoint_file *file, const st
 NODISCARD int checkpoint_check_samples(const struct checkpoint_file *file,
                                        const struct model *model, const bool *taken,
                                        struct err *err);
+/* Check that the file's outputs stand for the same classes as those of a job with this view (NULL:
+ * all classes) if the last unit with parameters is taken. ERR_INVALID, ERR_MEMORY. */
+NODISCARD int checkpoint_check_view(const struct checkpoint_file *file, const struct model *model,
+                                    const bool *taken, const struct view *view, struct err *err);
 /* Check the unit and write its snapshot blob (state.h) of version 0: layout->blob_bytes, of any
  * alignment. The layout is that of this unit. Errors as checkpoint_check_unit. */
 NODISCARD int checkpoint_read_unit(struct checkpoint_file *file, const struct model *model,

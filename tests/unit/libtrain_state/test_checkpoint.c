@@ -264,6 +264,53 @@ static void weights_mean_the_same_only_with_the_same_input_and_classes(void **st
     note = NULL;
 }
 
+/* A model of three outputs, alone and in a note with the classes of a view. */
+#define THREE                                                                                      \
+    "{\"name\":\"m\",\"input\":{\"shape\":[1,1,3],\"dtype\":\"float32\"},\"units\":["              \
+    "{\"name\":\"x\",\"ops\":[{\"type\":\"linear\",\"units\":4}]},"                                \
+    "{\"name\":\"head\",\"ops\":[{\"type\":\"linear\",\"units\":3}]}]}"
+#define OUTPUTS(classes) "{\"model\":" THREE ",\"evaluation\":{\"classes\":[" classes "]}}"
+
+static void outputs_stand_for_the_same_classes_unless_they_start_anew(void **state)
+{
+    (void)state;
+    static const struct view view = {.class = {3, 7}, .class_count = 2, .negatives = 1};
+    static const struct {
+        const char *note;
+        const struct view *view;
+        bool taken[2];
+        const char *part; /* NULL: it fits */
+    } cases[] = {
+        {NULL, &view, {true, true}, NULL},
+        {OUTPUTS("3,7"), &view, {true, true}, NULL},
+        {OUTPUTS(""), NULL, {true, true}, NULL},
+        {OUTPUTS("7,3"), &view, {true, false}, NULL},
+        {OUTPUTS("7,3"),
+         &view,
+         {true, true},
+         "stand for a view's classes, those of the job for another view's; name 'head' in"},
+        {OUTPUTS("3,7"), NULL, {false, true}, "a view's classes, those of the job for all classes"},
+        {OUTPUTS(""), &view, {true, true}, "all classes, those of the job for a view's classes"},
+    };
+    struct model *model = good_model(THREE, NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct memory *memory = calloc(1, sizeof(*memory));
+        struct checkpoint_file *file = NULL;
+        struct err err = {0};
+        assert_non_null(memory);
+        note = cases[i].note;
+        write_file(memory, good, GOOD_COUNT);
+        assert_ok(checkpoint_file_open(read_memory, memory, &file, &err), &err);
+        const int rc = checkpoint_check_view(file, model, cases[i].taken, cases[i].view, &err);
+        assert_int_equal(rc, cases[i].part ? ERR_INVALID : 0);
+        assert_holds(err.text, cases[i].part ? cases[i].part : "");
+        checkpoint_file_close(&file);
+        free(memory);
+    }
+    model_free(&model);
+    note = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +318,7 @@ int main(void)
         cmocka_unit_test(mismatching_tensors_are_named),
         cmocka_unit_test(an_invalid_or_unreadable_file_is_rejected),
         cmocka_unit_test(weights_mean_the_same_only_with_the_same_input_and_classes),
+        cmocka_unit_test(outputs_stand_for_the_same_classes_unless_they_start_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
