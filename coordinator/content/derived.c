@@ -8,6 +8,7 @@
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "libtrain/description/description.h"
+#include "libtrain/formats/class_names.h"
 #include "libtrain/model/slim.h"
 
 /* Posted to the loop: an action's effect begins no turn of its own. */
@@ -34,18 +35,35 @@ static void add(struct derived *derived, const struct catalog_entry *entry)
     memcpy(derived->description[at].sha256, entry->sha256, SHA256_SIZE);
 }
 
-static int derive_group(struct derived *derived, const struct slim_split *split, size_t group)
+/* The names of a group's outputs, as those of an ordinary job with its view; none if the target's
+ * have none. */
+static int name_outputs(const struct model *target, const struct class_groups *groups, size_t group,
+                        struct name_list *out, struct err *err)
+{
+    const struct class_group *one = &groups->group[group];
+    return target->class_names.count >= target->classes
+               ? class_names_select(&target->class_names, groups->class_of + one->class_first,
+                                    (size_t)one->class_count, out, err)
+               : 0;
+}
+
+static int derive_group(struct derived *derived, const struct slim_split *split,
+                        const struct class_groups *groups, size_t group)
 {
     struct err *err = &derived->err;
     const struct catalog_entry *entry = NULL;
     struct record_faults faults = {0};
     json_auto_t *description = NULL;
     BUF_AUTO struct buf text;
+    struct name_list names AUTO(name_list_done) = {0};
+    const struct model_samples samples = {.class_names = &names, .reading = ""};
+    const struct catalog_change change = {.samples = &samples};
     buf_init(&text, JSON_BODY_MAX);
-    int rc = description_write_slice(split, group, &text, err);
+    int rc = name_outputs(split->target, groups, group, &names, err);
+    rc = rc ? rc : description_write_slice(split, group, &text, err);
     rc = rc ? rc : json_parse(text.data, text.size, &description, err);
     rc = rc ? rc
-            : catalog_resolve(derived->coordinator->catalog, description, NULL, NULL, &entry,
+            : catalog_resolve(derived->coordinator->catalog, description, NULL, &change, &entry,
                               &faults, err);
     if (!rc) {
         add(derived, entry);
@@ -67,7 +85,7 @@ static int derive_groups(struct derived *derived, const struct job *job,
                                      .group_count = groups->count};
     int rc = 0;
     for (size_t g = 0; !rc && g < groups->count; g++) {
-        rc = derive_group(derived, &split, g);
+        rc = derive_group(derived, &split, groups, g);
     }
     return rc;
 }

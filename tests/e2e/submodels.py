@@ -5,7 +5,8 @@ each group's weights are those of one process with its spec.
 import pathlib
 import tempfile
 
-from paceline import FASHION, fashion_fleet, fashion_job, must, train
+from data_forms import png_digits
+from paceline import FASHION, Fleet, fashion_fleet, fashion_job, must, train
 from runner import run
 
 LEASE_MS = 2000
@@ -50,15 +51,17 @@ def undisturbed():
         return model_of(fleet, seen["checkpoint"])
 
 
-def check_group(fleet, job, parts):
-    """The law: `paceline-agent train` of a group's spec gives the group's file."""
+def check_group(fleet, job, parts, datasets=FASHION, arguments=()):
+    """The law: `paceline-agent train` of a group's spec gives the group's file. Returns the
+    spec."""
     spec = fleet.get(f"/v1/jobs/{job['id']}/groups/1/spec")
     with tempfile.TemporaryDirectory(prefix="paceline-stem-") as directory:
         stem = pathlib.Path(directory) / "stem.safetensors"
         stem.write_bytes(content_of(fleet, spec["init"]["checkpoint"]))
-        local = train(spec, FASHION, 1, ["--checkpoint", stem])[0]
+        local = train(spec, datasets, 1, ["--checkpoint", stem, *arguments])[0]
     trained = model_of(fleet, parts["groups"][1]["part"]["checkpoint"])
     must(local == trained, f"{local}, the group has {trained}")
+    return spec
 
 
 def wait_for_groups(fleet, job):
@@ -69,6 +72,27 @@ def wait_for_groups(fleet, job):
         and seen["state"] == "running",
         "groups",
     )
+
+
+def test_a_group_names_its_outputs_as_its_spec_alone_does():
+    size = "size=16x16,channels=1"
+    with Fleet() as fleet, tempfile.TemporaryDirectory(prefix="paceline-named-") as directory:
+        digits = pathlib.Path(directory) / "digits.tar"
+        digits.write_bytes(png_digits("train"))
+        fleet.start_coordinator("--heartbeat-ms", 100)
+        fleet.request(
+            "PUT",
+            f"/v1/datasets/digits?{size.replace(',', '&')}",
+            digits.read_bytes(),
+            {"Content-Type": "application/octet-stream"},
+            expect=201,
+        )
+        fleet.start_agents(2)
+        job = fleet.submit({**submodel_job(), "dataset": {"train": "digits"}})
+        fleet.wait(job, "succeeded")
+        spec = check_group(fleet, job, groups_of(fleet, job), {"digits": [digits]}, ("--as", size))
+    names = spec["model"]["description"]["class_names"]
+    must(names == ["digit-3", "digit-4", "digit-5", "other"], f"{names}")
 
 
 def test_a_device_and_the_coordinator_die_and_the_model_is_the_same():
