@@ -65,11 +65,11 @@ static double *open_slice(struct timing_track *track, double *sums, size_t width
 }
 
 static void add_sample(struct timing_track *track, double *sums, size_t width,
-                       const struct timing_task *task, const double *values, double scale)
+                       const struct timing_task *task, const double *values)
 {
     double *sum = open_slice(track, sums, width, task->began_seconds, task->ended_seconds);
     for (size_t i = 0; i < width; i++) {
-        sum[i] += values[i] * scale;
+        sum[i] += values[i];
     }
 }
 
@@ -109,35 +109,45 @@ static void end_step(struct timing *timing, const struct timing_task *task)
                                      .ended_seconds = task->ended_seconds};
     if (timing->in_step) {
         timing->share[TIMING_STEP] = step.ended_seconds - step.began_seconds;
-        add_sample(&timing->step, timing->step_sum, TIMING_SHARES, &step, timing->share, 1);
+        add_sample(&timing->step, timing->step_sum, TIMING_SHARES, &step, timing->share);
     }
     memset(timing->share, 0, sizeof(timing->share));
     timing->step_began_seconds = task->ended_seconds;
     timing->in_step = true;
 }
 
+static void add_pass(struct timing *timing, struct timing_track *track, double *sums,
+                     const struct timing_task *task)
+{
+    double values[TIMING_PASS_VALUES];
+    for (size_t i = 0; i < timing->units; i++) {
+        values[i] = task->unit_seconds[i] * task->scale;
+    }
+    memcpy(values + timing->units, timing->pass, sizeof(timing->pass));
+    memset(timing->pass, 0, sizeof(timing->pass));
+    add_sample(track, sums, timing->units + TIMING_PASS_SHARES, task, values);
+}
+
 void timing_add(struct timing *timing, const struct timing_task *task)
 {
     double update_seconds;
     timing->fresh = true;
-    timing->share[TIMING_COMPUTE] += task->seconds;
-    timing->share[TIMING_STOPPED] += task->stopped_seconds;
+    timing->share[TIMING_COMPUTE] += task->seconds + task->stopped_seconds;
+    timing->pass[TIMING_PASS_STOPPED] += task->stopped_seconds;
+    timing->pass[TIMING_PASS_WHOLE] += task->seconds + task->stopped_seconds;
     switch (task->work) {
-    case PIPELINE_FORWARD:
-        add_sample(&timing->forward, timing->forward_sum, timing->units, task, task->unit_seconds,
-                   task->scale);
-        break;
-    case PIPELINE_BACKWARD:
-        add_sample(&timing->backward, timing->backward_sum, timing->units, task, task->unit_seconds,
-                   task->scale);
-        break;
+    case PIPELINE_FORWARD: add_pass(timing, &timing->forward, timing->forward_sum, task); break;
+    case PIPELINE_BACKWARD: add_pass(timing, &timing->backward, timing->backward_sum, task); break;
     case PIPELINE_SUM: timing->sum_seconds = task->seconds; break;
     case PIPELINE_UPDATE:
         update_seconds = timing->sum_seconds + task->seconds;
-        add_sample(&timing->update, timing->update_sum, 1, task, &update_seconds, 1);
+        add_sample(&timing->update, timing->update_sum, 1, task, &update_seconds);
         end_step(timing, task);
         break;
-    case PIPELINE_EVALUATE: timing->in_step = false; break;
+    case PIPELINE_EVALUATE:
+        timing->in_step = false;
+        memset(timing->pass, 0, sizeof(timing->pass));
+        break;
     case PIPELINE_WAIT:
     case PIPELINE_TOTAL:
     case PIPELINE_LAST:
@@ -160,10 +170,22 @@ static double step_mean(const struct timing *timing, enum timing_share share)
     return mean(&timing->step, timing->step_sum, TIMING_SHARES, share, TIMING_STEP);
 }
 
-static double unit_mean(const struct timing_track *track, const double *sums, size_t units,
-                        size_t unit)
+static double pass_mean(const struct timing *timing, const struct timing_track *track,
+                        const double *sums, size_t value, size_t key)
 {
-    return mean(track, sums, units, unit, unit);
+    return mean(track, sums, timing->units + TIMING_PASS_SHARES, value, key);
+}
+
+/* The part of the time of all passes in which they were stopped. */
+static double stopped_share(const struct timing *timing)
+{
+    const size_t stopped = timing->units + TIMING_PASS_STOPPED;
+    const size_t whole = timing->units + TIMING_PASS_WHOLE;
+    const double sum = pass_mean(timing, &timing->forward, timing->forward_sum, stopped, whole) +
+                       pass_mean(timing, &timing->backward, timing->backward_sum, stopped, whole);
+    const double of = pass_mean(timing, &timing->forward, timing->forward_sum, whole, whole) +
+                      pass_mean(timing, &timing->backward, timing->backward_sum, whole, whole);
+    return of > 0 ? sum / of : 0;
 }
 
 void timing_report(struct timing *timing, size_t first, struct heartbeat *out)
@@ -174,18 +196,17 @@ void timing_report(struct timing *timing, size_t first, struct heartbeat *out)
     timing->fresh = false;
     const size_t units = timing->units;
     const double compute = step_mean(timing, TIMING_COMPUTE);
-    const double stopped = step_mean(timing, TIMING_STOPPED);
     out->unit_seconds_count = units;
     for (size_t i = 0; i < units; i++) {
         out->unit_seconds[i] = (struct unit_seconds){
             .unit = (int64_t)(first + i),
-            .forward_seconds = unit_mean(&timing->forward, timing->forward_sum, units, i),
-            .backward_seconds = unit_mean(&timing->backward, timing->backward_sum, units, i)};
+            .forward_seconds = pass_mean(timing, &timing->forward, timing->forward_sum, i, i),
+            .backward_seconds = pass_mean(timing, &timing->backward, timing->backward_sum, i, i)};
     }
-    out->update_seconds = unit_mean(&timing->update, timing->update_sum, 1, 0);
+    out->update_seconds = mean(&timing->update, timing->update_sum, 1, 0, 0);
     out->stage_seconds = (struct stage_seconds){.step = step_mean(timing, TIMING_STEP),
-                                                .compute = compute + stopped,
-                                                .stopped = stopped,
+                                                .compute = compute,
+                                                .stopped = compute * stopped_share(timing),
                                                 .wait_input = step_mean(timing, TIMING_INPUT),
                                                 .wait_gradient = step_mean(timing, TIMING_GRADIENT),
                                                 .wait_room = step_mean(timing, TIMING_ROOM)};

@@ -43,17 +43,26 @@ enum timing_share {
     TIMING_INPUT,
     TIMING_GRADIENT,
     TIMING_ROOM,
-    TIMING_STOPPED,
     TIMING_SHARES
 };
+
+/* Of a pass, after its units. A window of passes shows sooner than one of steps how a quota has
+ * changed. */
+enum timing_pass {
+    TIMING_PASS_STOPPED,
+    TIMING_PASS_WHOLE, /* running and stopped */
+    TIMING_PASS_SHARES
+};
+#define TIMING_PASS_VALUES (UNITS_MAX + TIMING_PASS_SHARES)
 
 struct timing {
     size_t units; /* of the stage */
     struct timing_track forward, backward, update, step;
-    double forward_sum[TIMING_SLICES * UNITS_MAX];
-    double backward_sum[TIMING_SLICES * UNITS_MAX];
+    double forward_sum[TIMING_SLICES * TIMING_PASS_VALUES]; /* units, then enum timing_pass */
+    double backward_sum[TIMING_SLICES * TIMING_PASS_VALUES];
     double update_sum[TIMING_SLICES];
     double step_sum[TIMING_SLICES * TIMING_SHARES];
+    double pass[TIMING_PASS_SHARES]; /* of sums and updates since the last one: part of the next */
     double sum_seconds;          /* of the step's sum of squares: it counts as part of the update */
     double share[TIMING_SHARES]; /* of the present step so far */
     double step_began_seconds;

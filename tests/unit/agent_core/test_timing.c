@@ -151,6 +151,35 @@ static void a_quota_stops_steps_and_no_units(void **state)
     assert_near(beat.stage_seconds.stopped, 0.015, 0.05);
 }
 
+/* A step of 8 micro-batches takes two seconds with the stops: the windows of passes tell of them
+ * long before eight such steps have ended. */
+static void a_new_quota_shows_within_the_window_of_passes(void **state)
+{
+    (void)state;
+    static struct clocked clocked;
+    const double unit_seconds[UNITS] = {0.01, 0.005, 0.005};
+    setup(&clocked);
+    for (int step = 0; step < 34; step++) {
+        const double stopped = step < 30 ? 0 : 0.1;
+        for (int i = 0; i < 17; i++) {
+            const struct timing_task task = {.work = i == 16      ? PIPELINE_UPDATE
+                                                     : i % 2 == 0 ? PIPELINE_FORWARD
+                                                                  : PIPELINE_BACKWARD,
+                                             .began_seconds = clocked.now,
+                                             .ended_seconds = clocked.now + 0.02 + stopped,
+                                             .seconds = 0.02,
+                                             .stopped_seconds = stopped,
+                                             .unit_seconds = unit_seconds,
+                                             .scale = 1};
+            timing_add(&clocked.timing, &task);
+            clocked.now = task.ended_seconds;
+        }
+    }
+    memset(&beat, 0, sizeof(beat));
+    timing_report(&clocked.timing, 0, &beat);
+    assert_near(beat.stage_seconds.stopped / beat.stage_seconds.compute, 5.0 / 6, 0.05);
+}
+
 static void a_single_stall_hardly_shows(void **state)
 {
     (void)state;
@@ -347,6 +376,7 @@ int main(void)
         cmocka_unit_test(the_first_pass_is_replaced_by_the_second),
         cmocka_unit_test(what_recurs_shows_in_full),
         cmocka_unit_test(a_quota_stops_steps_and_no_units),
+        cmocka_unit_test(a_new_quota_shows_within_the_window_of_passes),
         cmocka_unit_test(a_single_stall_hardly_shows),
         cmocka_unit_test(one_slow_pass_of_few_counts_as_four_medians),
         cmocka_unit_test(noise_averages_out),
