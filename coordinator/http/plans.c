@@ -277,6 +277,13 @@ static void serve(struct asked **place, struct http_exchange *exchange)
                               : job_answer_ended(coordinator, exchange, asked->asked.job.text)) {
         return;
     }
+    if (core_parent(coordinator->core, asked->asked.job.text)) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_JOB,
+                       "job '%s' has no plan itself; ask for that of a part, whose ids are in "
+                       "GET /v1/jobs/%s/groups",
+                       asked->asked.job.text, asked->asked.job.text);
+        return;
+    }
     if (!ask_ready(coordinator, exchange)) {
         return;
     }

@@ -22,8 +22,11 @@ void serve_replicas(void *context, struct http_exchange *exchange)
     }
     if (core_replicas(coordinator->core, id, replicas)) {
         answer_record(exchange, 200, &replicas_record, replicas);
-    } else {
-        (void)job_answer_ended(coordinator, exchange, id);
+    } else if (!job_answer_ended(coordinator, exchange, id)) {
+        answer_problem(exchange, PROBLEM_WRONG_STATE,
+                       "job '%s' holds no copies itself; ask for those of a part, whose ids are in "
+                       "GET /v1/jobs/%s/groups",
+                       id, id);
     }
     free(replicas);
 }

@@ -116,6 +116,22 @@ def test_a_group_shows_what_it_trains():
         api.verb(job, "cancel")
 
 
+def test_every_route_of_a_job_answers_for_a_job_of_sub_models():
+    with Api() as api:
+        agent = FakeAgent(api, "agent0")
+        job = api.submit(PARTED)
+        path = f"/v1/jobs/{job['id']}"
+        for records in ("plans", "incidents", "metrics", "checkpoints"):
+            must(api.get(f"{path}/{records}")["items"] == [], records)
+        api.request("GET", f"{path}/kernels", expect=200)
+        api.problem("GET", f"{path}/replicas", code="wrong_state", words=("groups",))
+        api.problem("GET", f"{path}/plans/1", code="unknown_plan")
+        question = {"job": job["id"], "without": [agent.id]}
+        api.problem("POST", "/v1/plans", question, code="unknown_job")
+        question = {"job": job["id"], "device": agent.id}
+        api.request("POST", "/v1/predictions", question, expect=200)
+
+
 def test_parts_are_shown_by_their_job_and_take_no_verbs():
     with Api() as api:
         job = api.submit({**PARTED, "submodel": {"groups": HALVES}})
