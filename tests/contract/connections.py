@@ -9,9 +9,10 @@ import time
 
 from api import JSON, Api
 from fake_agent import FakeAgent
-from paceline import Answer, must
+from paceline import Answer, must, sanitizer_of
 
 HEAD = "HTTP/1.1\r\nHost: localhost\r\n"
+BODIES_BYTES = 60e6  # of a coordinator with 40 bodies of 2 MiB under way
 
 
 def talk(api, data, read=True):
@@ -229,10 +230,9 @@ def test_large_bodies_in_flight_share_a_bound_and_small_ones_pass():
             "no bound",
         )
         api.problem("POST", "/v1/models", {}, JSON, code="invalid_fields")
-        must(
-            api.coordinator.private_dirty_bytes() < 150e6,
-            f"{api.coordinator.private_dirty_bytes()} bytes",
-        )
+        if not sanitizer_of("paceline-coordinator"):  # it keeps what is freed
+            dirty = api.coordinator.private_dirty_bytes()
+            must(dirty < BODIES_BYTES, f"{dirty} bytes")
         stack.close()
         wait_for(
             lambda: api.request("POST", "/v1/models", b" " * (2 << 20), JSON).code != "busy",

@@ -6,7 +6,7 @@ import contextlib
 import http.client
 import time
 
-from paceline import BIN, SLOW_LEASE_MS, Fleet, data_files, must, on_devices
+from paceline import SLOW_LEASE_MS, Fleet, data_files, must, on_devices, sanitizer_of
 from runner import Skip, run
 
 AGENT_BYTES = 6_000_000
@@ -20,13 +20,8 @@ SETTLE_SECONDS = (
 
 def no_sanitizer():
     for program in ("paceline-agent", "paceline-coordinator"):
-        data = (BIN / program).read_bytes()
-        for name in (b"__asan_init", b"__tsan_init"):
-            if name in data:
-                raise Skip(
-                    f"{program} is built with a sanitizer ({name.decode()}), which keeps memory of"
-                    " its own"
-                )
+        if sanitizer := sanitizer_of(program):
+            raise Skip(f"{program} is built with {sanitizer}, which keeps memory of its own")
 
 
 def check(process, bound, when):

@@ -46,6 +46,13 @@ def must(condition, text):
         raise Failure(text)
 
 
+def sanitizer_of(program):
+    """The sanitizer that the program is built with; None: none is."""
+    data = (BIN / program).read_bytes()
+    names = {b"__asan_init": "AddressSanitizer", b"__tsan_init": "ThreadSanitizer"}
+    return next((name for symbol, name in names.items() if symbol in data), None)
+
+
 class Answer:
     """One HTTP answer: status, headers, bytes; .json parses the body."""
 
