@@ -8,63 +8,31 @@
 #include "base/assert.h"
 #include "base/parse.h"
 #include "libtrain/kernels/kernel_table.h"
-
-/* The list of faults of one check; the first one also becomes the error. */
-struct check {
-    struct record_faults *faults;
-    struct record_fault first;
-    bool failed;
-};
-
-static void PRINTF_LIKE(3, 4)
-    fault(struct check *check, const char *pointer, const char *format, ...)
-{
-    char message[RECORD_MESSAGE_MAX];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    if (!check->failed) {
-        check->failed = true;
-        (void)snprintf(check->first.pointer, sizeof(check->first.pointer), "%s", pointer);
-        memcpy(check->first.message, message, sizeof(message));
-    }
-    if (check->faults) {
-        record_fault(check->faults, pointer, "%s", message);
-    }
-}
+#include "schema/check.h"
 
 /* Whether another fault would change nothing: looking for the nearest of many names costs time. */
 static bool is_full(const struct check *check)
 {
-    return check->failed && (!check->faults || check->faults->more);
-}
-
-static int finish(const struct check *check, struct err *err)
-{
-    if (!check->failed) {
-        return 0;
-    }
-    return err_set(err, ERR_INVALID, "%s: %s", check->first.pointer, check->first.message);
+    return check->rc != 0 && (!check->faults || check->faults->more);
 }
 
 static void check_model(struct check *check, const struct job_model *model)
 {
     if (model->sha256[0] != '\0') {
-        fault(check, "/model/sha256", "is read-only");
+        check_fault(check, "/model/sha256", "is read-only");
     }
     if (model->name[0] == '\0' && !model->description) {
-        fault(check, "/model", "needs a name or a description");
+        check_fault(check, "/model", "needs a name or a description");
     } else if (model->name[0] != '\0' && model->description) {
-        fault(check, "/model", "takes a name or a description, not both");
+        check_fault(check, "/model", "takes a name or a description, not both");
     }
 }
 
 static void check_divisible(struct check *check, int64_t batch, int64_t micro_batches)
 {
     if (micro_batches > 0 && batch % micro_batches != 0) {
-        fault(check, "/micro_batches", "batch %" PRId64 " is not divisible by %" PRId64, batch,
-              micro_batches);
+        check_fault(check, "/micro_batches", "batch %" PRId64 " is not divisible by %" PRId64,
+                    batch, micro_batches);
     }
 }
 
@@ -72,8 +40,8 @@ static void check_batch(struct check *check, const struct job_spec *spec)
 {
     check_divisible(check, spec->batch, spec->micro_batches);
     if (spec->steps > 0 && spec->learning_rate.warmup_steps >= spec->steps) {
-        fault(check, "/learning_rate/warmup_steps", "must be below steps (%" PRId64 ")",
-              spec->steps);
+        check_fault(check, "/learning_rate/warmup_steps", "must be below steps (%" PRId64 ")",
+                    spec->steps);
     }
 }
 
@@ -90,39 +58,39 @@ static void check_sgd(struct check *check, const struct optimizer *optimizer)
     const struct optimizer *unset = &job_spec_default.optimizer;
     static const char other[] = "is for types 'adam' and 'adamw' only";
     if (optimizer->momentum >= 1) {
-        fault(check, "/optimizer/momentum", "must be below 1");
+        check_fault(check, "/optimizer/momentum", "must be below 1");
     }
     if (optimizer->nesterov && optimizer->momentum <= 0) {
-        fault(check, "/optimizer/nesterov", "needs a momentum above 0");
+        check_fault(check, "/optimizer/nesterov", "needs a momentum above 0");
     }
     if (differ(optimizer->beta1, unset->beta1)) {
-        fault(check, "/optimizer/beta1", "%s", other);
+        check_fault(check, "/optimizer/beta1", "%s", other);
     }
     if (differ(optimizer->beta2, unset->beta2)) {
-        fault(check, "/optimizer/beta2", "%s", other);
+        check_fault(check, "/optimizer/beta2", "%s", other);
     }
     if (differ(optimizer->epsilon, unset->epsilon)) {
-        fault(check, "/optimizer/epsilon", "%s", other);
+        check_fault(check, "/optimizer/epsilon", "%s", other);
     }
 }
 
 static void check_adam(struct check *check, const struct optimizer *optimizer)
 {
     if (differ(optimizer->momentum, job_spec_default.optimizer.momentum)) {
-        fault(check, "/optimizer/momentum", "is for type 'sgd' only; that of '%s' is beta1",
-              optimizer_type_names[optimizer->type]);
+        check_fault(check, "/optimizer/momentum", "is for type 'sgd' only; that of '%s' is beta1",
+                    optimizer_type_names[optimizer->type]);
     }
     if (optimizer->nesterov) {
-        fault(check, "/optimizer/nesterov", "is for type 'sgd' only");
+        check_fault(check, "/optimizer/nesterov", "is for type 'sgd' only");
     }
     if (optimizer->beta1 >= 1) {
-        fault(check, "/optimizer/beta1", "must be below 1");
+        check_fault(check, "/optimizer/beta1", "must be below 1");
     }
     if (optimizer->beta2 >= 1) {
-        fault(check, "/optimizer/beta2", "must be below 1");
+        check_fault(check, "/optimizer/beta2", "must be below 1");
     }
     if (optimizer->epsilon < OPTIMIZER_EPSILON_MIN) {
-        fault(check, "/optimizer/epsilon", "must be at least %.9g", OPTIMIZER_EPSILON_MIN);
+        check_fault(check, "/optimizer/epsilon", "must be at least %.9g", OPTIMIZER_EPSILON_MIN);
     }
 }
 
@@ -134,8 +102,8 @@ static void check_optimizer(struct check *check, const struct optimizer *optimiz
         check_adam(check, optimizer);
     }
     if (optimizer->clip_value > 0 && optimizer->clip_norm > 0) {
-        fault(check, "/optimizer/clip_norm",
-              "gradients are clipped by clip_value or by clip_norm, not by both");
+        check_fault(check, "/optimizer/clip_norm",
+                    "gradients are clipped by clip_value or by clip_norm, not by both");
     }
 }
 
@@ -143,29 +111,30 @@ static void check_learning_rate(struct check *check, const struct learning_rate 
 {
     const struct learning_rate *unset = &job_spec_default.learning_rate;
     if (rate->value < 0) {
-        fault(check, "/learning_rate/value", "must be above 0");
+        check_fault(check, "/learning_rate/value", "must be above 0");
     }
     if (rate->type == LEARNING_RATE_STEP) {
         if (rate->step_size == 0) {
-            fault(check, "/learning_rate/step_size", "is required with type 'step'");
+            check_fault(check, "/learning_rate/step_size", "is required with type 'step'");
         }
         if (rate->gamma <= 0) {
-            fault(check, "/learning_rate/gamma", "must be above 0");
+            check_fault(check, "/learning_rate/gamma", "must be above 0");
         }
     } else {
         if (rate->step_size != unset->step_size) {
-            fault(check, "/learning_rate/step_size", "is for type 'step' only");
+            check_fault(check, "/learning_rate/step_size", "is for type 'step' only");
         }
         if (differ(rate->gamma, unset->gamma)) {
-            fault(check, "/learning_rate/gamma", "is for type 'step' only");
+            check_fault(check, "/learning_rate/gamma", "is for type 'step' only");
         }
     }
     if (rate->type == LEARNING_RATE_COSINE) {
         if (rate->final_value > rate->value) {
-            fault(check, "/learning_rate/final_value", "must be at most value (%.9g)", rate->value);
+            check_fault(check, "/learning_rate/final_value", "must be at most value (%.9g)",
+                        rate->value);
         }
     } else if (rate->final_value > unset->final_value) {
-        fault(check, "/learning_rate/final_value", "is for type 'cosine' only");
+        check_fault(check, "/learning_rate/final_value", "is for type 'cosine' only");
     }
 }
 
@@ -179,7 +148,7 @@ static void PRINTF_LIKE(4, 5)
     (void)vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     (void)snprintf(pointer, sizeof(pointer), "/augment/%zu%s", index, member);
-    fault(check, pointer, "%s", message);
+    check_fault(check, pointer, "%s", message);
 }
 
 /* Members of one type are required with it and rejected with the others. */
@@ -217,7 +186,8 @@ static void check_rising(struct check *check, const int64_t *cut, size_t cut_cou
         if (cut[i] <= cut[i - 1]) {
             char pointer[32];
             (void)snprintf(pointer, sizeof(pointer), "/cuts/%zu", i);
-            fault(check, pointer, "must be above the boundary before it (%" PRId64 ")", cut[i - 1]);
+            check_fault(check, pointer, "must be above the boundary before it (%" PRId64 ")",
+                        cut[i - 1]);
         }
     }
 }
@@ -227,29 +197,30 @@ static void check_pipeline(struct check *check, const struct job_spec *spec)
     static const char other[] = "is for pipeline 'async' only";
     if (spec->pipeline != JOB_ASYNC) {
         if (spec->aggregate_every > 0) {
-            fault(check, "/aggregate_every", "%s", other);
+            check_fault(check, "/aggregate_every", "%s", other);
         }
         if (spec->vertical_sync) {
-            fault(check, "/vertical_sync", "%s", other);
+            check_fault(check, "/vertical_sync", "%s", other);
         }
         return;
     }
     if (spec->micro_batches > 1) {
-        fault(check, "/micro_batches",
-              "pipeline 'async' takes whole batches: use 1, or pipeline 'sync'");
+        check_fault(check, "/micro_batches",
+                    "pipeline 'async' takes whole batches: use 1, or pipeline 'sync'");
     }
     if (spec->optimizer.clip_norm > 0) {
-        fault(check, "/optimizer/clip_norm",
-              "pipeline 'async' updates before the norm is known: use clip_value, or pipeline "
-              "'sync'");
+        check_fault(
+            check, "/optimizer/clip_norm",
+            "pipeline 'async' updates before the norm is known: use clip_value, or pipeline "
+            "'sync'");
     }
 }
 
 static void check_init(struct check *check, const struct job_spec *spec)
 {
     if (spec->init_except_count > 0 && spec->init_checkpoint.text[0] == '\0') {
-        fault(check, "/init/except",
-              "names units that are not taken from the checkpoint: there is none");
+        check_fault(check, "/init/except",
+                    "names units that are not taken from the checkpoint: there is none");
     }
 }
 
@@ -257,8 +228,8 @@ static void check_compression(struct check *check, const struct job_spec *spec)
 {
     if (spec->compression != COMPRESSION_AUTO && !codec_available((enum codec)spec->compression)) {
         const struct codec_info *info = codec_info((enum codec)spec->compression);
-        fault(check, "/compression", "this build has no zstd; use '%s'",
-              codec_info(info->plain)->name);
+        check_fault(check, "/compression", "this build has no zstd; use '%s'",
+                    codec_info(info->plain)->name);
     }
 }
 
@@ -268,13 +239,13 @@ static void check_submodel(struct check *check, const struct job_spec *spec)
     struct err err = {0};
     int rc = submodel_check(spec, &faults, &err);
     for (size_t i = 0; rc && i < faults.count; i++) {
-        fault(check, faults.fault[i].pointer, "%s", faults.fault[i].message);
+        check_fault(check, faults.fault[i].pointer, "%s", faults.fault[i].message);
     }
 }
 
 int job_spec_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
 {
-    struct check check = {.faults = faults};
+    struct check check = {.faults = faults, .err = err};
     check_model(&check, &spec->model);
     check_init(&check, spec);
     check_batch(&check, spec);
@@ -285,80 +256,82 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_compression(&check, spec);
     check_submodel(&check, spec);
     if (spec->devices_min > spec->devices_max) {
-        fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);
+        check_fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);
     }
     check_rising(&check, spec->cut, spec->cut_count);
     if ((int64_t)spec->cut_count >= spec->devices_max) {
         bool one = spec->cut_count == 1;
-        fault(&check, "/cuts", "%zu boundar%s %zu stages; devices.max is %" PRId64, spec->cut_count,
-              one ? "y makes" : "ies make", spec->cut_count + 1, spec->devices_max);
+        check_fault(&check, "/cuts", "%zu boundar%s %zu stages; devices.max is %" PRId64,
+                    spec->cut_count, one ? "y makes" : "ies make", spec->cut_count + 1,
+                    spec->devices_max);
     }
-    return finish(&check, err);
+    return check.rc;
 }
 
 int replan_request_check(const struct replan_request *request, struct record_faults *faults,
                          struct err *err)
 {
-    struct check check = {.faults = faults};
+    struct check check = {.faults = faults, .err = err};
     check_rising(&check, request->cut, request->cut_count);
     if (request->generation > 0 && (request->has_cuts || request->device_count > 0)) {
-        fault(&check, "/generation",
-              "names the cuts and the devices; leave 'cuts' and 'devices' "
-              "out");
+        check_fault(&check, "/generation",
+                    "names the cuts and the devices; leave 'cuts' and 'devices' "
+                    "out");
     }
     if (request->has_cuts && request->device_count > 0 &&
         request->device_count != request->cut_count + 1) {
-        fault(&check, "/devices", "has %zu device%s for the %zu stage%s of cuts",
-              request->device_count, request->device_count == 1 ? "" : "s", request->cut_count + 1,
-              request->cut_count == 0 ? "" : "s");
+        check_fault(&check, "/devices", "has %zu device%s for the %zu stage%s of cuts",
+                    request->device_count, request->device_count == 1 ? "" : "s",
+                    request->cut_count + 1, request->cut_count == 0 ? "" : "s");
     }
     for (size_t i = 1; i < request->device_count; i++) {
         for (size_t k = 0; k < i; k++) {
             if (id_equal(request->device[i].text, request->device[k].text)) {
                 char pointer[32];
                 (void)snprintf(pointer, sizeof(pointer), "/devices/%zu", i);
-                fault(&check, pointer, "is the same device as /devices/%zu", k);
+                check_fault(&check, pointer, "is the same device as /devices/%zu", k);
                 break;
             }
         }
     }
-    return finish(&check, err);
+    return check.rc;
 }
 
 int prediction_question_check(const struct prediction_question *question,
                               struct record_faults *faults, struct err *err)
 {
-    struct check check = {.faults = faults};
+    struct check check = {.faults = faults, .err = err};
     if (!question->model[0] && !question->job.text[0]) {
-        fault(&check, "/model", "is required without 'job'");
+        check_fault(&check, "/model", "is required without 'job'");
     } else if (question->model[0] && question->job.text[0]) {
-        fault(&check, "/model", "the job has a model; leave 'model' or 'job' out");
+        check_fault(&check, "/model", "the job has a model; leave 'model' or 'job' out");
     }
     if (question->dataset[0] && !question->model[0]) {
-        fault(&check, "/dataset", "needs a 'model'; a job has its own data set");
+        check_fault(&check, "/dataset", "needs a 'model'; a job has its own data set");
     }
     check_divisible(&check, question->batch, question->micro_batches);
-    return finish(&check, err);
+    return check.rc;
 }
 
 int job_cuts_check(const int64_t *cut, size_t cut_count, size_t unit_count,
                    struct record_faults *faults, struct err *err)
 {
-    struct check check = {.faults = faults};
+    struct check check = {.faults = faults, .err = err};
     for (size_t i = 0; i < cut_count; i++) {
         if (cut[i] >= (int64_t)unit_count) {
             char pointer[32];
             (void)snprintf(pointer, sizeof(pointer), "/cuts/%zu", i);
-            fault(&check, pointer, "must be below %zu, the model's number of units", unit_count);
+            check_fault(&check, pointer, "must be below %zu, the model's number of units",
+                        unit_count);
         }
     }
-    return finish(&check, err);
+    return check.rc;
 }
 
 int job_augment_check(const struct job_spec *spec, struct shape sample,
                       struct record_faults *faults, struct err *err)
 {
-    struct check check = {.faults = faults};
+    struct check check = {.faults = faults, .err = err};
     for (size_t i = 0; i < spec->augment_count; i++) {
         const struct augment *augment = &spec->augment[i];
         const struct normalise *normalise = &augment->normalise;
@@ -385,7 +358,7 @@ int job_augment_check(const struct job_spec *spec, struct shape sample,
                           normalise->std_count, sample.c);
         }
     }
-    return finish(&check, err);
+    return check.rc;
 }
 
 static void check_unit(struct check *check, const struct unit_name *name, size_t index,
@@ -396,7 +369,7 @@ static void check_unit(struct check *check, const struct unit_name *name, size_t
     (void)snprintf(pointer, sizeof(pointer), "%s/%zu", list, index);
     for (size_t k = 0; k < index; k++) {
         if (strcmp(name[k].text, name[index].text) == 0) {
-            fault(check, pointer, "is the same unit as %s/%zu", list, k);
+            check_fault(check, pointer, "is the same unit as %s/%zu", list, k);
             return;
         }
     }
@@ -408,22 +381,22 @@ static void check_unit(struct check *check, const struct unit_name *name, size_t
     }
     const char *nearest = parse_nearest(name[index].text, known, model->unit_count);
     if (nearest) {
-        fault(check, pointer, "the model has no unit '%s'; did you mean '%s'?", name[index].text,
-              nearest);
+        check_fault(check, pointer, "the model has no unit '%s'; did you mean '%s'?",
+                    name[index].text, nearest);
     } else {
-        fault(check, pointer, "the model has no unit '%s'; its units are '%s' to '%s'",
-              name[index].text, known[0], known[model->unit_count - 1]);
+        check_fault(check, pointer, "the model has no unit '%s'; its units are '%s' to '%s'",
+                    name[index].text, known[0], known[model->unit_count - 1]);
     }
 }
 
 int job_units_check(const struct unit_name *name, size_t count, const struct model *model,
                     const char *pointer, struct record_faults *faults, struct err *err)
 {
-    struct check check = {.faults = faults};
+    struct check check = {.faults = faults, .err = err};
     for (size_t i = 0; i < count && !is_full(&check); i++) {
         check_unit(&check, name, i, model, pointer);
     }
-    return finish(&check, err);
+    return check.rc;
 }
 
 const struct normalise *job_normalise(const struct job_spec *spec)
@@ -455,7 +428,7 @@ static bool is_named(const struct unit_name *name, size_t count, const char *uni
 int job_freeze(const struct job_spec *spec, const struct model *model, bool frozen[MODEL_UNITS_MAX],
                struct record_faults *faults, struct err *err)
 {
-    struct check check = {.faults = faults};
+    struct check check = {.faults = faults, .err = err};
     bool left = false;
     for (size_t i = 0; i < spec->freeze_count && !is_full(&check); i++) {
         check_unit(&check, spec->freeze, i, model, "/freeze");
@@ -465,9 +438,10 @@ int job_freeze(const struct job_spec *spec, const struct model *model, bool froz
         left = left || (!frozen[u] && model_trains(model, u));
     }
     if (spec->freeze_count > 0 && !left) {
-        fault(&check, "/freeze", "names every unit that has parameters: nothing is left to train");
+        check_fault(&check, "/freeze",
+                    "names every unit that has parameters: nothing is left to train");
     }
-    return finish(&check, err);
+    return check.rc;
 }
 
 bool job_from_checkpoint(const struct job_spec *spec, const char *unit)

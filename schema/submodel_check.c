@@ -1,37 +1,14 @@
 /* The rules of a job of sub-models: between its fields, and of its groups. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "schema/check.h"
 #include "schema/job.h"
 #include "schema/submodel.h"
 
 #define WIDTH_TOLERANCE 1e-4 /* of the sum of the widths */
-
-/* Faults go to the caller's list, and the first to err. */
-struct check {
-    struct record_faults *faults;
-    struct err *err;
-    int code;
-};
-
-static void PRINTF_LIKE(3, 4)
-    fault(struct check *check, const char *pointer, const char *format, ...)
-{
-    char message[RECORD_MESSAGE_MAX];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    if (check->faults) {
-        record_fault(check->faults, pointer, "%s", message);
-    }
-    if (!check->code) {
-        check->code = err_set(check->err, ERR_INVALID, "%s: %s", pointer, message);
-    }
-}
 
 /* ---- fields ---- */
 
@@ -39,22 +16,22 @@ static void check_others(struct check *check, const struct job_spec *spec)
 {
     static const char none[] = "is not for jobs of sub-models";
     if (spec->steps > 0) {
-        fault(check, "/steps", "%s; use epochs", none);
+        check_fault(check, "/steps", "%s; use epochs", none);
     }
     if (spec->cut_count > 0) {
-        fault(check, "/cuts", "%s: each part has a plan of its own", none);
+        check_fault(check, "/cuts", "%s: each part has a plan of its own", none);
     }
     if (spec->freeze_count > 0) {
-        fault(check, "/freeze", "%s: groups freeze the stem", none);
+        check_fault(check, "/freeze", "%s: groups freeze the stem", none);
     }
     if (json_object_size(spec->kernels) > 0) {
-        fault(check, "/kernels", "%s, except {}: sub-models have other shapes", none);
+        check_fault(check, "/kernels", "%s, except {}: sub-models have other shapes", none);
     }
     if (spec->has_view) {
-        fault(check, "/view", "%s: each group has its own", none);
+        check_fault(check, "/view", "%s: each group has its own", none);
     }
     if (spec->init_except_count > 0) {
-        fault(check, "/init/except", "%s", none);
+        check_fault(check, "/init/except", "%s", none);
     }
 }
 
@@ -62,15 +39,16 @@ static void check_options(struct check *check, const struct job_spec *spec)
 {
     const struct submodel_options *options = &spec->submodel;
     if (options->stem_epochs == 0 && spec->init_checkpoint.text[0] == '\0') {
-        fault(check, "/submodel/stem_epochs", "must be above 0 without init.checkpoint");
+        check_fault(check, "/submodel/stem_epochs", "must be above 0 without init.checkpoint");
     }
     if (options->groups && options->group_count > 0) {
-        fault(check, "/submodel/group_count", "give the groups or their number, not both");
+        check_fault(check, "/submodel/group_count", "give the groups or their number, not both");
     }
     if (options->negatives <= 0 && !options->allow_no_negatives) {
-        fault(check, "/submodel/negatives",
-              "must be above 0: a group that sees no other classes cannot tell them from its own; "
-              "set allow_no_negatives to train without them");
+        check_fault(
+            check, "/submodel/negatives",
+            "must be above 0: a group that sees no other classes cannot tell them from its own; "
+            "set allow_no_negatives to train without them");
     }
 }
 
@@ -81,9 +59,9 @@ int submodel_check(const struct job_spec *spec, struct record_faults *faults, st
         check_others(&check, spec);
         check_options(&check, spec);
     } else if (spec->has_submodel) {
-        fault(&check, "/submodel", "is for strategy 'submodel' only");
+        check_fault(&check, "/submodel", "is for strategy 'submodel' only");
     }
-    return check.code;
+    return check.rc;
 }
 
 /* ---- groups ---- */
@@ -119,7 +97,7 @@ static void add_group(struct check *check, const struct given_group *given, int6
     memcpy(group->label, given->label, sizeof(given->label));
     (void)snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/classes", index);
     if (given->class_count < 2) {
-        fault(check, pointer, "a group needs at least 2 classes");
+        check_fault(check, pointer, "a group needs at least 2 classes");
     }
     for (size_t i = 0; i < given->class_count; i++) {
         const int64_t class = given->class_of[i];
@@ -129,11 +107,11 @@ static void add_group(struct check *check, const struct given_group *given, int6
         }
         (void)snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/classes/%zu", index, i);
         if (class >= class_count) {
-            fault(check, pointer,
-                  "unknown class %" PRId64 "; the data set has classes 0 to %" PRId64, class,
-                  class_count - 1);
+            check_fault(check, pointer,
+                        "unknown class %" PRId64 "; the data set has classes 0 to %" PRId64, class,
+                        class_count - 1);
         } else if (again) {
-            fault(check, pointer, "class %" PRId64 " is there twice", class);
+            check_fault(check, pointer, "class %" PRId64 " is there twice", class);
         } else if (out->class_count < GROUP_CLASSES_MAX) {
             served[class]++;
             out->class_of[out->class_count++] = class;
@@ -145,11 +123,11 @@ static void add_group(struct check *check, const struct given_group *given, int6
 static void check_served(struct check *check, const int64_t *served, int64_t class_count,
                          int64_t replicas)
 {
-    for (int64_t class = 0; class < class_count && !check->code; class ++) {
+    for (int64_t class = 0; class < class_count && !check->rc; class ++) {
         if (served[class] != replicas) {
-            fault(check, "/submodel/groups",
-                  "class %" PRId64 " is in %" PRId64 " groups; replicas is %" PRId64, class,
-                  served[class], replicas);
+            check_fault(check, "/submodel/groups",
+                        "class %" PRId64 " is in %" PRId64 " groups; replicas is %" PRId64, class,
+                        served[class], replicas);
         }
     }
 }
@@ -163,9 +141,10 @@ static void check_widths(struct check *check, const struct class_groups *groups)
         sum += groups->group[g].width;
     }
     if (given > 0 && given < groups->count) {
-        fault(check, "/submodel/groups", "give the width of every group, or of none");
+        check_fault(check, "/submodel/groups", "give the width of every group, or of none");
     } else if (given > 0 && fabs(sum - 1) > WIDTH_TOLERANCE) {
-        fault(check, "/submodel/groups", "the widths add up to %.6g; they must add up to 1", sum);
+        check_fault(check, "/submodel/groups", "the widths add up to %.6g; they must add up to 1",
+                    sum);
     }
 }
 
@@ -181,8 +160,8 @@ int submodel_groups_read(const struct submodel_options *options, int64_t class_c
         return 0;
     }
     if (count < 2 || count > most) {
-        fault(&check, "/submodel/groups", "must be a list of 2 to %zu groups", most);
-        return check.code;
+        check_fault(&check, "/submodel/groups", "must be a list of 2 to %zu groups", most);
+        return check.rc;
     }
     for (size_t i = 0; i < count; i++) {
         struct given_group given = {0};
@@ -197,5 +176,5 @@ int submodel_groups_read(const struct submodel_options *options, int64_t class_c
     }
     check_served(&check, served, class_count, options->replicas);
     check_widths(&check, out);
-    return check.code;
+    return check.rc;
 }

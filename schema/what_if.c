@@ -1,10 +1,10 @@
 #include "schema/what_if.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "libtrain/quant/codec.h"
+#include "schema/check.h"
 
 #define ID_FORM "what_if_%02zu" /* sorts after "dev_" */
 
@@ -165,46 +165,23 @@ const struct record plan_answer_record = RECORD(struct plan_answer, "plan_answer
 
 /* ---- rules ---- */
 
-/* The list of faults of one check; the first one also becomes the error. */
-struct check {
-    struct record_faults *faults;
-    struct err *err;
-    int rc;
-};
-
-static void PRINTF_LIKE(3, 4)
-    fault(struct check *check, const char *pointer, const char *format, ...)
-{
-    char message[RECORD_MESSAGE_MAX];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    if (check->faults) {
-        record_fault(check->faults, pointer, "%s", message);
-    }
-    if (check->rc == 0) {
-        check->rc = err_set(check->err, ERR_INVALID, "%s: %s", pointer, message);
-    }
-}
-
 static void check_hypothetical(struct check *check, const char *at,
                                const struct what_if_device *device)
 {
     const bool measured = device->gflops > 0;
     if (strncmp(device->name, "dev_", strlen("dev_")) == 0) {
-        fault(check, at, "name '%s' begins like an id; take another name", device->name);
+        check_fault(check, at, "name '%s' begins like an id; take another name", device->name);
     } else if (measured == (device->like.text[0] != '\0')) {
-        fault(check, at, "device '%s' needs either 'like' or 'gflops'", device->name);
+        check_fault(check, at, "device '%s' needs either 'like' or 'gflops'", device->name);
     } else if (measured && (!(device->memory_bytes_per_second > 0) || device->memory_bytes == 0)) {
-        fault(check, at,
-              "device '%s' with 'gflops' needs 'memory_bytes_per_second' and "
-              "'memory_bytes'",
-              device->name);
+        check_fault(check, at,
+                    "device '%s' with 'gflops' needs 'memory_bytes_per_second' and "
+                    "'memory_bytes'",
+                    device->name);
     } else if (measured ? device->speed > 0 : device->memory_bytes_per_second > 0) {
-        fault(check, at,
-              measured ? "'speed' is for a device with 'like'"
-                       : "'memory_bytes_per_second' is for a device with 'gflops'");
+        check_fault(check, at,
+                    measured ? "'speed' is for a device with 'like'"
+                             : "'memory_bytes_per_second' is for a device with 'gflops'");
     }
 }
 
@@ -216,7 +193,7 @@ static void check_devices(struct check *check, const struct plan_question *quest
         char at[48];
         (void)snprintf(at, sizeof(at), "/devices/%zu", i);
         if (!exists && device->name[0] == '\0') {
-            fault(check, at, "needs the 'id' of a device, or a 'name'");
+            check_fault(check, at, "needs the 'id' of a device, or a 'name'");
             continue;
         }
         if (!exists) {
@@ -224,15 +201,15 @@ static void check_devices(struct check *check, const struct plan_question *quest
         } else if (device->name[0] || device->like.text[0] || device->speed > 0 ||
                    device->gflops > 0 || device->memory_bytes_per_second > 0 ||
                    device->memory_bytes > 0) {
-            fault(check, at,
-                  "has an 'id': leave the fields of hypothetical devices out, or "
-                  "take 'like' in place of 'id'");
+            check_fault(check, at,
+                        "has an 'id': leave the fields of hypothetical devices out, or "
+                        "take 'like' in place of 'id'");
         }
         for (size_t k = 0; k < i; k++) {
             const struct what_if_device *other = &question->device[k];
             if (id_equal(other->id.text, device->id.text) &&
                 (exists || strcmp(other->name, device->name) == 0)) {
-                fault(check, at, "is the same device as /devices/%zu", k);
+                check_fault(check, at, "is the same device as /devices/%zu", k);
                 break;
             }
         }
@@ -246,7 +223,7 @@ static void check_without(struct check *check, const struct plan_question *quest
             if (id_equal(question->without[i].text, question->without[k].text)) {
                 char at[48];
                 (void)snprintf(at, sizeof(at), "/without/%zu", i);
-                fault(check, at, "is the same device as /without/%zu", k);
+                check_fault(check, at, "is the same device as /without/%zu", k);
                 break;
             }
         }
@@ -267,11 +244,12 @@ static void check_links(struct check *check, const struct plan_question *questio
         char at[48];
         (void)snprintf(at, sizeof(at), "/links/%zu/between", i);
         if (strcmp(link->between[0], link->between[1]) == 0) {
-            fault(check, at, "names '%s' twice; a link connects two devices", link->between[0]);
+            check_fault(check, at, "names '%s' twice; a link connects two devices",
+                        link->between[0]);
         }
         for (size_t k = 0; k < i; k++) {
             if (is_pair(link, &question->link[k])) {
-                fault(check, at, "is the same link as /links/%zu", k);
+                check_fault(check, at, "is the same link as /links/%zu", k);
                 break;
             }
         }
@@ -286,7 +264,7 @@ static void check_distinct(struct check *check, const char *name, const int64_t 
             if (value[i] == value[k]) {
                 char at[48];
                 (void)snprintf(at, sizeof(at), "/vary/%s/%zu", name, i);
-                fault(check, at, "is the same value as /vary/%s/%zu", name, k);
+                check_fault(check, at, "is the same value as /vary/%s/%zu", name, k);
                 break;
             }
         }
@@ -320,9 +298,9 @@ int plan_question_check(const struct plan_question *question, struct record_faul
     struct check check = {.faults = faults, .err = err};
     const struct plan_vary *vary = &question->vary;
     if (question->has_spec == (question->job.text[0] != '\0')) {
-        fault(&check, question->has_spec ? "/spec" : "/job",
-              question->has_spec ? "the job has its fields; leave 'spec' or 'job' out"
-                                 : "is required without 'spec'");
+        check_fault(&check, question->has_spec ? "/spec" : "/job",
+                    question->has_spec ? "the job has its fields; leave 'spec' or 'job' out"
+                                       : "is required without 'spec'");
     }
     check_without(&check, question);
     check_devices(&check, question);
@@ -333,8 +311,8 @@ int plan_question_check(const struct plan_question *question, struct record_faul
     check_names(&check, "pipeline", vary->pipeline, vary->pipeline_count);
     const size_t count = what_if_combinations(question);
     if (count > WHAT_IF_COMBINATIONS_MAX) {
-        fault(&check, "/vary", "makes %zu combinations; at most %d are allowed", count,
-              WHAT_IF_COMBINATIONS_MAX);
+        check_fault(&check, "/vary", "makes %zu combinations; at most %d are allowed", count,
+                    WHAT_IF_COMBINATIONS_MAX);
     }
     return check.rc;
 }
