@@ -20,23 +20,40 @@
 
 /* ---- the flags ---- */
 
-static void changed(struct core *core, struct device_slot *device)
+/* What is published of a flag: when it is cleared, when it is set. */
+struct flag_news {
+    const char *event[2], *sentence[2]; /* the sentence after the device's name */
+};
+
+static const struct flag_news draining_news = {
+    {"device_undrained", "device_draining"},
+    {"takes work again", "is drained: plans leave it"},
+};
+static const struct flag_news leaving_news = {
+    {"device_undrained", "device_leaving"},
+    {"no longer announces that it leaves", "announces that it leaves: plans leave it"},
+};
+
+/* Return whether it changes. */
+static bool set_flag(struct core *core, struct device_slot *device, bool *flag, bool value,
+                     const struct flag_news *news)
 {
+    if (*flag == value) {
+        return false;
+    }
+    *flag = value;
     device->device.drained = false;
     device->lease.lost_ms = core->now_ms; /* as a cordon: a person has just looked at it */
     mark_device_changed(core, device);
     core->schedule = core->joinable = true;
+    act_publish(core, news->event[value], device->device.id.text, "device '%s' %s",
+                device->device.name, news->sentence[value]);
+    return true;
 }
 
 void drain_set(struct core *core, struct device_slot *device, bool draining)
 {
-    if (device->device.draining != draining) {
-        device->device.draining = draining;
-        changed(core, device);
-        act_publish(core, draining ? "device_draining" : "device_undrained", device->device.id.text,
-                    draining ? "device '%s' is drained: plans leave it"
-                             : "device '%s' takes work again",
-                    device->device.name);
+    if (set_flag(core, device, &device->device.draining, draining, &draining_news)) {
         drain_check(core, device);
     }
     act_reply(core, 202, OBJECT_DEVICE, &device->device);
@@ -44,15 +61,7 @@ void drain_set(struct core *core, struct device_slot *device, bool draining)
 
 void drain_take_leaving(struct core *core, struct device_slot *device, bool leaving)
 {
-    if (device->device.leaving == leaving) {
-        return;
-    }
-    device->device.leaving = leaving;
-    changed(core, device);
-    act_publish(core, leaving ? "device_leaving" : "device_undrained", device->device.id.text,
-                leaving ? "device '%s' announces that it leaves: plans leave it"
-                        : "device '%s' no longer announces that it leaves",
-                device->device.name);
+    (void)set_flag(core, device, &device->device.leaving, leaving, &leaving_news);
 }
 
 /* ---- the copies ---- */
