@@ -7,25 +7,12 @@
 
 #include "coordinator/store/measurements.h"
 #include "coordinator/store/state.h"
+#include "tests/unit/coordinator_store/state_support.h"
 
 #define MINUTE_MS 60000
 #define DAY_MS (24 * INT64_C(3600000))
 #define NUMBERS 400
 #define MB 1000000
-
-static struct state_store *open_state(void **state)
-{
-    struct state_store *store = NULL;
-    struct err err = {0};
-    assert_ok(state_open(*state, &store, &err), &err);
-    return store;
-}
-
-static void flush(struct state_store *store)
-{
-    struct err err = {0};
-    assert_ok(state_flush(store, &err), &err);
-}
 
 static void measure(struct state_store *store, const char *device, int64_t wall_ms, int64_t unit,
                     double seconds)

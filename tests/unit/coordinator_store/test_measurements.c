@@ -6,6 +6,7 @@
 
 #include "coordinator/store/measurements.h"
 #include "coordinator/store/state_store.h"
+#include "tests/unit/coordinator_store/state_support.h"
 
 #define MINUTE_MS ((int64_t)60000)
 #define HOUR_MS (60 * MINUTE_MS)
@@ -70,20 +71,6 @@ static bool see_link(void *arg, const struct state_link_time *from)
     (void)snprintf(row->text[1], sizeof(row->text[1]), "%s", from->receiver);
     (void)snprintf(row->text[2], sizeof(row->text[2]), "%s", from->codec);
     return true;
-}
-
-static struct state_store *open_state(void **state)
-{
-    struct state_store *store = NULL;
-    struct err err = {0};
-    assert_ok(state_open(*state, &store, &err), &err);
-    return store;
-}
-
-static void flush(struct state_store *store)
-{
-    struct err err = {0};
-    assert_ok(state_flush(store, &err), &err);
 }
 
 static void measure(struct state_store *store, const char *device, int64_t at_ms, int64_t unit,

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "coordinator/store/state.h"
+#include "tests/unit/coordinator_store/state_support.h"
 
 #define VISITED_MAX 64
 
@@ -34,14 +35,6 @@ static bool remember(void *arg, const struct state_row *row)
     visited->revision[i] = row->revision;
     visited->created_ms[i] = row->created_ms;
     return visited->count != visited->stop;
-}
-
-static struct state_store *open_state(void **state)
-{
-    struct state_store *store = NULL;
-    struct err err = {0};
-    assert_ok(state_open(*state, &store, &err), &err);
-    return store;
 }
 
 static void put(struct state_store *store, enum state_table table, const char *id,

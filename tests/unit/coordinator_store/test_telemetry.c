@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/store/state.h"
+#include "tests/unit/coordinator_store/state_support.h"
 
 #define POINTS_MAX 64
 
@@ -25,14 +26,6 @@ static bool remember(void *arg, int64_t step, const char *name, double value)
     return ++points->count != points->stop;
 }
 
-static struct state_store *open_state(void **state)
-{
-    struct state_store *store = NULL;
-    struct err err = {0};
-    assert_ok(state_open(*state, &store, &err), &err);
-    return store;
-}
-
 static struct points metrics(struct state_store *store, const char *job, const char *name,
                              int64_t since, size_t limit)
 {
@@ -47,12 +40,6 @@ static void metric(struct state_store *store, const char *job, int64_t step, con
 {
     struct err err = {0};
     assert_ok(state_metric(store, job, step, name, value, &err), &err);
-}
-
-static void flush(struct state_store *store)
-{
-    struct err err = {0};
-    assert_ok(state_flush(store, &err), &err);
 }
 
 static void a_metric_is_there_after_the_flush_and_a_redone_step_replaces_it(void **state)
