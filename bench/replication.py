@@ -1,4 +1,4 @@
-"""Compare seconds per step with and without replication, on loopback and on 100 Mbit/s links."""
+"""Compare seconds per step with and without replication, by schedule, on loopback and links."""
 
 import argparse
 import json
@@ -23,16 +23,18 @@ QUIET = PERIOD // 2  # steps at the end of a period, after all copies are sent
 LINK_MBIT = 100
 SHARE = 0.55
 PAGE = 10000
+SCHEDULES = ("sync", "async")
 NONE = {"neighbor_every": 0, "center_every": 0}
 LEASE_MS = 20000
 
 
-def job_of(replicates, cuts):
+def job_of(schedule, replicates, cuts):
     fields = {} if replicates else {"replication": NONE}
     return fashion_job(
         MODEL,
         batch=BATCH,
         steps=STEPS,
+        pipeline=schedule,
         evaluate={"every_epochs": 0},
         cuts=cuts,
         **on_devices(AGENTS, AGENTS),
@@ -56,13 +58,13 @@ def seconds_by_period(fleet, job):
     ]
 
 
-def run(fleet, replicates, cuts):
+def run(fleet, schedule, replicates, cuts):
     """(mean seconds of a step, ratio to mean quiet step, replica bytes per step, boundaries)
 
     The ratio compares steps of one run: the machine's speed in other runs has no influence.
     """
     before = bytes_sent(fleet)
-    job = fleet.submit(job_of(replicates, cuts))
+    job = fleet.submit(job_of(schedule, replicates, cuts))
     fleet.wait(job, "succeeded", 20 * WAIT_SECONDS)
     periods = seconds_by_period(fleet, job)
     time.sleep(1)  # the last heartbeat's counters
@@ -77,26 +79,27 @@ def run(fleet, replicates, cuts):
     )
 
 
-def compare(fleet, link_mbit, pairs):
+def compare(fleet, link_mbit, schedule, pairs):
     """One row. An uncounted first run chooses the stage boundaries of both sides."""
-    cuts = run(fleet, False, None)[3]
+    cuts = run(fleet, schedule, False, None)[3]
     ratios, run_ratios, with_replicas, without, sent = [], [], [], [], []
     for pair in range(pairs):
         # The order changes, so that a machine that gets slower favours neither.
         order = (True, False) if pair % 2 else (False, True)
-        sides = {replicates: run(fleet, replicates, cuts) for replicates in order}
+        sides = {replicates: run(fleet, schedule, replicates, cuts) for replicates in order}
         with_replicas.append(sides[True][0])
         without.append(sides[False][0])
         run_ratios.append(sides[True][0] / sides[False][0])
         ratios.append(sides[True][1] / sides[False][1])
         sent.append(sides[True][2])
         say(
-            f"  {link_mbit} Mbit/s, pair {pair + 1}: with {with_replicas[-1] * 1e3:.2f} ms, "
+            f"  {link_mbit} Mbit/s, {schedule}, pair {pair + 1}: with {with_replicas[-1] * 1e3:.2f} ms, "
             f"without {without[-1] * 1e3:.2f} ms, ratio {ratios[-1]:.4f}, "
             f"of the runs {run_ratios[-1]:.4f}"
         )
     return {
         "link_mbit": link_mbit,
+        "schedule": schedule,
         "step_ratio": median(ratios),
         "ratio_min": min(ratios),
         "ratio_max": max(ratios),
@@ -110,12 +113,12 @@ def compare(fleet, link_mbit, pairs):
     }
 
 
-def on_loopback(pairs):
+def on_loopback(options):
     with fashion_fleet(AGENTS, lease_ms=LEASE_MS) as fleet:
-        return [compare(fleet, 0, pairs)]
+        return [compare(fleet, 0, schedule, options.pairs) for schedule in options.schedule]
 
 
-def on_links(pairs):
+def on_links(options):
     """Runs on the device coord of a fleet."""
     with NamespaceFleet() as fleet:
         fleet.start_coordinator("--lease-ms", LEASE_MS)
@@ -123,16 +126,17 @@ def on_links(pairs):
         for index in range(AGENTS):
             fleet.start_device(f"board{index}")
         fleet.wait_for_agents()
-        return [compare(fleet, LINK_MBIT, pairs)]
+        return [compare(fleet, LINK_MBIT, schedule, options.pairs) for schedule in options.schedule]
 
 
-def links_in_a_fleet(pairs):
-    """Run this script on emulated devices; its row, or [] if the machine cannot emulate them."""
+def links_in_a_fleet(options):
+    """Run this script on emulated devices; its rows, or [] if the machine cannot emulate them."""
     devices = "coord\n" + "".join(
         f"board{index} {SHARE} {LINK_MBIT} 1\n" for index in range(AGENTS)
     )
     with tempfile.NamedTemporaryFile("r", suffix=".rows") as file:
-        status = run_on(devices, [sys.executable, __file__, "--pairs", pairs, "--rows", file.name])
+        command = [sys.executable, __file__, "--pairs", options.pairs, "--rows", file.name]
+        status = run_on(devices, [*command, "--schedule", *options.schedule])
         if status not in (0, 77):
             raise subprocess.CalledProcessError(status, __file__)
         return [] if status == 77 else json.load(file)
@@ -141,17 +145,19 @@ def links_in_a_fleet(pairs):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--pairs", type=int, default=5)
+    arguments.add_argument("--schedule", nargs="+", choices=SCHEDULES, default=SCHEDULES)
     arguments.add_argument("--rows", help=argparse.SUPPRESS)
     options = arguments.parse_args()
     if "FLEET_NAME" in os.environ:
-        rows = on_links(options.pairs)
+        rows = on_links(options)
         with open(options.rows, "w", encoding="utf-8") as file:
             json.dump(rows, file)
         return
-    rows = on_loopback(options.pairs) + links_in_a_fleet(options.pairs)
+    rows = on_loopback(options) + links_in_a_fleet(options)
     table(
         [
             "link Mbit/s",
+            "schedule",
             "with ms/step",
             "without ms/step",
             "ratio",
@@ -166,6 +172,7 @@ def main():
         [
             [
                 row["link_mbit"],
+                row["schedule"],
                 f"{row['step_seconds'] * 1e3:.2f}",
                 f"{row['step_seconds_without'] * 1e3:.2f}",
                 f"{row['step_ratio']:.4f}",
