@@ -93,9 +93,9 @@ def compare(fleet, link_mbit, schedule, pairs):
         ratios.append(sides[True][1] / sides[False][1])
         sent.append(sides[True][2])
         say(
-            f"  {link_mbit} Mbit/s, {schedule}, pair {pair + 1}: with {with_replicas[-1] * 1e3:.2f} ms, "
-            f"without {without[-1] * 1e3:.2f} ms, ratio {ratios[-1]:.4f}, "
-            f"of the runs {run_ratios[-1]:.4f}"
+            f"  {link_mbit} Mbit/s, {schedule}, pair {pair + 1}: "
+            f"with {with_replicas[-1] * 1e3:.2f} ms, without {without[-1] * 1e3:.2f} ms, "
+            f"ratio {ratios[-1]:.4f}, of the runs {run_ratios[-1]:.4f}"
         )
     return {
         "link_mbit": link_mbit,
