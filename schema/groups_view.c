@@ -8,7 +8,7 @@ static const struct field part_fields[] = {
     MEMBER_FORM(struct part_view, job.text, "job", FIELD_NULLABLE, &job_id_form,
                 .about = "Its newest job; null: not begun."),
     MEMBER_INT(struct part_view, attempts, "attempts", 0, 0, INTEGER_MAX,
-               .about = "Jobs so far: a group that fails is trained again with the next seed."),
+               .about = "Jobs so far: a group that fails is trained again."),
     MEMBER_FORM(struct part_view, checkpoint.text, "checkpoint", FIELD_NULLABLE,
                 &checkpoint_id_form, .about = "Its model; null until it is trained."),
 };

@@ -72,6 +72,7 @@ struct parent_part {
     int state; /* enum part_state */
     struct job_id job;
     int64_t attempts;
+    int64_t reseeded; /* attempts that did not learn: the next has another seed */
     struct checkpoint_id checkpoint;
     char sha256[SHA256_SIZE];
     int64_t bytes;
@@ -90,6 +91,7 @@ struct parent {
     struct parent_part stem, joint;
     struct parent_part part[GROUPS_MAX]; /* of the groups */
     int64_t groups_until_ms;             /* the deadline of the groups (wall time); 0: none */
+    int64_t groups_left_ms;              /* until the deadline when it was paused; 0: none */
     struct checkpoint_id harvest;        /* "": not harvested yet */
     char harvest_sha256[SHA256_SIZE];
     int64_t harvest_bytes;

@@ -23,6 +23,11 @@ bool act_room(const struct core *core)
            ACTIONS_MAX / 4 * 3;
 }
 
+bool act_may_delete(const struct core *core)
+{
+    return core->actions->count < ACTIONS_MAX / 2;
+}
+
 void act_persist(struct core *core, enum object_kind kind, const void *object)
 {
     struct action *action = act(core, ACTION_PERSIST);

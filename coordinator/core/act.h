@@ -38,5 +38,8 @@ void act_publish(struct core *core, const char *event, const char *id, const cha
 /* Return whether this step has room for the actions of one more job, counting the actions that the
  * marked objects will add at its end. */
 bool act_room(const struct core *core);
+/* Whether the step may delete another blob. The end of a parent ends all of its groups: what is too
+ * much for a step is left to the sweep of the next start. */
+bool act_may_delete(const struct core *core);
 
 #endif

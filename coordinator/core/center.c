@@ -100,7 +100,8 @@ void center_drop(struct core *core, struct job_slot *job, struct center_version 
         version->count = 0;
         /* The blob of a model of one unit may be the exported file of an equal job: it is left to
          * the sweep at start. */
-        for (size_t u = 0; job->unit_count > 1 && u < job->unit_count; u++) {
+        for (size_t u = 0; job->unit_count > 1 && u < job->unit_count && act_may_delete(core);
+             u++) {
             bool first = version->present[u];
             for (size_t k = 0; first && k < u; k++) {
                 first = !version->present[k] ||

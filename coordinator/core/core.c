@@ -29,6 +29,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/stored.h"
 #include "coordinator/core/submodel.h"
+#include "coordinator/core/submodel_requests.h"
 #include "coordinator/core/suspicion.h"
 
 const struct core_config core_config_default = {
@@ -159,6 +160,12 @@ static void handle_disk(struct core *core, const struct event *event)
         submodel_disk_has_room(core);
     }
     act_reply(core, 204, OBJECT_NOTHING, NULL);
+}
+
+static void handle_damage(struct core *core, const struct event *event)
+{
+    damage_on_blob(core, event);
+    submodel_on_damage(core, event->blob_damaged.sha256);
 }
 
 static void handle_submit(struct core *core, const struct event *event)
@@ -371,7 +378,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_PLAN_QUESTION] = coverage_on_question,
         [EVENT_CONTACT] = devices_on_contact,
         [EVENT_POLL_BROKEN] = suspicion_on_poll_broken,
-        [EVENT_BLOB_DAMAGED] = damage_on_blob,
+        [EVENT_BLOB_DAMAGED] = handle_damage,
         [EVENT_DISK] = handle_disk,
     };
     ASSERT(core->restored == (event->type != EVENT_RESTORED));

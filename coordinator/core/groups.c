@@ -91,24 +91,55 @@ void groups_cancel(struct core *core, struct parent_part *part, const char *reas
     }
 }
 
+void groups_set_deadline(struct core *core, struct parent_slot *parent, int64_t left_ms)
+{
+    if (left_ms > 0) {
+        parent->parent.groups_until_ms = core->wall_ms + left_ms;
+        parent->parent.groups_left_ms = 0;
+        parent->work.deadline_ms = core->now_ms + left_ms;
+    }
+}
+
+/* The time of a pause does not count towards the deadline. Its parts follow at the end of the step.
+ */
 void groups_pause(struct core *core, struct parent_slot *parent)
 {
-    for (size_t i = 0; i < groups_part_count(parent); i++) {
-        struct job_slot *job = groups_job(core, groups_part(parent, i));
-        if (job) {
-            jobs_pause(core, job);
-        }
+    parent->parent.paused = true;
+    if (parent->work.deadline_ms != NEVER) {
+        const int64_t left_ms = parent->work.deadline_ms - core->now_ms;
+        parent->parent.groups_left_ms = left_ms > 1 ? left_ms : 1;
+        parent->parent.groups_until_ms = 0;
+        parent->work.deadline_ms = NEVER;
     }
 }
 
 void groups_resume(struct core *core, struct parent_slot *parent)
 {
+    parent->parent.paused = false;
+    groups_set_deadline(core, parent, parent->parent.groups_left_ms);
     for (size_t i = 0; i < groups_part_count(parent); i++) {
         struct job_slot *job = groups_job(core, groups_part(parent, i));
         if (job) {
             jobs_resume(core, job);
         }
     }
+}
+
+void groups_follow(struct core *core, struct parent_slot *parent)
+{
+    for (size_t i = 0; i < groups_part_count(parent); i++) {
+        struct job_slot *job = groups_job(core, groups_part(parent, i));
+        if (job && parent->parent.paused) {
+            jobs_pause(core, job);
+        } else if (job && job->job.state == JOB_PAUSED) {
+            jobs_resume(core, job);
+        }
+    }
+}
+
+bool groups_has_room(const struct core *core, const struct parent_slot *parent)
+{
+    return parent->work.full && !parent->parent.paused && core->jobs.count < core->jobs.max;
 }
 
 /* ---- the parent ---- */
@@ -251,6 +282,8 @@ void groups_show(struct core *core, struct parent_slot *parent)
     } else if (parent->parent.paused) {
         set_state(core, parent, JOB_PAUSING, "", "pauses %zu of %zu parts of the phase %s",
                   sum.live - sum.paused, sum.live, phase);
+    } else if (parent->work.fault[0] != '\0') {
+        set_state(core, parent, JOB_RUNNING, "export_failed", "%s", parent->work.fault);
     } else if (sum.live == 0) {
         set_state(core, parent, JOB_RUNNING, "", "prepares the phase %s", phase);
     } else if (count > 1) {
@@ -291,10 +324,8 @@ int64_t groups_due_ms(const struct core *core)
         const struct parent_slot *parent = slots_parent_at(core, i);
         const struct group_work *work = &parent->work;
         const bool harvests = parent->parent.phase == PARENT_HARVEST && !work->asked;
-        const bool room = work->full && core->jobs.count < core->jobs.max;
-        const int64_t own_ms = work->touched || room ? core->now_ms
-                               : harvests            ? work->retry_ms
-                                                     : work->deadline_ms;
+        const bool now = work->touched || groups_has_room(core, parent);
+        const int64_t own_ms = now ? core->now_ms : harvests ? work->retry_ms : work->deadline_ms;
         due_ms = own_ms < due_ms ? own_ms : due_ms;
     }
     return due_ms;

@@ -15,12 +15,13 @@ struct group_work {
     bool job_changed; /* the job's row, and that of the parts */
     bool row_changed;
     bool ended;
-    bool asked;          /* a derivation or a harvest is under way */
-    bool full;           /* a part waits until another job ends: there is no room */
-    int harvests;        /* failed ones in a row */
-    int64_t retry_ms;    /* of the next harvest */
-    int64_t deadline_ms; /* of the groups; NEVER: none */
-    int64_t shown_ms;    /* of the last row with progress */
+    bool asked;               /* a derivation or a harvest is under way */
+    bool full;                /* a part waits until another job ends: there is no room */
+    int harvests;             /* failed ones in a row */
+    char fault[MESSAGE_SIZE]; /* of the last harvest; "": it did not fail */
+    int64_t retry_ms;         /* of the next harvest */
+    int64_t deadline_ms;      /* of the groups; NEVER: none */
+    int64_t shown_ms;         /* of the last row with progress */
 };
 
 /* A part that begins. */
@@ -44,9 +45,17 @@ struct job_slot *groups_job(const struct core *core, const struct parent_part *p
 /* Begin a part with a job of its own. false: there is no room for it yet. */
 bool groups_begin(struct core *core, struct parent_slot *parent, struct parent_part *part,
                   const struct group_job *made);
-/* Pause the jobs of the present phase that are not, or resume those that are. */
+/* Whether a part waits for room among the live jobs, and there is some. */
+bool groups_has_room(const struct core *core, const struct parent_slot *parent);
+/* Let the phase end in so many milliseconds; 0: whenever its parts do. */
+void groups_set_deadline(struct core *core, struct parent_slot *parent, int64_t left_ms);
+/* Pause the parent; its parts follow. */
 void groups_pause(struct core *core, struct parent_slot *parent);
+/* Resume the parent and the jobs of the present phase that are paused; retry those that wait. */
 void groups_resume(struct core *core, struct parent_slot *parent);
+/* Pause the jobs of the present phase if the parent is paused; else resume those whose pause ended
+ * after their parent was resumed. */
+void groups_follow(struct core *core, struct parent_slot *parent);
 /* Cancel the job of a part. */
 void groups_cancel(struct core *core, struct parent_part *part, const char *reason,
                    const char *message);

@@ -8,10 +8,8 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/groups.h"
-#include "coordinator/core/jobs.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
-#include "coordinator/core/states.h"
 #include "coordinator/core/submodel_parts.h"
 #include "coordinator/core/submodel_plan.h"
 #include "coordinator/core/text.h"
@@ -62,7 +60,8 @@ static void succeed(struct core *core, struct parent_slot *parent,
 static void enter(struct core *core, struct parent_slot *parent, int phase)
 {
     parent->parent.phase = phase;
-    parent->work.asked = false;
+    parent->work.asked = parent->work.full = false;
+    parent->work.fault[0] = '\0';
     parent->work.retry_ms = core->now_ms;
     parent->work.deadline_ms = NEVER;
     groups_changed(parent);
@@ -72,13 +71,9 @@ static void enter(struct core *core, struct parent_slot *parent, int phase)
 
 static void begin_groups(struct core *core, struct parent_slot *parent)
 {
-    const int64_t limit_ms = parent->job.spec.submodel.deadline_seconds * 1000;
     struct err err = {0};
     enter(core, parent, PARENT_GROUPS);
-    if (limit_ms > 0) {
-        parent->parent.groups_until_ms = core->wall_ms + limit_ms;
-        parent->work.deadline_ms = core->now_ms + limit_ms;
-    }
+    groups_set_deadline(core, parent, parent->job.spec.submodel.deadline_seconds * 1000);
     if (submodel_plan(core, parent, &err) != 0) {
         fail(core, parent, "not_divisible", "%.200s", err.text);
     }
@@ -87,7 +82,7 @@ static void begin_groups(struct core *core, struct parent_slot *parent)
 /* The descriptions of the parts come from the edge. */
 static void ask_models(struct core *core, struct parent_slot *parent)
 {
-    if (!parent->work.asked) {
+    if (!parent->work.asked && (!parent->work.full || groups_has_room(core, parent))) {
         parent->work.asked = true;
         parent->work.full = false;
         act_derive(core, parent->job.id.text);
@@ -159,16 +154,33 @@ static void leave_harvest(struct core *core, struct parent_slot *parent)
 
 /* ---- parts that have ended ---- */
 
-static void take_model(struct core *core, struct parent_part *part, const struct job *job)
+/* Parts of different numeric classes do not make one that any single device would make. */
+static void take_class(struct parent_slot *parent, const struct job *job)
+{
+    struct job *shown = &parent->job;
+    if (shown->numeric_class[0] == '\0') {
+        memcpy(shown->numeric_class, job->numeric_class, sizeof(shown->numeric_class));
+    } else if (strcmp(shown->numeric_class, job->numeric_class) != 0) {
+        text_set(shown->numeric_class, sizeof(shown->numeric_class), "mixed");
+        shown->exact = false;
+    }
+    shown->exact = shown->exact && job->exact;
+    parent->work.job_changed = true;
+}
+
+static void take_model(struct core *core, struct parent_slot *parent, struct parent_part *part,
+                       const struct job *job)
 {
     ASSERT(id_equal(core->checkpoint.id.text, job->checkpoint.text));
+    take_class(parent, job);
     part->state = PART_TRAINED;
     part->checkpoint = job->checkpoint;
     memcpy(part->sha256, core->checkpoint.sha256, SHA256_SIZE);
     part->bytes = core->checkpoint.bytes;
 }
 
-/* A group is trained again, the stem and the joint job decide about their parent. */
+/* A group is trained again, the stem and the joint job decide about their parent. Devices that fail
+ * change no bit: only another seed helps a group that diverges. */
 static void take_failure(struct core *core, struct parent_slot *parent, struct parent_part *part,
                          const struct job *job)
 {
@@ -176,6 +188,7 @@ static void take_failure(struct core *core, struct parent_slot *parent, struct p
     const bool again =
         is_group && job->state == JOB_FAILED && part->attempts < SUBMODEL_ATTEMPTS_MAX;
     part->state = again ? PART_WAITING : PART_MISSING;
+    part->reseeded += again && strcmp(job->state_reason, "diverged") == 0;
     if (!is_group) {
         fail(core, parent, job->state_reason, "%s: %.200s", job_part_names[job->part],
              job->message);
@@ -196,6 +209,7 @@ static void refuse_group(struct core *core, struct parent_slot *parent, struct p
 {
     const bool again = part->attempts < SUBMODEL_ATTEMPTS_MAX;
     part->state = again ? PART_WAITING : PART_MISSING;
+    part->reseeded++;
     act_publish(core, "group_refused", parent->job.id.text,
                 "group %" PRId64 " of '%s' recognises its classes in %.0f %% of held-out samples; "
                 "%s",
@@ -213,7 +227,7 @@ static void take_ended(struct core *core, const struct job_slot *job)
     if (job->job.state == JOB_SUCCEEDED && !passes_gate(&job->job)) {
         refuse_group(core, parent, part, &job->job);
     } else if (job->job.state == JOB_SUCCEEDED) {
-        take_model(core, part, &job->job);
+        take_model(core, parent, part, &job->job);
     } else {
         take_failure(core, parent, part, &job->job);
     }
@@ -240,6 +254,7 @@ static void end_groups(struct core *core, struct parent_slot *parent)
 {
     struct parent *row = &parent->parent;
     parent->work.deadline_ms = NEVER;
+    parent->work.full = false;
     for (size_t g = 0; g < row->groups.count; g++) {
         struct parent_part *part = &row->part[g];
         if (part->state == PART_TRAINS || part->state == PART_WAITING) {
@@ -274,17 +289,16 @@ void submodel_run(struct core *core)
         const bool over = core->now_ms >= parent->work.deadline_ms;
         const bool again =
             parent->parent.phase == PARENT_HARVEST && core->now_ms >= parent->work.retry_ms;
-        const bool room = parent->work.full && core->jobs.count < core->jobs.max;
-        if (parent->work.ended || (!parent->work.touched && !over && !again && !room)) {
+        const bool due = parent->work.touched || over || again || groups_has_room(core, parent);
+        if (parent->work.ended || !due) {
             continue;
         }
         parent->work.touched = false;
         if (over && parent->parent.phase == PARENT_GROUPS) {
             end_groups(core, parent);
         }
-        if (parent->parent.paused) {
-            groups_pause(core, parent);
-        } else {
+        groups_follow(core, parent);
+        if (!parent->parent.paused) {
             go_on(core, parent);
         }
         if (!parent->work.ended) {
@@ -300,7 +314,8 @@ void submodel_on_derived(struct core *core, const struct event *event)
     const struct event_derived *derived = &event->derived;
     struct parent_slot *parent = slots_parent(core, derived->job.text);
     struct job_spec spec;
-    if (!parent || parent->parent.phase != derived->phase || !parent->work.asked) {
+    if (!parent || parent->parent.phase != derived->phase || !parent->work.asked ||
+        groups_part_count(parent) == 0) {
         return; /* it has ended, or gone on, meanwhile */
     }
     parent->work.asked = false;
@@ -348,8 +363,13 @@ void submodel_on_harvested(struct core *core, const struct event *event)
     if (harvested->failed) {
         const int shift =
             parent->work.harvests < HARVEST_SHIFT_MAX ? parent->work.harvests : HARVEST_SHIFT_MAX;
+        const int64_t pause_ms = (int64_t)HARVEST_RETRY_MS << shift;
         parent->work.harvests++;
-        parent->work.retry_ms = core->now_ms + ((int64_t)HARVEST_RETRY_MS << shift);
+        parent->work.retry_ms = core->now_ms + pause_ms;
+        parent->work.touched = true;
+        text_set(parent->work.fault, sizeof(parent->work.fault),
+                 "could not assemble the model: %.170s; next attempt in %.0f s", harvested->message,
+                 (double)pause_ms / 1000);
         act_publish(core, "export_failed", parent->job.id.text,
                     "could not assemble the model of '%s': %.150s", parent->job.spec.name,
                     harvested->message);
@@ -364,93 +384,34 @@ void submodel_on_harvested(struct core *core, const struct event *event)
     leave_harvest(core, parent);
 }
 
+/* From the same seed it becomes the same again. */
+void submodel_on_damage(struct core *core, const char *sha256)
+{
+    for (size_t i = 0; i < core->parents.count; i++) {
+        struct parent_slot *parent = slots_parent_at(core, i);
+        struct parent *row = &parent->parent;
+        bool lost = false;
+        for (size_t g = 0; row->phase < PARENT_JOINT && g < row->groups.count; g++) {
+            struct parent_part *part = &row->part[g];
+            if (part->state == PART_TRAINED && strcmp(part->sha256, sha256) == 0) {
+                part->state = PART_WAITING;
+                part->attempts--;
+                lost = true;
+            }
+        }
+        if (lost && row->phase == PARENT_HARVEST) {
+            enter(core, parent, PARENT_GROUPS);
+        }
+        if (lost) {
+            parent->work.touched = true;
+            groups_changed(parent);
+        }
+    }
+}
+
 void submodel_disk_has_room(struct core *core)
 {
     for (size_t i = 0; i < core->parents.count; i++) {
         slots_parent_at(core, i)->work.retry_ms = core->now_ms;
-    }
-}
-
-/* ---- requests ---- */
-
-void submodel_on_submit(struct core *core, const struct event *event)
-{
-    const struct event_job_submit *submit = &event->job_submit;
-    const struct event_classes *classes = submit->classes;
-    struct err err = {0};
-    ASSERT(classes && classes->count <= COUNTED_CLASSES_MAX);
-    if (!classes->groups && submodel_check_room(submit, &err) != 0) {
-        act_problem(core, PROBLEM_INVALID_FIELDS, "/submodel: %.200s", err.text);
-        return;
-    }
-    if (jobs_refuse(core, submit, NULL)) {
-        return;
-    }
-    struct parent_slot *parent = groups_add(core, submit);
-    if (!parent) {
-        act_problem(core, PROBLEM_TOO_MANY,
-                    "the coordinator has its maximum of %zu jobs of sub-models; cancel one, or "
-                    "wait until one ends",
-                    core->parents.max);
-        return;
-    }
-    struct parent *row = &parent->parent;
-    memcpy(row->class_samples, classes->samples, classes->count * sizeof(classes->samples[0]));
-    row->class_count = classes->count;
-    if (classes->groups) {
-        row->groups = *classes->groups;
-    }
-    if (parent->job.spec.submodel.stem_epochs == 0) {
-        row->stem.state = PART_TRAINED;
-        row->stem.checkpoint = parent->job.spec.init_checkpoint;
-        memcpy(row->stem.sha256, parent->job.data.checkpoint_sha256, SHA256_SIZE);
-        row->stem.bytes = parent->job.data.checkpoint_bytes;
-    }
-    act_reply(core, 201, OBJECT_JOB, &parent->job);
-}
-
-static bool do_verb(struct core *core, struct parent_slot *parent, enum job_verb verb)
-{
-    switch (states_parent_verb(parent->parent.phase, verb)) {
-    case EFFECT_PAUSE: parent->parent.paused = true; break;
-    case EFFECT_QUEUE:
-        parent->parent.paused = false;
-        groups_resume(core, parent);
-        break;
-    case EFFECT_CANCEL: groups_end(core, parent, JOB_CANCELLED, "", "cancelled"); break;
-    case EFFECT_KEEP:
-        parent->job.checkpoint = parent->parent.harvest;
-        groups_end(core, parent, JOB_CANCELLED, "", "cancelled; the harvested model is kept");
-        break;
-    case EFFECT_REFUSE:
-    case EFFECT_NOTHING:
-    case EFFECT_PAUSE_LATER:
-    case EFFECT_STOP:
-    case EFFECT_RETRY:
-    case EFFECT_EXPORT: return false;
-    }
-    parent->work.touched = true;
-    groups_changed(parent);
-    return true;
-}
-
-void submodel_on_verb(struct core *core, const struct event *event)
-{
-    static const char *const words[] = {
-        [JOB_PAUSE] = "pause",   [JOB_RESUME] = "resume",
-        [JOB_CANCEL] = "cancel", [JOB_CANCEL_KEEP] = "cancel and keep",
-        [JOB_EXPORT] = "export", [JOB_REPLAN] = "replan"};
-    const struct event_job_verb *verb = &event->job_verb;
-    struct parent_slot *parent = slots_parent(core, verb->job.text);
-    if (verb->if_revision != 0 && verb->if_revision != parent->job.revision) {
-        act_problem(core, PROBLEM_REVISION_MISMATCH,
-                    "job '%s' has revision %" PRId64 ", not %" PRId64 "; read it and retry",
-                    verb->job.text, parent->job.revision, verb->if_revision);
-    } else if (do_verb(core, parent, verb->verb)) {
-        act_reply(core, 202, OBJECT_JOB, &parent->job);
-    } else {
-        act_problem(core, PROBLEM_WRONG_STATE, "cannot %s a job of sub-models in the phase %s (%s)",
-                    words[verb->verb], parent_phase_names[parent->parent.phase],
-                    parent->job.message);
     }
 }

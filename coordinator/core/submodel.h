@@ -7,11 +7,11 @@
 
 #define SUBMODEL_ATTEMPTS_MAX 3 /* of a group: the first and two with the next seeds */
 
-/* Handlers of the events of jobs of sub-models. */
-void submodel_on_submit(struct core *core, const struct event *event);
-void submodel_on_verb(struct core *core, const struct event *event);
+/* Handlers of the answers of the edge. */
 void submodel_on_derived(struct core *core, const struct event *event);
 void submodel_on_harvested(struct core *core, const struct event *event);
+/* Train groups again whose models are damaged and not harvested yet. */
+void submodel_on_damage(struct core *core, const char *sha256);
 /* Retry failed harvests now: the disk has room again. */
 void submodel_disk_has_room(struct core *core);
 /* At the end of a step: take the parts that have ended, and let each parent go on. */

@@ -2,11 +2,14 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
+#include "schema/job_check.h"
 
-#define JOINT_RATE 0.1     /* of the learning rate */
-#define GROUP_HOLDOUT 0.05 /* of the own classes, for the quality gate */
+#define JOINT_RATE 0.1                   /* of the learning rate */
+#define GROUP_HOLDOUT 0.05               /* of the own classes, for the quality gate */
+#define SEEDS ((int64_t)INTEGER_MAX + 1) /* the seed after the last is 0 */
 
 static void name_part(struct job_spec *spec, const struct job_spec *parent, const char *suffix)
 {
@@ -23,6 +26,15 @@ static void begin_spec(struct job_spec *spec, const struct parent_slot *parent)
     spec->has_submodel = false;
 }
 
+/* The warm-up of the job may be longer than a part: as a job of its own it would be rejected. */
+static void shorten_warmup(struct job_spec *spec, const struct job_data *data)
+{
+    const int64_t steps = job_total_steps(spec, job_epoch_samples(data));
+    if (steps > 0 && spec->learning_rate.warmup_steps >= steps) {
+        spec->learning_rate.warmup_steps = steps - 1;
+    }
+}
+
 static void start_from(struct job_spec *spec, struct job_data *data,
                        const struct checkpoint_id *checkpoint, const char *sha256, int64_t bytes)
 {
@@ -37,6 +49,7 @@ void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec)
     begin_spec(spec, parent);
     name_part(spec, &parent->job.spec, ".stem");
     spec->epochs = parent->job.spec.submodel.stem_epochs;
+    shorten_warmup(spec, &parent->job.data);
 }
 
 /* The harvested model as a whole, at a tenth of the rate. */
@@ -48,6 +61,7 @@ void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
     spec->epochs = parent->job.spec.submodel.joint_epochs;
     spec->learning_rate.value *= JOINT_RATE;
     spec->learning_rate.final_value *= JOINT_RATE;
+    shorten_warmup(spec, data);
     start_from(spec, data, &parent->parent.harvest, parent->parent.harvest_sha256,
                parent->parent.harvest_bytes);
 }
@@ -74,7 +88,8 @@ static void view_of(const struct parent_slot *parent, size_t group, struct job_s
     data->holdout_samples = (int64_t)sizes.held;
 }
 
-/* One device, the stem's weights, new weights after it. A retrained group has the next seed. */
+/* One device, the stem's weights, new weights after it. A group that did not learn has the next
+ * seed. */
 void submodel_group_job(const struct parent_slot *parent, size_t group, struct job_spec *spec,
                         struct job_data *data)
 {
@@ -84,9 +99,10 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
     begin_spec(spec, parent);
     text_set(suffix, sizeof(suffix), ".group%zu", group);
     name_part(spec, &parent->job.spec, suffix);
-    spec->seed += parent->parent.part[group].attempts;
+    spec->seed = (spec->seed + parent->parent.part[group].reseeded) % SEEDS;
     spec->devices_min = spec->devices_max = 1;
-    for (size_t i = 0; i < one->label_count && spec->device_label_count < LABELS_MAX; i++) {
+    ASSERT(spec->device_label_count + one->label_count <= LABELS_MAX);
+    for (size_t i = 0; i < one->label_count; i++) {
         spec->device_label[spec->device_label_count++] = one->label[i];
     }
     start_from(spec, data, &stem->checkpoint, stem->sha256, stem->bytes);
@@ -95,4 +111,5 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
                  parent->model->unit[u].name);
     }
     view_of(parent, group, spec, data);
+    shorten_warmup(spec, data);
 }
