@@ -47,7 +47,7 @@ static void export_free(struct export *export)
     for (size_t unit = 0; unit < UNITS_MAX; unit++) {
         awaited_let_go(export->coordinator, &export->unit[unit]);
     }
-    awaited_end(&export->publication.awaited);
+    publication_end(&export->publication);
     free(export->piece);
     free(export);
 }

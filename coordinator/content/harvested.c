@@ -8,6 +8,7 @@
 #include "coordinator/content/awaited.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/content/checkpoint_blob.h"
+#include "coordinator/content/damage.h"
 #include "coordinator/content/publication.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
@@ -44,7 +45,7 @@ static void harvested_free(struct harvested *harvested)
     for (size_t g = 0; g < GROUPS_MAX; g++) {
         awaited_let_go(harvested->coordinator, &harvested->part[g]);
     }
-    awaited_end(&harvested->publication.awaited);
+    publication_end(&harvested->publication);
     free(harvested);
 }
 
@@ -144,6 +145,19 @@ static void harvested_run(struct work_job *job)
 
 /* ---- on the loop's thread ---- */
 
+/* Whatever was damaged is told before: a group is then trained again. */
+static void report_damage(struct harvested *harvested)
+{
+    if (harvested->stem.sha256[0]) {
+        damage_report(harvested->coordinator, harvested->stem.sha256);
+    }
+    for (size_t g = 0; g < GROUPS_MAX; g++) {
+        if (harvested->part[g].sha256[0]) {
+            damage_report(harvested->coordinator, harvested->part[g].sha256);
+        }
+    }
+}
+
 static void end(struct harvested *harvested)
 {
     struct event event = {.type = EVENT_HARVESTED, .harvested = harvested->result};
@@ -154,6 +168,7 @@ static void end(struct harvested *harvested)
                      harvested->err.text);
             log_error("export_failed", "job=%s error=%s", harvested->result.job.text,
                       log_quote(harvested->err.text).text);
+            report_damage(harvested);
         }
         turn_event(harvested->coordinator->turn, &event, NULL, NULL);
     }

@@ -1,6 +1,7 @@
 #include "coordinator/content/publication.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "coordinator/coordinator.h"
 
@@ -63,6 +64,16 @@ void publication_begin(struct publication *publication, struct coordinator *coor
         blob_upload_finish(blob, on_durable, publication);
     } else {
         blob_upload_seal(blob, on_sealed, publication);
+    }
+}
+
+void publication_end(struct publication *publication)
+{
+    char sha256[SHA256_SIZE];
+    memcpy(sha256, publication->awaited.sha256, sizeof(sha256));
+    awaited_end(&publication->awaited);
+    if (sha256[0]) {
+        awaited_discard(publication->coordinator, sha256);
     }
 }
 

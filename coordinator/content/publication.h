@@ -33,4 +33,8 @@ void publication_begin(struct publication *publication, struct coordinator *coor
 NODISCARD int publication_confirm(struct publication *publication, struct coordinator *coordinator,
                                   void (*done)(void *arg), void *arg, struct err *err);
 
+/* End the protection of the blob, for an owner whose report the core may have ignored. Deletes the
+ * blob then: no row names it. Does nothing before the hash is known. */
+void publication_end(struct publication *publication);
+
 #endif
