@@ -316,6 +316,29 @@ static int check_slices(const struct posted_job *posted, struct record_faults *f
     return rc;
 }
 
+/* A group's labels are added to those of the job: one device must be able to have them all. */
+static void check_labels(const struct posted_job *posted, struct record_faults *faults)
+{
+    const struct job_spec *spec = &posted->spec;
+    for (size_t g = 0; g < posted->groups.count; g++) {
+        const struct class_group *group = &posted->groups.group[g];
+        char pointer[RECORD_POINTER_MAX];
+        snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/labels", g);
+        for (size_t i = 0; i < group->label_count; i++) {
+            for (size_t k = 0; k < spec->device_label_count; k++) {
+                if (strcmp(group->label[i].key, spec->device_label[k].key) == 0) {
+                    record_fault(faults, pointer, "'%s' is in devices.labels too",
+                                 group->label[i].key);
+                }
+            }
+        }
+        if (group->label_count + spec->device_label_count > LABELS_MAX) {
+            record_fault(faults, pointer, "with devices.labels there are more than %d labels",
+                         LABELS_MAX);
+        }
+    }
+}
+
 static int resolve_submodel(struct posted_job *posted, struct record_faults *faults,
                             struct err *err)
 {
@@ -342,7 +365,11 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
         (struct event_classes){.samples = posted->class_samples,
                                .count = train->class_count_count,
                                .groups = posted->groups.count > 0 ? &posted->groups : NULL};
-    return rc ? rc : check_slices(posted, faults, err);
+    if (rc) {
+        return rc;
+    }
+    check_labels(posted, faults);
+    return check_slices(posted, faults, err);
 }
 
 static int resolve(struct coordinator *coordinator, struct posted_job *posted,

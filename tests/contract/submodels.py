@@ -85,6 +85,19 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
             {"groups": [{"classes": [2 * g, 2 * g + 1]} for g in range(5)]},
             model={"name": "resnet8"},
         )
+        room = {"labels": {"room": "kitchen"}}
+        expect(
+            "/submodel/groups/1/labels",
+            "'room' is in devices.labels too",
+            {"groups": [HALVES[0], {**HALVES[1], **room}]},
+            devices={"labels": {"room": "cellar"}},
+        )
+        expect(
+            "/submodel/groups/1/labels",
+            "more than 16 labels",
+            {"groups": [HALVES[0], {**HALVES[1], **room}]},
+            devices={"labels": {f"key{n}": "value" for n in range(16)}},
+        )
         expect("/strategy", "at most 1024 classes", dataset={"train": "many"})
         expect("/strategy", "4 classes or more", dataset={"train": "few"})
         expect(
@@ -155,7 +168,8 @@ def test_parts_are_shown_by_their_job_and_take_no_verbs():
         )
         api.problem("GET", "/v1/jobs/job_0/groups", code="unknown_job")
         api.problem("GET", f"/v1/jobs/{job['id']}/groups/0/spec", code="unknown_job")
-        api.problem("GET", f"/v1/jobs/{job['id']}/groups/7/spec", code="unknown_job")
+        for group in ("7", "-1", "+1", "1.0", "1x", "%20", "99999999999999999999"):
+            api.problem("GET", f"/v1/jobs/{job['id']}/groups/{group}/spec", code="unknown_job")
         for verb in ("export", "replan"):
             api.problem("POST", f"/v1/jobs/{job['id']}/{verb}", code="wrong_state")
         must(api.verb(job, "pause")["state"] in ("paused", "pausing", "queued"), "")
