@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/users.h"
 
 static const struct checkpoint *find_checkpoint(const struct rows *rows, const char *id)
 {
@@ -17,6 +18,13 @@ static const struct checkpoint *find_checkpoint(const struct rows *rows, const c
 }
 
 /* ---- parts ---- */
+
+/* A group that is measured and does not learn is no part of a harvest, whatever failed before. */
+static bool passes_gate(const struct world *world, const struct job *job)
+{
+    const bool measured = job->data.holdout_samples > 0 && job->spec.evaluate_every_epochs > 0;
+    return job->part != JOB_GROUP || !measured || !users_collapse(world->users, &job->spec);
+}
 
 /* The model of a trained part is the last one of a job of this parent. */
 static void check_trained(struct world *world, const struct job *parent,
@@ -35,6 +43,8 @@ static void check_trained(struct world *world, const struct job *parent,
         strcmp(checkpoint->sha256, part->sha256) != 0) {
         check_fail(world, "a trained part of %s has not the last model of its job",
                    parent->spec.name);
+    } else if (!passes_gate(world, job)) {
+        check_fail(world, "%s has collapsed and is taken", job->spec.name);
     }
 }
 
@@ -55,6 +65,51 @@ static const struct parent_part *part_of(const struct parent *parent, const stru
     return NULL;
 }
 
+static bool has_classes(const struct view *view, const struct parent *parent,
+                        const struct class_group *group)
+{
+    bool same = (int64_t)view->class_count == group->class_count;
+    for (size_t c = 0; same && c < view->class_count; c++) {
+        same = view->class[c] == parent->groups.class_of[group->class_first + (int64_t)c];
+    }
+    return same;
+}
+
+static bool starts_from(const struct job *job, const struct checkpoint_id *checkpoint,
+                        const char *sha256)
+{
+    return id_equal(job->spec.init_checkpoint.text, checkpoint->text) &&
+           strcmp(job->data.checkpoint_sha256, sha256) == 0;
+}
+
+/* A part trains what its parent and the parts before it decide: the reference of its weights
+ * follows from its spec. */
+static void check_spec(struct world *world, const struct job *job, const struct job *whole,
+                       const struct parent *parent)
+{
+    const struct class_group *group = &parent->groups.group[job->group];
+    const struct parent_part *part = part_of(parent, job);
+    bool right = true;
+    switch ((enum job_part)job->part) {
+    case JOB_STEM:
+        right = !job->spec.has_view && job->spec.seed == whole->spec.seed &&
+                starts_from(job, &whole->spec.init_checkpoint, whole->data.checkpoint_sha256);
+        break;
+    case JOB_GROUP:
+        right = job->spec.has_view && has_classes(&job->spec.view, parent, group) &&
+                job->spec.seed == whole->spec.seed + part->reseeded &&
+                starts_from(job, &parent->stem.checkpoint, parent->stem.sha256);
+        break;
+    case JOB_JOINT:
+        right = !job->spec.has_view && starts_from(job, &parent->harvest, parent->harvest_sha256);
+        break;
+    case JOB_WHOLE: break;
+    }
+    if (!right) {
+        check_fail(world, "%s trains something else than its parent decided", job->spec.name);
+    }
+}
+
 static void check_part(struct world *world, const struct job *job)
 {
     const struct rows *rows = &world->coordinator->rows;
@@ -71,6 +126,8 @@ static void check_part(struct world *world, const struct job *job)
     } else if (job->created_ms != parent->created_ms ||
                job->spec.priority != parent->spec.priority) {
         check_fail(world, "%s has another priority or age than its parent", job->spec.name);
+    } else {
+        check_spec(world, job, parent, row);
     }
 }
 

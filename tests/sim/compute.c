@@ -10,8 +10,7 @@
 #include "tests/sim/users.h"
 
 #define CODED 0x636f6465
-#define COLLAPSES 16 /* one group in so many */
-#define UNIT_US 400  /* of a forward pass on a usual device */
+#define UNIT_US 400 /* of a forward pass on a usual device */
 
 int run_make_pipeline(const struct world *world, struct run *run, struct err *err)
 {
@@ -108,14 +107,10 @@ static uint64_t forward(struct world *world, struct run *run, const struct pipel
     return digest_forward(&run->stage, task->slot, task->step, input);
 }
 
-/* Some groups collapse, as a function of seed and classes. */
 static void report_recall(struct world *world, const struct run *run, int64_t step)
 {
-    const struct job_spec *spec = &run->desired->job_spec;
     if (run->desired->data.holdout_samples > 0) {
-        const bool collapses = (uint64_t)digest_samples_seed(spec) % COLLAPSES == 0 ||
-                               (world->users->collapses && spec->seed == world->users->collapses &&
-                                spec->view.class[0] == world->users->collapsing_class);
+        const bool collapses = users_collapse(world->users, &run->desired->job_spec);
         report(world, run, step, METRIC_RECALL, collapses ? 0.1 : 0.9);
     }
 }

@@ -205,11 +205,33 @@ static void draw_changes(const struct world *world, struct job_spec *spec)
 /* In worlds of these seeds the first job consists of groups. */
 #define PARENTS_FROM 1000000
 
+static bool is_parent(const struct world *world, const struct user_job *job)
+{
+    return world->seed >= PARENTS_FROM && job == &world->users->job[0];
+}
+
+/* The others train some classes in every second world, so that references depend on a view. */
+static void draw_view(const struct world *world, struct user_job *job)
+{
+    const uint64_t bits = digest_mix((uint64_t)job->spec.seed, 6);
+    struct job_spec *spec = &job->spec;
+    if (world->seed < PARENTS_FROM || is_parent(world, job) || bits % 2 == 0) {
+        return;
+    }
+    spec->has_view = true;
+    spec->view = (struct view){.class_count = 1 + bits / 2 % 4, .negatives = 1, .holdout = 0.1};
+    for (size_t c = 0; c < spec->view.class_count; c++) {
+        spec->view.class[c] = (int64_t)((bits / 8 + 3 * c) % SIM_CLASSES);
+    }
+    job->data.epoch_samples = spec->batch * (1 + (int64_t)(bits / 128 % 8));
+    job->data.holdout_samples = 1 + (int64_t)(bits / 1024 % 40);
+}
+
 static void divide(struct world *world, struct user_job *job)
 {
     const uint64_t bits = digest_mix((uint64_t)job->spec.seed, 5);
     struct submodel_options *options = &job->spec.submodel;
-    if (world->seed < PARENTS_FROM || job != &world->users->job[0]) {
+    if (!is_parent(world, job)) {
         return;
     }
     job->model = world->models->item[1 + bits / 128 % 2]; /* of enough channels */
@@ -228,6 +250,29 @@ static void divide(struct world *world, struct user_job *job)
         users_start_from(world, job);
         job->spec.init_except_count = 0;
         options->stem_epochs = 0;
+    }
+}
+
+/* Most verbs that a parent rejects become others; a resume may come while it still pauses. */
+static void change_wishes(struct user_job *job)
+{
+    for (size_t i = 0; i < job->wish_count; i++) {
+        const uint64_t bits = digest_mix((uint64_t)job->spec.seed, 7 + i);
+        struct wish *wish = &job->wish[i];
+        const bool rejected =
+            wish->kind != WISH_VERB || wish->verb == JOB_REPLAN || wish->verb == JOB_EXPORT;
+        if (!rejected || bits % 4 == 0) {
+            continue;
+        }
+        const bool resumes = i > 0 && bits / 4 % 2 == 0;
+        const int64_t from_us = resumes ? wish[-1].at_us : 0;
+        const int64_t most_us = resumes ? SECOND : 90 * SECOND;
+        *wish = (struct wish){.at_us = from_us + (int64_t)(bits / 64 % (uint64_t)most_us),
+                              .kind = WISH_VERB,
+                              .verb = resumes                ? JOB_RESUME
+                                      : bits / 8 % 8 > 0     ? JOB_PAUSE
+                                      : bits / (1 << 20) % 2 ? JOB_CANCEL
+                                                             : JOB_CANCEL_KEEP};
     }
 }
 
@@ -263,6 +308,7 @@ static void draw_job(struct world *world, size_t index)
     draw_evaluation(job);
     draw_changes(world, spec);
     divide(world, job);
+    draw_view(world, job);
     spec->devices_max = world_draw(world, DRAW_SCENARIO, 1, most);
     spec->devices_min = world_draw(world, DRAW_SCENARIO, 1, spec->devices_max);
     const int64_t units = (int64_t)job->model->unit_count;
@@ -288,6 +334,9 @@ static void draw_job(struct world *world, size_t index)
     for (int64_t i = 0; i < spec->seed % 4 && job->wish_count < WISHES_MAX; i++) { /* of no draw */
         job->wish[job->wish_count++] =
             (struct wish){.at_us = (spec->seed >> 8 * i) % (30 * SECOND), .verb = JOB_EXPORT};
+    }
+    if (is_parent(world, job)) {
+        change_wishes(job);
     }
 }
 

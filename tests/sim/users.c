@@ -14,8 +14,16 @@
 #define LOOK_US (200 * MS)
 #define PAUSE_US (3 * SECOND)
 #define BATCH 20
+#define COLLAPSES 16 /* one group in so many */
 
 static const struct replan_request no_wish;
+
+bool users_collapse(const struct users *users, const struct job_spec *spec)
+{
+    return (uint64_t)digest_samples_seed(spec) % COLLAPSES == 0 ||
+           (users->collapses && spec->seed == users->collapses &&
+            spec->view.class[0] == users->collapsing_class);
+}
 
 int users_new(struct world *world, struct err *err)
 {

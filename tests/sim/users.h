@@ -60,6 +60,9 @@ struct users {
     bool insist; /* resume whatever is paused, at once */
 };
 
+/* Whether training by this spec collapses, so that its recall is low: some groups do, as a function
+ * of seed and classes. */
+bool users_collapse(const struct users *users, const struct job_spec *spec);
 int users_new(struct world *world, struct err *err);
 void users_free(struct world *world);
 /* One more job, submitted at once; its fields may be changed until time passes. */

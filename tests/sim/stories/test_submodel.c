@@ -147,6 +147,31 @@ static void a_device_lost_in_the_joint_phase_changes_no_bit(void **state)
     loses_a_device("center: job_running: phase joint", false);
 }
 
+static void groups_of_other_numeric_classes_make_no_exact_model(void **state)
+{
+    (void)state;
+    struct submodel_options two = usual;
+    two.group_count = 2;
+    struct story *story = begin(2, &two);
+    story->job->spec.devices_max = 1; /* of stem and joint phase */
+    story->world.agent[1]->numeric_class = "avx512";
+    faults_kill_device(&story->world, 1, 10 * MS);
+    end(story, JOB_SUCCEEDED);
+    assert_string_equal(story_job(story)->numeric_class, "mixed");
+    assert_false(story_job(story)->exact);
+    story_free(story);
+}
+
+static void parts_of_one_numeric_class_make_an_exact_model(void **state)
+{
+    (void)state;
+    struct story *story = begin(3, &usual);
+    end(story, JOB_SUCCEEDED);
+    assert_string_not_equal(story_job(story)->numeric_class, "");
+    assert_true(story_job(story)->exact);
+    story_free(story);
+}
+
 /* ---- users ---- */
 
 static void pauses_at(const char *line, const char *paused)
@@ -283,6 +308,8 @@ static void a_full_disk_delays_the_harvest(void **state)
     story_until(story, "center: job_phase: 'job1' is in the phase harvest");
     story->world.coordinator->disk_full = true;
     story_until(story, "center: export_failed: could not assemble the model of 'job1'");
+    story_pass(story, 100 * MS);
+    assert_string_equal(story_job(story)->state_reason, "export_failed");
     story->world.coordinator->disk_full = false;
     story_until(story, "center: job_phase: 'job1' is in the phase joint");
     end(story, JOB_SUCCEEDED);
@@ -338,6 +365,8 @@ int main(void)
         cmocka_unit_test(a_device_lost_in_the_stem_changes_no_bit),
         cmocka_unit_test(a_group_continues_elsewhere_with_the_same_bits),
         cmocka_unit_test(a_device_lost_in_the_joint_phase_changes_no_bit),
+        cmocka_unit_test(groups_of_other_numeric_classes_make_no_exact_model),
+        cmocka_unit_test(parts_of_one_numeric_class_make_an_exact_model),
         cmocka_unit_test(every_phase_with_parts_can_be_paused),
         cmocka_unit_test(every_phase_can_be_cancelled),
         cmocka_unit_test(a_model_is_kept_only_when_it_is_harvested),

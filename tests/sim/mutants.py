@@ -1,0 +1,124 @@
+"""Remove rules of jobs that consist of groups, one at a time, from a copy of the source tree, and
+require that the simulator detects each within 2,000 seeds. Prints the first seed and its violation.
+
+    python3 tests/sim/mutants.py [WORD...]    # only mutants whose rule has one of these words
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUBMODEL = "coordinator/core/submodel.c"
+GROUPS = "coordinator/core/groups.c"
+FIRST, SEEDS, AT_ONCE = 1000001, 2000, 100
+
+# (rule, file, code, code without the rule)
+MUTANTS = (
+    (
+        "harvest only final checkpoints: of groups that pass the gate",
+        SUBMODEL,
+        "job->job.state == JOB_SUCCEEDED && !passes_gate(&job->job)",
+        "job->job.state == JOB_SUCCEEDED && false && !passes_gate(&job->job)",
+    ),
+    (
+        "harvest only final checkpoints: of groups that have ended",
+        SUBMODEL,
+        'groups_cancel(core, part, "deadline", "not trained by the deadline of the groups");\n'
+        "            part->state = PART_MISSING;",
+        'groups_cancel(core, part, "deadline", "not trained by the deadline of the groups");\n'
+        "            part->state = PART_TRAINED;",
+    ),
+    (
+        "harvest only checkpoints of this parent: the joint job starts from its harvest",
+        SUBMODEL,
+        "parent->parent.harvest = core->checkpoint.id;",
+        "parent->parent.harvest = parent->parent.stem.checkpoint;",
+    ),
+    (
+        "no group outlives its parent",
+        GROUPS,
+        'groups_cancel(core, part, "", "its parent has ended");',
+        "",
+    ),
+    (
+        "each class is served as often as it should be",
+        "coordinator/core/class_groups.c",
+        "for (int64_t c = one->class_count / 2; c < one->class_count; c++) {",
+        "for (int64_t c = one->class_count / 2 + 1; c < one->class_count; c++) {",
+    ),
+    (
+        "classes that are not served are listed",
+        SUBMODEL,
+        'JOB_SUCCEEDED, missing > 0 ? "degraded" : "", message',
+        'JOB_SUCCEEDED, "", message',
+    ),
+    (
+        "one phase at a time: the harvest follows the last group",
+        SUBMODEL,
+        "} else if (count_parts(row, PART_TRAINS) == 0) {",
+        "} else if (count_parts(row, PART_TRAINED) > 0) {",
+    ),
+    (
+        "one phase at a time: groups follow the stem",
+        SUBMODEL,
+        "    case PART_TRAINED: begin_groups(core, parent); break;\n    case PART_TRAINS:\n",
+        "    case PART_TRAINED:\n    case PART_TRAINS: begin_groups(core, parent); break;\n",
+    ),
+)
+
+
+def copy_tree(place):
+    shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns("build", ".git"))
+    subprocess.run(
+        ["cmake", "-S", place, "-B", place / "build", "-G", "Ninja"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def first_violation(place):
+    """The line of the first seed that fails; None."""
+    subprocess.run(
+        ["cmake", "--build", place / "build", "--target", "sim"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    program = next((place / "build").glob("**/bin/sim"))
+    for first in range(FIRST, FIRST + SEEDS, AT_ONCE):
+        done = subprocess.run(
+            [program, "--seeds", f"{first}..{first + AT_ONCE - 1}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            return done.stdout.splitlines()[0]
+    return None
+
+
+def main():
+    undetected = 0
+    with tempfile.TemporaryDirectory(prefix="paceline-mutants-") as directory:
+        place = pathlib.Path(directory) / "tree"
+        copy_tree(place)
+        for rule, name, code, without in MUTANTS:
+            if sys.argv[1:] and not any(word in rule for word in sys.argv[1:]):
+                continue
+            path = place / name
+            text = path.read_text(encoding="utf-8")
+            if text.count(code) != 1:
+                raise SystemExit(f"{rule}: {name} has {text.count(code)} places '{code}'")
+            path.write_text(text.replace(code, without), encoding="utf-8")
+            seen = first_violation(place)
+            path.write_text(text, encoding="utf-8")
+            undetected += seen is None
+            print(f"{rule}: {seen or f'not detected by {SEEDS} seeds'}", flush=True)
+    print(f"{undetected} undetected")
+    return 1 if undetected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
