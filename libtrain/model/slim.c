@@ -195,38 +195,49 @@ static int narrow_unit(const struct slim_split *split, size_t index,
 /* Called for each unit after the stem; groups share `divided`. */
 typedef int (*unit_fn)(void *arg, size_t unit, const struct slim_unit *divided, struct err *err);
 
-static int walk_units(const struct slim_split *split, unit_fn visit, void *arg, uint32_t *least,
-                      struct err *err)
+static int walk_units(const struct slim_split *split, unit_fn visit, void *arg,
+                      struct slim_walk *walk, struct err *err)
 {
-    struct slim_walk walk;
     struct slim_unit divided;
     int rc = slim_check_split(split, err);
     if (rc) {
         return rc;
     }
-    slim_begin(split, &walk);
+    slim_begin(split, walk);
     for (size_t unit = split->stem; unit < split->target->unit_count && rc == 0; unit++) {
-        rc = slim_divide_unit(split, unit, &walk, &divided, err);
+        rc = slim_divide_unit(split, unit, walk, &divided, err);
         rc = rc || !visit ? rc : visit(arg, unit, &divided, err);
     }
-    if (rc == 0 && walk.least == UINT32_MAX) {
+    if (rc == 0 && walk->least == UINT32_MAX) {
         return err_set(err, ERR_INVALID, "the units after the stem have no channels to divide");
     }
-    *least = walk.least;
+    return rc;
+}
+
+int slim_check_group(const struct slim_split *split, size_t *group, struct err *err)
+{
+    struct slim_walk walk = {.narrow = split->group_count};
+    int rc = split->group_count < 1 ? err_set(err, ERR_INVALID, "no groups")
+                                    : walk_units(split, NULL, NULL, &walk, err);
+    *group = walk.narrow;
     return rc;
 }
 
 int slim_check(const struct slim_split *split, struct err *err)
 {
-    uint32_t least;
-    return split->group_count < 1 ? err_set(err, ERR_INVALID, "no groups")
-                                  : walk_units(split, NULL, NULL, &least, err);
+    size_t group;
+    return slim_check_group(split, &group, err);
 }
 
 int slim_least_channels(const struct model *target, size_t stem, uint32_t *least, struct err *err)
 {
     const struct slim_split split = {.target = target, .stem = stem};
-    return walk_units(&split, NULL, NULL, least, err);
+    struct slim_walk walk;
+    int rc = walk_units(&split, NULL, NULL, &walk, err);
+    if (rc == 0) {
+        *least = walk.least;
+    }
+    return rc;
 }
 
 /* ---- a group's model ---- */
@@ -280,7 +291,7 @@ int slim_derive(const struct slim_split *split, size_t group, struct model **out
     const struct model *target = split->target;
     struct model *model AUTO(model_free) = calloc(1, sizeof(*model));
     struct derivation derivation = {.split = split, .group = group, .model = model};
-    uint32_t least;
+    struct slim_walk walk;
     int rc = slim_check_split(split, err);
     if (rc) {
         return rc;
@@ -299,7 +310,7 @@ int slim_derive(const struct slim_split *split, size_t group, struct model **out
         rc = copy_ops(&target->unit[i], &model->unit[i], target->unit[i].op_count, err);
         model->unit[i].frozen = true;
     }
-    rc = rc ? rc : walk_units(split, derive_unit, &derivation, &least, err);
+    rc = rc ? rc : walk_units(split, derive_unit, &derivation, &walk, err);
     if (rc) {
         return rc;
     }
@@ -346,8 +357,8 @@ int slim_cost(const struct slim_split *split, size_t group, struct slim_cost *ou
     ASSERT(group < split->group_count);
     struct slim_cost sum = {0};
     struct counting counting = {.split = split, .group = group, .cost = &sum};
-    uint32_t least;
-    int rc = walk_units(split, count_unit, &counting, &least, err);
+    struct slim_walk walk;
+    int rc = walk_units(split, count_unit, &counting, &walk, err);
     for (size_t i = 0; i < split->stem && rc == 0; i++) {
         struct unit_cost cost;
         cost_count_unit(&split->target->unit[i], false, sizeof(float), &cost);

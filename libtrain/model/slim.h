@@ -47,6 +47,9 @@ struct slim_split {
  * ("unit 'block1': ..."): an unsupported op, too few channels for a group, a frozen unit after the
  * stem, or a last unit that does not end with a linear with bias. */
 NODISCARD int slim_check(const struct slim_split *split, struct err *err);
+/* The same. *group: always written; the group that would have too few channels, or group_count
+ * where the error is about none. */
+NODISCARD int slim_check_group(const struct slim_split *split, size_t *group, struct err *err);
 /* Check the target without groups: *least is the number of channels of its narrowest divided
  * tensor, so at most *least / SLIM_CHANNELS_MIN groups of equal width are possible. ERR_INVALID as
  * slim_check. */

@@ -111,7 +111,8 @@ void slim_begin(const struct slim_split *split, struct slim_walk *walk)
 {
     *walk = (struct slim_walk){
         .boundary = {.whole = true, .count = split->target->unit[split->stem].in.c, .area = 1},
-        .least = UINT32_MAX};
+        .least = UINT32_MAX,
+        .narrow = split->group_count};
 }
 
 bool slim_is_head(const struct slim_split *split, size_t unit, size_t k)
@@ -140,6 +141,7 @@ static int divide(struct division *division, uint32_t count, struct slim_channel
     for (size_t i = 0; i < split->group_count; i++) {
         const uint32_t channels = slim_count(split, out, i);
         if (channels < SLIM_CHANNELS_MIN) {
+            division->walk->narrow = i;
             return err_set(err, ERR_INVALID,
                            "%" PRIu32 " channels are too few for %zu groups: group %zu would have "
                            "%" PRIu32 ", at least %d are needed",

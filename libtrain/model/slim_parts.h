@@ -37,6 +37,7 @@ struct slim_unit {
 struct slim_walk {
     struct slim_channels boundary;
     uint32_t least; /* channels of the narrowest part so far */
+    size_t narrow;  /* the group that has too few; group_count: none */
 };
 
 struct slim_range {

@@ -96,6 +96,14 @@ static void too_few_channels_name_unit_and_group(void **state)
     struct slim_group fifths[] = {{2, 0.2}, {2, 0.2}, {2, 0.2}, {2, 0.2}, {2, 0.2}};
     assert_int_equal(slim_check(&(struct slim_split){target, 1, fifths, 5}, &err), ERR_INVALID);
     assert_holds(err.text, "unit 'block1': conv2d: 16 channels are too few for 5 groups");
+    const struct slim_group narrow_last[] = {{5, 0.9}, {5, 0.1}};
+    size_t group;
+    struct slim_split split = {target, 1, narrow_last, 2};
+    assert_int_equal(slim_check_group(&split, &group, &err), ERR_INVALID);
+    assert_int_equal(group, 1);
+    split.stem = target->unit_count; /* no group is to blame */
+    assert_int_equal(slim_check_group(&split, &group, &err), ERR_INVALID);
+    assert_int_equal(group, 2);
     model_free(&target);
 }
 
