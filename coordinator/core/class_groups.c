@@ -17,6 +17,48 @@ size_t class_groups_count(size_t class_count, size_t device_count)
     return count < GROUP_CLASSES_MIN ? 0 : count;
 }
 
+/* The device of which a group gets the largest part: a further group divides its time. */
+static size_t largest_part(const double *device, const size_t *share, size_t device_count)
+{
+    size_t most = 0;
+    for (size_t d = 1; d < device_count; d++) {
+        most = device[d] * (double)share[most] > device[most] * (double)share[d] ? d : most;
+    }
+    return most;
+}
+
+/* The device whose next group begins first; of several the fastest. */
+static size_t next_begin(const size_t *share, const size_t *begun, size_t device_count)
+{
+    size_t next = SIZE_MAX;
+    for (size_t d = 0; d < device_count; d++) {
+        if (begun[d] < share[d] &&
+            (next == SIZE_MAX || begun[d] * share[next] < begun[next] * share[d])) {
+            next = d;
+        }
+    }
+    ASSERT(next != SIZE_MAX);
+    return next;
+}
+
+void class_groups_queue(const double *device, size_t device_count, size_t group_count,
+                        double *speed)
+{
+    size_t share[GROUPS_MAX] = {0}, begun[GROUPS_MAX] = {0};
+    const size_t used = device_count < group_count ? device_count : group_count;
+    for (size_t g = 0; g < group_count; g++) {
+        speed[g] = 1;
+        if (used > 0) {
+            share[g < used ? g : largest_part(device, share, used)]++;
+        }
+    }
+    for (size_t g = 0; used > 0 && g < group_count; g++) {
+        const size_t d = next_begin(share, begun, used);
+        speed[g] = device[d] / (double)share[d];
+        begun[d]++;
+    }
+}
+
 static double all_samples(const struct class_problem *problem)
 {
     double all = 0;
@@ -272,7 +314,7 @@ static double sum_within(const struct class_problem *problem, const double *own,
 {
     double sum = 0;
     for (size_t g = 0; g < count; g++) {
-        width[g] = width_within(problem, own[g], problem->speed[g % problem->group_count], seconds);
+        width[g] = width_within(problem, own[g], problem->speed[g], seconds);
         sum += width[g];
     }
     return sum;
@@ -319,8 +361,7 @@ int class_groups_widths(const struct class_problem *problem, struct class_groups
     }
     for (size_t g = 0; g < groups->count; g++) {
         own[g] = own_samples(problem, groups, g);
-        high = fmax(high, class_groups_load(problem, own[g], 1) /
-                              problem->speed[g % problem->group_count]);
+        high = fmax(high, class_groups_load(problem, own[g], 1) / problem->speed[g]);
     }
     for (int i = 0; i < BISECTIONS; i++) {
         const double middle = (low + high) / 2;

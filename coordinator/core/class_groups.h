@@ -18,17 +18,24 @@ struct slice_cost {
 struct class_problem {
     const int64_t *samples; /* [class_count] training samples of each class */
     size_t class_count;
-    const double *speed; /* [group_count] of the group's device, > 0; any unit */
-    size_t group_count;
-    double negatives; /* samples of other classes for each own one */
-    size_t replicas;  /* 1 or 2 */
-    double width_min; /* the least share of the channels that a group may have */
+    const double *speed; /* [group_count * replicas] of the group's device, > 0; any unit */
+    size_t group_count;  /* that serve all classes */
+    double negatives;    /* samples of other classes for each own one */
+    size_t replicas;     /* 1 or 2 */
+    double width_min;    /* the least share of the channels that a group may have */
     struct slice_cost cost;
 };
 
 /* Return the number of groups of a job that leaves it open: one for each device, at least two
  * classes in each. 0: too few classes for two groups. */
 size_t class_groups_count(size_t class_count, size_t device_count);
+/* Choose the speeds to plan groups for when devices train them one after the other: a device that
+ * trains n groups counts as n devices of an n-th of its speed, and groups are in the order in which
+ * they begin. Groups with the same seconds by these speeds then end together on all devices.
+ * device[device_count]: speeds, the fastest first. speed[group_count]: out. Without devices all
+ * groups are equal. docs/adr/0095. */
+void class_groups_queue(const double *device, size_t device_count, size_t group_count,
+                        double *speed);
 /* Return the training samples of a group: its own and the negatives that are drawn for them. */
 double class_groups_samples(const struct class_problem *problem, double own);
 /* Return the work of a group with so many own samples and this width. */

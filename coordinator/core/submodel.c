@@ -74,7 +74,7 @@ static void begin_groups(struct core *core, struct parent_slot *parent)
     struct err err = {0};
     enter(core, parent, PARENT_GROUPS);
     groups_set_deadline(core, parent, parent->job.spec.submodel.deadline_seconds * 1000);
-    if (submodel_plan(core, parent, &err) != 0) {
+    if (submodel_plan(core, parent, NULL, &err) != 0) {
         fail(core, parent, "not_divisible", "%.200s", err.text);
     }
 }

@@ -3,52 +3,85 @@
 #include <math.h>
 #include <string.h>
 
+#include "coordinator/core/candidates.h"
 #include "coordinator/core/class_groups.h"
-#include "coordinator/core/device.h"
-#include "coordinator/core/matching.h"
-#include "coordinator/core/slots.h"
+#include "coordinator/core/planning.h"
 #include "coordinator/core/state.h"
 #include "libtrain/model/slim.h"
 
-static size_t list_speeds(const struct core *core, const struct job_spec *spec, bool ready,
-                          double speed[DEVICES_MAX])
+#define SECONDS_MIN 1e-9 /* of a micro-batch: predictions are above */
+
+void submodel_take_classes(struct parent_slot *parent, const struct event_classes *classes)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < core->devices.count; i++) {
-        const struct device_slot *device = slots_device_at(core, i);
-        const double own = device->device.probe.gemm_gflops;
-        size_t at = count;
-        if (!matching_labels(spec, &device->device) || !matching_class(spec, &device->device) ||
-            (ready && !device_ready(device)) || own <= 0) {
-            continue;
-        }
+    struct parent *row = &parent->parent;
+    memcpy(row->class_samples, classes->samples, classes->count * sizeof(classes->samples[0]));
+    row->class_count = classes->count;
+    if (classes->groups) {
+        row->groups = *classes->groups;
+    }
+}
+
+/* The devices that may train groups, as values in core->planning: those that are online, else all
+ * that are known. */
+static void ask_devices(struct core *core, const struct parent_slot *parent,
+                        const struct plan_question *question)
+{
+    struct job_spec spec = parent->job.spec;
+    struct placement_request request = {.spec = &spec,
+                                        .model = parent->model,
+                                        .candidates = CANDIDATES_ONLINE,
+                                        .question = question};
+    spec.strategy = STRATEGY_PIPELINE;
+    spec.has_view = true; /* agents have to know it */
+    if (question) {
+        request.without =
+            (struct absent){.device = question->without, .count = question->without_count};
+    }
+    candidates_fill(core, &request, core->planning);
+    if (core->planning->device_count == 0) {
+        request.candidates = CANDIDATES_KNOWN;
+        candidates_fill(core, &request, core->planning);
+    }
+}
+
+/* Micro-batches a second of a model of which the stem is frozen, by what was measured of its units
+ * and else predicted. */
+static double speed_of(const struct planning *planning, size_t device, size_t stem)
+{
+    const size_t units = planning->model->unit_count, row = device * units;
+    double seconds = planning->device[device].overhead_seconds;
+    for (size_t u = 0; u < units; u++) {
+        seconds += planning->expected_forward_seconds[row + u];
+        seconds += u >= stem ? planning->expected_backward_seconds[row + u] : 0;
+    }
+    return planning->device[device].processor_share / fmax(seconds, SECONDS_MIN);
+}
+
+/* The fastest first. */
+static void list_speeds(const struct planning *planning, size_t stem,
+                        double speed[PLANNING_DEVICES_MAX])
+{
+    for (size_t d = 0; d < planning->device_count; d++) {
+        const double own = speed_of(planning, d, stem);
+        size_t at = d;
         while (at > 0 && speed[at - 1] < own) {
             speed[at] = speed[at - 1];
             at--;
         }
         speed[at] = own;
-        count++;
     }
-    return count;
 }
 
-/* The speeds of the devices that groups get, the fastest first. With more groups than devices,
- * groups queue, and equal ones keep the devices busy. */
-static size_t choose_speeds(const struct core *core, const struct parent_slot *parent,
-                            double speed[GROUPS_MAX])
+/* The number of groups that serve all classes. */
+static size_t count_groups(const struct parent_slot *parent, const struct class_problem *problem,
+                           size_t devices)
 {
-    static const double unknown = 1;
-    double all[DEVICES_MAX];
-    const struct job_spec *spec = &parent->job.spec;
-    size_t devices = list_speeds(core, spec, true, all);
-    devices = devices > 0 ? devices : list_speeds(core, spec, false, all);
-    const size_t groups = spec->submodel.group_count > 0
-                              ? (size_t)spec->submodel.group_count
-                              : class_groups_count(parent->parent.class_count, devices);
-    for (size_t g = 0; g < groups; g++) {
-        speed[g] = groups <= devices ? all[g] : unknown;
-    }
-    return groups;
+    const size_t wanted = (size_t)parent->job.spec.submodel.group_count;
+    const size_t count = class_groups_count(parent->parent.class_count, devices);
+    const double most = floor(1 / problem->width_min / (double)problem->replicas);
+    return wanted > 0             ? wanted
+           : (double)count > most ? (size_t)most /* the narrowest layer allows no more */
+                                  : count;
 }
 
 /* The forward operations of a slice with this share of the channels. */
@@ -91,58 +124,79 @@ int submodel_check_room(const struct event_job_submit *submit, struct err *err)
     return rc ? rc : class_groups_room(&problem, set * (size_t)options->replicas, err);
 }
 
-static int check_groups(const struct parent_slot *parent, struct err *err)
+static int check_groups(const struct model *target, size_t stem, const struct class_groups *groups,
+                        struct err *err)
 {
-    const struct class_groups *groups = &parent->parent.groups;
     struct slim_group group[GROUPS_MAX];
     for (size_t g = 0; g < groups->count; g++) {
         group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
                                        .width = groups->group[g].width};
     }
-    const struct slim_split split = {.target = parent->model,
-                                     .stem = (size_t)parent->job.spec.submodel.stem,
-                                     .group = group,
-                                     .group_count = groups->count};
+    const struct slim_split split = {
+        .target = target, .stem = stem, .group = group, .group_count = groups->count};
     return slim_check(&split, err);
 }
 
+typedef int (*choose_fn)(const struct class_problem *problem, struct class_groups *groups,
+                         struct err *err);
+
 /* Channels are divided at whole numbers: a group of the least width may get one channel less. */
-static int solve(struct parent_slot *parent, struct class_problem *problem, struct err *err)
+static int fit(const struct model *target, size_t stem, struct class_problem *problem,
+               choose_fn choose, struct class_groups *groups, struct err *err)
 {
     const double one = problem->width_min / SLIM_CHANNELS_MIN;
-    int rc = class_groups_solve(problem, &parent->parent.groups, err);
-    if (rc == 0 && check_groups(parent, err) != 0) {
+    int rc = choose(problem, groups, err);
+    if (rc == 0 && check_groups(target, stem, groups, err) != 0) {
         problem->width_min += one;
-        rc = class_groups_solve(problem, &parent->parent.groups, err);
-        rc = rc ? rc : check_groups(parent, err);
+        rc = choose(problem, groups, err);
+        rc = rc ? rc : check_groups(target, stem, groups, err);
     }
     return rc;
 }
 
-int submodel_plan(const struct core *core, struct parent_slot *parent, struct err *err)
+int submodel_plan_widths(const struct model *target, const struct submodel_options *options,
+                         const int64_t *samples, size_t class_count, struct class_groups *groups,
+                         struct err *err)
 {
     double speed[GROUPS_MAX];
+    struct class_problem problem = {.samples = samples,
+                                    .class_count = class_count,
+                                    .speed = speed,
+                                    .group_count = groups->count,
+                                    .negatives = options->negatives,
+                                    .replicas = (size_t)options->replicas};
+    if (groups->group[0].width > 0) {
+        return 0;
+    }
+    class_groups_queue(NULL, 0, groups->count, speed);
+    int rc = count_costs(target, (size_t)options->stem, &problem, err);
+    return rc ? rc : fit(target, (size_t)options->stem, &problem, class_groups_widths, groups, err);
+}
+
+int submodel_plan(struct core *core, struct parent_slot *parent,
+                  const struct plan_question *question, struct err *err)
+{
+    double device[PLANNING_DEVICES_MAX], speed[GROUPS_MAX];
     struct parent *row = &parent->parent;
+    const struct submodel_options *options = &parent->job.spec.submodel;
+    const size_t stem = (size_t)options->stem;
     struct class_problem problem = {.samples = row->class_samples,
                                     .class_count = row->class_count,
                                     .speed = speed,
-                                    .negatives = parent->job.spec.submodel.negatives,
-                                    .replicas = (size_t)parent->job.spec.submodel.replicas};
-    int rc = count_costs(parent->model, (size_t)parent->job.spec.submodel.stem, &problem, err);
+                                    .negatives = options->negatives,
+                                    .replicas = (size_t)options->replicas};
+    if (row->groups.count > 0) {
+        return submodel_plan_widths(parent->model, options, row->class_samples, row->class_count,
+                                    &row->groups, err);
+    }
+    int rc = count_costs(parent->model, stem, &problem, err);
     if (rc) {
         return rc;
     }
-    if (row->groups.count == 0) {
-        problem.group_count = choose_speeds(core, parent, speed);
-        const double most = floor(1 / problem.width_min / (double)problem.replicas);
-        if (parent->job.spec.submodel.group_count == 0 && (double)problem.group_count > most) {
-            problem.group_count = (size_t)most; /* the narrowest layer allows no more */
-        }
-        return solve(parent, &problem, err);
-    }
-    for (size_t g = 0; g < row->groups.count; g++) {
-        speed[g] = 1;
-    }
-    problem.group_count = row->groups.count;
-    return row->groups.group[0].width > 0 ? 0 : class_groups_widths(&problem, &row->groups, err);
+    ask_devices(core, parent, question);
+    list_speeds(core->planning, stem, device);
+    const size_t devices = core->planning->device_count;
+    problem.group_count = count_groups(parent, &problem, devices);
+    class_groups_queue(device, devices, problem.group_count * problem.replicas, speed);
+    return fit(parent->model, stem, &problem, class_groups_solve, &row->groups, err);
 }

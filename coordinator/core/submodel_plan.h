@@ -5,12 +5,23 @@
 #include "coordinator/core/core.h"
 
 struct parent_slot;
+struct plan_question;
 
+/* Take the classes of the training data, and given groups, into the row. */
+void submodel_take_classes(struct parent_slot *parent, const struct event_classes *classes);
+/* Choose the widths of given groups that have none, by their loads: the same on any devices.
+ * samples[class_count]: training samples of each class. ERR_INVALID. */
+NODISCARD int submodel_plan_widths(const struct model *target,
+                                   const struct submodel_options *options, const int64_t *samples,
+                                   size_t class_count, struct class_groups *groups,
+                                   struct err *err);
 /* Check a job whose groups are planned later: two groups, or as many as it wants, must have enough
  * channels. ERR_INVALID. */
 NODISCARD int submodel_check_room(const struct event_job_submit *submit, struct err *err);
-/* Choose the groups, and the widths of given groups without them, for the devices of now.
- * ERR_INVALID. */
-NODISCARD int submodel_plan(const struct core *core, struct parent_slot *parent, struct err *err);
+/* Choose the groups for the devices of now, or for those of a user's question (NULL: none); of
+ * given groups only the widths that they lack. Speeds are the expected times of the target's units.
+ * Overwrites core->planning. ERR_INVALID. */
+NODISCARD int submodel_plan(struct core *core, struct parent_slot *parent,
+                            const struct plan_question *question, struct err *err);
 
 #endif

@@ -34,11 +34,7 @@ void submodel_on_submit(struct core *core, const struct event *event)
         return;
     }
     struct parent *row = &parent->parent;
-    memcpy(row->class_samples, classes->samples, classes->count * sizeof(classes->samples[0]));
-    row->class_count = classes->count;
-    if (classes->groups) {
-        row->groups = *classes->groups;
-    }
+    submodel_take_classes(parent, classes);
     if (parent->job.spec.submodel.stem_epochs == 0) {
         row->stem.state = PART_TRAINED;
         row->stem.checkpoint = parent->job.spec.init_checkpoint;

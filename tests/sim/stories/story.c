@@ -47,6 +47,10 @@ struct story *story_new_as(const struct story_setting *setting)
         users_divide(story->job);
         spec->submodel = *setting->submodel;
     }
+    if (setting->groups) {
+        story->job->groups = *setting->groups;
+        story->job->classes.groups = &story->job->groups;
+    }
     const int64_t stages = setting->stages > 0 ? setting->stages : STAGES;
     spec->devices_max = (int64_t)setting->devices < stages ? (int64_t)setting->devices : stages;
     for (int64_t cut = 1; setting->stages == 0 && !setting->submodel && cut < spec->devices_max;

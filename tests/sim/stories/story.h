@@ -34,6 +34,7 @@ struct story_setting {
     size_t old;    /* the first devices speak the previous version of the protocol */
     size_t frozen; /* first units of the model */
     const struct submodel_options *submodel; /* the job consists of groups; NULL: it does not */
+    const struct class_groups *groups;       /* these; NULL: the coordinator divides the classes */
 };
 struct story *story_new_as(const struct story_setting *setting);
 /* `devices` devices and one job of 40 steps, which starts with as many stages (at most 3). */

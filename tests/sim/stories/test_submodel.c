@@ -8,17 +8,27 @@
 
 #define STEPS 40
 
-static const struct submodel_options usual = {.stem = 1,
-                                              .stem_epochs = 1,
-                                              .group_count = 3,
-                                              .negatives = 1,
-                                              .replicas = 1,
-                                              .joint_epochs = 1};
+static const struct submodel_options usual = {
+    .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1};
 
+/* Given groups are the same on any devices. */
+static const struct class_groups thirds = {
+    .group = {{.class_first = 0, .class_count = 3, .width = 0.3},
+              {.class_first = 3, .class_count = 3, .width = 0.3},
+              {.class_first = 6, .class_count = 4, .width = 0.4}},
+    .count = 3,
+    .class_of = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+    .class_count = 10};
+
+/* A job of three given groups, or of as many planned ones as the options say. */
 static struct story *begin(size_t devices, const struct submodel_options *options)
 {
-    return story_new_as(&(struct story_setting){
-        .devices = devices, .devices_min = 1, .steps = STEPS, .submodel = options});
+    return story_new_as(
+        &(struct story_setting){.devices = devices,
+                                .devices_min = 1,
+                                .steps = STEPS,
+                                .submodel = options,
+                                .groups = options->group_count == 0 ? &thirds : NULL});
 }
 
 static const struct parent *parts_of(const struct story *story)
@@ -87,6 +97,17 @@ static void phases_follow_each_other(void **state)
     story_until(story, "center: job_succeeded: trained");
     end(story, JOB_SUCCEEDED);
     assert_string_equal(story_job(story)->state_reason, "");
+    assert_int_equal(parts_of(story)->groups.count, 3);
+    story_free(story);
+}
+
+static void classes_are_divided_among_devices_that_know_views(void **state)
+{
+    (void)state;
+    struct story *story = story_new_as(&(struct story_setting){
+        .devices = 4, .devices_min = 1, .steps = STEPS, .submodel = &usual, .old = 1});
+    story_until(story, "center: job_phase: 'job1' is in the phase groups");
+    end(story, JOB_SUCCEEDED);
     assert_int_equal(parts_of(story)->groups.count, 3);
     story_free(story);
 }
@@ -360,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(phases_follow_each_other),
+        cmocka_unit_test(classes_are_divided_among_devices_that_know_views),
         cmocka_unit_test(the_model_depends_on_the_groups_alone),
         cmocka_unit_test(groups_queue_for_one_device),
         cmocka_unit_test(a_device_lost_in_the_stem_changes_no_bit),

@@ -41,7 +41,7 @@ static double slowest_of(const struct class_problem *problem, const struct class
     for (size_t g = 0; g < groups->count; g++) {
         const double load =
             class_groups_load(problem, own_of(problem, groups, g), groups->group[g].width);
-        slowest = fmax(slowest, load / problem->speed[g % problem->group_count]);
+        slowest = fmax(slowest, load / problem->speed[g]);
     }
     return slowest;
 }
@@ -137,7 +137,7 @@ static void replicas_share_each_class_between_two_groups(void **state)
 {
     (void)state;
     int64_t samples[10];
-    const double speed[4] = {1, 1, 1, 1};
+    const double speed[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     for (size_t c = 0; c < 10; c++) {
         samples[c] = 100 + (int64_t)c;
     }
@@ -148,6 +148,141 @@ static void replicas_share_each_class_between_two_groups(void **state)
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
     assert_int_equal(groups.count, 8);
     assert_divided(&problem, &groups);
+}
+
+/* ---- queues of groups ---- */
+
+/* The part of the time until the last group ends in which devices have none. Groups begin in their
+ * order, each on the fastest free device. error: of the predicted seconds, at most. */
+static double idle_of(const struct class_problem *problem, const struct class_groups *groups,
+                      const double *device, size_t device_count, double error)
+{
+    static uint64_t drawn;
+    const struct rng_stream stream = rng_stream(3, RNG_SIMULATION, 0, 0);
+    double free_at[GROUPS_MAX] = {0}, last = 0, busy = 0;
+    for (size_t g = 0; g < groups->count; g++) {
+        const double off = (double)rng_below(&stream, drawn++, 2001) / 1000 - 1;
+        const double load =
+            class_groups_load(problem, own_of(problem, groups, g), groups->group[g].width) *
+            (1 + error * off);
+        size_t first = 0;
+        for (size_t d = 1; d < device_count; d++) {
+            first = free_at[d] < free_at[first] - 1e-9 * last ? d : first;
+        }
+        free_at[first] += load / device[first];
+        last = fmax(last, free_at[first]);
+    }
+    for (size_t d = 0; d < device_count; d++) {
+        busy += free_at[d];
+    }
+    return 1 - busy / (last * (double)device_count);
+}
+
+static double idle_with(const double *device, size_t device_count, size_t group_count,
+                        size_t class_count)
+{
+    int64_t samples[COUNTED_CLASSES_MAX];
+    double speed[GROUPS_MAX];
+    for (size_t c = 0; c < class_count; c++) {
+        samples[c] = 50;
+    }
+    class_groups_queue(device, device_count, group_count, speed);
+    const struct class_problem problem = problem_of(samples, class_count, speed, group_count);
+    static struct class_groups groups;
+    struct err err = {0};
+    assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+    assert_divided(&problem, &groups);
+    return idle_of(&problem, &groups, device, device_count, 0);
+}
+
+/* The mean over draws of errors. */
+static double idle_by_error(const double *device, const double *speed, double error)
+{
+    int64_t samples[60];
+    for (size_t c = 0; c < 60; c++) {
+        samples[c] = 50;
+    }
+    const struct class_problem problem = problem_of(samples, 60, speed, 8);
+    static struct class_groups groups;
+    struct err err = {0};
+    double sum = 0;
+    assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+    for (int i = 0; i < CASES; i++) {
+        sum += idle_of(&problem, &groups, device, 3, error);
+    }
+    return sum / CASES;
+}
+
+static void errors_of_predictions_leave_less_idle_than_equal_groups(void **state)
+{
+    (void)state;
+    const double device[3] = {1, 1, 0.5}, equal[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    double speed[8];
+    class_groups_queue(device, 3, 8, speed);
+    const double queued = idle_by_error(device, speed, 0.2);
+    const double same = idle_by_error(device, equal, 0.2);
+    print_message("8 groups on 3 devices, errors up to 20 %%: %.3f idle, equal groups %.3f\n",
+                  queued, same);
+    assert_true(queued < 0.1 && queued < 0.8 * same);
+}
+
+static void a_queue_of_groups_keeps_devices_busy(void **state)
+{
+    (void)state;
+    const double equal[3] = {1, 1, 1}, unequal[3] = {1, 1, 0.5}, far[3] = {5, 2, 1};
+    assert_true(idle_with(equal, 3, 8, 60) < 0.03);
+    assert_true(idle_with(unequal, 3, 8, 60) < 0.03);
+    assert_true(idle_with(far, 3, 8, 60) < 0.03);
+    assert_true(idle_with(equal, 3, 8, 16) < 0.03);
+    assert_true(idle_with(equal, 1, 5, 10) < 1e-9);
+}
+
+static void a_queue_divides_the_time_of_each_device(void **state)
+{
+    (void)state;
+    const double device[3] = {4, 4, 2};
+    double speed[5];
+    class_groups_queue(device, 3, 5, speed);
+    const double expected[5] = {2, 2, 2, 2, 2};
+    for (size_t g = 0; g < 5; g++) {
+        assert_true(fabs(speed[g] - expected[g]) < 1e-12);
+    }
+    class_groups_queue(device, 3, 2, speed);
+    assert_true(speed[0] == 4 && speed[1] == 4);
+    class_groups_queue(device, 0, 2, speed);
+    assert_true(speed[0] == 1 && speed[1] == 1);
+}
+
+/* Slowdowns of 2, 2, 4, 6 and 10. */
+static const double five[5] = {1.0 / 2, 1.0 / 2, 1.0 / 4, 1.0 / 6, 1.0 / 10};
+
+/* The seconds of the slowest group over those of the fastest. */
+static double spread_of(size_t class_count)
+{
+    int64_t samples[60];
+    for (size_t c = 0; c < class_count; c++) {
+        samples[c] = 50;
+    }
+    const struct class_problem problem = problem_of(samples, class_count, five, 5);
+    static struct class_groups groups;
+    struct err err = {0};
+    double least = INFINITY, most = 0;
+    assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+    for (size_t g = 0; g < 5; g++) {
+        const double seconds =
+            class_groups_load(&problem, own_of(&problem, &groups, g), groups.group[g].width) /
+            five[g];
+        least = fmin(least, seconds);
+        most = fmax(most, seconds);
+    }
+    return most / least;
+}
+
+static void seconds_of_groups_are_alike_on_unequal_devices(void **state)
+{
+    (void)state;
+    assert_true(spread_of(60) < 1.25);
+    assert_true(spread_of(10) < 1.25);
 }
 
 static void what_cannot_be_divided_is_rejected(void **state)
@@ -284,6 +419,10 @@ int main(void)
         cmocka_unit_test(with_two_classes_each_the_widths_follow_the_speeds),
         cmocka_unit_test(many_classes_follow_the_speeds),
         cmocka_unit_test(replicas_share_each_class_between_two_groups),
+        cmocka_unit_test(a_queue_of_groups_keeps_devices_busy),
+        cmocka_unit_test(errors_of_predictions_leave_less_idle_than_equal_groups),
+        cmocka_unit_test(a_queue_divides_the_time_of_each_device),
+        cmocka_unit_test(seconds_of_groups_are_alike_on_unequal_devices),
         cmocka_unit_test(what_cannot_be_divided_is_rejected),
         cmocka_unit_test(divisions_are_near_the_best),
         cmocka_unit_test(widths_are_the_best),
