@@ -67,25 +67,20 @@ void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
 }
 
 /* The classes of the group and a draw of the others, some own samples held out. */
-static void view_of(const struct parent_slot *parent, size_t group, struct job_spec *spec,
-                    struct job_data *data)
+void submodel_group_view(const struct class_groups *groups, size_t group,
+                         const struct event_classes *classes, double negatives, struct view *view,
+                         struct view_sizes *sizes)
 {
-    const struct parent *row = &parent->parent;
-    const struct class_group *one = &row->groups.group[group];
-    struct view_sizes sizes;
-    spec->has_view = true;
-    spec->view = (struct view){.class_count = (size_t)one->class_count,
-                               .negatives = parent->job.spec.submodel.negatives,
-                               .holdout = GROUP_HOLDOUT};
+    const struct class_group *one = &groups->group[group];
+    *view = (struct view){
+        .class_count = (size_t)one->class_count, .negatives = negatives, .holdout = GROUP_HOLDOUT};
     for (int64_t c = 0; c < one->class_count; c++) {
-        spec->view.class[c] = row->groups.class_of[one->class_first + c];
-        if (row->class_samples[spec->view.class[c]] < 2) {
-            spec->view.holdout = 0; /* one sample cannot be both trained on and held out */
+        view->class[c] = groups->class_of[one->class_first + c];
+        if (classes->samples[view->class[c]] < 2) {
+            view->holdout = 0; /* one sample cannot be both trained on and held out */
         }
     }
-    view_sizes(&spec->view, row->class_samples, row->class_count, &sizes);
-    data->epoch_samples = (int64_t)view_epoch(&sizes);
-    data->holdout_samples = (int64_t)sizes.held;
+    view_sizes(view, classes->samples, classes->count, sizes);
 }
 
 /* One device, the stem's weights, new weights after it. A group that did not learn has the next
@@ -93,8 +88,10 @@ static void view_of(const struct parent_slot *parent, size_t group, struct job_s
 void submodel_group_job(const struct parent_slot *parent, size_t group, struct job_spec *spec,
                         struct job_data *data)
 {
-    const struct class_group *one = &parent->parent.groups.group[group];
-    const struct parent_part *stem = &parent->parent.stem;
+    const struct parent *row = &parent->parent;
+    const struct class_group *one = &row->groups.group[group];
+    const struct event_classes classes = {.samples = row->class_samples, .count = row->class_count};
+    const struct parent_part *stem = &row->stem;
     char suffix[24];
     begin_spec(spec, parent);
     text_set(suffix, sizeof(suffix), ".group%zu", group);
@@ -110,6 +107,11 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
         text_set(spec->init_except[spec->init_except_count++].text, NAME_SIZE, "%s",
                  parent->model->unit[u].name);
     }
-    view_of(parent, group, spec, data);
+    struct view_sizes sizes;
+    spec->has_view = true;
+    submodel_group_view(&row->groups, group, &classes, parent->job.spec.submodel.negatives,
+                        &spec->view, &sizes);
+    data->epoch_samples = (int64_t)view_epoch(&sizes);
+    data->holdout_samples = (int64_t)sizes.held;
     shorten_warmup(spec, data);
 }

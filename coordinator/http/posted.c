@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/core/submodel_parts.h"
+#include "coordinator/core/submodel_plan.h"
 #include "coordinator/http/checkpoints.h"
 #include "coordinator/http/describe.h"
 #include "libtrain/description/description.h"
@@ -287,29 +289,73 @@ static void check_counts(const struct dataset *train, struct record_faults *faul
     }
 }
 
+/* The groups of a job that leaves them open: at least so many, of equal width. */
+static size_t least_groups(const struct submodel_options *options)
+{
+    const int64_t set = options->group_count > 0 ? options->group_count : 2;
+    return (size_t)(set * options->replicas);
+}
+
 /* Whether the model has enough channels, and only ops that can be divided. */
 static int check_slices(const struct posted_job *posted, struct record_faults *faults,
                         struct err *err)
 {
     const struct submodel_options *options = &posted->spec.submodel;
     const struct class_groups *groups = &posted->groups;
+    const bool given = groups->count > 0;
     struct slim_group group[GROUPS_MAX];
     struct slim_split split = {.target = posted->model->model,
                                .stem = (size_t)options->stem,
                                .group = group,
-                               .group_count = groups->count};
-    uint32_t least;
-    int rc = slim_least_channels(split.target, split.stem, &least, err);
+                               .group_count = given ? groups->count : least_groups(options)};
+    char pointer[RECORD_POINTER_MAX] = "/submodel/stem";
+    size_t narrow;
+    for (size_t g = 0; g < split.group_count; g++) {
+        const struct class_group *one = &groups->group[g];
+        const double width = one->width > 0 ? one->width : 1 / (double)split.group_count;
+        group[g] = (struct slim_group){given ? (uint32_t)one->class_count : 2, width};
+    }
+    int rc = slim_check_group(&split, &narrow, err);
+    if (narrow < split.group_count && given) {
+        snprintf(pointer, sizeof(pointer), "/submodel/groups");
+        if (groups->group[narrow].width > 0) {
+            snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/width", narrow);
+        }
+    } else if (narrow < split.group_count && options->group_count > 0) {
+        snprintf(pointer, sizeof(pointer), "/submodel/group_count");
+    }
     if (rc) {
-        record_fault(faults, "/submodel/stem", "%s", err->text);
-        return rc;
+        record_fault(faults, pointer, "%s", err->text);
     }
-    for (size_t g = 0; g < groups->count; g++) {
-        const double width = groups->group[g].width;
-        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
-                                       .width = width > 0 ? width : 1 / (double)groups->count};
+    return rc;
+}
+
+/* Each given group has a batch to train on. */
+static void check_epochs(const struct posted_job *posted, struct record_faults *faults)
+{
+    const struct class_groups *groups = &posted->groups;
+    const struct submodel_options *options = &posted->spec.submodel;
+    for (size_t g = 0; g < groups->count && !faults->more; g++) {
+        struct view view;
+        struct view_sizes sizes;
+        char pointer[RECORD_POINTER_MAX];
+        submodel_group_view(groups, g, &posted->classes, options->negatives, &view, &sizes);
+        if ((int64_t)view_epoch(&sizes) < posted->spec.batch) {
+            snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/classes", g);
+            record_fault(faults, pointer,
+                         "%" PRIu64 " training samples in an epoch of the group, fewer than a "
+                         "batch of %" PRId64,
+                         view_epoch(&sizes), posted->spec.batch);
+        }
     }
-    rc = groups->count > 0 ? slim_check(&split, err) : 0;
+}
+
+/* Widths of given groups are the same on any devices. */
+static int plan_widths(struct posted_job *posted, struct record_faults *faults, struct err *err)
+{
+    int rc =
+        submodel_plan_widths(posted->model->model, &posted->spec.submodel, posted->class_samples,
+                             posted->classes.count, &posted->groups, err);
     if (rc) {
         record_fault(faults, "/submodel/groups", "%s", err->text);
     }
@@ -365,11 +411,15 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
         (struct event_classes){.samples = posted->class_samples,
                                .count = train->class_count_count,
                                .groups = posted->groups.count > 0 ? &posted->groups : NULL};
-    if (rc) {
-        return rc;
+    if (!rc) {
+        check_labels(posted, faults);
+        rc = check_slices(posted, faults, err);
     }
-    check_labels(posted, faults);
-    return check_slices(posted, faults, err);
+    if (!rc && posted->groups.count > 0) {
+        check_epochs(posted, faults);
+        rc = plan_widths(posted, faults, err);
+    }
+    return rc;
 }
 
 static int resolve(struct coordinator *coordinator, struct posted_job *posted,

@@ -9,6 +9,18 @@ PARTED = {**JOB, "steps": None, "epochs": 1, "strategy": "submodel"}
 HALVES = [{"classes": [0, 1, 2, 3, 4]}, {"classes": [5, 6, 7, 8, 9]}]
 
 
+def model_of(units, op="relu"):
+    """A model whose second unit is this wide."""
+
+    def unit(name, units, last):
+        return {"name": name, "ops": [{"type": "linear", "units": units}, *last]}
+
+    first = unit("wide", 64, [{"type": "relu"}])
+    first["ops"].insert(0, {"type": "flatten"})
+    parts = [first, unit("narrow", units, [{"type": op}]), unit("head", "classes", [])]
+    return {"description": {"name": "m", "units": parts, "loss": {"type": "softmax_cross_entropy"}}}
+
+
 def test_a_job_of_sub_models_reports_faults_at_its_fields():
     text = bytes(range(256)) * 20
     with Api() as api:
@@ -97,6 +109,41 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
             "more than 16 labels",
             {"groups": [HALVES[0], {**HALVES[1], **room}]},
             devices={"labels": {f"key{n}": "value" for n in range(16)}},
+        )
+        expect(
+            "/submodel/groups/1/width",
+            "unit 'block1'",
+            {"groups": [{**HALVES[0], "width": 0.9}, {**HALVES[1], "width": 0.1}]},
+            model={"name": "resnet8"},
+        )
+        expect(
+            "/submodel/group_count", "unit 'block1'", {"group_count": 5}, model={"name": "resnet8"}
+        )
+        expect(
+            "/submodel/group_count",
+            "unit 'block1'",
+            {"group_count": 3, "replicas": 2},
+            model={"name": "resnet8"},
+        )
+        expect("/submodel/stem", "unit 'narrow'", model=model_of(6))
+        expect("/submodel/stem", "unit 'narrow': layer_norm", model=model_of(64, "layer_norm"))
+        expect(
+            "/submodel/groups/1/width", "0.001", {"groups": [HALVES[0], {**HALVES[1], "width": 0}]}
+        )
+        expect("/submodel/groups/1/classes", "", {"groups": [HALVES[0], {}]})
+        expect("/submodel/groups/1/classes", "at least 2", {"groups": [HALVES[0], {"classes": []}]})
+        expect("/submodel/groups/1/labels", "", {"groups": [HALVES[0], {**HALVES[1], "labels": 1}]})
+        expect(
+            "/submodel/groups/1/size", "unknown", {"groups": [HALVES[0], {**HALVES[1], "size": 1}]}
+        )
+        expect("/submodel/groups", "list", {"groups": {"classes": [1, 2]}})
+        expect("/submodel/groups", "2 to 16 groups", {"groups": [HALVES[0]] * 33})
+        expect(
+            "/submodel/groups/0/classes",
+            "fewer than a batch",
+            {"groups": [{"classes": [0, 1]}, {"classes": list(range(2, 10))}], "negatives": 0.1},
+            batch=512,
+            micro_batches=None,
         )
         expect("/strategy", "at most 1024 classes", dataset={"train": "many"})
         expect("/strategy", "4 classes or more", dataset={"train": "few"})
