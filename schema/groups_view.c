@@ -28,6 +28,9 @@ static const struct field group_fields[] = {
                   .about = "Its share of the channels."),
     MEMBER_MAP(struct group_view, label, label_count, "labels", 0, &label_record,
                .shared = "labels", .about = "Only devices with all of these labels train it."),
+    MEMBER_DOUBLE(struct group_view, flops_per_sample, "flops_per_sample",
+                  FIELD_ADDED | FIELD_NULLABLE, 0, 0,
+                  .about = "Operations of a training sample, as in `compute`; null: not begun."),
     MEMBER_RECORD(struct group_view, part, "part", FIELD_REQUIRED, &part_view_record),
 };
 static const struct record group_view_record =
@@ -46,6 +49,9 @@ static const struct field groups_fields[] = {
     MEMBER_RECORD(struct groups_view, joint, "joint", FIELD_REQUIRED, &part_view_record),
     MEMBER_LIST(struct groups_view, missing, missing_count, "missing_classes", FIELD_REQUIRED,
                 &class_element, .about = "Classes that the result never predicts."),
+    MEMBER_RECORD(struct groups_view, compute, "compute", FIELD_ADDED, &submodel_compute_record,
+                  .about = "Of all plans that have ended. Retrained groups count as often as they "
+                           "were trained, steps repeated after a failure once."),
 };
 const struct record groups_view_record =
     RECORD_WITH(struct groups_view, "groups", groups_fields, .answer = true,
@@ -66,6 +72,7 @@ void groups_view_fill(const struct parent *parent, struct groups_view *out)
     out->stem = show_part(&parent->stem);
     out->joint = show_part(&parent->joint);
     out->harvest = parent->harvest;
+    out->compute = parent->compute;
     for (size_t g = 0; g < parent->groups.count; g++) {
         const struct class_group *group = &parent->groups.group[g];
         struct group_view *view = &out->group[out->group_count++];
@@ -76,6 +83,7 @@ void groups_view_fill(const struct parent *parent, struct groups_view *out)
                view->class_count * sizeof(view->class_of[0]));
         memcpy(view->label, group->label, sizeof(view->label));
         view->label_count = group->label_count;
+        view->flops_per_sample = parent->part[g].flops_per_sample;
         view->part = show_part(&parent->part[g]);
     }
     out->missing_count = parent_missing(parent, out->missing);

@@ -22,6 +22,7 @@ struct group_view {
     double width;
     struct label label[LABELS_MAX];
     size_t label_count;
+    double flops_per_sample; /* 0: not begun */
     struct part_view part;
 };
 
@@ -34,6 +35,7 @@ struct groups_view {
     struct checkpoint_id harvest;
     int64_t missing[COUNTED_CLASSES_MAX]; /* classes of which no group was trained */
     size_t missing_count;
+    struct submodel_compute compute;
 };
 extern const struct record groups_view_record;
 

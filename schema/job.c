@@ -438,6 +438,10 @@ static const struct field job_fields[] = {
         struct job, checkpoint.text, "checkpoint", FIELD_NULLABLE, &checkpoint_id_form,
         .about =
             "The trained model of a succeeded job, or the model that a cancel with `keep` stored."),
+    MEMBER_OPTIONAL(struct job, compute, has_compute, "compute", FIELD_ADDED,
+                    &submodel_compute_record,
+                    .about = "Of a job of sub-models: the operations of its parts so far, and what "
+                             "they save. null: none yet, or another job."),
     MEMBER_INT(struct job, export_version, "export_version", FIELD_NULLABLE | FIELD_ADDED, 0,
                INTEGER_MAX, .about = "The version that an export is storing; null: none."),
     MEMBER_INT(struct job, exported_version, "exported_version", FIELD_NULLABLE | FIELD_ADDED, 0,

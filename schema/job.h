@@ -161,8 +161,10 @@ struct job {
     bool has_trial;
     struct job_rejected rejected; /* has_rejected */
     bool has_rejected;
-    bool exact;              /* one numeric class so far */
-    char numeric_class[128]; /* of its devices */
+    bool exact;                      /* one numeric class so far */
+    char numeric_class[128];         /* of its devices */
+    struct submodel_compute compute; /* of a job of sub-models; has_compute */
+    bool has_compute;
     struct checkpoint_id
         checkpoint;           /* of the end: the trained model, or what a cancel kept; "": none */
     int64_t export_version;   /* becomes a checkpoint on request; 0: none does */

@@ -79,6 +79,10 @@ static const struct field preview_fields[] = {
                .about = "Of the whole job."),
     MEMBER_TEXT(struct job_preview, waiting_for, "waiting_for", FIELD_NULLABLE,
                 .about = "The devices that the job would wait for now; null: none."),
+    MEMBER_OPTIONAL(struct job_preview, submodel, has_submodel, "submodel", 0,
+                    &submodel_preview_record,
+                    .about = "Of a job of sub-models; the other members show the target as a "
+                             "pipeline. null: another job."),
 };
 const struct record job_preview_record =
     RECORD_WITH(struct job_preview, "job_preview", preview_fields, .answer = true,

@@ -11,6 +11,7 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 #include "schema/plan.h"
+#include "schema/submodel_preview.h"
 
 #define PREVIEW_LEFT_OUT_MAX (2 * PLAN_LEFT_OUT_MAX)
 
@@ -45,7 +46,7 @@ enum preview_start {
     PREVIEW_WHEN_MORE, /* with more or larger devices than there are: there is no plan */
 };
 
-/* The answer of POST /v1/jobs?dry_run=true: what would happen now. Half a megabyte: for the heap.
+/* The answer of POST /v1/jobs?dry_run=true: what would happen now. Nearly a megabyte: for the heap.
  */
 struct job_preview {
     struct preview_stage stage[STAGES_MAX];
@@ -64,6 +65,9 @@ struct job_preview {
     double predicted_total_seconds;
     int64_t steps;                  /* of the whole job */
     char waiting_for[MESSAGE_SIZE]; /* "", or what the job would wait for */
+    /* Of a job of sub-models, of which the members above show the target as a pipeline. */
+    struct submodel_preview submodel; /* has_submodel */
+    bool has_submodel;
 };
 extern const struct record job_preview_record;
 

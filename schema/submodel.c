@@ -65,6 +65,27 @@ const struct record submodel_options_record =
     RECORD_WITH(struct submodel_options, "submodel", options_fields,
                 .about = "A job of sub-models. See docs/jobs.md.");
 
+/* ---- what it saves ---- */
+
+static const struct field compute_fields[] = {
+    MEMBER_DOUBLE(struct submodel_compute, per_sample_least, "per_sample_least", FIELD_NULLABLE, 0,
+                  0, .about = "The target's operations over those of the widest group."),
+    MEMBER_DOUBLE(struct submodel_compute, per_sample_most, "per_sample_most", FIELD_NULLABLE, 0, 0,
+                  .about = "The same of the narrowest group."),
+    MEMBER_DOUBLE(struct submodel_compute, total, "total", FIELD_NULLABLE, 0, 0,
+                  .about = "The operations of the target in `epochs` over those of all parts: "
+                           "stem, groups and joint phase."),
+    MEMBER_DOUBLE(struct submodel_compute, busiest, "busiest", FIELD_NULLABLE, 0, 0,
+                  .about = "The same over those of the device that computes most."),
+    MEMBER_DOUBLE(struct submodel_compute, flops, "flops", FIELD_NULLABLE, 0, 0,
+                  .about = "Operations of all parts. A multiply-add counts two, the backward pass "
+                           "of a trained unit as two forward passes."),
+};
+const struct record submodel_compute_record =
+    RECORD_WITH(struct submodel_compute, "submodel_compute", compute_fields, .answer = true,
+                .about = "What sub-models save against training the target alone, as factors. See "
+                         "[Sub-models](jobs.md#sub-models).");
+
 /* ---- the row of a parent ---- */
 
 static const struct field number_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
@@ -87,8 +108,23 @@ static const struct field part_fields[] = {
                 &checkpoint_id_form),
     MEMBER_FORM(struct parent_part, sha256, "sha256", FIELD_NULLABLE, &sha256_form),
     MEMBER_INT(struct parent_part, bytes, "size_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct parent_part, flops_per_sample, "flops_per_sample", 0, 0, 0),
+    MEMBER_INT(struct parent_part, counted, "counted", 0, 0, INTEGER_MAX),
 };
 static const struct record part_record = RECORD(struct parent_part, "parent_part", part_fields);
+
+static const struct field device_work_fields[] = {
+    MEMBER_FORM(struct device_work, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_DOUBLE(struct device_work, flops, "flops", FIELD_REQUIRED, 0, 0),
+};
+static const struct record device_work_record =
+    RECORD(struct device_work, "device_work", device_work_fields);
+
+static const struct field work_fields[] = {
+    MEMBER_RECORDS(struct submodel_work, device, device_count, "devices", 0, &device_work_record),
+    MEMBER_DOUBLE(struct submodel_work, flops, "flops", 0, 0, 0),
+};
+static const struct record work_record = RECORD(struct submodel_work, "submodel_work", work_fields);
 
 static const struct field parent_fields[] = {
     MEMBER_FORM(struct parent, job.text, "job", FIELD_REQUIRED, &job_id_form),
@@ -106,6 +142,8 @@ static const struct field parent_fields[] = {
     MEMBER_FORM(struct parent, harvest.text, "harvest", FIELD_NULLABLE, &checkpoint_id_form),
     MEMBER_FORM(struct parent, harvest_sha256, "harvest_sha256", FIELD_NULLABLE, &sha256_form),
     MEMBER_INT(struct parent, harvest_bytes, "harvest_size_bytes", 0, 0, INTEGER_MAX),
+    MEMBER_RECORD(struct parent, work, "work", 0, &work_record),
+    MEMBER_RECORD(struct parent, compute, "compute", 0, &submodel_compute_record),
 };
 const struct record parent_record = RECORD(struct parent, "parent", parent_fields);
 

@@ -40,6 +40,8 @@ struct submodel_options {
 enum joint_units { JOINT_HEAD, JOINT_ALL };
 extern const char *const joint_units_names[];
 
+#define WORK_DEVICES_MAX (2 * STAGES_MAX) /* whose operations are counted one by one */
+
 /* One group: classes of the list that all groups share, and its part of the channels. */
 struct class_group {
     int64_t class_first, class_count;
@@ -67,6 +69,27 @@ enum part_state {
 };
 extern const char *const part_state_names[];
 
+/* The operations of a job of sub-models, by device: those of submodel_compute. */
+struct submodel_work {
+    struct device_work {
+        struct device_id device;
+        double flops;
+    } device[WORK_DEVICES_MAX]; /* the first that worked for it */
+    size_t device_count;
+    double flops; /* of all devices */
+};
+
+/* What the groups of a job of sub-models save against training the target alone in the same epochs,
+ * as factors, and what the job takes. Operations are those of the plan: one forward pass of each
+ * frozen unit, three of each trained one. 0: nothing to compare yet. */
+struct submodel_compute {
+    double per_sample_least, per_sample_most; /* the target's over a group's, of a sample */
+    double total;                             /* the target's over those of all parts */
+    double busiest;                           /* the target's over those of the busiest device */
+    double flops;                             /* of all parts */
+};
+extern const struct record submodel_compute_record;
+
 /* A part of a parent: its newest job and, when that has succeeded, the model. */
 struct parent_part {
     int state; /* enum part_state */
@@ -76,6 +99,8 @@ struct parent_part {
     struct checkpoint_id checkpoint;
     char sha256[SHA256_SIZE];
     int64_t bytes;
+    double flops_per_sample; /* of its newest job; 0: not begun */
+    int64_t counted;         /* generation of that job up to which operations are counted */
 };
 
 /* The row of a parent beside its job: written with every change, so that a restart finds the same
@@ -95,6 +120,8 @@ struct parent {
     struct checkpoint_id harvest;        /* "": not harvested yet */
     char harvest_sha256[SHA256_SIZE];
     int64_t harvest_bytes;
+    struct submodel_work work; /* of plans that have ended */
+    struct submodel_compute compute;
 };
 extern const struct record parent_record;
 /* List the classes of which no group is trained or will be. Returns their number. */

@@ -17,22 +17,29 @@ struct derived {
     struct coordinator *coordinator;
     struct job_id id;
     struct event event;
-    struct derived_model model[GROUPS_MAX];
-    struct turn_description description[GROUPS_MAX];
-    size_t pinned;
+    struct derived_set set; /* until the core has taken the models */
     struct err err;
 };
 
-/* Entries stay until the core has taken their models. */
-static void add(struct derived *derived, const struct catalog_entry *entry)
+/* ---- models ---- */
+
+static void add(struct derived_set *set, const struct catalog_entry *entry)
 {
-    const size_t at = derived->pinned++;
-    catalog_pin(derived->coordinator->catalog, entry->sha256);
-    derived->model[at].model = entry->model;
-    memcpy(derived->model[at].sha256, entry->sha256, SHA256_SIZE);
-    derived->description[at].text = entry->text.data;
-    derived->description[at].size = entry->text.size;
-    memcpy(derived->description[at].sha256, entry->sha256, SHA256_SIZE);
+    const size_t at = set->count++;
+    catalog_pin(set->coordinator->catalog, entry->sha256);
+    set->model[at].model = entry->model;
+    memcpy(set->model[at].sha256, entry->sha256, SHA256_SIZE);
+    set->description[at].text = entry->text.data;
+    set->description[at].size = entry->text.size;
+    memcpy(set->description[at].sha256, entry->sha256, SHA256_SIZE);
+}
+
+void derived_let_go(struct derived_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        catalog_unpin(set->coordinator->catalog, set->model[i].sha256);
+    }
+    set->count = 0;
 }
 
 /* The names of a group's outputs, as those of an ordinary job with its view; none if the target's
@@ -47,10 +54,9 @@ static int name_outputs(const struct model *target, const struct class_groups *g
                : 0;
 }
 
-static int derive_group(struct derived *derived, const struct slim_split *split,
-                        const struct class_groups *groups, size_t group)
+static int derive_group(struct derived_set *set, const struct slim_split *split,
+                        const struct class_groups *groups, size_t group, struct err *err)
 {
-    struct err *err = &derived->err;
     const struct catalog_entry *entry = NULL;
     struct record_faults faults = {0};
     json_auto_t *description = NULL;
@@ -63,16 +69,17 @@ static int derive_group(struct derived *derived, const struct slim_split *split,
     rc = rc ? rc : description_write_slice(split, group, &text, err);
     rc = rc ? rc : json_parse(text.data, text.size, &description, err);
     rc = rc ? rc
-            : catalog_resolve(derived->coordinator->catalog, description, NULL, &change, &entry,
+            : catalog_resolve(set->coordinator->catalog, description, NULL, &change, &entry,
                               &faults, err);
     if (!rc) {
-        add(derived, entry);
+        add(set, entry);
     }
     return rc ? err_wrap(err, "group %zu", group) : 0;
 }
 
-static int derive_groups(struct derived *derived, const struct job *job,
-                         const struct class_groups *groups, const struct catalog_entry *target)
+int derived_add_groups(struct derived_set *set, const struct submodel_options *options,
+                       const struct class_groups *groups, const struct catalog_entry *target,
+                       struct err *err)
 {
     struct slim_group group[GROUPS_MAX];
     for (size_t g = 0; g < groups->count; g++) {
@@ -80,19 +87,19 @@ static int derive_groups(struct derived *derived, const struct job *job,
                                        .width = groups->group[g].width};
     }
     const struct slim_split split = {.target = target->model,
-                                     .stem = (size_t)job->spec.submodel.stem,
+                                     .stem = (size_t)options->stem,
                                      .group = group,
                                      .group_count = groups->count};
     int rc = 0;
     for (size_t g = 0; !rc && g < groups->count; g++) {
-        rc = derive_group(derived, &split, groups, g);
+        rc = derive_group(set, &split, groups, g, err);
     }
     return rc;
 }
 
 /* The target, with all units frozen but the last that has parameters. */
-static int derive_joint(struct derived *derived, const struct job *job,
-                        const struct catalog_entry *target)
+int derived_add_joint(struct derived_set *set, const struct submodel_options *options,
+                      const struct catalog_entry *target, struct err *err)
 {
     const struct catalog_entry *entry = target;
     bool frozen[MODEL_UNITS_MAX];
@@ -104,15 +111,17 @@ static int derive_joint(struct derived *derived, const struct job *job,
     for (size_t u = 0; u < target->model->unit_count; u++) {
         frozen[u] = u != head;
     }
-    if (job->spec.submodel.joint_units == JOINT_HEAD) {
-        rc = catalog_derive(derived->coordinator->catalog, target,
-                            &(struct catalog_change){.frozen = frozen}, &entry, &derived->err);
+    if (options->joint_units == JOINT_HEAD) {
+        rc = catalog_derive(set->coordinator->catalog, target,
+                            &(struct catalog_change){.frozen = frozen}, &entry, err);
     }
     if (!rc) {
-        add(derived, entry);
+        add(set, entry);
     }
     return rc;
 }
+
+/* ---- the answer ---- */
 
 static void answer(struct derived *derived)
 {
@@ -128,29 +137,28 @@ static void answer(struct derived *derived)
     out->job = derived->id;
     out->phase = parent->phase;
     int rc = catalog_find(coordinator->catalog, job->spec.model.sha256, &target, &derived->err);
+    const struct submodel_options *options = &job->spec.submodel;
     if (!rc && parent->phase == PARENT_GROUPS) {
-        rc = derive_groups(derived, job, &parent->groups, target);
+        rc = derived_add_groups(&derived->set, options, &parent->groups, target, &derived->err);
     } else if (!rc) {
-        rc = derive_joint(derived, job, target);
+        rc = derived_add_joint(&derived->set, options, target, &derived->err);
     }
     out->failed = rc != 0;
     snprintf(out->message, sizeof(out->message), "%.*s", MESSAGE_SIZE - 1, derived->err.text);
-    out->model = derived->model;
-    out->model_count = derived->pinned;
-    const struct turn_extra extra = {.parts = derived->description, .part_count = derived->pinned};
+    out->model = derived->set.model;
+    out->model_count = derived->set.count;
+    const struct turn_extra extra = {.parts = derived->set.description,
+                                     .part_count = derived->set.count};
     turn_event(coordinator->turn, &derived->event, NULL, &extra);
 }
 
 static void derived_done(struct work_job *job)
 {
     struct derived *derived = (struct derived *)job;
-    struct catalog *catalog = derived->coordinator->catalog;
     if (!derived->coordinator->stopping) {
         answer(derived);
     }
-    for (size_t i = 0; i < derived->pinned; i++) {
-        catalog_unpin(catalog, derived->model[i].sha256);
-    }
+    derived_let_go(&derived->set);
     free(derived);
 }
 
@@ -161,7 +169,7 @@ int derived_start(struct coordinator *coordinator, const char *job_id, struct er
         return err_set(err, ERR_MEMORY, "parts of '%s': out of memory", job_id);
     }
     derived->job.done = derived_done;
-    derived->coordinator = coordinator;
+    derived->coordinator = derived->set.coordinator = coordinator;
     memcpy(derived->id.text, job_id, sizeof(derived->id.text));
     work_post(coordinator->work, &derived->job);
     return 0;

@@ -263,6 +263,7 @@ void coverage_on_question(struct core *core, const struct event *event)
     }
     memset(answer, 0, sizeof(*answer));
     fill_preview(core, asked, job, &answer->preview);
+    previews_add_forecast(asked->forecast, &answer->preview);
     if (job) {
         answer->resume_version = recovery_start(core, job, &absent, &cut);
         answer->steps_lost = steps_lost(job, answer->resume_version);

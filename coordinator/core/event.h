@@ -64,8 +64,9 @@ struct event_job_submit {
     const struct job_data *data;
     const struct model *model;
     bool dry_run;
-    const struct event_planned *planned; /* dry run: the answer to core_plan_submission */
-    const struct event_classes *classes; /* of a job of sub-models; else NULL */
+    const struct event_planned *planned;     /* dry run: the answer to core_plan_submission */
+    const struct event_classes *classes;     /* of a job of sub-models; else NULL */
+    const struct submodel_preview *forecast; /* the same in a dry run */
 };
 
 enum job_verb {
@@ -142,6 +143,7 @@ struct event_plan_question {
     const struct job_spec *spec;
     const struct model *model;
     int64_t steps;
+    const struct submodel_preview *forecast; /* of a job of sub-models; else NULL */
     /* With question->vary, in the order of the answer. */
     const struct plan_combination *combination;
     size_t combination_count;

@@ -93,7 +93,7 @@ void core_plan_submission(struct core *core, const struct event_job_submit *subm
 }
 
 /* The first attempt is with the devices that are free. */
-static void dry_run(struct core *core, const struct event_job_submit *submit)
+void jobs_dry_run(struct core *core, const struct event_job_submit *submit)
 {
     const struct event_planned *answer = submit->planned;
     struct job_preview *preview = &core->answer->preview;
@@ -106,6 +106,7 @@ static void dry_run(struct core *core, const struct event_job_submit *submit)
     if (answer->code == 0) {
         previews_fill(core, NULL, answer->planned, submit->model, preview);
     }
+    previews_add_forecast(submit->forecast, preview);
     act_reply(core, 200, OBJECT_JOB_PREVIEW, preview);
 }
 
@@ -139,7 +140,7 @@ void jobs_on_submit(struct core *core, const struct event *event)
         return;
     }
     if (submit->dry_run) {
-        dry_run(core, submit);
+        jobs_dry_run(core, submit);
         return;
     }
     struct job_slot *job = jobs_add(core, submit->spec, submit->data, submit->model);

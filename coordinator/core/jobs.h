@@ -12,6 +12,8 @@ void jobs_on_verb(struct core *core, const struct event *event);
 /* Reject a job that can never run. Returns whether it was answered. */
 bool jobs_refuse(struct core *core, const struct event_job_submit *submit,
                  const struct replan_request *wanted);
+/* Answer a dry run. */
+void jobs_dry_run(struct core *core, const struct event_job_submit *submit);
 /* Add a queued job. NULL: the coordinator has its maximum of live jobs. */
 struct job_slot *jobs_add(struct core *core, const struct job_spec *spec,
                           const struct job_data *data, const struct model *model);

@@ -7,9 +7,8 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
-/* Hypothetical devices have a name and no id. */
-static void name_device(const struct core *core, const struct plan_question *question,
-                        const struct device_id *id, struct device_id *out, char name[NAME_SIZE])
+void previews_name_device(const struct core *core, const struct plan_question *question,
+                          const struct device_id *id, struct device_id *out, char name[NAME_SIZE])
 {
     const struct what_if_device *assumed = question ? what_if_device(question, id->text) : NULL;
     const struct device_slot *device = slots_device(core, id->text);
@@ -27,7 +26,7 @@ static void fill_left_out(const struct core *core, const struct plan_question *q
         struct preview_left_out *to = &preview->left_out[i];
         to->reason = from->reason;
         to->step_seconds_with = from->step_seconds_with;
-        name_device(core, question, &from->device, &to->device, to->name);
+        previews_name_device(core, question, &from->device, &to->device, to->name);
     }
 }
 
@@ -48,7 +47,7 @@ void previews_fill(const struct core *core, const struct plan_question *question
     for (size_t s = 0; s < planned->stage_count; s++) {
         const struct plan_stage *from = &planned->stage[s];
         struct preview_stage *stage = &preview->stage[s];
-        name_device(core, question, &from->device, &stage->device, stage->name);
+        previews_name_device(core, question, &from->device, &stage->device, stage->name);
         stage->first = from->first;
         stage->end = from->end;
         stage->in_flight = from->in_flight;
@@ -64,6 +63,14 @@ void previews_fill(const struct core *core, const struct plan_question *question
     }
 }
 
+void previews_add_forecast(const struct submodel_preview *forecast, struct job_preview *preview)
+{
+    preview->has_submodel = forecast != NULL;
+    if (forecast) {
+        preview->submodel = *forecast;
+    }
+}
+
 void core_plan_combination(const struct core *core, const struct plan_question *question,
                            const struct planned *planned, struct plan_combination *out)
 {
@@ -75,7 +82,7 @@ void core_plan_combination(const struct core *core, const struct plan_question *
     for (size_t s = 0; s < planned->stage_count; s++) {
         const struct plan_stage *from = &planned->stage[s];
         struct combination_stage *stage = &out->stage[s];
-        name_device(core, question, &from->device, &stage->device, stage->name);
+        previews_name_device(core, question, &from->device, &stage->device, stage->name);
         stage->first = from->first;
         stage->end = from->end;
         stage->in_flight = from->in_flight;

@@ -8,10 +8,16 @@
 struct model;
 struct planned;
 
+/* Write the id and the name of a device of an answer. Hypothetical devices have a name and no id.
+ */
+void previews_name_device(const struct core *core, const struct plan_question *question,
+                          const struct device_id *id, struct device_id *out, char name[NAME_SIZE]);
 /* Fill all but steps, starts and waiting_for; preview->steps must be set. question: NULL for a dry
  * run. */
 void previews_fill(const struct core *core, const struct plan_question *question,
                    const struct planned *planned, const struct model *model,
                    struct job_preview *preview);
+/* Add the forecast of a job of sub-models; NULL: it is another job. */
+void previews_add_forecast(const struct submodel_preview *forecast, struct job_preview *preview);
 
 #endif

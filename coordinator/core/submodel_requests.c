@@ -25,6 +25,10 @@ void submodel_on_submit(struct core *core, const struct event *event)
     if (jobs_refuse(core, submit, NULL)) {
         return;
     }
+    if (submit->dry_run) {
+        jobs_dry_run(core, submit);
+        return;
+    }
     struct parent_slot *parent = groups_add(core, submit);
     if (!parent) {
         act_problem(core, PROBLEM_TOO_MANY,

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "coordinator/content/forecasts.h"
 #include "coordinator/content/planner.h"
 #include "net/http_server.h"
 
@@ -12,5 +13,10 @@ struct coordinator;
 /* Return whether planner_take has room for a question of this request; false: a problem was sent.
  */
 bool ask_ready(struct coordinator *coordinator, struct http_exchange *exchange);
+/* Begin a forecast, as forecasts_begin. false: a problem was sent; classes or channels that cannot
+ * be divided are a fault at the pointer. */
+bool ask_forecast(struct coordinator *coordinator, struct http_exchange *exchange,
+                  const struct forecast_request *request, const struct catalog_entry *target,
+                  const char *pointer, struct forecasts *out);
 
 #endif

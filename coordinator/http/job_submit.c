@@ -8,6 +8,7 @@
 
 #include "coordinator/content/catalog.h"
 #include "coordinator/content/checkpoint_blob.h"
+#include "coordinator/content/forecasts.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
@@ -28,6 +29,7 @@ struct submission {
     struct http_exchange
         *exchange; /* NULL: the client disconnected while a worker read the checkpoint */
     bool dry_run;
+    struct forecasts forecasts; /* of a dry run of sub-models */
     struct posted_job posted;
     struct record_faults faults;
     int code;
@@ -97,30 +99,55 @@ static struct submission *submission_of(struct planner_question *question)
     return (struct submission *)((char *)question - offsetof(struct submission, question));
 }
 
-static void dry_run_done(struct planner_question *question, const struct event_planned *planned)
+static void dry_run_end(struct submission *submission)
 {
-    struct submission *submission = submission_of(question);
+    forecasts_end(&submission->forecasts);
+    catalog_unpin(submission->coordinator->catalog, submission->posted.model->sha256);
+    free(submission);
+}
+
+/* planned: NULL when the program ends. */
+static void dry_run_answer(struct submission *submission, const struct event_planned *planned)
+{
     struct event event = {.type = EVENT_JOB_SUBMIT, .job_submit = event_of(submission)};
-    event.job_submit.planned = planned;
+    struct forecast *forecast = submission->forecasts.forecast;
+    event.job_submit.planned = planned && forecast ? forecast_target(forecast) : planned;
+    event.job_submit.forecast = forecast ? forecast_preview(forecast) : NULL;
     if (submission->exchange) {
         http_on_end(submission->exchange, NULL, NULL);
     }
     if (submission->exchange && planned) {
         turn_event(submission->coordinator->turn, &event, submission->exchange, NULL);
     }
-    catalog_unpin(submission->coordinator->catalog, submission->posted.model->sha256);
-    free(submission);
+    dry_run_end(submission);
+}
+
+static void dry_run_done(struct planner_question *question, const struct event_planned *planned)
+{
+    struct submission *submission = submission_of(question);
+    struct forecast *forecast = submission->forecasts.forecast;
+    const struct core *core = submission->coordinator->core;
+    if (planned && forecast && forecast_take(core, forecast, planned)) {
+        planner_again(submission->coordinator->planner, question);
+    } else {
+        dry_run_answer(submission, planned);
+    }
 }
 
 static bool dry_run_fill(struct planner_question *question, struct planning *planning)
 {
     struct submission *submission = submission_of(question);
     const struct event_job_submit submit = event_of(submission);
+    struct core *core = submission->coordinator->core;
     if (!submission->exchange) {
-        dry_run_done(question, NULL);
+        dry_run_end(submission);
         return false;
     }
-    core_plan_submission(submission->coordinator->core, &submit, planning);
+    if (submission->forecasts.forecast) {
+        forecast_ask(core, submission->forecasts.forecast, planning);
+    } else {
+        core_plan_submission(core, &submit, planning);
+    }
     return true;
 }
 
@@ -130,11 +157,25 @@ static void client_gone(void *arg)
     submission->exchange = NULL;
 }
 
+/* Begin the forecast of a job of sub-models. false: a problem was answered. */
+static bool begin_forecast(struct submission *submission, struct http_exchange *exchange)
+{
+    const struct posted_job *posted = &submission->posted;
+    const struct forecast_request request = {.spec = &posted->spec,
+                                             .data = &posted->data,
+                                             .model = posted->model->model,
+                                             .classes = &posted->classes};
+    return ask_forecast(submission->coordinator, exchange, &request, posted->model, "/submodel",
+                        &submission->forecasts);
+}
+
 /* Takes the submission when it has to wait for the answer: it is NULL then. */
 static void dry_run(struct submission **place, struct http_exchange *exchange)
 {
     struct submission *submission = *place;
-    if (!ask_ready(submission->coordinator, exchange)) {
+    const bool divides = submission->posted.classes.count > 0;
+    if (!ask_ready(submission->coordinator, exchange) ||
+        (divides && !begin_forecast(submission, exchange))) {
         return;
     }
     submission->question = (struct planner_question){.fill = dry_run_fill, .done = dry_run_done};
@@ -152,11 +193,6 @@ static void submit(struct submission **place, struct http_exchange *exchange,
                    struct turn_extra *extra)
 {
     struct submission *submission = *place;
-    if (submission->dry_run && submission->posted.classes.count > 0) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER,
-                       "dry_run: not for strategy 'submodel'; its parts are planned one by one");
-        return;
-    }
     if (submission->dry_run) {
         dry_run(place, exchange);
         return;

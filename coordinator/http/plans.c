@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/content/forecasts.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/http/answer.h"
@@ -21,7 +22,8 @@ struct asked {
     struct coordinator *coordinator;
     struct http_exchange *exchange; /* NULL: the client has disconnected */
     struct plan_question asked;
-    struct posted_job posted; /* of asked.spec; model NULL: of a job */
+    struct posted_job posted;   /* of asked.spec; model NULL: of a job */
+    struct forecasts forecasts; /* of sub-models */
     struct plan_combination combination[WHAT_IF_COMBINATIONS_MAX];
     size_t next; /* combination to search for */
     /* The answer: of the fastest combination, else why the first one failed. */
@@ -82,9 +84,6 @@ static bool resolve_spec(struct asked *asked, struct http_exchange *exchange)
     const int rc = posted_resolve(asked->coordinator, &asked->posted, &inner, &err);
     asked->asked.spec.model.description = asked->asked.spec.kernels = NULL; /* freed there */
     asked->asked.spec.submodel.groups = NULL;
-    if (asked->posted.classes.count > 0) {
-        record_fault(&inner, "/strategy", "each part of a job of sub-models has a plan of its own");
-    }
     for (size_t i = 0; i < inner.count; i++) {
         char pointer[RECORD_POINTER_MAX];
         snprintf(pointer, sizeof(pointer), "/spec%.150s", inner.fault[i].pointer);
@@ -98,10 +97,56 @@ static bool resolve_spec(struct asked *asked, struct http_exchange *exchange)
     return rc == 0 && faults.count == 0;
 }
 
+/* ---- sub-models ---- */
+
+/* A question about a live job of sub-models is one about a job with its fields and groups. */
+static bool take_parent(struct asked *asked, const struct parent *parent,
+                        struct http_exchange *exchange)
+{
+    struct posted_job *posted = &asked->posted;
+    const struct job *job = core_job(asked->coordinator->core, parent->job.text);
+    struct err err = {0};
+    posted->spec = job->spec;
+    posted->data = job->data;
+    posted->groups = parent->groups;
+    memcpy(posted->class_samples, parent->class_samples, sizeof(posted->class_samples));
+    posted->classes =
+        (struct event_classes){.samples = posted->class_samples,
+                               .count = parent->class_count,
+                               .groups = posted->groups.count > 0 ? &posted->groups : NULL};
+    asked->asked.job = (struct job_id){{0}};
+    asked->asked.has_spec = true;
+    if (catalog_find(asked->coordinator->catalog, job->spec.model.sha256, &posted->model, &err)) {
+        answer_err(exchange, &err);
+        return false;
+    }
+    return true;
+}
+
+/* Begin the forecast of a job of sub-models. false: a problem was answered. */
+static bool begin_forecast(struct asked *asked, struct http_exchange *exchange)
+{
+    const struct posted_job *posted = &asked->posted;
+    const struct forecast_request request = {.spec = &posted->spec,
+                                             .data = &posted->data,
+                                             .model = posted->model->model,
+                                             .classes = &posted->classes,
+                                             .question = &asked->asked};
+    struct record_faults faults = {0};
+    if (asked->asked.has_vary) {
+        record_fault(&faults, "/vary", "is not for jobs of sub-models; ask for each alone");
+        answer_faults(exchange, &faults);
+        return false;
+    }
+    return ask_forecast(asked->coordinator, exchange, &request, posted->model, "/spec/submodel",
+                        &asked->forecasts);
+}
+
 /* ---- the answer ---- */
 
 static void asked_free(struct asked *asked)
 {
+    forecasts_end(&asked->forecasts);
     if (asked->posted.model) {
         catalog_unpin(asked->coordinator->catalog, asked->posted.model->sha256);
     }
@@ -142,6 +187,9 @@ static void answer(struct asked *asked)
         event.plan_question.model = asked->posted.model->model;
         event.plan_question.steps =
             job_total_steps(&asked->posted.spec, job_epoch_samples(&asked->posted.data));
+    }
+    if (asked->forecasts.forecast) {
+        event.plan_question.forecast = forecast_preview(asked->forecasts.forecast);
     }
     sort(asked->combination, count);
     if (asked->exchange) {
@@ -197,6 +245,12 @@ static void done(struct planner_question *question, const struct event_planned *
         asked_free(asked);
         return;
     }
+    struct forecast *forecast = asked->forecasts.forecast;
+    if (forecast && forecast_take(asked->coordinator->core, forecast, planned)) {
+        planner_again(asked->coordinator->planner, question);
+        return;
+    }
+    planned = forecast ? forecast_target(forecast) : planned;
     if (planned->code != 0) {
         take_failure(asked, planned->code, planned->message);
     } else {
@@ -243,6 +297,10 @@ static bool fill(struct planner_question *question, struct planning *planning)
         .question = &asked->asked,
         .model = asked->posted.model ? asked->posted.model->model : NULL};
     struct job_spec spec;
+    if (asked->forecasts.forecast && asked->exchange) {
+        forecast_ask(asked->coordinator->core, asked->forecasts.forecast, planning);
+        return true;
+    }
     while (asked->exchange && asked->next < what_if_combinations(&asked->asked) &&
            begin(asked, &spec)) {
         struct err err = {0};
@@ -277,14 +335,12 @@ static void serve(struct asked **place, struct http_exchange *exchange)
                               : job_answer_ended(coordinator, exchange, asked->asked.job.text)) {
         return;
     }
-    if (core_parent(coordinator->core, asked->asked.job.text)) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_JOB,
-                       "job '%s' has no plan itself; ask for that of a part, whose ids are in "
-                       "GET /v1/jobs/%s/groups",
-                       asked->asked.job.text, asked->asked.job.text);
+    const struct parent *parent = core_parent(coordinator->core, asked->asked.job.text);
+    if (parent && !take_parent(asked, parent, exchange)) {
         return;
     }
-    if (!ask_ready(coordinator, exchange)) {
+    if (!ask_ready(coordinator, exchange) ||
+        (asked->posted.classes.count > 0 && !begin_forecast(asked, exchange))) {
         return;
     }
     if (asked->posted.model) {

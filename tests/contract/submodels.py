@@ -151,12 +151,91 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
             "/strategy", "one label a sample", model={"name": "gpt-mini"}, dataset={"train": "text"}
         )
         expect("/dataset/train", "of 'gaps' has no samples", dataset={"train": "gaps"})
-        api.problem(
-            "POST", "/v1/jobs?dry_run=true", PARTED, code="invalid_parameter", words=("submodel",)
-        )
-        api.problem(
-            "POST", "/v1/plans", {"spec": PARTED}, code="invalid_fields", words=("/spec/strategy",)
-        )
+
+
+def close(a, b):
+    return abs(a - b) <= 1e-9 * max(abs(a), abs(b))
+
+
+def check_forecast(seen, names):
+    """What must hold of every forecast of ten classes with a plan."""
+    groups, compute = seen["groups"], seen["compute"]
+    must(sorted(sum((g["classes"] for g in groups), [])) == list(range(10)), f"{groups}")
+    must(close(sum(g["width"] for g in groups), 1), f"{groups}")
+    must(all(g["name"] in names and g["seconds"] > 0 for g in groups), f"{groups}")
+    must(all(g["memory_bytes"] > 0 and g["failure"] is None for g in groups), f"{groups}")
+    ends = [g["begins_seconds"] + g["seconds"] for g in groups]
+    must(close(max(ends), seen["groups_seconds"]), f"{seen}")
+    phases = [seen[f"{phase}_seconds"] for phase in ("stem", "groups", "joint")]
+    must(min(phases) > 0 and close(sum(phases), seen["total_seconds"]), f"{seen}")
+    must(1 < compute["per_sample_least"] <= compute["per_sample_most"], f"{compute}")
+    must(0 < compute["total"] <= compute["busiest"] and compute["flops"] > 0, f"{compute}")
+    seconds = {
+        "submodel": seen["total_seconds"],
+        "pipeline": seen["pipeline_seconds"],
+        "single": seen["single_seconds"],
+    }
+    must(seconds[seen["fastest"]] == min(seconds.values()), f"{seen}")
+
+
+def test_a_dry_run_predicts_groups_phases_and_savings():
+    with Api() as api:
+        agents = [FakeAgent(api, f"agent{i}") for i in range(2)]
+        names = {agent.name for agent in agents}
+
+        def dry(**submodel):
+            job = {**PARTED, "submodel": submodel}
+            preview = api.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json
+            must(preview["starts"] == "now" and preview["stages"], f"{preview}")
+            return preview["submodel"]
+
+        two = dry()
+        check_forecast(two, names)
+        must(len({g["device"] for g in two["groups"]}) == 2, "a device trains two groups at once")
+        five = dry(group_count=5, negatives=2)
+        check_forecast(five, names)
+        first, last = five["groups"][0], five["groups"][-1]
+        must(first["begins_seconds"] == 0 < last["begins_seconds"], f"{five['groups']}")
+        must(two["compute"]["per_sample_least"] < five["compute"]["per_sample_least"], "")
+        given = dry(groups=[{**HALVES[0], "width": 0.25}, {**HALVES[1], "width": 0.75}])
+        check_forecast(given, names)
+        must([g["width"] for g in given["groups"]] == [0.25, 0.75], f"{given}")
+        bound = [{**HALVES[0], "labels": {"site": "north"}}, HALVES[1]]
+        none = dry(groups=bound)
+        must(none["total_seconds"] is None and "label" in none["groups"][0]["failure"], f"{none}")
+        must(none["groups"][1]["failure"] is None, f"{none}")
+        must(api.get("/v1/jobs")["items"] == [], "a job was stored")
+        preview = api.request("POST", "/v1/jobs?dry_run=true", JOB, expect=200).json
+        must(preview["submodel"] is None, f"{preview}")
+
+
+def test_a_question_predicts_sub_models_on_other_devices():
+    with Api() as api:
+        agent = FakeAgent(api, "agent0")
+        twin = {"name": "twin", "like": agent.id}
+
+        def ask(question):
+            return api.request("POST", "/v1/plans", question, expect=200).json["plan"]["submodel"]
+
+        alone = ask({"spec": PARTED})
+        check_forecast(alone, {"agent0"})
+        both = ask({"spec": PARTED, "devices": [agent.id, twin]})
+        check_forecast(both, {"agent0", "twin"})
+        must({g["name"] for g in both["groups"]} == {"agent0", "twin"}, f"{both['groups']}")
+        must(both["groups_seconds"] < 0.6 * alone["groups_seconds"], f"{alone} {both}")
+        fast = ask({"spec": PARTED, "devices": [agent.id, {**twin, "speed": 4}]})
+        check_forecast(fast, {"agent0", "twin"})
+        must(fast["groups"][0]["name"] == "twin", f"{fast['groups']}")
+        must(fast["groups"][0]["width"] > fast["groups"][1]["width"], f"{fast['groups']}")
+        job = api.submit(PARTED)
+        check_forecast(ask({"job": job["id"], "devices": [agent.id, twin]}), {"agent0", "twin"})
+        for question, pointer in (
+            ({"spec": PARTED, "vary": {"devices": [1, 2]}}, "/vary"),
+            ({"job": job["id"], "vary": {"devices": [1, 2]}}, "/vary"),
+        ):
+            api.problem("POST", "/v1/plans", question, code="invalid_fields", words=(pointer,))
+        question = {"spec": PARTED, "without": [agent.id]}
+        api.problem("POST", "/v1/plans", question, code="not_enough_devices")
 
 
 def test_a_group_shows_what_it_trains():
@@ -186,8 +265,6 @@ def test_every_route_of_a_job_answers_for_a_job_of_sub_models():
         api.request("GET", f"{path}/kernels", expect=200)
         api.problem("GET", f"{path}/replicas", code="wrong_state", words=("groups",))
         api.problem("GET", f"{path}/plans/1", code="unknown_plan")
-        question = {"job": job["id"], "without": [agent.id]}
-        api.problem("POST", "/v1/plans", question, code="unknown_job")
         question = {"job": job["id"], "device": agent.id}
         api.request("POST", "/v1/predictions", question, expect=200)
 

@@ -1,0 +1,345 @@
+#include "coordinator/core/forecast.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/asking.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/planning.h"
+#include "coordinator/core/previews.h"
+#include "coordinator/core/savings.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/submodel_parts.h"
+#include "coordinator/core/submodel_plan.h"
+#include "coordinator/core/text.h"
+#include "schema/job_check.h"
+
+/* The searches, in this order. */
+enum search { SEARCH_PIPELINE, SEARCH_SINGLE, SEARCH_JOINT, SEARCH_GROUPS, SEARCH_END };
+
+/* A device that trains a group. */
+struct taken {
+    struct device_id device;
+    double until_seconds; /* of the phase of groups */
+};
+
+struct forecast {
+    struct parent_slot parent; /* as if it were submitted */
+    const struct plan_question *question;
+    struct derived_model group[GROUPS_MAX], joint;
+    enum search search;
+    size_t next; /* group, of SEARCH_GROUPS */
+    struct job_spec spec;
+    struct job_data data; /* of the search */
+    struct taken taken[GROUPS_MAX];
+    size_t taken_count;
+    double now_seconds; /* of the phase of groups, at which the next group begins */
+    struct submodel_work work;
+    struct planned target;
+    struct event_planned target_answer;
+    struct submodel_preview preview;
+};
+
+int forecast_new(struct core *core, const struct forecast_request *request, struct forecast **out,
+                 struct err *err)
+{
+    AUTO(forecast_free) struct forecast *forecast = calloc(1, sizeof(*forecast));
+    if (!forecast) {
+        return err_set(err, ERR_MEMORY, "no memory for a forecast");
+    }
+    struct parent_slot *parent = &forecast->parent;
+    parent->job.spec = *request->spec;
+    parent->job.data = *request->data;
+    parent->model = request->model;
+    forecast->question = request->question;
+    submodel_take_classes(parent, request->classes);
+    int rc = submodel_plan(core, parent, request->question, err);
+    if (rc) {
+        return rc;
+    }
+    *out = forecast;
+    forecast = NULL;
+    return 0;
+}
+
+void forecast_free(struct forecast **forecast)
+{
+    free(*forecast);
+    *forecast = NULL;
+}
+
+const struct class_groups *forecast_groups(const struct forecast *forecast)
+{
+    return &forecast->parent.parent.groups;
+}
+
+/* ---- groups ---- */
+
+static void write_spec(struct forecast *forecast, size_t group)
+{
+    forecast->data = forecast->parent.job.data;
+    submodel_group_job(&forecast->parent, group, &forecast->spec, &forecast->data);
+}
+
+void forecast_take_models(struct forecast *forecast, const struct derived_model *group,
+                          const struct derived_model *joint)
+{
+    const struct parent *row = &forecast->parent.parent;
+    struct submodel_preview *preview = &forecast->preview;
+    forecast->joint = *joint;
+    preview->group_count = row->groups.count;
+    preview->runs = true;
+    for (size_t g = 0; g < row->groups.count; g++) {
+        const struct class_group *from = &row->groups.group[g];
+        struct preview_group *to = &preview->group[g];
+        forecast->group[g] = group[g];
+        write_spec(forecast, g);
+        to->group = (int64_t)g;
+        to->width = from->width;
+        to->class_count = (size_t)from->class_count;
+        memcpy(to->class_of, &row->groups.class_of[from->class_first],
+               to->class_count * sizeof(to->class_of[0]));
+        to->samples = job_epoch_samples(&forecast->data);
+        to->flops_per_sample = savings_flops(group[g].model, 0, group[g].model->unit_count);
+    }
+}
+
+static bool is_taken(const struct forecast *forecast, const struct device_id *device)
+{
+    bool taken = false;
+    for (size_t i = 0; i < forecast->taken_count; i++) {
+        taken = taken || (forecast->taken[i].until_seconds > forecast->now_seconds &&
+                          id_equal(forecast->taken[i].device.text, device->text));
+    }
+    return taken;
+}
+
+/* Let time pass until a device is free. false: all are. */
+static bool wait_for_device(struct forecast *forecast)
+{
+    double free_seconds = INFINITY;
+    for (size_t i = 0; i < forecast->taken_count; i++) {
+        const double until = forecast->taken[i].until_seconds;
+        free_seconds = until > forecast->now_seconds ? fmin(free_seconds, until) : free_seconds;
+    }
+    forecast->now_seconds = isfinite(free_seconds) ? free_seconds : forecast->now_seconds;
+    return isfinite(free_seconds);
+}
+
+/* ---- questions ---- */
+
+static int64_t steps_of(const struct job_spec *spec, const struct job_data *data)
+{
+    return job_total_steps(spec, job_epoch_samples(data));
+}
+
+static void ask(struct core *core, const struct forecast *forecast, const struct model *model,
+                struct planning *planning)
+{
+    if (forecast->question) {
+        const struct event_plan_question asked = {.question = forecast->question, .model = model};
+        asking_what_if(core, NULL, &asked, &forecast->spec, planning);
+    } else {
+        const struct placement_request request = {
+            .spec = &forecast->spec, .model = model, .candidates = CANDIDATES_ONLINE};
+        asking_request(core, &request, planning);
+    }
+}
+
+/* Groups begin in their order as devices become free, as in the queue of the scheduler. */
+static void ask_group(struct core *core, struct forecast *forecast, struct planning *planning)
+{
+    const struct derived_model *group = &forecast->group[forecast->next];
+    write_spec(forecast, forecast->next);
+    memcpy(forecast->spec.model.sha256, group->sha256, SHA256_SIZE);
+    ask(core, forecast, group->model, planning);
+    planning->attempt_count = 0;
+    planning_try(planning, STAGES_ANY, AVOID_ALL, CANDIDATES_FREE);
+    for (size_t d = 0; d < planning->device_count; d++) {
+        planning->device[d].busy = is_taken(forecast, &planning->device[d].id);
+    }
+}
+
+/* The target in the epochs of the job. */
+static void write_target(struct forecast *forecast)
+{
+    const struct parent_slot *parent = &forecast->parent;
+    submodel_stem_job(parent, &forecast->spec);
+    forecast->spec.epochs = parent->job.spec.epochs;
+    forecast->data = parent->job.data;
+}
+
+static void ask_joint(struct core *core, struct forecast *forecast, struct planning *planning)
+{
+    forecast->data = forecast->parent.job.data;
+    submodel_joint_job(&forecast->parent, &forecast->spec, &forecast->data);
+    memcpy(forecast->spec.model.sha256, forecast->joint.sha256, SHA256_SIZE);
+    ask(core, forecast, forecast->joint.model, planning);
+}
+
+void forecast_ask(struct core *core, struct forecast *forecast, struct planning *planning)
+{
+    switch (forecast->search) {
+    case SEARCH_PIPELINE:
+        write_target(forecast);
+        ask(core, forecast, forecast->parent.model, planning);
+        break;
+    case SEARCH_SINGLE:
+        write_target(forecast);
+        forecast->spec.devices_min = forecast->spec.devices_max = 1;
+        ask(core, forecast, forecast->parent.model, planning);
+        break;
+    case SEARCH_JOINT: ask_joint(core, forecast, planning); break;
+    case SEARCH_GROUPS: ask_group(core, forecast, planning); break;
+    case SEARCH_END: break;
+    }
+}
+
+/* ---- answers ---- */
+
+/* Count the operations of so many steps of a plan. */
+static void count_work(struct forecast *forecast, const struct planned *planned,
+                       const struct model *model, int64_t steps)
+{
+    const double samples = (double)(steps * forecast->spec.batch);
+    for (size_t s = 0; s < planned->stage_count; s++) {
+        const struct plan_stage *stage = &planned->stage[s];
+        savings_add(&forecast->work, &stage->device,
+                    samples * savings_flops(model, (size_t)stage->first, (size_t)stage->end));
+    }
+}
+
+static void take_pipeline(struct forecast *forecast, const struct event_planned *answer)
+{
+    struct submodel_preview *preview = &forecast->preview;
+    const double step_seconds = answer->code ? 0 : answer->planned->expected_seconds;
+    forecast->target = *answer->planned;
+    forecast->target_answer = *answer;
+    forecast->target_answer.planned = &forecast->target;
+    preview->pipeline_seconds = step_seconds * (double)steps_of(&forecast->spec, &forecast->data);
+    forecast->spec.epochs = forecast->parent.job.spec.submodel.stem_epochs;
+    const int64_t steps =
+        forecast->spec.epochs > 0 ? steps_of(&forecast->spec, &forecast->data) : 0;
+    preview->stem_seconds = step_seconds * (double)steps;
+    preview->runs = preview->runs && (answer->code == 0 || steps == 0);
+    if (answer->code == 0) {
+        count_work(forecast, answer->planned, forecast->parent.model, steps);
+    }
+}
+
+static void take_single(const struct core *core, struct forecast *forecast,
+                        const struct event_planned *answer)
+{
+    struct submodel_preview *preview = &forecast->preview;
+    if (answer->code == 0) {
+        preview->single_seconds =
+            answer->planned->expected_seconds * (double)steps_of(&forecast->spec, &forecast->data);
+        previews_name_device(core, forecast->question, &answer->planned->stage[0].device,
+                             &preview->single_device, preview->single_name);
+    }
+}
+
+static void take_joint(struct forecast *forecast, const struct event_planned *answer)
+{
+    const int64_t steps = steps_of(&forecast->spec, &forecast->data);
+    forecast->preview.runs = forecast->preview.runs && answer->code == 0;
+    if (answer->code == 0) {
+        forecast->preview.joint_seconds = answer->planned->expected_seconds * (double)steps;
+        count_work(forecast, answer->planned, forecast->joint.model, steps);
+    }
+}
+
+static void take_group(const struct core *core, struct forecast *forecast,
+                       const struct event_planned *answer)
+{
+    struct preview_group *group = &forecast->preview.group[forecast->next];
+    const struct model *model = forecast->group[forecast->next].model;
+    const int64_t steps = steps_of(&forecast->spec, &forecast->data);
+    if (answer->code != 0 && wait_for_device(forecast)) {
+        return;
+    }
+    forecast->next++;
+    if (answer->code != 0) {
+        text_set(group->failure, sizeof(group->failure), "%.250s", answer->message);
+        forecast->preview.runs = false;
+        return;
+    }
+    const struct plan_stage *stage = &answer->planned->stage[0];
+    group->begins_seconds = forecast->now_seconds;
+    group->seconds = answer->planned->expected_seconds * (double)steps;
+    group->memory_bytes = stage->memory_bytes;
+    previews_name_device(core, forecast->question, &stage->device, &group->device, group->name);
+    forecast->taken[forecast->taken_count++] = (struct taken){
+        .device = stage->device, .until_seconds = group->begins_seconds + group->seconds};
+    count_work(forecast, answer->planned, model, steps);
+}
+
+static void end(struct forecast *forecast)
+{
+    struct submodel_preview *preview = &forecast->preview;
+    const struct parent_slot *parent = &forecast->parent;
+    double flops[GROUPS_MAX];
+    for (size_t g = 0; g < preview->group_count; g++) {
+        const struct preview_group *group = &preview->group[g];
+        flops[g] = group->flops_per_sample;
+        preview->groups_seconds =
+            fmax(preview->groups_seconds, group->begins_seconds + group->seconds);
+    }
+    preview->total_seconds =
+        preview->stem_seconds + preview->groups_seconds + preview->joint_seconds;
+    write_target(forecast);
+    const double samples =
+        (double)(steps_of(&forecast->spec, &forecast->data) * forecast->spec.batch);
+    const double sample_flops = savings_flops(parent->model, 0, parent->model->unit_count);
+    const struct savings_base base = {.sample_flops = sample_flops,
+                                      .flops = samples * sample_flops};
+    savings_compare(&base, &forecast->work, flops, preview->group_count, &preview->compute);
+    const double seconds[] = {
+        [WAY_SUBMODEL] = preview->runs ? preview->total_seconds : INFINITY,
+        [WAY_PIPELINE] = preview->pipeline_seconds > 0 ? preview->pipeline_seconds : INFINITY,
+        [WAY_SINGLE] = preview->single_seconds > 0 ? preview->single_seconds : INFINITY};
+    for (int way = WAY_SUBMODEL; way <= WAY_SINGLE; way++) {
+        preview->fastest = seconds[way] < seconds[preview->fastest] ? way : preview->fastest;
+    }
+}
+
+bool forecast_take(const struct core *core, struct forecast *forecast,
+                   const struct event_planned *answer)
+{
+    const bool joins = forecast->parent.job.spec.submodel.joint_epochs > 0;
+    switch (forecast->search) {
+    case SEARCH_PIPELINE:
+        take_pipeline(forecast, answer);
+        forecast->search = SEARCH_SINGLE;
+        break;
+    case SEARCH_SINGLE:
+        take_single(core, forecast, answer);
+        forecast->search = joins ? SEARCH_JOINT : SEARCH_GROUPS;
+        break;
+    case SEARCH_JOINT:
+        take_joint(forecast, answer);
+        forecast->search = SEARCH_GROUPS;
+        break;
+    case SEARCH_GROUPS:
+        take_group(core, forecast, answer);
+        if (forecast->next == forecast->preview.group_count) {
+            end(forecast);
+            forecast->search = SEARCH_END;
+        }
+        break;
+    case SEARCH_END: break;
+    }
+    return forecast->search != SEARCH_END;
+}
+
+const struct event_planned *forecast_target(const struct forecast *forecast)
+{
+    return &forecast->target_answer;
+}
+
+const struct submodel_preview *forecast_preview(const struct forecast *forecast)
+{
+    return &forecast->preview;
+}
