@@ -9,6 +9,7 @@
 #include "coordinator/core/ending.h"
 #include "coordinator/core/ids.h"
 #include "coordinator/core/jobs.h"
+#include "coordinator/core/savings.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
@@ -76,6 +77,8 @@ bool groups_begin(struct core *core, struct parent_slot *parent, struct parent_p
     part->job = job->job.id;
     part->state = PART_TRAINS;
     part->attempts++;
+    part->counted = 0;
+    part->flops_per_sample = savings_flops(made->model, 0, made->model->unit_count);
     groups_changed(parent);
     core->schedule = true;
     act_publish(core, "job_queued", job->job.id.text, "job '%s' is queued", job->job.spec.name);

@@ -8,6 +8,7 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/groups.h"
+#include "coordinator/core/part_work.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/submodel_parts.h"
@@ -244,6 +245,7 @@ static void take_parts(struct core *core)
             continue;
         }
         parent->work.touched = true;
+        part_work_count(parent, job);
         if (job->mark.ended) {
             take_ended(core, job);
         }

@@ -38,9 +38,11 @@ def content_of(fleet, checkpoint):
 def undisturbed():
     """The model of two devices, which do nothing else."""
     with fashion_fleet(2) as fleet:
+        dry = fleet.request("POST", "/v1/jobs?dry_run=true", submodel_job(), expect=200).json
         job = fleet.submit(submodel_job())
         seen = fleet.wait(job, "succeeded")
         parts = groups_of(fleet, job)
+        check_savings(dry["submodel"], seen, parts)
         must(parts["phase"] == "ended" and parts["missing_classes"] == [], f"{parts}")
         must([g["classes"] for g in parts["groups"]] == [g["classes"] for g in GROUPS], "")
         must(all(g["part"]["state"] == "trained" for g in parts["groups"]), f"{parts}")
@@ -49,6 +51,30 @@ def undisturbed():
         must(listed == [job["id"]], f"{listed}")
         check_group(fleet, job, parts)
         return model_of(fleet, seen["checkpoint"])
+
+
+def check_savings(predicted, seen, parts):
+    """What was trained is what the dry run predicts; which device trains it may differ."""
+    compute = seen["compute"]
+    must(compute == parts["compute"], f"{compute}, the groups have {parts['compute']}")
+    expected = predicted["compute"]
+    again = sum(
+        (part["part"]["attempts"] - 1) * group["flops_per_sample"] * (group["samples"] // 32 * 32)
+        for group, part in zip(predicted["groups"], parts["groups"])
+    )
+    share = expected["flops"] / (expected["flops"] + again)  # groups may fail the gate
+    for name, factor in (
+        ("per_sample_least", 1),
+        ("per_sample_most", 1),
+        ("total", share),
+        ("flops", 1 / share),
+    ):
+        ratio = compute[name] / (expected[name] * factor)
+        must(abs(ratio - 1) < 1e-9, f"{name}: {compute}, predicted {expected}, {again} again")
+    must(compute["busiest"] > compute["total"], f"{compute}")
+    for group, part in zip(predicted["groups"], parts["groups"]):
+        must(group["flops_per_sample"] == part["flops_per_sample"], f"{group} {part}")
+        must(group["device"] and group["seconds"] > 0, f"{group}")
 
 
 def check_group(fleet, job, parts, datasets=FASHION, arguments=()):
