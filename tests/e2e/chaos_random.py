@@ -11,13 +11,16 @@ import signal
 import time
 
 import finetune
+import submodels
 from chaos import AGENTS, OPTIONS, Trial, fire_fleet
+from paceline import fashion_fleet, must
 from runner import run
 
 DEFAULT = os.environ.get("PACELINE_CHAOS_DEFAULT", "1 6")  # of the build
 SEEDS = [int(seed) for seed in os.environ.get("PACELINE_CHAOS_SEEDS", DEFAULT).split()]
 FIRST, LAST = SEEDS[0], SEEDS[-1]
 BLOWS = 6
+PARENT_BLOWS, PARENT_PACE = 10, 0.7  # of a job of sub-models, which takes longer
 MODELS = ("lenet5", "lenet5", "resnet8", "mobilenetv2")
 
 
@@ -63,7 +66,7 @@ class Schedule:
         time.sleep(self.draw.uniform(0, 0.5))
         self.fleet.restart_coordinator(*OPTIONS)
 
-    def run(self):
+    def run(self, count=BLOWS, pace=2.0):
         blows = (
             self.kill_agent,
             self.kill_agent,
@@ -74,8 +77,8 @@ class Schedule:
             self.thaw,
             self.kill_coordinator,
         )
-        for _ in range(BLOWS):
-            time.sleep(self.draw.expovariate(2.0))
+        for _ in range(count):
+            time.sleep(self.draw.expovariate(pace))
             blow = self.draw.choice(blows)
             print(f"    {blow.__name__}", flush=True)
             blow()
@@ -99,6 +102,40 @@ def schedule(seed):
         trial = Trial(fleet, model, checkpoint, recompute=recompute)
         Schedule(seed, trial).run()
         trial.finish()
+
+
+class Parent:
+    """A fleet with a job of sub-models."""
+
+    def __init__(self, fleet):
+        self.fleet = fleet
+        self.job = fleet.submit(submodels.submodel_job())
+
+    def start(self, name):
+        self.fleet.start_agent(name, "--slowdown", submodels.SLOWDOWN, wait=False)
+
+    def finish(self):
+        seen = self.fleet.wait(self.job, "succeeded", 300)
+        model = submodels.model_of(self.fleet, seen["checkpoint"])
+        must(model == undisturbed_parent(), f"{model}, not {undisturbed_parent()}")
+
+
+undisturbed_parent = functools.cache(submodels.undisturbed)
+
+
+def schedule_of_parent(seed):
+    slowdown = ("--slowdown", submodels.SLOWDOWN)
+    with fashion_fleet(AGENTS, *slowdown, lease_ms=submodels.LEASE_MS) as fleet:
+        parent = Parent(fleet)
+        Schedule(seed, parent).run(PARENT_BLOWS, PARENT_PACE)
+        parent.finish()
+
+
+def tests_of_parents(first, last):
+    return {
+        f"test_parent_{seed}": functools.partial(schedule_of_parent, seed)
+        for seed in range(first, last + 1)
+    }
 
 
 def tests_of_seeds(first, last):
