@@ -145,7 +145,7 @@ static void harvested_run(struct work_job *job)
 
 /* ---- on the loop's thread ---- */
 
-/* Whatever was damaged is told before: a group is then trained again. */
+/* Report damaged blobs before the failure: the core trains such a group again. */
 static void report_damage(struct harvested *harvested)
 {
     if (harvested->stem.sha256[0]) {

@@ -103,8 +103,7 @@ void groups_set_deadline(struct core *core, struct parent_slot *parent, int64_t 
     }
 }
 
-/* The time of a pause does not count towards the deadline. Its parts follow at the end of the step.
- */
+/* A pause stops the clock of the deadline. The parts follow at the end of the step. */
 void groups_pause(struct core *core, struct parent_slot *parent)
 {
     parent->parent.paused = true;

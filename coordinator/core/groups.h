@@ -47,7 +47,7 @@ bool groups_begin(struct core *core, struct parent_slot *parent, struct parent_p
                   const struct group_job *made);
 /* Whether a part waits for room among the live jobs, and there is some. */
 bool groups_has_room(const struct core *core, const struct parent_slot *parent);
-/* Let the phase end in so many milliseconds; 0: whenever its parts do. */
+/* End the phase of the groups after left_ms; 0: when its parts end. */
 void groups_set_deadline(struct core *core, struct parent_slot *parent, int64_t left_ms);
 /* Pause the parent; its parts follow. */
 void groups_pause(struct core *core, struct parent_slot *parent);

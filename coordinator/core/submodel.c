@@ -386,7 +386,7 @@ void submodel_on_harvested(struct core *core, const struct event *event)
     leave_harvest(core, parent);
 }
 
-/* From the same seed it becomes the same again. */
+/* The same seed gives the same model again. */
 void submodel_on_damage(struct core *core, const char *sha256)
 {
     for (size_t i = 0; i < core->parents.count; i++) {
