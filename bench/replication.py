@@ -23,7 +23,7 @@ QUIET = PERIOD // 2  # steps at the end of a period, after all copies are sent
 LINK_MBIT = 100
 SHARE = 0.55
 PAGE = 10000
-SCHEDULES = ("sync", "async")
+SCHEDULES = {"sync": {}, "async": {"pipeline": "async", "micro_batches": 1}}
 NONE = {"neighbor_every": 0, "center_every": 0}
 LEASE_MS = 20000
 
@@ -34,10 +34,10 @@ def job_of(schedule, replicates, cuts):
         MODEL,
         batch=BATCH,
         steps=STEPS,
-        pipeline=schedule,
         evaluate={"every_epochs": 0},
         cuts=cuts,
         **on_devices(AGENTS, AGENTS),
+        **SCHEDULES[schedule],
         **fields,
     )
 
@@ -145,7 +145,7 @@ def links_in_a_fleet(options):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--pairs", type=int, default=5)
-    arguments.add_argument("--schedule", nargs="+", choices=SCHEDULES, default=SCHEDULES)
+    arguments.add_argument("--schedule", nargs="+", choices=SCHEDULES, default=list(SCHEDULES))
     arguments.add_argument("--rows", help=argparse.SUPPRESS)
     options = arguments.parse_args()
     if "FLEET_NAME" in os.environ:
