@@ -66,6 +66,8 @@ static int find(struct blob_writer *writer, const char *sha256, bool *found, int
                 struct err *err)
 {
     sqlite3_stmt *statement = writer->statement[WRITER_FIND];
+    *found = false;
+    *size = 0;
     if (sqlite3_bind_text(statement, 1, sha256, -1, SQLITE_STATIC) != SQLITE_OK) {
         return bind_failed(writer, err);
     }
