@@ -15,6 +15,7 @@ from report import finish, say, table
 from submodel_cases import (
     BATCH,
     DEFAULT,
+    JOINTS,
     MAIN,
     RECORDED,
     SLOW,
@@ -26,7 +27,7 @@ from submodel_cases import (
     shipped,
     sliced_job,
 )
-from submodel_runs import PASSES, SLOWDOWNS, Expired, Runs, load_of
+from submodel_runs import PASSES, SLOWDOWNS, Expired, Runs
 
 ROWS = ROOT / "build/submodel.jsonl"
 MINUTES = {"default": 45, "data": 120, "slow": 120}
@@ -40,12 +41,10 @@ COLUMNS = ("per_sample_least", "total", "busiest")
 
 
 def joint_work(units, joint):
-    """Operations of the joint phase per sample."""
-    return {
-        "off": 0,
-        "head": sum(units) + (PASSES - 1) * units[-1],  # forward, and backward of the last unit
-        "all": PASSES * sum(units),
-    }[joint]
+    """Operations of the joint phase per sample of the data set."""
+    trained, epochs = JOINTS[joint]
+    backward = units[-1] if trained == "head" else sum(units)
+    return epochs * (sum(units) + (PASSES - 1) * backward)
 
 
 def savings(run, target, epochs, joint):
@@ -86,8 +85,7 @@ def sliced_row(runs, variant, seed, joint="head"):
     row = empty_row(case, variant, seed)
     row |= savings(run, runs.target(), case.epochs, joint)
     row["accuracy_central"] = runs.central(seed)
-    row["accuracy_harvest"] = run["accuracy_harvest"]
-    row["accuracy_final"] = run["accuracy_harvest" if joint == "off" else f"accuracy_{joint}"]
+    row["accuracy_harvest"], row["accuracy_final"] = run["accuracy"]["off"], run["accuracy"][joint]
     row["loss_points"] = 100 * (row["accuracy_central"] - row["accuracy_final"])
     row["missing"] = run["missing"]
     row["attempts"] = [group["attempts"] for group in run["groups"]]
@@ -100,15 +98,25 @@ def sliced_row(runs, variant, seed, joint="head"):
 
 def main_row(runs, variant, seed):
     """The same with the two dense baselines: a shorter training, and a narrower model."""
-    row, target = sliced_row(runs, variant, seed), runs.target()
-    run = runs.sliced(variant, seed)
-    if seed == 1 and runs.options.times:
-        row["step_saving"] = runs.step_saving(variant, seed)
-    if runs.case.data != "cifar10":
-        steps = target["samples"] // BATCH * runs.case.epochs
-        row["accuracy_equal_total"] = runs.central(seed, max(1, round(steps / row["total"])))
-        row["accuracy_narrow"] = runs.narrow(seed, max(group["load"] for group in run["groups"]))
+    row = sliced_row(runs, variant, seed)
+    steps = runs.target()["samples"] // BATCH * runs.case.epochs
+    load = max(group["load"] for group in runs.sliced(variant, seed)["groups"])
+    try:
+        if runs.case.data != "cifar10":
+            row["accuracy_equal_total"] = runs.central(seed, max(1, round(steps / row["total"])))
+            row["accuracy_narrow"] = runs.narrow(seed, load)
+        if seed == 1 and runs.options.times:
+            row["step_saving"] = runs.step_saving(variant, seed)
+    except Expired:
+        row["unfinished"] = True
     return row
+
+
+def main_runs(runs, seed):
+    """Make what the most important row needs; the baselines follow if there is time."""
+    runs.central(seed)
+    runs.sliced(MAIN[0], seed)
+    return []
 
 
 def federated_row(runs, seed):
@@ -134,15 +142,12 @@ def timed_rows(runs):
     planned["submodel"]["groups"] = None
     for name, job in (("pipeline", target), ("equal widths", equal), ("planned widths", planned)):
         run = runs.timed(name, job, SLOWDOWNS)
-        loads = [group["load"] for group in run.get("groups", [])]
-        whole = load_of(runs.target()["units"], 0)
         yield {
             **empty_row(case, MAIN[0], 1),
             "variant": f"timed: {name}",
             "negatives": None if name == "pipeline" else MAIN[0].negatives,
             "timed_epochs": epochs,
-            "per_sample_most": whole / min(loads) if loads else None,
-            "per_sample_least": whole / max(loads) if loads else None,
+            **run.get("savings", {}),
             "seconds": run["seconds"],
             "central_seconds": central["seconds"],
             "seconds_busiest": run["busiest"],
@@ -150,7 +155,7 @@ def timed_rows(runs):
             "accuracy_central": central["accuracy"],
             "accuracy_final": run["accuracy"],
             "loss_points": 100 * (central["accuracy"] - run["accuracy"]),
-            "widths": [group["width"] for group in run.get("groups", [])],
+            "widths": run.get("widths"),
             "same_model": (
                 run["sha256"] == runs.sliced(MAIN[0], 1)["sha256"]
                 if job is equal and epochs == case.epochs
@@ -164,10 +169,14 @@ def tasks(runs, seeds):
     case = runs.case
     full = case.full and not runs.options.main
     variants = VARIANTS if full else MAIN[: 1 if case.data == "cifar10" else 2]
+    for seed in seeds:
+        yield lambda: main_runs(runs, seed)
     for variant, seed in itertools.product(MAIN[: len(variants)], seeds):
         yield lambda: [main_row(runs, variant, seed)]
     for seed in seeds:
-        yield lambda: [sliced_row(runs, MAIN[0], seed, joint) for joint in ("off", "all")]
+        yield lambda: [
+            sliced_row(runs, MAIN[0], seed, joint) for joint in JOINTS if joint != "head"
+        ]
     if case.timed_epochs and runs.options.times:
         yield lambda: list(timed_rows(runs))
     for seed, variant in itertools.product(seeds, variants[len(MAIN) :]):
@@ -189,6 +198,7 @@ def rows_of(runs, seeds):
         for row in made:
             say(f"  {brief(row)}")
         rows += made
+        left += sum(row.get("unfinished", False) for row in made)
     return rows, left
 
 
@@ -283,6 +293,9 @@ def print_times(rows):
             "seconds",
             "central",
             "ratio",
+            "per sample",
+            "total",
+            "busiest",
             "processor seconds",
             "central",
         ],
@@ -294,6 +307,7 @@ def print_times(rows):
                 number(row["seconds"]),
                 number(row["central_seconds"]),
                 number(row["central_seconds"] / row["seconds"], 2),
+                *(number(row[column]) for column in COLUMNS),
                 number(row["seconds_busiest"]),
                 number(row["central_busiest"]),
             ]

@@ -20,6 +20,7 @@ RECIPE = {
 WARMUP_STEPS = 20
 CLASSES = 10
 JOINT_RATE = 0.1  # of the learning rate, as in the joint phase of a job
+JOINTS = {"off": ("head", 0), "head": ("head", 1), "all": ("all", 1)}  # units and epochs
 
 
 def conv(filters, pool):
@@ -60,14 +61,14 @@ VARIANTS = (
 
 # full: every variant, otherwise the main ones. Times are measured over fewer epochs where a whole
 # training takes too long.
-DIGITS = Case("digits", "plain", 24, 24, 0.02, True)
+DIGITS = Case("digits", "plain", 24, 24, 0.05, True)
 DEFAULT = (
-    Case("fashion-mini", "plain", 24, 6, 0.02, True),
+    Case("fashion-mini", "plain", 24, 6, 0.05, True),
     DIGITS,
-    Case("fashion-mini", "alexnet-cifar", 24, 3, 0.02, False),
+    Case("fashion-mini", "alexnet-cifar", 24, 3, 0.05, False),
 )
 RECORDED = (
-    Case("spoken-digits", "alexnet-cifar", 24, 3, 0.02, False),
+    Case("spoken-digits", "alexnet-cifar", 24, 3, 0.05, False),
     Case("spoken-digits", "vgg11-bn", 24, 3, 0.01, False),
 )
 SLOW = (Case("cifar10", "vgg11-bn", 12, 0, 0.01, False),)
@@ -142,14 +143,14 @@ def job_of(case, seed, epochs, description=None):
     }
 
 
-def joint_of(case, seed, units, checkpoint):
-    """The joint phase of one epoch as an ordinary job: its last unit or all."""
-    description = description_of(case.model)
-    job = job_of(case, seed, 1)
+def joint_of(case, seed, joint, checkpoint):
+    """The joint phase as an ordinary job."""
+    units, epochs = JOINTS[joint]
+    job = job_of(case, seed, epochs)
     job["learning_rate"]["value"] *= JOINT_RATE
     job["init"]["checkpoint"] = checkpoint
     if units == "head":
-        job["freeze"] = [unit["name"] for unit in description["units"][:-1]]
+        job["freeze"] = [unit["name"] for unit in description_of(case.model)["units"][:-1]]
     return job
 
 

@@ -18,6 +18,7 @@ from paceline import BIN, SLOW_LEASE_MS, Failure, Fleet, must, on_devices, train
 from submodel_cases import (
     BATCH,
     CLASSES,
+    JOINTS,
     MAIN,
     description_of,
     job_of,
@@ -31,6 +32,7 @@ SLOWDOWNS = (2, 2, 4, 6, 10)  # of the five devices, which together take 1.5 cor
 TIMED_STEPS = 40  # at least
 TIMED_ROUNDS = 3
 BISECTIONS = 12
+SAVINGS = ("per_sample_most", "per_sample_least", "total", "busiest")
 PASSES = 3  # a backward pass counts as two forward passes
 
 
@@ -206,10 +208,10 @@ class Runs:
             "groups": groups,
             "missing": parts["missing_classes"],
             "sha256": hashlib.sha256(harvest).hexdigest(),
-            "accuracy_harvest": self.predicted(harvest),
+            "accuracy": {
+                joint: self.joint(seed, joint, harvest, done["checkpoint"]) for joint in JOINTS
+            },
         }
-        for units in ("head", "all"):
-            out[f"accuracy_{units}"] = self.joint(seed, units, harvest, done["checkpoint"])
         if variant.negatives > 0 and variant.replicas == 1:
             counts = fleet.get("/v1/datasets/train")["class_counts"]
             out["accuracy_without_prior"] = self.predicted(
@@ -233,10 +235,13 @@ class Runs:
             "recall": seen["progress"]["recall"],
         }
 
-    def joint(self, seed, units, harvest, checkpoint):
+    def joint(self, seed, joint, harvest, checkpoint):
+        """The accuracy after a joint phase."""
+        if joint == "off":
+            return self.predicted(harvest)
         file = self.directory / "harvest.safetensors"
         file.write_bytes(harvest)
-        job = joint_of(self.case, seed, units, checkpoint)
+        job = joint_of(self.case, seed, joint, checkpoint)
         return self.trained(job, ["--checkpoint", str(file)])
 
     def step_saving(self, variant, seed):
@@ -294,7 +299,8 @@ class Runs:
                 parts = fleet.get(f"/v1/jobs/{done['id']}/groups")
                 harvest = f"/v1/checkpoints/{parts['harvest']}"
                 out["sha256"] = fleet.get(harvest)["sha256"]
-                out["groups"] = [self.group_row(fleet, done, group) for group in parts["groups"]]
+                out["widths"] = [group["width"] for group in parts["groups"]]
+                out["savings"] = {name: done["compute"][name] for name in SAVINGS}
             return out
 
 
