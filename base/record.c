@@ -111,6 +111,27 @@ static size_t count_names(const char *const *names)
     return count;
 }
 
+/* The index of the text; the number of names: it is none of them. */
+static size_t find_name(const char *const *names, const char *text)
+{
+    size_t i = 0;
+    while (names[i] && strcmp(text, names[i]) != 0) {
+        i++;
+    }
+    return i;
+}
+
+static void list_names(const char *const *names, char out[RECORD_MESSAGE_MAX])
+{
+    size_t size = 0;
+    out[0] = '\0';
+    for (size_t i = 0; names[i] && size < RECORD_MESSAGE_MAX; i++) {
+        int added =
+            snprintf(out + size, RECORD_MESSAGE_MAX - size, "%s%s", i == 0 ? "" : ", ", names[i]);
+        size += added < 0 ? 0 : (size_t)added;
+    }
+}
+
 static void read_enum(struct record_reader *reader, const struct record_place *place,
                       const struct field *field, const json_t *value, int *out)
 {
@@ -119,24 +140,18 @@ static void read_enum(struct record_reader *reader, const struct record_place *p
     }
     const char *text = json_string_value(value);
     size_t count = count_names(field->names);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(text, field->names[i]) == 0) {
-            *out = (int)i;
-            return;
-        }
+    const size_t found = find_name(field->names, text);
+    if (found < count) {
+        *out = (int)found;
+        return;
     }
     if (count == 1) {
         record_fault_add(reader, place, "unknown value '%.*s'; only '%s' is offered", QUOTE_BYTES,
                          text, field->names[0]);
         return;
     }
-    char list[RECORD_MESSAGE_MAX] = "";
-    size_t size = 0;
-    for (size_t i = 0; i < count && size < sizeof(list); i++) {
-        int added =
-            snprintf(list + size, sizeof(list) - size, "%s%s", i == 0 ? "" : ", ", field->names[i]);
-        size += added < 0 ? 0 : (size_t)added;
-    }
+    char list[RECORD_MESSAGE_MAX];
+    list_names(field->names, list);
     record_fault_add(reader, place, "unknown value '%.*s'; expected one of %s", QUOTE_BYTES, text,
                      list);
 }
@@ -215,6 +230,23 @@ static void read_constant(struct record_reader *reader, const struct record_plac
     }
 }
 
+/* A word that stands for the list of it alone. */
+static void read_word(struct record_reader *reader, const struct record_place *place,
+                      const struct field *field, json_t *value, char *base)
+{
+    const struct field element = record_element(field);
+    const char *text = json_string_value(value);
+    if (find_name(field->names, text) == count_names(field->names)) {
+        char list[RECORD_MESSAGE_MAX];
+        list_names(field->names, list);
+        record_fault_add(reader, place, "unknown value '%.*s'; expected one of %s, or an array",
+                         QUOTE_BYTES, text, list);
+        return;
+    }
+    *record_count(field, base) = 1;
+    read_value(reader, place, &element, value, base + field->offset);
+}
+
 static void read_list(struct record_reader *reader, const struct record_place *place,
                       const struct field *field, const json_t *value, char *base)
 {
@@ -267,7 +299,13 @@ static void read_value(struct record_reader *reader, const struct record_place *
     case FIELD_ENUM: read_enum(reader, place, field, value, at); break;
     case FIELD_TIME: read_time(reader, place, value, at); break;
     case FIELD_RECORD: read_record(reader, place, field->record, value, at); break;
-    case FIELD_LIST: read_list(reader, place, field, value, base); break;
+    case FIELD_LIST:
+        if (field->names && json_is_string(value)) {
+            read_word(reader, place, field, value, base);
+        } else {
+            read_list(reader, place, field, value, base);
+        }
+        break;
     case FIELD_MAP: read_map(reader, place, field, value, base); break;
     case FIELD_JSON: read_json(value, at); break;
     case FIELD_CONSTANT: read_constant(reader, place, field, value); break;

@@ -57,7 +57,8 @@ struct field {
     double min, max; /* INT and DOUBLE (both 0: no bound); of a LIST or MAP: how few and how many
                         elements (max 0: size) */
     size_t size;     /* TEXT: bytes of the array with the NUL; LIST, MAP: capacity in elements */
-    const char *const *names;     /* ENUM */
+    const char *const *names; /* ENUM; of a LIST of texts: each of them, not in a list, stands for
+                                 the list of it alone */
     const struct text_form *form; /* TEXT: NULL for any text */
     const char *constant;         /* CONSTANT: the value as JSON text */
     const struct record *record;  /* RECORD, MAP, and LIST of records */

@@ -154,10 +154,23 @@ static json_t *write_time(int64_t wall_ms)
 
 static json_t *write_value(const struct field *field, int version, const char *base);
 
+/* Whether the list is written as a word: record_table.h, names. */
+static bool is_word(const struct field *field, size_t count, const char *base)
+{
+    const char *const *name = field->names;
+    while (name && *name && strcmp(*name, base + field->offset) != 0) {
+        name++;
+    }
+    return count == 1 && name && *name;
+}
+
 static json_t *write_list(const struct field *field, int version, const char *base)
 {
     size_t count = element_count(field, base);
     const struct field element = record_element(field);
+    if (is_word(field, count, base)) {
+        return write_value(&element, version, base + field->offset);
+    }
     json_t *list = json_array();
     for (size_t i = 0; list && i < count; i++) {
         if (json_array_append_new(

@@ -147,7 +147,7 @@ static void add_shared(struct page *page, const struct field *field, const char 
 
 static void add_value(struct page *page, const struct field *field);
 
-static void add_list(struct page *page, const struct field *field)
+static void add_array(struct page *page, const struct field *field)
 {
     const struct field element =
         field->element ? *field->element
@@ -168,6 +168,20 @@ static void add_list(struct page *page, const struct field *field)
     page_add(page, ", items: {");
     add_value(page, &element);
     page_add(page, "}");
+}
+
+/* A list that a word can stand for has both. */
+static void add_list(struct page *page, const struct field *field)
+{
+    if (!field->names) {
+        add_array(page, field);
+        return;
+    }
+    page_add(page, "oneOf: [{");
+    add_enum(page, field);
+    page_add(page, "}, {");
+    add_array(page, field);
+    page_add(page, "}]");
 }
 
 /* The members of the schema of a value, without braces. Lists do not hold lists. */

@@ -36,6 +36,9 @@ static bool add_bounds(struct page *page, const struct field *field)
         page_add(page, "only the default");
     } else if (field->type == FIELD_ENUM) {
         add_words(page, field);
+    } else if (field->type == FIELD_LIST && field->names) {
+        add_words(page, field);
+        page_add(page, ", or a list of at most %zu", field->size);
     } else if (field->type == FIELD_LIST || field->type == FIELD_MAP) {
         page_add(page, "at most %zu", field->size);
     } else if ((field->type == FIELD_INT || field->type == FIELD_DOUBLE) &&

@@ -29,6 +29,8 @@ struct node {
     char text[8];
     json_t *any[2];
     size_t any_count;
+    char words[3][8];
+    size_t word_count;
 };
 
 static bool is_lower(const char *text)
@@ -38,6 +40,7 @@ static bool is_lower(const char *text)
 
 static const struct text_form lower_form = {.valid = is_lower, .expected = "a word of a-z"};
 static const char *const kinds[] = {"none", "some", NULL};
+static const char *const word_names[] = {"all", "last", NULL};
 
 static const struct field label_fields[] = {
     MEMBER_FORM(struct label, key, "key", FIELD_REQUIRED, &lower_form),
@@ -53,6 +56,7 @@ static const struct record replan_record = RECORD(struct node, "replan", replan_
 
 static const struct field cut_field = {.type = FIELD_INT, .min = 1, .max = 9};
 static const struct field any_field = {.type = FIELD_JSON};
+static const struct field word_field = {.type = FIELD_TEXT, .size = 8};
 
 static const struct field node_fields[] = {
     MEMBER_FORM(struct node, name, "name", 0, &lower_form),
@@ -75,6 +79,8 @@ static const struct field node_fields[] = {
      .min = 1,
      .max = 2,
      .count_offset = offsetof(struct node, any_count)},
+    MEMBER_LIST(struct node, words, word_count, "words", FIELD_SKIP_EMPTY, &word_field,
+                .names = word_names, .min = 1),
 };
 static const struct record node_record = RECORD(struct node, "node", node_fields);
 
@@ -204,6 +210,28 @@ static void a_list_may_need_elements(void **state)
     (void)state;
     check_fault("{\"any\":[]}", "/any", "has 0 elements; at least 1 are needed");
     check_fault("{\"any\":[1,2,3]}", "/any", "has 3 elements; at most 2 are allowed");
+}
+
+#define PLAIN                                                                                      \
+    "{\"name\":\"a\",\"clip_norm\":null,\"cuts\":null,\"replan\":{\"first\":5,\"every\":1},"       \
+    "\"pipeline\":\"sync\",\"kind\":\"some\",\"flag\":true,\"rate\":2.0,\"text\":\"t\""
+
+static void a_word_stands_for_the_list_of_it_alone(void **state)
+{
+    (void)state;
+    struct outcome out;
+    read_node(&out, "{\"words\":\"last\"}");
+    assert_ok(out.rc, &out.err);
+    assert_int_equal(out.node.word_count, 1);
+    assert_string_equal(out.node.words[0], "last");
+    check_written("{\"words\":\"all\"}", PLAIN ",\"words\":\"all\"}");
+    check_written("{\"words\":[\"all\"]}", PLAIN ",\"words\":\"all\"}");
+    check_written("{\"words\":[\"all\",\"b\"]}", PLAIN ",\"words\":[\"all\",\"b\"]}");
+    check_written("{\"words\":[\"b\"]}", PLAIN ",\"words\":[\"b\"]}");
+    check_fault("{\"words\":\"b\"}", "/words",
+                "unknown value 'b'; expected one of all, last, or an array");
+    check_fault("{\"words\":[]}", "/words", "has 0 elements; at least 1 are needed");
+    check_fault("{\"words\":7}", "/words", "expected an array, got an integer");
 }
 
 static void a_list_owns_its_values_until_done(void **state)
@@ -354,6 +382,7 @@ int main(void)
         cmocka_unit_test(a_constant_takes_its_one_value_only),
         cmocka_unit_test(a_zero_beside_a_presence_is_not_null),
         cmocka_unit_test(a_list_may_need_elements),
+        cmocka_unit_test(a_word_stands_for_the_list_of_it_alone),
         cmocka_unit_test(a_list_owns_its_values_until_done),
         cmocka_unit_test(a_text_with_a_nul_is_refused),
         cmocka_unit_test(every_shape_is_written_as_it_is_read),

@@ -177,6 +177,11 @@ static void compare_field(const json_t *contract, const json_t *stated, const st
         const struct field element =
             field->element ? *field->element
                            : (struct field){.type = FIELD_RECORD, .record = field->record};
+        if (field->names) {
+            const json_t *choices = json_object_get(schema, "oneOf");
+            compare_words(json_array_get(choices, 0), field, where);
+            schema = json_array_get(choices, 1);
+        }
         compare_type(schema, field, "array", where);
         compare_bound(schema, "maxItems", true, field->max > 0 ? field->max : (double)field->size,
                       where);
