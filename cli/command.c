@@ -36,8 +36,8 @@ static const struct conf_program program = {
         "Exit status: 0 success, 1 rejected or unreachable, 2 wrong usage, 3 the watched job "
         "did not succeed.\n"
         "If the coordinator stops answering, job watch retries for 5 minutes.",
-    .usage =
-        "job submit FILE.json | job get ID | job watch ID | device drain ID | device undrain ID",
+    .usage = "job submit FILE.json | job get ID | job groups ID | job watch ID | device drain ID | "
+             "device undrain ID",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
     .positional_max = CONF_LIST_MAX, /* the table of commands says how many */
@@ -74,6 +74,13 @@ static int run_get(struct api *api, const struct options *options, const char *w
     return job_get(api, word, ending->out, err);
 }
 
+static int run_groups(struct api *api, const struct options *options, const char *word,
+                      struct ending *ending, struct err *err)
+{
+    (void)options;
+    return job_groups(api, word, ending->out, err);
+}
+
 static int run_watch(struct api *api, const struct options *options, const char *word,
                      struct ending *ending, struct err *err)
 {
@@ -101,8 +108,11 @@ static const struct command {
     int (*run)(struct api *api, const struct options *options, const char *word,
                struct ending *ending, struct err *err);
 } commands[] = {
-    {"job", "submit", "FILE.json", true, run_submit}, {"job", "get", "ID", false, run_get},
-    {"job", "watch", "ID", false, run_watch},         {"device", "drain", "ID", false, run_drain},
+    {"job", "submit", "FILE.json", true, run_submit},
+    {"job", "get", "ID", false, run_get},
+    {"job", "groups", "ID", false, run_groups},
+    {"job", "watch", "ID", false, run_watch},
+    {"device", "drain", "ID", false, run_drain},
     {"device", "undrain", "ID", false, run_undrain},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

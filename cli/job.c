@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,9 +11,11 @@
 #include "base/file.h"
 #include "cli/progress.h"
 #include "schema/device.h"
+#include "schema/groups_view.h"
 #include "schema/limits.h"
 
 #define LINE_MAX_BYTES 1024
+#define CLASSES_MAX_BYTES 200 /* of the classes of a group */
 #define WAIT_SECONDS 30
 /* A coordinator that is away: how often it is asked again, and for how long. */
 #define AWAY_PAUSE_MS 500
@@ -78,7 +81,7 @@ int job_get(struct api *api, const char *id, FILE *out, struct err *err)
     return rc ? rc : api_print(api, out, err);
 }
 
-/* ---- watch ---- */
+/* ---- jobs and their plans ---- */
 
 /* The name of a device, or its id: a line of progress must not fail for a missing name. */
 static void name_of(struct api *api, const char *id, char out[NAME_SIZE])
@@ -112,6 +115,109 @@ static int read_shares(struct api *api, const struct job *job, struct progress_s
     }
     return 0;
 }
+
+/* Get the job when its revision is above `after` (-1: at once), at the latest after
+ * wait_seconds. */
+static int read_job(struct api *api, const char *id, int64_t after, int wait_seconds,
+                    struct job *out, struct err *err)
+{
+    char path[API_PATH_SIZE];
+    path_of(path, id);
+    if (after >= 0) {
+        size_t used = strlen(path);
+        (void)snprintf(path + used, sizeof(path) - used, "?after=%" PRId64 "&wait=%d", after,
+                       wait_seconds);
+    }
+    int rc = api_call(api, "GET", path, NULL, 0, after >= 0 ? wait_seconds : 0, err);
+    return rc ? rc : api_read(api, &job_record, out, err);
+}
+
+/* ---- groups ---- */
+
+/* The progress of a part, or how it ended. */
+static int describe_part(struct api *api, const struct part_view *part, char *out, size_t size,
+                         struct err *err)
+{
+    AUTO(job_release) struct job job = {0};
+    struct progress_shares shares = {0};
+    int rc = read_job(api, part->job.text, -1, 0, &job, err);
+    if (rc == 0 && job_state_ended(job.state)) {
+        progress_end(&job, out, size);
+        return 0;
+    }
+    if (rc == 0 && job.generation > 0) {
+        rc = read_shares(api, &job, &shares, err);
+    }
+    if (rc == 0) {
+        progress_line(&job, &shares, 0, out, size);
+    }
+    return rc;
+}
+
+/* "group 1  classes 3-5  width 0.250  running  step 12/40  units kitchen 5/5" */
+static int write_part(struct api *api, const char *name, const char *classes,
+                      const struct part_view *part, FILE *out, struct err *err)
+{
+    char line[LINE_MAX_BYTES];
+    int rc = 0;
+    (void)snprintf(line, sizeof(line), "%s", part_state_names[part->state]);
+    if (part->job.text[0] != '\0') {
+        rc = describe_part(api, part, line, sizeof(line), err);
+    }
+    if (rc == 0) {
+        fprintf(out, "%-8s%s  %s\n", name, classes, line);
+    }
+    return rc;
+}
+
+static int write_group(struct api *api, const struct group_view *group, FILE *out, struct err *err)
+{
+    char name[32], classes[CLASSES_MAX_BYTES], item[CLASSES_MAX_BYTES + 40];
+    progress_numbers(group->class_of, group->class_count, classes, sizeof(classes));
+    (void)snprintf(name, sizeof(name), "group %" PRId64, group->group);
+    (void)snprintf(item, sizeof(item), "  classes %s  width %.3f", classes, group->width);
+    return write_part(api, name, item, &group->part, out, err);
+}
+
+static int write_groups(struct api *api, const struct groups_view *view, FILE *out, struct err *err)
+{
+    char missing[CLASSES_MAX_BYTES];
+    fprintf(out, "phase %s\n", parent_phase_names[view->phase]);
+    int rc = write_part(api, "stem", "", &view->stem, out, err);
+    for (size_t g = 0; rc == 0 && g < view->group_count; g++) {
+        rc = write_group(api, &view->group[g], out, err);
+    }
+    if (rc == 0 && view->harvest.text[0] != '\0') {
+        fprintf(out, "%-8s  checkpoint %s\n", "harvest", view->harvest.text);
+    }
+    rc = rc ? rc : write_part(api, "joint", "", &view->joint, out, err);
+    if (rc == 0 && view->missing_count > 0) {
+        progress_numbers(view->missing, view->missing_count, missing, sizeof(missing));
+        fprintf(out, "missing classes %s\n", missing);
+    }
+    return rc;
+}
+
+int job_groups(struct api *api, const char *id, FILE *out, struct err *err)
+{
+    char path[API_PATH_SIZE];
+    int rc = check_id(id, err);
+    if (rc) {
+        return rc;
+    }
+    struct groups_view *view = calloc(1, sizeof(*view)); /* too large for a stack */
+    if (!view) {
+        return err_set(err, ERR_MEMORY, "groups: out of memory");
+    }
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/groups", id);
+    rc = api_call(api, "GET", path, NULL, 0, 0, err);
+    rc = rc ? rc : api_read(api, &groups_view_record, view, err);
+    rc = rc ? rc : write_groups(api, view, out, err);
+    free(view);
+    return rc;
+}
+
+/* ---- watch ---- */
 
 /* Where progress is written: over one line of a terminal, or as line after line. */
 struct screen {
@@ -174,22 +280,6 @@ static bool too_soon(const struct screen *screen, const struct job *job)
 {
     return screen->shown_ms != 0 && clock_now_ms() - screen->shown_ms < PROGRESS_MS &&
            (int)job->state == screen->state && strcmp(job->message, screen->message) == 0;
-}
-
-/* Get the job when its revision is above `after` (-1: at once), at the latest after
- * wait_seconds. */
-static int read_job(struct api *api, const char *id, int64_t after, int wait_seconds,
-                    struct job *out, struct err *err)
-{
-    char path[API_PATH_SIZE];
-    path_of(path, id);
-    if (after >= 0) {
-        size_t used = strlen(path);
-        (void)snprintf(path + used, sizeof(path) - used, "?after=%" PRId64 "&wait=%d", after,
-                       wait_seconds);
-    }
-    int rc = api_call(api, "GET", path, NULL, 0, after >= 0 ? wait_seconds : 0, err);
-    return rc ? rc : api_read(api, &job_record, out, err);
 }
 
 static void show(const struct job *job, const struct progress_shares *shares, struct screen *screen)

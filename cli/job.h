@@ -14,6 +14,9 @@ NODISCARD int job_submit(struct api *api, const char *path, FILE *out, struct jo
                          struct err *err);
 /* Write the job as indented JSON. */
 NODISCARD int job_get(struct api *api, const char *id, FILE *out, struct err *err);
+/* Write the parts of a job that consists of them, a line each: classes and width of a group, and
+ * the progress or the end of the part. */
+NODISCARD int job_groups(struct api *api, const char *id, FILE *out, struct err *err);
 /* Write a line after each change of the job, until it has ended; on a terminal, overwrite the line.
  * *succeeded: whether the job succeeded. If a coordinator that has answered stops answering, for a
  * restart perhaps, write one line to complaints and retry for some minutes. */

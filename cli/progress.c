@@ -53,6 +53,14 @@ static void add_duration(struct line *line, double seconds)
     }
 }
 
+/* The phase of a job that consists of parts; add_message shows it in other states. */
+static void add_phase(struct line *line, const struct job *job)
+{
+    if (job->spec.strategy == STRATEGY_SUBMODEL && job->state == JOB_RUNNING) {
+        add(line, "  %s", job->message);
+    }
+}
+
 static void add_step(struct line *line, const struct job *job)
 {
     if (job->progress.steps > 0) {
@@ -136,7 +144,7 @@ void progress_line(const struct job *job, const struct progress_shares *shares, 
 {
     /* The most important items come first: the others are left out if they do not fit. */
     static void (*const pieces[])(struct line *, const struct job *) = {
-        add_step, add_eta, add_loss, add_accuracy, add_recall, add_speed, add_epoch};
+        add_phase, add_step, add_eta, add_loss, add_accuracy, add_recall, add_speed, add_epoch};
     struct line line = {.text = out, .size = size, .columns = columns};
     add(&line, "%s", job_state_names[job->state]);
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
@@ -181,6 +189,24 @@ void progress_end(const struct job *job, char *out, size_t size)
     }
     if (job->checkpoint.text[0] != '\0') {
         add(&line, ", checkpoint %s", job->checkpoint.text);
+    }
+    end(&line);
+}
+
+void progress_numbers(const int64_t *number, size_t count, char *out, size_t size)
+{
+    struct line line = {.text = out, .size = size};
+    out[0] = '\0';
+    for (size_t i = 0; i < count;) {
+        size_t last = i;
+        while (last + 1 < count && number[last + 1] == number[last] + 1) {
+            last++;
+        }
+        add(&line, "%s%" PRId64, i > 0 ? "," : "", number[i]);
+        if (last > i) {
+            add(&line, "-%" PRId64, number[last]);
+        }
+        i = last + 1;
     }
     end(&line);
 }

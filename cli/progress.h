@@ -20,7 +20,9 @@ struct progress_shares {
 /* "running  step 46/93  ETA 0:12  loss 0.4213  accuracy 0.8512  1234 samples/s  epoch 1  units
  * kitchen 2/5, board1 3/5"; unknown values are left out, and so is the loss before the first step
  * has completed. columns (0: unlimited): items that do not fit are left out, the last first; a
- * message is truncated with "...", and so is a line of more than `size` bytes. */
+ * message is truncated with "...", and so is a line of more than `size` bytes. A job that consists
+ * of parts states its phase after the state: "running  phase groups: 1 of 3 trained  step 46/93".
+ */
 void progress_line(const struct job *job, const struct progress_shares *shares, size_t columns,
                    char *out, size_t size);
 /* How a job that runs came to its newest generation: "running  step 650/1860  (runs generation 2 on
@@ -28,5 +30,7 @@ void progress_line(const struct job *job, const struct progress_shares *shares, 
 void progress_news(const struct job *job, char *out, size_t size);
 /* How it ended: "succeeded: trained 93 steps, accuracy 0.8512, checkpoint ckpt_..." */
 void progress_end(const struct job *job, char *out, size_t size);
+/* The numbers, runs of rising ones in brief: "0-3,7". A long list is truncated with "...". */
+void progress_numbers(const int64_t *number, size_t count, char *out, size_t size);
 
 #endif

@@ -87,6 +87,12 @@ static void get_job(void *context, struct http_exchange *exchange)
     }
 }
 
+static void get_groups(void *context, struct http_exchange *exchange)
+{
+    struct service *f = context;
+    answer(exchange, 200, "application/json", &f->groups);
+}
+
 static void get_plan(void *context, struct http_exchange *exchange)
 {
     struct service *f = context;
@@ -110,6 +116,7 @@ static void get_device(void *context, struct http_exchange *exchange)
 const struct http_route service_routes[SERVICE_ROUTES] = {
     {.method = "POST", .pattern = "/v1/jobs", .handle = post_job, .body_max = 1 << 20},
     {.method = "GET", .pattern = "/v1/jobs/{id}", .handle = get_job},
+    {.method = "GET", .pattern = "/v1/jobs/{id}/groups", .handle = get_groups},
     {.method = "GET", .pattern = "/v1/jobs/{id}/plans/{generation}", .handle = get_plan},
     {.method = "GET", .pattern = "/v1/devices/{id}", .handle = get_device},
 };
@@ -132,6 +139,7 @@ int service_setup(void **state)
     load(&f->plan, "plan.running.json");
     load(&f->device, "device.online.json");
     load(&f->problem, "problem.fields.json");
+    load(&f->groups, "groups.training.json");
     buf_init(&f->posted, 1 << 20);
     f->end_state = "succeeded";
     struct http_server_config config = serve_config(service_routes, SERVICE_ROUTES, f);
@@ -144,7 +152,8 @@ int service_teardown(void **state)
 {
     struct service *f = *state;
     serve_stop(&f->serve);
-    struct buf *bufs[] = {&f->running, &f->ended, &f->plan, &f->device, &f->problem, &f->posted};
+    struct buf *bufs[] = {&f->running, &f->ended,  &f->plan,  &f->device,
+                          &f->problem, &f->groups, &f->posted};
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++) {
         buf_done(bufs[i]);
     }

@@ -13,11 +13,11 @@
 
 #define ID "job_01JD6Z0A4B6C8D0E2F4G6H8J0K"
 #define NEWS 20
-#define SERVICE_ROUTES 4
+#define SERVICE_ROUTES 5
 
 struct service {
     struct serve serve;
-    struct buf running, ended, plan, device, problem, posted;
+    struct buf running, ended, plan, device, problem, groups, posted;
     _Atomic(const char *) end_state; /* of the second answer about the job */
     atomic_bool refuses;
     atomic_bool rubbish;

@@ -69,6 +69,22 @@ static void get_writes_the_job_as_json(void **state)
     assert_true(json_equal(printed, expected));
 }
 
+static void groups_writes_a_line_for_each_part(void **state)
+{
+    struct service *f = *state;
+    assert_int_equal(RUN(f, "job", "groups", ID), COMMAND_OK);
+    static const char *const lines[] = {
+        "phase groups\nstem      running  step 46/93",
+        "\ngroup 0   classes 0-4  width 0.500  running  step 46/93  ETA 0:03  loss 0.8200  ",
+        "  units kitchen 2/5, dev_",
+        "\ngroup 1   classes 5-9  width 0.500  waiting\njoint     waiting\n",
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        assert_holds(f->out, lines[i]);
+    }
+    assert_int_equal(f->gets, 2); /* the parts that have a job */
+}
+
 static void answers_that_no_coordinator_gives_are_reported(void **state)
 {
     struct service *f = *state;
@@ -105,7 +121,7 @@ static void a_wrong_command_line_is_reported_before_any_call(void **state)
 {
     struct service *f = *state;
     static const char known[] =
-        "expected job submit, job get, job watch, device drain, device undrain";
+        "expected job submit, job get, job groups, job watch, device drain, device undrain";
     assert_int_equal(RUN(f, "job", "get"), COMMAND_USAGE);
     assert_holds(f->complaints, "job get needs one argument: ID");
     assert_int_equal(RUN(f, "job", "get", ID, "more"), COMMAND_USAGE);
@@ -146,6 +162,7 @@ int main(void)
         TEST(every_fault_of_a_refused_job_is_a_line),
         TEST(a_file_that_is_not_there_is_named),
         TEST(get_writes_the_job_as_json),
+        TEST(groups_writes_a_line_for_each_part),
         TEST(answers_that_no_coordinator_gives_are_reported),
         cmocka_unit_test(an_unknown_route_is_reported_as_a_wrong_server),
         TEST(a_wrong_command_line_is_reported_before_any_call),

@@ -39,6 +39,37 @@ static void a_running_job_shows_all_that_is_known(void **state)
     assert_holds(line, "  accuracy 0.8512  recall 0.5000  9.9 samples/s  ");
 }
 
+static void a_job_with_parts_shows_its_phase(void **state)
+{
+    (void)state;
+    struct job job = {.state = JOB_RUNNING,
+                      .spec = {.strategy = STRATEGY_SUBMODEL},
+                      .message = "phase groups: 1 of 3 trained",
+                      .progress = {.step = 46, .steps = 93}};
+    const struct progress_shares none = {0};
+    char line[256];
+    progress_line(&job, &none, 0, line, sizeof(line));
+    assert_string_equal(line, "running  phase groups: 1 of 3 trained  step 46/93");
+    job.state = JOB_RECOVERING;
+    progress_line(&job, &none, 0, line, sizeof(line));
+    assert_string_equal(line, "recovering  step 46/93  (phase groups: 1 of 3 trained)");
+}
+
+static void numbers_in_a_row_are_a_range(void **state)
+{
+    (void)state;
+    static const int64_t number[] = {0, 1, 2, 3, 7, 9, 8, 9};
+    char text[32], cut[9];
+    progress_numbers(number, 8, text, sizeof(text));
+    assert_string_equal(text, "0-3,7,9,8-9");
+    progress_numbers(number, 1, text, sizeof(text));
+    assert_string_equal(text, "0");
+    progress_numbers(number, 0, text, sizeof(text));
+    assert_string_equal(text, "");
+    progress_numbers(number, 8, cut, sizeof(cut));
+    assert_string_equal(cut, "0-3,7...");
+}
+
 static void the_message_of_a_new_generation_is_printed(void **state)
 {
     (void)state;
@@ -149,6 +180,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_running_job_shows_all_that_is_known),
+        cmocka_unit_test(a_job_with_parts_shows_its_phase),
+        cmocka_unit_test(numbers_in_a_row_are_a_range),
         cmocka_unit_test(the_message_of_a_new_generation_is_printed),
         cmocka_unit_test(unknown_values_are_omitted),
         cmocka_unit_test(values_beyond_the_terminal_width_are_omitted),
