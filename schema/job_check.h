@@ -50,7 +50,7 @@ NODISCARD int job_freeze(const struct job_spec *spec, const struct model *model,
 /* Whether version 0 of the unit is taken from the job's checkpoint. */
 bool job_from_checkpoint(const struct job_spec *spec, const char *unit);
 
-/* The view of the job; NULL: none. */
+/* The view whose places are the labels of the job; NULL: they are class numbers of its data. */
 const struct view *job_view(const struct job_spec *spec);
 /* Samples of an epoch: those of the training data, or of the job's view of it. */
 int64_t job_epoch_samples(const struct job_data *data);

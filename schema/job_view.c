@@ -10,10 +10,7 @@ static const struct field class_element = {
 
 static const struct field view_fields[] = {
     MEMBER_LIST(struct view, class, class_count, "classes", FIELD_REQUIRED, &class_element,
-                .min = 1,
-                .about = "Class numbers of the training data: the view's own classes. The label of "
-                         "a sample is the place of its class in this list, from 0; that of every "
-                         "other class is the length of the list.",
+                .min = 1, .about = "Class numbers of the training data: the view's own classes.",
                 .rule = "distinct classes that have samples"),
     MEMBER_DOUBLE(struct view, negatives, "negatives", 0, 0, VIEW_NEGATIVES_MAX,
                   .about = "Samples of other classes in an epoch, by samples of own classes. They "
@@ -23,6 +20,10 @@ static const struct field view_fields[] = {
                   .about = "The share of each own class that is not trained on. Evaluations report "
                            "its mean recall, `recall`; 0: none.",
                   .rule = "0 if an own class has one sample"),
+    MEMBER_ENUM(struct view, numbers, "numbers", 0, view_numbers_names,
+                .about = "The label of a sample. `view`: the place of its class in `classes`, from "
+                         "0; that of every other class is the length of the list. `data`: its "
+                         "class number; the model keeps an output for each class."),
 };
 const struct record job_view_record =
     RECORD_WITH(struct view, "job_view", view_fields,

@@ -131,7 +131,7 @@ static int open_test(const struct local_places *places, const struct job_spec *s
     return rc ? rc : compare(&train, &test, err);
 }
 
-/* The outputs of a view are its own classes and one for all others. */
+/* The outputs of a view with its own numbers are its classes and one for all others. */
 static int take_view(const struct job_spec *spec, struct local_job_data *out, struct err *err)
 {
     struct name_list all AUTO(name_list_done) = out->class_names;
@@ -160,7 +160,7 @@ int local_job_data_open(const struct local_places *places, const struct job_spec
                                   .dtype = info->dtype,
                                   .classes = info->classes,
                                   .positions = info->positions};
-    return spec->has_view ? take_view(spec, out, err) : 0;
+    return job_view(spec) ? take_view(spec, out, err) : 0;
 }
 
 void local_job_data_done(struct local_job_data *data)

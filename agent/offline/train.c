@@ -410,7 +410,7 @@ static int run(struct training *training, struct err *err)
     const struct model_source source = {.export_unit = export_unit, .of = training};
     struct evaluation evaluation = {.micro_batch =
                                         training->spec.batch / training->spec.micro_batches};
-    if (training->spec.has_view) {
+    if (job_view(&training->spec)) {
         evaluation.view = training->spec.view;
     }
     rc = staged ? train_plans(training, &listener, err) : train_one_stage(training, &listener, err);

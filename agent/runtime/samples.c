@@ -19,8 +19,8 @@ struct samples {
     double loss_sum;
     uint64_t correct;
     float *scores;          /* [micro_batch][classes] of the hold-out; NULL: none */
-    uint64_t *seen, *right; /* [class_count] of the view: held-out samples of each class, and those
-                               that it was chosen for */
+    uint64_t *seen, *right; /* [outputs] held-out samples of each label, and those that it was
+                               chosen for */
 };
 
 /* ---- life ---- */
@@ -56,14 +56,13 @@ static int make_sampler(struct samples *samples, struct err *err)
 
 static int make_recall(struct samples *samples, struct err *err)
 {
-    const size_t classes = samples->config.spec->view.class_count;
     const size_t outputs = samples->config.model->classes;
     if (samples->held_count == 0 || !samples->config.last) {
         return 0;
     }
     samples->scores = calloc(samples->config.micro_batch, outputs * sizeof(*samples->scores));
-    samples->seen = calloc(classes, sizeof(*samples->seen));
-    samples->right = calloc(classes, sizeof(*samples->right));
+    samples->seen = calloc(outputs, sizeof(*samples->seen));
+    samples->right = calloc(outputs, sizeof(*samples->right));
     return samples->scores && samples->seen && samples->right
                ? 0
                : err_set(err, ERR_MEMORY, "scores of %zu samples", samples->config.micro_batch);
@@ -155,12 +154,12 @@ void samples_test_inputs(const struct samples *samples, size_t index, void *out)
 
 static void begin(struct samples *samples)
 {
-    const size_t classes = samples->config.spec->view.class_count;
+    const size_t outputs = samples->config.model->classes;
     samples->loss_sum = 0;
     samples->correct = 0;
     if (samples->scores) {
-        memset(samples->seen, 0, classes * sizeof(*samples->seen));
-        memset(samples->right, 0, classes * sizeof(*samples->right));
+        memset(samples->seen, 0, outputs * sizeof(*samples->seen));
+        memset(samples->right, 0, outputs * sizeof(*samples->right));
     }
 }
 
@@ -201,12 +200,11 @@ int samples_evaluate(struct samples *samples, struct train_stage *stage, size_t 
 /* The mean of the recall of each own class. */
 static double mean_recall(const struct samples *samples)
 {
-    const size_t classes = samples->config.spec->view.class_count;
     double sum = 0;
-    for (size_t i = 0; i < classes; i++) {
+    for (size_t i = 0; i < samples->config.model->classes; i++) {
         sum += samples->seen[i] > 0 ? (double)samples->right[i] / (double)samples->seen[i] : 0;
     }
-    return sum / (double)classes;
+    return sum / (double)samples->config.spec->view.class_count;
 }
 
 static void report(const struct stage_listener *listener, int64_t version, enum metric_name name,

@@ -14,6 +14,7 @@
 #include "coordinator/coordinator.h"
 #include "libtrain/state/state.h"
 #include "libtrain/state/trained.h"
+#include "schema/job_check.h"
 #include "schema/wire.h"
 
 #define EXPORT_PIECE_BYTES (1u << 20)
@@ -211,7 +212,7 @@ static int gather(struct export *export, const struct job *job, struct err *err)
     export->optimizer = job->spec.optimizer;
     export->evaluation =
         (struct evaluation){.micro_batch = job->spec.batch / job->spec.micro_batches};
-    if (job->spec.has_view) {
+    if (job_view(&job->spec)) {
         export->evaluation.view = job->spec.view;
     }
     return state_list(coordinator->state, STATE_CENTER_UNITS, job->id.text, "", CENTER_ROWS_MAX,

@@ -69,8 +69,8 @@ static int compare_data(struct coordinator *coordinator, const struct dataset *t
     return compare_classes(coordinator, train, test, names, faults, err);
 }
 
-/* The outputs of a view are its own classes and one for all others. Without faults its epochs are
- * the job's. */
+/* The outputs of a view with its own numbers are its classes and one for all others. Without faults
+ * its epochs are the job's. */
 static int resolve_view(struct posted_job *posted, const struct dataset *train,
                         struct record_faults *faults, struct err *err)
 {
@@ -80,10 +80,13 @@ static int resolve_view(struct posted_job *posted, const struct dataset *train,
                                        .positions = train->positions,
                                        .count = train->class_count,
                                        .counted = train->class_count_count};
-    struct name_list all AUTO(name_list_done) = posted->class_names;
+    struct name_list all AUTO(name_list_done) = {0};
     struct view_sizes sizes;
-    posted->class_names = (struct name_list){0};
-    posted->fit.classes = (uint32_t)view->class_count + 1;
+    if (job_view(&posted->spec)) {
+        all = posted->class_names;
+        posted->class_names = (struct name_list){0};
+        posted->fit.classes = (uint32_t)view->class_count + 1;
+    }
     if (job_view_check(&posted->spec, &data, &sizes, faults, err)) {
         return 0; /* a fault already */
     }

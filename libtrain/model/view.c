@@ -6,6 +6,28 @@
 #include "base/assert.h"
 #include "base/rng.h"
 
+const char *const view_numbers_names[] = {
+    [VIEW_NUMBERS_VIEW] = "view", [VIEW_NUMBERS_DATA] = "data", NULL};
+
+/* Own classes by class number. */
+struct own {
+    bool class[VIEW_CLASSES_MAX];
+};
+
+static void list_own(const struct view *view, struct own *out)
+{
+    *out = (struct own){0};
+    for (size_t i = 0; i < view->class_count; i++) {
+        ASSERT(view->class[i] >= 0 && view->class[i] < VIEW_CLASSES_MAX);
+        out->class[view->class[i]] = true;
+    }
+}
+
+static bool is_own(const struct own *own, int32_t class)
+{
+    return class >= 0 && class < VIEW_CLASSES_MAX && own->class[class];
+}
+
 uint64_t view_held(const struct view *view, uint64_t samples)
 {
     if (view->holdout <= 0 || samples == 0) {
@@ -28,12 +50,12 @@ static uint64_t drawn(const struct view *view, uint64_t own, uint64_t others)
 void view_sizes(const struct view *view, const int64_t *count, size_t class_count,
                 struct view_sizes *out)
 {
-    struct view_labels labels;
+    struct own own;
     struct view_sizes sizes = {0};
-    view_labels(view, &labels);
+    list_own(view, &own);
     for (size_t class = 0; class < class_count; class ++) {
         const uint64_t samples = (uint64_t)count[class];
-        if (view_label(&labels, (int32_t) class) == labels.other) {
+        if (!is_own(&own, (int32_t) class)) {
             sizes.others += samples;
         } else {
             const uint64_t held = view_held(view, samples);
@@ -49,9 +71,9 @@ void view_labels(const struct view *view, struct view_labels *out)
 {
     out->other = (int32_t)view->class_count;
     for (size_t i = 0; i < VIEW_CLASSES_MAX; i++) {
-        out->of[i] = out->other;
+        out->of[i] = view->numbers == VIEW_NUMBERS_DATA ? (int32_t)i : out->other;
     }
-    for (size_t i = 0; i < view->class_count; i++) {
+    for (size_t i = 0; view->numbers == VIEW_NUMBERS_VIEW && i < view->class_count; i++) {
         ASSERT(view->class[i] >= 0 && view->class[i] < VIEW_CLASSES_MAX);
         out->of[view->class[i]] = (int32_t)i;
     }
@@ -96,16 +118,16 @@ void view_split(const struct view *view, uint64_t seed, const unsigned char *sto
                 const struct view_samples *out)
 {
     struct choice choice[VIEW_CLASSES_MAX];
-    struct view_labels labels;
+    struct own classes;
     size_t own = 0, held = 0, others = 0;
-    view_labels(view, &labels);
+    list_own(view, &classes);
     for (size_t i = 0; i < VIEW_CLASSES_MAX; i++) {
         choice[i] = (struct choice){.left = (uint64_t)count[i],
                                     .wanted = view_held(view, (uint64_t)count[i])};
     }
     for (uint64_t i = 0; i < samples; i++) {
         const int32_t class = class_at(stored, i);
-        if (view_label(&labels, class) == labels.other) {
+        if (!is_own(&classes, class)) {
             out->others[others++] = (uint32_t)i;
             continue;
         }

@@ -5,6 +5,7 @@
 #ifndef LIBTRAIN_MODEL_VIEW_H
 #define LIBTRAIN_MODEL_VIEW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,8 +15,14 @@
 #define VIEW_NEGATIVES_MAX 100
 #define VIEW_HOLDOUT_MAX 0.5
 
-/* A view's own classes, distinct, in the order of their labels. The label of every other class is
- * class_count. */
+/* The label of a sample. */
+enum view_numbers {
+    VIEW_NUMBERS_VIEW, /* the place of its class among the own ones; of every other: class_count */
+    VIEW_NUMBERS_DATA, /* its class number in the data set: the model knows all classes */
+};
+extern const char *const view_numbers_names[];
+
+/* A view's own classes, distinct, in the order of their places. */
 struct view {
     int64_t class[VIEW_CLASSES_MAX];
     size_t class_count;
@@ -23,6 +30,7 @@ struct view {
                          VIEW_NEGATIVES_MAX */
     double holdout;   /* the share of each own class that is not trained on; 0 to
                          VIEW_HOLDOUT_MAX */
+    int numbers;      /* enum view_numbers */
 };
 
 /* Numbers of samples. */
@@ -52,7 +60,7 @@ static inline uint64_t view_epoch(const struct view_sizes *sizes)
 /* Labels by class number. */
 struct view_labels {
     int32_t of[VIEW_CLASSES_MAX];
-    int32_t other;
+    int32_t other; /* of larger class numbers */
 };
 void view_labels(const struct view *view, struct view_labels *out);
 /* The label of a class of the data set. */

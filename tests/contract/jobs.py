@@ -127,7 +127,7 @@ def test_a_view_states_its_samples_and_reports_faults_at_its_fields():
         expect("/batch", "samples of an epoch of the view", {"classes": [3]}, batch=400)
 
         counts = api.get("/v1/datasets/digits-train")["class_counts"]
-        view = {"classes": [3, 7], "negatives": 2.0, "holdout": 0.1}
+        view = {"classes": [3, 7], "negatives": 2.0, "holdout": 0.1, "numbers": "view"}
         job = api.submit({**JOB, "view": view, "steps": None, "epochs": 3})
         held = sum(counts[label] // 10 for label in (3, 7))
         own = counts[3] + counts[7] - held

@@ -98,6 +98,26 @@ static void every_sample_is_own_held_out_or_of_another_class(void **state)
     }
 }
 
+/* A view with the numbers of the data has the samples of the same view with its own. */
+static void the_numbers_of_labels_change_no_sample(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct trial own, data;
+        draw_trial(seed, &own);
+        data = own;
+        data.view.numbers = VIEW_NUMBERS_DATA;
+        split(&data);
+        assert_memory_equal(&data.sizes, &own.sizes, sizeof(own.sizes));
+        assert_memory_equal(data.own, own.own, own.sizes.own * sizeof(own.own[0]));
+        assert_memory_equal(data.held, own.held, own.sizes.held * sizeof(own.held[0]));
+        assert_memory_equal(data.others, own.others, own.sizes.others * sizeof(own.others[0]));
+        for (int32_t class = 0; class < VIEW_CLASSES_MAX; class ++) {
+            assert_int_equal(view_label(&data.labels, class), class);
+        }
+    }
+}
+
 static void each_own_class_gives_its_share_to_the_hold_out(void **state)
 {
     (void)state;
@@ -246,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_is_own_held_out_or_of_another_class),
+        cmocka_unit_test(the_numbers_of_labels_change_no_sample),
         cmocka_unit_test(each_own_class_gives_its_share_to_the_hold_out),
         cmocka_unit_test(an_epoch_draws_others_without_repetition),
         cmocka_unit_test(the_number_of_others_follows_negatives),
