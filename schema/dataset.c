@@ -37,6 +37,7 @@ static const struct field checkpoint_fields[] = {
     MEMBER_FORM(struct checkpoint, id.text, "id", FIELD_REQUIRED, &checkpoint_id_form),
     MEMBER_FORM(struct checkpoint, job.text, "job", FIELD_NULLABLE, &job_id_form,
                 .about = "The job that trained it; null: uploaded."),
+    PART_OF_FIELDS(struct checkpoint),
     MEMBER_INT(struct checkpoint, revision, "revision", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct checkpoint, version, "version", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "The step after which the state was stored; 0: uploaded."),

@@ -9,6 +9,7 @@
 #include "base/record.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/part_of.h"
 
 struct dataset {
     char name[NAME_SIZE];
@@ -33,6 +34,7 @@ struct dataset {
 struct checkpoint {
     struct checkpoint_id id;
     struct job_id job; /* that trained it; "": uploaded */
+    struct part_of of; /* of job */
     int64_t revision;
     int64_t version; /* 0: uploaded */
     char sha256[SHA256_SIZE];

@@ -8,11 +8,14 @@
 
 #include "base/record.h"
 #include "schema/limits.h"
+#include "schema/part_of.h"
 
 struct public_event {
     char id[ID_SIZE];       /* "evt_...": sortable, Last-Event-ID resumes after it */
     char type[REASON_SIZE]; /* "job_running", "device_lost", ... */
     char subject[ID_SIZE];  /* the job, device, plan or checkpoint; "" for a thing with a name */
+    struct job_id job;      /* that it is about, with a plan, incident or model of it too */
+    struct part_of of;      /* of job */
     char message[MESSAGE_SIZE]; /* one sentence for people */
     int64_t created_ms;
 };

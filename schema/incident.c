@@ -65,6 +65,7 @@ static const struct field incident_fields[] = {
     MEMBER_INT(struct incident, revision, "revision", 0, 0, INTEGER_MAX,
                .about = "Rises with each change."),
     MEMBER_FORM(struct incident, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    PART_OF_FIELDS(struct incident),
     MEMBER_ENUM(struct incident, state, "state", FIELD_REQUIRED, incident_state_names,
                 .about =
                     "resolved: the job trains again; abandoned: it ended or was paused before."),

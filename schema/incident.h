@@ -10,6 +10,7 @@
 #include "base/record.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/part_of.h"
 
 #define INCIDENT_DEVICES_MAX 8
 
@@ -40,6 +41,7 @@ struct incident {
     struct incident_id id;
     int64_t revision;
     struct job_id job;
+    struct part_of of;
     int state; /* enum incident_state */
     int cause; /* enum incident_cause: of the first failure */
     char message[MESSAGE_SIZE];

@@ -321,6 +321,11 @@ void job_spec_complete(struct job_spec *spec)
     }
 }
 
+struct part_of job_part_of(const struct job *job)
+{
+    return (struct part_of){.parent = job->parent, .part = job->part, .group = job->group};
+}
+
 size_t job_versions(const struct job_spec *spec, size_t stage_count, size_t in_flight)
 {
     if (spec->pipeline != JOB_ASYNC) {

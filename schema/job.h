@@ -172,6 +172,9 @@ struct job {
     int64_t created_ms, started_ms, ended_ms;
 };
 
+/* Return the place of the job in its parent. */
+struct part_of job_part_of(const struct job *job);
+
 extern const struct record job_data_record;
 extern const struct record job_spec_record;
 /* Groups of fields of a job_spec. */

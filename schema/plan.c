@@ -147,6 +147,7 @@ static const struct field plan_fields[] = {
     MEMBER_FORM(struct plan, id.text, "id", FIELD_REQUIRED, &plan_id_form,
                 .about = "Made by the coordinator."),
     MEMBER_FORM(struct plan, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    PART_OF_FIELDS(struct plan),
     MEMBER_INT(struct plan, revision, "revision", 0, 0, INTEGER_MAX,
                .about = "Rises with each change."),
     MEMBER_INT(struct plan, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,

@@ -9,6 +9,7 @@
 #include "base/record.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/part_of.h"
 
 enum plan_state { PLAN_PREPARING, PLAN_RUNNING, PLAN_STOPPING, PLAN_DONE, PLAN_DISCARDED };
 extern const char *const plan_state_names[];
@@ -114,6 +115,7 @@ extern const struct record plan_unbound_record;
 struct plan {
     struct plan_id id;
     struct job_id job;
+    struct part_of of;
     int64_t revision;
     int64_t generation;
     int state;  /* enum plan_state */

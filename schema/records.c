@@ -12,6 +12,7 @@
 #include "schema/incident.h"
 #include "schema/job.h"
 #include "schema/job_check.h"
+#include "schema/job_metric.h"
 #include "schema/job_patch.h"
 #include "schema/job_preview.h"
 #include "schema/measured.h"
@@ -64,6 +65,7 @@ const struct records_entry records_all[] = {
     {&heartbeat_reply_record, NULL, NULL},
     {&incident_record, NULL, NULL},
     {&job_record, NULL, NULL},
+    {&job_metric_record, NULL, NULL},
     {&job_preview_record, NULL, NULL},
     {&job_spec_record, &job_spec_default, check_job_spec},
     {&job_patch_record, &job_spec_default, NULL},
@@ -72,6 +74,7 @@ const struct records_entry records_all[] = {
     {&metric_record, NULL, NULL},
     {&model_row_record, NULL, NULL},
     {&model_view_record, NULL, NULL},
+    {&part_replicas_record, NULL, NULL},
     {&plan_record, NULL, NULL},
     {&plan_answer_record, NULL, NULL},
     {&plan_question_record, NULL, check_plan_question},

@@ -44,3 +44,12 @@ static const struct field replicas_fields[] = {
 const struct record replicas_record =
     RECORD_WITH(struct replicas, "replicas", replicas_fields,
                 .about = "The holders of each version of a job, and the cost of failures now.");
+
+static const struct field part_fields[] = {
+    MEMBER_FORM(struct part_replicas, job.text, "job", FIELD_REQUIRED, &job_id_form),
+    PART_OF_FIELDS(struct part_replicas),
+    MEMBER_RECORD(struct part_replicas, copies, "copies", FIELD_REQUIRED, &replicas_record),
+};
+const struct record part_replicas_record =
+    RECORD_WITH(struct part_replicas, "part_replicas", part_fields, .answer = true,
+                .about = "The copies of a part of a job.");

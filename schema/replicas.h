@@ -10,6 +10,7 @@
 #include "base/record.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/part_of.h"
 
 #define COPIES_MAX 16  /* shown of one unit: the newest */
 #define LOSSES_MAX 512 /* every single device of a plan and every two of them */
@@ -47,5 +48,13 @@ struct replicas {
     size_t pair_count;
 };
 extern const struct record replicas_record;
+
+/* The copies of a part, in the answer for its parent. */
+struct part_replicas {
+    struct job_id job;
+    struct part_of of;
+    struct replicas copies;
+};
+extern const struct record part_replicas_record;
 
 #endif

@@ -3,10 +3,6 @@
 const char *const job_strategy_names[] = {
     [STRATEGY_PIPELINE] = "pipeline", [STRATEGY_SUBMODEL] = "submodel", NULL};
 
-const char *const job_part_names[] = {
-    [JOB_WHOLE] = "whole", [JOB_STEM] = "stem", [JOB_GROUP] = "group", [JOB_JOINT] = "joint", NULL,
-};
-
 const char *const parent_phase_names[] = {
     [PARENT_STEM] = "stem",   [PARENT_GROUPS] = "groups", [PARENT_HARVEST] = "harvest",
     [PARENT_JOINT] = "joint", [PARENT_ENDED] = "ended",   NULL,

@@ -11,13 +11,16 @@
 #include "schema/device.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/part_of.h"
 
 enum job_strategy { STRATEGY_PIPELINE, STRATEGY_SUBMODEL };
 extern const char *const job_strategy_names[];
 
-/* The part that a job has in its parent; a job without one is whole. */
-enum job_part { JOB_WHOLE, JOB_STEM, JOB_GROUP, JOB_JOINT };
-extern const char *const job_part_names[];
+struct unit_name {
+    char text[NAME_SIZE];
+};
+
+#define JOINT_UNITS_MAX 32
 
 struct submodel_options {
     int64_t stem;        /* units that all sub-models share */

@@ -145,12 +145,30 @@ void act_capacity(struct core *core, const struct capacity_change *change)
     act(core, ACTION_CAPACITY)->capacity = change;
 }
 
-void act_publish(struct core *core, const char *event, const char *id, const char *format, ...)
+static struct action *publish(struct core *core, const char *event, const char *id)
 {
     struct action *action = act(core, ACTION_PUBLISH);
     action->event = event;
     text_set(action->id, sizeof(action->id), "%s", id);
+    return action;
+}
+
+void act_publish(struct core *core, const char *event, const char *id, const char *format, ...)
+{
+    struct action *action = publish(core, event, id);
     va_list arguments;
+    va_start(arguments, format);
+    text_format(action->text, sizeof(action->text), format, arguments);
+    va_end(arguments);
+}
+
+void act_publish_job(struct core *core, const char *event, const struct job *job, const char *id,
+                     const char *format, ...)
+{
+    struct action *action = publish(core, event, id);
+    va_list arguments;
+    action->job = job->id;
+    action->of = job_part_of(job);
     va_start(arguments, format);
     text_format(action->text, sizeof(action->text), format, arguments);
     va_end(arguments);

@@ -35,6 +35,9 @@ void act_capacity(struct core *core, const struct capacity_change *change);
 /* Publish an event about the object `id`, with one sentence. */
 void act_publish(struct core *core, const char *event, const char *id, const char *format, ...)
     PRINTF_LIKE(4, 5);
+/* The same about the object `id` of a job: the job itself, its plan, incident or checkpoint. */
+void act_publish_job(struct core *core, const char *event, const struct job *job, const char *id,
+                     const char *format, ...) PRINTF_LIKE(5, 6);
 /* Return whether this step has room for the actions of one more job, counting the actions that the
  * marked objects will add at its end. */
 bool act_room(const struct core *core);

@@ -11,6 +11,7 @@
 #include "schema/dataset.h"
 #include "schema/heartbeat.h"
 #include "schema/id.h"
+#include "schema/part_of.h"
 #include "schema/problem.h"
 
 /* The kind of an object: its table and the record that describes it. */
@@ -73,6 +74,8 @@ struct action {
     const struct measured_units *measured;
     const struct capacity_change *capacity;
     const char *event;       /* PUBLISH: static text, "job_running" */
+    struct job_id job;       /* PUBLISH: the job that it is about; "": none */
+    struct part_of of;       /* PUBLISH: of job */
     char text[MESSAGE_SIZE]; /* PROBLEM: detail; PUBLISH: one sentence */
 };
 

@@ -75,6 +75,7 @@ void exports_store(struct core *core, const struct job *job, int64_t version, co
                    int64_t bytes)
 {
     core->checkpoint = (struct checkpoint){.job = job->id,
+                                           .of = job_part_of(job),
                                            .revision = 1,
                                            .version = version,
                                            .bytes = bytes,
@@ -82,8 +83,8 @@ void exports_store(struct core *core, const struct job *job, int64_t version, co
     ids_new(core, core->checkpoint.id.text, "ckpt_");
     text_set(core->checkpoint.sha256, SHA256_SIZE, "%s", sha256);
     act_persist(core, OBJECT_CHECKPOINT, &core->checkpoint);
-    act_publish(core, "checkpoint_stored", core->checkpoint.id.text,
-                "stored the model of '%s' at step %" PRId64, job->spec.name, version);
+    act_publish_job(core, "checkpoint_stored", job, core->checkpoint.id.text,
+                    "stored the model of '%s' at step %" PRId64, job->spec.name, version);
 }
 
 static void store_checkpoint(struct core *core, const struct job_slot *job,
@@ -124,9 +125,9 @@ static void take_asked(struct core *core, struct job_slot *job,
     if (replaced) {
         exports_ask(core, job);
     } else if (exported->failed) {
-        act_publish(core, "export_failed", job->job.id.text,
-                    "step %" PRId64 " of '%s' could not be exported: %.150s", exported->version,
-                    job->job.spec.name, exported->message);
+        act_publish_job(core, "export_failed", &job->job, job->job.id.text,
+                        "step %" PRId64 " of '%s' could not be exported: %.150s", exported->version,
+                        job->job.spec.name, exported->message);
     } else {
         job->job.exported_version = exported->version;
         store_checkpoint(core, job, exported);

@@ -120,8 +120,8 @@ void failures_settle(struct core *core, struct job_slot *job)
     incidents_failed(core, job, &failure);
     memcpy(job->plan.failure, failure.text, MESSAGE_SIZE);
     mark_plan_changed(core, job);
-    act_publish(core, "generation_failed", job->plan.id.text, "generation %" PRId64 ": %s",
-                job->plan.generation, failure.text);
+    act_publish_job(core, "generation_failed", &job->job, job->plan.id.text,
+                    "generation %" PRId64 ": %s", job->plan.generation, failure.text);
     if (guilty && is_hopeless(job, &failure)) {
         ending_job(core, job, JOB_FAILED, "no_progress", failure.text);
         return;

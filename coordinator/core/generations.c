@@ -62,6 +62,7 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     memset(&job->plan, 0, sizeof(job->plan));
     ids_new(core, job->plan.id.text, "plan_");
     job->plan.job = job->job.id;
+    job->plan.of = job_part_of(&job->job);
     job->plan.generation = newest + 1;
     job->plan.state = PLAN_PREPARING;
     job->plan.reason = reason;
@@ -136,12 +137,12 @@ static void tell_prepare(struct core *core, struct job_slot *job)
                job->plan.generation, job->plan.stage_count, job->plan.stage_count == 1 ? "" : "s",
                job->plan.resume_version, tuning_wanted(job) ? ", to measure kernels" : "",
                state == JOB_PAUSING ? ", to pause there" : "");
-    act_publish(core, "plan_made", job->plan.id.text,
-                "generation %" PRId64 " of '%s': %zu stage%s from step %" PRId64
-                ", expected step time %.3g s",
-                job->plan.generation, job->job.spec.name, job->plan.stage_count,
-                job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
-                job->plan.predicted_step_seconds);
+    act_publish_job(core, "plan_made", &job->job, job->plan.id.text,
+                    "generation %" PRId64 " of '%s': %zu stage%s from step %" PRId64
+                    ", expected step time %.3g s",
+                    job->plan.generation, job->job.spec.name, job->plan.stage_count,
+                    job->plan.stage_count == 1 ? "" : "s", job->plan.resume_version,
+                    job->plan.predicted_step_seconds);
 }
 
 static void prepare(struct core *core, struct job_slot *job, int reason, int64_t start)

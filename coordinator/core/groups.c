@@ -81,7 +81,8 @@ bool groups_begin(struct core *core, struct parent_slot *parent, struct parent_p
     part->flops_per_sample = savings_flops(made->model, 0, made->model->unit_count);
     groups_changed(parent);
     core->schedule = true;
-    act_publish(core, "job_queued", job->job.id.text, "job '%s' is queued", job->job.spec.name);
+    act_publish_job(core, "job_queued", &job->job, job->job.id.text, "job '%s' is queued",
+                    job->job.spec.name);
     return true;
 }
 
@@ -166,7 +167,8 @@ static void set_state(struct core *core, struct parent_slot *parent, int state, 
     memcpy(parent->job.message, message, sizeof(message));
     parent->work.job_changed = true;
     if (!same) {
-        act_publish(core, states_event(state), parent->job.id.text, "%s", message);
+        act_publish_job(core, states_event(state), &parent->job, parent->job.id.text, "%s",
+                        message);
     }
 }
 
@@ -191,7 +193,8 @@ struct parent_slot *groups_add(struct core *core, const struct event_job_submit 
     parent->parent.job = id;
     parent->work = (struct group_work){
         .touched = true, .job_changed = true, .row_changed = true, .deadline_ms = NEVER};
-    act_publish(core, "job_queued", id.text, "job '%s' is queued", submit->spec->name);
+    act_publish_job(core, "job_queued", &parent->job, id.text, "job '%s' is queued",
+                    submit->spec->name);
     return parent;
 }
 

@@ -72,6 +72,7 @@ static void open_incident(struct core *core, struct job_slot *job, const struct 
     job->incidents.message_end = 0;
     ids_new(core, incident->id.text, "inc_");
     incident->job = job->job.id;
+    incident->of = job_part_of(&job->job);
     incident->state = INCIDENT_OPEN;
     incident->cause = causes[failure->cause];
     memcpy(incident->message, failure->text, MESSAGE_SIZE);
@@ -82,8 +83,8 @@ static void open_incident(struct core *core, struct job_slot *job, const struct 
     incident->detected_ms = core->wall_ms;
     incident->detect_seconds = seconds_between(since_ms, core->now_ms);
     job->incidents.open = true;
-    act_publish(core, "incident_opened", incident->id.text, "'%.60s': %.180s", job->job.spec.name,
-                failure->text);
+    act_publish_job(core, "incident_opened", &job->job, incident->id.text, "'%.60s': %.180s",
+                    job->job.spec.name, failure->text);
 }
 
 void incidents_failed(struct core *core, struct job_slot *job, const struct failure *failure)
@@ -242,14 +243,15 @@ static void resolve(struct core *core, struct job_slot *job)
     incident->resume_seconds = seconds_between(job->incidents.times.ready_ms, core->now_ms);
     incident->generation_after = job->plan.generation;
     close_incident(core, job, INCIDENT_RESOLVED);
-    act_publish(core, "incident_resolved", incident->id.text,
-                "'%.40s' resumed from step %" PRId64
-                " after %s: detect %.3f s, decide %.3f s, fetch %.3f s, "
-                "rebuild %.3f s, resume %.3f s, %" PRId64 " step%s redone",
-                job->job.spec.name, incident->resume_version, incident_cause_names[incident->cause],
-                incident->detect_seconds, incident->decide_seconds, incident->fetch_seconds,
-                incident->rebuild_seconds, incident->resume_seconds, incident->steps_redone,
-                incident->steps_redone == 1 ? "" : "s");
+    act_publish_job(core, "incident_resolved", &job->job, incident->id.text,
+                    "'%.40s' resumed from step %" PRId64
+                    " after %s: detect %.3f s, decide %.3f s, fetch %.3f s, "
+                    "rebuild %.3f s, resume %.3f s, %" PRId64 " step%s redone",
+                    job->job.spec.name, incident->resume_version,
+                    incident_cause_names[incident->cause], incident->detect_seconds,
+                    incident->decide_seconds, incident->fetch_seconds, incident->rebuild_seconds,
+                    incident->resume_seconds, incident->steps_redone,
+                    incident->steps_redone == 1 ? "" : "s");
 }
 
 void incidents_settle(struct core *core, struct job_slot *job)
@@ -266,8 +268,8 @@ void incidents_end(struct core *core, struct job_slot *job)
         resolve(core, job); /* its last step was done before */
     } else if (job->incidents.open) {
         close_incident(core, job, INCIDENT_ABANDONED);
-        act_publish(core, "incident_abandoned", job->incidents.row.id.text,
-                    "'%.60s' does not resume: %.150s", job->job.spec.name, job->job.message);
+        act_publish_job(core, "incident_abandoned", &job->job, job->incidents.row.id.text,
+                        "'%.60s' does not resume: %.150s", job->job.spec.name, job->job.message);
     }
 }
 

@@ -151,7 +151,8 @@ void jobs_on_submit(struct core *core, const struct event *event)
             core->jobs.max);
         return;
     }
-    act_publish(core, "job_queued", job->job.id.text, "job '%s' is queued", job->job.spec.name);
+    act_publish_job(core, "job_queued", &job->job, job->job.id.text, "job '%s' is queued",
+                    job->job.spec.name);
     core->schedule = true;
     act_reply(core, 201, OBJECT_JOB, &job->job);
 }

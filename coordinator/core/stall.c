@@ -94,10 +94,10 @@ void stall_tick(struct core *core, struct job_slot *job)
         job->job.stalled = true;
         job->timer_ms[TIMER_STEP] = core->now_ms + deadlines_step_ms(job);
         mark_job_changed(core, job);
-        act_publish(core, "job_stalled", job->job.id.text,
-                    "stalled: no step completed after step %" PRId64 " for %.1f s",
-                    job->progress.reached_step,
-                    (double)(core->now_ms - job->stall.progress_ms) / 1000);
+        act_publish_job(core, "job_stalled", &job->job, job->job.id.text,
+                        "stalled: no step completed after step %" PRId64 " for %.1f s",
+                        job->progress.reached_step,
+                        (double)(core->now_ms - job->stall.progress_ms) / 1000);
         for (size_t s = 0; s < job->plan.stage_count; s++) {
             struct device_slot *device = slots_stage_device(core, job, s);
             if (device) {

@@ -123,7 +123,7 @@ void states_set(struct core *core, struct job_slot *job, int state, const char *
     memcpy(job->job.message, message, sizeof(message));
     mark_job_changed(core, job);
     if (!same) {
-        act_publish(core, events[state], job->job.id.text, "%s", message);
+        act_publish_job(core, events[state], &job->job, job->job.id.text, "%s", message);
     }
 }
 

@@ -66,8 +66,8 @@ static void enter(struct core *core, struct parent_slot *parent, int phase)
     parent->work.retry_ms = core->now_ms;
     parent->work.deadline_ms = NEVER;
     groups_changed(parent);
-    act_publish(core, "job_phase", parent->job.id.text, "'%s' is in the phase %s",
-                parent->job.spec.name, parent_phase_names[phase]);
+    act_publish_job(core, "job_phase", &parent->job, parent->job.id.text, "'%s' is in the phase %s",
+                    parent->job.spec.name, parent_phase_names[phase]);
 }
 
 static void begin_groups(struct core *core, struct parent_slot *parent)
@@ -211,11 +211,12 @@ static void refuse_group(struct core *core, struct parent_slot *parent, struct p
     const bool again = part->attempts < SUBMODEL_ATTEMPTS_MAX;
     part->state = again ? PART_WAITING : PART_MISSING;
     part->reseeded++;
-    act_publish(core, "group_refused", parent->job.id.text,
-                "group %" PRId64 " of '%s' recognises its classes in %.0f %% of held-out samples; "
-                "%s",
-                job->group, parent->job.spec.name, 100 * job->progress.recall,
-                again ? "it is trained again with another seed" : "it is left out");
+    act_publish_job(core, "group_refused", &parent->job, parent->job.id.text,
+                    "group %" PRId64
+                    " of '%s' recognises its classes in %.0f %% of held-out samples; "
+                    "%s",
+                    job->group, parent->job.spec.name, 100 * job->progress.recall,
+                    again ? "it is trained again with another seed" : "it is left out");
 }
 
 static void take_ended(struct core *core, const struct job_slot *job)
@@ -372,9 +373,9 @@ void submodel_on_harvested(struct core *core, const struct event *event)
         text_set(parent->work.fault, sizeof(parent->work.fault),
                  "could not assemble the model: %.170s; next attempt in %.0f s", harvested->message,
                  (double)pause_ms / 1000);
-        act_publish(core, "export_failed", parent->job.id.text,
-                    "could not assemble the model of '%s': %.150s", parent->job.spec.name,
-                    harvested->message);
+        act_publish_job(core, "export_failed", &parent->job, parent->job.id.text,
+                        "could not assemble the model of '%s': %.150s", parent->job.spec.name,
+                        harvested->message);
         return;
     }
     exports_store(core, &parent->job, 0, harvested->sha256, harvested->bytes);

@@ -129,6 +129,8 @@ int event_stream_add(struct event_stream *stream, const struct action *action, s
     make_id(stream, &event);
     snprintf(event.type, sizeof(event.type), "%s", action->event);
     snprintf(event.subject, sizeof(event.subject), "%s", action->id);
+    event.job = action->job;
+    event.of = action->of;
     snprintf(event.message, sizeof(event.message), "%s", action->text);
     BUF_AUTO struct buf document;
     buf_init(&document, EVENT_TEXT_MAX);

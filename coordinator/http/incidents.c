@@ -38,8 +38,12 @@ static void list_incidents(struct coordinator *coordinator, struct http_exchange
     if (!answer_list_begin(exchange, &incident_id_form, &incidents.list, &after)) {
         return;
     }
-    if (state_list(coordinator->state, STATE_INCIDENTS, job, after, incidents.list.limit + 1, false,
-                   list_incident, &incidents, &err)) {
+    const size_t limit = incidents.list.limit + 1;
+    int rc = job ? state_list_of_job(coordinator->state, STATE_INCIDENTS, job, after, limit,
+                                     list_incident, &incidents, &err)
+                 : state_list(coordinator->state, STATE_INCIDENTS, NULL, after, limit, false,
+                              list_incident, &incidents, &err);
+    if (rc) {
         buf_done(&incidents.list.body);
         answer_err(exchange, &err);
         return;

@@ -142,6 +142,22 @@ static bool match_plan(void *arg, const struct state_row *row)
     return !search->code && !search->found;
 }
 
+static void answer_no_plan(struct coordinator *coordinator, struct http_exchange *exchange,
+                           const char *id, int64_t generation)
+{
+    struct err err = {0};
+    if (state_get(coordinator->state, STATE_PARENTS, id, skip_row, NULL, &err) == 0) {
+        answer_problem(
+            exchange, PROBLEM_UNKNOWN_PLAN,
+            "job '%.40s' consists of parts, which have generations of their own; ask for "
+            "that of a part, or for GET /v1/jobs/%.40s/plans",
+            id, id);
+    } else {
+        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "job '%.40s' has no generation %" PRId64, id,
+                       generation);
+    }
+}
+
 bool job_read_plan(struct coordinator *coordinator, struct http_exchange *exchange, const char *id,
                    int64_t generation, struct plan *out)
 {
@@ -156,8 +172,7 @@ bool job_read_plan(struct coordinator *coordinator, struct http_exchange *exchan
     if (rc || search.code) {
         answer_err(exchange, &search.err);
     } else if (!search.found) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_PLAN, "job '%.40s' has no generation %" PRId64, id,
-                       generation);
+        answer_no_plan(coordinator, exchange, id, generation);
     } else {
         *out = search.plan;
         return true;

@@ -11,13 +11,15 @@
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
 #include "coordinator/http/jobs.h"
+#include "coordinator/http/parts.h"
 #include "coordinator/http/routes.h"
 #include "schema/heartbeat.h"
 
 #define METRICS_LIMIT_DEFAULT 1000
 #define METRICS_OF_STEP_MAX 8 /* names there may be of one step */
 #define PORTION_METRICS 1000
-#define PAGES_MAX 64 /* that are being written: each may have 700 KB */
+#define PAGES_MAX 64 /* that are being written: each may have 2 MB */
+#define CURSOR_SIZE (ID_SIZE + 48)
 
 struct point {
     int64_t step;
@@ -25,27 +27,35 @@ struct point {
     char name[24];
 };
 
-/* A page holds whole steps: the next one starts after its last step, which is the cursor. */
+/* A step of one of the parts. */
+struct metric_place {
+    size_t part;
+    int64_t step;
+};
+
+/* A page holds whole steps: the next one starts after its last step, which is the cursor. A job
+ * with parts has the metrics of one part after those of another. */
 struct metric_page {
     struct work_job job; /* first: the worker gets it as struct metric_page */
     struct coordinator *coordinator;
     struct http_exchange *exchange; /* NULL: the client has disconnected */
-    char id[ID_SIZE];
+    struct parts parts;
     char name[24]; /* "": all metrics */
     size_t limit;
-    int64_t since; /* the next portion starts after this step */
-    bool ended;    /* the portion is the last one */
+    int64_t since;            /* steps of any part up to this one are left out */
+    struct metric_place next; /* the next portion starts after it */
+    bool ended;               /* the portion is the last one of its part */
 
     /* While a worker has the page, these are its own. */
     struct point point[PORTION_METRICS + METRICS_OF_STEP_MAX]; /* whole steps */
     size_t point_count;
     struct buf body;
     size_t count;
-    int64_t last_step;
-    size_t whole_size;  /* of the body up to the last step that the limit has room for; 0: not even
-                           one */
-    int64_t whole_step; /* that step */
-    bool more;          /* the limit is reached and there are further steps */
+    struct metric_place last;
+    size_t whole_size; /* of the body up to the last step that the limit has room for; 0: not even
+                          one */
+    struct metric_place whole; /* that step */
+    bool more;                 /* the limit is reached and there are further steps */
     int code;
     struct err err;
 };
@@ -59,12 +69,21 @@ static void page_free(struct metric_page *page)
 
 /* ---- on a worker ---- */
 
+static int write_part(struct buf *body, const struct part_row *part, struct err *err)
+{
+    return part->of.part == JOB_WHOLE
+               ? 0
+               : buf_printf(body, err, ",\"job\":\"%s\",\"part\":\"%s\",\"group\":%" PRId64,
+                            part->job.text, job_part_names[part->of.part], part->of.group);
+}
+
 static void write_point(struct metric_page *page, const struct point *point)
 {
-    if (page->count > 0 && point->step != page->last_step) {
+    const struct metric_place place = {.part = page->next.part, .step = point->step};
+    if (page->count > 0 && (place.step != page->last.step || place.part != page->last.part)) {
         if (page->count <= page->limit) {
             page->whole_size = page->body.size;
-            page->whole_step = page->last_step;
+            page->whole = page->last;
         }
         page->more = page->count >= page->limit;
     }
@@ -73,11 +92,13 @@ static void write_point(struct metric_page *page, const struct point *point)
     }
     char number[JSON_NUMBER_SIZE];
     json_number(point->value, number);
-    page->code =
-        buf_printf(&page->body, &page->err, "%s{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s}",
+    int rc =
+        buf_printf(&page->body, &page->err, "%s{\"step\":%" PRId64 ",\"name\":\"%s\",\"value\":%s",
                    page->count ? "," : "", point->step, point->name, number);
+    rc = rc ? rc : write_part(&page->body, &page->parts.row[place.part], &page->err);
+    page->code = rc ? rc : buf_append(&page->body, "}", 1, &page->err);
     page->count++;
-    page->last_step = point->step;
+    page->last = place;
 }
 
 static void write_portion(struct work_job *job)
@@ -101,7 +122,7 @@ static void cut_page(struct metric_page *page)
 {
     if (page->count > page->limit && page->whole_size > 0) {
         page->body.size = page->whole_size;
-        page->last_step = page->whole_step;
+        page->last = page->whole;
         page->more = true;
     }
 }
@@ -109,9 +130,15 @@ static void cut_page(struct metric_page *page)
 static int end_page(struct metric_page *page, struct err *err)
 {
     cut_page(page);
-    return page->more
-               ? buf_printf(&page->body, err, "],\"next_cursor\":\"%" PRId64 "\"}", page->last_step)
-               : buf_printf(&page->body, err, "],\"next_cursor\":null}");
+    if (!page->more) {
+        return buf_printf(&page->body, err, "],\"next_cursor\":null}");
+    }
+    const struct part_row *part = &page->parts.row[page->last.part];
+    int rc = buf_printf(&page->body, err, "],\"next_cursor\":\"%" PRId64, page->last.step);
+    if (!rc && part->of.part != JOB_WHOLE) {
+        rc = buf_printf(&page->body, err, ".%" PRId64 ".%s", page->since, part->job.text);
+    }
+    return rc ? rc : buf_append(&page->body, "\"}", 2, err);
 }
 
 static void answer_page(struct metric_page *page)
@@ -136,29 +163,43 @@ static size_t wanted(const struct metric_page *page)
 static bool take_point(void *arg, int64_t step, const char *name, double value)
 {
     struct metric_page *page = arg;
-    if (page->point_count >= wanted(page) && step != page->since) {
+    if (page->point_count >= wanted(page) && step != page->next.step) {
         page->ended = false;
         return false;
     }
     struct point *point = &page->point[page->point_count++];
     *point = (struct point){.step = step, .value = value};
     snprintf(point->name, sizeof(point->name), "%s", name);
-    page->since = step;
+    page->next.step = step;
     return true;
 }
 
+static bool is_last(const struct metric_page *page)
+{
+    return page->ended && page->next.part + 1 == page->parts.count;
+}
+
+/* A portion is of one part: that of the one before, or of the next that has metrics. */
 static int read_portion(struct metric_page *page, struct err *err)
 {
-    page->point_count = 0;
-    page->ended = true;
-    return state_metrics(page->coordinator->state, page->id, page->name[0] ? page->name : NULL,
-                         page->since, wanted(page) + METRICS_OF_STEP_MAX, take_point, page, err);
+    int rc;
+    do {
+        if (page->ended) {
+            page->next = (struct metric_place){.part = page->next.part + 1, .step = page->since};
+        }
+        page->point_count = 0;
+        page->ended = true;
+        rc = state_metrics(page->coordinator->state, page->parts.row[page->next.part].job.text,
+                           page->name[0] ? page->name : NULL, page->next.step,
+                           wanted(page) + METRICS_OF_STEP_MAX, take_point, page, err);
+    } while (!rc && page->point_count == 0 && !is_last(page));
+    return rc;
 }
 
 static void portion_done(struct work_job *job)
 {
     struct metric_page *page = (struct metric_page *)job;
-    bool over = page->ended || page->more || page->code;
+    bool over = is_last(page) || page->more || page->code;
     if (page->exchange && !job->cancelled && !over) {
         page->code = read_portion(page, &page->err);
         if (!page->code) {
@@ -182,15 +223,43 @@ static bool known_metric(const char *name)
     return false;
 }
 
-/* The page starts after the step of ?cursor=, or else of ?since=. false when answered. */
-static bool read_start(struct http_exchange *exchange, int64_t *out)
+/* "STEP" of a job without parts, else "STEP.SINCE.JOB". */
+static bool read_cursor(const char *cursor, struct metric_page *page)
 {
-    const char *cursor = http_query(exchange, "cursor");
+    char text[CURSOR_SIZE];
+    char *rest = text, *word[3] = {NULL};
     struct err err = {0};
-    if (!answer_query_int(exchange, "since", 0, INT64_MAX, -1, out)) {
+    if (snprintf(text, sizeof(text), "%s", cursor) >= (int)sizeof(text)) {
         return false;
     }
-    if (cursor && parse_i64(cursor, 0, INT64_MAX, out, &err)) {
+    for (size_t i = 0; i < 3; i++) {
+        word[i] = strsep(&rest, ".");
+    }
+    if (rest || parse_i64(word[0], 0, INT64_MAX, &page->next.step, &err)) {
+        return false;
+    }
+    if (page->parts.row[0].of.part == JOB_WHOLE) {
+        return !word[1];
+    }
+    if (!word[2] || parse_i64(word[1], -1, INT64_MAX, &page->since, &err)) {
+        return false;
+    }
+    size_t *part = &page->next.part;
+    while (*part < page->parts.count && !id_equal(page->parts.row[*part].job.text, word[2])) {
+        (*part)++;
+    }
+    return *part < page->parts.count;
+}
+
+/* The page starts after the place of ?cursor=, or else after step ?since=. false when answered. */
+static bool read_start(struct http_exchange *exchange, struct metric_page *page)
+{
+    const char *cursor = http_query(exchange, "cursor");
+    if (!answer_query_int(exchange, "since", 0, INT64_MAX, -1, &page->since)) {
+        return false;
+    }
+    page->next.step = page->since;
+    if (cursor && !read_cursor(cursor, page)) {
         answer_bad_cursor(exchange, cursor);
         return false;
     }
@@ -213,15 +282,35 @@ static int begin_page(struct metric_page *page, struct err *err)
     return rc;
 }
 
+/* A page of the job. NULL: a problem was answered. */
+static struct metric_page *page_new(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    struct err err = {0};
+    struct metric_page *page = calloc(1, sizeof(*page));
+    if (!page) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
+        return NULL;
+    }
+    coordinator->edge->metric_pages++;
+    page->coordinator = coordinator;
+    page->exchange = exchange;
+    if (parts_list(coordinator, http_param(exchange, "id"), &page->parts, &err)) {
+        answer_err(exchange, &err);
+    } else if (read_start(exchange, page)) {
+        return page;
+    }
+    page_free(page);
+    return NULL;
+}
+
 void serve_metrics(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {"name", "since", "limit", "cursor", NULL};
     struct coordinator *coordinator = context;
-    const char *id = http_param(exchange, "id");
     const char *name = http_query(exchange, "name");
-    int64_t since, limit;
-    if (!answer_check_query(exchange, allowed) || !job_exists(coordinator, exchange, id) ||
-        !read_start(exchange, &since) ||
+    int64_t limit;
+    if (!answer_check_query(exchange, allowed) ||
+        !job_exists(coordinator, exchange, http_param(exchange, "id")) ||
         !answer_query_int(exchange, "limit", 1, METRICS_LIMIT_MAX, METRICS_LIMIT_DEFAULT, &limit)) {
         return;
     }
@@ -240,23 +329,15 @@ void serve_metrics(void *context, struct http_exchange *exchange)
                        PAGES_MAX);
         return;
     }
-    struct metric_page *page = calloc(1, sizeof(*page));
+    struct metric_page *page = page_new(coordinator, exchange);
     struct err err = {0};
-    int rc = page ? 0 : err_set(&err, ERR_MEMORY, "metrics: out of memory");
-    if (!rc) {
-        coordinator->edge->metric_pages++;
-        page->coordinator = coordinator;
-        page->exchange = exchange;
-        page->since = since;
-        page->limit = (size_t)limit;
-        snprintf(page->id, sizeof(page->id), "%s", id);
-        snprintf(page->name, sizeof(page->name), "%s", name ? name : "");
-        rc = begin_page(page, &err);
+    if (!page) {
+        return;
     }
-    if (rc) {
+    page->limit = (size_t)limit;
+    snprintf(page->name, sizeof(page->name), "%s", name ? name : "");
+    if (begin_page(page, &err)) {
         answer_err(exchange, &err);
-        if (page) {
-            page_free(page);
-        }
+        page_free(page);
     }
 }

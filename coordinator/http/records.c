@@ -15,35 +15,38 @@
 
 struct child_list {
     struct answer_list list;
-    const struct plan *live; /* the newest plan, as the core sees it */
+    const struct core *core;
 };
 
-static bool list_child(void *arg, const struct state_row *row)
+static bool list_checkpoint(void *arg, const struct state_row *row)
 {
     struct child_list *children = arg;
-    if (children->live && id_equal(children->live->id.text, row->id)) {
-        return answer_list_kind(&children->list, row->id, OBJECT_PLAN, children->live);
-    }
     return answer_list_text(&children->list, row->id, row->document, row->document_size);
 }
 
-static void list_children(struct coordinator *coordinator, struct http_exchange *exchange,
-                          enum state_table table)
+/* The newest plan of a job is shown as the core sees it. */
+static bool list_plan(void *arg, const struct state_row *row)
 {
-    struct child_list children = {0};
+    struct child_list *children = arg;
+    const struct plan *live = core_job_plan(children->core, row->parent);
+    return live && id_equal(live->id.text, row->id)
+               ? answer_list_kind(&children->list, row->id, OBJECT_PLAN, live)
+               : answer_list_text(&children->list, row->id, row->document, row->document_size);
+}
+
+static void list_children(struct coordinator *coordinator, struct http_exchange *exchange,
+                          enum state_table table, const struct text_form *key, state_visit_fn visit)
+{
+    struct child_list children = {.core = coordinator->core};
     const char *id = http_param(exchange, "id");
     const char *after;
     struct err err = {0};
-    const struct text_form *key = table == STATE_PLANS ? &plan_id_form : &checkpoint_id_form;
     if (!job_exists(coordinator, exchange, id) ||
         !answer_list_begin(exchange, key, &children.list, &after)) {
         return;
     }
-    if (table == STATE_PLANS) {
-        children.live = core_job_plan(coordinator->core, id);
-    }
-    if (state_list(coordinator->state, table, id, after, children.list.limit + 1, false, list_child,
-                   &children, &err)) {
+    if (state_list_of_job(coordinator->state, table, id, after, children.list.limit + 1, visit,
+                          &children, &err)) {
         buf_done(&children.list.body);
         answer_err(exchange, &err);
         return;
@@ -53,12 +56,12 @@ static void list_children(struct coordinator *coordinator, struct http_exchange 
 
 void serve_plans(void *context, struct http_exchange *exchange)
 {
-    list_children(context, exchange, STATE_PLANS);
+    list_children(context, exchange, STATE_PLANS, &plan_id_form, list_plan);
 }
 
 void serve_checkpoints(void *context, struct http_exchange *exchange)
 {
-    list_children(context, exchange, STATE_CHECKPOINTS);
+    list_children(context, exchange, STATE_CHECKPOINTS, &checkpoint_id_form, list_checkpoint);
 }
 
 void serve_plan(void *context, struct http_exchange *exchange)

@@ -49,6 +49,11 @@ static const struct statement_text statement_texts[ROW_STATEMENTS] = {
     [ROW_LIST_CHILDREN] = {COLUMNS, " WHERE parent = ?2 AND id > ?1 ORDER BY id LIMIT ?6", NULL},
     [ROW_LIST_CHILDREN_NEWEST] =
         {COLUMNS, " WHERE parent = ?2 AND (?1 = '' OR id < ?1) ORDER BY id DESC LIMIT ?6", NULL},
+    [ROW_LIST_OF_JOB] =
+        {COLUMNS,
+         " WHERE parent IN (SELECT id FROM jobs WHERE parent = ?2 UNION ALL SELECT ?2) AND id > ?1 "
+         "ORDER BY id LIMIT ?6",
+         NULL},
 };
 
 /* The prepared statement, not in use. */
@@ -164,24 +169,39 @@ static int visit_rows(struct rows *rows, sqlite3_stmt *statement, state_visit_fn
     }
 }
 
+static int list_rows(struct rows *rows, enum state_table table, enum row_query which,
+                     const struct state_row *key, size_t limit, state_visit_fn visit, void *arg,
+                     struct err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    size_t visited = 0;
+    int rc = statement_of(rows, table, (int)which, &statement, err);
+    if (rc == 0) {
+        rc = bind(rows, statement, key, count_of(limit), err);
+    }
+    if (rc == 0) {
+        rc = visit_rows(rows, statement, visit, arg, &visited, err);
+    }
+    return rc == 0 ? 0 : err_wrap(err, "list %s", table_names[table]);
+}
+
 int state_list(struct state_store *store, enum state_table table, const char *parent,
                const char *after_id, size_t limit, bool newest_first, state_visit_fn visit,
                void *arg, struct err *err)
 {
     enum row_query which = parent ? (newest_first ? ROW_LIST_CHILDREN_NEWEST : ROW_LIST_CHILDREN)
                                   : (newest_first ? ROW_LIST_NEWEST : ROW_LIST);
-    struct state_row key = {
+    const struct state_row key = {
         .id = after_id ? after_id : "", .parent = parent ? parent : "", .document = ""};
-    sqlite3_stmt *statement = NULL;
-    size_t visited = 0;
-    int rc = statement_of(&store->rows, table, (int)which, &statement, err);
-    if (rc == 0) {
-        rc = bind(&store->rows, statement, &key, count_of(limit), err);
-    }
-    if (rc == 0) {
-        rc = visit_rows(&store->rows, statement, visit, arg, &visited, err);
-    }
-    return rc == 0 ? 0 : err_wrap(err, "list %s", table_names[table]);
+    return list_rows(&store->rows, table, which, &key, limit, visit, arg, err);
+}
+
+int state_list_of_job(struct state_store *store, enum state_table table, const char *job,
+                      const char *after_id, size_t limit, state_visit_fn visit, void *arg,
+                      struct err *err)
+{
+    const struct state_row key = {.id = after_id, .parent = job, .document = ""};
+    return list_rows(&store->rows, table, ROW_LIST_OF_JOB, &key, limit, visit, arg, err);
 }
 
 int state_count(struct state_store *store, enum state_table table, size_t *out, struct err *err)

@@ -82,6 +82,10 @@ typedef bool (*state_visit_fn)(void *arg, const struct state_row *row);
 NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent,
                          const char *after_id, size_t limit, bool newest_first,
                          state_visit_fn visit, void *arg, struct err *err);
+/* The rows of a job and of the jobs that are its parts, as state_list. */
+NODISCARD int state_list_of_job(struct state_store *store, enum state_table table, const char *job,
+                                const char *after_id, size_t limit, state_visit_fn visit, void *arg,
+                                struct err *err);
 NODISCARD int state_count(struct state_store *store, enum state_table table, size_t *out,
                           struct err *err);
 /* ERR_NOT_FOUND. */

@@ -30,6 +30,7 @@ enum row_query {
     ROW_LIST_NEWEST,
     ROW_LIST_CHILDREN,
     ROW_LIST_CHILDREN_NEWEST,
+    ROW_LIST_OF_JOB,
     ROW_STATEMENTS,
 };
 

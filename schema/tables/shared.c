@@ -5,10 +5,10 @@
 #include "libtrain/model/kernel_names.h"
 #include "schema/dataset.h"
 #include "schema/device.h"
-#include "schema/heartbeat.h"
 #include "schema/id.h"
 #include "schema/incident.h"
 #include "schema/job.h"
+#include "schema/job_metric.h"
 #include "schema/limits.h"
 #include "schema/plan.h"
 #include "schema/problem.h"
@@ -29,7 +29,7 @@ static const struct list {
     {"plan_list", &plan_record, LIST_LIMIT_MAX},
     {"checkpoint_list", &checkpoint_record, LIST_LIMIT_MAX},
     {"incident_list", &incident_record, LIST_LIMIT_MAX},
-    {"metric_list", &metric_record, METRICS_LIMIT_MAX},
+    {"metric_list", &job_metric_record, METRICS_LIMIT_MAX},
 };
 
 static void add_form(struct page *page, const struct text_form *form)

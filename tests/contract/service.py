@@ -240,7 +240,7 @@ def test_the_contract_lists_the_types_of_events_that_the_core_publishes():
     published = set()
     for file in (ROOT / "coordinator/core").glob("*.c"):
         text = " ".join(file.read_text(encoding="utf-8").split()).replace("( ", "(")
-        calls = re.findall(r"act_publish\(core, ([^;]*)", text) + re.findall(
+        calls = re.findall(r"act_publish(?:_job)?\(core, ([^;]*)", text) + re.findall(
             r"set_state\(core, device, [A-Z_]+, ([^;]*)", text
         )
         for call in calls:
@@ -249,6 +249,8 @@ def test_the_contract_lists_the_types_of_events_that_the_core_publishes():
             )
         if file.name == "states.c":
             published.update(re.findall('= "(job_[a-z_]+)"', text))
+        if file.name == "drain.c":
+            published.update(re.findall('"(device_[a-z]+)"', text))
     stated = set(CONTRACT["components"]["schemas"]["event_type"]["enum"])
     must(
         len(stated) > 20 and stated == published, f"on one side only: {sorted(stated ^ published)}"

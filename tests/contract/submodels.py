@@ -2,6 +2,7 @@
 
 from api import BINARY, JOB, Api
 from datasets import npy, tar_of_bytes
+from events import Stream
 from fake_agent import FakeAgent, finish
 from paceline import must
 
@@ -54,6 +55,13 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
         expect("/submodel/stem", "", {"stem": 2})
         expect("/submodel/stem_epochs", "init.checkpoint", {"stem_epochs": 0})
         expect("/submodel/negatives", "allow_no_negatives", {"negatives": 0})
+        for units, place, words in (
+            ("tail", "", "head, all, or an array"),
+            ([], "", "at least 1"),
+            (["head", "tail"], "/1", "no unit 'tail'"),
+            (["hidden1", "hidden1"], "/1", "the same unit"),
+        ):
+            expect(f"/submodel/joint/units{place}", words, {"joint": {"units": units}})
         expect("/submodel/group_count", "at least 2", {"group_count": 1})
         expect("/submodel/group_count", "half of the 10 classes", {"group_count": 6})
         expect("/submodel/group_count", "not both", {"group_count": 2, "groups": HALVES})
@@ -260,13 +268,116 @@ def test_every_route_of_a_job_answers_for_a_job_of_sub_models():
         agent = FakeAgent(api, "agent0")
         job = api.submit(PARTED)
         path = f"/v1/jobs/{job['id']}"
-        for records in ("plans", "incidents", "metrics", "checkpoints"):
-            must(api.get(f"{path}/{records}")["items"] == [], records)
         api.request("GET", f"{path}/kernels", expect=200)
-        api.problem("GET", f"{path}/replicas", code="wrong_state", words=("groups",))
-        api.problem("GET", f"{path}/plans/1", code="unknown_plan")
+        api.problem("GET", f"{path}/plans/1", code="unknown_plan", words=("parts",))
         question = {"job": job["id"], "device": agent.id}
         api.request("POST", "/v1/predictions", question, expect=200)
+
+
+def place_of(row):
+    return row["part"], row.get("group", 0)
+
+
+def train_groups(api, job, agents):
+    """Train the stem, and a step of each of the groups."""
+    path = f"/v1/jobs/{job['id']}"
+    finish(api, {"id": api.get(f"{path}/groups")["stem"]["job"]}, agents)
+    for agent in agents:
+        agent.step = 0
+    for _ in range(50):
+        for agent in agents:
+            agent.act(train_to=1)
+        if len(groups_with_metrics(api, path)) == len(HALVES):
+            return
+    raise AssertionError(f"the groups do not train: {api.get(path)}")
+
+
+def groups_with_metrics(api, path):
+    metrics = api.get(f"{path}/metrics")["items"]
+    return {item.get("group", 0) for item in metrics if item["part"] == "group"}
+
+
+def test_a_job_of_sub_models_answers_with_the_rows_of_its_parts():
+    with Api() as api:
+        agents = [FakeAgent(api, f"agent{i}") for i in range(2)]
+        stream = Stream(api)
+        job = api.submit({**PARTED, "batch": 64, "submodel": {"groups": HALVES}})
+        path = f"/v1/jobs/{job['id']}"
+        train_groups(api, job, agents)
+        groups = api.get(f"{path}/groups")
+        parts = {("stem", 0): groups["stem"]["job"]}
+        parts.update({("group", g): groups["groups"][g]["part"]["job"] for g in range(2)})
+
+        plans = api.get(f"{path}/plans")["items"]
+        must([place_of(plan) for plan in plans] == list(parts), f"{plans}")
+        must(all(plan["job"] == parts[place_of(plan)] for plan in plans), f"{plans}")
+        must(all(plan["parent"] == job["id"] for plan in plans), f"{plans}")
+        must(plans[2]["state"] == "running", f"{plans[2]}")
+        must(api.pages(f"{path}/plans", 1) == (plans, 3), "plans in pages")
+        own = api.get(f"/v1/jobs/{parts['group', 1]}/plans")["items"]
+        must(own == plans[2:], f"{own}")
+
+        stored = api.get(f"{path}/checkpoints")["items"]
+        must([place_of(row) for row in stored] == [("stem", 0)], f"{stored}")
+        must(stored[0]["id"] == groups["stem"]["checkpoint"], f"{stored}")
+
+        copies = api.get(f"{path}/replicas")["parts"]
+        must([place_of(row) for row in copies] == [("group", 0), ("group", 1)], f"{copies}")
+        must(len(copies[0]["copies"]["single"]) == 1, f"{copies}")
+
+        check_metrics_of_parts(api, path, parts)
+        agents[0].enrol(boot="boot2")
+        incidents = api.get(f"{path}/incidents")["items"]
+        must(len(incidents) == 1 and incidents[0]["part"] == "group", f"{incidents}")
+        must(incidents[0]["parent"] == job["id"], f"{incidents}")
+        check_events_of_parts(stream, job, parts)
+        api.verb(job, "cancel")
+        api.wait(job, "cancelled")
+        ended = api.get(f"{path}/plans")["items"]
+        must([plan["id"] for plan in ended[:3]] == [plan["id"] for plan in plans], f"{ended}")
+        must(len(groups_with_metrics(api, path)) == 2, "metrics of an ended job")
+        api.problem("GET", f"{path}/replicas", code="wrong_state")
+
+
+def check_metrics_of_parts(api, path, parts):
+    """Part after part, each by step; pages go on where the one before ended."""
+    metrics = api.get(f"{path}/metrics")["items"]
+    must(list(dict.fromkeys(place_of(item) for item in metrics)) == list(parts), f"{metrics}")
+    must(all(item["job"] == parts[place_of(item)] for item in metrics), f"{metrics}")
+    for place in parts:
+        steps = [item["step"] for item in metrics if place_of(item) == place]
+        must(steps == sorted(steps) and steps[0] == 1, f"{place}: {steps}")
+    one = api.get(f"{path}/metrics?name=loss")["items"]
+    must(one == [item for item in metrics if item["name"] == "loss"], f"{one}")
+    for limit in (4, 5, 8):
+        read, _ = api.pages(f"{path}/metrics", limit)
+        must(read == metrics, f"pages of {limit}")
+    page = api.get(f"{path}/metrics?name=loss&since=1&limit=1")
+    must(page["items"] == [item for item in one if item["step"] > 1][:1], f"{page}")
+    cursor = page["next_cursor"]
+    rest = api.get(f"{path}/metrics?name=loss&cursor={cursor}")["items"]
+    must(page["items"] + rest == [item for item in one if item["step"] > 1], f"{rest}")
+    for wrong in ("1", "1.x.job_0", "1.0.job_0", f"{cursor}.1", "x"):
+        api.problem("GET", f"{path}/metrics?cursor={wrong}", code="invalid_parameter")
+    api.problem(
+        "GET", f"/v1/jobs/{parts['stem', 0]}/metrics?cursor={cursor}", code="invalid_parameter"
+    )
+
+
+def check_events_of_parts(stream, job, parts):
+    """An event of a part names it and its parent, also when it is about a plan or a model."""
+    seen = {}
+    while ("incident_opened", "group") not in seen:
+        event = stream.next()
+        if "parent" in event:
+            must(event["parent"] == job["id"], f"{event}")
+            must(event["job"] == parts[place_of(event)], f"{event}")
+            seen[event["type"], event["part"]] = event
+        elif event["subject"] == job["id"]:
+            must(event["job"] == job["id"], f"{event}")
+    stream.close()
+    for kind in ("plan_made", "checkpoint_stored", "job_succeeded"):
+        must((kind, "stem") in seen, f"{kind}: {sorted(seen)}")
 
 
 def test_parts_are_shown_by_their_job_and_take_no_verbs():

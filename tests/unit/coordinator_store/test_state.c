@@ -57,20 +57,25 @@ static void commit(struct state_store *store)
     assert_ok(state_commit(store, &err), &err);
 }
 
-/* The ids that a list gives, joined by blanks. */
+/* The ids that were visited, joined by blanks. */
+static void assert_ids(const struct visited *visited, const char *expected)
+{
+    char ids[1024] = "";
+    for (size_t i = 0, at = 0; i < visited->count; i++) {
+        at += (size_t)snprintf(ids + at, sizeof(ids) - at, "%s%s", i ? " " : "", visited->id[i]);
+    }
+    assert_string_equal(ids, expected);
+}
+
 static void assert_list(struct state_store *store, enum state_table table, const char *parent,
                         const char *after, size_t limit, bool newest_first, const char *expected)
 {
     struct err err = {0};
     struct visited visited = {0};
-    char ids[1024] = "";
     assert_ok(
         state_list(store, table, parent, after, limit, newest_first, remember, &visited, &err),
         &err);
-    for (size_t i = 0, at = 0; i < visited.count; i++) {
-        at += (size_t)snprintf(ids + at, sizeof(ids) - at, "%s%s", i ? " " : "", visited.id[i]);
-    }
-    assert_string_equal(ids, expected);
+    assert_ids(&visited, expected);
 }
 
 static void every_table_keeps_its_rows_over_a_restart(void **state)
@@ -164,6 +169,38 @@ static void lists_go_in_order_of_ids_in_pages_both_ways(void **state)
     assert_list(store, STATE_PLANS, "", "", 10, false, "");
     assert_list(store, STATE_PLANS, NULL, "", 0, false, "");
     assert_list(store, STATE_PLANS, NULL, NULL, SIZE_MAX, false, "a b c d e");
+    state_close(&store);
+}
+
+static void assert_plans_of_job(struct state_store *store, const char *job, const char *after,
+                                size_t limit, const char *expected)
+{
+    struct err err = {0};
+    struct visited visited = {0};
+    assert_ok(state_list_of_job(store, STATE_PLANS, job, after, limit, remember, &visited, &err),
+              &err);
+    assert_ids(&visited, expected);
+}
+
+static void the_rows_of_a_job_include_those_of_its_parts(void **state)
+{
+    struct state_store *store = open_state(state);
+    begin(store);
+    put(store, STATE_JOBS, "whole", "", "");
+    put(store, STATE_JOBS, "stem", "whole", "");
+    put(store, STATE_JOBS, "group", "whole", "");
+    put(store, STATE_JOBS, "other", "", "");
+    put(store, STATE_PLANS, "a", "group", "");
+    put(store, STATE_PLANS, "b", "other", "");
+    put(store, STATE_PLANS, "c", "stem", "");
+    put(store, STATE_PLANS, "d", "whole", "");
+    put(store, STATE_PLANS, "e", "group", "");
+    commit(store);
+    assert_plans_of_job(store, "whole", "", 10, "a c d e");
+    assert_plans_of_job(store, "whole", "", 2, "a c");
+    assert_plans_of_job(store, "whole", "c", 10, "d e");
+    assert_plans_of_job(store, "group", "", 10, "a e");
+    assert_plans_of_job(store, "unknown", "", 10, "");
     state_close(&store);
 }
 
@@ -373,6 +410,7 @@ int main(void)
         test_with_directory(a_put_replaces_the_row_of_the_same_id),
         test_with_directory(a_large_document_comes_back_whole),
         test_with_directory(lists_go_in_order_of_ids_in_pages_both_ways),
+        test_with_directory(the_rows_of_a_job_include_those_of_its_parts),
         test_with_directory(a_visitor_may_stop_and_the_list_can_be_asked_again),
         test_with_directory(a_visitor_may_ask_for_other_rows),
         test_with_directory(a_missing_row_is_not_found),
