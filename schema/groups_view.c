@@ -28,6 +28,10 @@ static const struct field group_fields[] = {
                   .about = "Its share of the channels."),
     MEMBER_MAP(struct group_view, label, label_count, "labels", 0, &label_record,
                .shared = "labels", .about = "Only devices with all of these labels train it."),
+    MEMBER_FORM(struct group_view, device.text, "device", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
+                &device_id_form,
+                .about = "The device whose label `classes` its classes follow: it trains the group "
+                         "if it is free then. Left out: none."),
     MEMBER_DOUBLE(struct group_view, flops_per_sample, "flops_per_sample",
                   FIELD_ADDED | FIELD_NULLABLE, 0, 0,
                   .about = "Operations of a training sample, as in `compute`; null: not begun."),
@@ -83,6 +87,7 @@ void groups_view_fill(const struct parent *parent, struct groups_view *out)
                view->class_count * sizeof(view->class_of[0]));
         memcpy(view->label, group->label, sizeof(view->label));
         view->label_count = group->label_count;
+        view->device = group->device;
         view->flops_per_sample = parent->part[g].flops_per_sample;
         view->part = show_part(&parent->part[g]);
     }

@@ -22,6 +22,7 @@ struct group_view {
     double width;
     struct label label[LABELS_MAX];
     size_t label_count;
+    struct device_id device; /* that prefers its classes; "": none */
     double flops_per_sample; /* 0: not begun */
     struct part_view part;
 };

@@ -48,10 +48,6 @@ struct job_model {
     json_t *description;      /* input; owned; resolved in assignments. NULL inside cores */
 };
 
-struct unit_name {
-    char text[NAME_SIZE];
-};
-
 /* The codecs of libtrain/quant by their numbers, and the planner's choice. */
 enum { COMPRESSION_AUTO = CODECS };
 extern const char *const compression_names[];

@@ -20,12 +20,17 @@ const char *const joint_units_names[] = {[JOINT_HEAD] = "head", [JOINT_ALL] = "a
 
 /* ---- the options ---- */
 
+static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
+
 static const struct field joint_fields[] = {
     MEMBER_INT(struct submodel_options, joint_epochs, "epochs", 0, 0, EPOCHS_MAX,
                .about = "Epochs of the harvested model, at a tenth of the rate; 0: the harvested "
                         "model is the result."),
-    MEMBER_ENUM(struct submodel_options, joint_units, "units", 0, joint_units_names,
-                .about = "What these epochs train: the last unit, or all."),
+    MEMBER_LIST(struct submodel_options, joint_unit, joint_unit_count, "units", 0,
+                &unit_name_element, .names = joint_units_names, .min = 1,
+                .about = "What these epochs train: the last unit that has parameters (`head`), all "
+                         "units, or those that are named.",
+                .rule = "names of units, one with parameters at least"),
 };
 static const struct record joint_group = RECORD(struct submodel_options, "joint", joint_fields);
 
@@ -92,6 +97,8 @@ static const struct field group_fields[] = {
     MEMBER_INT(struct class_group, class_count, "count", FIELD_REQUIRED, 1, COUNTED_CLASSES_MAX),
     MEMBER_DOUBLE(struct class_group, width, "width", FIELD_REQUIRED, 0, 1),
     MEMBER_MAP(struct class_group, label, label_count, "labels", 0, &label_record),
+    MEMBER_FORM(struct class_group, device.text, "device", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
+                &device_id_form),
 };
 static const struct record group_record = RECORD(struct class_group, "class_group", group_fields);
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "libtrain/model/model.h"
 #include "schema/device.h"
 #include "schema/id.h"
 #include "schema/limits.h"
@@ -28,18 +29,20 @@ struct submodel_options {
     int64_t group_count; /* 0: one for each device */
     double negatives;    /* samples of other classes for each own one */
     bool allow_no_negatives;
-    int64_t replicas;         /* groups that serve each class */
-    int64_t joint_epochs;     /* 0: the harvested model is the result */
-    int joint_units;          /* enum joint_units */
+    int64_t replicas;                             /* groups that serve each class */
+    int64_t joint_epochs;                         /* 0: the harvested model is the result */
+    struct unit_name joint_unit[JOINT_UNITS_MAX]; /* what they train: names, or a word alone */
+    size_t joint_unit_count;
     int64_t deadline_seconds; /* of the groups; 0: none */
     json_t *groups;           /* input; owned. struct class_groups afterwards: NULL inside cores */
 };
 #define SUBMODEL_OPTIONS_DEFAULT                                                                   \
     {                                                                                              \
-        .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1              \
+        .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1,             \
+        .joint_unit = {{"head"}}, .joint_unit_count = 1                                            \
     }
 
-/* What the joint phase trains. */
+/* Words for what the joint phase trains: the last unit that has parameters, or all units. */
 enum joint_units { JOINT_HEAD, JOINT_ALL };
 extern const char *const joint_units_names[];
 
@@ -51,6 +54,7 @@ struct class_group {
     double width; /* a share of the channels: those of all groups add up to 1 */
     struct label label[LABELS_MAX];
     size_t label_count;
+    struct device_id device; /* that prefers its classes; "": none. It may train on any */
 };
 
 struct class_groups {
@@ -131,11 +135,19 @@ extern const struct record parent_record;
 size_t parent_missing(const struct parent *parent, int64_t class_of[COUNTED_CLASSES_MAX]);
 extern const struct record submodel_options_record;
 
+/* Which units the joint phase leaves as they are. Returns whether it trains any. */
+bool submodel_joint_frozen(const struct submodel_options *options, const struct model *model,
+                           bool frozen[MODEL_UNITS_MAX]);
+
 struct job_spec;
 /* Rules between the fields of a job of sub-models, and of submodel with the other fields. Adds
  * faults. ERR_INVALID when there is one; err names the first. */
 NODISCARD int submodel_check(const struct job_spec *spec, struct record_faults *faults,
                              struct err *err);
+/* Check the units of the joint phase. Adds faults. ERR_INVALID. */
+NODISCARD int submodel_joint_check(const struct submodel_options *options,
+                                   const struct model *model, struct record_faults *faults,
+                                   struct err *err);
 /* Read options->groups, if any: out->count is 0 without. class_count: classes of the data set.
  * Widths are 0 where none are given. Adds a fault for each unknown class, class that is not in
  * `replicas` groups, and width that does not fit. ERR_INVALID. */

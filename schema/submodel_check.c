@@ -6,6 +6,7 @@
 
 #include "schema/check.h"
 #include "schema/job.h"
+#include "schema/job_check.h"
 #include "schema/submodel.h"
 
 #define WIDTH_TOLERANCE 1e-4 /* of the sum of the widths */
@@ -62,6 +63,57 @@ int submodel_check(const struct job_spec *spec, struct record_faults *faults, st
         check_fault(&check, "/submodel", "is for strategy 'submodel' only");
     }
     return check.rc;
+}
+
+/* ---- the joint phase ---- */
+
+static bool is_word(const struct submodel_options *options, enum joint_units word)
+{
+    return options->joint_unit_count == 1 &&
+           strcmp(options->joint_unit[0].text, joint_units_names[word]) == 0;
+}
+
+static bool is_named(const struct submodel_options *options, const char *unit)
+{
+    size_t at = 0;
+    while (at < options->joint_unit_count && strcmp(options->joint_unit[at].text, unit) != 0) {
+        at++;
+    }
+    return at < options->joint_unit_count;
+}
+
+bool submodel_joint_frozen(const struct submodel_options *options, const struct model *model,
+                           bool frozen[MODEL_UNITS_MAX])
+{
+    size_t head = model->unit_count;
+    bool trains = false;
+    do {
+        head--;
+    } while (head > 0 && !model_trains(model, head));
+    for (size_t u = 0; u < model->unit_count; u++) {
+        frozen[u] = is_word(options, JOINT_HEAD)  ? u != head
+                    : is_word(options, JOINT_ALL) ? false
+                                                  : !is_named(options, model->unit[u].name);
+        trains = trains || (!frozen[u] && model_trains(model, u));
+    }
+    return trains;
+}
+
+int submodel_joint_check(const struct submodel_options *options, const struct model *model,
+                         struct record_faults *faults, struct err *err)
+{
+    static const char pointer[] = "/submodel/joint/units";
+    struct check check = {.faults = faults, .err = err};
+    bool frozen[MODEL_UNITS_MAX];
+    if (is_word(options, JOINT_HEAD) || is_word(options, JOINT_ALL)) {
+        return 0;
+    }
+    int rc = job_units_check(options->joint_unit, options->joint_unit_count, model, pointer, faults,
+                             err);
+    if (rc == 0 && !submodel_joint_frozen(options, model, frozen)) {
+        check_fault(&check, pointer, "names no unit that has parameters: nothing is left to train");
+    }
+    return rc ? rc : check.rc;
 }
 
 /* ---- groups ---- */

@@ -97,24 +97,20 @@ int derived_add_groups(struct derived_set *set, const struct submodel_options *o
     return rc;
 }
 
-/* The target, with all units frozen but the last that has parameters. */
+/* The target, with the units frozen that the joint phase leaves as they are. */
 int derived_add_joint(struct derived_set *set, const struct submodel_options *options,
                       const struct catalog_entry *target, struct err *err)
 {
     const struct catalog_entry *entry = target;
     bool frozen[MODEL_UNITS_MAX];
-    size_t head = target->model->unit_count;
-    int rc = 0;
-    do {
-        head--;
-    } while (head > 0 && !model_trains(target->model, head));
+    bool any = false;
+    (void)submodel_joint_frozen(options, target->model, frozen);
     for (size_t u = 0; u < target->model->unit_count; u++) {
-        frozen[u] = u != head;
+        any = any || frozen[u];
     }
-    if (options->joint_units == JOINT_HEAD) {
-        rc = catalog_derive(set->coordinator->catalog, target,
-                            &(struct catalog_change){.frozen = frozen}, &entry, err);
-    }
+    int rc = any ? catalog_derive(set->coordinator->catalog, target,
+                                  &(struct catalog_change){.frozen = frozen}, &entry, err)
+                 : 0;
     if (!rc) {
         add(set, entry);
     }

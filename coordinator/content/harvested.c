@@ -25,8 +25,8 @@ struct harvested {
     struct parent parent;           /* as it was at the start */
     struct submodel_options options;
     struct evaluation evaluation;
-    struct awaited stem, part[GROUPS_MAX];
-    struct checkpoint_blob stem_blob, blob[GROUPS_MAX];
+    struct awaited stem, joint, part[GROUPS_MAX];
+    struct checkpoint_blob stem_blob, joint_blob, blob[GROUPS_MAX];
     uint32_t class_of[GROUP_CLASSES_MAX];
     struct slim_group slim[GROUPS_MAX];
     struct harvest_group group[GROUPS_MAX];
@@ -42,6 +42,7 @@ static void harvested_free(struct harvested *harvested)
         catalog_unpin(harvested->coordinator->catalog, harvested->model_sha256);
     }
     awaited_let_go(harvested->coordinator, &harvested->stem);
+    awaited_let_go(harvested->coordinator, &harvested->joint);
     for (size_t g = 0; g < GROUPS_MAX; g++) {
         awaited_let_go(harvested->coordinator, &harvested->part[g]);
     }
@@ -113,30 +114,55 @@ static int write_piece(void *arg, const void *data, size_t size, struct err *err
     return blob_upload_write_all(harvested->upload, data, size, err);
 }
 
-static void harvested_run(struct work_job *job)
+static int write_harvest(struct harvested *harvested)
 {
-    struct harvested *harvested = (struct harvested *)job;
-    const struct parent *parent = &harvested->parent;
-    int rc = fill_groups(harvested);
     const struct harvest harvest = {.split = {.target = harvested->target,
                                               .stem = (size_t)harvested->options.stem,
                                               .group = harvested->slim,
-                                              .group_count = parent->groups.count},
+                                              .group_count = harvested->parent.groups.count},
                                     .stem = harvested->stem_blob.file,
                                     .group = harvested->group,
                                     .missing = HARVEST_NEVER,
                                     .evaluation = harvested->evaluation};
+    return harvest_write(&harvest, write_piece, harvested, &harvested->err);
+}
+
+/* The model of the joint phase, whose rows of missing classes are those of the harvest again. */
+static int write_joint(struct harvested *harvested)
+{
+    int64_t class_of[COUNTED_CLASSES_MAX];
+    bool missing[COUNTED_CLASSES_MAX] = {0};
+    const size_t count = parent_missing(&harvested->parent, class_of);
+    for (size_t i = 0; i < count; i++) {
+        missing[class_of[i]] = true;
+    }
+    return harvest_drop_classes(harvested->target, missing, harvested->joint_blob.file,
+                                &harvested->evaluation, write_piece, harvested, &harvested->err);
+}
+
+static bool is_joint(const struct harvested *harvested)
+{
+    return harvested->parent.phase == PARENT_JOINT;
+}
+
+static void harvested_run(struct work_job *job)
+{
+    struct harvested *harvested = (struct harvested *)job;
+    int rc = is_joint(harvested)
+                 ? open_part(harvested, harvested->parent.joint.sha256, &harvested->joint_blob)
+                 : fill_groups(harvested);
     if (!rc) {
         rc = blob_upload_open(harvested->coordinator->blobs, NULL, BLOB_BYTES_MAX,
                               &harvested->upload, &harvested->err);
     }
     if (!rc) {
-        rc = harvest_write(&harvest, write_piece, harvested, &harvested->err);
+        rc = is_joint(harvested) ? write_joint(harvested) : write_harvest(harvested);
     }
     if (rc && harvested->upload) {
         blob_upload_abort(harvested->upload);
     }
     checkpoint_blob_close(&harvested->stem_blob);
+    checkpoint_blob_close(&harvested->joint_blob);
     for (size_t g = 0; g < GROUPS_MAX; g++) {
         checkpoint_blob_close(&harvested->blob[g]);
     }
@@ -219,6 +245,10 @@ static int gather(struct harvested *harvested, const struct job *job, const stru
     harvested->options = job->spec.submodel;
     harvested->evaluation =
         (struct evaluation){.micro_batch = job->spec.batch / job->spec.micro_batches};
+    if (is_joint(harvested)) {
+        awaited_begin(coordinator, &harvested->joint, parent->joint.sha256);
+        return 0;
+    }
     awaited_begin(coordinator, &harvested->stem, parent->stem.sha256);
     for (size_t g = 0; g < parent->groups.count; g++) {
         if (parent->part[g].state == PART_TRAINED) {

@@ -39,6 +39,17 @@ struct parent_part *groups_part(struct parent_slot *parent, size_t index)
     return NULL;
 }
 
+bool groups_harvests(const struct parent_slot *parent)
+{
+    return parent->parent.phase == PARENT_HARVEST ||
+           (parent->parent.phase == PARENT_JOINT && parent->parent.joint.state == PART_TRAINED);
+}
+
+bool groups_harvest_waits(const struct parent_slot *parent)
+{
+    return groups_harvests(parent) && !parent->work.asked && !parent->parent.paused;
+}
+
 struct parent_part *groups_part_of(struct parent_slot *parent, const struct job_slot *job)
 {
     for (size_t i = 0; i < groups_part_count(parent); i++) {
@@ -74,6 +85,10 @@ bool groups_begin(struct core *core, struct parent_slot *parent, struct parent_p
     job->job.parent = parent->job.id;
     job->job.part = made->part;
     job->job.group = (int64_t)made->group;
+    if (made->device) {
+        job->job.wish = (struct replan_request){.device = {*made->device}, .device_count = 1};
+        job->job.has_wish = true;
+    }
     part->job = job->job.id;
     part->state = PART_TRAINS;
     part->attempts++;
@@ -328,9 +343,10 @@ int64_t groups_due_ms(const struct core *core)
     for (size_t i = 0; i < core->parents.count; i++) {
         const struct parent_slot *parent = slots_parent_at(core, i);
         const struct group_work *work = &parent->work;
-        const bool harvests = parent->parent.phase == PARENT_HARVEST && !work->asked;
         const bool now = work->touched || groups_has_room(core, parent);
-        const int64_t own_ms = now ? core->now_ms : harvests ? work->retry_ms : work->deadline_ms;
+        const int64_t own_ms = now                            ? core->now_ms
+                               : groups_harvest_waits(parent) ? work->retry_ms
+                                                              : work->deadline_ms;
         due_ms = own_ms < due_ms ? own_ms : due_ms;
     }
     return due_ms;

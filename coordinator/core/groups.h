@@ -28,6 +28,7 @@ struct group_work {
 struct group_job {
     int part; /* enum job_part */
     size_t group;
+    const struct device_id *device; /* tried first; NULL: none */
     const struct job_spec *spec;
     const struct job_data *data;
     const struct model *model;
@@ -38,6 +39,10 @@ struct parent_slot *groups_add(struct core *core, const struct event_job_submit 
 /* The parts of the present phase: their number, and one of them. */
 size_t groups_part_count(const struct parent_slot *parent);
 struct parent_part *groups_part(struct parent_slot *parent, size_t index);
+/* Whether a file is assembled: the harvest, or the last one without missing classes. */
+bool groups_harvests(const struct parent_slot *parent);
+/* The same, and the edge is not at it. */
+bool groups_harvest_waits(const struct parent_slot *parent);
 /* The part that the job is of, or NULL. */
 struct parent_part *groups_part_of(struct parent_slot *parent, const struct job_slot *job);
 /* The live job of a part that trains, or NULL. */

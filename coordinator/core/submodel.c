@@ -130,23 +130,35 @@ static void run_harvest(struct core *core, struct parent_slot *parent)
     }
 }
 
+/* Optimizers change the rows of missing classes, which are written again at the end. */
 static void run_joint(struct core *core, struct parent_slot *parent)
 {
+    int64_t missing[COUNTED_CLASSES_MAX];
     struct parent_part *joint = &parent->parent.joint;
-    if (joint->state == PART_TRAINED) {
-        succeed(core, parent, &joint->checkpoint);
-    } else if (joint->state == PART_WAITING) {
+    if (joint->state == PART_WAITING) {
         ask_models(core, parent);
+    } else if (joint->state == PART_TRAINED && parent_missing(&parent->parent, missing) == 0) {
+        succeed(core, parent, &joint->checkpoint);
+    } else if (joint->state == PART_TRAINED) {
+        run_harvest(core, parent);
     }
 }
 
-/* A joint phase needs every class: it would train the rows of missing ones. */
+/* Whether the classes that were trained have a batch for the joint phase. */
+static bool joins(const struct parent_slot *parent)
+{
+    struct job_spec spec;
+    struct job_data data = parent->job.data;
+    if (parent->job.spec.submodel.joint_epochs == 0) {
+        return false;
+    }
+    submodel_joint_job(parent, &spec, &data);
+    return job_total_steps(&spec, job_epoch_samples(&data)) > 0;
+}
+
 static void leave_harvest(struct core *core, struct parent_slot *parent)
 {
-    int64_t missing[COUNTED_CLASSES_MAX];
-    const bool joins =
-        parent->job.spec.submodel.joint_epochs > 0 && parent_missing(&parent->parent, missing) == 0;
-    if (joins) {
+    if (joins(parent)) {
         enter(core, parent, PARENT_JOINT);
     } else {
         succeed(core, parent, &parent->parent.harvest);
@@ -290,8 +302,7 @@ void submodel_run(struct core *core)
     for (size_t i = 0; i < core->parents.count && act_room(core); i++) {
         struct parent_slot *parent = slots_parent_at(core, i);
         const bool over = core->now_ms >= parent->work.deadline_ms;
-        const bool again =
-            parent->parent.phase == PARENT_HARVEST && core->now_ms >= parent->work.retry_ms;
+        const bool again = groups_harvest_waits(parent) && core->now_ms >= parent->work.retry_ms;
         const bool due = parent->work.touched || over || again || groups_has_room(core, parent);
         if (parent->work.ended || !due) {
             continue;
@@ -312,11 +323,42 @@ void submodel_run(struct core *core)
 
 /* ---- answers of the edge ---- */
 
+static bool prefers(struct parent_slot *parent, size_t group)
+{
+    return parent->parent.phase == PARENT_GROUPS &&
+           parent->parent.groups.group[group].device.text[0] != '\0';
+}
+
+/* Begin a group or the joint phase. false: there is no room for it, or the parent has failed. */
+static bool begin_part(struct core *core, struct parent_slot *parent,
+                       const struct event_derived *derived, size_t index)
+{
+    struct job_spec spec;
+    struct job_data data = parent->job.data;
+    struct group_job made = {.group = index, .spec = &spec, .data = &data};
+    if (derived->phase == PARENT_GROUPS) {
+        submodel_group_job(parent, index, &spec, &data);
+    } else {
+        submodel_joint_job(parent, &spec, &data);
+    }
+    made.part = derived->phase == PARENT_GROUPS ? JOB_GROUP : JOB_JOINT;
+    ASSERT(index < derived->model_count);
+    made.model = derived->model[index].model;
+    made.device = prefers(parent, index) ? &parent->parent.groups.group[index].device : NULL;
+    memcpy(spec.model.sha256, derived->model[index].sha256, SHA256_SIZE);
+    if (job_total_steps(&spec, job_epoch_samples(&data)) < 1) {
+        fail(core, parent, "not_divisible",
+             "group %zu has %" PRId64 " training samples, fewer than a batch", index,
+             job_epoch_samples(&data));
+        return false;
+    }
+    return groups_begin(core, parent, groups_part(parent, index), &made);
+}
+
 void submodel_on_derived(struct core *core, const struct event *event)
 {
     const struct event_derived *derived = &event->derived;
     struct parent_slot *parent = slots_parent(core, derived->job.text);
-    struct job_spec spec;
     if (!parent || parent->parent.phase != derived->phase || !parent->work.asked ||
         groups_part_count(parent) == 0) {
         return; /* it has ended, or gone on, meanwhile */
@@ -327,30 +369,14 @@ void submodel_on_derived(struct core *core, const struct event *event)
         fail(core, parent, "not_divisible", "%.200s", derived->message);
         return;
     }
-    for (size_t i = 0; i < groups_part_count(parent) && !parent->parent.paused; i++) {
-        struct parent_part *part = groups_part(parent, i);
-        struct job_data data = parent->job.data;
-        struct group_job made = {.group = i, .spec = &spec, .data = &data};
-        if (part->state != PART_WAITING) {
-            continue;
-        }
-        if (derived->phase == PARENT_GROUPS) {
-            submodel_group_job(parent, i, &spec, &data);
-        } else {
-            submodel_joint_job(parent, &spec, &data);
-        }
-        made.part = derived->phase == PARENT_GROUPS ? JOB_GROUP : JOB_JOINT;
-        ASSERT(i < derived->model_count);
-        made.model = derived->model[i].model;
-        memcpy(spec.model.sha256, derived->model[i].sha256, SHA256_SIZE);
-        if (job_total_steps(&spec, job_epoch_samples(&data)) < 1) {
-            fail(core, parent, "not_divisible",
-                 "group %zu has %" PRId64 " training samples, fewer than a batch", i,
-                 job_epoch_samples(&data));
-            return;
-        }
-        if (!groups_begin(core, parent, part, &made)) {
-            return;
+    /* Groups that a device prefers come first: their devices are still free. */
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < groups_part_count(parent) && !parent->parent.paused; i++) {
+            const bool first = prefers(parent, i);
+            if (first == (pass == 0) && groups_part(parent, i)->state == PART_WAITING &&
+                !begin_part(core, parent, derived, i)) {
+                return;
+            }
         }
     }
 }
@@ -359,7 +385,7 @@ void submodel_on_harvested(struct core *core, const struct event *event)
 {
     const struct event_harvested *harvested = &event->harvested;
     struct parent_slot *parent = slots_parent(core, harvested->job.text);
-    if (!parent || parent->parent.phase != PARENT_HARVEST || !parent->work.asked) {
+    if (!parent || !groups_harvests(parent) || !parent->work.asked) {
         return;
     }
     parent->work.asked = false;
@@ -379,6 +405,10 @@ void submodel_on_harvested(struct core *core, const struct event *event)
         return;
     }
     exports_store(core, &parent->job, 0, harvested->sha256, harvested->bytes);
+    if (parent->parent.phase == PARENT_JOINT) {
+        succeed(core, parent, &core->checkpoint.id);
+        return;
+    }
     parent->parent.harvest = core->checkpoint.id;
     memcpy(parent->parent.harvest_sha256, harvested->sha256, SHA256_SIZE);
     parent->parent.harvest_bytes = harvested->bytes;

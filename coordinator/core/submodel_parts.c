@@ -52,18 +52,43 @@ void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec)
     shorten_warmup(spec, &parent->job.data);
 }
 
+/* The classes that some group was trained for, with the labels of the data: on a sample of a
+ * missing class, which the harvested model never predicts, the loss would be that of its bias. */
+static void view_without(const struct parent *row, const int64_t *missing, size_t missing_count,
+                         struct job_spec *spec, struct job_data *data)
+{
+    struct view_sizes sizes;
+    size_t left_out = 0;
+    spec->has_view = true;
+    spec->view = (struct view){.numbers = VIEW_NUMBERS_DATA};
+    for (size_t c = 0; c < row->class_count; c++) {
+        if (left_out < missing_count && missing[left_out] == (int64_t)c) {
+            left_out++;
+        } else {
+            spec->view.class[spec->view.class_count++] = (int64_t)c;
+        }
+    }
+    view_sizes(&spec->view, row->class_samples, row->class_count, &sizes);
+    data->epoch_samples = (int64_t)view_epoch(&sizes);
+}
+
 /* The harvested model as a whole, at a tenth of the rate. */
 void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
                         struct job_data *data)
 {
+    int64_t missing[COUNTED_CLASSES_MAX];
+    const size_t missing_count = parent_missing(&parent->parent, missing);
     begin_spec(spec, parent);
     name_part(spec, &parent->job.spec, ".joint");
     spec->epochs = parent->job.spec.submodel.joint_epochs;
     spec->learning_rate.value *= JOINT_RATE;
     spec->learning_rate.final_value *= JOINT_RATE;
-    shorten_warmup(spec, data);
     start_from(spec, data, &parent->parent.harvest, parent->parent.harvest_sha256,
                parent->parent.harvest_bytes);
+    if (missing_count > 0) {
+        view_without(&parent->parent, missing, missing_count, spec, data);
+    }
+    shorten_warmup(spec, data);
 }
 
 /* The classes of the group and a draw of the others, some own samples held out. */

@@ -5,7 +5,11 @@
 
 #include "coordinator/core/candidates.h"
 #include "coordinator/core/class_groups.h"
+#include "coordinator/core/class_preferences.h"
+#include "coordinator/core/device.h"
+#include "coordinator/core/matching.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "libtrain/model/slim.h"
 
@@ -154,6 +158,87 @@ static int fit(const struct model *target, size_t stem, struct class_problem *pr
     return rc;
 }
 
+/* ---- preferences of devices ---- */
+
+static bool may_train(const struct parent_slot *parent, const struct device_slot *device)
+{
+    return device_ready(device) && matching_labels(&parent->job.spec, &device->device) &&
+           matching_class(&parent->job.spec, &device->device);
+}
+
+static bool read_preference(const struct parent_slot *parent, const struct device *device,
+                            struct class_preference *out)
+{
+    for (size_t i = 0; i < device->label_count; i++) {
+        if (strcmp(device->label[i].key, CLASS_PREFERENCES_LABEL) == 0) {
+            return class_preferences_read(device->label[i].value, parent->parent.class_count, out);
+        }
+    }
+    return false;
+}
+
+/* How many devices are faster. */
+static size_t rank_of(const struct core *core, const struct parent_slot *parent,
+                      const struct device_slot *device)
+{
+    size_t rank = 0;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *other = slots_device_at(core, i);
+        rank += may_train(parent, other) &&
+                other->device.probe.gemm_gflops > device->device.probe.gemm_gflops;
+    }
+    return rank;
+}
+
+/* Groups by their load, the largest first. */
+static void sort_groups(const struct class_problem *problem, const struct class_groups *groups,
+                        size_t order[GROUPS_MAX])
+{
+    double load[GROUPS_MAX];
+    for (size_t g = 0; g < groups->count; g++) {
+        const struct class_group *group = &groups->group[g];
+        double own = 0;
+        size_t at = g;
+        for (int64_t c = 0; c < group->class_count; c++) {
+            own += (double)problem->samples[groups->class_of[group->class_first + c]];
+        }
+        load[g] = class_groups_load(problem, own, group->width);
+        while (at > 0 && load[order[at - 1]] < load[g]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = g;
+    }
+}
+
+/* A device that prefers classes has the group that fits its speed, or the next one that no other
+ * such device has. */
+static void follow_preferences(const struct core *core, struct parent_slot *parent,
+                               const struct class_problem *problem)
+{
+    struct class_groups *groups = &parent->parent.groups;
+    struct class_preference read[GROUPS_MAX];
+    const struct class_preference *preference[GROUPS_MAX] = {NULL};
+    size_t order[GROUPS_MAX], count = 0;
+    sort_groups(problem, groups, order);
+    for (size_t i = 0; i < core->devices.count && count < groups->count; i++) {
+        const struct device_slot *device = slots_device_at(core, i);
+        if (!may_train(parent, device) || !read_preference(parent, &device->device, &read[count])) {
+            continue;
+        }
+        size_t at = rank_of(core, parent, device);
+        at = at < groups->count ? at : groups->count - 1;
+        while (preference[order[at]]) {
+            at = (at + 1) % groups->count;
+        }
+        preference[order[at]] = &read[count++];
+        groups->group[order[at]].device = device->device.id;
+    }
+    if (count > 0) {
+        class_preferences_follow(problem, preference, groups);
+    }
+}
+
 int submodel_plan_widths(const struct model *target, const struct submodel_options *options,
                          const int64_t *samples, size_t class_count, struct class_groups *groups,
                          struct err *err)
@@ -198,5 +283,9 @@ int submodel_plan(struct core *core, struct parent_slot *parent,
     const size_t devices = core->planning->device_count;
     problem.group_count = count_groups(parent, &problem, devices);
     class_groups_queue(device, devices, problem.group_count * problem.replicas, speed);
-    return fit(parent->model, stem, &problem, class_groups_solve, &row->groups, err);
+    rc = fit(parent->model, stem, &problem, class_groups_solve, &row->groups, err);
+    if (rc == 0 && !question) {
+        follow_preferences(core, parent, &problem);
+    }
+    return rc;
 }

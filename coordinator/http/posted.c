@@ -265,7 +265,8 @@ static int resolve_model(struct coordinator *coordinator, struct posted_job *pos
     rc = job_cuts_check(spec->cut, spec->cut_count, entry->model->unit_count, faults, err);
     int except = job_units_check(spec->init_except, spec->init_except_count, entry->model,
                                  "/init/except", faults, err);
-    return rc ? rc : except;
+    int joint = submodel_joint_check(&spec->submodel, entry->model, faults, err);
+    return rc ? rc : except ? except : joint;
 }
 
 /* ---- sub-models ---- */

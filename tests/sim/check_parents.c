@@ -75,6 +75,21 @@ static bool has_classes(const struct view *view, const struct parent *parent,
     return same;
 }
 
+/* All classes, or a view of those that are not missing. */
+static bool trains_all_present(const struct job_spec *spec, const struct parent *parent)
+{
+    int64_t missing[COUNTED_CLASSES_MAX];
+    const size_t count = parent_missing(parent, missing);
+    bool right = spec->has_view == (count > 0);
+    for (size_t c = 0; right && spec->has_view && c < spec->view.class_count; c++) {
+        for (size_t m = 0; m < count; m++) {
+            right = right && spec->view.class[c] != missing[m];
+        }
+    }
+    return right && (!spec->has_view || (spec->view.numbers == VIEW_NUMBERS_DATA &&
+                                         spec->view.class_count + count == parent->class_count));
+}
+
 static bool starts_from(const struct job *job, const struct checkpoint_id *checkpoint,
                         const char *sha256)
 {
@@ -101,7 +116,8 @@ static void check_spec(struct world *world, const struct job *job, const struct 
                 starts_from(job, &parent->stem.checkpoint, parent->stem.sha256);
         break;
     case JOB_JOINT:
-        right = !job->spec.has_view && starts_from(job, &parent->harvest, parent->harvest_sha256);
+        right = trains_all_present(&job->spec, parent) &&
+                starts_from(job, &parent->harvest, parent->harvest_sha256);
         break;
     case JOB_WHOLE: break;
     }
@@ -164,6 +180,26 @@ static size_t count_missing(const struct parent *parent)
     return missing;
 }
 
+/* The last phase made the checkpoint of the job: the joint job, after which rows of missing classes
+ * are written again, or the harvest. */
+static bool is_last(const struct rows *rows, const struct job *job, const struct parent *parent)
+{
+    int64_t missing[COUNTED_CLASSES_MAX];
+    char right[SHA256_SIZE];
+    const struct checkpoint *last = find_checkpoint(rows, job->checkpoint.text);
+    if ((job->spec.submodel.joint_epochs > 0) != (parent->joint.state == PART_TRAINED) || !last) {
+        return false;
+    }
+    if (parent->joint.state != PART_TRAINED) {
+        return id_equal(last->id.text, parent->harvest.text);
+    }
+    if (parent_missing(parent, missing) == 0) {
+        return id_equal(last->id.text, parent->joint.checkpoint.text);
+    }
+    digest_text(coordinator_dropped(parent), right);
+    return strcmp(last->sha256, right) == 0 && id_equal(last->job.text, job->id.text);
+}
+
 /* Its model is harvested from its parts, or that of the joint job, which started from it. */
 static void check_model(struct world *world, const struct job *job, const struct parent *parent)
 {
@@ -182,12 +218,7 @@ static void check_model(struct world *world, const struct job *job, const struct
     if (job->state != JOB_SUCCEEDED) {
         return;
     }
-    const struct checkpoint_id *last =
-        parent->joint.state == PART_TRAINED ? &parent->joint.checkpoint : &parent->harvest;
-    int64_t missing[COUNTED_CLASSES_MAX];
-    const bool joins = job->spec.submodel.joint_epochs > 0 && parent_missing(parent, missing) == 0;
-    if (!harvest || !id_equal(last->text, job->checkpoint.text) ||
-        joins != (parent->joint.state == PART_TRAINED) ||
+    if (!harvest || !is_last(rows, job, parent) ||
         (count_missing(parent) > 0) != (strcmp(job->state_reason, "degraded") == 0)) {
         check_fail(world, "%s has ended with another model than its last phase made",
                    job->spec.name);

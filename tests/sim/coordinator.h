@@ -97,6 +97,8 @@ void coordinator_derive(struct world *world, const struct action *action);
 void coordinator_harvest(struct world *world, const struct action *action);
 /* The harvested model of these parts. */
 uint64_t coordinator_harvested(const struct parent *parent);
+/* Of the joint job's model without missing classes. */
+uint64_t coordinator_dropped(const struct parent *parent);
 
 /* Of a snapshot of one of its units. */
 int64_t coordinator_unit_bytes(const struct world *world, const char *model, int64_t unit);

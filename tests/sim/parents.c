@@ -80,9 +80,17 @@ uint64_t coordinator_harvested(const struct parent *parent)
     return all;
 }
 
+uint64_t coordinator_dropped(const struct parent *parent)
+{
+    return digest_mix(digest_of_text(parent->joint.sha256), 1);
+}
+
 static bool has_blobs(const struct world *world, const struct parent *parent)
 {
     const struct blobs *blobs = &world->coordinator->blobs;
+    if (parent->phase == PARENT_JOINT) {
+        return blobs_have(blobs, parent->joint.sha256);
+    }
     bool has = blobs_have(blobs, parent->stem.sha256);
     for (size_t g = 0; g < parent->groups.count; g++) {
         has = has &&
@@ -106,7 +114,9 @@ static void harvested(struct world *world, void *arg, int64_t number)
         check_fail(world, "a part of a parent has no blob");
         return;
     }
-    digest_text(coordinator_harvested(parent), event.harvested.sha256);
+    digest_text(parent->phase == PARENT_JOINT ? coordinator_dropped(parent)
+                                              : coordinator_harvested(parent),
+                event.harvested.sha256);
     event.harvested.failed = coordinator->disk_full;
     if (coordinator->disk_full) {
         (void)snprintf(event.harvested.message, MESSAGE_SIZE, "no space left");

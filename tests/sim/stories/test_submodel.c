@@ -277,7 +277,62 @@ static void groups_that_miss_the_deadline_are_left_out(void **state)
     story_until(story, "center: job_cancelled: not trained by the deadline of the groups");
     end(story, JOB_SUCCEEDED);
     assert_string_equal(story_job(story)->state_reason, "degraded");
-    assert_string_equal(parts_of(story)->joint.job.text, "");
+    story_free(story);
+}
+
+/* The joint phase of a job whose last groups miss the deadline. */
+static struct story *begin_joint_without_classes(void)
+{
+    struct submodel_options late = usual;
+    late.deadline_seconds = 4;
+    struct story *story = begin(1, &late);
+    story_until(story, "center: job_cancelled: not trained by the deadline of the groups");
+    story_until(story, "center: job_running: phase joint");
+    story_pass(story, 20 * MS);
+    return story;
+}
+
+static void the_joint_phase_leaves_missing_classes_out(void **state)
+{
+    (void)state;
+    struct story *story = begin_joint_without_classes();
+    int64_t missing[COUNTED_CLASSES_MAX];
+    const struct parent *parent = parts_of(story);
+    const struct job *joint = rows_job(&story->world.coordinator->rows, parent->joint.job.text);
+    const size_t count = parent_missing(parent, missing);
+    assert_true(count > 0 && joint->spec.has_view);
+    assert_int_equal(joint->spec.view.numbers, VIEW_NUMBERS_DATA);
+    assert_int_equal(joint->spec.view.class_count, parent->class_count - count);
+    int64_t samples = 0;
+    for (size_t i = 0; i < joint->spec.view.class_count; i++) {
+        for (size_t m = 0; m < count; m++) {
+            assert_true(joint->spec.view.class[i] != missing[m]);
+        }
+        samples += parent->class_samples[joint->spec.view.class[i]];
+    }
+    assert_int_equal(joint->data.epoch_samples, samples);
+    end(story, JOB_SUCCEEDED);
+    assert_int_equal(parts_of(story)->joint.state, PART_TRAINED);
+    assert_true(
+        !id_equal(story_job(story)->checkpoint.text, parts_of(story)->joint.checkpoint.text));
+    story_free(story);
+}
+
+/* The rows of missing classes are written again: the disk is full, the coordinator dies, and a user
+ * pauses the job meanwhile. */
+static void the_last_file_is_written_after_a_full_disk_and_a_restart(void **state)
+{
+    (void)state;
+    struct story *story = begin_joint_without_classes();
+    story_until(story, "center: job_succeeded: trained");
+    story->world.coordinator->disk_full = true;
+    story_until(story, "center: export_failed: could not assemble the model of 'job1'");
+    users_ask(&story->world, story->job, JOB_PAUSE);
+    story_until(story, "center: job_paused: paused in the phase joint");
+    faults_kill_coordinator(&story->world, SECOND);
+    story_pass(story, 2 * SECOND);
+    story->world.coordinator->disk_full = false;
+    end(story, JOB_SUCCEEDED); /* its user resumes it */
     story_free(story);
 }
 
@@ -394,6 +449,8 @@ int main(void)
         cmocka_unit_test(a_model_is_kept_only_when_it_is_harvested),
         cmocka_unit_test(verbs_on_a_group_are_rejected),
         cmocka_unit_test(groups_that_miss_the_deadline_are_left_out),
+        cmocka_unit_test(the_joint_phase_leaves_missing_classes_out),
+        cmocka_unit_test(the_last_file_is_written_after_a_full_disk_and_a_restart),
         cmocka_unit_test(a_collapsed_group_is_trained_again_with_the_next_seed),
         cmocka_unit_test(replicas_serve_the_classes_of_a_group_that_is_left_out),
         cmocka_unit_test(a_full_disk_delays_the_harvest),

@@ -305,6 +305,44 @@ static void something_is_left_to_train(void **state)
                         "/freeze/0: the model has no unit 'tail'; its units are 'conv1' to 'head'");
 }
 
+static void name_joint_unit(struct submodel_options *options, size_t index, const char *name)
+{
+    (void)snprintf(options->joint_unit[index].text, NAME_SIZE, "%s", name);
+    options->joint_unit_count = index + 1;
+}
+
+static void the_joint_phase_trains_the_units_that_are_named(void **state)
+{
+    (void)state;
+    struct op op = {.tensor = {{.suffix = "weight", .role = TENSOR_PARAMETER}}, .tensor_count = 1};
+    struct op flat = {0};
+    struct unit unit[] = {{.name = "conv1", .op = &op, .op_count = 1},
+                          {.name = "conv2", .op = &op, .op_count = 1},
+                          {.name = "flat", .op = &flat, .op_count = 1}};
+    const struct model model = {.unit = unit, .unit_count = 3};
+    struct submodel_options options = SUBMODEL_OPTIONS_DEFAULT;
+    struct record_faults faults = {0};
+    struct err err = {0};
+    bool frozen[MODEL_UNITS_MAX];
+    assert_true(submodel_joint_frozen(&options, &model, frozen));
+    assert_true(frozen[0] && !frozen[1] && frozen[2]); /* head: the last that has parameters */
+    name_joint_unit(&options, 0, "all");
+    assert_true(submodel_joint_frozen(&options, &model, frozen));
+    assert_false(frozen[0] || frozen[1] || frozen[2]);
+    name_joint_unit(&options, 0, "conv1");
+    name_joint_unit(&options, 1, "flat");
+    assert_ok(submodel_joint_check(&options, &model, &faults, &err), &err);
+    assert_true(submodel_joint_frozen(&options, &model, frozen));
+    assert_true(!frozen[0] && frozen[1] && !frozen[2]);
+    name_joint_unit(&options, 1, "tail");
+    assert_int_equal(submodel_joint_check(&options, &model, &faults, &err), ERR_INVALID);
+    assert_string_equal(faults.fault[0].pointer, "/submodel/joint/units/1");
+    name_joint_unit(&options, 0, "flat");
+    assert_int_equal(submodel_joint_check(&options, &model, NULL, &err), ERR_INVALID);
+    assert_string_equal(err.text, "/submodel/joint/units: names no unit that has parameters: "
+                                  "nothing is left to train");
+}
+
 static void a_unit_is_from_the_checkpoint_unless_it_is_excepted(void **state)
 {
     (void)state;
@@ -381,6 +419,7 @@ int main(void)
         cmocka_unit_test(units_are_those_of_the_model_each_once),
         cmocka_unit_test(nearest_units_are_searched_only_for_the_faults_that_are_kept),
         cmocka_unit_test(something_is_left_to_train),
+        cmocka_unit_test(the_joint_phase_trains_the_units_that_are_named),
         cmocka_unit_test(a_unit_is_from_the_checkpoint_unless_it_is_excepted),
         cmocka_unit_test(a_replan_tells_no_borders_from_one_stage),
         cmocka_unit_test(a_loss_of_nothing_is_null_and_a_loss_of_zero_is_zero),
