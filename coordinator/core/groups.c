@@ -304,6 +304,8 @@ void groups_show(struct core *core, struct parent_slot *parent)
                   sum.live - sum.paused, sum.live, phase);
     } else if (parent->work.fault[0] != '\0') {
         set_state(core, parent, JOB_RUNNING, "export_failed", "%s", parent->work.fault);
+    } else if (groups_harvests(parent)) {
+        set_state(core, parent, JOB_RUNNING, "", "phase %s: assembles the model", phase);
     } else if (sum.live == 0) {
         set_state(core, parent, JOB_RUNNING, "", "prepares the phase %s", phase);
     } else if (count > 1) {
