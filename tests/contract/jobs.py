@@ -151,6 +151,10 @@ def test_a_view_states_its_samples_and_reports_faults_at_its_fields():
         api.coordinator.kill()
         api.restart_coordinator()
         must(api.job(job)["spec"]["view"] == view, "lost by a restart")
+        kept = {"classes": [3, 7], "negatives": 0, "numbers": "data"}
+        whole = api.submit({**JOB, "view": kept})
+        must(whole["data"]["epoch_samples"] == counts[3] + counts[7], f"{whole['data']}")
+        must(whole["spec"]["model"]["sha256"] != job["spec"]["model"]["sha256"], "ten outputs")
 
 
 def test_bad_jobs_are_rejected_field_by_field():

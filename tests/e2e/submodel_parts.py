@@ -91,8 +91,8 @@ def check_model(data):
 
 
 def check_joint(fleet, job, parts):
-    """The law: `paceline-agent train` of the joint job's fields gives its file. Its rows of missing
-    classes are written again afterwards."""
+    """The law: `paceline-agent train` of the joint job's fields, and an ordinary job with them,
+    give its file. Its rows of missing classes are written again afterwards."""
     joint = fleet.job({"id": parts["joint"]["job"]})
     view = joint["spec"]["view"]
     must(view["classes"] == [c for c in range(10) if c not in MISSING], f"{view}")
@@ -108,6 +108,9 @@ def check_joint(fleet, job, parts):
         harvest = pathlib.Path(place) / "harvest.safetensors"
         harvest.write_bytes(content_of(fleet, parts["harvest"]))
         local, output = train(spec, DIGITS, 1, ["--checkpoint", harvest])
+    ordinary = fleet.submit(spec)
+    fleet.wait(ordinary, "succeeded")
+    must(fleet.checkpoint_sha256(ordinary) == local, "an ordinary job has another model")
     trained = content_of(fleet, parts["joint"]["checkpoint"])
     must(local == hashlib.sha256(trained).hexdigest(), f"{local} is not the joint job's model")
     must("diverged" not in output, output)
