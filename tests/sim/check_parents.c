@@ -225,6 +225,28 @@ static void check_model(struct world *world, const struct job *job, const struct
     }
 }
 
+static double work_of(const struct rows *rows, const struct parent_part *part)
+{
+    const struct job *job = rows_job(rows, part->job.text);
+    return job && part->state == PART_TRAINED
+               ? (double)(job->progress.steps * job->spec.batch) * part->flops_per_sample
+               : 0;
+}
+
+/* Each step of a trained part is counted, whatever failed. */
+static void check_work(struct world *world, const struct job *job, const struct parent *parent)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    double least = work_of(rows, &parent->stem) + work_of(rows, &parent->joint);
+    for (size_t g = 0; g < parent->groups.count; g++) {
+        least += work_of(rows, &parent->part[g]);
+    }
+    if (parent->work.flops < least * (1 - 1e-9)) {
+        check_fail(world, "%s counts %g operations, its parts have %g", job->spec.name,
+                   parent->work.flops, least);
+    }
+}
+
 static void check_live(struct world *world, const struct job *job, const struct parent *row)
 {
     const struct parent *live = core_parent(world->coordinator->core, job->id.text);
@@ -262,6 +284,7 @@ void check_parents(struct world *world)
         }
         check_classes(world, job, parent);
         check_model(world, job, parent);
+        check_work(world, job, parent);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/sim/digest.h"
+#include "tests/sim/operators.h"
 #include "tests/sim/stories/story.h"
 
 #define STEPS 40
@@ -190,6 +191,21 @@ static void parts_of_one_numeric_class_make_an_exact_model(void **state)
     end(story, JOB_SUCCEEDED);
     assert_string_not_equal(story_job(story)->numeric_class, "");
     assert_true(story_job(story)->exact);
+    story_free(story);
+}
+
+static void a_drained_device_hands_its_group_on(void **state)
+{
+    (void)state;
+    char right[SHA256_SIZE];
+    model_undisturbed(4, right);
+    struct story *story = begin(4, &usual);
+    story_until(story, "center: job job1.group1 running");
+    story_pass(story, SECOND);
+    operators_ask(&story->world, device_of(story, &parts_of(story)->part[1]), true);
+    story_until(story, "center: device_drained");
+    end(story, JOB_SUCCEEDED);
+    assert_string_equal(model_of(story), right);
     story_free(story);
 }
 
@@ -452,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_device_lost_in_the_joint_phase_changes_no_bit),
         cmocka_unit_test(groups_of_other_numeric_classes_make_no_exact_model),
         cmocka_unit_test(parts_of_one_numeric_class_make_an_exact_model),
+        cmocka_unit_test(a_drained_device_hands_its_group_on),
         cmocka_unit_test(every_phase_with_parts_can_be_paused),
         cmocka_unit_test(every_phase_can_be_cancelled),
         cmocka_unit_test(a_model_is_kept_only_when_it_is_harvested),
