@@ -31,8 +31,11 @@ static const struct record group_record =
     RECORD_WITH(struct preview_group, "preview_group", group_fields, .answer = true,
                 .about = "A group and the device that would train it.");
 
-static const char *const way_names[] = {
-    [WAY_SUBMODEL] = "submodel", [WAY_PIPELINE] = "pipeline", [WAY_SINGLE] = "single", NULL};
+static const char *const way_names[] = {[WAY_NONE] = "none",
+                                        [WAY_SUBMODEL] = "submodel",
+                                        [WAY_PIPELINE] = "pipeline",
+                                        [WAY_SINGLE] = "single",
+                                        NULL};
 
 static const struct field preview_fields[] = {
     MEMBER_RECORDS(struct submodel_preview, group, group_count, "groups", FIELD_REQUIRED,
@@ -60,7 +63,8 @@ static const struct field preview_fields[] = {
     MEMBER_TEXT(struct submodel_preview, single_name, "single_name",
                 FIELD_REQUIRED | FIELD_NULLABLE, .about = "Its name."),
     MEMBER_ENUM(struct submodel_preview, fastest, "fastest", FIELD_REQUIRED, way_names,
-                .about = "The way with the least seconds; it says nothing about accuracy."),
+                .about = "The way with the least seconds, whatever its accuracy; none: no way has "
+                         "a plan."),
 };
 const struct record submodel_preview_record =
     RECORD_WITH(struct submodel_preview, "submodel_preview", preview_fields, .answer = true,

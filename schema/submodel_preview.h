@@ -28,7 +28,7 @@ struct preview_group {
 };
 
 /* The ways to train the target that a preview compares. */
-enum preview_way { WAY_SUBMODEL, WAY_PIPELINE, WAY_SINGLE };
+enum preview_way { WAY_NONE, WAY_SUBMODEL, WAY_PIPELINE, WAY_SINGLE };
 
 /* 0 seconds: there is no plan. */
 struct submodel_preview {
@@ -42,7 +42,7 @@ struct submodel_preview {
     double single_seconds;          /* the same on the fastest device alone */
     struct device_id single_device; /* "": hypothetical, or none */
     char single_name[NAME_SIZE];
-    int fastest; /* enum preview_way */
+    int fastest; /* enum preview_way; WAY_NONE: no way has a plan */
 };
 extern const struct record submodel_preview_record;
 

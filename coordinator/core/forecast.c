@@ -1,5 +1,6 @@
 #include "coordinator/core/forecast.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,11 +259,18 @@ static void take_group(const struct core *core, struct forecast *forecast,
     const struct model *model = forecast->group[forecast->next].model;
     const int64_t steps = steps_of(&forecast->spec, &forecast->data);
     if (answer->code != 0 && wait_for_device(forecast)) {
-        return;
+        return; /* asked again */
     }
     forecast->next++;
     if (answer->code != 0) {
         text_set(group->failure, sizeof(group->failure), "%.250s", answer->message);
+    } else if (steps < 1) {
+        text_set(group->failure, sizeof(group->failure),
+                 "%" PRId64 " training samples in an epoch of the group, fewer than a batch of "
+                 "%" PRId64,
+                 job_epoch_samples(&forecast->data), forecast->spec.batch);
+    }
+    if (group->failure[0] != '\0') {
         forecast->preview.runs = false;
         return;
     }
@@ -274,6 +282,18 @@ static void take_group(const struct core *core, struct forecast *forecast,
     forecast->taken[forecast->taken_count++] = (struct taken){
         .device = stage->device, .until_seconds = group->begins_seconds + group->seconds};
     count_work(forecast, answer->planned, model, steps);
+}
+
+static void choose_way(struct submodel_preview *preview)
+{
+    const double seconds[] = {[WAY_NONE] = INFINITY,
+                              [WAY_SUBMODEL] = preview->runs ? preview->total_seconds : 0,
+                              [WAY_PIPELINE] = preview->pipeline_seconds,
+                              [WAY_SINGLE] = preview->single_seconds};
+    for (int way = WAY_SUBMODEL; way <= WAY_SINGLE; way++) {
+        const bool faster = seconds[way] > 0 && seconds[way] < seconds[preview->fastest];
+        preview->fastest = faster ? way : preview->fastest;
+    }
 }
 
 static void end(struct forecast *forecast)
@@ -296,13 +316,10 @@ static void end(struct forecast *forecast)
     const struct savings_base base = {.sample_flops = sample_flops,
                                       .flops = samples * sample_flops};
     savings_compare(&base, &forecast->work, flops, preview->group_count, &preview->compute);
-    const double seconds[] = {
-        [WAY_SUBMODEL] = preview->runs ? preview->total_seconds : INFINITY,
-        [WAY_PIPELINE] = preview->pipeline_seconds > 0 ? preview->pipeline_seconds : INFINITY,
-        [WAY_SINGLE] = preview->single_seconds > 0 ? preview->single_seconds : INFINITY};
-    for (int way = WAY_SUBMODEL; way <= WAY_SINGLE; way++) {
-        preview->fastest = seconds[way] < seconds[preview->fastest] ? way : preview->fastest;
+    if (!preview->runs) {
+        preview->compute.total = preview->compute.busiest = preview->compute.flops = 0;
     }
+    choose_way(preview);
 }
 
 bool forecast_take(const struct core *core, struct forecast *forecast,

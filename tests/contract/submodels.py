@@ -212,6 +212,17 @@ def test_a_dry_run_predicts_groups_phases_and_savings():
         none = dry(groups=bound)
         must(none["total_seconds"] is None and "label" in none["groups"][0]["failure"], f"{none}")
         must(none["groups"][1]["failure"] is None, f"{none}")
+        must(none["compute"]["total"] is None and none["fastest"] != "submodel", f"{none}")
+        few = {**PARTED, "batch": 512, "submodel": {"group_count": 5, "negatives": 0.1}}
+        few = api.request("POST", "/v1/jobs?dry_run=true", few, expect=200).json["submodel"]
+        must("fewer than a batch of 512" in few["groups"][4]["failure"], f"{few}")
+        must(few["groups_seconds"] is None, f"{few}")
+        for agent in agents:
+            api.request("POST", f"/v1/devices/{agent.id}/cordon", expect=202)
+        preview = api.request("POST", "/v1/jobs?dry_run=true", PARTED, expect=200).json
+        must(preview["starts"] == "when_more_devices", f"{preview}")
+        must(preview["submodel"]["fastest"] == "none", f"{preview}")
+        must("cordoned" in preview["submodel"]["groups"][0]["failure"], f"{preview}")
         must(api.get("/v1/jobs")["items"] == [], "a job was stored")
         preview = api.request("POST", "/v1/jobs?dry_run=true", JOB, expect=200).json
         must(preview["submodel"] is None, f"{preview}")
