@@ -107,7 +107,7 @@ struct parent_part {
     char sha256[SHA256_SIZE];
     int64_t bytes;
     double flops_per_sample; /* of its newest job; 0: not begun */
-    int64_t counted;         /* generation of that job up to which operations are counted */
+    int64_t counted;         /* version of that job up to which operations are counted */
 };
 
 /* The row of a parent beside its job: written with every change, so that a restart finds the same

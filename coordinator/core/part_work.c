@@ -5,16 +5,17 @@
 #include "coordinator/core/state.h"
 #include "schema/job_check.h"
 
-/* A plan after a failure may start from a version before that of the one before it. */
+/* Each version counts once, also where a plan trained it of which the coordinator did not know that
+ * it ran: it counts for the plan after it. */
 static bool count_plan(struct parent_slot *parent, struct parent_part *part,
                        const struct job_slot *job, const struct plan *plan)
 {
-    if (plan->generation <= part->counted || plan->state != PLAN_DONE) {
+    const int64_t steps = plan->last_version - part->counted;
+    if (steps <= 0 || plan->state != PLAN_DONE) {
         return false;
     }
-    const int64_t steps = plan->last_version - plan->resume_version;
-    part->counted = plan->generation;
-    for (size_t s = 0; s < plan->stage_count && steps > 0; s++) {
+    part->counted = plan->last_version;
+    for (size_t s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stage[s];
         savings_add(&parent->parent.work, &stage->device,
                     (double)(steps * job->job.spec.batch) *
