@@ -11,6 +11,7 @@ from runner import run
 
 LEASE_MS = 2000
 SLOWDOWN = 3
+SMALL, SMALL_SLOWDOWN = "mlp", 20  # little to compute, also with sanitizers
 GROUPS = [
     {"classes": [0, 1, 2], "width": 0.25},
     {"classes": [3, 4, 5], "width": 0.25},
@@ -18,9 +19,9 @@ GROUPS = [
 ]
 
 
-def submodel_job(**submodel):
+def submodel_job(model="resnet8", **submodel):
     options = {"stem": 1, "stem_epochs": 1, "groups": GROUPS, **submodel}
-    return fashion_job("resnet8", strategy="submodel", submodel=options, batch=32, epochs=1)
+    return fashion_job(model, strategy="submodel", submodel=options, batch=32, epochs=1)
 
 
 def groups_of(fleet, job):
@@ -38,8 +39,9 @@ def content_of(fleet, checkpoint):
 def undisturbed():
     """The model of two devices, which do nothing else."""
     with fashion_fleet(2) as fleet:
-        dry = fleet.request("POST", "/v1/jobs?dry_run=true", submodel_job(), expect=200).json
-        job = fleet.submit(submodel_job())
+        spec = submodel_job(SMALL)
+        dry = fleet.request("POST", "/v1/jobs?dry_run=true", spec, expect=200).json
+        job = fleet.submit(spec)
         seen = fleet.wait(job, "succeeded")
         parts = groups_of(fleet, job)
         check_savings(dry["submodel"], seen, parts)
@@ -123,9 +125,10 @@ def test_a_group_names_its_outputs_as_its_spec_alone_does():
 
 def test_a_device_and_the_coordinator_die_and_the_model_is_the_same():
     expected = undisturbed()
-    with fashion_fleet(3, "--slowdown", SLOWDOWN, lease_ms=LEASE_MS) as fleet:
-        job = fleet.submit(submodel_job())
+    with fashion_fleet(3, "--slowdown", SMALL_SLOWDOWN, lease_ms=LEASE_MS) as fleet:
+        job = fleet.submit(submodel_job(SMALL))
         wait_for_groups(fleet, job)
+        must(groups_of(fleet, job)["phase"] == "groups", "the groups have ended")
         fleet.agents[0].kill()
         fleet.coordinator.kill()
         fleet.restart_coordinator("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
