@@ -10,8 +10,7 @@ from paceline import FASHION, Fleet, fashion_fleet, fashion_job, must, train
 from runner import run
 
 LEASE_MS = 2000
-SLOWDOWN = 3
-SMALL, SMALL_SLOWDOWN = "mlp", 20  # little to compute, also with sanitizers
+SMALL, SLOWDOWN = "mlp", 20  # little to compute, also with sanitizers
 GROUPS = [
     {"classes": [0, 1, 2], "width": 0.25},
     {"classes": [3, 4, 5], "width": 0.25},
@@ -125,7 +124,7 @@ def test_a_group_names_its_outputs_as_its_spec_alone_does():
 
 def test_a_device_and_the_coordinator_die_and_the_model_is_the_same():
     expected = undisturbed()
-    with fashion_fleet(3, "--slowdown", SMALL_SLOWDOWN, lease_ms=LEASE_MS) as fleet:
+    with fashion_fleet(3, "--slowdown", SLOWDOWN, lease_ms=LEASE_MS) as fleet:
         job = fleet.submit(submodel_job(SMALL))
         wait_for_groups(fleet, job)
         must(groups_of(fleet, job)["phase"] == "groups", "the groups have ended")

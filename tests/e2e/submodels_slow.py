@@ -13,12 +13,13 @@ import time
 from paceline import FASHION, fashion_fleet, must
 from predict import predict_json
 from runner import run
-from submodels import LEASE_MS, SLOWDOWN, content_of, groups_of, model_of, submodel_job
+from submodels import LEASE_MS, content_of, groups_of, model_of, submodel_job
 from views import labels_of
 
 OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
 PHASES = ("stem", "groups", "harvest", "joint")
 AGENTS = 3
+SLOWDOWN = 3
 DEATHS = 25
 TRIES = 10  # to meet a harvest
 
