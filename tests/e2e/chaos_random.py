@@ -21,6 +21,7 @@ SEEDS = [int(seed) for seed in os.environ.get("PACELINE_CHAOS_SEEDS", DEFAULT).s
 FIRST, LAST = SEEDS[0], SEEDS[-1]
 BLOWS = 6
 PARENT_BLOWS, PARENT_PACE = 10, 0.7  # of a job of sub-models, which takes longer
+PARENT_MODEL, PARENT_SLOWDOWN = "resnet8", 3
 MODELS = ("lenet5", "lenet5", "resnet8", "mobilenetv2")
 
 
@@ -109,10 +110,10 @@ class Parent:
 
     def __init__(self, fleet):
         self.fleet = fleet
-        self.job = fleet.submit(submodels.submodel_job())
+        self.job = fleet.submit(submodels.submodel_job(PARENT_MODEL))
 
     def start(self, name):
-        self.fleet.start_agent(name, "--slowdown", submodels.SLOWDOWN, wait=False)
+        self.fleet.start_agent(name, "--slowdown", PARENT_SLOWDOWN, wait=False)
 
     def finish(self):
         seen = self.fleet.wait(self.job, "succeeded", 300)
@@ -120,11 +121,13 @@ class Parent:
         must(model == undisturbed_parent(), f"{model}, not {undisturbed_parent()}")
 
 
-undisturbed_parent = functools.cache(submodels.undisturbed)
+@functools.cache
+def undisturbed_parent():
+    return submodels.undisturbed(PARENT_MODEL)
 
 
 def schedule_of_parent(seed):
-    slowdown = ("--slowdown", submodels.SLOWDOWN)
+    slowdown = ("--slowdown", PARENT_SLOWDOWN)
     with fashion_fleet(AGENTS, *slowdown, lease_ms=submodels.LEASE_MS) as fleet:
         parent = Parent(fleet)
         Schedule(seed, parent).run(PARENT_BLOWS, PARENT_PACE)

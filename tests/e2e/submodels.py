@@ -35,10 +35,10 @@ def content_of(fleet, checkpoint):
     return fleet.request("GET", f"/v1/checkpoints/{checkpoint}/content", expect=200).body
 
 
-def undisturbed():
-    """The model of two devices, which do nothing else."""
+def undisturbed(model):
+    """The result of two devices, which do nothing else."""
     with fashion_fleet(2) as fleet:
-        spec = submodel_job(SMALL)
+        spec = submodel_job(model)
         dry = fleet.request("POST", "/v1/jobs?dry_run=true", spec, expect=200).json
         job = fleet.submit(spec)
         seen = fleet.wait(job, "succeeded")
@@ -123,7 +123,7 @@ def test_a_group_names_its_outputs_as_its_spec_alone_does():
 
 
 def test_a_device_and_the_coordinator_die_and_the_model_is_the_same():
-    expected = undisturbed()
+    expected = undisturbed(SMALL)
     with fashion_fleet(3, "--slowdown", SLOWDOWN, lease_ms=LEASE_MS) as fleet:
         job = fleet.submit(submodel_job(SMALL))
         wait_for_groups(fleet, job)
