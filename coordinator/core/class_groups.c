@@ -282,8 +282,8 @@ int class_groups_solve(const struct class_problem *problem, struct class_groups 
 
 /* ---- widths ---- */
 
-static double own_samples(const struct class_problem *problem, const struct class_groups *groups,
-                          size_t group)
+double class_groups_own(const struct class_problem *problem, const struct class_groups *groups,
+                        size_t group)
 {
     const struct class_group *one = &groups->group[group];
     double own = 0;
@@ -360,7 +360,7 @@ int class_groups_widths(const struct class_problem *problem, struct class_groups
         return rc;
     }
     for (size_t g = 0; g < groups->count; g++) {
-        own[g] = own_samples(problem, groups, g);
+        own[g] = class_groups_own(problem, groups, g);
         high = fmax(high, class_groups_load(problem, own[g], 1) / problem->speed[g]);
     }
     for (int i = 0; i < BISECTIONS; i++) {

@@ -36,6 +36,9 @@ size_t class_groups_count(size_t class_count, size_t device_count);
  * groups are equal. docs/adr/0095. */
 void class_groups_queue(const double *device, size_t device_count, size_t group_count,
                         double *speed);
+/* Return the training samples of a group's own classes. */
+double class_groups_own(const struct class_problem *problem, const struct class_groups *groups,
+                        size_t group);
 /* Return the training samples of a group: its own and the negatives that are drawn for them. */
 double class_groups_samples(const struct class_problem *problem, double own);
 /* Return the work of a group with so many own samples and this width. */

@@ -109,12 +109,10 @@ static bool swap_class(struct swaps *swaps, size_t group, int64_t *given)
 static void begin(struct swaps *swaps)
 {
     for (size_t g = 0; g < swaps->groups->count; g++) {
-        const struct class_group *group = &swaps->groups->group[g];
-        for (int64_t c = 0; c < group->class_count; c++) {
-            swaps->own[g] += (double)swaps->problem->samples[classes_of(swaps, g)[c]];
-        }
-        swaps->most[g] = class_groups_load(swaps->problem, swaps->own[g], group->width) *
-                         (1 + CLASS_PREFERENCES_SLACK);
+        const double width = swaps->groups->group[g].width;
+        swaps->own[g] = class_groups_own(swaps->problem, swaps->groups, g);
+        swaps->most[g] =
+            class_groups_load(swaps->problem, swaps->own[g], width) * (1 + CLASS_PREFERENCES_SLACK);
     }
 }
 
