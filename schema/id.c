@@ -105,6 +105,16 @@ static bool is_checkpoint_id(const char *text)
     return has_id_form(text, "ckpt_");
 }
 
+static bool is_token_id(const char *text)
+{
+    return has_id_form(text, "tok_");
+}
+
+static bool is_audit_id(const char *text)
+{
+    return has_id_form(text, "aud_");
+}
+
 static bool is_sha256(const char *text)
 {
     return strspn(text, "0123456789abcdef") == SHA256_SIZE - 1 && text[SHA256_SIZE - 1] == '\0';
@@ -186,6 +196,10 @@ const struct text_form checkpoint_id_form = {is_checkpoint_id, "a checkpoint's i
                                              ID_PATTERN("ckpt"), "checkpoint_id"};
 const struct text_form incident_id_form = {is_incident_id, "an incident's id (inc_...)",
                                            ID_PATTERN("inc"), "incident_id"};
+const struct text_form token_id_form = {is_token_id, "a token's id (tok_...)", ID_PATTERN("tok"),
+                                        "token_id"};
+const struct text_form audit_id_form = {is_audit_id, "the id of a change (aud_...)",
+                                        ID_PATTERN("aud"), "audit_id"};
 const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits",
                                       "^[0-9a-f]{64}$", "sha256"};
 const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411",

@@ -27,8 +27,8 @@ struct incident_id {
     char text[ID_SIZE];
 };
 
-/* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_") + 48 bits of wall_ms + 80 bits of
- * words, in Crockford's base 32. */
+/* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_", "tok_", "aud_") + 48 bits of
+ * wall_ms + 80 bits of words, in Crockford's base 32. */
 void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_block words);
 /* Whether two ids are the same; "" is no id and equals "" only. */
 static inline bool id_equal(const char *a, const char *b)
@@ -53,6 +53,8 @@ extern const struct text_form job_id_form;
 extern const struct text_form plan_id_form;
 extern const struct text_form checkpoint_id_form;
 extern const struct text_form incident_id_form;
+extern const struct text_form token_id_form;
+extern const struct text_form audit_id_form;
 extern const struct text_form sha256_form; /* 64 lower-case hexadecimal digits */
 extern const struct text_form url_form;    /* http:// or https:// and printable ASCII */
 extern const struct text_form

@@ -18,6 +18,7 @@
 #define SHA256_SIZE 65 /* hexadecimal + NUL */
 #define URL_SIZE 128
 #define TICKET_SIZE 65
+#define TOKEN_TEXT_SIZE 47 /* "pl_" + 43 characters + NUL */
 #define MESSAGE_SIZE 256
 #define REASON_SIZE 48
 #define READING_SIZE 128 /* = READING_TEXT_MAX */
@@ -27,9 +28,11 @@
 #define STAGES_MAX 32        /* devices of one job */
 #define PLAN_LEFT_OUT_MAX 32 /* devices that a plan shows as left out */
 #define LABELS_MAX 16
-#define UNITS_MAX 256            /* = MODEL_UNITS_MAX */
-#define POSITIONS_MAX 32767      /* = DATASET_POSITIONS_MAX */
-#define COUNTED_CLASSES_MAX 1024 /* = DATASET_COUNTED_CLASSES_MAX */
+#define TOKENS_MAX 256                             /* rows, revoked and expired ones included */
+#define TOKEN_SECONDS_MAX (10ll * 366 * 24 * 3600) /* until a token expires */
+#define UNITS_MAX 256                              /* = MODEL_UNITS_MAX */
+#define POSITIONS_MAX 32767                        /* = DATASET_POSITIONS_MAX */
+#define COUNTED_CLASSES_MAX 1024                   /* = DATASET_COUNTED_CLASSES_MAX */
 #define DROPS_MAX 16
 #define METRICS_MAX 256 /* of one heartbeat */
 #define HOLDINGS_MAX 1024

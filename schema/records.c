@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "schema/assignment.h"
+#include "schema/audit.h"
 #include "schema/dataset.h"
 #include "schema/device.h"
 #include "schema/event.h"
@@ -22,6 +23,7 @@
 #include "schema/problem.h"
 #include "schema/replicas.h"
 #include "schema/service.h"
+#include "schema/token.h"
 #include "schema/what_if.h"
 
 static int check_job_spec(const void *value, struct record_faults *faults, struct err *err)
@@ -53,6 +55,7 @@ static int check_assignment(const void *value, struct record_faults *faults, str
 
 const struct records_entry records_all[] = {
     {&assignment_record, NULL, check_assignment},
+    {&audit_entry_record, NULL, NULL},
     {&center_unit_record, NULL, NULL},
     {&checkpoint_record, NULL, NULL},
     {&dataset_record, NULL, NULL},
@@ -85,6 +88,9 @@ const struct records_entry records_all[] = {
     {&replan_request_record, NULL, check_replan_request},
     {&service_status_record, NULL, NULL},
     {&service_version_record, NULL, NULL},
+    {&token_record, NULL, NULL},
+    {&token_created_record, NULL, NULL},
+    {&token_request_record, NULL, NULL},
 };
 const size_t records_count = sizeof(records_all) / sizeof(records_all[0]);
 

@@ -20,6 +20,8 @@ static const char *const table_names[STATE_TABLES] = {
     [STATE_EVENTS] = "events",
     [STATE_INCIDENTS] = "incidents",
     [STATE_PARENTS] = "parents",
+    [STATE_TOKENS] = "tokens",
+    [STATE_AUDIT] = "audit",
     [STATE_META] = "meta",
 };
 

@@ -25,7 +25,9 @@ enum state_table {
     STATE_EVENTS,       /* id: sortable event id */
     STATE_INCIDENTS,    /* parent: job */
     STATE_PARENTS,      /* id: of the job that consists of groups */
-    STATE_META,         /* id: name; document: value (ticket key, schema facts) */
+    STATE_TOKENS,
+    STATE_AUDIT,
+    STATE_META, /* id: name; document: value (ticket key, schema facts) */
     STATE_TABLES,
 };
 

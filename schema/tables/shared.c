@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "libtrain/model/kernel_names.h"
+#include "schema/audit.h"
 #include "schema/dataset.h"
 #include "schema/device.h"
 #include "schema/id.h"
@@ -12,10 +13,11 @@
 #include "schema/limits.h"
 #include "schema/plan.h"
 #include "schema/problem.h"
+#include "schema/token.h"
 
 static const struct text_form *const forms[] = {
-    &name_form,        &device_id_form,     &job_id_form, &plan_id_form,
-    &incident_id_form, &checkpoint_id_form, &sha256_form};
+    &name_form,          &device_id_form, &job_id_form,   &plan_id_form, &incident_id_form,
+    &checkpoint_id_form, &token_id_form,  &audit_id_form, &sha256_form};
 
 static const struct list {
     const char *name;
@@ -29,6 +31,8 @@ static const struct list {
     {"plan_list", &plan_record, LIST_LIMIT_MAX},
     {"checkpoint_list", &checkpoint_record, LIST_LIMIT_MAX},
     {"incident_list", &incident_record, LIST_LIMIT_MAX},
+    {"token_list", &token_record, LIST_LIMIT_MAX},
+    {"audit_list", &audit_entry_record, LIST_LIMIT_MAX},
     {"metric_list", &job_metric_record, METRICS_LIMIT_MAX},
 };
 

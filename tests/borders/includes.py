@@ -77,6 +77,7 @@ for floor, module in enumerate(COPIES_CORE):
 # it. The program (coordinator/*.c) is above all of them.
 COORDINATOR_EDGES = [
     "store/",
+    "access/",
     "turn/",
     "config.h",
     "coordinator.h",

@@ -546,6 +546,8 @@ DROPPED = "DROP TRIGGER devices_deleted; DROP TRIGGER parents_deleted;" + "".joi
         "measurements_by_minute",
         "measurements_by_hour",
         "parents",
+        "tokens",
+        "audit",
     )
 )
 OLD_TRIGGER = """CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
