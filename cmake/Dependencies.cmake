@@ -2,7 +2,8 @@
 # tests/borders checks it.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-foreach(library IN ITEMS jansson libmicrohttpd libcurl sqlite3 libcrypto zlib libjpeg libpng)
+foreach(library IN ITEMS jansson libmicrohttpd gnutls libcurl sqlite3 libssl libcrypto zlib
+    libjpeg libpng)
   pkg_check_modules(${library} REQUIRED IMPORTED_TARGET ${library})
 endforeach()
 if(PACELINE_ZSTD)

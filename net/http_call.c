@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/http_trust.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 /* A contiguous body of up to this size is sent with the headers, in one packet. */
@@ -137,6 +138,7 @@ int http_transfer_init(struct http_transfer *transfer, long buffer_bytes, long u
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes);
     curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, upload_bytes);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->curl_text);
@@ -278,7 +280,8 @@ int http_transfer_prepare(struct http_transfer *transfer, const struct http_call
     if (call->reply) {
         buf_clear(call->reply);
     }
-    int rc = set_headers(transfer, err);
+    int rc = http_trust_set(easy, &transfer->tls, call->tls, err);
+    rc = rc ? rc : set_headers(transfer, err);
     if (rc) {
         return rc;
     }

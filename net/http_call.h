@@ -16,10 +16,11 @@ struct http_transfer {
     CURL *easy;
     struct curl_slist *headers; /* of the last call, used again while equal */
     struct http_call call;
-    uint64_t sent;       /* bytes of the body handed to libcurl */
-    struct err failure;  /* failure of our own callbacks; code 0: none */
-    uint64_t moved;      /* bytes in both directions at the last check */
-    int64_t moved_at_ms; /* when that last changed */
+    struct tls_client tls; /* that the handle is set up for */
+    uint64_t sent;         /* bytes of the body handed to libcurl */
+    struct err failure;    /* failure of our own callbacks; code 0: none */
+    uint64_t moved;        /* bytes in both directions at the last check */
+    int64_t moved_at_ms;   /* when that last changed */
     enum http_breakage breakage;
     char curl_text[CURL_ERROR_SIZE];
 };

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "net/tls.h"
 
 struct http_piece {
     const void *data; /* borrowed until the call is over */
@@ -24,9 +25,10 @@ struct http_piece {
 #define HTTP_CALL_HEADERS_MAX 4
 
 struct http_call {
-    const char *method; /* "GET" "POST" "PUT" "DELETE" */
-    const char *url;    /* texts are borrowed until the call is over */
-    const char *bearer; /* NULL: no Authorization */
+    const char *method;           /* "GET" "POST" "PUT" "DELETE" */
+    const char *url;              /* texts are borrowed until the call is over */
+    const char *bearer;           /* NULL: no Authorization */
+    const struct tls_client *tls; /* for https; NULL: the system's authorities, no certificate */
     const char *content_type;
     const char *header[HTTP_CALL_HEADERS_MAX];    /* "Name: value"; NULL ends */
     struct http_piece body[HTTP_CALL_PIECES_MAX]; /* sent one after the other, not copied by us */
@@ -66,7 +68,7 @@ NODISCARD int http_client_call(struct http_client *client, const struct http_cal
 enum http_breakage {
     HTTP_REFUSED,   /* no program listens there */
     HTTP_UNREACHED, /* no connection for another reason: no route, unresolved */
-    HTTP_BROKEN,    /* the connection broke */
+    HTTP_BROKEN,    /* the connection broke, or TLS failed */
 };
 enum http_breakage http_client_breakage(const struct http_client *client);
 

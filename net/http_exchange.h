@@ -1,6 +1,6 @@
 /* http_exchange.h: the structs that the modules of the server share (http_server, http_request,
- * http_framing, http_reply, http_refuse, http_watch): its pool of exchanges (one a connection,
- * reused by request after request) and the rules of waiting. For them only.
+ * http_framing, http_reply, http_refuse, http_watch, http_tls): its pool of exchanges (one a
+ * connection, reused by request after request) and the rules of waiting. For them only.
  *
  * Waiting: libmicrohttpd suspends a connection on the server's thread, other threads resume it.
  * `mutex` guards the fields that both sides use, so that a wake-up before the suspension is not
@@ -16,6 +16,7 @@
 #include "net/http_head.h"
 #include "net/http_route.h"
 #include "net/http_server.h"
+#include "net/http_tls.h"
 #include "net/places.h"
 
 #define HTTP_REPLY_HEADERS_MAX 8
@@ -37,6 +38,17 @@ enum http_phase {
     PHASE_QUEUED, /* the reply is libmicrohttpd's */
 };
 
+/* How far the handshake of a connection has come. */
+enum http_handshake {
+    HANDSHAKE_NONE, /* the client has said nothing, or speaks no TLS */
+    HANDSHAKE_ASKED,
+    HANDSHAKE_ANSWERED,
+    HANDSHAKE_DONE,
+};
+
+/* The key of the client's certificate. */
+enum http_peer { PEER_UNREAD, PEER_HAS_NONE, PEER_HAS_KEY };
+
 enum http_reply_state { REPLY_NONE, REPLY_READY, REPLY_FAILED /* no memory for it */ };
 
 struct http_exchange {
@@ -50,7 +62,11 @@ struct http_exchange {
     bool peer_closed; /* the client has closed its side */
     bool peer_reset;  /* both sides are closed */
     enum http_phase phase;
-    bool scans; /* the connection's first header is not complete */
+    gnutls_session_t session; /* of the connection; NULL: without TLS */
+    enum http_handshake handshake;
+    enum http_peer peer;
+    uint8_t peer_key[HASH_SIZE];
+    bool scans; /* the connection's first header is not complete; with TLS: its first byte */
     struct http_head head;
     double started_seconds;
     const char *method;
@@ -104,6 +120,7 @@ struct http_server {
     struct http_server_config config;
     struct address address;
     struct MHD_Daemon *daemon;
+    struct http_tls *tls; /* NULL: the server speaks no TLS */
     int epoll_fd; /* holds libmicrohttpd's, wake_fd, every connection's and the lingering sockets */
     int64_t now_ms;        /* of this run */
     struct places *places; /* place i is exchanges[i]'s */

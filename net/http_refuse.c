@@ -102,7 +102,8 @@ static void linger_add(struct http_exchange *exchange)
         close(fd);
         return;
     }
-    const int64_t length = http_content_length(exchange);
+    /* The records of TLS are discarded as they are, and small ones are mostly overhead. */
+    const int64_t length = exchange->session ? -1 : http_content_length(exchange);
     *linger = (struct http_linger){.fd = fd,
                                    .deadline_ms = server->now_ms + LINGER_MS,
                                    .window_ms = server->now_ms + LINGER_WINDOW_MS,
@@ -117,9 +118,11 @@ enum MHD_Result http_refuse(struct http_exchange *exchange)
     http_watch_stage(exchange, STAGE_REPLY);
     /* Nothing but earlier replies can fill the socket's buffer: a client that left them unread gets
      * no more. */
-    ssize_t sent =
-        send(exchange->socket_fd, exchange->refusal.data, exchange->refusal.size, MSG_NOSIGNAL);
-    if (sent == (ssize_t)exchange->refusal.size) {
+    const struct buf *refusal = &exchange->refusal;
+    const bool sent = exchange->session ? http_tls_send(exchange, refusal->data, refusal->size)
+                                        : send(exchange->socket_fd, refusal->data, refusal->size,
+                                               MSG_NOSIGNAL) == (ssize_t)refusal->size;
+    if (sent) {
         linger_add(exchange);
     }
     return MHD_NO;

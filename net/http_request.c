@@ -80,6 +80,16 @@ int64_t http_content_length(const struct http_exchange *exchange)
     return stated && parse_i64(text, 0, INT64_MAX, &length, NULL) == 0 ? length : -1;
 }
 
+bool http_is_tls(const struct http_exchange *exchange)
+{
+    return exchange->session != NULL;
+}
+
+bool http_peer_key(struct http_exchange *exchange, uint8_t key[HASH_SIZE])
+{
+    return exchange->session && http_tls_peer_key(exchange, key);
+}
+
 const char *http_request_id(const struct http_exchange *exchange)
 {
     return exchange->request_id;

@@ -51,6 +51,9 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
         ASSERT(exchange && exchange->phase == PHASE_IDLE);
         server->place_freed |= server->connection_count == server->exchange_count;
         server->connection_count--;
+        if (server->tls) {
+            http_tls_end(exchange);
+        }
         http_watch_end(exchange);
         buf_done(&exchange->body);
         exchange->connection = NULL;
@@ -63,6 +66,9 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
     ASSERT(exchange); /* libmicrohttpd's bound is the number of exchanges */
     exchange->connection = connection;
     *socket_context = exchange;
+    if (server->tls) {
+        http_tls_begin(exchange);
+    }
     http_watch_begin(exchange);
 }
 
@@ -104,11 +110,19 @@ static int start_daemon(struct http_server *server, int listen_fd, struct err *e
 {
     const size_t asked = server->config.connection_bytes;
     const size_t connection_bytes = asked > 0 ? asked : CONNECTION_BYTES;
+    /* libmicrohttpd wants each pointer without its const, but only reads the text. */
+    const struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)HTTP_TLS_PRIORITIES},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)http_tls_choose},
+        {MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem *plain = &tls[2];
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-        http_request_step, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)server->exchange_count, MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+            (server->tls ? MHD_USE_TLS : 0),
+        0, NULL, NULL, http_request_step, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_ARRAY, server->tls ? tls : plain, MHD_OPTION_LISTEN_SOCKET, listen_fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)server->exchange_count,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
         /* Its own checks answer with its own pages: http_framing_fault makes them instead. */
         MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, http_request_target, server,
         MHD_OPTION_NOTIFY_COMPLETED, http_request_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
@@ -188,6 +202,12 @@ int http_server_open(const struct http_server_config *config, struct http_server
         epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->wake_fd, &event)) {
         return err_set(err, ERR_IO, "create an epoll descriptor: %s", strerror(errno));
     }
+    if (config->tls.certificate) {
+        rc = http_tls_new(&config->tls, &server->tls, err);
+        if (rc) {
+            return rc;
+        }
+    }
     int listen_fd = -1;
     rc = listen_on(&config->listen, &listen_fd, &server->address, err);
     if (!rc) {
@@ -225,6 +245,7 @@ void http_server_close(struct http_server **server)
         resume_all(dying);
         MHD_stop_daemon(dying->daemon);
     }
+    http_tls_free(&dying->tls);
     http_linger_end_all(dying);
     file_close(&dying->wake_fd);
     file_close(&dying->epoll_fd);
@@ -241,6 +262,13 @@ void http_server_close(struct http_server **server)
 const struct address *http_server_address(const struct http_server *server)
 {
     return &server->address;
+}
+
+int http_server_use_certificate(struct http_server *server, const struct tls_server *tls,
+                                struct err *err)
+{
+    ASSERT(server->tls);
+    return http_tls_replace(server->tls, tls, err);
 }
 
 struct http_refusals http_server_refusals(const struct http_server *server)

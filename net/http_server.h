@@ -17,6 +17,8 @@
 
 #include "base/err.h"
 #include "net/address.h"
+#include "net/hash.h"
+#include "net/tls.h"
 
 struct http_server;
 struct http_exchange; /* one request and its reply; valid until the reply has been sent or the
@@ -56,6 +58,7 @@ struct http_fallbacks {
 
 struct http_server_config {
     struct address listen;
+    struct tls_server tls; /* its texts are borrowed until the server is open */
     const struct http_route *routes;
     size_t route_count;
     struct http_fallbacks fallbacks;
@@ -95,6 +98,10 @@ NODISCARD int http_server_open(const struct http_server_config *config, struct h
 void http_server_close(struct http_server **server);
 /* Where it really listens (port 0 was asked). */
 const struct address *http_server_address(const struct http_server *server);
+/* Use another certificate from the next connection on; those that are open stay. On the server's
+ * thread, for a server with TLS. Without success the old certificate stays. */
+NODISCARD int http_server_use_certificate(struct http_server *server, const struct tls_server *tls,
+                                          struct err *err);
 /* Poll this descriptor for reading, at most http_server_timeout_ms (-1: no limit), then call
  * http_server_run. The time is 0 while bytes are left that the descriptor will not report again:
  * never wait longer. */
@@ -129,6 +136,11 @@ void http_each_query(const struct http_exchange *exchange,
                      void (*visit)(void *arg, const char *name, const char *value), void *arg);
 const char *http_body(const struct http_exchange *exchange, size_t *size);
 int64_t http_content_length(const struct http_exchange *exchange); /* -1: chunked or none */
+/* The connection is encrypted up to this server. */
+bool http_is_tls(const struct http_exchange *exchange);
+/* The Ed25519 key of the client's certificate, whose possession the client has proved; false: it
+ * showed none. Nobody vouches for the certificate: compare the key. On the server's thread. */
+bool http_peer_key(struct http_exchange *exchange, uint8_t key[HASH_SIZE]);
 /* The client has proved its identity: from now on its connection counts to the reserved share. On
  * the server's thread. */
 void http_know_client(struct http_exchange *exchange);

@@ -154,6 +154,9 @@ void http_watch_ending(struct http_exchange *exchange)
 static int unread(const struct http_exchange *exchange)
 {
     char byte;
+    if (http_tls_pending(exchange)) {
+        return 1;
+    }
     ssize_t count = recv(exchange->socket_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return count > 0 ? 1 : count < 0 && (errno == EAGAIN || errno == EINTR) ? -1 : 0;
 }
@@ -244,6 +247,15 @@ static struct tcp_info tcp_info_of(const struct http_exchange *exchange)
     return info;
 }
 
+/* The bytes of the connection that libmicrohttpd has read, while some wait. */
+static uint64_t bytes_taken(const struct http_exchange *exchange)
+{
+    int waiting = 0;
+    (void)ioctl(exchange->socket_fd, FIONREAD, &waiting);
+    /* The end of the stream counts as a byte received. */
+    return tcp_info_of(exchange).tcpi_bytes_received - exchange->peer_closed - (uint64_t)waiting;
+}
+
 /* Check the connection's first header before libmicrohttpd reads it. Later headers may have arrived
  * with the request before, or libmicrohttpd may read bytes right after their arrival: it checks
  * those alone. */
@@ -251,13 +263,10 @@ static void scan_head(struct http_exchange *exchange)
 {
     char data[HTTP_HEAD_MAX + 1];
     const ssize_t count = recv(exchange->socket_fd, data, sizeof(data), MSG_PEEK | MSG_DONTWAIT);
-    int waiting = 0;
-    if (count <= 0 || ioctl(exchange->socket_fd, FIONREAD, &waiting)) {
+    if (count <= 0) {
         return;
     }
-    /* The end of the stream counts as a byte received. */
-    const uint64_t received = tcp_info_of(exchange).tcpi_bytes_received - exchange->peer_closed;
-    const uint64_t taken = received - (uint64_t)waiting;
+    const uint64_t taken = bytes_taken(exchange);
     if (taken > exchange->head.size || exchange->head.size - taken > (uint64_t)count) {
         exchange->scans = false;
         return;
@@ -267,6 +276,20 @@ static void scan_head(struct http_exchange *exchange)
     exchange->scans = exchange->head.part != HEAD_OVER;
     if (exchange->head.fault) {
         http_request_reject(exchange, exchange->head.fault);
+    }
+}
+
+/* libmicrohttpd would close the connection of a client that speaks no TLS without a word. The
+ * headers of the others are encrypted: they cannot be seen before libmicrohttpd reads them. */
+static void scan_first_byte(struct http_exchange *exchange)
+{
+    if (unread(exchange) < 0) {
+        return;
+    }
+    exchange->scans = false;
+    if (bytes_taken(exchange) == 0 && http_tls_is_plain(exchange)) {
+        exchange->session = NULL;
+        http_request_reject(exchange, "this address speaks TLS only: use https://");
     }
 }
 
@@ -280,7 +303,9 @@ static void take_event(struct http_server *server, struct http_exchange *exchang
             ask_before_reading(exchange); /* it may be resumed in this very run */
         }
     }
-    if (exchange->scans && !exchange->gone) {
+    if (exchange->scans && !exchange->gone && exchange->session) {
+        scan_first_byte(exchange);
+    } else if (exchange->scans && !exchange->gone) {
         scan_head(exchange);
     }
     /* The bytes that libmicrohttpd has read were a whole request, or belong to a lasting stage. */

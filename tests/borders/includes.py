@@ -125,6 +125,7 @@ EXCEPTIONS = {
 OUTSIDE = {
     "jansson.h": ["base/json.h"],
     "microhttpd.h": ["net/*"],
+    "gnutls/*": ["net/*", "tests/unit/net/*"],
     "curl/*": ["net/*"],
     "openssl/*": ["net/*"],
     "sqlite3.h": ["coordinator/store/*", "tests/unit/coordinator_store/*", "tests/e2e/powercut/*"],

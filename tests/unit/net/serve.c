@@ -84,7 +84,8 @@ void serve_start(struct serve *serve, const struct http_server_config *config)
     assert_ok(http_server_open(config, &serve->server, &err), &err);
     serve->stop_fd = eventfd(0, EFD_CLOEXEC);
     assert_true(serve->stop_fd >= 0);
-    (void)snprintf(serve->url, sizeof(serve->url), "http://%s",
+    (void)snprintf(serve->url, sizeof(serve->url), "%s://%s",
+                   config->tls.certificate ? "https" : "http",
                    http_server_address(serve->server)->text);
     assert_int_equal(pthread_create(&serve->thread, NULL, run, serve), 0);
 }

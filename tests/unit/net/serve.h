@@ -14,7 +14,7 @@ struct serve {
     struct http_server *server;
     pthread_t thread;
     int stop_fd;
-    char url[80]; /* "http://127.0.0.1:PORT" */
+    char url[80]; /* "http://127.0.0.1:PORT", https with TLS */
 };
 
 /* Sensible settings on a free loopback port; fallbacks answer text/plain with their name. */

@@ -158,19 +158,34 @@ static void each_gate(struct stream_desk *desk, void (*visit)(struct gate *gate)
     }
 }
 
-int stream_setup(void **state)
+static int open_stream(void **state, bool tls)
 {
     struct stream *f = calloc(1, sizeof(*f));
     assert_non_null(f);
     each_gate(&f->desk, gate_init);
     struct http_server_config config = serve_config(stream_routes, STREAM_ROUTES, &f->desk);
     config.finished = over;
+    if (tls) {
+        tls_kit_make(&f->kit);
+        config.tls = f->kit.server;
+        f->tls = &f->kit.client;
+    }
     serve_start(&f->serve, &config);
     struct err err = {0};
     assert_ok(http_client_new(&f->client, &err), &err);
     buf_init(&f->reply, 4 << 20);
     *state = f;
     return 0;
+}
+
+int stream_setup(void **state)
+{
+    return open_stream(state, false);
+}
+
+int stream_setup_tls(void **state)
+{
+    return open_stream(state, true);
 }
 
 /* Wake whatever pauses, as fast as it pauses: before or after the connection is suspended, as it
@@ -219,6 +234,9 @@ int stream_teardown(void **state)
     }
     buf_done(&f->reply);
     each_gate(&f->desk, gate_done);
+    if (f->tls) {
+        tls_kit_done(&f->kit);
+    }
     free(f);
     return 0;
 }
@@ -229,6 +247,7 @@ int stream_call(struct stream *f, const char *method, const char *path, const vo
     struct serve_url url = serve_url(&f->serve, path);
     struct http_call description = {.method = method,
                                     .url = url.text,
+                                    .tls = f->tls,
                                     .body = {{body, size}},
                                     .reply = &f->reply,
                                     .timeout_ms = 60000};

@@ -14,6 +14,7 @@
 #include "net/http_client.h"
 #include "net/http_server.h"
 #include "tests/unit/net/serve.h"
+#include "tests/unit/net/tls_kit.h"
 
 #define STREAM_HASH_START UINT64_C(0xcbf29ce484222325)
 #define STREAM_ROUTES 3
@@ -54,12 +55,15 @@ struct stream {
     struct buf reply;
     struct http_result result;
     bool has_waker;
+    struct tls_kit kit;
+    const struct tls_client *tls; /* of the calls; NULL: without TLS */
 };
 
 extern const struct http_route stream_routes[STREAM_ROUTES];
 
 /* For cmocka: *state is a struct stream with its server running. */
 int stream_setup(void **state);
+int stream_setup_tls(void **state);
 int stream_teardown(void **state);
 /* Wake whatever pauses, from a thread of its own, until the teardown. */
 void stream_wake(struct stream *f);

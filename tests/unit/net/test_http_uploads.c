@@ -214,6 +214,8 @@ static void closing_aborts_open_uploads_once(void **state)
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, stream_setup, stream_teardown)
+#define OVER_TLS(function)                                                                         \
+    cmocka_unit_test_setup_teardown(function, stream_setup_tls, stream_teardown)
 
 int main(void)
 {
@@ -229,6 +231,10 @@ int main(void)
         TEST(a_paused_upload_whose_client_vanished_is_aborted_on_wake_up),
         TEST(a_paused_upload_whose_client_only_stops_sending_is_finished),
         TEST(closing_aborts_open_uploads_once),
+        OVER_TLS(a_sink_gets_all_bytes_in_order),
+        OVER_TLS(a_paused_sink_continues_when_it_is_woken),
+        OVER_TLS(a_refused_upload_of_50_mb_gets_its_answer),
+        OVER_TLS(a_reply_in_the_middle_of_an_upload_ends_the_sink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,58 @@
+/* certificate.h: keys and X.509 certificates, as PEM texts: the coordinator's own authority, its
+ * server certificate, the container of a device's key. They wrap OpenSSL, which only net includes.
+ * Any thread. */
+#ifndef NET_CERTIFICATE_H
+#define NET_CERTIFICATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "net/hash.h"
+
+#define CERTIFICATE_NAMES_MAX 32
+#define CERTIFICATE_PEM_MAX ((size_t)256 << 10) /* a chain, or a key */
+
+/* A key and the certificate of it, with the certificates of its issuers after it. */
+struct certificate_pair {
+    struct buf certificate, key; /* PEM */
+};
+void certificate_pair_init(struct certificate_pair *pair);
+void certificate_pair_done(struct certificate_pair *pair); /* the key's memory is cleared */
+
+/* The time of validity, in seconds since 1970 UTC: from begin to end. */
+struct certificate_times {
+    int64_t begin, end;
+};
+
+/* A new authority: a P-256 key and its certificate, which may sign certificates of servers only. A
+ * name is for people. */
+NODISCARD int certificate_make_authority(const char *name, const struct certificate_times *times,
+                                         struct certificate_pair *out, struct err *err);
+/* A new P-256 key and a certificate of a server, signed by the authority. name[count]: host names
+ * and numeric addresses, at least one. ERR_INVALID names one that is neither. */
+NODISCARD int certificate_make_server(const struct certificate_pair *authority,
+                                      const char *const *name, size_t count,
+                                      const struct certificate_times *times,
+                                      struct certificate_pair *out, struct err *err);
+/* The container of an Ed25519 key (net/hash.h): signed by itself, valid at any time. */
+NODISCARD int certificate_make_device(const uint8_t private_key[HASH_SIZE],
+                                      struct certificate_pair *out, struct err *err);
+
+/* Check that both are readable and belong together. ERR_FORMAT: unreadable; ERR_INVALID: the key of
+ * another certificate. */
+NODISCARD int certificate_check(const struct certificate_pair *pair, struct err *err);
+/* Of the first certificate of a text. ERR_FORMAT. */
+NODISCARD int certificate_read_times(const char *pem, struct certificate_times *out,
+                                     struct err *err);
+/* Call visit for each name and address of the first certificate. ERR_FORMAT. */
+NODISCARD int certificate_each_name(const char *pem, void (*visit)(void *arg, const char *name),
+                                    void *arg, struct err *err);
+/* SHA-256 of the first certificate: what people compare. ERR_FORMAT. */
+NODISCARD int certificate_fingerprint(const char *pem, char out[HASH_TEXT_SIZE], struct err *err);
+/* The Ed25519 key of a certificate in its binary form. ERR_FORMAT: it has a key of another kind. */
+NODISCARD int certificate_key(const void *der, size_t size, uint8_t public_key[HASH_SIZE],
+                              struct err *err);
+
+#endif
