@@ -207,7 +207,7 @@ void change_planned(struct core *core, struct job_slot *job, int code)
     }
     struct drift_change move = {
         .steps_left = (double)(job->total_steps - job->progress.reached_step),
-        .doubt = job->job.doubt,
+        .doubt = drift_doubt(job),
         .prepare = job->plan.prepare_seconds > 0 ? job->plan.prepare_seconds : REBUILD_SECONDS};
     double gain = 0, cost = 0;
     int verdict = CHECK_NO_PLAN;

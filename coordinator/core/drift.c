@@ -69,6 +69,12 @@ void drift_back_off(struct core *core, struct job_slot *job, double expected_sec
     job->job.doubt = fmin(fmax(job->job.doubt, error), DRIFT_DOUBT_MAX);
 }
 
+double drift_doubt(const struct job_slot *job)
+{
+    const double scatter = DRIFT_SCATTERS * scatter_share(&job->drift.scatter);
+    return fmin(fmax(job->job.doubt, scatter), DRIFT_DOUBT_MAX);
+}
+
 /* Earlier setbacks say nothing of speeds that are new. */
 static void end_setbacks(struct core *core, struct job_slot *job)
 {
@@ -171,6 +177,7 @@ void drift_begin(struct core *core, struct job_slot *job)
     drift->due = drift->goes_back = drift->tried = drift->measured = false;
     drift->checked_step = job->progress.reached_step;
     drift->began_ms = core->now_ms;
+    scatter_begin(&drift->scatter, core->now_ms);
     if (job->job.has_trial && job->job.trial.generation != job->plan.generation) {
         job->job.has_trial = false;
         mark_job_changed(core, job);
@@ -187,8 +194,10 @@ void drift_begin(struct core *core, struct job_slot *job)
 
 enum finding { AS_BEFORE, NOT_AS_PREDICTED, CHANGED };
 
-/* What a value shows that has been off for a whole window; then it is the new reference. */
-static enum finding look_at(struct drift_value *value, double seconds, int64_t now_ms)
+/* What a value shows that has been off for a whole window; then it is the new reference. After
+ * setbacks only a larger change ends them: noise that misled the planner goes on. */
+static enum finding look_at(struct drift_value *value, double seconds, int64_t setbacks,
+                            int64_t now_ms)
 {
     if (!(seconds > 0)) {
         value->off_ms = 0;
@@ -203,7 +212,9 @@ static enum finding look_at(struct drift_value *value, double seconds, int64_t n
     if (now_ms - value->off_ms < DRIFT_WINDOW_MS) {
         return AS_BEFORE;
     }
-    const enum finding finding = value->confirmed ? CHANGED : NOT_AS_PREDICTED;
+    const double ratio = fmax(seconds / value->reference, value->reference / seconds);
+    const double least = fmin(DRIFT_SHARE * (1 + (double)setbacks), DRIFT_SHARE_MAX);
+    const enum finding finding = value->confirmed && ratio > 1 + least ? CHANGED : NOT_AS_PREDICTED;
     *value = (struct drift_value){.reference = seconds, .confirmed = true};
     return finding;
 }
@@ -228,11 +239,13 @@ static void judge(struct core *core, struct job_slot *job)
 static enum finding look_at_all(const struct core *core, struct job_slot *job)
 {
     struct drift *drift = &job->drift;
-    enum finding most =
-        look_at(&drift->step, progress_recent_seconds(job, DRIFT_RECENT_STEPS), core->now_ms);
+    const int64_t setbacks = job->job.setbacks;
+    enum finding most = look_at(&drift->step, progress_recent_seconds(job, DRIFT_RECENT_STEPS),
+                                setbacks, core->now_ms);
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        const enum finding finding = look_at(
-            &drift->stage[s], drift_stage_seconds(core, &job->plan.stage[s], true), core->now_ms);
+        const enum finding finding =
+            look_at(&drift->stage[s], drift_stage_seconds(core, &job->plan.stage[s], true),
+                    setbacks, core->now_ms);
         most = finding > most ? finding : most;
     }
     return most;
@@ -248,6 +261,7 @@ void drift_take(struct core *core, struct job_slot *job)
         drift->checked_step = job->progress.reached_step;
         drift_note(core, job, CHECK_AT_STEP);
     }
+    scatter_take(&drift->scatter, progress_recent_seconds(job, DRIFT_RECENT_STEPS), core->now_ms);
     const enum finding finding = look_at_all(core, job);
     if (finding != AS_BEFORE) {
         drift_note(core, job, CHECK_DRIFT);

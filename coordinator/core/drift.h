@@ -3,11 +3,13 @@
 #define COORDINATOR_CORE_DRIFT_H
 
 #include "coordinator/core/core.h"
+#include "coordinator/core/scatter.h"
 
 struct device_slot;
 struct job_slot;
 
 #define DRIFT_SHARE 0.25       /* of a value: what counts as a change of speed */
+#define DRIFT_SHARE_MAX 1.0    /* after setbacks more counts, up to twice the time or half of it */
 #define DRIFT_WINDOW_MS 5000   /* a value must be off for so long */
 #define DRIFT_RECENT_STEPS 8   /* whose median is the present step time */
 #define DRIFT_TRIAL_STEPS 20   /* after which a change is compared with the plan before */
@@ -17,6 +19,7 @@ struct job_slot;
 #define DRIFT_COOL_MS 30000    /* the shortest pause between two changes */
 #define DRIFT_SETBACKS_MAX 7   /* doublings of that pause, to about an hour */
 #define DRIFT_DOUBT_MAX 0.5    /* a predicted gain of half the step is always tried */
+#define DRIFT_SCATTERS 3.0     /* a gain of less than so many scatters of the step shows nothing */
 #define DRIFT_STEPS_MEASURED 5 /* before their median is trusted */
 #define DRIFT_STAGES_MS 10000  /* the longest wait for the times of all stages */
 
@@ -38,6 +41,7 @@ struct drift {
     int64_t checked_step; /* of the last check at a step */
     uint64_t looked;      /* last pass of change_run over the job */
     struct drift_value stage[STAGES_MAX], step;
+    struct scatter scatter; /* of the step */
 };
 
 /* A change of the plan: seconds. */
@@ -73,6 +77,9 @@ void drift_checked(struct core *core, struct job_slot *job, int verdict, double 
  * no slower, but its step takes 25 % longer than predicted, so that the speeds measured since may
  * show a better plan. A correction is not corrected, and nothing is after a setback. */
 bool drift_may_correct(const struct job_slot *job);
+/* Return the least gain of the next change, as a share of the present step: what the last ones were
+ * predicted too short, and what the step time changes by itself. */
+double drift_doubt(const struct job_slot *job);
 /* No change before ms milliseconds have passed. */
 void drift_cool(struct core *core, struct job_slot *job, int64_t ms);
 /* Pause after a change was undone, whose step was `expected_seconds` by its prediction and is

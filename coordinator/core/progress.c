@@ -116,7 +116,7 @@ void progress_restart(struct job_slot *job)
     (void)progress_go_back(job, version);
 }
 
-static double median(const double *value, size_t count)
+double progress_median(const double *value, size_t count)
 {
     double sorted[STEP_WINDOW] = {0};
     ASSERT(count >= 1 && count <= STEP_WINDOW);
@@ -139,7 +139,7 @@ double progress_recent_seconds(const struct job_slot *job, size_t steps)
     for (size_t i = 0; i < count; i++) {
         value[i] = job->progress.step_seconds[(job->progress.step_count - 1 - i) % STEP_WINDOW];
     }
-    return count > 0 ? median(value, count) : 0;
+    return count > 0 ? progress_median(value, count) : 0;
 }
 
 static void take_step_seconds(struct job_slot *job, double seconds)
@@ -150,9 +150,9 @@ static void take_step_seconds(struct job_slot *job, double seconds)
     job->progress.step_seconds[job->progress.step_count % STEP_WINDOW] = seconds;
     job->progress.step_count++;
     job->plan.measured_steps++;
-    job->plan.measured_step_seconds =
-        median(job->progress.step_seconds,
-               job->progress.step_count < STEP_WINDOW ? job->progress.step_count : STEP_WINDOW);
+    job->plan.measured_step_seconds = progress_median(
+        job->progress.step_seconds,
+        job->progress.step_count < STEP_WINDOW ? job->progress.step_count : STEP_WINDOW);
     job->plan.measured_over_predicted =
         job->plan.predicted_step_seconds > 0
             ? job->plan.measured_step_seconds / job->plan.predicted_step_seconds

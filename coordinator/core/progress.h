@@ -58,4 +58,7 @@ void progress_restore_steps(struct job_slot *job);
 /* Restore the progress that the row shows, unless the plan starts from a later version. */
 void progress_restore(struct job_slot *job, const struct job_progress *row);
 
+/* Return the median of 1 to STEP_WINDOW values. */
+double progress_median(const double *value, size_t count);
+
 #endif
