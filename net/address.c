@@ -82,6 +82,23 @@ void address_set(struct address *out, const struct sockaddr *socket_address)
     (void)snprintf(out->text, sizeof(out->text), "%s:%u", host, (unsigned)out->port);
 }
 
+uint64_t address_client_key(const struct sockaddr *address)
+{
+    uint64_t key = 0;
+    if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, address, sizeof(v6));
+        memcpy(&key, &v6.sin6_addr, sizeof(key));
+        if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+            memcpy(&key, (const uint8_t *)&v6.sin6_addr + 8, sizeof(key));
+        }
+        return key;
+    }
+    struct sockaddr_in v4;
+    memcpy(&v4, address, sizeof(v4));
+    return v4.sin_addr.s_addr;
+}
+
 bool address_is_loopback(const struct address *address)
 {
     if (address->storage.ss_family == AF_INET) {

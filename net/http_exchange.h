@@ -74,6 +74,7 @@ struct http_exchange {
     struct http_url url;
     char allow[HTTP_ALLOW_MAX]; /* of the last request that had a wrong method */
     char request_id[17];
+    uint64_t mark;        /* the owner's */
     struct buf body;      /* collected; its memory is kept for the next request while it is small */
     size_t body_charge;   /* of it, in server->bodies_bytes */
     size_t reply_charge;  /* of the reply that is libmicrohttpd's, in server->replies_bytes */

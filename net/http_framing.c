@@ -6,9 +6,9 @@
 #include "base/parse.h"
 #include "net/http_head.h"
 
-/* The headers that decide the end of the request and its addressee. */
+/* The headers that decide the end of the request, its addressee and its sender. */
 struct framing {
-    size_t hosts, lengths, encodings;
+    size_t hosts, lengths, encodings, authorizations;
     bool not_chunked;
     const char *fault;
 };
@@ -39,6 +39,8 @@ static enum MHD_Result look(void *arg, enum MHD_ValueKind kind, const char *name
         framing->fault = "the value of a header has a control character";
     } else if (is_named(name, name_size, MHD_HTTP_HEADER_HOST)) {
         framing->hosts++;
+    } else if (is_named(name, name_size, MHD_HTTP_HEADER_AUTHORIZATION)) {
+        framing->authorizations++;
     } else if (is_named(name, name_size, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
         framing->lengths++;
         int64_t length;
@@ -62,6 +64,9 @@ const char *http_framing_fault(struct MHD_Connection *connection, const char *ve
     if (framing.hosts > 1 || (framing.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)) {
         return framing.hosts ? "the request has more than one Host header"
                              : "the request has no Host header";
+    }
+    if (framing.authorizations > 1) {
+        return "the request has more than one Authorization header";
     }
     if (framing.lengths > 1 || (framing.lengths > 0 && framing.encodings > 0)) {
         return framing.encodings ? "the request has a Content-Length and a Transfer-Encoding"

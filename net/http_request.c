@@ -90,6 +90,29 @@ bool http_peer_key(struct http_exchange *exchange, uint8_t key[HASH_SIZE])
     return exchange->session && http_tls_peer_key(exchange, key);
 }
 
+int http_role(const struct http_exchange *exchange)
+{
+    return exchange->route ? exchange->route->role : 0;
+}
+
+void http_set_mark(struct http_exchange *exchange, uint64_t mark)
+{
+    exchange->mark = mark;
+}
+
+uint64_t http_mark(const struct http_exchange *exchange)
+{
+    return exchange->mark;
+}
+
+void http_client_address(const struct http_exchange *exchange, struct address *out)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    ASSERT(info);
+    address_set(out, info->client_addr);
+}
+
 const char *http_request_id(const struct http_exchange *exchange)
 {
     return exchange->request_id;
@@ -126,6 +149,9 @@ static bool screen(struct http_exchange *exchange)
 {
     const struct http_server_config *config = &exchange->server->config;
     const bool admitted = http_watch_admit(exchange);
+    struct http_match match;
+    http_route_find(config->routes, config->route_count, &exchange->url, exchange->method, &match);
+    exchange->route = match.route;
     if (config->guard) {
         config->guard(config->context, exchange);
         if (http_is_replied(exchange)) {
@@ -133,8 +159,6 @@ static bool screen(struct http_exchange *exchange)
         }
     }
     http_handle_fn fallback = NULL;
-    struct http_match match;
-    http_route_find(config->routes, config->route_count, &exchange->url, exchange->method, &match);
     if (exchange->url.fault) {
         fallback = config->fallbacks.bad_request;
     } else if (!admitted) {
@@ -147,7 +171,6 @@ static bool screen(struct http_exchange *exchange)
     } else if (!match.route) {
         fallback = config->fallbacks.not_found;
     } else {
-        exchange->route = match.route;
         int64_t length = http_content_length(exchange);
         if (!match.route->sink && length > 0 && (uint64_t)length > match.route->body_max) {
             fallback = config->fallbacks.too_large;
@@ -182,6 +205,7 @@ static void prepare(struct http_exchange *exchange, const char *method)
     exchange->started_seconds = clock_now_seconds();
     exchange->method = method;
     exchange->route = NULL;
+    exchange->mark = 0;
     exchange->body_bytes = 0;
     exchange->sink_state = NULL;
     exchange->sink_open = false;

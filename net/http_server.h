@@ -49,6 +49,7 @@ struct http_route {
     http_handle_fn handle; /* NULL with a sink */
     const struct http_sink *sink;
     size_t body_max; /* collected bodies; more is answered by `too_large` */
+    int role;        /* who may call it, as the owner numbers them: for its guard, not for net */
 };
 
 /* Replies that the server itself has to make, in the owner's form (problem+json). */
@@ -62,8 +63,7 @@ struct http_server_config {
     const struct http_route *routes;
     size_t route_count;
     struct http_fallbacks fallbacks;
-    /* Called first for every request, after its headers; a reply ends it (foreign Host or Origin).
-     * May be NULL. */
+    /* Called first for every request, after its headers; a reply ends it. May be NULL. */
     http_handle_fn guard;
     /* Called after every finished exchange, for logs and metrics: status (0: it ended before its
      * reply was begun), seconds. May be NULL. */
@@ -141,9 +141,17 @@ bool http_is_tls(const struct http_exchange *exchange);
 /* The Ed25519 key of the client's certificate, whose possession the client has proved; false: it
  * showed none. Nobody vouches for the certificate: compare the key. On the server's thread. */
 bool http_peer_key(struct http_exchange *exchange, uint8_t key[HASH_SIZE]);
-/* The client has proved its identity: from now on its connection counts to the reserved share. On
- * the server's thread. */
+/* On the server's thread: the client is known, its connection counts to the reserved share. */
 void http_know_client(struct http_exchange *exchange);
+/* The role of the request's route; 0: the URL has none, or not for this method. */
+int http_role(const struct http_exchange *exchange);
+/* The owner's number, 0 as each request begins: whom it is charged to. */
+void http_set_mark(struct http_exchange *exchange, uint64_t mark);
+uint64_t http_mark(const struct http_exchange *exchange);
+/* On the server's thread: close the connections of requests with this mark under the mask. */
+void http_break_off_marked(struct http_server *server, uint64_t mark, uint64_t mask,
+                           const struct http_exchange *except);
+void http_client_address(const struct http_exchange *exchange, struct address *out);
 /* 16 hexadecimal digits, unique within this run: the request id of problems and logs. */
 const char *http_request_id(const struct http_exchange *exchange);
 

@@ -29,24 +29,6 @@ static size_t place_of(const struct http_exchange *exchange)
     return (size_t)(exchange - exchange->server->exchanges);
 }
 
-/* Clients with one address share its bounds; a client has all of an IPv6 /64. */
-static uint64_t address_key(const struct sockaddr *address)
-{
-    uint64_t key = 0;
-    if (address->sa_family == AF_INET6) {
-        struct sockaddr_in6 v6;
-        memcpy(&v6, address, sizeof(v6));
-        memcpy(&key, &v6.sin6_addr, sizeof(key));
-        if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-            memcpy(&key, (const uint8_t *)&v6.sin6_addr + 8, sizeof(key));
-        }
-        return key;
-    }
-    struct sockaddr_in v4;
-    memcpy(&v4, address, sizeof(v4));
-    return v4.sin_addr.s_addr;
-}
-
 /* ---- the life of a connection ---- */
 
 void http_break_off(struct http_exchange *exchange)
@@ -61,6 +43,18 @@ void http_break_off(struct http_exchange *exchange)
      * resumption. */
     (void)shutdown(exchange->socket_fd, SHUT_RDWR);
     http_exchange_ready(exchange);
+}
+
+void http_break_off_marked(struct http_server *server, uint64_t mark, uint64_t mask,
+                           const struct http_exchange *except)
+{
+    for (size_t i = 0; i < server->fresh; i++) {
+        struct http_exchange *exchange = &server->exchanges[i];
+        if (exchange->connection && exchange->phase != PHASE_IDLE && exchange != except &&
+            (exchange->mark & mask) == mark) {
+            http_break_off(exchange);
+        }
+    }
 }
 
 void http_watch_begin(struct http_exchange *exchange)
@@ -79,7 +73,7 @@ void http_watch_begin(struct http_exchange *exchange)
     (void)setsockopt(exchange->socket_fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
                      &(unsigned){UNACKNOWLEDGED_MS}, sizeof(unsigned));
     const size_t victim = places_enter(server->places, place_of(exchange),
-                                       address_key(address->client_addr), server->now_ms);
+                                       address_client_key(address->client_addr), server->now_ms);
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = exchange};
     bool watched = epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, exchange->socket_fd, &event) == 0;
     if (victim != PLACE_NONE) {

@@ -1,6 +1,6 @@
 /* origin.h: which Host and Origin headers a request may carry. Pure text; any thread.
  *
- * The API has no tokens, so it must reject calls of web pages in a browser on this machine. With
+ * Without tokens the API must reject calls of web pages in a browser on this machine. With
  * DNS rebinding a page's own name resolves to loopback, and only the Host header shows it. */
 #ifndef NET_ORIGIN_H
 #define NET_ORIGIN_H

@@ -119,11 +119,15 @@ static void list(void *context, struct http_exchange *exchange)
 }
 
 static const struct http_route routes[] = {
-    {"GET", "/object", object, NULL, 0},       {"GET", "/nothing", nothing, NULL, 0},
-    {"GET", "/fail/{code}", failure, NULL, 0}, {"GET", "/core", core_problem, NULL, 0},
-    {"GET", "/query", query, NULL, 0},         {"POST", "/body", body, NULL, 4096},
-    {"POST", "/no-body", no_body, NULL, 4096}, {"POST", "/upload", upload, NULL, 4096},
-    {"GET", "/list", list, NULL, 0},
+    {.method = "GET", .pattern = "/object", .handle = object},
+    {.method = "GET", .pattern = "/nothing", .handle = nothing},
+    {.method = "GET", .pattern = "/fail/{code}", .handle = failure},
+    {.method = "GET", .pattern = "/core", .handle = core_problem},
+    {.method = "GET", .pattern = "/query", .handle = query},
+    {.method = "POST", .pattern = "/body", .handle = body, .body_max = 4096},
+    {.method = "POST", .pattern = "/no-body", .handle = no_body, .body_max = 4096},
+    {.method = "POST", .pattern = "/upload", .handle = upload, .body_max = 4096},
+    {.method = "GET", .pattern = "/list", .handle = list},
 };
 
 /* ---- asking ---- */

@@ -25,7 +25,7 @@ static void serve(void *context, struct http_exchange *exchange)
     event_stream_serve(room->stream, exchange, http_header(exchange, "Last-Event-ID"));
 }
 
-static const struct http_route routes[] = {{"GET", "/", serve, NULL, 0}};
+static const struct http_route routes[] = {{.method = "GET", .pattern = "/", .handle = serve}};
 
 static void open_room(struct room *room, const char *directory, uint64_t seed)
 {

@@ -51,7 +51,8 @@ static void wait_for_job(void *context, struct http_exchange *exchange)
                 shelf->deadline_ms, look);
 }
 
-static const struct http_route routes[] = {{"GET", "/{id}", wait_for_job, NULL, 0}};
+static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/{id}", .handle = wait_for_job}};
 
 struct room {
     struct shelf shelf;
