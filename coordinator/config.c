@@ -48,6 +48,8 @@ static const struct conf_option options[] = {
            "Limit of open connections. Default: 8192."),
     NUMBER(connections_per_address_max, "connections-per-address", CONF_INT, 16, 65536, "N",
            "Limit of open connections per address, without enrolled agents. Default: 4096."),
+    NUMBER(requests_per_second, "requests-per-second", CONF_INT, 1, 1000000, "N",
+           "Limit of requests per token, once there are tokens. Default: 1000."),
     NUMBER(history_hours, "history-hours", CONF_INT, 1, 24 * 366, "HOURS",
            "Keep measurements by the minute so long. Default: 24."),
     NUMBER(history_days, "history-days", CONF_INT, 1, 3660, "DAYS",
@@ -60,6 +62,7 @@ static const struct conf_program program = {
     .summary =
         "Plan and supervise training across devices; serve the HTTP API and store the state.",
     .usage = "",
+    .other_usage = "init",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
 };
@@ -115,6 +118,7 @@ int config_read(int argc, char **argv, struct coordinator_config *out, bool *don
         .history_hours = 24,
         .history_days = 7,
         .connections_per_address_max = 4096,
+        .requests_per_second = 1000,
     };
     struct conf_list positional = {0};
     int rc = conf_parse(&program, argc, argv, &config, &positional, done, err);

@@ -23,6 +23,7 @@ struct coordinator_config {
     int64_t history_hours, history_days; /* of measurements: by the minute, by the hour */
     int64_t connections_max;
     int64_t connections_per_address_max; /* of clients that are not enrolled agents */
+    int64_t requests_per_second;         /* of a token, or of an address without one */
     struct address address;              /* parsed from listen */
 };
 

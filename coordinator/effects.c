@@ -8,6 +8,7 @@
 #include "coordinator/content/tuned.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/audit.h"
 #include "coordinator/http/edge.h"
 #include "coordinator/http/replay.h"
 
@@ -21,6 +22,12 @@ static int store_event(void *context, const struct action *action, struct err *e
 {
     struct coordinator *coordinator = context;
     return event_stream_add(coordinator->edge->stream, action, err);
+}
+
+static int note_change(void *context, const struct http_exchange *exchange, const char *subject,
+                       int status, struct err *err)
+{
+    return audit_add(context, exchange, subject, status, err);
 }
 
 static void wake(void *context, enum object_kind kind, const char *id)
@@ -99,6 +106,7 @@ struct turn_effects effects_of(struct coordinator *coordinator)
         .context = coordinator,
         .remember = remember,
         .store_event = store_event,
+        .audit = note_change,
         .wake = wake,
         .refuse = refuse,
         .answer = answer,

@@ -21,6 +21,7 @@
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/effects.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/restore.h"
@@ -251,6 +252,7 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
             log_warn("telemetry_lost", "error=%s", log_quote(flush_err.text).text);
         }
         routes_look(coordinator);
+        access_look(coordinator);
         catalog_trim(coordinator->catalog, model_in_use, coordinator->core);
         timers->flush_ms = now_ms + FLUSH_MS;
     }
@@ -341,6 +343,7 @@ int loop_run(const struct coordinator_config *config, struct err *err)
     if (!rc) {
         log_info("listening", "address=%s state_dir=%s version=" PACELINE_VERSION,
                  http_server_address(coordinator.server)->text, config->state_dir);
+        access_log_mode(&coordinator);
         rc = turns(&coordinator, signals, err);
     }
     close_all(&coordinator);

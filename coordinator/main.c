@@ -1,7 +1,9 @@
 #include <malloc.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "coordinator/config.h"
+#include "coordinator/init.h"
 #include "coordinator/loop.h"
 
 /* Idle memory stays small: buffers of uploads and downloads go back to the system when they are
@@ -16,6 +18,9 @@ static void tune_heap(void)
 int main(int argc, char **argv)
 {
     tune_heap();
+    if (argc > 1 && strcmp(argv[1], "init") == 0) {
+        return init_run(argc - 1, argv + 1);
+    }
     struct coordinator_config config;
     struct err err = {0};
     bool done = false;

@@ -30,6 +30,20 @@ void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_
     (void)snprintf(out, ID_SIZE, "%s%s", prefix, digits);
 }
 
+int64_t id_series_next(struct id_series *series, const struct rng_stream *words, const char *prefix,
+                       int64_t wall_ms, char out[ID_SIZE])
+{
+    if (wall_ms > series->ms) {
+        series->ms = wall_ms;
+        series->count = 0;
+    }
+    struct rng_block block = rng_block(words, (uint64_t)series->ms << 20 ^ series->count);
+    block.word[0] = series->count++; /* in place of a random word: it sorts */
+    ASSERT(series->count != 0);
+    id_make(out, prefix, series->ms, block);
+    return series->ms;
+}
+
 int64_t id_wall_ms(const char *text)
 {
     const char *digits = strchr(text, '_');

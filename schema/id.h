@@ -30,6 +30,16 @@ struct incident_id {
 /* Write prefix ("dev_", "job_", "plan_", "ckpt_", "inc_", "evt_", "tok_", "aud_") + 48 bits of
  * wall_ms + 80 bits of words, in Crockford's base 32. */
 void id_make(char out[ID_SIZE], const char *prefix, int64_t wall_ms, struct rng_block words);
+/* Ids that rise strictly, also within a millisecond and when the clock goes back. The caller's
+ * words make them unlike those of other series. */
+struct id_series {
+    int64_t ms;     /* of the newest id */
+    uint32_t count; /* of ids with that time */
+};
+/* Make the next id. Returns its time, which goes into the row: a series continues after the newest
+ * one. */
+int64_t id_series_next(struct id_series *series, const struct rng_stream *words, const char *prefix,
+                       int64_t wall_ms, char out[ID_SIZE]);
 /* Whether two ids are the same; "" is no id and equals "" only. */
 static inline bool id_equal(const char *a, const char *b)
 {

@@ -15,6 +15,8 @@ enum problem_code {
     PROBLEM_INVALID_JSON,           /* 400 */
     PROBLEM_INVALID_FIELDS,         /* 422, with errors[] */
     PROBLEM_INVALID_PARAMETER,      /* 400: query, header or path */
+    PROBLEM_UNAUTHORIZED,           /* 401: no token, or one that is not accepted */
+    PROBLEM_FORBIDDEN,              /* 403: the token's role is too low */
     PROBLEM_INVALID_DATASET,        /* 422 */
     PROBLEM_INVALID_CHECKPOINT,     /* 422 */
     PROBLEM_INVALID_BLOB,           /* 422: hash or length is not as announced */
@@ -29,6 +31,7 @@ enum problem_code {
     PROBLEM_UNKNOWN_CHECKPOINT,
     PROBLEM_UNKNOWN_INCIDENT,
     PROBLEM_UNKNOWN_BLOB,
+    PROBLEM_UNKNOWN_TOKEN,
     PROBLEM_METHOD_NOT_ALLOWED,   /* 405 */
     PROBLEM_NAME_TAKEN,           /* 409 */
     PROBLEM_WRONG_STATE,          /* 409: the verb is not possible in this state */

@@ -79,6 +79,11 @@ const struct record token_created_record =
     RECORD_WITH(struct token_created, "token_created", created_fields, .answer = true,
                 .about = "A new bearer token.");
 
+bool role_allows(enum role had, enum role needed)
+{
+    return had >= needed;
+}
+
 enum role token_role(const struct token *token)
 {
     return (enum role)(ROLE_READ + token->role);

@@ -39,6 +39,8 @@ struct token {
 extern const struct record token_record;     /* as the API shows it */
 extern const struct record token_row_record; /* with the hash, without the state */
 
+/* Whether a token's role allows a route of role `needed`. */
+bool role_allows(enum role had, enum role needed);
 enum role token_role(const struct token *token);
 enum token_state token_state_at(const struct token *token, int64_t wall_ms);
 

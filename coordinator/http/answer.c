@@ -119,6 +119,7 @@ void answer_unknown(struct http_exchange *exchange, enum problem_code code, cons
         {PROBLEM_UNKNOWN_CHECKPOINT, "checkpoint",
          "/v1/jobs/{id}/checkpoints, or GET /v1/checkpoints"},
         {PROBLEM_UNKNOWN_INCIDENT, "incident", "/v1/incidents"},
+        {PROBLEM_UNKNOWN_TOKEN, "token", "/v1/tokens"},
     };
     size_t at = 0;
     while (table[at].code != code) {

@@ -29,7 +29,8 @@ void answer_held(struct http_exchange *exchange);
 /* Store the changes of earlier calls of the turn, before an answer that shows them. false: the
  * store has failed and a problem was sent. */
 bool answer_settled(struct http_exchange *exchange, struct turn *turn);
-/* For an unknown device, job, checkpoint or incident; the answer names the list of such ids. */
+/* For an unknown device, job, checkpoint, incident or token; the answer names the list of such ids.
+ */
 void answer_unknown(struct http_exchange *exchange, enum problem_code code, const char *id);
 /* answer_problem with a text as the core makes it: one about a field begins with its JSON pointer
  * ("/cuts: ..."). */

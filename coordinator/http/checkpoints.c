@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/edge.h"
@@ -228,6 +229,9 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
         answer_problem(exchange, PROBLEM_TOO_MANY,
                        "the coordinator stores %d uploaded checkpoints, its limit",
                        CHECKPOINTS_MAX);
+        return false;
+    }
+    if (!access_take(coordinator, exchange, SHARE_CHECKPOINTS)) {
         return false;
     }
     struct checkpoint_upload *upload = upload_new(&checkpoint_kind, coordinator, exchange, NULL);

@@ -9,6 +9,7 @@
 #include "coordinator/content/spool.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/describe.h"
@@ -319,7 +320,8 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
         return false;
     }
     disk_look(coordinator);
-    if (!edge_takes_rows(coordinator, exchange)) {
+    if (!edge_takes_rows(coordinator, exchange) ||
+        !access_take(coordinator, exchange, SHARE_DATASETS)) {
         return false;
     }
     upload = calloc(1, sizeof(*upload));

@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "coordinator/content/disk.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/audit.h"
 #include "schema/heartbeat.h"
 
 /* The client of a parked request hung up. If it was a device's poll, the device may be lost. */
@@ -35,6 +37,10 @@ int edge_open(struct coordinator *coordinator, uint64_t seed, struct err *err)
         parked_on_hangup(edge->parked, take_hangup);
         rc = event_stream_new(coordinator->state, seed, &edge->stream, err);
     }
+    rc = rc ? rc : access_open(coordinator, seed, err);
+    if (!rc) {
+        rc = audit_open(coordinator, seed, err);
+    }
     return rc;
 }
 
@@ -44,6 +50,7 @@ void edge_close(struct coordinator *coordinator)
     if (!edge) {
         return;
     }
+    access_close(edge);
     event_stream_free(&edge->stream);
     parked_free(&edge->parked);
     free(edge->heartbeat);

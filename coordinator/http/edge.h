@@ -12,9 +12,12 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/http/event_stream.h"
 #include "coordinator/http/parked.h"
+#include "schema/id.h"
 
 struct dataset_upload;
 struct heartbeat;
+struct shares;
+struct tokens;
 
 /* Stored answers for Idempotency-Key (replay.c). */
 struct replays {
@@ -29,7 +32,27 @@ struct edge_uploads {
     struct dataset_upload *waiting_first, *waiting_last; /* for a worker */
 };
 
+/* Who may do what, and what was refused (access.c). */
+struct edge_access {
+    struct tokens *tokens;
+    struct shares *shares;
+    uint64_t unauthorized, forbidden, limited; /* refused requests */
+    uint64_t logged;                           /* of them, at the last access_look */
+    bool refusing;                             /* some were refused between the last two */
+    int64_t looked_ms;                         /* wall time of the last access_look */
+};
+
+/* Rows of changes (audit.c). */
+struct edge_audit {
+    struct rng_stream words;
+    struct id_series ids;
+    uint64_t since_trim;
+    int64_t day; /* of the last row */
+};
+
 struct edge {
+    struct edge_access access;
+    struct edge_audit audit;
     struct parked *parked;
     struct event_stream *stream;
     struct heartbeat *heartbeat; /* the one being read; too large for the stack; empty in between */

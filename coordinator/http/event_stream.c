@@ -43,9 +43,8 @@ struct reader {
 
 struct event_stream {
     struct state_store *state;
-    struct rng_stream ids;
-    int64_t id_ms; /* of the newest id: ids rise, whatever the clock does */
-    uint32_t id_count;
+    struct rng_stream words;
+    struct id_series ids; /* readers resume by id: ids rise, whatever the clock does */
     bool ending;
     struct frame *ring;        /* [RING_EVENTS]; event number n lies at n % RING_EVENTS */
     uint64_t added, published; /* event numbers */
@@ -57,7 +56,7 @@ struct event_stream {
 static bool note_newest(void *arg, const struct state_row *row)
 {
     struct event_stream *stream = arg;
-    stream->id_ms = row->created_ms;
+    stream->ids.ms = row->created_ms;
     return false;
 }
 
@@ -74,33 +73,15 @@ int event_stream_new(struct state_store *state, uint64_t seed, struct event_stre
         return err_set(err, ERR_MEMORY, "event stream: out of memory");
     }
     stream->state = state;
-    stream->ids = rng_stream(seed, RNG_ID, 1, 0);
+    stream->words = rng_stream(seed, RNG_ID, 1, 0);
     int rc = state_list(state, STATE_EVENTS, NULL, "", 1, true, note_newest, stream, err);
     if (rc) {
         event_stream_free(&stream);
         return rc;
     }
-    stream->id_ms++;
+    stream->ids.ms++;
     *out = stream;
     return 0;
-}
-
-/* Readers resume by id, so the ids of one millisecond must rise as well: a counter takes the place
- * of the first random word. The id's time, not the clock, goes into the row, so that a restart
- * continues after it. */
-static void make_id(struct event_stream *stream, struct public_event *event)
-{
-    int64_t now_ms = clock_wall_ms();
-    if (now_ms > stream->id_ms) {
-        stream->id_ms = now_ms;
-        stream->id_count = 0;
-    }
-    struct rng_block words =
-        rng_block(&stream->ids, (uint64_t)stream->id_ms << 20 ^ stream->id_count);
-    words.word[0] = stream->id_count++;
-    ASSERT(stream->id_count != 0);
-    event->created_ms = stream->id_ms;
-    id_make(event->id, "evt_", stream->id_ms, words);
 }
 
 void event_stream_free(struct event_stream **pointer)
@@ -126,7 +107,8 @@ static size_t format_frame(char out[EVENT_TEXT_MAX], const char *id, const char 
 int event_stream_add(struct event_stream *stream, const struct action *action, struct err *err)
 {
     struct public_event event = {0};
-    make_id(stream, &event);
+    event.created_ms =
+        id_series_next(&stream->ids, &stream->words, "evt_", clock_wall_ms(), event.id);
     snprintf(event.type, sizeof(event.type), "%s", action->event);
     snprintf(event.subject, sizeof(event.subject), "%s", action->id);
     event.job = action->job;

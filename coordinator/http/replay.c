@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
 
@@ -173,11 +174,20 @@ static void answer_stored(struct http_exchange *exchange, const struct turn_extr
     if (strcmp(stored->request_sha256, extra->request_sha256) != 0) {
         answer_problem(exchange, PROBLEM_IDEMPOTENCY_MISMATCH,
                        "Idempotency-Key '%.60s' was used for another request; use a new key",
-                       extra->replay_key);
+                       http_header(exchange, "Idempotency-Key"));
     } else {
         http_reply_header(exchange, "Idempotent-Replay", "true");
         answer_object(exchange, (int)stored->status, stored->revision, &stored->body);
     }
+}
+
+/* Each token has keys of its own: what one did is not shown to another. */
+static void note_key(const struct coordinator *coordinator, const struct http_exchange *exchange,
+                     const char *key, struct turn_extra *extra)
+{
+    const struct token *token = access_token(coordinator, exchange);
+    (void)snprintf(extra->replay_key, sizeof(extra->replay_key), "%s%s%s", token ? token->id : "",
+                   token ? "/" : "", key);
 }
 
 bool replay_check(struct coordinator *coordinator, struct http_exchange *exchange,
@@ -189,20 +199,20 @@ bool replay_check(struct coordinator *coordinator, struct http_exchange *exchang
         return true;
     }
     size_t length = strlen(key);
-    if (length == 0 || length >= sizeof(extra->replay_key)) {
+    if (length == 0 || length >= IDEMPOTENCY_KEY_SIZE) {
         answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "Idempotency-Key: 1 to %zu characters",
-                       sizeof(extra->replay_key) - 1);
+                       (size_t)IDEMPOTENCY_KEY_SIZE - 1);
         return false;
     }
     if (!answer_settled(exchange, coordinator->turn)) {
         return false;
     }
-    memcpy(extra->replay_key, key, length + 1);
+    note_key(coordinator, exchange, key, extra);
     struct stored stored = {0};
     buf_init(&stored.body, 2 * JSON_BODY_MAX);
     int rc = hash_request(exchange, extra->request_sha256, &stored.err);
     if (!rc) {
-        rc = find_stored(coordinator, key, &stored);
+        rc = find_stored(coordinator, extra->replay_key, &stored);
     }
     if (rc) {
         answer_err(exchange, &stored.err);

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "coordinator/coordinator.h"
 
-#define REPLAY_ROW_ID_SIZE (IDEMPOTENCY_KEY_SIZE + 16)
+#define REPLAY_ROW_ID_SIZE (REPLAY_KEY_SIZE + 16)
 /* Answers kept at a time. Further new keys are rejected, so that every answer stays for its day. */
 #define REPLAYS_MAX 100000
 /* The row of a key used at wall_ms: it begins with the day, so that the oldest rows are deleted

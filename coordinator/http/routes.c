@@ -3,8 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
 #include "net/origin.h"
@@ -18,68 +20,75 @@
 
 /* Searched from the start: most requests are of agents. */
 static const struct http_route routes[] = {
-    {"POST", "/v1/agent/enroll", serve_enroll, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/agent/heartbeat", serve_heartbeat, NULL, JSON_BODY_MAX},
-    {"GET", "/v1/agent/assignment", serve_assignment, NULL, 0},
-    {"GET", "/v1/agent/blobs/{sha256}", serve_blob_get, NULL, 0},
-    {"PUT", "/v1/agent/blobs/{sha256}", NULL, &blob_sink, 0},
-    {"GET", "/v1/agent/datasets/{sha256}/content", serve_agent_dataset, NULL, 0},
+    ROUTE(DEVICE, "POST", "/v1/agent/enroll", serve_enroll, JSON_BODY_MAX),
+    ROUTE(DEVICE, "POST", "/v1/agent/heartbeat", serve_heartbeat, JSON_BODY_MAX),
+    ROUTE(DEVICE, "GET", "/v1/agent/assignment", serve_assignment, 0),
+    ROUTE(DEVICE, "GET", "/v1/agent/blobs/{sha256}", serve_blob_get, 0),
+    UPLOAD_ROUTE(DEVICE, "PUT", "/v1/agent/blobs/{sha256}", blob_sink),
+    ROUTE(DEVICE, "GET", "/v1/agent/datasets/{sha256}/content", serve_agent_dataset, 0),
 
-    {"GET", "/healthz", serve_health, NULL, 0},
-    {"GET", "/readyz", serve_ready, NULL, 0},
-    {"GET", "/version", serve_version, NULL, 0},
-    {"GET", "/openapi.json", serve_openapi, NULL, 0},
-    {"GET", "/metrics", serve_prometheus, NULL, 0},
-    {"GET", "/v1/events", serve_events, NULL, 0},
+    ROUTE(OPEN, "GET", "/healthz", serve_health, 0),
+    ROUTE(OPEN, "GET", "/readyz", serve_ready, 0),
+    ROUTE(OPEN, "GET", "/version", serve_version, 0),
+    ROUTE(OPEN, "GET", "/openapi.json", serve_openapi, 0),
+    ROUTE(READ, "GET", "/metrics", serve_prometheus, 0),
+    ROUTE(READ, "GET", "/v1/events", serve_events, 0),
 
-    {"GET", "/v1/devices", serve_devices, NULL, 0},
-    {"GET", "/v1/devices/{id}", serve_device, NULL, 0},
-    {"DELETE", "/v1/devices/{id}", serve_device_delete, NULL, 0},
-    {"POST", "/v1/devices/{id}/cordon", serve_device_cordon, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/devices/{id}/uncordon", serve_device_uncordon, NULL, JSON_BODY_MAX},
-    {"GET", "/v1/devices/{id}/links", serve_device_links, NULL, 0},
-    {"GET", "/v1/devices/{id}/measurements", serve_measurements, NULL, 0},
-    {"POST", "/v1/devices/{id}/drain", serve_device_drain, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/devices/{id}/undrain", serve_device_undrain, NULL, JSON_BODY_MAX},
+    ROUTE(READ, "GET", "/v1/devices", serve_devices, 0),
+    ROUTE(READ, "GET", "/v1/devices/{id}", serve_device, 0),
+    ROUTE(OPERATE, "DELETE", "/v1/devices/{id}", serve_device_delete, 0),
+    ROUTE(OPERATE, "POST", "/v1/devices/{id}/cordon", serve_device_cordon, JSON_BODY_MAX),
+    ROUTE(OPERATE, "POST", "/v1/devices/{id}/uncordon", serve_device_uncordon, JSON_BODY_MAX),
+    ROUTE(READ, "GET", "/v1/devices/{id}/links", serve_device_links, 0),
+    ROUTE(READ, "GET", "/v1/devices/{id}/measurements", serve_measurements, 0),
+    ROUTE(OPERATE, "POST", "/v1/devices/{id}/drain", serve_device_drain, JSON_BODY_MAX),
+    ROUTE(OPERATE, "POST", "/v1/devices/{id}/undrain", serve_device_undrain, JSON_BODY_MAX),
 
-    {"GET", "/v1/links", serve_links, NULL, 0},
+    ROUTE(READ, "GET", "/v1/links", serve_links, 0),
 
-    {"GET", "/v1/models", serve_models, NULL, 0},
-    {"POST", "/v1/models", serve_model_post, NULL, JSON_BODY_MAX},
-    {"GET", "/v1/models/{name}", serve_model, NULL, 0},
+    ROUTE(READ, "GET", "/v1/models", serve_models, 0),
+    ROUTE(SUBMIT, "POST", "/v1/models", serve_model_post, JSON_BODY_MAX),
+    ROUTE(READ, "GET", "/v1/models/{name}", serve_model, 0),
 
-    {"GET", "/v1/datasets", serve_datasets, NULL, 0},
-    {"PUT", "/v1/datasets/{name}", NULL, &dataset_sink, 0},
-    {"GET", "/v1/datasets/{name}", serve_dataset, NULL, 0},
-    {"GET", "/v1/datasets/{name}/class_names", serve_dataset_class_names, NULL, 0},
-    {"GET", "/v1/datasets/{name}/content", serve_dataset_content, NULL, 0},
+    ROUTE(READ, "GET", "/v1/datasets", serve_datasets, 0),
+    UPLOAD_ROUTE(SUBMIT, "PUT", "/v1/datasets/{name}", dataset_sink),
+    ROUTE(READ, "GET", "/v1/datasets/{name}", serve_dataset, 0),
+    ROUTE(READ, "GET", "/v1/datasets/{name}/class_names", serve_dataset_class_names, 0),
+    ROUTE(READ, "GET", "/v1/datasets/{name}/content", serve_dataset_content, 0),
 
-    {"POST", "/v1/jobs", serve_job_post, NULL, JSON_BODY_MAX},
-    {"GET", "/v1/jobs", serve_jobs, NULL, 0},
-    {"GET", "/v1/jobs/{id}", serve_job, NULL, 0},
-    {"PATCH", "/v1/jobs/{id}", serve_job_patch, NULL, JSON_BODY_MAX},
-    {"GET", "/v1/jobs/{id}/plans", serve_plans, NULL, 0},
-    {"GET", "/v1/jobs/{id}/plans/{generation}", serve_plan, NULL, 0},
-    {"GET", "/v1/jobs/{id}/checkpoints", serve_checkpoints, NULL, 0},
-    {"GET", "/v1/jobs/{id}/metrics", serve_metrics, NULL, 0},
-    {"GET", "/v1/jobs/{id}/groups", serve_job_groups, NULL, 0},
-    {"GET", "/v1/jobs/{id}/groups/{group}/spec", serve_job_group_spec, NULL, 0},
-    {"GET", "/v1/jobs/{id}/kernels", serve_job_kernels, NULL, 0},
-    {"GET", "/v1/jobs/{id}/incidents", serve_job_incidents, NULL, 0},
-    {"GET", "/v1/jobs/{id}/replicas", serve_replicas, NULL, 0},
-    {"POST", "/v1/jobs/{id}/pause", serve_job_pause, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/jobs/{id}/resume", serve_job_resume, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/jobs/{id}/cancel", serve_job_cancel, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/jobs/{id}/export", serve_job_export, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/jobs/{id}/replan", serve_job_replan, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/plans", serve_plan_question, NULL, JSON_BODY_MAX},
-    {"POST", "/v1/predictions", serve_prediction, NULL, JSON_BODY_MAX},
-    {"GET", "/v1/incidents", serve_incidents, NULL, 0},
-    {"GET", "/v1/incidents/{id}", serve_incident, NULL, 0},
-    {"GET", "/v1/checkpoints", serve_all_checkpoints, NULL, 0},
-    {"POST", "/v1/checkpoints", NULL, &checkpoint_sink, 0},
-    {"GET", "/v1/checkpoints/{id}", serve_checkpoint, NULL, 0},
-    {"GET", "/v1/checkpoints/{id}/content", serve_checkpoint_content, NULL, 0},
+    ROUTE(SUBMIT, "POST", "/v1/jobs", serve_job_post, JSON_BODY_MAX),
+    ROUTE(READ, "GET", "/v1/jobs", serve_jobs, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}", serve_job, 0),
+    ROUTE(OPERATE, "PATCH", "/v1/jobs/{id}", serve_job_patch, JSON_BODY_MAX),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/plans", serve_plans, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/plans/{generation}", serve_plan, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/checkpoints", serve_checkpoints, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/metrics", serve_metrics, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/groups", serve_job_groups, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/groups/{group}/spec", serve_job_group_spec, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/kernels", serve_job_kernels, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/incidents", serve_job_incidents, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/replicas", serve_replicas, 0),
+    ROUTE(OPERATE, "POST", "/v1/jobs/{id}/pause", serve_job_pause, JSON_BODY_MAX),
+    ROUTE(OPERATE, "POST", "/v1/jobs/{id}/resume", serve_job_resume, JSON_BODY_MAX),
+    ROUTE(OPERATE, "POST", "/v1/jobs/{id}/cancel", serve_job_cancel, JSON_BODY_MAX),
+    ROUTE(SUBMIT, "POST", "/v1/jobs/{id}/export", serve_job_export, JSON_BODY_MAX),
+    ROUTE(OPERATE, "POST", "/v1/jobs/{id}/replan", serve_job_replan, JSON_BODY_MAX),
+    ROUTE(READ, "POST", "/v1/plans", serve_plan_question, JSON_BODY_MAX),
+    ROUTE(READ, "POST", "/v1/predictions", serve_prediction, JSON_BODY_MAX),
+    ROUTE(READ, "GET", "/v1/incidents", serve_incidents, 0),
+    ROUTE(READ, "GET", "/v1/incidents/{id}", serve_incident, 0),
+    ROUTE(READ, "GET", "/v1/checkpoints", serve_all_checkpoints, 0),
+    UPLOAD_ROUTE(SUBMIT, "POST", "/v1/checkpoints", checkpoint_sink),
+    ROUTE(READ, "GET", "/v1/checkpoints/{id}", serve_checkpoint, 0),
+    ROUTE(READ, "GET", "/v1/checkpoints/{id}/content", serve_checkpoint_content, 0),
+
+    ROUTE(ADMIN, "GET", "/v1/tokens", serve_tokens, 0),
+    ROUTE(ADMIN, "POST", "/v1/tokens", serve_token_post, JSON_BODY_MAX),
+    ROUTE(READ, "GET", "/v1/tokens/self", serve_own_token, 0),
+    ROUTE(ADMIN, "GET", "/v1/tokens/{id}", serve_token, 0),
+    ROUTE(ADMIN, "POST", "/v1/tokens/{id}/revoke", serve_token_revoke, JSON_BODY_MAX),
+    ROUTE(ADMIN, "GET", "/v1/audit", serve_audit, 0),
 };
 
 static void fallback_not_found(void *context, struct http_exchange *exchange)
@@ -151,6 +160,9 @@ static void guard(void *context, struct http_exchange *exchange)
     if (is_foreign(coordinator, exchange)) {
         return;
     }
+    if (!access_admit(coordinator, exchange)) {
+        return;
+    }
     if (coordinator->stopping && strcmp(http_path(exchange), "/healthz") != 0) {
         answer_problem(exchange, PROBLEM_STOPPING, "the coordinator is shutting down");
         return;
@@ -186,6 +198,7 @@ static void finished(void *context, const struct http_exchange *exchange, int st
 {
     struct coordinator *coordinator = context;
     coordinator->edge->requests_open--;
+    access_end(coordinator, exchange);
     coordinator->edge->requests++;
     coordinator->edge->errors += status >= 500;
     log_debug("request", "id=%s method=%s path=%s status=%d seconds=%.6f",
@@ -203,6 +216,14 @@ void routes_look(struct coordinator *coordinator)
     }
     coordinator->edge->refusing = refusing;
     coordinator->edge->refusals = now.requests + now.connections;
+}
+
+/* A route without a role, or for tokens above the last one, would be open to nobody. */
+static void check_roles(void)
+{
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        ASSERT(routes[i].role > ROLE_NONE && routes[i].role <= ROLE_ADMIN);
+    }
 }
 
 int routes_open(struct coordinator *coordinator, struct http_server **out, struct err *err)
@@ -224,5 +245,6 @@ int routes_open(struct coordinator *coordinator, struct http_server **out, struc
         .replies_max_bytes = REPLIES_BYTES,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
     };
+    check_roles();
     return http_server_open(&config, out, err);
 }

@@ -5,8 +5,21 @@
 
 #include "base/err.h"
 #include "net/http_server.h"
+#include "schema/token.h"
 
 struct coordinator;
+
+/* A route that collects its body, and one that streams it. The role comes first: a route without
+ * one does not compile. */
+#define ROUTE(who, verb, path, handler, body_bytes)                                                \
+    {                                                                                              \
+        .method = (verb), .pattern = (path), .handle = (handler), .body_max = (body_bytes),        \
+        .role = ROLE_##who                                                                         \
+    }
+#define UPLOAD_ROUTE(who, verb, path, body_sink)                                                   \
+    {                                                                                              \
+        .method = (verb), .pattern = (path), .sink = &(body_sink), .role = ROLE_##who              \
+    }
 
 /* Listen with all routes. */
 NODISCARD int routes_open(struct coordinator *coordinator, struct http_server **out,
@@ -79,6 +92,14 @@ HANDLER(serve_replicas);
 HANDLER(serve_plan_question);
 /* predictions.c */
 HANDLER(serve_prediction);
+/* tokens.c */
+HANDLER(serve_tokens);
+HANDLER(serve_token);
+HANDLER(serve_own_token);
+HANDLER(serve_token_post);
+HANDLER(serve_token_revoke);
+/* audit.c */
+HANDLER(serve_audit);
 /* agent.c */
 HANDLER(serve_enroll);
 HANDLER(serve_heartbeat);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
@@ -59,7 +60,9 @@ void serve_events(void *context, struct http_exchange *exchange)
                        last);
         return;
     }
-    event_stream_serve(coordinator->edge->stream, exchange, last);
+    if (access_take(coordinator, exchange, SHARE_STREAMS)) {
+        event_stream_serve(coordinator->edge->stream, exchange, last);
+    }
 }
 
 /* One line of Prometheus' text format, with its HELP and TYPE. */
@@ -223,6 +226,13 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
          (double)edge->errors},
         {"paceline_http_refused_total", "counter",
          "Requests answered with 503 because too many were under way.", (double)refusals.requests},
+        {"paceline_http_unauthorized_total", "counter", "Requests answered with 401.",
+         (double)edge->access.unauthorized},
+        {"paceline_http_forbidden_total", "counter",
+         "Requests answered with 403 because of the token's role.", (double)edge->access.forbidden},
+        {"paceline_http_limited_total", "counter",
+         "Requests answered with 429 because their caller has used up its share.",
+         (double)edge->access.limited},
         {"paceline_http_connections_closed_total", "counter",
          "Connections closed because there were too many.", (double)refusals.connections},
         {"paceline_http_requests_open", "gauge",

@@ -102,6 +102,27 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
     assert_fail(__FILE__, __LINE__, "the object has a row");
 }
 
+bool object_of_change(const struct actions *actions, const struct action *answer,
+                      struct object_row *out)
+{
+    const struct action *changed = NULL;
+    for (size_t i = 0; i < actions->count && !changed; i++) {
+        const struct action *action = &actions->item[i];
+        changed = action->type == ACTION_PERSIST || action->type == ACTION_FORGET ? action : NULL;
+    }
+    if (!changed) {
+        return false;
+    }
+    if (object_facts(answer->kind)->table != STATE_TABLES) {
+        object_describe(answer->kind, answer->object, out);
+    } else if (changed->type == ACTION_PERSIST) {
+        object_describe(changed->kind, changed->object, out);
+    } else {
+        name(out, changed->id, "", 0, 0);
+    }
+    return true;
+}
+
 int object_write(enum object_kind kind, const void *object, struct buf *out, struct err *err)
 {
     return object_write_version(kind, 0, object, out, err);

@@ -180,6 +180,20 @@ static void reply(struct turn *turn, const struct action *action, struct http_ex
     }
 }
 
+/* A request that changed something is noted beside the change. */
+static void audit(struct turn *turn, const struct action *answer,
+                  const struct http_exchange *exchange)
+{
+    struct object_row row;
+    struct err err = {0};
+    if (turn->effects.audit && answer->type == ACTION_REPLY &&
+        object_of_change(&turn->actions, answer, &row) && begin(turn)) {
+        fail(turn,
+             turn->effects.audit(turn->effects.context, exchange, row.id, answer->status, &err),
+             &err);
+    }
+}
+
 static void metric(struct turn *turn, const struct action *action)
 {
     struct err err = {0};
@@ -300,17 +314,20 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
     turn->actions.count = 0;
     core_step(turn->core, event, &turn->actions);
     bool stored = !extra || (!extra->description && extra->part_count == 0);
-    bool replied = false;
+    const struct action *answer = NULL;
     for (size_t i = 0; i < turn->actions.count; i++) {
         const struct action *action = &turn->actions.item[i];
         if (!stored && names_description(action)) {
             stored = true;
             store_descriptions(turn, extra);
         }
-        replied = replied || action->type == ACTION_REPLY || action->type == ACTION_PROBLEM;
+        answer = action->type == ACTION_REPLY || action->type == ACTION_PROBLEM ? action : answer;
         carry_out(turn, action, exchange, extra);
     }
-    ASSERT(replied || !exchange);
+    ASSERT(answer || !exchange);
+    if (exchange) {
+        audit(turn, answer, exchange);
+    }
     if (exchange && is_stored(turn)) {
         send_outbox(turn);
     }

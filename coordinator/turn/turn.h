@@ -40,6 +40,9 @@ struct turn_effects {
     int (*remember)(void *context, const struct turn_extra *extra, const struct turn_reply *reply,
                     struct err *err);
     int (*store_event)(void *context, const struct action *action, struct err *err);
+    /* There too: store that a request has changed an object (its id or name). */
+    int (*audit)(void *context, const struct http_exchange *exchange, const char *subject,
+                 int status, struct err *err);
     /* Before the commit too, but nothing leaves: note which long polls to check. */
     void (*wake)(void *context, enum object_kind kind, const char *id);
     /* Answer disk_full at once: a commit is held. */
@@ -76,6 +79,7 @@ struct turn_description {
     char sha256[SHA256_SIZE];
 };
 
+#define REPLAY_KEY_SIZE (ID_SIZE + IDEMPOTENCY_KEY_SIZE)
 /* Rows to store together with the event's effect. */
 struct turn_extra {
     const char *description; /* text that the event's row names by its hash: the canonical one of a
@@ -84,7 +88,7 @@ struct turn_extra {
     char description_sha256[SHA256_SIZE];
     const struct turn_description *parts; /* [part_count] of a parent's jobs; NULL: none */
     size_t part_count;
-    char replay_key[IDEMPOTENCY_KEY_SIZE]; /* Idempotency-Key; "": none */
+    char replay_key[REPLAY_KEY_SIZE]; /* Idempotency-Key of its token; "": none */
     char request_sha256[SHA256_SIZE];
 };
 

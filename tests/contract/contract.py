@@ -8,6 +8,7 @@ and schema/problem.c.
 import re
 import sys
 
+import access
 import agents
 import connections
 import datasets
@@ -93,7 +94,7 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 if __name__ == "__main__":
     tests = {}
     modules = (service, objects, datasets, jobs, submodels)
-    for module in (*modules, agents, survive, plans, events, connections):
+    for module in (*modules, agents, survive, plans, events, connections, access):
         tests.update(
             {name: value for name, value in vars(module).items() if name.startswith("test_")}
         )

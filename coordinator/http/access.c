@@ -1,0 +1,305 @@
+#include "coordinator/http/access.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "coordinator/access/tokens.h"
+#include "coordinator/content/disk.h"
+#include "coordinator/http/answer.h"
+#include "coordinator/http/edge.h"
+
+/* Refused attempts of an address: enough for a person or a script with a wrong token. */
+#define REFUSALS_PER_SECOND 10
+#define REFUSALS_BURST 500
+/* A token may spend its requests of this many seconds at once. */
+#define BURST_SECONDS 2
+#define CALLER_STREAMS_MAX 256 /* a quarter of all readers of events */
+#define CALLER_CHECKPOINTS_MAX 8
+#define CALLER_DATASETS_MAX 32
+
+/* A mark is the place of the caller's share, plus 1, and the kinds that it holds besides
+ * SHARE_REQUESTS. */
+#define MARK_PLACE UINT64_C(0xffffffff)
+#define MARK_HOLDS(kind) (UINT64_C(1) << (32 + (kind)))
+#define CHALLENGE "Bearer realm=\"paceline\""
+
+int access_open(struct coordinator *coordinator, uint64_t seed, struct err *err)
+{
+    struct edge_access *access = &coordinator->edge->access;
+    const size_t strangers = coordinator->connections_max - coordinator->connections_max / 4;
+    const int64_t per_second = coordinator->config->requests_per_second;
+    const struct shares_limits limits = {
+        .requests = {.per_second = per_second, .burst = per_second * BURST_SECONDS},
+        .refusals = {.per_second = REFUSALS_PER_SECOND, .burst = REFUSALS_BURST},
+        .held = {[SHARE_REQUESTS] = strangers / 2,
+                 [SHARE_STREAMS] = CALLER_STREAMS_MAX,
+                 [SHARE_CHECKPOINTS] = CALLER_CHECKPOINTS_MAX,
+                 [SHARE_DATASETS] = CALLER_DATASETS_MAX},
+    };
+    int rc = tokens_new(coordinator->state, &access->tokens, err);
+    access->looked_ms = clock_wall_ms();
+    return rc ? rc : shares_new(&limits, TOKENS_MAX, seed, &access->shares, err);
+}
+
+void access_close(struct edge *edge)
+{
+    tokens_free(&edge->access.tokens);
+    shares_free(&edge->access.shares);
+}
+
+void access_log_mode(const struct coordinator *coordinator)
+{
+    if (tokens_required(coordinator->edge->access.tokens)) {
+        log_info("access_by_token", "requests_per_second=%" PRId64,
+                 coordinator->config->requests_per_second);
+    } else {
+        log_info("access_open", "message=\"no tokens: whoever reaches this address may do "
+                                "everything\"");
+    }
+}
+
+/* ---- refusals ---- */
+
+static size_t share_of_address(struct coordinator *coordinator,
+                               const struct http_exchange *exchange)
+{
+    struct address address;
+    http_client_address(exchange, &address);
+    return shares_of_address(coordinator->edge->access.shares,
+                             address_client_key((const struct sockaddr *)&address.storage),
+                             clock_now_ms());
+}
+
+static void answer_limited(struct coordinator *coordinator, struct http_exchange *exchange,
+                           const char *text)
+{
+    coordinator->edge->access.limited++;
+    answer_problem(exchange, PROBLEM_TOO_MANY, "%s", text);
+}
+
+/* Answer unauthorized, or too_many to an address that tries again and again. */
+static bool refuse(struct coordinator *coordinator, struct http_exchange *exchange,
+                   const char *challenge, const char *text)
+{
+    struct edge_access *access = &coordinator->edge->access;
+    const size_t place = share_of_address(coordinator, exchange);
+    if (!shares_spend_refusal(access->shares, place, clock_now_ms())) {
+        answer_limited(coordinator, exchange,
+                       "too many requests without a valid token from this address");
+        return false;
+    }
+    access->unauthorized++;
+    http_reply_header(exchange, "WWW-Authenticate", challenge);
+    answer_problem(exchange, PROBLEM_UNAUTHORIZED, "%s", text);
+    return false;
+}
+
+static bool refuse_token(struct coordinator *coordinator, struct http_exchange *exchange,
+                         const char *text)
+{
+    return refuse(coordinator, exchange, CHALLENGE ", error=\"invalid_token\"", text);
+}
+
+static bool refuse_role(struct coordinator *coordinator, struct http_exchange *exchange,
+                        const struct token *token)
+{
+    const char *needed = role_names[http_role(exchange)];
+    char challenge[128];
+    (void)snprintf(challenge, sizeof(challenge),
+                   CHALLENGE ", error=\"insufficient_scope\", scope=\"%s\"", needed);
+    coordinator->edge->access.forbidden++;
+    http_reply_header(exchange, "WWW-Authenticate", challenge);
+    answer_problem(exchange, PROBLEM_FORBIDDEN,
+                   "token '%s' has the role '%s'; this route needs '%s'", token->name,
+                   token_role_names[token->role], needed);
+    return false;
+}
+
+/* ---- admission ---- */
+
+/* Charge the request; false: it was answered. */
+static bool charge(struct coordinator *coordinator, struct http_exchange *exchange, size_t place)
+{
+    struct shares *shares = coordinator->edge->access.shares;
+    if (!shares_spend(shares, place, clock_now_ms())) {
+        answer_limited(coordinator, exchange, "too many requests a second from this caller");
+        return false;
+    }
+    if (!shares_take(shares, place, SHARE_REQUESTS)) {
+        answer_limited(coordinator, exchange, "too many open requests of this caller");
+        return false;
+    }
+    http_set_mark(exchange, place + 1);
+    return true;
+}
+
+/* The text after "Bearer " in any case; NULL: another scheme. */
+static const char *bearer_of(const char *header)
+{
+    static const char scheme[] = "bearer ";
+    const size_t size = sizeof(scheme) - 1;
+    return strncasecmp(header, scheme, size) == 0 ? header + size + strspn(header + size, " ")
+                                                  : NULL;
+}
+
+/* A request with a token. Of a token that is not accepted any more the holder may know why. */
+static bool admit_token(struct coordinator *coordinator, struct http_exchange *exchange,
+                        const char *secret)
+{
+    struct tokens *tokens = coordinator->edge->access.tokens;
+    const int64_t wall_ms = clock_wall_ms();
+    const size_t place =
+        secret && token_valid(secret) ? tokens_find_secret(tokens, secret) : TOKENS_NONE;
+    if (place == TOKENS_NONE) {
+        return refuse_token(coordinator, exchange,
+                            "the Authorization header has no token of this coordinator; it takes "
+                            "'Bearer TOKEN'");
+    }
+    const struct token *token = tokens_at(tokens, place);
+    const enum token_state state = token_state_at(token, wall_ms);
+    if (state != TOKEN_ACTIVE) {
+        char text[128];
+        (void)snprintf(text, sizeof(text), "token '%s' %s", token->name,
+                       state == TOKEN_EXPIRED ? "has expired" : "was revoked");
+        return refuse_token(coordinator, exchange, text);
+    }
+    tokens_use(tokens, place, wall_ms);
+    if (!charge(coordinator, exchange, place)) {
+        return false;
+    }
+    return role_allows(token_role(token), http_role(exchange)) ||
+           refuse_role(coordinator, exchange, token);
+}
+
+/* An agent proves its identity to the handler: by its boot and its tickets. */
+static bool check_device(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    (void)coordinator;
+    (void)exchange;
+    return true;
+}
+
+bool access_admit(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    const int role = http_role(exchange);
+    if (role == ROLE_DEVICE) {
+        return check_device(coordinator, exchange);
+    }
+    if (!tokens_required(coordinator->edge->access.tokens)) {
+        return true;
+    }
+    if (role == ROLE_OPEN || role == ROLE_NONE) { /* none: not_found or method_not_allowed */
+        return charge(coordinator, exchange, share_of_address(coordinator, exchange));
+    }
+    const char *header = http_header(exchange, "Authorization");
+    return header ? admit_token(coordinator, exchange, bearer_of(header))
+                  : refuse(coordinator, exchange, CHALLENGE,
+                           "this route needs a token: send 'Authorization: Bearer TOKEN'");
+}
+
+void access_end(struct coordinator *coordinator, const struct http_exchange *exchange)
+{
+    struct shares *shares = coordinator->edge->access.shares;
+    const uint64_t mark = http_mark(exchange);
+    if (!mark) {
+        return;
+    }
+    const size_t place = (size_t)(mark & MARK_PLACE) - 1;
+    shares_give_back(shares, place, SHARE_REQUESTS);
+    for (int kind = SHARE_REQUESTS + 1; kind < SHARE_KINDS; kind++) {
+        if (mark & MARK_HOLDS(kind)) {
+            shares_give_back(shares, place, (enum share_kind)kind);
+        }
+    }
+}
+
+bool access_take(struct coordinator *coordinator, struct http_exchange *exchange,
+                 enum share_kind kind)
+{
+    const uint64_t mark = http_mark(exchange);
+    if (mark &&
+        !shares_take(coordinator->edge->access.shares, (size_t)(mark & MARK_PLACE) - 1, kind)) {
+        answer_limited(coordinator, exchange,
+                       kind == SHARE_STREAMS ? "too many open event streams of this caller"
+                                             : "too many uploads at once of this caller");
+        return false;
+    }
+    http_set_mark(exchange, mark ? mark | MARK_HOLDS(kind) : 0);
+    return true;
+}
+
+const struct token *access_token(const struct coordinator *coordinator,
+                                 const struct http_exchange *exchange)
+{
+    const uint64_t place = http_mark(exchange) & MARK_PLACE;
+    return place > 0 && place <= TOKENS_MAX
+               ? tokens_at(coordinator->edge->access.tokens, (size_t)place - 1)
+               : NULL;
+}
+
+void access_break_off(struct coordinator *coordinator, size_t place,
+                      const struct http_exchange *except)
+{
+    http_break_off_marked(coordinator->server, place + 1, MARK_PLACE, except);
+}
+
+/* ---- every second ---- */
+
+static void end_expired(struct coordinator *coordinator)
+{
+    struct edge_access *access = &coordinator->edge->access;
+    const int64_t now_ms = clock_wall_ms();
+    for (size_t place = 0; place < TOKENS_MAX; place++) {
+        const struct token *token = tokens_at(access->tokens, place);
+        if (token && token_state_at(token, access->looked_ms) == TOKEN_ACTIVE &&
+            token_state_at(token, now_ms) != TOKEN_ACTIVE) {
+            access_break_off(coordinator, place, NULL);
+        }
+    }
+    access->looked_ms = now_ms;
+}
+
+static void write_uses(struct coordinator *coordinator)
+{
+    struct tokens *tokens = coordinator->edge->access.tokens;
+    struct state_store *state = coordinator->state;
+    struct err err = {0};
+    if (!tokens_used(tokens) || turn_held(coordinator->turn) || state_in_transaction(state) ||
+        disk_check_rows(coordinator, &err)) {
+        return;
+    }
+    int rc = state_begin(state, &err);
+    rc = rc ? rc : tokens_write_uses(tokens, &err);
+    rc = rc ? rc : state_commit(state, &err);
+    if (state_in_transaction(state)) {
+        state_rollback(state);
+    }
+    if (rc) {
+        log_warn("token_uses_not_written", "error=%s", log_quote(err.text).text);
+    }
+}
+
+/* One line for a series of refusals. */
+static void log_refusals(struct edge_access *access)
+{
+    const uint64_t refused = access->unauthorized + access->forbidden + access->limited;
+    const bool refusing = refused > access->logged;
+    if (refusing && !access->refusing) {
+        log_warn("access_refused",
+                 "unauthorized=%" PRIu64 " forbidden=%" PRIu64 " limited=%" PRIu64,
+                 access->unauthorized, access->forbidden, access->limited);
+    }
+    access->refusing = refusing;
+    access->logged = refused;
+}
+
+void access_look(struct coordinator *coordinator)
+{
+    end_expired(coordinator);
+    write_uses(coordinator);
+    log_refusals(&coordinator->edge->access);
+}

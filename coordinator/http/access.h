@@ -1,0 +1,41 @@
+/* access.h: who may call a route: bearer tokens, their roles and their shares of the service. Until
+ * the first token was made everybody who reaches the coordinator may do everything. The loop's
+ * thread only. */
+#ifndef COORDINATOR_HTTP_ACCESS_H
+#define COORDINATOR_HTTP_ACCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "coordinator/access/shares.h"
+#include "coordinator/coordinator.h"
+#include "schema/token.h"
+
+struct edge;
+
+/* Read the tokens; the state store is open. */
+NODISCARD int access_open(struct coordinator *coordinator, uint64_t seed, struct err *err);
+void access_close(struct edge *edge);
+/* Log once whether requests need a token. */
+void access_log_mode(const struct coordinator *coordinator);
+
+/* Before the handler of a request: false when it was refused (unauthorized, forbidden, too_many).
+ * Charges it to its caller until access_end. */
+bool access_admit(struct coordinator *coordinator, struct http_exchange *exchange);
+/* The request is over. */
+void access_end(struct coordinator *coordinator, const struct http_exchange *exchange);
+/* Charge a stream or an upload to the caller, until the request is over; false: it has too many,
+ * and a problem was answered. */
+bool access_take(struct coordinator *coordinator, struct http_exchange *exchange,
+                 enum share_kind kind);
+/* The token of the request; NULL: it needed none. */
+const struct token *access_token(const struct coordinator *coordinator,
+                                 const struct http_exchange *exchange);
+/* End all other requests of a token: it was revoked, or has expired. */
+void access_break_off(struct coordinator *coordinator, size_t place,
+                      const struct http_exchange *except);
+/* Call it every second: end requests of tokens that have expired, write uses, log refusals. */
+void access_look(struct coordinator *coordinator);
+
+#endif

@@ -1,0 +1,571 @@
+"""Tokens, roles, the audit and shares of callers: who may call what, what is noted of it, and what
+one caller can take from the others.
+"""
+
+import concurrent.futures
+import contextlib
+import http.client
+import re
+import sqlite3
+import subprocess
+import urllib.parse
+
+from api import BINARY, JOB, JSON, Api, check_answer, operations
+from connections import HEAD, answer_of, talk, wait_for
+from fake_agent import FakeAgent
+from paceline import BIN, ROOT, Answer, data_files, must, request, tar_of
+from service import concrete
+
+ROLES = ("read", "submit", "operate", "admin")
+UNKNOWN = "pl_" + "A" * 43  # the form of a token, of no coordinator
+REFUSALS_BURST = 500  # coordinator/http/access.c
+CALLER_STREAMS_MAX = 256
+CALLER_CHECKPOINTS_MAX = 8
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def make_admin(state_dir):
+    made = subprocess.run(
+        [str(BIN / "paceline-coordinator"), "init", "--state-dir", str(state_dir)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return re.search("^token: (pl_[A-Za-z0-9_-]{43})$", made.stdout, re.MULTILINE)[1]
+
+
+class Locked(Api):
+    """A coordinator that needs tokens. Requests have the admin's, unless their headers have
+    another, or None for no token; calls of agents have none.
+    """
+
+    def __init__(self, *arguments, data=False):
+        super().__init__(start=False, data=False)
+        self.admin = make_admin(self.path / "coordinator")
+        self.start_coordinator("--heartbeat-ms", "5000", "--lease-ms", "20000", *arguments)
+        if data:
+            self.upload("digits-train", "digits", "train")
+            self.upload("digits-test", "digits", "test")
+
+    def request(self, method, path, body=None, headers=None, expect=None, timeout=60):
+        headers = dict(headers or {})
+        if "Authorization" not in headers and not path.startswith("/v1/agent/"):
+            headers.update(bearer(self.admin))
+        if headers.get("Authorization", "") is None:
+            del headers["Authorization"]
+        return super().request(method, path, body, headers, expect, timeout)
+
+    def create(self, name, role="read", **fields):
+        """A new token: its id and its secret."""
+        body = {"name": name, "role": role, **fields}
+        made = self.request("POST", "/v1/tokens", body, expect=201).json
+        return made["id"], made["token"]
+
+    def ask(self, token, path="/v1/devices", method="GET", **more):
+        return self.request(method, path, headers=bearer(token) or {"Authorization": None}, **more)
+
+    def tokens_of_all_roles(self):
+        """{role: secret}, each of its own token."""
+        return {role: self.create(f"has-{role}", role)[1] for role in ROLES}
+
+    def expired_token(self):
+        """The secret of a token that has expired."""
+        name, secret = self.create("brief", "admin", expires_seconds=1000)
+        self.coordinator.stop()
+        with contextlib.closing(sqlite3.connect(self.path / "coordinator/state.db")) as database:
+            database.execute(
+                "UPDATE tokens SET document = json_set(document, '$.expires_at',"
+                " '2026-01-01T00:00:00.000Z') WHERE id = ?",
+                (name,),
+            )
+            database.commit()
+        self.restart_coordinator()
+        return secret
+
+
+def roles_of_the_server():
+    """(METHOD, path) -> role, of the server's table."""
+    source = (ROOT / "coordinator/http/routes.c").read_text(encoding="utf-8")
+    rows = re.findall(r'ROUTE\((\w+), "([A-Z]+)", "([^"]+)"', source)
+    return {(method, path): role.lower() for role, method, path in rows}
+
+
+# ---- every route, every role, every token ----
+
+
+def test_the_contract_names_the_role_of_every_route():
+    stated = {key: operation["x-role"] for key, operation in operations().items()}
+    served = roles_of_the_server()
+    differ = {
+        key: (stated[key], served.get(key)) for key in stated if stated[key] != served.get(key)
+    }
+    must(not differ and len(served) > 50, f"openapi.yaml and routes.c differ: {differ}")
+    for key, operation in operations().items():
+        needs_token = operation["x-role"] in ROLES
+        must(
+            ("security" not in operation) == needs_token,
+            f"{key}: security does not follow from the role",
+        )
+
+
+class Caller:
+    """One connection for many requests without bodies. An event stream is not read to its end."""
+
+    def __init__(self, api):
+        self.host, port = api.coordinator.address.rsplit(":", 1)
+        self.port, self.connection = int(port), None
+
+    def ask(self, method, path, token):
+        self.connection = self.connection or http.client.HTTPConnection(self.host, self.port)
+        headers = {**bearer(token), "Content-Length": "0"} if method != "GET" else bearer(token)
+        self.connection.request(method, path, headers=headers)
+        response = self.connection.getresponse()
+        endless = "event-stream" in (response.headers["Content-Type"] or "")
+        answer = Answer(response.status, response.headers, b"" if endless else response.read())
+        if endless:
+            self.connection.close()
+            self.connection = None
+        return answer
+
+
+def expected(needed, had):
+    """The problem that refuses a caller, or None. had: a role, or None without a valid token."""
+    if needed in ("open", "device"):
+        return None
+    if had is None:
+        return "unauthorized"
+    return None if ROLES.index(had) >= ROLES.index(needed) else "forbidden"
+
+
+def test_every_route_answers_every_role_and_every_token_as_its_role_says():
+    with Locked() as api, Locked() as another:
+        expired = api.expired_token()
+        revoked_id, revoked = api.create("revoked", "admin")
+        api.request("POST", f"/v1/tokens/{revoked_id}/revoke", expect=202)
+        callers = {
+            "no token": (None, None),
+            "an unknown token": (UNKNOWN, None),
+            "the token of another coordinator": (another.admin, None),
+            "an expired token": (expired, None),
+            "a revoked token": (revoked, None),
+        }
+        callers.update({role: (secret, role) for role, secret in api.tokens_of_all_roles().items()})
+        caller, cells = Caller(api), 0
+        for (method, path), operation in sorted(operations().items()):
+            for name, (token, had) in callers.items():
+                answer = caller.ask(method, concrete(path), token)
+                code = expected(operation["x-role"], had)
+                refused = answer.code in ("unauthorized", "forbidden")
+                must(
+                    answer.code == code if code else not refused,
+                    f"{method} {path} with {name}: {answer.status} {answer.code},"
+                    f" expected {code or 'no refusal'}",
+                )
+                must(
+                    refused == ("WWW-Authenticate" in answer.headers),
+                    f"{method} {path} with {name}: {answer.headers}",
+                )
+                if answer.code:
+                    check_answer(method, path, answer)
+                cells += 1
+        must(cells == 9 * len(operations()), f"{cells} cells")
+
+
+def test_unknown_routes_need_no_token_and_head_needs_that_of_get():
+    with Locked() as api:
+        api.problem("GET", "/v1/nothing", headers={"Authorization": None}, code="not_found")
+        api.problem("PUT", "/v1/jobs", headers={"Authorization": None}, code="method_not_allowed")
+        for token, status in ((None, 401), (UNKNOWN, 401), (api.admin, 200)):
+            head = request(api.coordinator.address, "HEAD", "/v1/devices", headers=bearer(token))
+            must((head.status, head.body) == (status, b""), f"HEAD: {head.status}")
+
+
+# ---- the header ----
+
+
+def test_the_header_is_read_strictly():
+    with Locked() as api:
+        devices = {}
+        for scheme in ("Bearer", "bearer", "BEARER", "Bearer  "):
+            devices["Authorization"] = f"{scheme} {api.admin}"
+            api.request("GET", "/v1/devices", headers=devices, expect=200)
+        refused = [
+            "",
+            "Bearer",
+            "Bearer ",
+            api.admin,
+            f"Basic {api.admin}",
+            f"Token {api.admin}",
+            f"Bearer{api.admin}",
+            f"Bearer {api.admin} {api.admin}",
+            f"Bearer {api.admin}=",
+            f"Bearer {api.admin},",
+            f"Bearer {api.admin[:-1]}",
+            f"Bearer {api.admin}A",
+            f"Bearer {api.admin.swapcase()}",
+            f"Bearer \xe9{api.admin}",
+            f"Bearer {'A' * 20000}",
+        ]
+        for value in refused:
+            answer = api.problem(
+                "GET", "/v1/devices", headers={"Authorization": value}, code="unauthorized"
+            )
+            must(
+                answer.headers["WWW-Authenticate"].startswith('Bearer realm="paceline"'),
+                f"{value[:50]!r}: {answer.headers}",
+            )
+            must(api.admin not in answer.body.decode(), "the answer repeats the token")
+
+
+def test_a_token_outside_of_one_whole_header_is_refused():
+    with Locked() as api:
+        line = f"Authorization: Bearer {api.admin}\r\n".encode()
+        get = b"GET /v1/devices " + HEAD.encode()
+        twice = answer_of(talk(api, get + line + line + b"\r\n"))
+        must((twice.status, twice.code) == (400, "invalid_parameter"), f"{twice.body}")
+        two = answer_of(talk(api, get + line + b"authorization: Bearer x\r\n\r\n"))
+        must((two.status, two.code) == (400, "invalid_parameter"), f"{two.body}")
+        cut = answer_of(talk(api, get + line[:-2] + b"\0\r\n\r\n"))
+        must((cut.status, cut.code) == (400, "invalid_parameter"), f"{cut.body}")
+        folded = answer_of(talk(api, get + line[:22] + b"\r\n " + line[22:] + b"\r\n"))
+        must((folded.status, folded.code) == (400, "invalid_parameter"), f"{folded.body}")
+        with api.connect() as connection, contextlib.suppress(OSError):
+            connection.settimeout(1)  # the coordinator closes its side and reads no further
+            connection.sendall(get + b"Authorization: Bearer " + b"A" * 10_000_000)
+            must(connection.recv(12) == b"HTTP/1.1 400", "a long header is accepted")
+        for name in ("access_token", "token"):
+            query = urllib.parse.urlencode({name: api.admin})
+            api.problem(
+                "GET", f"/v1/devices?{query}", headers={"Authorization": None}, code="unauthorized"
+            )
+            api.problem("GET", f"/v1/devices?{query}", code="invalid_parameter")
+        cookie = {"Authorization": None, "Cookie": f"token={api.admin}"}
+        api.problem("GET", "/v1/devices", headers=cookie, code="unauthorized")
+        must(api.ask(api.admin).status == 200, "the coordinator does not serve any more")
+
+
+# ---- tokens ----
+
+
+def test_a_token_is_created_shown_once_used_and_revoked():
+    with Locked() as api:
+        key = {"Idempotency-Key": "one"}
+        body = {"name": "ci", "role": "submit", "expires_seconds": 3600}
+        made = api.request("POST", "/v1/tokens", body, key, expect=201).json
+        secret = made.pop("token")
+        must(re.fullmatch("pl_[A-Za-z0-9_-]{43}", secret), secret)
+        again = api.request("POST", "/v1/tokens", body, key, expect=201)
+        must(again.json == made, f"a repeated answer differs: {again.json} {made}")
+        api.problem(
+            "POST", "/v1/tokens", {**body, "role": "read"}, key, code="idempotency_mismatch"
+        )
+        api.problem("POST", "/v1/tokens", body, code="name_taken", words=("ci",))
+        path = f"/v1/tokens/{made['id']}"
+        must(api.get(path) == made and made["last_used_at"] is None, f"{made}")
+        own = api.ask(secret, "/v1/tokens/self", expect=200).json
+        must(own["id"] == made["id"] and own["state"] == "active", f"{own}")
+        wait_for(lambda: api.get(path)["last_used_at"], "the use is not noted")
+        listed, pages = api.pages("/v1/tokens", 1)
+        must(pages == 2 and [item["name"] for item in listed] == ["admin", "ci"], f"{listed}")
+        api.problem("POST", f"{path}/revoke", None, {"If-Match": '"7"'}, code="revision_mismatch")
+        ended = api.request("POST", f"{path}/revoke", None, {"If-Match": '"1"'}, expect=202).json
+        must(ended["state"] == "revoked" and ended["revoked_at"], f"{ended}")
+        must(api.request("POST", f"{path}/revoke", expect=202).json == ended, "a second time")
+        for word in ("revoked", "ci"):
+            answer = api.ask(secret)
+            must(answer.code == "unauthorized" and word in answer.json["detail"], f"{answer.body}")
+        api.coordinator.kill()
+        api.restart_coordinator()
+        must(api.ask(secret).status == 401 and api.get(path) == ended, "after a restart")
+        other = api.create("ci", "read")
+        must(other[0] != made["id"], "the name of a revoked token is free")
+
+
+def test_wrong_requests_about_tokens_are_refused():
+    with Locked() as api:
+        unknown = "/v1/tokens/tok_" + "0" * 26
+        api.problem("GET", unknown, code="unknown_token", words=("/v1/tokens",))
+        api.problem("POST", f"{unknown}/revoke", code="unknown_token")
+        admin = api.get("/v1/tokens")["items"][0]
+        revoke = f"/v1/tokens/{admin['id']}/revoke"
+        api.problem("POST", revoke, code="wrong_state", words=("admin", "last"))
+        api.takes_no_body(revoke)
+        key = {"Idempotency-Key": "two"}
+        other = api.create("second", "admin")
+        api.request("POST", f"/v1/tokens/{other[0]}/revoke", None, key, expect=202)
+        api.problem("POST", "/v1/tokens", {}, key, code="idempotency_mismatch")
+        api.problem("POST", revoke, None, key, code="idempotency_mismatch")
+        good = {"name": "x", "role": "read"}
+        for fields, words in (
+            ({"name": "With Space"}, ("/name",)),
+            ({"role": "root"}, ("/role", "read, submit, operate, admin")),
+            ({"expires_seconds": 0}, ("/expires_seconds",)),
+            ({"expires_seconds": 10**12}, ("/expires_seconds",)),
+            ({"expire": 5}, ("/expire", "expires_seconds")),
+        ):
+            api.problem(
+                "POST", "/v1/tokens", {**good, **fields}, code="invalid_fields", words=words
+            )
+        api.problem("POST", "/v1/tokens", b"{", JSON, code="invalid_json")
+        api.problem("POST", "/v1/tokens", b"{}", code="unsupported_media_type")
+        api.problem("POST", "/v1/tokens", b" " * (3 << 20), JSON, code="body_too_large")
+        for path in ("/v1/tokens", "/v1/audit", "/v1/tokens/self"):
+            api.problem("GET", f"{path}?nothing=1", code="invalid_parameter")
+
+
+def test_tokens_have_idempotency_keys_of_their_own():
+    with Locked() as api:
+        key = {"Idempotency-Key": "same"}
+        one, two = api.create("one", "admin")[1], api.create("two", "admin")[1]
+        body = {"name": "made", "role": "read"}
+        first = api.request("POST", "/v1/tokens", body, {**key, **bearer(one)}, expect=201)
+        must(first.json["token"], "a secret")
+        api.problem("POST", "/v1/tokens", body, {**key, **bearer(two)}, code="name_taken")
+
+
+def test_without_init_everybody_on_loopback_is_an_admin():
+    with Api(data=False) as api:
+        must("event=access_open" in api.coordinator.log_text(), "the mode is not logged")
+        api.problem(
+            "POST",
+            "/v1/tokens",
+            {"name": "x", "role": "read"},
+            code="wrong_state",
+            words=("paceline-coordinator init",),
+        )
+        api.problem("GET", "/v1/tokens/self", code="unknown_token", words=("init",))
+        must(api.get("/v1/tokens")["items"] == [], "tokens without init")
+        api.request("GET", "/v1/devices", headers=bearer(UNKNOWN), expect=200)
+        api.upload("digits-train", "digits", "train")
+        entry = api.get("/v1/audit")["items"][0]
+        must(entry["token"] is None and entry["subject"] == "digits-train", f"{entry}")
+        address = entry["address"]
+        must(address.startswith("127.0.0.1:"), address)
+
+
+def test_init_makes_another_admin_and_needs_a_stopped_coordinator():
+    with Locked() as api:
+        state = api.path / "coordinator"
+        running = subprocess.run(
+            [str(BIN / "paceline-coordinator"), "init", "--state-dir", str(state)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        must(running.returncode == 1 and "token:" not in running.stdout, f"{running}")
+        api.coordinator.stop()
+        second = make_admin(state)
+        api.restart_coordinator()
+        names = [api.ask(token, "/v1/tokens/self").json["name"] for token in (api.admin, second)]
+        must(names == ["admin", "admin-2"], f"{names}")
+
+
+# ---- the end of a token in the middle of a request ----
+
+
+def open_stream(api, token):
+    """A reader of events that is past the first comment."""
+    host, port = api.coordinator.address.rsplit(":", 1)
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection.request("GET", "/v1/events", headers=bearer(token))
+    response = connection.getresponse()
+    must(response.status == 200 and response.readline() == b": events\n", f"{response.status}")
+    return connection, response
+
+
+def ended(response):
+    """Read to the end, which must come by itself."""
+    try:
+        while response.readline():
+            pass
+    except (http.client.HTTPException, OSError):
+        pass
+    return True
+
+
+def test_a_revoked_token_ends_its_streams_polls_and_uploads_and_no_others():
+    with Locked() as api:
+        doomed_id, doomed = api.create("doomed", "submit")
+        _, kept = api.create("kept", "submit")
+        agent = FakeAgent(api, "one")
+        device = api.get(f"/v1/devices/{agent.id}")
+        poll = f"/v1/devices/{agent.id}?after={device['revision']}&wait=60"
+        streams = [open_stream(api, doomed), open_stream(api, kept)]
+        upload = api.connect()
+        upload.sendall(
+            b"PUT /v1/datasets/half "
+            + HEAD.encode()
+            + f"Authorization: Bearer {doomed}\r\nContent-Length: 1000000\r\n\r\n".encode()
+            + bytes(1000)
+        )
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            polls = [pool.submit(api.ask, token, poll) for token in (doomed, kept)]
+            wait_for(lambda: api.number("paceline_long_polls") == 2, "two polls")
+            api.request("POST", f"/v1/tokens/{doomed_id}/revoke", expect=202)
+            must(ended(streams[0][1]), "the stream goes on")
+            must(upload.recv(1000) == b"", "the upload goes on")
+            must(isinstance(polls[0].exception(30), (OSError, http.client.HTTPException)), "a poll")
+            must(api.number("paceline_long_polls") == 1, "the other poll has ended too")
+            api.verb_of_device(agent, "cordon")
+            must(polls[1].result().status == 200, "the poll of another token")
+        must(api.number("paceline_event_readers") == 1, "the stream of another token")
+        streams[1][0].close()
+        upload.close()
+        must(api.ask(doomed).status == 401, "it works again")
+
+
+def test_an_expired_token_ends_its_streams():
+    with Locked() as api:
+        _, brief = api.create("brief", "read", expires_seconds=1)
+        connection, response = open_stream(api, brief)
+        must(ended(response), "the stream goes on")
+        connection.close()
+        answer = api.ask(brief)
+        must(answer.status == 401 and "expired" in answer.json["detail"], f"{answer.body}")
+
+
+def test_a_token_that_revokes_itself_gets_its_answer():
+    with Locked() as api:
+        own_id, own = api.create("own", "admin")
+        seen = api.request("POST", f"/v1/tokens/{own_id}/revoke", None, bearer(own), expect=202)
+        must(seen.json["state"] == "revoked", f"{seen.json}")
+        must(api.ask(own).status == 401, "it works on")
+
+
+# ---- the audit ----
+
+
+def test_each_change_has_a_row_and_nothing_else_has_one():
+    with Locked(data=True) as api:
+        _, submit = api.create("ci", "submit")
+        before = len(api.get("/v1/audit?limit=500")["items"])
+        agent = FakeAgent(api, "one")
+        job = api.request("POST", "/v1/jobs", JOB, bearer(submit), expect=201).json
+        api.request("POST", "/v1/jobs?dry_run=true", {**JOB, "name": "dry"}, expect=200)
+        api.ask(submit, "/v1/tokens", method="POST")
+        api.problem("POST", f"/v1/jobs/{job['id']}/replan", {"x": 1}, code="invalid_fields")
+        api.verb_of_device(agent, "cordon")
+        api.verb_of_device(agent, "cordon")
+        api.request("POST", f"/v1/jobs/{job['id']}/cancel", expect=202)
+        api.request("DELETE", f"/v1/devices/{agent.id}", expect=204)
+        must(
+            api.request(
+                "PUT",
+                "/v1/datasets/again",
+                tar_of(*data_files("digits", "test")),
+                {**BINARY, **bearer(submit)},
+            ).status
+            == 201,
+            "an upload",
+        )
+        rows = api.get("/v1/audit?limit=500")["items"]
+        found = [
+            (row["token_name"], row["method"], row["path"], row["subject"], row["status"])
+            for row in reversed(rows[: len(rows) - before])
+        ]
+        device = f"/v1/devices/{agent.id}"
+        wanted = [
+            ("ci", "POST", "/v1/jobs", job["id"], 201),
+            ("admin", "POST", f"{device}/cordon", agent.id, 202),
+            ("admin", "POST", f"/v1/jobs/{job['id']}/cancel", job["id"], 202),
+            ("admin", "DELETE", device, agent.id, 204),
+            ("ci", "PUT", "/v1/datasets/again", "again", 201),
+        ]
+        must(found == wanted, f"{found}")
+        items, pages = api.pages("/v1/audit", 2)
+        must(items == rows and pages >= len(rows) // 2, f"{pages} pages")
+        must([row["id"] for row in rows] == sorted((row["id"] for row in rows), reverse=True), "")
+        api.coordinator.kill()
+        api.restart_coordinator()
+        must(api.get("/v1/audit?limit=500")["items"] == rows, "rows are lost by a kill")
+        api.create("later")
+        newest = api.get("/v1/audit?limit=1")["items"][0]
+        must(newest["id"] > rows[0]["id"] and newest["path"] == "/v1/tokens", f"{newest}")
+
+
+def test_no_secret_reaches_the_log_or_the_disk():
+    with Locked("--log-level", "debug") as api:
+        _, secret = api.create("ci", "submit")
+        api.ask(secret)
+        api.ask(secret, "/v1/tokens")
+        api.ask(UNKNOWN)
+        api.request("GET", "/v1/devices?" + urllib.parse.urlencode({"token": secret}))
+        api.coordinator.stop()
+        for path in [api.path / "coordinator.log", *(api.path / "coordinator").iterdir()]:
+            data = path.read_bytes() if path.is_file() else b""
+            for text in (secret, api.admin, UNKNOWN):
+                must(text.encode() not in data, f"{path} has a secret")
+
+
+# ---- shares ----
+
+
+def test_a_token_that_asks_too_often_gets_429_and_the_others_their_answers():
+    with Locked("--requests-per-second", "50") as api:
+        _, busy = api.create("busy")
+        _, calm = api.create("calm")
+        seen = [api.ask(busy).status for _ in range(150)]
+        must(set(seen) == {200, 429} and seen.count(200) >= 100, f"{seen}")
+        must(api.ask(calm).status == 200, "another token is limited too")
+        agent = FakeAgent(api, "one")
+        agent.heartbeat()
+        must(api.number("paceline_http_limited_total") >= 1, "not counted")
+        wait_for(lambda: api.ask(busy).status == 200, "the limit does not end")
+
+
+def test_a_client_with_wrong_tokens_is_limited_and_logged_once():
+    with Locked() as api:
+        caller, codes = Caller(api), []
+        for _ in range(REFUSALS_BURST + 200):
+            codes.append(caller.ask("GET", "/v1/devices", UNKNOWN).status)
+        must(codes[:REFUSALS_BURST] == [401] * REFUSALS_BURST, "limited too early")
+        must(429 in codes, "never limited")
+        limited = caller.ask("GET", "/v1/devices", UNKNOWN)
+        wait_for(
+            lambda: (caller.ask("GET", "/v1/devices", UNKNOWN).code == "too_many"), "no problem"
+        )
+        must(limited.status in (401, 429), f"{limited.status}")
+        must(api.ask(api.admin).status == 200, "a valid token is refused")
+        must(api.number("paceline_http_unauthorized_total") >= REFUSALS_BURST, "not counted")
+        wait_for(lambda: "event=access_refused" in api.coordinator.log_text(), "not logged")
+        lines = api.coordinator.log_text().count("event=access_refused")
+        must(lines < 10, f"{lines} lines for one series")
+        must(
+            not any(entry["status"] == 401 for entry in api.get("/v1/audit")["items"]),
+            "refused attempts are stored",
+        )
+
+
+def test_one_token_cannot_open_all_event_streams_or_uploads():
+    with Locked() as api:
+        _, greedy = api.create("greedy", "submit")
+        with contextlib.ExitStack() as stack:
+            for _ in range(CALLER_STREAMS_MAX):
+                stack.callback(open_stream(api, greedy)[0].close)
+            api.problem("GET", "/v1/events", headers=bearer(greedy), code="too_many")
+            stack.callback(open_stream(api, api.admin)[0].close)
+            for _ in range(CALLER_CHECKPOINTS_MAX):
+                upload = stack.enter_context(api.connect())
+                upload.sendall(
+                    b"POST /v1/checkpoints "
+                    + HEAD.encode()
+                    + f"Authorization: Bearer {greedy}\r\nContent-Length: 9999\r\n\r\n".encode()
+                )
+            wait_for(
+                lambda: api.number("paceline_http_requests_open")
+                >= CALLER_STREAMS_MAX + CALLER_CHECKPOINTS_MAX,
+                "the uploads begin",
+            )
+            api.problem(
+                "POST",
+                "/v1/checkpoints",
+                b"12345678",
+                {**BINARY, **bearer(greedy)},
+                code="too_many",
+            )
+            api.problem("POST", "/v1/checkpoints", b"12345678", BINARY, code="invalid_checkpoint")
+        wait_for(lambda: api.number("paceline_event_readers") == 0, "streams stay open")
+        open_stream(api, greedy)[0].close()
