@@ -37,16 +37,23 @@ size_t utf8_sequence(const char *text, size_t size)
     return length;
 }
 
+/* Whether a valid sequence is a control character: those of ASCII, and U+0080 to U+009F, of which
+ * U+009B steers a terminal as "ESC [" does. */
+static bool is_control(const uint8_t *byte)
+{
+    return byte[0] < 0x20 || byte[0] == 0x7F || (byte[0] == 0xC2 && byte[1] < 0xA0);
+}
+
 static void repair(char *text, bool one_line)
 {
     size_t size = strlen(text);
     size_t i = 0;
     while (i < size) {
         size_t length = utf8_sequence(text + i, size - i);
-        uint8_t byte = (uint8_t)text[i];
-        if (length == 0 || (one_line && (byte < 0x20 || byte == 0x7F))) {
-            text[i] = '?';
-            length = 1;
+        bool control = one_line && is_control((const uint8_t *)text + i);
+        if (length == 0 || control) {
+            length = length ? length : 1;
+            memset(text + i, '?', length);
         }
         i += length;
     }

@@ -60,6 +60,19 @@ static void repair_keeps_valid_text(void **state)
     assert_string_equal(text, "a?b\xC3\xA9???.");
 }
 
+/* U+009B is the one-character form of "ESC [". */
+static void repair_replaces_control_characters_of_two_bytes(void **state)
+{
+    (void)state;
+    char text[] = "a\xC2\x9B"
+                  "2J\xC2\x80\xC2\x9F\xC2\xA0";
+    utf8_repair(text);
+    assert_string_equal(text, "a\xC2\x9B"
+                              "2J\xC2\x80\xC2\x9F\xC2\xA0");
+    utf8_repair_line(text);
+    assert_string_equal(text, "a??2J????\xC2\xA0");
+}
+
 static void truncated_text_ends_with_dots_within_the_capacity(void **state)
 {
     (void)state;
@@ -77,6 +90,7 @@ int main(void)
         cmocka_unit_test(valid_sequences_have_their_length),
         cmocka_unit_test(invalid_sequences_have_length_zero),
         cmocka_unit_test(repair_keeps_valid_text),
+        cmocka_unit_test(repair_replaces_control_characters_of_two_bytes),
         cmocka_unit_test(truncated_text_ends_with_dots_within_the_capacity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
