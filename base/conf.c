@@ -20,7 +20,7 @@ static const struct conf_option config_option = {
     .value_name = "FILE",
     .help = "Read options from this file first, as 'name = value' lines. Default: none."};
 static const struct conf_option help_option = {
-    .name = "help", .type = CONF_FLAG, .help = "Print this help; also -h."};
+    .name = "help", .letter = 'h', .type = CONF_FLAG, .help = "Print this help."};
 static const struct conf_option version_option = {
     .name = "version", .type = CONF_FLAG, .help = "Print the version."};
 
@@ -48,6 +48,17 @@ static const struct conf_option *option_at(const struct conf_program *program, s
 {
     return index < program->option_count ? &program->options[index]
                                          : own_options[index - program->option_count];
+}
+
+/* The option of "-w"; NULL: none has this letter. */
+static const struct conf_option *find_letter(const struct conf_program *program, char letter)
+{
+    for (size_t i = 0; i < program->option_count + OWN_COUNT; i++) {
+        if (option_at(program, i)->letter == letter) {
+            return option_at(program, i);
+        }
+    }
+    return NULL;
 }
 
 static int find_option(const struct conf_program *program, const char *name,
@@ -192,7 +203,11 @@ static int read_config(struct parser *parser, const char *path, struct err *err)
 
 static void print_option(const struct conf_option *option)
 {
-    int width = printf("  --%s%s%s", option->name, option->value_name ? " " : "",
+    char letter[8] = "";
+    if (option->letter) {
+        (void)snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+    }
+    int width = printf("  %s--%s%s%s", letter, option->name, option->value_name ? " " : "",
                        option->value_name ? option->value_name : "");
     const char *line = option->help;
     while (line) {
@@ -227,22 +242,40 @@ struct word {
     const char *value;
 };
 
+/* Take the value of an option: the one given with it, "true" for a flag, or the next word. */
+static int take_value(const struct conf_option *option, const char *given, int argc, char **argv,
+                      int *index, struct word *out, struct err *err)
+{
+    const char *value = given;
+    if (!value && option->type == CONF_FLAG) {
+        value = "true";
+    } else if (!value) {
+        if (*index >= argc || strncmp(argv[*index], "--", 2) == 0) {
+            return err_set(err, ERR_INVALID, "option '--%s' needs a value (%s)", option->name,
+                           option->value_name);
+        }
+        value = argv[(*index)++];
+    }
+    *out = (struct word){.option = option, .value = value};
+    return 0;
+}
+
 /* Read the word at argv[*index] and move *index past it. */
 static int next_word(const struct conf_program *program, int argc, char **argv, int *index,
                      bool only_positional, struct word *out, struct err *err)
 {
     const char *text = argv[(*index)++];
-    if (!only_positional && strcmp(text, "-h") == 0) {
-        *out = (struct word){.option = &help_option, .value = "true"};
+    if (only_positional || text[0] != '-' || text[1] == '\0') {
+        *out = (struct word){.value = text};
         return 0;
     }
-    if (only_positional || strncmp(text, "--", 2) != 0) {
-        if (!only_positional && text[0] == '-' && text[1] != '\0') {
+    if (text[1] != '-') {
+        const struct conf_option *option = text[2] == '\0' ? find_letter(program, text[1]) : NULL;
+        if (!option) {
             return err_set(err, ERR_INVALID, "unknown option '%s'; options are written --name",
                            text);
         }
-        *out = (struct word){.value = text};
-        return 0;
+        return take_value(option, NULL, argc, argv, index, out, err);
     }
     const char *equals = strchr(text, '=');
     char name[64];
@@ -251,26 +284,13 @@ static int next_word(const struct conf_program *program, int argc, char **argv, 
     if (size < 0 || (size_t)size >= sizeof(name)) {
         return err_set(err, ERR_INVALID, "unknown option '%s' (see --help)", text);
     }
-    struct word word;
-    int rc = find_option(program, name, &word.option, err);
-    if (rc) {
-        return rc;
-    }
-    word.value = equals ? equals + 1 : NULL;
-    if (!word.value && word.option->type == CONF_FLAG) {
-        word.value = "true";
-    } else if (!word.value) {
-        if (*index >= argc || strncmp(argv[*index], "--", 2) == 0) {
-            return err_set(err, ERR_INVALID, "option '--%s' needs a value (%s)", name,
-                           word.option->value_name);
-        }
-        word.value = argv[(*index)++];
-    }
-    *out = word;
-    return 0;
+    const struct conf_option *option = NULL;
+    int rc = find_option(program, name, &option, err);
+    return rc ? rc : take_value(option, equals ? equals + 1 : NULL, argc, argv, index, out, err);
 }
 
-/* Walk the command line once. The first pass reads only our own options, the second the program's.
+/* Walk the command line once. The first pass reads only our own options and the positional words,
+ * which choose the help to print; the second pass reads the program's options and the words again.
  * A file that is named late is thus still read first. */
 static int read_arguments(struct parser *parser, int argc, char **argv, bool own_pass,
                           struct conf_list *positional, const struct conf_option **request,
@@ -298,7 +318,7 @@ static int read_arguments(struct parser *parser, int argc, char **argv, bool own
             if (rc) {
                 return err_wrap(err, "--%s", word.option->name);
             }
-        } else if (!own_pass) {
+        } else if (!word.option) {
             rc = append_item(positional, word.value, false, err);
             if (rc) {
                 return err_wrap(err, "arguments");
@@ -308,26 +328,21 @@ static int read_arguments(struct parser *parser, int argc, char **argv, bool own
     return 0;
 }
 
-int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
-               struct conf_list *positional, bool *done, struct err *err)
+int conf_read(const struct conf_program *program, int argc, char **argv, void *out,
+              struct conf_list *positional, enum conf_request *request, struct err *err)
 {
     ASSERT(program->option_count <= OPTIONS_MAX);
     struct parser parser = {.program = program, .out = out};
-    const struct conf_option *request = NULL;
+    const struct conf_option *asked = NULL;
     const char *config = NULL;
     *positional = (struct conf_list){.count = 0};
-    *done = false;
-    int rc = read_arguments(&parser, argc, argv, true, positional, &request, &config, err);
+    *request = CONF_RUN;
+    int rc = read_arguments(&parser, argc, argv, true, positional, &asked, &config, err);
     if (rc) {
         return rc;
     }
-    if (request) {
-        if (request == &help_option) {
-            print_help(program);
-        } else {
-            printf("%s %s\n", program->name, PACELINE_VERSION);
-        }
-        *done = true;
+    if (asked) {
+        *request = asked == &help_option ? CONF_HELP : CONF_VERSION;
         return 0;
     }
     if (config) {
@@ -337,9 +352,27 @@ int conf_parse(const struct conf_program *program, int argc, char **argv, void *
         }
         memset(parser.list_begun, 0, sizeof(parser.list_begun));
     }
-    rc = read_arguments(&parser, argc, argv, false, positional, &request, &config, err);
+    *positional = (struct conf_list){.count = 0};
+    return read_arguments(&parser, argc, argv, false, positional, &asked, &config, err);
+}
+
+int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
+               struct conf_list *positional, bool *done, struct err *err)
+{
+    enum conf_request request;
+    *done = false;
+    int rc = conf_read(program, argc, argv, out, positional, &request, err);
     if (rc) {
         return rc;
+    }
+    if (request == CONF_HELP) {
+        print_help(program);
+    } else if (request == CONF_VERSION) {
+        printf("%s %s\n", program->name, PACELINE_VERSION);
+    }
+    if (request != CONF_RUN) {
+        *done = true;
+        return 0;
     }
     if (positional->count < program->positional_min ||
         positional->count > program->positional_max) {

@@ -29,6 +29,7 @@ void conf_list_done(struct conf_list *list);
 
 struct conf_option {
     const char *name; /* "state-dir" is --state-dir and state-dir = ... */
+    char letter;      /* 'o' is -o on the command line; 0: none */
     enum conf_type type;
     size_t offset; /* in the program's struct, which the caller has filled with the defaults */
     size_t size;   /* of a CONF_TEXT field */
@@ -55,5 +56,11 @@ struct conf_program {
  * lists in `out` that the file may set need conf_list_done. */
 NODISCARD int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
                          struct conf_list *positional, bool *done, struct err *err);
+
+enum conf_request { CONF_RUN, CONF_HELP, CONF_VERSION };
+/* The same for a program that prints its own help and counts its own positional words: say in
+ * *request what the command line asks for. Without CONF_RUN only the positional words are read. */
+NODISCARD int conf_read(const struct conf_program *program, int argc, char **argv, void *out,
+                        struct conf_list *positional, enum conf_request *request, struct err *err);
 
 #endif

@@ -20,10 +20,12 @@ struct options {
 
 static const struct conf_option table[] = {
     {.name = "insecure",
+     .letter = 'i',
      .type = CONF_FLAG,
      .offset = offsetof(struct options, insecure),
      .help = "listen anywhere"},
     {.name = "state-dir",
+     .letter = 's',
      .type = CONF_TEXT,
      .offset = offsetof(struct options, state_dir),
      .size = sizeof(((struct options *)0)->state_dir),
@@ -139,6 +141,38 @@ static void the_last_value_wins_and_a_flag_can_be_taken_back(void **state)
     assert_int_equal(out.options.port, 2);
 }
 
+static void a_letter_stands_for_its_option(void **state)
+{
+    (void)state;
+    struct outcome out;
+    run(&out, (const char *const[]){"-i", "one", "-s", "/x", NULL});
+    assert_ok(out.rc, &out.err);
+    assert_true(out.options.insecure);
+    assert_string_equal(out.options.state_dir, "/x");
+    assert_int_equal(out.positional.count, 1);
+}
+
+static void a_program_with_its_own_help_gets_the_words(void **state)
+{
+    (void)state;
+    struct options options = {.port = 7410};
+    struct conf_list words;
+    enum conf_request request;
+    struct err err = {0};
+    char *argv[] = {(char *)(uintptr_t) "test",   (char *)(uintptr_t) "one",
+                    (char *)(uintptr_t) "--port", (char *)(uintptr_t) "80",
+                    (char *)(uintptr_t) "two",    (char *)(uintptr_t) "-h"};
+    assert_ok(conf_read(&program, 6, argv, &options, &words, &request, &err), &err);
+    assert_int_equal(request, CONF_HELP);
+    assert_int_equal(options.port, 7410);
+    assert_int_equal(words.count, 2);
+    assert_string_equal(words.item[1], "two");
+    assert_ok(conf_read(&program, 5, argv, &options, &words, &request, &err), &err);
+    assert_int_equal(request, CONF_RUN);
+    assert_int_equal(options.port, 80);
+    assert_int_equal(words.count, 2);
+}
+
 static void two_dashes_end_the_options(void **state)
 {
     (void)state;
@@ -181,6 +215,10 @@ static void an_error_names_the_option_and_the_expected_value(void **state)
                   "unknown option 'zzz' (see --help)");
     check_refused((const char *const[]){"-p", NULL}, ERR_INVALID,
                   "unknown option '-p'; options are written --name");
+    check_refused((const char *const[]){"-is", NULL}, ERR_INVALID,
+                  "unknown option '-is'; options are written --name");
+    check_refused((const char *const[]){"-s", NULL}, ERR_INVALID,
+                  "option '--state-dir' needs a value (DIR)");
     check_refused((const char *const[]){"--port", NULL}, ERR_INVALID,
                   "option '--port' needs a value (N)");
     check_refused((const char *const[]){"--state-dir", "--insecure", NULL}, ERR_INVALID,
@@ -297,7 +335,7 @@ static void help_comes_from_the_table(void **state)
     capture(state, "--help", &out);
     assert_holds(out.data, "Usage: paceline-test [OPTION...] [FILE...]\n"
                            "       paceline-test again FILE\n\nTests its options.\n");
-    assert_holds(out.data, "  --state-dir DIR             where the state lies\n");
+    assert_holds(out.data, "  -s, --state-dir DIR         where the state lies\n");
     assert_holds(out.data, "  --port N                    port to listen on;\n"
                            "                              7410 if not given\n");
     assert_holds(out.data, "--config FILE");
@@ -322,6 +360,8 @@ int main(void)
         cmocka_unit_test(absent_options_keep_their_defaults),
         cmocka_unit_test(every_type_is_read_in_both_spellings),
         cmocka_unit_test(the_last_value_wins_and_a_flag_can_be_taken_back),
+        cmocka_unit_test(a_letter_stands_for_its_option),
+        cmocka_unit_test(a_program_with_its_own_help_gets_the_words),
         cmocka_unit_test(two_dashes_end_the_options),
         cmocka_unit_test(the_whole_range_of_integers_can_be_asked_for),
         cmocka_unit_test(an_error_names_the_option_and_the_expected_value),
