@@ -1,6 +1,7 @@
 #include "cli/api.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,10 +16,12 @@
 #define REPLY_BYTES_MAX ((size_t)16 << 20)
 /* In addition to the requested wait of the server. */
 #define CALL_TIMEOUT_MS 30000
+#define STALL_MS 60000 /* of a call of any length */
+#define POLL_MS 10000  /* libcurl handles its own timers */
 
 int api_open(struct api *api, const char *server, struct err *err)
 {
-    *api = (struct api){0};
+    *api = (struct api){.stop_fd = -1};
     buf_init(&api->reply, REPLY_BYTES_MAX);
     size_t size = strlen(server);
     while (size > 0 && server[size - 1] == '/') {
@@ -33,12 +36,14 @@ int api_open(struct api *api, const char *server, struct err *err)
     }
     memcpy(api->server, server, size);
     api->server[size] = '\0';
-    return http_client_new(&api->client, err);
+    return http_multi_new(&api->calls, err);
 }
 
 void api_close(struct api *api)
 {
-    http_client_free(&api->client);
+    if (api->calls) {
+        http_multi_free(&api->calls);
+    }
     buf_done(&api->reply);
 }
 
@@ -116,45 +121,102 @@ static int make_key(char out[64], struct err *err)
     return 0;
 }
 
-int api_call(struct api *api, const char *method, const char *path, const char *body, size_t size,
-             int wait_seconds, struct err *err)
+/* A call that is waited for. */
+struct waiting {
+    bool done;
+    int rc;
+    struct http_result result;
+    struct err err;
+};
+
+static void on_done(void *arg, int code, const struct http_result *result, const struct err *err)
+{
+    struct waiting *waiting = arg;
+    waiting->done = true;
+    waiting->rc = code;
+    if (code) {
+        waiting->err = *err;
+    } else {
+        waiting->result = *result;
+    }
+}
+
+/* Make the call and wait for its end, or for that of the program. */
+static int wait_for(struct api *api, const struct http_call *call, struct http_result *out,
+                    struct err *err)
+{
+    struct waiting waiting = {.done = false};
+    struct pollfd stop = {.fd = api->stop_fd, .events = POLLIN};
+    int handle = http_multi_start(api->calls, call, on_done, &waiting, err);
+    int rc = handle < 0 ? handle : 0;
+    while (!rc && !waiting.done) {
+        rc = http_multi_poll(api->calls, &stop, api->stop_fd >= 0, POLL_MS, err);
+        if (!rc && stop.revents) {
+            http_multi_cancel(api->calls, handle);
+        }
+    }
+    if (!rc && waiting.rc) {
+        *err = waiting.err;
+        return waiting.rc;
+    }
+    *out = waiting.result;
+    return rc;
+}
+
+int api_make(struct api *api, const struct api_call *what, struct err *err)
 {
     char url[API_SERVER_SIZE + API_PATH_SIZE];
     char key[64];
     api->faults = (struct record_faults){0};
-    if (snprintf(url, sizeof(url), "%s%s", api->server, path) >= (int)sizeof(url)) {
-        return err_set(err, ERR_LIMIT, "the URL of '%s' is too long", path);
+    api->status = 0;
+    if (snprintf(url, sizeof(url), "%s%s", api->server, what->path) >= (int)sizeof(url)) {
+        return err_set(err, ERR_LIMIT, "the URL of '%.100s...' is too long", what->path);
     }
     struct http_call call = {
-        .method = method,
+        .method = what->method,
         .url = url,
-        .body = {{body, size}},
-        .content_type = body ? "application/json" : NULL,
+        .header = {what->header},
+        .body = {{what->body, what->read ? 0 : what->size}},
+        .read = what->read,
+        .read_arg = what->read_arg,
+        .body_size = what->read ? what->size : 0,
+        .content_type = what->content_type || !what->body ? what->content_type : "application/json",
         .reply = &api->reply,
-        .timeout_ms = CALL_TIMEOUT_MS + (int64_t)wait_seconds * 1000,
+        .write = what->write,
+        .write_arg = what->write_arg,
+        .timeout_ms = what->unlimited ? 0 : CALL_TIMEOUT_MS + (int64_t)what->wait_seconds * 1000,
+        .stall_ms = what->unlimited ? STALL_MS : 0,
     };
-    if (strcmp(method, "POST") == 0) {
+    if (strcmp(what->method, "POST") == 0 && !what->read) {
         int rc = make_key(key, err);
         if (rc) {
             return rc;
         }
-        call.header[0] = key;
+        call.header[what->header ? 1 : 0] = key;
     }
     struct http_result result;
-    int rc = http_client_call(api->client, &call, &result, err);
+    int rc = wait_for(api, &call, &result, err);
     if (rc == ERR_NETWORK) {
         struct err cause = *err;
         return err_set(err, rc,
                        "no coordinator answers at %s; check that paceline-coordinator runs there, "
-                       "or name another with "
-                       "--server or PACELINE_SERVER (%s)",
+                       "or name another with --server or PACELINE_URL (%s)",
                        api->server, cause.text);
     }
     if (rc) {
         return rc;
     }
     api->answered = true;
+    api->status = result.status;
     return result.status >= 200 && result.status < 300 ? 0 : refused(api, &result, err);
+}
+
+int api_call(struct api *api, const char *method, const char *path, const char *body, size_t size,
+             int wait_seconds, struct err *err)
+{
+    const struct api_call call = {
+        .method = method, .path = path, .body = body, .size = size, .wait_seconds = wait_seconds};
+    return api_make(api, &call, err);
 }
 
 int api_read(const struct api *api, const struct record *record, void *out, struct err *err)
@@ -172,18 +234,40 @@ int api_read(const struct api *api, const struct record *record, void *out, stru
                    api->server, record->name, cause.text);
 }
 
+int api_json(const struct api *api, json_t **out, struct err *err)
+{
+    int rc = json_parse(api->reply.data ? api->reply.data : "", api->reply.size, out, err);
+    return rc ? err_wrap(err, "the answer of %s is not JSON", api->server) : 0;
+}
+
 int api_print(const struct api *api, FILE *out, struct err *err)
 {
     json_auto_t *answer = NULL;
-    int rc = json_parse(api->reply.data ? api->reply.data : "", api->reply.size, &answer, err);
+    int rc = api_json(api, &answer, err);
     if (rc) {
-        return err_wrap(err, "the answer of %s is not JSON", api->server);
+        return rc;
     }
     BUF_AUTO struct buf text;
     buf_init(&text, 8 * api->reply.limit); /* a byte may become an escape */
     rc = json_write_lines(answer, &text, err);
-    if (!rc && fprintf(out, "%s\n", text.data) < 0) {
+    rc = rc ? rc : buf_append(&text, "\n", 1, err);
+    return rc ? rc : api_write(out, &text, err);
+}
+
+int api_pause(const struct api *api, FILE *out, int ms, struct err *err)
+{
+    struct pollfd wait[] = {{.fd = api->stop_fd, .events = POLLIN}, {.fd = fileno(out)}};
+    if (poll(wait, 2, ms) > 0) {
+        return wait[0].revents ? err_set(err, ERR_CANCELLED, "interrupted")
+                               : err_set(err, ERR_IO, "write the answer: nobody reads it");
+    }
+    return 0;
+}
+
+int api_write(FILE *out, const struct buf *text, struct err *err)
+{
+    if (fwrite(text->size > 0 ? text->data : "", 1, text->size, out) < text->size || fflush(out)) {
         return err_set(err, ERR_IO, "write the answer: failed");
     }
-    return rc;
+    return 0;
 }

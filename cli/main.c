@@ -5,5 +5,7 @@
 
 int main(int argc, char **argv)
 {
-    return command_run(argc, argv, getenv("PACELINE_SERVER"), stdout, stderr);
+    const char *url = getenv("PACELINE_URL");
+    /* The variable's earlier name. */
+    return (int)command_run(argc, argv, url ? url : getenv("PACELINE_SERVER"), stdout, stderr);
 }

@@ -17,6 +17,12 @@ DOCUMENTS = (
     "examples/jobs/fashion.json",
     "examples/data/digits/train-images-idx3-ubyte.gz",
 )
+PAGES = (
+    "man/man1/paceline.1",
+    "bash-completion/completions/paceline",
+    "zsh/site-functions/_paceline",
+    "fish/vendor_completions.d/paceline.fish",
+)
 TOOLS = ("check_export.py", "from_torch.py", "export_onnx.py")
 
 
@@ -41,6 +47,8 @@ def test_programs_documents_and_tools_are_installed():
             must(
                 (prefix / "share/doc/paceline" / document).is_file(), f"{document} is not installed"
             )
+        for page in PAGES:
+            must((prefix / "share" / page).is_file(), f"{page} is not installed")
         for tool in TOOLS:
             must(
                 os.access(prefix / "share/paceline/tools" / tool, os.X_OK),

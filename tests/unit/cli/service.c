@@ -113,12 +113,34 @@ static void get_device(void *context, struct http_exchange *exchange)
     }
 }
 
+/* Two pages of one device each. */
+static void get_devices(void *context, struct http_exchange *exchange)
+{
+    struct service *f = context;
+    const char *limit = http_query(exchange, "limit");
+    const bool first = !http_query(exchange, "cursor");
+    json_t *device = NULL;
+    ASSERT(limit && strcmp(limit, "500") == 0);
+    ASSERT(json_parse(f->device.data, f->device.size, &device, NULL) == 0);
+    if (!first) {
+        ASSERT(json_object_set_new(device, "name", json_string("attic")) == 0);
+        ASSERT(json_object_set_new(device, "id", json_string(ATTIC)) == 0);
+    }
+    json_t *page = json_pack("{s:[o],s:s?}", "items", device, "next_cursor", first ? "next" : NULL);
+    char *text = json_dumps(page, 0);
+    ASSERT(text);
+    http_reply(exchange, 200, "application/json", text, strlen(text));
+    free(text);
+    json_decref(page);
+}
+
 const struct http_route service_routes[SERVICE_ROUTES] = {
     {.method = "POST", .pattern = "/v1/jobs", .handle = post_job, .body_max = 1 << 20},
     {.method = "GET", .pattern = "/v1/jobs/{id}", .handle = get_job},
     {.method = "GET", .pattern = "/v1/jobs/{id}/groups", .handle = get_groups},
     {.method = "GET", .pattern = "/v1/jobs/{id}/plans/{generation}", .handle = get_plan},
     {.method = "GET", .pattern = "/v1/devices/{id}", .handle = get_device},
+    {.method = "GET", .pattern = "/v1/devices", .handle = get_devices},
 };
 
 static void load(struct buf *out, const char *name)
@@ -165,13 +187,13 @@ int service_teardown(void **state)
 
 int service_run(struct service *f, FILE *out, const char *const *words)
 {
-    char copy[8][512];
-    char *argv[9] = {0};
+    char copy[12][512];
+    char *argv[13] = {0};
     int argc = 1;
     (void)snprintf(copy[0], sizeof(copy[0]), "paceline");
     argv[0] = copy[0];
     for (; words[argc - 1]; argc++) {
-        assert_true(argc < 8);
+        assert_true(argc < 12);
         (void)snprintf(copy[argc], sizeof(copy[argc]), "%s", words[argc - 1]);
         argv[argc] = copy[argc];
     }

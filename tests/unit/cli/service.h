@@ -12,8 +12,10 @@
 #include "tests/unit/net/serve.h"
 
 #define ID "job_01JD6Z0A4B6C8D0E2F4G6H8J0K"
+#define KITCHEN "dev_01JD6Y3K9T2V4W8X0Z1B5C7D9E"
+#define ATTIC "dev_01JD6Y3M0Q7R2S4T6V8W0X2Y4Z" /* listed only */
 #define NEWS 20
-#define SERVICE_ROUTES 5
+#define SERVICE_ROUTES 6
 
 struct service {
     struct serve serve;

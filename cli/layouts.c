@@ -1,0 +1,251 @@
+#include "cli/layouts.h"
+
+#define COLUMN(title_, path_, cell_, ...)                                                          \
+    {                                                                                              \
+        .title = (title_), .path = (path_), .cell = (cell_), __VA_ARGS__                           \
+    }
+#define LAYOUT(name, rows_, id_, columns, ...)                                                     \
+    const struct layout name = {.rows = (rows_),                                                   \
+                                .id = (id_),                                                       \
+                                .column = (columns),                                               \
+                                .column_count = sizeof(columns) / sizeof((columns)[0]),            \
+                                __VA_ARGS__}
+
+#define SUMMARY(columns)                                                                           \
+    .summary = (columns), .summary_count = sizeof(columns) / sizeof((columns)[0])
+
+static const struct column job_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT),
+    COLUMN("NAME", "spec/name", CELL_TEXT),
+    COLUMN("MODEL", "spec/model/name", CELL_TEXT, .wide = true),
+    COLUMN("STATE", "state", CELL_STATE),
+    COLUMN("STEP", "progress/step", CELL_TEXT, .until = "progress/steps"),
+    COLUMN("LOSS", "progress/loss", CELL_TEXT),
+    COLUMN("ACCURACY", "progress/accuracy", CELL_TEXT),
+    COLUMN("ETA", "progress/eta_seconds", CELL_SECONDS),
+    COLUMN("GENERATION", "generation", CELL_TEXT, .wide = true),
+    COLUMN("CHECKPOINT", "checkpoint", CELL_TEXT, .wide = true),
+    COLUMN("AGE", "created_at", CELL_AGE),
+    COLUMN("MESSAGE", "message", CELL_TEXT, .wide = true),
+};
+LAYOUT(layout_jobs, "items", "id", job_columns, .pages = true);
+
+static const struct column one_job_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT),
+    COLUMN("NAME", "spec/name", CELL_TEXT),
+    COLUMN("MODEL", "spec/model/name", CELL_TEXT),
+    COLUMN("TRAIN", "spec/dataset/train", CELL_TEXT),
+    COLUMN("TEST", "spec/dataset/test", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_STATE),
+    COLUMN("REASON", "state_reason", CELL_TEXT),
+    COLUMN("MESSAGE", "message", CELL_TEXT),
+    COLUMN("STEP", "progress/step", CELL_TEXT, .until = "progress/steps"),
+    COLUMN("EPOCH", "progress/epoch", CELL_TEXT),
+    COLUMN("LOSS", "progress/loss", CELL_TEXT),
+    COLUMN("ACCURACY", "progress/accuracy", CELL_TEXT),
+    COLUMN("SAMPLES/S", "progress/samples_per_second", CELL_TEXT),
+    COLUMN("ETA", "progress/eta_seconds", CELL_SECONDS),
+    COLUMN("GENERATION", "generation", CELL_TEXT),
+    COLUMN("VERSION", "version", CELL_TEXT),
+    COLUMN("CHECKPOINT", "checkpoint", CELL_TEXT),
+    COLUMN("AGE", "created_at", CELL_AGE),
+};
+LAYOUT(layout_job, "", "id", one_job_columns);
+
+static const struct column plan_columns[] = {
+    COLUMN("GENERATION", "generation", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_TEXT),
+    COLUMN("REASON", "reason", CELL_TEXT),
+    COLUMN("DEVICES", "stages", CELL_DEVICES),
+    COLUMN("PREDICTED", "predicted_step_seconds", CELL_SECONDS),
+    COLUMN("MEASURED", "measured_step_seconds", CELL_SECONDS),
+    COLUMN("FROM", "resume_version", CELL_TEXT, .wide = true),
+    COLUMN("OPTIMAL", "optimal", CELL_TEXT, .wide = true),
+    COLUMN("GAP", "gap", CELL_SHARE, .wide = true),
+    COLUMN("AGE", "created_at", CELL_AGE),
+};
+LAYOUT(layout_plans, "items", "generation", plan_columns, .pages = true);
+
+static const struct column stage_columns[] = {
+    COLUMN("STAGE", ".", CELL_TEXT),
+    COLUMN("DEVICE", "device", CELL_DEVICE),
+    COLUMN("FIRST", "first", CELL_TEXT),
+    COLUMN("END", "end", CELL_TEXT),
+    COLUMN("IN_FLIGHT", "in_flight", CELL_TEXT),
+    COLUMN("CODEC", "codec", CELL_TEXT),
+    COLUMN("MEMORY", "memory_bytes", CELL_BYTES),
+    COLUMN("BUSY", "predicted_busy", CELL_SHARE),
+    COLUMN("FORWARD", "predicted_forward_seconds", CELL_SECONDS),
+    COLUMN("BACKWARD", "predicted_backward_seconds", CELL_SECONDS),
+    COLUMN("MEASURED_FORWARD", "measured_forward_seconds", CELL_SECONDS, .wide = true),
+    COLUMN("MEASURED_BACKWARD", "measured_backward_seconds", CELL_SECONDS, .wide = true),
+};
+static const struct column plan_summary[] = {
+    COLUMN("STATE", "state", CELL_TEXT),
+    COLUMN("REASON", "reason", CELL_TEXT),
+    COLUMN("PREDICTED", "predicted_step_seconds", CELL_SECONDS),
+    COLUMN("MEASURED", "measured_step_seconds", CELL_SECONDS),
+    COLUMN("EFFICIENCY", "predicted_efficiency", CELL_SHARE),
+};
+LAYOUT(layout_plan, "stages", "device", stage_columns, SUMMARY(plan_summary));
+
+static const struct column preview_summary[] = {
+    COLUMN("STARTS", "starts", CELL_TEXT),
+    COLUMN("WAITING_FOR", "waiting_for", CELL_TEXT),
+    COLUMN("STEP", "predicted_step_seconds", CELL_SECONDS),
+    COLUMN("TOTAL", "predicted_total_seconds", CELL_SECONDS),
+    COLUMN("EFFICIENCY", "predicted_efficiency", CELL_SHARE),
+};
+LAYOUT(layout_preview, "stages", "device", stage_columns, SUMMARY(preview_summary));
+
+static const struct column forecast_summary[] = {
+    COLUMN("STARTS", "plan/starts", CELL_TEXT),
+    COLUMN("WAITING_FOR", "plan/waiting_for", CELL_TEXT),
+    COLUMN("STEP", "plan/predicted_step_seconds", CELL_SECONDS),
+    COLUMN("TOTAL", "plan/predicted_total_seconds", CELL_SECONDS),
+    COLUMN("EFFICIENCY", "plan/predicted_efficiency", CELL_SHARE),
+    COLUMN("FROM", "resume_version", CELL_TEXT),
+    COLUMN("STEPS_LOST", "steps_lost", CELL_TEXT),
+};
+LAYOUT(layout_forecast, "plan/stages", "device", stage_columns, SUMMARY(forecast_summary));
+
+static const struct column incident_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_TEXT),
+    COLUMN("CAUSE", "cause", CELL_TEXT),
+    COLUMN("DEVICES", "devices", CELL_DEVICES),
+    COLUMN("JOB", "job", CELL_TEXT, .wide = true),
+    COLUMN("REDONE", "steps_redone", CELL_TEXT),
+    COLUMN("DETECT", "seconds/detect", CELL_SECONDS),
+    COLUMN("DECIDE", "seconds/decide", CELL_SECONDS, .wide = true),
+    COLUMN("FETCH", "seconds/fetch", CELL_SECONDS, .wide = true),
+    COLUMN("REBUILD", "seconds/rebuild", CELL_SECONDS, .wide = true),
+    COLUMN("RESUME", "seconds/resume", CELL_SECONDS),
+    COLUMN("AGE", "timeline/suspected_at", CELL_AGE),
+    COLUMN("MESSAGE", "message", CELL_TEXT, .wide = true),
+};
+LAYOUT(layout_incidents, "items", "id", incident_columns, .pages = true);
+LAYOUT(layout_incident, "", "id", incident_columns);
+
+static const struct column metric_columns[] = {
+    COLUMN("STEP", "step", CELL_TEXT),
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("VALUE", "value", CELL_TEXT),
+    COLUMN("PART", "part", CELL_TEXT, .wide = true),
+    COLUMN("GROUP", "group", CELL_TEXT, .wide = true),
+};
+LAYOUT(layout_metrics, "items", "step", metric_columns, .pages = true);
+
+static const struct column loss_columns[] = {
+    COLUMN("LOST", "devices", CELL_DEVICES),
+    COLUMN("CONTINUES", "can_continue", CELL_TEXT),
+    COLUMN("FROM", "resume_version", CELL_TEXT),
+    COLUMN("STEPS_LOST", "steps_lost", CELL_TEXT),
+};
+LAYOUT(layout_replicas, "single", "devices", loss_columns);
+
+static const struct column device_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT),
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_STATE),
+    COLUMN("GFLOPS", "probe/gemm_gflops", CELL_TEXT),
+    COLUMN("FREE", "probe/free_memory_bytes", CELL_BYTES),
+    COLUMN("JOB", "job", CELL_TEXT),
+    COLUMN("SEEN", "last_seen_at", CELL_AGE),
+    COLUMN("ADDRESS", "address", CELL_TEXT, .wide = true),
+    COLUMN("CORES", "inventory/cores", CELL_TEXT, .wide = true),
+    COLUMN("CPU", "inventory/cpu", CELL_TEXT, .wide = true),
+    COLUMN("AGENT", "inventory/agent_version", CELL_TEXT, .wide = true),
+    COLUMN("AGE", "created_at", CELL_AGE, .wide = true),
+};
+LAYOUT(layout_devices, "items", "id", device_columns, .pages = true);
+
+static const struct column one_device_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT),
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_STATE),
+    COLUMN("JOB", "job", CELL_TEXT),
+    COLUMN("SEEN", "last_seen_at", CELL_AGE),
+    COLUMN("ADDRESS", "address", CELL_TEXT),
+    COLUMN("ARCHITECTURE", "inventory/architecture", CELL_TEXT),
+    COLUMN("CPU", "inventory/cpu", CELL_TEXT),
+    COLUMN("CORES", "inventory/cores", CELL_TEXT),
+    COLUMN("MEMORY", "inventory/memory_bytes", CELL_BYTES),
+    COLUMN("FREE", "probe/free_memory_bytes", CELL_BYTES),
+    COLUMN("GFLOPS", "probe/gemm_gflops", CELL_TEXT),
+    COLUMN("AGENT", "inventory/agent_version", CELL_TEXT),
+    COLUMN("PROTOCOL", "protocol", CELL_TEXT),
+    COLUMN("CLASS", "numeric_class", CELL_TEXT),
+    COLUMN("AGE", "created_at", CELL_AGE),
+};
+LAYOUT(layout_device, "", "id", one_device_columns);
+
+static const struct column link_columns[] = {
+    COLUMN("FROM", "from", CELL_DEVICE),
+    COLUMN("TO", "to", CELL_DEVICE),
+    COLUMN("KIND", "kind", CELL_TEXT),
+    COLUMN("CODEC", "codec", CELL_TEXT),
+    COLUMN("TRANSFERS", "transfers", CELL_TEXT),
+    COLUMN("MEAN", "mean_seconds", CELL_SECONDS),
+    COLUMN("MEAN_BYTES", "mean_bytes", CELL_BYTES),
+    COLUMN("LATENCY", "latency_seconds", CELL_SECONDS),
+    COLUMN("RATE/S", "bytes_per_second", CELL_BYTES),
+    COLUMN("AGE", "at", CELL_AGE),
+};
+LAYOUT(layout_links, "items", "to", link_columns);
+
+static const struct column measurement_columns[] = {
+    COLUMN("JOB", "job", CELL_TEXT),
+    COLUMN("UNIT", "unit", CELL_TEXT),
+    COLUMN("FORWARD", "forward_seconds", CELL_SECONDS),
+    COLUMN("BACKWARD", "backward_seconds", CELL_SECONDS),
+    COLUMN("AGE", "at", CELL_AGE),
+};
+LAYOUT(layout_measurements, "items", "unit", measurement_columns);
+
+static const struct column dataset_columns[] = {
+    COLUMN("NAME", "name", CELL_TEXT),         COLUMN("SAMPLES", "samples", CELL_TEXT),
+    COLUMN("HEIGHT", "height", CELL_TEXT),     COLUMN("WIDTH", "width", CELL_TEXT),
+    COLUMN("CHANNELS", "channels", CELL_TEXT), COLUMN("CLASSES", "classes", CELL_TEXT),
+    COLUMN("SIZE", "size_bytes", CELL_BYTES),  COLUMN("SHA256", "sha256", CELL_SHORT),
+    COLUMN("AGE", "created_at", CELL_AGE),
+};
+LAYOUT(layout_datasets, "items", "name", dataset_columns, .pages = true);
+LAYOUT(layout_dataset, "", "name", dataset_columns);
+
+static const struct column model_columns[] = {
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("SHA256", "sha256", CELL_SHORT),
+    COLUMN("AGE", "created_at", CELL_AGE),
+};
+LAYOUT(layout_models, "items", "name", model_columns, .pages = true);
+LAYOUT(layout_model_row, "", "name", model_columns);
+
+static const struct column unit_columns[] = {
+    COLUMN("UNIT", ".", CELL_TEXT),
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("HEIGHT", "output/height", CELL_TEXT),
+    COLUMN("WIDTH", "output/width", CELL_TEXT),
+    COLUMN("CHANNELS", "output/channels", CELL_TEXT),
+    COLUMN("PARAMETERS", "parameters", CELL_TEXT),
+    COLUMN("ACTIVATIONS", "activation_bytes", CELL_BYTES),
+    COLUMN("OUTPUT", "output_bytes", CELL_BYTES),
+    COLUMN("FORWARD_FLOPS", "forward_flops", CELL_TEXT, .wide = true),
+    COLUMN("BACKWARD_FLOPS", "backward_flops", CELL_TEXT, .wide = true),
+};
+LAYOUT(layout_model_units, "units", "name", unit_columns);
+
+static const struct column checkpoint_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT),           COLUMN("JOB", "job", CELL_TEXT),
+    COLUMN("VERSION", "version", CELL_TEXT), COLUMN("SIZE", "size_bytes", CELL_BYTES),
+    COLUMN("SHA256", "sha256", CELL_SHORT),  COLUMN("AGE", "created_at", CELL_AGE),
+};
+LAYOUT(layout_checkpoints, "items", "id", checkpoint_columns, .pages = true);
+LAYOUT(layout_checkpoint, "", "id", checkpoint_columns);
+
+static const struct column version_columns[] = {
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("VERSION", "version", CELL_TEXT),
+    COLUMN("PROTOCOL", "protocol", CELL_TEXT),
+};
+LAYOUT(layout_version, "versions", "version", version_columns);

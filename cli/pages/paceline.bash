@@ -1,0 +1,115 @@
+# bash completion for paceline; made from its table of commands.
+_paceline()
+{
+    local word given= value= choice= list= files= options=
+    local now=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        if [ -n "$value" ]; then value=; continue; fi
+        case $word in
+        --server | --format | --output | -o | --set | --name | --model | --epochs | --steps | \
+        --batch | --cuts | --devices | --without | --generation | --job | --dataset | --metric | \
+        --since | --after | --text | --sound | --size | --channels) value=1 ;;
+        -*) ;;
+        *) given="$given${given:+ }$word" ;;
+        esac
+    done
+    if [ -n "$value" ]; then
+    case $before in
+    --format) choice='table wide json' ;;
+    --output | -o) files=1 ;;
+    --model) list=model ;;
+    --devices) list=device ;;
+    --without) list=device ;;
+    --job) list=job ;;
+    --dataset) list=dataset ;;
+    --metric) choice='loss step_seconds test_loss test_accuracy recall' ;;
+    esac
+    else
+    case "$given" in
+    '')
+        choice='job device dataset model checkpoint incident plan events version completion' ;;
+    job)
+        choice='submit list get watch pause resume cancel export replan change plans plan
+        incidents metrics checkpoints replicas groups kernels' ;;
+    device)
+        choice='list get cordon uncordon drain undrain remove links measurements' ;;
+    dataset)
+        choice='put list get' ;;
+    model)
+        choice='put list get' ;;
+    checkpoint)
+        choice='put list get' ;;
+    incident)
+        choice='list get' ;;
+    'job submit') files=1 ;;
+    'job get') list=job ;;
+    'job watch') list=job ;;
+    'job pause') list=job ;;
+    'job resume') list=job ;;
+    'job cancel') list=job ;;
+    'job export') list=job ;;
+    'job replan') list=job ;;
+    'job change') list=job ;;
+    'job plans') list=job ;;
+    'job plan') list=job ;;
+    'job incidents') list=job ;;
+    'job metrics') list=job ;;
+    'job checkpoints') list=job ;;
+    'job replicas') list=job ;;
+    'job groups') list=job ;;
+    'job kernels') list=job ;;
+    'device get') list=device ;;
+    'device cordon') list=device ;;
+    'device uncordon') list=device ;;
+    'device drain') list=device ;;
+    'device undrain') list=device ;;
+    'device remove') list=device ;;
+    'device links') list=device ;;
+    'device measurements') list=device ;;
+    'dataset put '*) files=1 ;;
+    'dataset get') list=dataset ;;
+    'model put') files=1 ;;
+    'model get') list=model ;;
+    'checkpoint put') files=1 ;;
+    'checkpoint get') list=checkpoint ;;
+    'incident get') list=incident ;;
+    'plan') files=1 ;;
+    'completion') choice='bash zsh fish' ;;
+    esac
+    case "$given" in
+    'job submit' | 'job submit '*)
+        options='--wait --set --name --model --epochs --steps --batch --dry-run' ;;
+    'job cancel' | 'job cancel '*)
+        options='--keep' ;;
+    'job replan' | 'job replan '*)
+        options='--cuts --devices --generation' ;;
+    'job change' | 'job change '*)
+        options='--set' ;;
+    'job metrics' | 'job metrics '*)
+        options='--metric --since' ;;
+    'device measurements' | 'device measurements '*)
+        options='--job' ;;
+    'dataset put' | 'dataset put '*)
+        options='--text --sound --size --channels' ;;
+    'dataset get' | 'dataset get '*)
+        options='--output' ;;
+    'model get' | 'model get '*)
+        options='--dataset' ;;
+    'checkpoint get' | 'checkpoint get '*)
+        options='--output' ;;
+    'plan' | 'plan '*)
+        options='--set --devices --without --job' ;;
+    'events' | 'events '*)
+        options='--after' ;;
+    esac
+    options="$options --server --format --quiet --curl --help --version"
+    fi
+    [ -z "$list" ] || choice=$(paceline "$list" list --quiet 2>/dev/null |
+        LC_ALL=C tr -cd 'A-Za-z0-9._\n-')
+    case $now in -*) choice=$options ;; esac
+    COMPREPLY=()
+    while IFS= read -r word; do COMPREPLY+=("$word"); done \
+        < <(compgen -W "$choice" -- "$now")
+    [ -z "$files" ] || compopt -o default
+}
+complete -F _paceline paceline

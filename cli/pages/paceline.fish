@@ -1,0 +1,246 @@
+# fish completion for paceline; made from its table of commands.
+function __paceline_given
+    set -l value
+    set -l given
+    for word in (commandline -opc)[2..]
+        if set -q value[1]
+            set -e value
+            continue
+        end
+        switch $word
+            case --server --format --output -o --set --name --model --epochs --steps --batch \
+        --cuts --devices --without --generation --job --dataset --metric --since --after --text \
+        --sound --size --channels
+                set -a value 1
+            case '-*'
+            case '*'
+                set -a given $word
+        end
+    end
+    echo "$given"
+end
+function __paceline_at
+    test (__paceline_given) = "$argv[1]"
+end
+function __paceline_in
+    string match -q -- "$argv[1] *" (__paceline_given)' '
+end
+complete -c paceline -f
+complete -c paceline -n '__paceline_at ""' -a job
+complete -c paceline -n '__paceline_at "job"' -a submit \
+    -d 'Submit a job, described by a file, standard input (-) or options.'
+complete -c paceline -n '__paceline_in "job submit"' -F
+complete -c paceline -n '__paceline_at "job"' -a list \
+    -d 'List the jobs, the oldest first.'
+complete -c paceline -n '__paceline_at "job"' -a get \
+    -d 'Show a job.'
+complete -c paceline -n '__paceline_at "job get"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a watch \
+    -d 'Follow a job to its end.'
+complete -c paceline -n '__paceline_at "job watch"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a pause \
+    -d 'Pause a job after its present step.'
+complete -c paceline -n '__paceline_at "job pause"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a resume \
+    -d 'Resume a paused job.'
+complete -c paceline -n '__paceline_at "job resume"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a cancel \
+    -d 'End a job.'
+complete -c paceline -n '__paceline_at "job cancel"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a export \
+    -d 'Store the newest whole version of a job as a checkpoint.'
+complete -c paceline -n '__paceline_at "job export"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a replan \
+    -d 'Give a running job a new plan.'
+complete -c paceline -n '__paceline_at "job replan"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a change \
+    -d 'Change replan and replication of a job.'
+complete -c paceline -n '__paceline_at "job change"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a plans \
+    -d 'List the plans that a job has had.'
+complete -c paceline -n '__paceline_at "job plans"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a plan \
+    -d 'Show the stages of one plan of a job.'
+complete -c paceline -n '__paceline_at "job plan"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a incidents \
+    -d 'List the failures of a job.'
+complete -c paceline -n '__paceline_at "job incidents"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a metrics \
+    -d 'List the metrics of a job by step.'
+complete -c paceline -n '__paceline_at "job metrics"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a checkpoints \
+    -d 'List the trained models of a job.'
+complete -c paceline -n '__paceline_at "job checkpoints"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a replicas \
+    -d 'Show what each failure would cost a job.'
+complete -c paceline -n '__paceline_at "job replicas"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a groups \
+    -d 'Show the parts of a job of sub-models.'
+complete -c paceline -n '__paceline_at "job groups"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a kernels \
+    -d 'Show the kernels of a job\'s convolutions as JSON.'
+complete -c paceline -n '__paceline_at "job kernels"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at ""' -a device
+complete -c paceline -n '__paceline_at "device"' -a list \
+    -d 'List the devices.'
+complete -c paceline -n '__paceline_at "device"' -a get \
+    -d 'Show a device.'
+complete -c paceline -n '__paceline_at "device get"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a cordon \
+    -d 'Keep a device out of further plans.'
+complete -c paceline -n '__paceline_at "device cordon"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a uncordon \
+    -d 'Allow a device in further plans again.'
+complete -c paceline -n '__paceline_at "device uncordon"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a drain \
+    -d 'Empty a device, to switch it off without a failure.'
+complete -c paceline -n '__paceline_at "device drain"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a undrain \
+    -d 'Use a drained device again.'
+complete -c paceline -n '__paceline_at "device undrain"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a remove \
+    -d 'Remove a device that is in no plan.'
+complete -c paceline -n '__paceline_at "device remove"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a links \
+    -d 'List the measured links of a device.'
+complete -c paceline -n '__paceline_at "device links"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a measurements \
+    -d 'List the measured times of units on a device.'
+complete -c paceline -n '__paceline_at "device measurements"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at ""' -a dataset
+complete -c paceline -n '__paceline_at "dataset"' -a put \
+    -d 'Upload a data set.'
+complete -c paceline -n '__paceline_in "dataset put"' -F
+complete -c paceline -n '__paceline_at "dataset"' -a list \
+    -d 'List the data sets.'
+complete -c paceline -n '__paceline_at "dataset"' -a get \
+    -d 'Show a data set, or download it.'
+complete -c paceline -n '__paceline_at "dataset get"' \
+    -a '(paceline dataset list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at ""' -a model
+complete -c paceline -n '__paceline_at "model"' -a put \
+    -d 'Add a model that a file describes.'
+complete -c paceline -n '__paceline_in "model put"' -F
+complete -c paceline -n '__paceline_at "model"' -a list \
+    -d 'List the models, those of the zoo first.'
+complete -c paceline -n '__paceline_at "model"' -a get \
+    -d 'Show the units of a model.'
+complete -c paceline -n '__paceline_at "model get"' \
+    -a '(paceline model list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at ""' -a checkpoint
+complete -c paceline -n '__paceline_at "checkpoint"' -a put \
+    -d 'Upload a safetensors file for jobs to start from.'
+complete -c paceline -n '__paceline_in "checkpoint put"' -F
+complete -c paceline -n '__paceline_at "checkpoint"' -a list \
+    -d 'List the trained models.'
+complete -c paceline -n '__paceline_at "checkpoint"' -a get \
+    -d 'Show a trained model, or download it.'
+complete -c paceline -n '__paceline_at "checkpoint get"' \
+    -a '(paceline checkpoint list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at ""' -a incident
+complete -c paceline -n '__paceline_at "incident"' -a list \
+    -d 'List all failures, the oldest first.'
+complete -c paceline -n '__paceline_at "incident"' -a get \
+    -d 'Show a failure.'
+complete -c paceline -n '__paceline_at "incident get"' \
+    -a '(paceline incident list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at ""' -a plan \
+    -d 'Show the plan that a job would get with other devices or fields.'
+complete -c paceline -n '__paceline_in "plan"' -F
+complete -c paceline -n '__paceline_at ""' -a events \
+    -d 'Print events as they happen.'
+complete -c paceline -n '__paceline_at ""' -a version \
+    -d 'Show the versions of this program and of the coordinator.'
+complete -c paceline -n '__paceline_at ""' -a completion \
+    -d 'Write a script that completes command lines: bash, zsh or fish.'
+complete -c paceline -n '__paceline_at "completion"' -a 'bash zsh fish'
+complete -c paceline -l server -x \
+    -d 'Address of the coordinator.'
+complete -c paceline -l format -x \
+    -a 'table wide json' \
+    -d 'How to write the answer: table, wide or json. Default: table;'
+complete -c paceline -s q -l quiet \
+    -d 'Write ids only. Default: off.'
+complete -c paceline -l curl \
+    -d 'Write the equivalent curl command; change nothing. Default: off.'
+complete -c paceline -n '__paceline_in "job submit"' -s w -l wait \
+    -d 'Watch the job to its end. Default: off.'
+complete -c paceline -n '__paceline_in "job submit"' -l set -x \
+    -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
+complete -c paceline -n '__paceline_in "job submit"' -l name -x \
+    -d 'Name of the job. Default: that of the model.'
+complete -c paceline -n '__paceline_in "job submit"' -l model -x \
+    -d 'Name of the model. Default: that of the file.'
+complete -c paceline -n '__paceline_in "job submit"' -l epochs -x \
+    -d 'Passes over the training data. Default: the API\'s.'
+complete -c paceline -n '__paceline_in "job submit"' -l steps -x \
+    -d 'Steps to train. Default: by the epochs.'
+complete -c paceline -n '__paceline_in "job submit"' -l batch -x \
+    -d 'Samples of a step. Default: the API\'s.'
+complete -c paceline -n '__paceline_in "job submit"' -l dry-run \
+    -d 'Show the plan that the job would get; submit nothing. Default: off.'
+complete -c paceline -n '__paceline_in "job cancel"' -l keep \
+    -d 'Store the newest whole version as a checkpoint. Default: off.'
+complete -c paceline -n '__paceline_in "job replan"' -l cuts -x \
+    -d 'The first unit of each stage but the first. Default: the planner\'s.'
+complete -c paceline -n '__paceline_in "job replan"' -l devices -x \
+    -d 'The devices of the plan, in order. Default: the planner\'s.'
+complete -c paceline -n '__paceline_in "job replan"' -l generation -x \
+    -d 'Return to the plan of this generation. Default: a new plan.'
+complete -c paceline -n '__paceline_in "job change"' -l set -x \
+    -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
+complete -c paceline -n '__paceline_in "job metrics"' -l metric -x \
+    -a 'loss step_seconds test_loss test_accuracy recall' \
+    -d 'Only this metric. Default: all.'
+complete -c paceline -n '__paceline_in "job metrics"' -l since -x \
+    -d 'Only later steps. Default: all.'
+complete -c paceline -n '__paceline_in "device measurements"' -l job -x \
+    -d 'The job in question. Default: none.'
+complete -c paceline -n '__paceline_in "dataset put"' -l text -x \
+    -d 'Plain text, in samples of T bytes. Default: by content.'
+complete -c paceline -n '__paceline_in "dataset put"' -l sound -x \
+    -d 'WAV files of this sampling rate. Default: by content.'
+complete -c paceline -n '__paceline_in "dataset put"' -l size -x \
+    -d 'Height and width of image files. Default: theirs.'
+complete -c paceline -n '__paceline_in "dataset put"' -l channels -x \
+    -d 'Channels of image files: 1 or 3. Default: 3.'
+complete -c paceline -n '__paceline_in "dataset get"' -s o -l output -r -F \
+    -d 'Write the content to this file; - is the standard output.'
+complete -c paceline -n '__paceline_in "model get"' -l dataset -x \
+    -d 'The data set that gives the shape of the input. Default: the usual shape.'
+complete -c paceline -n '__paceline_in "checkpoint get"' -s o -l output -r -F \
+    -d 'Write the content to this file; - is the standard output.'
+complete -c paceline -n '__paceline_in "plan"' -l set -x \
+    -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
+complete -c paceline -n '__paceline_in "plan"' -l devices -x \
+    -d 'The devices of the plan, in order. Default: the planner\'s.'
+complete -c paceline -n '__paceline_in "plan"' -l without -x \
+    -d 'Devices that the plan leaves out. Default: none.'
+complete -c paceline -n '__paceline_in "plan"' -l job -x \
+    -d 'The job in question. Default: none.'
+complete -c paceline -n '__paceline_in "events"' -l after -x \
+    -d 'Start after this event. Default: with new events.'

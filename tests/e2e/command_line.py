@@ -1,0 +1,345 @@
+"""The command line against a real coordinator: every command as table, JSON and curl."""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+
+from paceline import BIN, Fleet, data_files, must, tar_of
+from runner import run
+
+JOB = {
+    "name": "digits",
+    "model": {"name": "mlp"},
+    "dataset": {"train": "digits-train", "test": "digits-test"},
+    "batch": 16,
+    "micro_batches": 2,
+    "steps": 8,
+    "devices": {"max": 1},
+}
+UNKNOWN_JOB = "job_01JD6Z0A4B6C8D0E2F4G6H8J0K"
+OK, FAILED, USAGE, NOT_SUCCEEDED, NOT_FOUND, REFUSED, UNREACHABLE = range(7)
+INTERRUPTED = 130
+# Members that change between two answers about the same thing.
+CHANGING = {
+    "revision",
+    "last_seen_at",
+    "resident_bytes",
+    "probe",
+    "eta_seconds",
+    "message",
+    "state",
+    "state_reason",
+    "drained",
+    "transfers",
+}
+
+
+def command(fleet, *words, status=OK, stdin="", cwd=None):
+    """The finished process `paceline WORD...`."""
+    done = subprocess.run(
+        [str(BIN / "paceline"), *map(str, words)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=cwd or fleet.path,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(fleet.path),
+            "PACELINE_URL": f"http://{fleet.coordinator.address}",
+        },
+    )
+    must(done.returncode == status, f"{words}: {done.returncode}: {done.stderr}{done.stdout}")
+    return done
+
+
+def words_of(fleet):
+    """Every command of --help, its first words and the number of its arguments."""
+    text = command(fleet, "--help").stdout
+    commands = re.search(r"Commands:\n(.*?)\n\n", text, re.DOTALL).group(1)
+    found = re.findall(r"^  ([a-z]+(?: [a-z]+)*)", commands, re.MULTILINE)
+    must(len(found) > 40, f"the list of commands was not read: {found}")
+    return set(found)
+
+
+def still(value):
+    """An answer without the members that change."""
+    if isinstance(value, dict):
+        return {name: still(item) for name, item in value.items() if name not in CHANGING}
+    return [still(item) for item in value] if isinstance(value, list) else value
+
+
+def by_curl(fleet, *words, stdin=""):
+    """What the printed curl command answers."""
+    line = command(fleet, *words, "--curl", stdin=stdin).stdout
+    must(line.startswith("curl ") and line.count("\n") == 1, f"{words}: {line!r}")
+    done = subprocess.run(
+        ["bash", "-c", line],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=fleet.path,
+    )
+    must(done.returncode == 0, f"{line}: {done.returncode}: {done.stderr}{done.stdout}")
+    return done.stdout
+
+
+def check(fleet, *words, stdin="", titles=()):
+    """A command answers the same as JSON and by curl, and as a table with these titles."""
+    answer = json.loads(command(fleet, *words, "--format", "json", stdin=stdin).stdout)
+    same = json.loads(by_curl(fleet, *words, stdin=stdin))
+    must(still(answer) == still(same), f"{words}: {answer} by json, {same} by curl")
+    table = command(fleet, *words, "--format", "table", stdin=stdin).stdout
+    wide = command(fleet, *words, "--format", "wide", stdin=stdin).stdout
+    for title in titles:
+        must(title in table and title in wide, f"{words}: no {title} in {table}")
+    return answer
+
+
+def fleet_of_one():
+    """A coordinator with one device, its data and a job file in the fleet's directory."""
+    fleet = Fleet()
+    fleet.start_coordinator("--heartbeat-ms", "100")
+    fleet.start_agents(1)
+    for part in ("train", "test"):
+        (fleet.path / f"{part}.tar").write_bytes(tar_of(*data_files("digits", part)))
+    (fleet.path / "job.json").write_text(json.dumps(JOB))
+    return fleet
+
+
+def check_things(fleet, seen):
+    """Data sets, models and devices."""
+
+    def look(*words, **options):
+        seen.add(" ".join(words[:2]))
+        return check(fleet, *words, **options)
+
+    for part in ("train", "test"):
+        look("dataset", "put", f"digits-{part}", f"{part}.tar", titles=("SAMPLES", "SHA256"))
+    look("dataset", "list", titles=("NAME", "SAMPLES"))
+    look("dataset", "get", "digits-tr", titles=("NAME", "CLASSES"))
+    command(fleet, "dataset", "get", "digits-train", "-o", "out.safetensors")
+    whole = fleet.request("GET", "/v1/datasets/digits-train/content", expect=200).body
+    must((fleet.path / "out.safetensors").read_bytes() == whole, "the download differs")
+    by_curl(fleet, "dataset", "get", "digits-train", "-o", "curl.safetensors")
+    must((fleet.path / "curl.safetensors").read_bytes() == whole, "curl's download differs")
+    look("model", "list", titles=("NAME",))
+    look("model", "get", "mlp", titles=("UNIT", "PARAMETERS"))
+    look("model", "get", "mlp", "--dataset", "digits-train")
+    description = fleet.get("/v1/models/mlp")["description"] | {"name": "mine"}
+    (fleet.path / "model.json").write_text(json.dumps(description))
+    look("model", "put", "model.json", titles=("NAME", "SHA256"))
+    look("device", "list", titles=("ID", "NAME", "GFLOPS"))
+    name = fleet.get("/v1/devices")["items"][0]["name"]
+    look("device", "get", name, titles=("CORES", "CLASS"))
+    for verb in ("cordon", "uncordon", "drain", "undrain"):
+        look("device", verb, name, titles=("STATE",))
+
+
+def check_job(fleet, seen):
+    """A job from its file to its model."""
+
+    def look(*words, **options):
+        seen.add(" ".join(words[:2]))
+        return check(fleet, *words, **options)
+
+    look("job", "submit", "job.json", "--dry-run", titles=("STAGE", "DEVICE"))
+    job = command(fleet, "job", "submit", "job.json", "-w").stdout.split()[0]
+    same = json.loads(by_curl(fleet, "job", "submit", "-", stdin=json.dumps(JOB)))["id"]
+    must(command(fleet, "job", "watch", same).stdout.count("succeeded: ") == 1, "no end")
+    seen.update({"job submit", "job watch"})
+    fleet.wait({"id": same}, "succeeded")
+    look("job", "list", titles=("ID", "NAME", "STATE"))
+    must(command(fleet, "job", "list", "-q").stdout.split() == [job, same], "ids")
+    look("job", "get", job, titles=("MODEL", "STATE"))
+    look("job", "plans", job, titles=("GENERATION", "PREDICTED"))
+    look("job", "plan", job, "1", titles=("DEVICE", "MEMORY"))
+    look("job", "incidents", job, titles=("CAUSE",))
+    look("job", "metrics", job, titles=("STEP", "VALUE"))
+    losses = look("job", "metrics", job, "--metric", "loss", "--since", "4")["items"]
+    must([item["step"] for item in losses] == [5, 6, 7, 8], f"losses {losses}")
+    look("job", "kernels", job)
+    look("job", "checkpoints", job, titles=("VERSION", "SIZE"))
+    look("checkpoint", "list", titles=("VERSION", "SIZE"))
+    checkpoint = fleet.job({"id": job})["checkpoint"]
+    look("checkpoint", "get", checkpoint[:-2], titles=("SHA256",))
+    must(
+        subprocess.run(
+            [str(BIN / "paceline"), "checkpoint", "get", checkpoint, "-o", "-"],
+            capture_output=True,
+            check=True,
+            timeout=60,
+            env={"PACELINE_URL": f"http://{fleet.coordinator.address}"},
+        ).stdout
+        == fleet.checkpoint({"id": job}),
+        "the model differs",
+    )
+    command(fleet, "checkpoint", "get", checkpoint, "-o", "model.safetensors")
+    look("checkpoint", "put", "model.safetensors", titles=("ID", "SHA256"))
+    name = fleet.get("/v1/devices")["items"][0]["name"]
+    look("device", "measurements", name, "--job", job, titles=("UNIT", "FORWARD"))
+    look("device", "links", name, titles=("FROM", "TO"))
+    look("incident", "list", titles=("CAUSE",))
+
+
+def check_running(fleet, seen):
+    """The verbs of a job that runs until it is cancelled."""
+
+    def look(*words, **options):
+        seen.add(" ".join(words[:2]))
+        return check(fleet, *words, **options)
+
+    job = command(
+        fleet, "job", "submit", "job.json", "--steps", "1000000", "--name", "long"
+    ).stdout.strip()
+    fleet.wait_for_step({"id": job}, 1)
+    check_interrupt(fleet, job)
+    must(command(fleet, "job", "get", "long", "-q").stdout.strip() == job, "the name is unknown")
+    look("job", "replicas", job, titles=("LOST", "STEPS_LOST"))
+    look("job", "change", job, "--set", "replan.every=50", titles=("STATE",))
+    must(fleet.job({"id": job})["spec"]["replan"]["every"] == 50, "not changed")
+    must(look("plan", "--job", "long", titles=("DEVICE",))["plan"]["stages"], "no plan")
+    seen.add("plan")
+    seen.discard("plan --job")
+    for verb, state in (("pause", "paused"), ("resume", "running")):
+        command(fleet, "job", verb, job)
+        fleet.wait({"id": job}, state)
+        seen.add(f"job {verb}")
+    by_curl(fleet, "job", "pause", job)
+    fleet.wait({"id": job}, "paused")
+    by_curl(fleet, "job", "resume", job)
+    fleet.wait({"id": job}, "running")
+    command(fleet, "job", "replan", job)
+    by_curl(fleet, "job", "replan", job)
+    command(fleet, "job", "export", job)
+    command(fleet, "job", "cancel", job, "--keep")
+    seen.update({"job replan", "job export", "job cancel"})
+    fleet.wait({"id": job}, "cancelled")
+    must(
+        "no such job" not in command(fleet, "job", "watch", job, status=NOT_SUCCEEDED).stderr,
+        "watch",
+    )
+    refused = command(fleet, "job", "pause", job, status=REFUSED).stderr
+    must(refused.startswith("paceline: ") and "(wrong_state)" in refused, refused)
+
+
+def check_rest(fleet, seen):
+    """Versions, events, groups, and the statuses of what is refused."""
+    version = json.loads(command(fleet, "version", "--format", "json").stdout)["versions"]
+    must([item["name"] for item in version] == ["paceline", "paceline-coordinator"], version)
+    must(json.loads(by_curl(fleet, "version")) == version[1], "the version by curl")
+    first = json.loads(command(fleet, "job", "list", "--format", "json").stdout)["items"][0]["id"]
+    command(fleet, "job", "groups", first, status=NOT_FOUND)
+    command(fleet, "job", "get", UNKNOWN_JOB, status=NOT_FOUND)
+    command(fleet, "job", "get", "nothing", status=NOT_FOUND)
+    command(fleet, "job", "get", "digits", status=NOT_FOUND)  # two jobs have the name
+    command(fleet, "incident", "get", "inc_01", status=NOT_FOUND)
+    command(fleet, "job", "submit", "none.json", status=FAILED)
+    fault = command(fleet, "job", "submit", "job.json", "--batch", "0", status=REFUSED).stderr
+    must(fault.startswith("paceline: job.json: /batch: "), fault)
+    command(fleet, "--server", "http://127.0.0.1:9", "job", "list", status=UNREACHABLE)
+    seen.update({"version", "job groups", "incident get"})
+    check_completion(fleet)
+    seen.add("completion")
+    with subprocess.Popen(
+        [str(BIN / "paceline"), "events"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PACELINE_URL": f"http://{fleet.coordinator.address}"},
+    ) as follower:
+        device = fleet.get("/v1/devices")["items"][0]["id"]
+        # The stream starts with new events: repeat them until it has begun.
+        for verb in 10 * ("cordon", "uncordon"):
+            command(fleet, "device", verb, device)
+            if select.select([follower.stdout], [], [], 0.5)[0]:
+                break
+        line = follower.stdout.readline()
+        must(re.match(r"\S+Z  device_(un)?cordoned  .*", line), f"an event: {line!r}")
+        follower.terminate()
+    seen.add("events")
+    agent = fleet.agents.pop()
+    must(agent.stop() == 0, "the agent's end")
+    device = fleet.wait_for_devices(1, "lost")[0]["id"]
+    command(fleet, "device", "remove", device)
+    command(fleet, "device", "get", device, status=NOT_FOUND)
+    seen.add("device remove")
+
+
+def check_completion(fleet):
+    """bash completes words, options and ids of the coordinator."""
+    script = command(fleet, "completion", "bash").stdout
+    must(command(fleet, "completion", "csh", status=USAGE).stderr, "another shell")
+    must(command(fleet, "completion", "bash", "--curl", status=USAGE).stderr, "a request")
+    job = fleet.get("/v1/jobs")["items"][0]["id"]
+    for words, expected in (
+        ("''", "events"),
+        ("job ca", "cancel"),
+        ("job cancel --k", "--keep"),
+        ("job list --format w", "wide"),
+        ("job get job_", job),
+        ("dataset get digits-tr", "digits-train"),
+    ):
+        count = len(words.split())
+        done = subprocess.run(
+            [
+                "bash",
+                "-c",
+                f"{script}\nCOMP_WORDS=(paceline {words}) COMP_CWORD={count}\n"
+                '_paceline && echo "${COMPREPLY[@]}"',
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            env={
+                "PATH": f"{BIN}:{os.environ['PATH']}",
+                "PACELINE_URL": f"http://{fleet.coordinator.address}",
+            },
+        )
+        must(expected in done.stdout.split(), f"{words}: {done.stdout} {done.stderr}")
+
+
+def check_interrupt(fleet, job):
+    """Ctrl-C ends the watch and not the job."""
+    with subprocess.Popen(
+        [str(BIN / "paceline"), "job", "watch", job],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PACELINE_URL": f"http://{fleet.coordinator.address}"},
+    ) as watcher:
+        watcher.stdout.readline()
+        watcher.send_signal(signal.SIGINT)
+        complaint = watcher.stderr.read()
+        must(watcher.wait() == INTERRUPTED, f"status {watcher.returncode}")
+    must(complaint.endswith(f"continues: paceline job watch {job}\n"), complaint)
+    must(fleet.job({"id": job})["state"] == "running", "the job has stopped")
+
+
+def test_every_command_answers_as_table_json_and_curl():
+    with fleet_of_one() as fleet:
+        seen = set()
+        check_things(fleet, seen)
+        check_job(fleet, seen)
+        check_running(fleet, seen)
+        check_rest(fleet, seen)
+        known = words_of(fleet)
+        must(seen == known, f"not tried: {known - seen}; unknown: {seen - known}")
+
+
+def test_every_command_has_help():
+    with Fleet() as fleet:
+        fleet.start_coordinator()
+        for words in words_of(fleet):
+            text = command(fleet, *words.split(), "--help").stdout
+            must(text.startswith(f"Usage: paceline {words}"), text)
+
+
+if __name__ == "__main__":
+    run(globals())
