@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/answer.h"
+#include "cli/data.h"
 #include "cli/usage.h"
 
 #define DEFAULT_SERVER "http://127.0.0.1:7410"
@@ -47,9 +48,22 @@ static int tell(struct session *session, struct err *err)
 static int write_curl(struct session *session, struct err *err)
 {
     BUF_AUTO struct buf text;
+    BUF_AUTO struct buf tar;
+    AUTO(upload_done) struct upload upload = {.fd = -1};
+    const char *file = session->request.file;
+    int rc = 0;
     buf_init(&text, TEXT_BYTES_MAX);
-    int rc =
-        request_curl(&session->request, &session->call, session->api.server, false, &text, err);
+    buf_init(&tar, TEXT_BYTES_MAX);
+    if (session->call.command->body == BODY_FILE && strcmp(file, "-") != 0) {
+        rc = upload_open(file, ARCHIVE_ALL, &upload, err);
+    }
+    if (!rc && upload.archive) {
+        rc = data_tar(file, upload.archive, &tar, err);
+        session->request.archive = tar.data;
+    }
+    rc = rc ? rc
+            : request_curl(&session->request, &session->call, session->api.server, false, &text,
+                           err);
     return rc ? rc : api_write(session->out, &text, err);
 }
 

@@ -33,6 +33,8 @@ const struct conf_option option_table[OPTION_COUNT] = {
     FLAG("quiet", OPTION_QUIET, "Write ids only. Default: off.", .letter = 'q'),
     FLAG("curl", OPTION_CURL, "Write the equivalent curl command; change nothing. Default: off."),
     FLAG("wait", OPTION_WAIT, "Watch the job to its end. Default: off.", .letter = 'w'),
+    TEXT("get", OPTION_GET, "FILE",
+         "Watch the job to its end and download its model. Default: none."),
     TEXT("output", OPTION_OUTPUT, "FILE",
          "Write the content to this file; - is the standard output.\nDefault: show its record.",
          .letter = 'o'),
@@ -44,8 +46,12 @@ const struct conf_option option_table[OPTION_COUNT] = {
                             "Default: none."},
     TEXT("name", OPTION_NAME, "NAME", "Name of the job. Default: that of the model."),
     TEXT("model", OPTION_MODEL, "MODEL", "Name of the model. Default: that of the file."),
+    TEXT("train", OPTION_TRAIN, "DATA",
+         "Training data: a file or directory, uploaded unless it is there, or the\n"
+         "name of a data set. Default: that of the file."),
+    TEXT("test", OPTION_TEST, "DATA", "Test data, likewise. Default: that of the file."),
     TEXT("epochs", OPTION_EPOCHS, "N", "Passes over the training data. Default: the API's."),
-    TEXT("steps", OPTION_STEPS, "N", "Steps to train. Default: by the epochs."),
+    TEXT("steps", OPTION_STEPS, "N", "End the job after N steps. Default: by the epochs."),
     TEXT("batch", OPTION_BATCH, "N", "Samples of a step. Default: the API's."),
     FLAG("dry-run", OPTION_DRY_RUN,
          "Show the plan that the job would get; submit nothing. Default: off."),
@@ -74,6 +80,8 @@ const struct option_use option_uses[OPTION_COUNT] = {
     [OPTION_FORMAT] = {.choices = "table wide json"},
     [OPTION_NAME] = {.field = "name"},
     [OPTION_MODEL] = {.field = "model.name"},
+    [OPTION_TRAIN] = {.field = "dataset.train", .value = VALUE_TRAIN},
+    [OPTION_TEST] = {.field = "dataset.test", .value = VALUE_TEST},
     [OPTION_EPOCHS] = {.field = "epochs", .value = VALUE_NUMBER},
     [OPTION_STEPS] = {.field = "steps", .value = VALUE_NUMBER},
     [OPTION_BATCH] = {.field = "batch", .value = VALUE_NUMBER},
@@ -116,8 +124,9 @@ const struct thing things[ARGUMENT_THINGS] = {
 const struct command commands[] = {
     {"job", "submit", "Submit a job, described by a file, standard input (-) or options.",
      .argument = {{ARGUMENT_FILE, "FILE.json", .optional = true}},
-     .options = OPTION(WAIT) | OPTION(DRY_RUN) | OPTION(NAME) | OPTION(MODEL) | OPTION(EPOCHS) |
-                OPTION(STEPS) | OPTION(BATCH) | OPTION(SET),
+     .options = OPTION(WAIT) | OPTION(GET) | OPTION(DRY_RUN) | OPTION(NAME) | OPTION(MODEL) |
+                OPTION(TRAIN) | OPTION(TEST) | OPTION(EPOCHS) | OPTION(STEPS) | OPTION(BATCH) |
+                OPTION(SET),
      POST = "/v1/jobs", .body = BODY_FIELDS, .layout = &layout_preview, .run = job_submit},
     {"job", "list", "List the jobs, the oldest first.", GET = "/v1/jobs", .layout = &layout_jobs},
     {"job", "get", "Show a job.", JOB, GET = "/v1/jobs/{0}", .layout = &layout_job},
@@ -171,8 +180,8 @@ const struct command commands[] = {
     {"device", "measurements", "List the measured times of units on a device.", DEVICE,
      .options = OPTION(JOB), GET = "/v1/devices/{0}/measurements", .layout = &layout_measurements},
 
-    {"dataset", "put", "Upload a data set.",
-     .argument = {{ARGUMENT_NEW_NAME, "NAME"}, {ARGUMENT_FILE, "FILE"}},
+    {"dataset", "put", "Upload a data set: a file, or a directory as a tar.",
+     .argument = {{ARGUMENT_NEW_NAME, "NAME"}, {ARGUMENT_FILE, "PATH"}},
      .options = OPTION(TEXT) | OPTION(SOUND) | OPTION(SIZE) | OPTION(CHANNELS), .method = "PUT",
      .path = "/v1/datasets/{0}", .body = BODY_FILE, .layout = &layout_dataset, .run = content_put},
     {"dataset", "list", "List the data sets.", GET = "/v1/datasets", .layout = &layout_datasets},

@@ -23,10 +23,13 @@ enum option {
     OPTION_CURL,
     /* of some commands */
     OPTION_WAIT,
+    OPTION_GET,
     OPTION_OUTPUT,
     OPTION_SET,
     OPTION_NAME,
     OPTION_MODEL,
+    OPTION_TRAIN,
+    OPTION_TEST,
     OPTION_EPOCHS,
     OPTION_STEPS,
     OPTION_BATCH,
@@ -67,6 +70,8 @@ enum option_value {
     VALUE_JOB,     /* resolved to an id */
     VALUE_DEVICES, /* each resolved to an id */
     VALUE_DATASET,
+    VALUE_TRAIN, /* a data set, or a file or directory that becomes one */
+    VALUE_TEST,
 };
 struct option_use {
     const char *query;       /* the parameter's name; NULL: none */

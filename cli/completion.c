@@ -41,7 +41,7 @@ PRINTF_LIKE(2, 3) static void add(struct script *script, const char *format, ...
 static void add_item(struct script *script, const char *word, const char *separator,
                      const char *broken)
 {
-    if (script->column + strlen(separator) + strlen(word) + 3 > COLUMNS) {
+    if (script->column + strlen(separator) + strlen(word) + 4 > COLUMNS) {
         add(script, "%s\n        %s", broken, word);
     } else {
         add(script, "%s%s", separator, word);

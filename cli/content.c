@@ -1,104 +1,39 @@
 #include "cli/content.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "cli/answer.h"
-
-#define PIECE_BYTES 65536
-
-static int fail(const char *what, const char *path, struct err *err)
-{
-    return err_set(err, err_from_errno(errno), "%s '%s': %s", what, path, strerror(errno));
-}
+#include "cli/upload.h"
 
 /* ---- uploads ---- */
 
-/* Copy what has no length, such as a pipe, into an unnamed file. */
-static int spool(int from, const char *path, int *out, struct err *err)
+int content_send(struct session *session, const char *method, const char *target,
+                 struct upload *upload, struct err *err)
 {
-    char name[] = "/tmp/paceline-XXXXXX";
-    FD_AUTO int fd = mkostemp(name, O_CLOEXEC);
-    if (fd < 0 || unlink(name)) {
-        return fail("open", name, err);
+    const struct api_call call = {
+        .method = method,
+        .path = target,
+        .content_type = "application/octet-stream",
+        .read = upload_read,
+        .read_arg = upload,
+        .size = (size_t)upload->size,
+        .unlimited = true,
+    };
+    int rc = api_make(&session->api, &call, err);
+    if (rc && upload->archive && archive_error(upload->archive)->code) {
+        *err = *archive_error(upload->archive);
     }
-    char piece[PIECE_BYTES];
-    uint64_t offset = 0;
-    for (ssize_t size; (size = read(from, piece, sizeof(piece))) != 0;) {
-        int rc = size < 0 ? fail("read", path, err)
-                          : file_write_at(fd, piece, (size_t)size, offset, err);
-        if (rc) {
-            return rc;
-        }
-        offset += (uint64_t)size;
-    }
-    if (lseek(fd, 0, SEEK_SET) < 0) {
-        return fail("read", path, err);
-    }
-    *out = fd;
-    fd = -1;
-    return 0;
-}
-
-/* Open a file whose length is known. */
-static int open_body(const char *path, int *out, uint64_t *size, struct err *err)
-{
-    const bool input = strcmp(path, "-") == 0;
-    FD_AUTO int fd = input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-    struct stat about;
-    if (fd < 0 || fstat(fd, &about)) {
-        return fail("open", path, err);
-    }
-    if (S_ISDIR(about.st_mode)) {
-        return err_set(err, ERR_INVALID, "'%s' is a directory; expected a file", path);
-    }
-    if (!S_ISREG(about.st_mode)) {
-        int spooled = -1;
-        int rc = spool(fd, path, &spooled, err);
-        if (rc) {
-            return rc;
-        }
-        file_close(&fd);
-        fd = spooled;
-        if (fstat(fd, &about)) {
-            return fail("open", path, err);
-        }
-    }
-    *size = (uint64_t)about.st_size;
-    *out = fd;
-    fd = -1;
-    return 0;
-}
-
-static ssize_t read_piece(void *arg, void *out, size_t size)
-{
-    return read(*(const int *)arg, out, size);
+    return rc;
 }
 
 int content_put(struct session *session, struct err *err)
 {
-    FD_AUTO int fd = -1;
-    uint64_t size = 0;
-    int rc = open_body(session->request.file, &fd, &size, err);
-    if (rc) {
-        return rc;
-    }
-    const struct api_call call = {
-        .method = session->request.method,
-        .path = session->request.target,
-        .content_type = "application/octet-stream",
-        .read = read_piece,
-        .read_arg = &fd,
-        .size = (size_t)size,
-        .unlimited = true,
-    };
+    AUTO(upload_done) struct upload upload = {.fd = -1};
     json_auto_t *answer = NULL;
-    rc = api_make(&session->api, &call, err);
+    int rc = upload_open(session->request.file, ARCHIVE_ALL, &upload, err);
+    rc = rc ? rc
+            : content_send(session, session->request.method, session->request.target, &upload, err);
     rc = rc ? rc : api_json(&session->api, &answer, err);
     return rc ? rc : answer_show(session, answer, err);
 }

@@ -3,11 +3,13 @@
 #include "base/file.h"
 #include "base/stop_signals.h"
 #include "cli/answer.h"
+#include "cli/content.h"
 #include "cli/watch.h"
 #include "schema/id.h"
 
 /* Watch a job until it ends, or the user ends the program: the job goes on then. */
-static int watch(struct session *session, const char *id, struct err *err)
+static int watch(struct session *session, const char *id, struct checkpoint_id *checkpoint,
+                 struct err *err)
 {
     bool succeeded = false;
     FD_AUTO int stop = -1;
@@ -16,7 +18,8 @@ static int watch(struct session *session, const char *id, struct err *err)
         return rc;
     }
     session->api.stop_fd = stop;
-    rc = watch_job(&session->api, id, session->out, session->complaints, &succeeded, err);
+    rc = watch_job(&session->api, id, session->out, session->complaints, &succeeded, checkpoint,
+                   err);
     session->api.stop_fd = -1;
     if (rc == ERR_CANCELLED) {
         session->status = COMMAND_INTERRUPTED;
@@ -30,7 +33,22 @@ static int watch(struct session *session, const char *id, struct err *err)
 
 int job_watch(struct session *session, struct err *err)
 {
-    return watch(session, session->call.argument[0], err);
+    struct checkpoint_id checkpoint;
+    return watch(session, session->call.argument[0], &checkpoint, err);
+}
+
+/* Watch a submitted job, and download its model if there is one. */
+static int wait_and_get(struct session *session, const char *id, struct err *err)
+{
+    const char *path = session->call.options.text[OPTION_GET];
+    struct checkpoint_id checkpoint = {""};
+    char target[API_PATH_SIZE];
+    int rc = watch(session, id, &checkpoint, err);
+    if (rc || session->status != COMMAND_OK || path[0] == '\0') {
+        return rc;
+    }
+    (void)snprintf(target, sizeof(target), "/v1/checkpoints/%s/content", checkpoint.text);
+    return content_fetch(session, target, path, err);
 }
 
 /* Write the id of a submitted job, or all of it. */
@@ -50,8 +68,7 @@ int job_submit(struct session *session, struct err *err)
     const struct options *options = &session->call.options;
     if (session->request.fields.size == 0) {
         session->status = COMMAND_USAGE;
-        return err_set(err, ERR_INVALID,
-                       "job submit needs FILE.json or --model and --set dataset.train=NAME");
+        return err_set(err, ERR_INVALID, "job submit needs FILE.json, or --model and --train");
     }
     if (options->flag[OPTION_DRY_RUN]) {
         return answer_request(session, err);
@@ -64,5 +81,6 @@ int job_submit(struct session *session, struct err *err)
         rc = err_set(err, ERR_PROTOCOL, "%s answered without the id of a job", session->api.server);
     }
     rc = rc ? rc : say(session, job, id, err);
-    return rc || !options->flag[OPTION_WAIT] ? rc : watch(session, id, err);
+    bool waits = options->flag[OPTION_WAIT] || options->text[OPTION_GET][0] != '\0';
+    return rc || !waits ? rc : wait_and_get(session, id, err);
 }

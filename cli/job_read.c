@@ -40,6 +40,8 @@ int job_read_shares(struct api *api, const struct job *job, struct progress_shar
     for (size_t i = 0; i < plan.stage_count; i++) {
         name_of(api, plan.stage[i].device.text, out->device[i].name);
         out->device[i].units = plan.stage[i].end - plan.stage[i].first;
+        out->device[i].first = plan.stage[i].first;
+        out->device[i].busy = plan.stage[i].predicted_busy;
     }
     return 0;
 }

@@ -193,6 +193,13 @@ void progress_end(const struct job *job, char *out, size_t size)
     end(&line);
 }
 
+void progress_duration(double seconds, char *out, size_t size)
+{
+    struct line line = {.text = out, .size = size};
+    add_duration(&line, seconds);
+    end(&line);
+}
+
 void progress_numbers(const int64_t *number, size_t count, char *out, size_t size)
 {
     struct line line = {.text = out, .size = size};

@@ -14,6 +14,8 @@ struct progress_shares {
     struct {
         char name[NAME_SIZE];
         int64_t units;
+        int64_t first; /* unit */
+        double busy;   /* predicted share of the step */
     } device[STAGES_MAX];
 };
 
@@ -30,6 +32,8 @@ void progress_line(const struct job *job, const struct progress_shares *shares, 
 void progress_news(const struct job *job, char *out, size_t size);
 /* How it ended: "succeeded: trained 93 steps, accuracy 0.8512, checkpoint ckpt_..." */
 void progress_end(const struct job *job, char *out, size_t size);
+/* Whole seconds: "0:12", "1:23:45". */
+void progress_duration(double seconds, char *out, size_t size);
 /* The numbers, runs of rising ones in brief: "0-3,7". A long list is truncated with "...". */
 void progress_numbers(const int64_t *number, size_t count, char *out, size_t size);
 

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "cli/shell.h"
 #include "schema/limits.h"
 
 #define FIELD_NAME_MAX 64
@@ -151,7 +152,9 @@ static json_t *value_of(enum option_value kind, const char *text, struct err *er
     case VALUE_DEVICES: return list_of(text, false, err);
     case VALUE_TEXT:
     case VALUE_JOB:
-    case VALUE_DATASET: return json_string(text);
+    case VALUE_DATASET:
+    case VALUE_TRAIN:
+    case VALUE_TEST: return json_string(text);
     }
     return NULL;
 }
@@ -260,21 +263,6 @@ void request_done(struct request *request)
 
 /* ---- curl ---- */
 
-/* A space and one word for a shell. */
-static int add_word(struct buf *out, const char *text, struct err *err)
-{
-    size_t plain = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_./:@%+,");
-    if (text[plain] == '\0' && plain > 0) {
-        return buf_printf(out, err, " %s", text);
-    }
-    int rc = buf_printf(out, err, " '");
-    for (; !rc && *text; text++) {
-        rc = *text == '\'' ? buf_printf(out, err, "'\\''") : buf_append(out, text, 1, err);
-    }
-    return rc ? rc : buf_printf(out, err, "'");
-}
-
 static int add_body(const struct request *request, const struct invocation *call, struct buf *out,
                     struct err *err)
 {
@@ -282,7 +270,7 @@ static int add_body(const struct request *request, const struct invocation *call
     if (call->command->body == BODY_FILE) {
         rc = strcmp(request->method, "PUT") == 0 ? 0 : buf_printf(out, err, " -X POST");
         rc = rc ? rc : buf_printf(out, err, " -H 'Content-Type: application/octet-stream' -T");
-        return rc ? rc : add_word(out, request->file, err);
+        return rc ? rc : shell_add_word(out, request->archive ? "-" : request->file, err);
     }
     if (request->fields.size == 0) {
         return strcmp(request->method, "GET") == 0
@@ -296,9 +284,9 @@ static int add_body(const struct request *request, const struct invocation *call
     if (!rc && request->file) {
         char at_file[OPTION_TEXT_SIZE + 2];
         (void)snprintf(at_file, sizeof(at_file), "@%s", request->file);
-        return add_word(out, at_file, err);
+        return shell_add_word(out, at_file, err);
     }
-    return rc ? rc : add_word(out, request->fields.data, err);
+    return rc ? rc : shell_add_word(out, request->fields.data, err);
 }
 
 int request_curl(const struct request *request, const struct invocation *call, const char *server,
@@ -308,7 +296,8 @@ int request_curl(const struct request *request, const struct invocation *call, c
     const char *output = call->options.text[OPTION_OUTPUT];
     (void)snprintf(url, sizeof(url), "%s%s", server, request->target);
     bool stream = strcmp(request->target, "/v1/events") == 0;
-    int rc = buf_printf(out, err, "curl -sS%s --fail-with-body", stream ? "N" : "");
+    int rc = request->archive ? buf_printf(out, err, "%s | ", request->archive) : 0;
+    rc = rc ? rc : buf_printf(out, err, "curl -sS%s --fail-with-body", stream ? "N" : "");
     if (!rc && with_token) {
         rc = buf_printf(out, err, " -H \"Authorization: Bearer $PACELINE_TOKEN\"");
     }
@@ -317,13 +306,13 @@ int request_curl(const struct request *request, const struct invocation *call, c
         (void)snprintf(header, sizeof(header), "Last-Event-ID: %s",
                        call->options.text[OPTION_AFTER]);
         rc = buf_printf(out, err, " -H");
-        rc = rc ? rc : add_word(out, header, err);
+        rc = rc ? rc : shell_add_word(out, header, err);
     }
     rc = rc ? rc : add_body(request, call, out, err);
     if (!rc && output[0] != '\0') {
         rc = buf_printf(out, err, " -o");
-        rc = rc ? rc : add_word(out, output, err);
+        rc = rc ? rc : shell_add_word(out, output, err);
     }
-    rc = rc ? rc : add_word(out, url, err);
+    rc = rc ? rc : shell_add_word(out, url, err);
     return rc ? rc : buf_append(out, "\n", 1, err);
 }

@@ -14,6 +14,8 @@ struct request {
     char target[REQUEST_TARGET_SIZE]; /* path and query, percent-encoded */
     const char *file;  /* of the body; "-": standard input; NULL: none, or replaced by fields */
     struct buf fields; /* a JSON body; empty: none */
+    const char
+        *archive; /* the command that writes the body's archive; NULL: `file` is no directory */
 };
 
 /* Build the request. `base`: the content of the JSON file of a command with BODY_FIELDS, or "". It

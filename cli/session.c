@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "cli/data.h"
 #include "cli/resolve.h"
 #include "schema/id.h"
 
@@ -76,25 +78,44 @@ static int resolve_list(struct session *session, enum argument_kind kind, char *
     return rc;
 }
 
-static int resolve_options(struct session *session, struct err *err)
+/* A file or directory becomes a data set; other words name one. */
+static int resolve_data(struct session *session, enum archive_part part, char *text,
+                        struct err *err)
+{
+    char name[NAME_SIZE];
+    int rc = access(text, F_OK) == 0 ? data_put(session, text, part, name, err)
+                                     : resolve(session, ARGUMENT_DATASET, text, name, err);
+    if (!rc) {
+        (void)snprintf(text, OPTION_TEXT_SIZE, "%s", name);
+    }
+    return rc;
+}
+
+static int resolve_option(struct session *session, enum option option, struct err *err)
 {
     static const enum argument_kind kinds[] = {
         [VALUE_JOB] = ARGUMENT_JOB,
         [VALUE_DEVICES] = ARGUMENT_DEVICE,
         [VALUE_DATASET] = ARGUMENT_DATASET,
     };
-    struct options *options = &session->call.options;
-    for (enum option option = 0; option < OPTION_COUNT; option++) {
-        enum option_value value = option_uses[option].value;
-        if (value < VALUE_JOB || options->text[option][0] == '\0') {
-            continue;
-        }
-        int rc = resolve_list(session, kinds[value], options->text[option], err);
-        if (rc) {
-            return session->api.status ? rc : err_wrap(err, "--%s", option_table[option].name);
+    const enum option_value value = option_uses[option].value;
+    char *text = session->call.options.text[option];
+    int rc = value == VALUE_TRAIN  ? resolve_data(session, ARCHIVE_TRAIN, text, err)
+             : value == VALUE_TEST ? resolve_data(session, ARCHIVE_TEST, text, err)
+                                   : resolve_list(session, kinds[value], text, err);
+    return rc && !session->api.status ? err_wrap(err, "--%s", option_table[option].name) : rc;
+}
+
+static int resolve_options(struct session *session, struct err *err)
+{
+    int rc = 0;
+    for (enum option option = 0; !rc && option < OPTION_COUNT; option++) {
+        if (option_uses[option].value >= VALUE_JOB &&
+            session->call.options.text[option][0] != '\0') {
+            rc = resolve_option(session, option, err);
         }
     }
-    return 0;
+    return rc;
 }
 
 static int resolve_arguments(struct session *session, struct err *err)

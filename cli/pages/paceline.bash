@@ -6,9 +6,10 @@ _paceline()
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [ -n "$value" ]; then value=; continue; fi
         case $word in
-        --server | --format | --output | -o | --set | --name | --model | --epochs | --steps | \
-        --batch | --cuts | --devices | --without | --generation | --job | --dataset | --metric | \
-        --since | --after | --text | --sound | --size | --channels) value=1 ;;
+        --server | --format | --get | --output | -o | --set | --name | --model | --train | \
+        --test | --epochs | --steps | --batch | --cuts | --devices | --without | --generation | \
+        --job | --dataset | --metric | --since | --after | --text | --sound | --size | \
+        --channels) value=1 ;;
         -*) ;;
         *) given="$given${given:+ }$word" ;;
         esac
@@ -16,6 +17,7 @@ _paceline()
     if [ -n "$value" ]; then
     case $before in
     --format) choice='table wide json' ;;
+    --get) files=1 ;;
     --output | -o) files=1 ;;
     --model) list=model ;;
     --devices) list=device ;;
@@ -78,7 +80,8 @@ _paceline()
     esac
     case "$given" in
     'job submit' | 'job submit '*)
-        options='--wait --set --name --model --epochs --steps --batch --dry-run' ;;
+        options='--wait --get --set --name --model --train --test --epochs --steps --batch
+        --dry-run' ;;
     'job cancel' | 'job cancel '*)
         options='--keep' ;;
     'job replan' | 'job replan '*)

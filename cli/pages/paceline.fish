@@ -8,9 +8,9 @@ function __paceline_given
             continue
         end
         switch $word
-            case --server --format --output -o --set --name --model --epochs --steps --batch \
-        --cuts --devices --without --generation --job --dataset --metric --since --after --text \
-        --sound --size --channels
+            case --server --format --get --output -o --set --name --model --train --test \
+        --epochs --steps --batch --cuts --devices --without --generation --job --dataset \
+        --metric --since --after --text --sound --size --channels
                 set -a value 1
             case '-*'
             case '*'
@@ -133,7 +133,7 @@ complete -c paceline -n '__paceline_at "device measurements"' \
     -a '(paceline device list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at ""' -a dataset
 complete -c paceline -n '__paceline_at "dataset"' -a put \
-    -d 'Upload a data set.'
+    -d 'Upload a data set: a file, or a directory as a tar.'
 complete -c paceline -n '__paceline_in "dataset put"' -F
 complete -c paceline -n '__paceline_at "dataset"' -a list \
     -d 'List the data sets.'
@@ -189,16 +189,22 @@ complete -c paceline -l curl \
     -d 'Write the equivalent curl command; change nothing. Default: off.'
 complete -c paceline -n '__paceline_in "job submit"' -s w -l wait \
     -d 'Watch the job to its end. Default: off.'
+complete -c paceline -n '__paceline_in "job submit"' -l get -r -F \
+    -d 'Watch the job to its end and download its model. Default: none.'
 complete -c paceline -n '__paceline_in "job submit"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "job submit"' -l name -x \
     -d 'Name of the job. Default: that of the model.'
 complete -c paceline -n '__paceline_in "job submit"' -l model -x \
     -d 'Name of the model. Default: that of the file.'
+complete -c paceline -n '__paceline_in "job submit"' -l train -x \
+    -d 'Training data: a file or directory, uploaded unless it is there, or the'
+complete -c paceline -n '__paceline_in "job submit"' -l test -x \
+    -d 'Test data, likewise. Default: that of the file.'
 complete -c paceline -n '__paceline_in "job submit"' -l epochs -x \
     -d 'Passes over the training data. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "job submit"' -l steps -x \
-    -d 'Steps to train. Default: by the epochs.'
+    -d 'End the job after N steps. Default: by the epochs.'
 complete -c paceline -n '__paceline_in "job submit"' -l batch -x \
     -d 'Samples of a step. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "job submit"' -l dry-run \

@@ -4,10 +4,11 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 
-from paceline import BIN, Fleet, data_files, must, tar_of
+from paceline import BIN, ROOT, Fleet, data_files, must, tar_of
 from runner import run
 
 JOB = {
@@ -18,6 +19,8 @@ JOB = {
     "micro_batches": 2,
     "steps": 8,
     "devices": {"max": 1},
+    "kernels": {},
+    "replan": {"first": 0, "every": 0},  # plans change by requests only
 }
 UNKNOWN_JOB = "job_01JD6Z0A4B6C8D0E2F4G6H8J0K"
 OK, FAILED, USAGE, NOT_SUCCEEDED, NOT_FOUND, REFUSED, UNREACHABLE = range(7)
@@ -76,7 +79,7 @@ def still(value):
 def by_curl(fleet, *words, stdin=""):
     """What the printed curl command answers."""
     line = command(fleet, *words, "--curl", stdin=stdin).stdout
-    must(line.startswith("curl ") and line.count("\n") == 1, f"{words}: {line!r}")
+    must(line.startswith(("curl ", "tar ")) and line.count("\n") == 1, f"{words}: {line!r}")
     done = subprocess.run(
         ["bash", "-c", line],
         input=stdin,
@@ -188,6 +191,35 @@ def check_job(fleet, seen):
     look("incident", "list", titles=("CAUSE",))
 
 
+def check_one_line(fleet):
+    """A job by one line: data by its hash, waiting, the model."""
+    data = ROOT / "examples/data/digits"
+    line = ("job", "submit", "--model", "mlp", "--train", data, "--test", data, "--steps", "4")
+    first = command(fleet, *line, "--get", "first.safetensors").stdout
+    must("succeeded: " in first, first)
+    sets = sorted(item["name"] for item in fleet.get("/v1/datasets")["items"])
+    made = [name for name in sets if re.fullmatch(r"digits-(train|test)-[0-9a-f]{12}", name)]
+    must(len(made) == 2, f"data sets {sets}")
+    must(
+        fleet.get(f"/v1/datasets/{made[1]}")["sha256"]
+        == fleet.get("/v1/datasets/digits-train")["sha256"],
+        "other content than by curl",
+    )
+    command(fleet, *line, "--wait", "--get", "second.safetensors")
+    must(sorted(item["name"] for item in fleet.get("/v1/datasets")["items"]) == sets, "uploaded")
+    models = [(fleet.path / f"{name}.safetensors").read_bytes() for name in ("first", "second")]
+    must(models[0] == models[1] and len(models[0]) > 1000, "the models differ")
+    command(fleet, "dataset", "put", "all", data, status=REFUSED)  # two sets in one archive
+    photos = fleet.path / "train only"
+    photos.mkdir()
+    for path in data_files("digits", "train"):
+        shutil.copy(path, photos)
+    by_curl(fleet, "dataset", "put", "by-curl", photos)
+    command(fleet, "dataset", "put", "by-command", photos)
+    hashes = {fleet.get(f"/v1/datasets/by-{how}")["sha256"] for how in ("curl", "command")}
+    must(len(hashes) == 1, f"a directory by curl and by command: {hashes}")
+
+
 def check_running(fleet, seen):
     """The verbs of a job that runs until it is cancelled."""
 
@@ -196,21 +228,22 @@ def check_running(fleet, seen):
         return check(fleet, *words, **options)
 
     job = command(
-        fleet, "job", "submit", "job.json", "--steps", "1000000", "--name", "long"
+        fleet, "job", "submit", "job.json", "--epochs", "100000", "--set=steps=null", "--name=long"
     ).stdout.strip()
     fleet.wait_for_step({"id": job}, 1)
     check_interrupt(fleet, job)
     must(command(fleet, "job", "get", "long", "-q").stdout.strip() == job, "the name is unknown")
+    command(fleet, "job", "pause", job)
+    fleet.wait({"id": job}, "paused")  # two answers about a running job differ
     look("job", "replicas", job, titles=("LOST", "STEPS_LOST"))
     look("job", "change", job, "--set", "replan.every=50", titles=("STATE",))
     must(fleet.job({"id": job})["spec"]["replan"]["every"] == 50, "not changed")
     must(look("plan", "--job", "long", titles=("DEVICE",))["plan"]["stages"], "no plan")
     seen.add("plan")
     seen.discard("plan --job")
-    for verb, state in (("pause", "paused"), ("resume", "running")):
-        command(fleet, "job", verb, job)
-        fleet.wait({"id": job}, state)
-        seen.add(f"job {verb}")
+    command(fleet, "job", "resume", job)
+    fleet.wait({"id": job}, "running")
+    seen.update({"job pause", "job resume"})
     by_curl(fleet, "job", "pause", job)
     fleet.wait({"id": job}, "paused")
     by_curl(fleet, "job", "resume", job)
@@ -327,6 +360,7 @@ def test_every_command_answers_as_table_json_and_curl():
         seen = set()
         check_things(fleet, seen)
         check_job(fleet, seen)
+        check_one_line(fleet)
         check_running(fleet, seen)
         check_rest(fleet, seen)
         known = words_of(fleet)

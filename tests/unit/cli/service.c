@@ -73,8 +73,8 @@ static void get_job(void *context, struct http_exchange *exchange)
     } else if (!after) {
         answer(exchange, 200, "application/json", &f->running);
     } else {
-        bool quick =
-            strcmp(after, "31") != 0; /* progress that is not shown yet is not left for long */
+        /* Progress that is not shown yet is not left for long. */
+        bool quick = strcmp(after, "31") != 0 || f->live;
         ASSERT(wait && strcmp(wait, quick ? "1" : "30") == 0);
         json_t *job = NULL;
         ASSERT(json_parse(f->ended.data, f->ended.size, &job, NULL) == 0);
@@ -134,6 +134,28 @@ static void get_devices(void *context, struct http_exchange *exchange)
     json_decref(page);
 }
 
+static void get_metrics(void *context, struct http_exchange *exchange)
+{
+    (void)context;
+    static const char text[] =
+        "{\"items\": [{\"step\": 1, \"name\": \"loss\", \"value\": 2.3},"
+        "{\"step\": 2, \"name\": \"loss\", \"value\": 1.2}], \"next_cursor\": null}";
+    http_reply(exchange, 200, "application/json", text, sizeof(text) - 1);
+}
+
+static void get_incidents(void *context, struct http_exchange *exchange)
+{
+    struct service *f = context;
+    json_t *incident = NULL;
+    ASSERT(json_parse(f->incident.data, f->incident.size, &incident, NULL) == 0);
+    json_t *page = json_pack("{s:[o],s:n}", "items", incident, "next_cursor");
+    char *text = json_dumps(page, 0);
+    ASSERT(text);
+    http_reply(exchange, 200, "application/json", text, strlen(text));
+    free(text);
+    json_decref(page);
+}
+
 const struct http_route service_routes[SERVICE_ROUTES] = {
     {.method = "POST", .pattern = "/v1/jobs", .handle = post_job, .body_max = 1 << 20},
     {.method = "GET", .pattern = "/v1/jobs/{id}", .handle = get_job},
@@ -141,6 +163,8 @@ const struct http_route service_routes[SERVICE_ROUTES] = {
     {.method = "GET", .pattern = "/v1/jobs/{id}/plans/{generation}", .handle = get_plan},
     {.method = "GET", .pattern = "/v1/devices/{id}", .handle = get_device},
     {.method = "GET", .pattern = "/v1/devices", .handle = get_devices},
+    {.method = "GET", .pattern = "/v1/jobs/{id}/metrics", .handle = get_metrics},
+    {.method = "GET", .pattern = "/v1/jobs/{id}/incidents", .handle = get_incidents},
 };
 
 static void load(struct buf *out, const char *name)
@@ -162,6 +186,7 @@ int service_setup(void **state)
     load(&f->device, "device.online.json");
     load(&f->problem, "problem.fields.json");
     load(&f->groups, "groups.training.json");
+    load(&f->incident, "incident.resolved.json");
     buf_init(&f->posted, 1 << 20);
     f->end_state = "succeeded";
     struct http_server_config config = serve_config(service_routes, SERVICE_ROUTES, f);
@@ -174,8 +199,8 @@ int service_teardown(void **state)
 {
     struct service *f = *state;
     serve_stop(&f->serve);
-    struct buf *bufs[] = {&f->running, &f->ended,  &f->plan,  &f->device,
-                          &f->problem, &f->groups, &f->posted};
+    struct buf *bufs[] = {&f->running, &f->ended,  &f->plan,     &f->device,
+                          &f->problem, &f->groups, &f->incident, &f->posted};
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++) {
         buf_done(bufs[i]);
     }

@@ -15,14 +15,15 @@
 #define KITCHEN "dev_01JD6Y3K9T2V4W8X0Z1B5C7D9E"
 #define ATTIC "dev_01JD6Y3M0Q7R2S4T6V8W0X2Y4Z" /* listed only */
 #define NEWS 20
-#define SERVICE_ROUTES 6
+#define SERVICE_ROUTES 8
 
 struct service {
     struct serve serve;
-    struct buf running, ended, plan, device, problem, groups, posted;
+    struct buf running, ended, plan, device, problem, groups, incident, posted;
     _Atomic(const char *) end_state; /* of the second answer about the job */
     atomic_bool refuses;
     atomic_bool rubbish;
+    atomic_bool live;  /* the program looks every second */
     atomic_int news;   /* this many answers about the running job precede its end */
     atomic_int gets;   /* of the job */
     atomic_int starts; /* of calls that carried an Idempotency-Key and the right type */

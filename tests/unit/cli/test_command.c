@@ -135,7 +135,7 @@ static void a_wrong_command_line_is_reported_before_any_call(void **state)
         {{"job", "get", ID, "--format", "yaml"}, "--format: 'yaml' is unknown; expected one of: "},
         {{"job", "metrics", ID, "--since", "x"}, "--since: "},
         {{"--sever", "x", "job", "get", ID}, "did you mean 'server'?"},
-        {{"job", "submit"}, "job submit needs FILE.json or --model"},
+        {{"job", "submit"}, "job submit needs FILE.json, or --model and --train"},
         {{"job", "submit", "--set", "batch"}, "--set: 'batch' is not FIELD=VALUE"},
         {{"job", "submit", "--set", "a..b=1"}, "--set: '.b' is not a field; expected a name"},
         {{"job", "replan", ID, "--cuts", "1,x"}, "--cuts: "},

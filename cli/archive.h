@@ -1,0 +1,37 @@
+/* archive.h: the files of a directory as a tar (POSIX ustar) that is read piece by piece. Names are
+ * sorted, and times, owners and modes are constant: the same files are the same bytes. Names that
+ * begin with a dot are left out, links are followed. One thread. */
+#ifndef CLI_ARCHIVE_H
+#define CLI_ARCHIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Of a directory that holds two data sets side by side, in files or directories that begin with
+ * "train" and with "t10k", "test" or "val". Other directories have one part. */
+enum archive_part {
+    ARCHIVE_ALL,
+    ARCHIVE_TRAIN,
+    ARCHIVE_TEST,
+};
+
+struct archive;
+/* ERR_INVALID: there is no file, or a name that a tar cannot hold. */
+NODISCARD int archive_open(const char *directory, enum archive_part part, struct archive **out,
+                           struct err *err);
+void archive_free(struct archive **archive);
+uint64_t archive_size(const struct archive *archive);
+/* Start again at the first byte. */
+void archive_rewind(struct archive *archive);
+/* Read the next bytes, at most size; 0: the end; -1: archive_error says why. arg: an archive. */
+ssize_t archive_read(void *arg, void *out, size_t size);
+const struct err *archive_error(const struct archive *archive);
+/* Append the names of the directory's entries that are part of it, each after a space, quoted for a
+ * shell. */
+NODISCARD int archive_names(const struct archive *archive, struct buf *out, struct err *err);
+
+#endif
