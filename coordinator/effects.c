@@ -24,10 +24,12 @@ static int store_event(void *context, const struct action *action, struct err *e
     return event_stream_add(coordinator->edge->stream, action, err);
 }
 
-static int note_change(void *context, const struct http_exchange *exchange, const char *subject,
-                       int status, struct err *err)
+static int note_change(void *context, const struct http_exchange *exchange,
+                       const struct turn_extra *extra, const char *subject, int status,
+                       struct err *err)
 {
-    return audit_add(context, exchange, subject, status, err);
+    const struct audit_entry *origin = extra ? extra->origin : NULL;
+    return audit_add(context, exchange, origin, subject, status, err);
 }
 
 static void wake(void *context, enum object_kind kind, const char *id)

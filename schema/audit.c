@@ -14,8 +14,8 @@ static const struct field audit_fields[] = {
     MEMBER_TEXT(struct audit_entry, path, "path", FIELD_REQUIRED, .about = "Without the query."),
     MEMBER_TEXT(struct audit_entry, subject, "subject", FIELD_NULLABLE,
                 .about = "The id or name of the changed object."),
-    MEMBER_INT(struct audit_entry, status, "status", FIELD_REQUIRED, 100, 599,
-               .about = "The HTTP status of the answer."),
+    MEMBER_INT(struct audit_entry, status, "status", FIELD_NULLABLE, 100, 599,
+               .about = "The HTTP status of the answer; null: the client left before it."),
 };
 const struct record audit_entry_record =
     RECORD_WITH(struct audit_entry, "audit_entry", audit_fields, .answer = true,

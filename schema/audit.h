@@ -20,7 +20,7 @@ struct audit_entry {
     char method[16];
     char path[AUDIT_PATH_SIZE];
     char subject[NAME_SIZE]; /* the id or name of the changed object */
-    int64_t status;
+    int64_t status;          /* 0: the client left before the answer */
 };
 extern const struct record audit_entry_record;
 

@@ -35,15 +35,13 @@ int audit_open(struct coordinator *coordinator, uint64_t seed, struct err *err)
     return rc;
 }
 
-static void describe(struct coordinator *coordinator, const struct http_exchange *exchange,
-                     const char *subject, int status, struct audit_entry *out)
+void audit_origin(const struct coordinator *coordinator, const struct http_exchange *exchange,
+                  struct audit_entry *out)
 {
-    struct edge_audit *audit = &coordinator->edge->audit;
     const struct token *token = access_token(coordinator, exchange);
     struct address address;
     http_client_address(exchange, &address);
-    *out = (struct audit_entry){.status = status};
-    out->created_ms = id_series_next(&audit->ids, &audit->words, "aud_", clock_wall_ms(), out->id);
+    *out = (struct audit_entry){0};
     if (token) {
         memcpy(out->token, token->id, sizeof(out->token));
         memcpy(out->token_name, token->name, sizeof(out->token_name));
@@ -51,7 +49,6 @@ static void describe(struct coordinator *coordinator, const struct http_exchange
     memcpy(out->address, address.text, sizeof(out->address));
     (void)snprintf(out->method, sizeof(out->method), "%s", http_method(exchange));
     (void)snprintf(out->path, sizeof(out->path), "%s", http_path(exchange));
-    (void)snprintf(out->subject, sizeof(out->subject), "%s", subject);
 }
 
 /* Drop the oldest rows: those of the day after the last one that is kept once a day, those beyond
@@ -75,15 +72,24 @@ static int trim(struct coordinator *coordinator, int64_t wall_ms, struct err *er
 }
 
 int audit_add(struct coordinator *coordinator, const struct http_exchange *exchange,
-              const char *subject, int status, struct err *err)
+              const struct audit_entry *origin, const char *subject, int status, struct err *err)
 {
-    if (http_role(exchange) == ROLE_DEVICE) {
-        return 0;
-    }
+    struct edge_audit *audit = &coordinator->edge->audit;
     struct audit_entry entry;
     BUF_AUTO struct buf document;
     buf_init(&document, ROW_BYTES_MAX);
-    describe(coordinator, exchange, subject, status, &entry);
+    if (exchange && http_role(exchange) == ROLE_DEVICE) {
+        return 0;
+    }
+    if (origin) {
+        entry = *origin;
+    } else {
+        audit_origin(coordinator, exchange, &entry);
+    }
+    entry.created_ms =
+        id_series_next(&audit->ids, &audit->words, "aud_", clock_wall_ms(), entry.id);
+    (void)snprintf(entry.subject, sizeof(entry.subject), "%s", subject);
+    entry.status = status;
     int rc = wire_write(&audit_entry_record, &entry, &document, err);
     if (rc) {
         return rc;

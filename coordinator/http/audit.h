@@ -7,11 +7,17 @@
 
 #include "base/err.h"
 #include "coordinator/coordinator.h"
+#include "schema/audit.h"
 
 /* Continue after the newest row; the state store is open. */
 NODISCARD int audit_open(struct coordinator *coordinator, uint64_t seed, struct err *err);
-/* Store, in the open transaction, that the request changed the object `subject`. */
+/* Note who asks for what, for a change that may outlive the exchange. */
+void audit_origin(const struct coordinator *coordinator, const struct http_exchange *exchange,
+                  struct audit_entry *out);
+/* Store, in the open transaction, that a request changed the object `subject`. origin: that of
+ * audit_origin; NULL: the exchange's. exchange NULL with status 0: the client has left. */
 NODISCARD int audit_add(struct coordinator *coordinator, const struct http_exchange *exchange,
-                        const char *subject, int status, struct err *err);
+                        const struct audit_entry *origin, const char *subject, int status,
+                        struct err *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/audit.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/describe.h"
 #include "coordinator/http/edge.h"
@@ -43,6 +44,7 @@ struct dataset_upload {
     bool refused; /* the data are to blame, not the coordinator */
     int code;
     struct err err;
+    struct audit_entry origin;
     struct dataset_upload *next; /* waits for its conversion */
 };
 
@@ -169,7 +171,8 @@ static void on_published(void *arg)
     }
     struct event event = {.type = EVENT_DATASET_STORED,
                           .dataset_stored = {.dataset = &upload->dataset}};
-    struct turn_extra extra = {.description_size = upload->class_names.size};
+    struct turn_extra extra = {.description_size = upload->class_names.size,
+                               .origin = &upload->origin};
     if (extra.description_size > 0) {
         extra.description = upload->class_names.data;
         memcpy(extra.description_sha256, upload->dataset.class_names_sha256, SHA256_SIZE);
@@ -341,6 +344,7 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
     upload->coordinator = coordinator;
     upload->exchange = exchange;
     upload->reading = reading;
+    audit_origin(coordinator, exchange, &upload->origin);
     snprintf(upload->dataset.name, sizeof(upload->dataset.name), "%s",
              http_param(exchange, "name"));
     coordinator->edge->uploads.datasets++;

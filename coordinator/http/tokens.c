@@ -134,7 +134,7 @@ static int note(struct coordinator *coordinator, const struct http_exchange *exc
 {
     struct turn_reply reply = {.status = status, .revision = token->revision};
     buf_init(&reply.body, JSON_BODY_MAX);
-    int rc = audit_add(coordinator, exchange, token->id, status, err);
+    int rc = audit_add(coordinator, exchange, NULL, token->id, status, err);
     if (!rc && extra->replay_key[0]) {
         rc = wire_write(record, value, &reply.body, err);
         rc = rc ? rc : replay_store(coordinator, extra, &reply, err);

@@ -6,7 +6,9 @@
 
 #include "coordinator/content/disk.h"
 #include "coordinator/http/answer.h"
+#include "coordinator/http/audit.h"
 #include "coordinator/http/edge.h"
+#include "schema/token.h"
 
 /* No longer in progress. */
 static void upload_end(struct upload *upload)
@@ -57,6 +59,9 @@ void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator
     upload->kind = kind;
     upload->coordinator = coordinator;
     upload->exchange = exchange;
+    if (http_role(exchange) != ROLE_DEVICE) {
+        audit_origin(coordinator, exchange, &upload->origin);
+    }
     if (sha256) {
         awaited_begin(coordinator, &upload->publication.awaited, sha256);
     }
@@ -99,7 +104,9 @@ static void upload_report(void *arg)
     upload->bytes = publication->bytes;
     if (!publication->code) {
         struct event event = upload->kind->event(upload);
-        turn_event(upload->coordinator->turn, &event, exchange, NULL);
+        const struct turn_extra extra = {.origin =
+                                             upload->origin.method[0] ? &upload->origin : NULL};
+        turn_event(upload->coordinator->turn, &event, exchange, &extra);
         awaited_discard(upload->coordinator, publication->sha256);
     } else if (exchange) {
         upload->kind->refuse(exchange, &publication->err);

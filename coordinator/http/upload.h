@@ -6,6 +6,7 @@
 
 #include "coordinator/content/publication.h"
 #include "coordinator/coordinator.h"
+#include "schema/audit.h"
 
 /* The head of a kind's own struct. */
 struct upload {
@@ -14,6 +15,7 @@ struct upload {
     struct http_exchange *exchange; /* NULL: the client has disconnected */
     struct blob_upload *blob;       /* NULL: asks for a blob that is there */
     struct publication publication; /* awaits the expected blob from the beginning, if any is */
+    struct audit_entry origin;      /* method "": an agent's */
     uint64_t bytes;                 /* received; of the blob once that is durable */
 };
 

@@ -113,7 +113,7 @@ bool object_of_change(const struct actions *actions, const struct action *answer
     if (!changed) {
         return false;
     }
-    if (object_facts(answer->kind)->table != STATE_TABLES) {
+    if (answer && object_facts(answer->kind)->table != STATE_TABLES) {
         object_describe(answer->kind, answer->object, out);
     } else if (changed->type == ACTION_PERSIST) {
         object_describe(changed->kind, changed->object, out);

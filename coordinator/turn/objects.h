@@ -32,8 +32,8 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
  * -1: the first id of that version. */
 void object_center_unit_id(char out[OBJECT_ROW_ID_SIZE], const char *job, int64_t version,
                            int64_t unit);
-/* How the object is named that the actions changed: that of the answer, if it has a row, else the
- * first that was written or forgotten. False: no row changed. */
+/* How the object is named that the actions changed: that of the answer (NULL: none), if it has a
+ * row, else the first that was written or forgotten. False: no row changed. */
 bool object_of_change(const struct actions *actions, const struct action *answer,
                       struct object_row *out);
 /* Append the object as JSON, as the API shows it. */

@@ -182,14 +182,15 @@ static void reply(struct turn *turn, const struct action *action, struct http_ex
 
 /* A request that changed something is noted beside the change. */
 static void audit(struct turn *turn, const struct action *answer,
-                  const struct http_exchange *exchange)
+                  const struct http_exchange *exchange, const struct turn_extra *extra)
 {
     struct object_row row;
     struct err err = {0};
-    if (turn->effects.audit && answer->type == ACTION_REPLY &&
+    if ((!answer || answer->type == ACTION_REPLY) &&
         object_of_change(&turn->actions, answer, &row) && begin(turn)) {
         fail(turn,
-             turn->effects.audit(turn->effects.context, exchange, row.id, answer->status, &err),
+             turn->effects.audit(turn->effects.context, exchange, extra, row.id,
+                                 answer ? answer->status : 0, &err),
              &err);
     }
 }
@@ -325,8 +326,8 @@ void turn_event(struct turn *turn, struct event *event, struct http_exchange *ex
         carry_out(turn, action, exchange, extra);
     }
     ASSERT(answer || !exchange);
-    if (exchange) {
-        audit(turn, answer, exchange);
+    if (exchange || (extra && extra->origin)) {
+        audit(turn, answer, exchange, extra);
     }
     if (exchange && is_stored(turn)) {
         send_outbox(turn);

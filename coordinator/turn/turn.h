@@ -16,6 +16,7 @@
 #include "net/http_server.h"
 #include "schema/limits.h"
 
+struct audit_entry;
 struct core;
 struct incident_log;
 struct state_store;
@@ -40,9 +41,10 @@ struct turn_effects {
     int (*remember)(void *context, const struct turn_extra *extra, const struct turn_reply *reply,
                     struct err *err);
     int (*store_event)(void *context, const struct action *action, struct err *err);
-    /* There too: store that a request has changed an object (its id or name). */
-    int (*audit)(void *context, const struct http_exchange *exchange, const char *subject,
-                 int status, struct err *err);
+    /* There too: store that a request has changed an object (its id or name). status 0: the client
+     * left before the answer, extra tells who it was. */
+    int (*audit)(void *context, const struct http_exchange *exchange,
+                 const struct turn_extra *extra, const char *subject, int status, struct err *err);
     /* Before the commit too, but nothing leaves: note which long polls to check. */
     void (*wake)(void *context, enum object_kind kind, const char *id);
     /* Answer disk_full at once: a commit is held. */
@@ -90,6 +92,8 @@ struct turn_extra {
     size_t part_count;
     char replay_key[REPLAY_KEY_SIZE]; /* Idempotency-Key of its token; "": none */
     char request_sha256[SHA256_SIZE];
+    const struct audit_entry *origin; /* of a request whose client may leave before its effect;
+                                         NULL: the exchange tells */
 };
 
 /* Feed one event (times are filled in) and collect its actions. exchange: the

@@ -6,7 +6,9 @@ import concurrent.futures
 import contextlib
 import http.client
 import re
+import socket
 import sqlite3
+import struct
 import subprocess
 import urllib.parse
 
@@ -484,6 +486,29 @@ def test_each_change_has_a_row_and_nothing_else_has_one():
         api.create("later")
         newest = api.get("/v1/audit?limit=1")["items"][0]
         must(newest["id"] > rows[0]["id"] and newest["path"] == "/v1/tokens", f"{newest}")
+
+
+def test_an_upload_whose_client_left_before_the_answer_has_a_row():
+    with Locked() as api:
+        data = tar_of(*data_files("digits", "test"))
+        head = f"Authorization: Bearer {api.admin}\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+        for index in range(10):
+            with api.connect() as connection:
+                reset = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                connection.sendall(
+                    f"PUT /v1/datasets/gone-{index} ".encode() + HEAD.encode() + head + data
+                )
+                received = (index + 1) * len(data)
+                wait_for(
+                    lambda least=received: api.number("paceline_received_bytes_total") >= least,
+                    "the upload",
+                )
+        wait_for(lambda: len(api.get("/v1/datasets")["items"]) == 10, "the data sets")
+        rows = {row["subject"]: row for row in api.get("/v1/audit")["items"]}
+        must(sorted(rows) == [f"gone-{index}" for index in range(10)], f"{list(rows)}")
+        for row in rows.values():
+            must(row["status"] in (201, None) and row["token_name"] == "admin", f"{row}")
 
 
 def test_no_secret_reaches_the_log_or_the_disk():

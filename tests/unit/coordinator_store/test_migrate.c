@@ -180,6 +180,49 @@ static void a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incid
     sql_close(&db);
 }
 
+#define MIGRATIONS_MAX 64
+
+/* state.db as the first `version` migrations leave it, with one job. */
+static void make_version(const char *directory, size_t version, int application_id)
+{
+    struct embedded list[MIGRATIONS_MAX + 1] = {{0}};
+    struct err err = {0};
+    assert_true(version <= MIGRATIONS_MAX);
+    memcpy(list, state_migrations, version * sizeof(list[0]));
+    (void)unlink(test_path_in(directory, "state.db").text);
+    (void)unlink(test_path_in(directory, "state.db.before-upgrade").text);
+    sqlite3 *db = open_database(directory, "state.db");
+    assert_ok(migrate_run(db, list, application_id, NULL, &err), &err);
+    assert_ok(sql_exec(db, "INSERT INTO jobs VALUES ('job_1', '', 3, 5, '{}')", &err), &err);
+    sql_close(&db);
+}
+
+static void a_state_file_of_each_version_starts_with_its_rows_and_a_backup(void **state)
+{
+    struct state_store *store = NULL;
+    struct err err = {0};
+    assert_ok(state_open(*state, &store, &err), &err);
+    state_close(&store);
+    sqlite3 *db = open_database(*state, "state.db");
+    const int application_id = (int)integer(db, "PRAGMA application_id");
+    const size_t newest = (size_t)integer(db, "PRAGMA user_version");
+    sql_close(&db);
+    assert_true(newest >= 5);
+    for (size_t version = 1; version < newest; version++) {
+        make_version(*state, version, application_id);
+        assert_ok(state_open(*state, &store, &err), &err);
+        for (int table = 0; table < STATE_TABLES; table++) {
+            size_t count = SIZE_MAX;
+            assert_ok(state_count(store, (enum state_table)table, &count, &err), &err);
+            assert_int_equal(count, table == STATE_JOBS);
+        }
+        state_close(&store);
+        db = open_database(*state, "state.db.before-upgrade");
+        assert_int_equal(integer(db, "PRAGMA user_version"), version);
+        sql_close(&db);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +234,7 @@ int main(void)
         test_with_directory(a_state_file_of_a_newer_version_is_refused_with_its_path),
         test_with_directory(
             a_state_file_of_the_first_version_keeps_its_rows_and_learns_of_incidents),
+        test_with_directory(a_state_file_of_each_version_starts_with_its_rows_and_a_backup),
         cmocka_unit_test(the_shipped_migrations_are_numbered_without_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
