@@ -149,6 +149,12 @@ static bool is_foreign(const struct coordinator *coordinator, struct http_exchan
     return false;
 }
 
+/* Whether the coordinator lives is answered whatever its callers did. */
+static bool is_health(const struct http_exchange *exchange)
+{
+    return strcmp(http_path(exchange), "/healthz") == 0;
+}
+
 /* Runs first for every request, after its headers. */
 static void guard(void *context, struct http_exchange *exchange)
 {
@@ -160,10 +166,10 @@ static void guard(void *context, struct http_exchange *exchange)
     if (is_foreign(coordinator, exchange)) {
         return;
     }
-    if (!access_admit(coordinator, exchange)) {
+    if (!is_health(exchange) && !access_admit(coordinator, exchange)) {
         return;
     }
-    if (coordinator->stopping && strcmp(http_path(exchange), "/healthz") != 0) {
+    if (coordinator->stopping && !is_health(exchange)) {
         answer_problem(exchange, PROBLEM_STOPPING, "the coordinator is shutting down");
         return;
     }
@@ -190,7 +196,7 @@ static bool is_reserved(void *context, const struct http_exchange *exchange)
     (void)context;
     static const char agents[] = "/v1/agent/";
     const char *path = http_path(exchange);
-    return strncmp(path, agents, sizeof(agents) - 1) == 0 || strcmp(path, "/healthz") == 0;
+    return strncmp(path, agents, sizeof(agents) - 1) == 0 || is_health(exchange);
 }
 
 static void finished(void *context, const struct http_exchange *exchange, int status,
