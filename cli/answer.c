@@ -30,14 +30,14 @@ static int read_names(struct session *session, json_t **out, struct err *err)
     return rc;
 }
 
-/* A list as JSON: an item a line, however many pages there are. */
+/* A list as JSON, however many pages there are. ASCII: nothing steers a terminal. */
 static int add_items(const json_t *page, bool first, bool last, struct buf *out, struct err *err)
 {
     int rc = first ? buf_printf(out, err, "{\"items\": [") : 0;
     const json_t *items = json_object_get(page, "items");
     for (size_t i = 0; !rc && i < json_array_size(items); i++) {
         rc = buf_printf(out, err, "%s\n", first && i == 0 ? "" : ",");
-        rc = rc ? rc : json_write(json_array_get(items, i), out, err);
+        rc = rc ? rc : json_write_lines(json_array_get(items, i), out, err);
     }
     return rc || !last ? rc : buf_printf(out, err, "\n], \"next_cursor\": null}\n");
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/utf8.h"
@@ -17,7 +18,8 @@
 /* In addition to the requested wait of the server. */
 #define CALL_TIMEOUT_MS 30000
 #define STALL_MS 60000 /* of a call of any length */
-#define POLL_MS 10000  /* libcurl handles its own timers */
+#define AUTHORITIES_BYTES_MAX ((size_t)1 << 20)
+#define POLL_MS 10000 /* libcurl handles its own timers */
 
 int api_open(struct api *api, const char *server, struct err *err)
 {
@@ -27,9 +29,12 @@ int api_open(struct api *api, const char *server, struct err *err)
     while (size > 0 && server[size - 1] == '/') {
         size--;
     }
-    const char *host = strncmp(server, "http://", 7) == 0 ? server + 7 : NULL;
-    size_t host_size = host && size > 7 ? size - 7 : 0;
-    if (host_size == 0 || strcspn(host, "/?#@ ") < host_size || size >= sizeof(api->server)) {
+    const size_t scheme = strncmp(server, "http://", 7) == 0    ? 7
+                          : strncmp(server, "https://", 8) == 0 ? 8
+                                                                : 0;
+    size_t host_size = scheme > 0 && size > scheme ? size - scheme : 0;
+    if (host_size == 0 || strcspn(server + scheme, "/?#@ ") < host_size ||
+        size >= sizeof(api->server)) {
         return err_set(err, ERR_INVALID,
                        "'%s' is not a server; expected a URL such as http://127.0.0.1:7410",
                        server);
@@ -45,6 +50,35 @@ void api_close(struct api *api)
         http_multi_free(&api->calls);
     }
     buf_done(&api->reply);
+    buf_done(&api->authorities);
+}
+
+int api_authorize(struct api *api, const char *token, struct err *err)
+{
+    size_t size = strlen(token);
+    for (size_t i = 0; i < size; i++) {
+        if (token[i] <= ' ' || token[i] > '~') {
+            return err_set(err, ERR_INVALID, "the token has a character that no token has");
+        }
+    }
+    if (size >= sizeof(api->token)) {
+        return err_set(err, ERR_INVALID, "the token is longer than %zu bytes",
+                       sizeof(api->token) - 1);
+    }
+    memcpy(api->token, token, size + 1);
+    return 0;
+}
+
+int api_trust(struct api *api, const char *path, struct err *err)
+{
+    buf_init(&api->authorities, AUTHORITIES_BYTES_MAX);
+    int rc = file_read(path, &api->authorities, err);
+    if (rc || api->authorities.size == 0) {
+        return rc ? rc : err_set(err, ERR_FORMAT, "%s is empty; expected certificates", path);
+    }
+    api->tls = (struct tls_client){.ca = api->authorities.data};
+    (void)snprintf(api->ca_path, sizeof(api->ca_path), "%s", path);
+    return 0;
 }
 
 /* A text of the server's as one line that is safe to show. */
@@ -175,6 +209,8 @@ int api_make(struct api *api, const struct api_call *what, struct err *err)
     struct http_call call = {
         .method = what->method,
         .url = url,
+        .bearer = api->token[0] != '\0' ? api->token : NULL,
+        .tls = api->authorities.size > 0 ? &api->tls : NULL,
         .header = {what->header},
         .body = {{what->body, what->read ? 0 : what->size}},
         .read = what->read,

@@ -12,13 +12,19 @@
 #include "base/json.h"
 #include "base/record.h"
 #include "net/http_client.h"
+#include "net/tls.h"
 
 #define API_SERVER_SIZE 256
 #define API_PATH_SIZE 4096
+#define API_TOKEN_SIZE 256
 
 struct api {
     struct http_multi *calls;     /* one at a time */
     char server[API_SERVER_SIZE]; /* "http://127.0.0.1:7410", without a slash at the end */
+    char token[API_TOKEN_SIZE];   /* sent with every call; "": none */
+    struct buf authorities;       /* PEM; empty: the system's */
+    struct tls_client tls;        /* refers to authorities */
+    char ca_path[API_PATH_SIZE];  /* their file */
     struct buf reply;             /* of the last call */
     struct record_faults faults;  /* of the last rejected call */
     bool answered;                /* by a server, once at least */
@@ -41,9 +47,13 @@ struct api_call {
     bool unlimited;   /* of any length, as long as bytes arrive */
 };
 
-/* ERR_INVALID: server is not an http URL with only a host and port. */
+/* ERR_INVALID: server is not an http or https URL with only a host and port. */
 NODISCARD int api_open(struct api *api, const char *server, struct err *err);
 void api_close(struct api *api);
+/* Send this token with every call; "": none. */
+NODISCARD int api_authorize(struct api *api, const char *token, struct err *err);
+/* Trust the certificates in a file and no others. */
+NODISCARD int api_trust(struct api *api, const char *path, struct err *err);
 /* Call server + path and store the answer in api->reply. body: JSON, or NULL. wait_seconds: how
  * long the server may delay the answer. The text of ERR_NETWORK says what to check. Answers other
  * than 2xx are ERR_NOT_FOUND (404), ERR_STATE (503: stopping or overloaded) or ERR_INVALID, with

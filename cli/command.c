@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/account.h"
 #include "cli/answer.h"
 #include "cli/data.h"
 #include "cli/usage.h"
 
-#define DEFAULT_SERVER "http://127.0.0.1:7410"
 #define TEXT_BYTES_MAX ((size_t)4 << 20)
 
 /* Write one line for each fault that the server named, after the file it is in, or else the
@@ -61,20 +61,12 @@ static int write_curl(struct session *session, struct err *err)
         rc = data_tar(file, upload.archive, &tar, err);
         session->request.archive = tar.data;
     }
-    rc = rc ? rc
-            : request_curl(&session->request, &session->call, session->api.server, false, &text,
-                           err);
+    const struct request_target target = session_target(session);
+    rc = rc ? rc : request_curl(&session->request, &session->call, &target, &text, err);
     return rc ? rc : api_write(session->out, &text, err);
 }
 
-static int open_api(struct session *session, const char *server, struct err *err)
-{
-    const char *option = session->call.options.text[OPTION_SERVER];
-    const char *url = option[0] != '\0' ? option : server && server[0] != '\0' ? server : NULL;
-    return api_open(&session->api, url ? url : DEFAULT_SERVER, err);
-}
-
-static int run(struct session *session, const char *server, struct err *err)
+static int run(struct session *session, struct err *err)
 {
     const struct invocation *call = &session->call;
     session->format = invocation_format(call, isatty(fileno(session->out)) == 1);
@@ -86,7 +78,7 @@ static int run(struct session *session, const char *server, struct err *err)
     if (!call->command->path) {
         return call->command->run(session, err);
     }
-    int rc = open_api(session, server, err);
+    int rc = account_open(session, err);
     rc = rc ? rc : session_prepare(session, err);
     if (rc) {
         return rc;
@@ -104,8 +96,26 @@ static void session_free(struct session **session)
     free(*session);
 }
 
-enum command_status command_run(int argc, char **argv, const char *server, FILE *out,
-                                FILE *complaints)
+/* Keep a token and overwrite it in argv, which other users of the machine can read. */
+static void hide_token(struct session *session, int argc, char **argv)
+{
+    struct invocation *call = &session->call;
+    for (size_t i = 0; i < ARGUMENTS_MAX && call->argument[i]; i++) {
+        if (call->command->argument[i].kind != ARGUMENT_TOKEN) {
+            continue;
+        }
+        (void)snprintf(session->token, sizeof(session->token), "%s", call->argument[i]);
+        for (int word = 1; word < argc; word++) {
+            if (argv[word] == call->argument[i]) {
+                memset(argv[word], 'x', strlen(argv[word]));
+            }
+        }
+        call->argument[i] = session->token;
+    }
+}
+
+enum command_status command_run(int argc, char **argv, const struct environment *environment,
+                                FILE *out, FILE *complaints)
 {
     AUTO(session_free) struct session *session = calloc(1, sizeof(*session));
     struct err err = {0};
@@ -113,6 +123,8 @@ enum command_status command_run(int argc, char **argv, const char *server, FILE 
         fprintf(complaints, "paceline: no memory\n");
         return COMMAND_FAILED;
     }
+    session->environment = environment;
+    session->api.stop_fd = -1;
     session->out = out;
     session->complaints = complaints;
     int rc = invocation_read(argc, argv, &session->call, &err);
@@ -120,7 +132,8 @@ enum command_status command_run(int argc, char **argv, const char *server, FILE 
         fprintf(complaints, "paceline: %s\n", err.text);
         return COMMAND_USAGE;
     }
-    rc = session->call.request == CONF_RUN ? run(session, server, &err) : tell(session, &err);
+    hide_token(session, argc, argv);
+    rc = session->call.request == CONF_RUN ? run(session, &err) : tell(session, &err);
     if (rc) {
         complain(session, &err);
         return session_status(session, rc);

@@ -6,10 +6,9 @@
 
 #include "cli/session.h"
 
-/* Run the program. server: the value of PACELINE_URL, used without --server; NULL: the default.
- * Results go to out, errors to complaints, each a line that starts with "paceline: ". Returns the
- * exit status. */
-enum command_status command_run(int argc, char **argv, const char *server, FILE *out,
-                                FILE *complaints);
+/* Run the program. Results go to out, errors to complaints, each a line that starts with "paceline:
+ * ". A token in argv is overwritten at once. Returns the exit status. */
+enum command_status command_run(int argc, char **argv, const struct environment *environment,
+                                FILE *out, FILE *complaints);
 
 #endif

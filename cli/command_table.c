@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/account.h"
 #include "cli/completion.h"
 #include "cli/content.h"
 #include "cli/events.h"
@@ -26,12 +27,20 @@
 
 const struct conf_option option_table[OPTION_COUNT] = {
     TEXT("server", OPTION_SERVER, "URL",
-         "Address of the coordinator.\nDefault: $PACELINE_URL, else http://127.0.0.1:7410."),
+         "Address of the coordinator.\n"
+         "Default: $PACELINE_URL, else the context's, else http://127.0.0.1:7410."),
+    TEXT("context", OPTION_CONTEXT, "CONTEXT",
+         "Use the address and token of this context. Default: the current one."),
     TEXT("format", OPTION_FORMAT, "FORMAT",
          "How to write the answer: table, wide or json. Default: table;\n"
          "json for one object if the output is not a terminal."),
     FLAG("quiet", OPTION_QUIET, "Write ids only. Default: off.", .letter = 'q'),
     FLAG("curl", OPTION_CURL, "Write the equivalent curl command; change nothing. Default: off."),
+    TEXT("ca", OPTION_CA, "FILE",
+         "Trust the certificates in this file and no others. Default: the system's."),
+    TEXT("role", OPTION_ROLE, "ROLE", "What the token may do. Default: read."),
+    TEXT("expires", OPTION_EXPIRES, "TIME",
+         "How long the token is valid: seconds, or 30m, 12h, 7d. Default: for ever."),
     FLAG("wait", OPTION_WAIT, "Watch the job to its end. Default: off.", .letter = 'w'),
     TEXT("get", OPTION_GET, "FILE",
          "Watch the job to its end and download its model. Default: none."),
@@ -78,6 +87,8 @@ const struct conf_option option_table[OPTION_COUNT] = {
 
 const struct option_use option_uses[OPTION_COUNT] = {
     [OPTION_FORMAT] = {.choices = "table wide json"},
+    [OPTION_ROLE] = {.field = "role", .choices = "read submit operate admin"},
+    [OPTION_EXPIRES] = {.field = "expires_seconds", .value = VALUE_DURATION},
     [OPTION_NAME] = {.field = "name"},
     [OPTION_MODEL] = {.field = "model.name"},
     [OPTION_TRAIN] = {.field = "dataset.train", .value = VALUE_TRAIN},
@@ -107,6 +118,7 @@ const struct thing things[ARGUMENT_THINGS] = {
     [ARGUMENT_DEVICE] = {"device", "dev_", "/v1/devices", "name"},
     [ARGUMENT_CHECKPOINT] = {"checkpoint", "ckpt_", "/v1/checkpoints", NULL},
     [ARGUMENT_INCIDENT] = {"incident", "inc_", "/v1/incidents", NULL},
+    [ARGUMENT_TOKEN_ROW] = {"token", "tok_", "/v1/tokens", "name"},
     [ARGUMENT_DATASET] = {"data set", NULL, "/v1/datasets", "name"},
     [ARGUMENT_MODEL] = {"model", NULL, "/v1/models", "name"},
 };
@@ -210,6 +222,19 @@ const struct command commands[] = {
     {"incident", "get", "Show a failure.", WITH(ARGUMENT_INCIDENT, "INCIDENT"),
      GET = "/v1/incidents/{0}", .layout = &layout_incident},
 
+    {"token", "create", "Make a token; its secret is shown this once.",
+     .argument = {{ARGUMENT_NEW_NAME, "NAME", .field = "name"}},
+     .options = OPTION(ROLE) | OPTION(EXPIRES), POST = "/v1/tokens", .body = BODY_FIELDS,
+     .layout = &layout_token},
+    {"token", "list", "List the tokens, without their secrets.", GET = "/v1/tokens",
+     .layout = &layout_tokens},
+    {"token", "get", "Show a token, without its secret.", WITH(ARGUMENT_TOKEN_ROW, "TOKEN"),
+     GET = "/v1/tokens/{0}", .layout = &layout_token},
+    {"token", "revoke", "End a token.", WITH(ARGUMENT_TOKEN_ROW, "TOKEN"),
+     POST = "/v1/tokens/{0}/revoke", .layout = &layout_token},
+    {"audit", "", "List who changed what, the newest change first.", GET = "/v1/audit",
+     .layout = &layout_audit},
+
     {"plan", "", "Show the plan that a job would get with other devices or fields.",
      .argument = {{ARGUMENT_FILE, "FILE.json", .optional = true}},
      .options = OPTION(JOB) | OPTION(DEVICES) | OPTION(WITHOUT) | OPTION(SET), POST = "/v1/plans",
@@ -218,6 +243,14 @@ const struct command commands[] = {
      .run = events_follow},
     {"version", "", "Show the versions of this program and of the coordinator.", GET = "/version",
      .layout = &layout_version, .run = version_show},
+    {"login", "", "Store an address and a token (of standard input unless given) as a context.",
+     .argument = {{ARGUMENT_URL, "URL"}, {ARGUMENT_TOKEN, "TOKEN", .optional = true}},
+     .options = OPTION(CA), .run = account_login},
+    {"context", "list", "List the contexts.", .layout = &layout_contexts, .run = account_list},
+    {"context", "use", "Make a context the current one.", WITH(ARGUMENT_CONTEXT, "CONTEXT"),
+     .run = account_use},
+    {"context", "remove", "Forget a context.", WITH(ARGUMENT_CONTEXT, "CONTEXT"),
+     .run = account_remove},
     {"completion", "", "Write a script that completes command lines: bash, zsh or fish.",
      WITH(ARGUMENT_SHELL, "SHELL"), .run = completion_write},
 };

@@ -18,10 +18,14 @@
 enum option {
     /* of every command */
     OPTION_SERVER,
+    OPTION_CONTEXT,
     OPTION_FORMAT,
     OPTION_QUIET,
     OPTION_CURL,
     /* of some commands */
+    OPTION_CA,
+    OPTION_ROLE,
+    OPTION_EXPIRES,
     OPTION_WAIT,
     OPTION_GET,
     OPTION_OUTPUT,
@@ -66,9 +70,10 @@ extern const struct conf_option option_table[OPTION_COUNT];
 enum option_value {
     VALUE_TEXT,
     VALUE_NUMBER,
-    VALUE_NUMBERS, /* "2,5" */
-    VALUE_JOB,     /* resolved to an id */
-    VALUE_DEVICES, /* each resolved to an id */
+    VALUE_NUMBERS,  /* "2,5" */
+    VALUE_DURATION, /* "90", "30m", "12h", "7d": seconds */
+    VALUE_JOB,      /* resolved to an id */
+    VALUE_DEVICES,  /* each resolved to an id */
     VALUE_DATASET,
     VALUE_TRAIN, /* a data set, or a file or directory that becomes one */
     VALUE_TEST,
@@ -91,12 +96,16 @@ enum argument_kind {
     ARGUMENT_DEVICE,
     ARGUMENT_CHECKPOINT,
     ARGUMENT_INCIDENT,
+    ARGUMENT_TOKEN_ROW,
     ARGUMENT_DATASET,
     ARGUMENT_MODEL,
     ARGUMENT_NEW_NAME, /* of a thing that need not exist */
     ARGUMENT_NUMBER,
     ARGUMENT_FILE,
     ARGUMENT_SHELL,
+    ARGUMENT_URL,
+    ARGUMENT_TOKEN,
+    ARGUMENT_CONTEXT,
 };
 #define ARGUMENT_THINGS (ARGUMENT_MODEL + 1)
 
@@ -104,6 +113,7 @@ struct argument {
     enum argument_kind kind;
     const char *name; /* "JOB" */
     bool optional;
+    const char *field; /* of the body, that it becomes; NULL: none */
 };
 
 /* The things that the API lists, by the kind of argument that names one. */

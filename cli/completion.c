@@ -77,7 +77,9 @@ static bool begins_noun(size_t index)
 /* The words that list the things which an argument may name; "": none. */
 static const char *lister_of(enum argument_kind kind)
 {
-    static const char *const listers[ARGUMENT_THINGS] = {
+    static const char *const listers[ARGUMENT_CONTEXT + 1] = {
+        [ARGUMENT_CONTEXT] = "context",
+        [ARGUMENT_TOKEN_ROW] = "token",
         [ARGUMENT_JOB] = "job",
         [ARGUMENT_DEVICE] = "device",
         [ARGUMENT_CHECKPOINT] = "checkpoint",
@@ -85,7 +87,7 @@ static const char *lister_of(enum argument_kind kind)
         [ARGUMENT_DATASET] = "dataset",
         [ARGUMENT_MODEL] = "model",
     };
-    return kind < ARGUMENT_THINGS && listers[kind] ? listers[kind] : "";
+    return listers[kind] ? listers[kind] : "";
 }
 
 static const char *name_of(const struct command *command, char out[WORD_SIZE])
@@ -178,7 +180,8 @@ static void add_values(struct script *script)
     for (enum option option = 0; option < OPTION_COUNT; option++) {
         const struct conf_option *about = &option_table[option];
         const struct option_use *use = &option_uses[option];
-        const char *list = use->value == VALUE_JOB       ? "job"
+        const char *list = option == OPTION_CONTEXT      ? "context"
+                           : use->value == VALUE_JOB     ? "job"
                            : use->value == VALUE_DEVICES ? "device"
                            : use->value == VALUE_DATASET ? "dataset"
                            : option == OPTION_MODEL      ? "model"

@@ -54,10 +54,9 @@ static int write_curl(struct session *session, const char *path, const struct up
         rc = data_tar(path, upload->archive, &text, err);
         rc = rc ? rc : buf_printf(&text, err, " | ");
     }
-    rc =
-        rc ? rc
-           : buf_printf(&text, err,
-                        "curl -sS --fail-with-body -H 'Content-Type: application/octet-stream' -T");
+    const struct request_target server = session_target(session);
+    rc = rc ? rc : request_curl_begin(&server, &text, err);
+    rc = rc ? rc : buf_printf(&text, err, " -H 'Content-Type: application/octet-stream' -T");
     rc = rc ? rc : shell_add_word(&text, upload->archive ? "-" : path, err);
     rc = rc ? rc : buf_printf(&text, err, " %s%s\n", session->api.server, target);
     return rc ? rc : api_write(session->out, &text, err);

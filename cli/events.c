@@ -1,5 +1,6 @@
 #include "cli/events.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -53,7 +54,11 @@ static int write_line(struct follower *follower, const json_t *event, struct buf
         return buf_printf(out, err, "%s", text_of(event, "id"));
     }
     if (session->format == FORMAT_JSON) {
-        return json_write(event, out, err);
+        char *text = json_dumps(event, JSON_COMPACT | JSON_ENSURE_ASCII);
+        int rc = text ? buf_printf(out, err, "%s", text)
+                      : err_set(err, ERR_MEMORY, "no memory for an event");
+        free(text);
+        return rc;
     }
     const char *subject = text_of(event, "subject");
     bool wide = session->format == FORMAT_WIDE;

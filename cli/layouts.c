@@ -249,3 +249,45 @@ static const struct column version_columns[] = {
     COLUMN("PROTOCOL", "protocol", CELL_TEXT),
 };
 LAYOUT(layout_version, "versions", "version", version_columns);
+
+static const struct column context_columns[] = {
+    COLUMN("CURRENT", "current", CELL_TEXT),
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("URL", "url", CELL_TEXT),
+    COLUMN("TOKEN", "token", CELL_TEXT),
+    COLUMN("CA", "ca", CELL_TEXT, .wide = true),
+};
+LAYOUT(layout_contexts, "items", "name", context_columns);
+
+static const struct column token_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT),
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("ROLE", "role", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_TEXT),
+    COLUMN("EXPIRES", "expires_at", CELL_TEXT),
+    COLUMN("USED", "last_used_at", CELL_AGE),
+    COLUMN("AGE", "created_at", CELL_AGE),
+};
+LAYOUT(layout_tokens, "items", "id", token_columns, .pages = true);
+
+static const struct column one_token_columns[] = {
+    COLUMN("ID", "id", CELL_TEXT),
+    COLUMN("NAME", "name", CELL_TEXT),
+    COLUMN("ROLE", "role", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_TEXT),
+    COLUMN("EXPIRES", "expires_at", CELL_TEXT),
+    COLUMN("USED", "last_used_at", CELL_AGE),
+    COLUMN("TOKEN", "token", CELL_TEXT),
+};
+LAYOUT(layout_token, "", "id", one_token_columns);
+
+static const struct column audit_columns[] = {
+    COLUMN("TIME", "created_at", CELL_TEXT),
+    COLUMN("TOKEN", "token_name", CELL_TEXT),
+    COLUMN("ADDRESS", "address", CELL_TEXT, .wide = true),
+    COLUMN("STATUS", "status", CELL_TEXT),
+    COLUMN("METHOD", "method", CELL_TEXT),
+    COLUMN("PATH", "path", CELL_TEXT),
+    COLUMN("SUBJECT", "subject", CELL_TEXT, .wide = true),
+};
+LAYOUT(layout_audit, "items", "id", audit_columns, .pages = true);

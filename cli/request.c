@@ -12,6 +12,7 @@
 #define FIELD_NAME_MAX 64
 #define PATH_DEPTH_MAX 8
 #define LIST_ITEM_SIZE 128
+#define DURATION_UNITS_MAX 1000000000
 
 /* ---- target ---- */
 
@@ -142,6 +143,28 @@ static json_t *list_of(const char *text, bool numbers, struct err *err)
     return list;
 }
 
+/* "90", "30m", "12h", "7d" */
+static json_t *duration_of(const char *text, struct err *err)
+{
+    static const struct {
+        char letter;
+        int64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    char digits[LIST_ITEM_SIZE];
+    int64_t factor = 1, number = 0;
+    size_t size = strlen(text);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (size > 1 && text[size - 1] == units[i].letter) {
+            factor = units[i].seconds;
+            size--;
+            break;
+        }
+    }
+    (void)snprintf(digits, sizeof(digits), "%.*s", (int)size, text);
+    return parse_i64(digits, 1, DURATION_UNITS_MAX, &number, err) ? NULL
+                                                                  : json_integer(number * factor);
+}
+
 static json_t *value_of(enum option_value kind, const char *text, struct err *err)
 {
     int64_t number = 0;
@@ -149,6 +172,7 @@ static json_t *value_of(enum option_value kind, const char *text, struct err *er
     case VALUE_NUMBER:
         return parse_i64(text, 0, INT64_MAX, &number, err) ? NULL : json_integer(number);
     case VALUE_NUMBERS: return list_of(text, true, err);
+    case VALUE_DURATION: return duration_of(text, err);
     case VALUE_DEVICES: return list_of(text, false, err);
     case VALUE_TEXT:
     case VALUE_JOB:
@@ -186,9 +210,19 @@ static bool has_field(const struct invocation *call, enum option option)
     return option_uses[option].field && option_given(&call->options, option);
 }
 
-static int set_options(const struct invocation *call, json_t *body, struct err *err)
+static int set_arguments(const struct invocation *call, json_t *body, struct err *err)
 {
     int rc = 0;
+    for (size_t i = 0; !rc && i < ARGUMENTS_MAX && call->argument[i]; i++) {
+        const char *field = call->command->argument[i].field;
+        rc = field ? set_field(body, field, json_string(call->argument[i]), err) : 0;
+    }
+    return rc;
+}
+
+static int set_options(const struct invocation *call, json_t *body, struct err *err)
+{
+    int rc = set_arguments(call, body, err);
     for (enum option option = 0; !rc && option < OPTION_COUNT; option++) {
         if (has_field(call, option)) {
             struct err why = {0};
@@ -245,7 +279,7 @@ int request_build(const struct invocation *call, const char *base, size_t base_s
     if (rc || call->command->body != BODY_FIELDS) {
         return rc;
     }
-    bool changed = call->options.set.count > 0;
+    bool changed = call->options.set.count > 0 || call->command->argument[0].field;
     for (enum option option = 0; option < OPTION_COUNT; option++) {
         changed = changed || has_field(call, option);
     }
@@ -289,24 +323,43 @@ static int add_body(const struct request *request, const struct invocation *call
     return rc ? rc : shell_add_word(out, request->fields.data, err);
 }
 
-int request_curl(const struct request *request, const struct invocation *call, const char *server,
-                 bool with_token, struct buf *out, struct err *err)
+int request_curl_begin(const struct request_target *target, struct buf *out, struct err *err)
+{
+    int rc = buf_printf(out, err, "curl -sS --fail-with-body");
+    if (!rc && target->with_token) {
+        rc = buf_printf(out, err, " -H \"Authorization: Bearer $PACELINE_TOKEN\"");
+    }
+    if (!rc && target->ca[0] != '\0') {
+        rc = buf_printf(out, err, " --cacert");
+        rc = rc ? rc : shell_add_word(out, target->ca, err);
+    }
+    return rc;
+}
+
+/* Events come one by one, and after the one that was seen last. */
+static int add_stream(const struct invocation *call, struct buf *out, struct err *err)
+{
+    char header[OPTION_TEXT_SIZE + 32];
+    const char *after = call->options.text[OPTION_AFTER];
+    int rc = buf_printf(out, err, " -N");
+    if (rc || after[0] == '\0') {
+        return rc;
+    }
+    (void)snprintf(header, sizeof(header), "Last-Event-ID: %s", after);
+    rc = buf_printf(out, err, " -H");
+    return rc ? rc : shell_add_word(out, header, err);
+}
+
+int request_curl(const struct request *request, const struct invocation *call,
+                 const struct request_target *target, struct buf *out, struct err *err)
 {
     char url[REQUEST_TARGET_SIZE + OPTION_TEXT_SIZE];
     const char *output = call->options.text[OPTION_OUTPUT];
-    (void)snprintf(url, sizeof(url), "%s%s", server, request->target);
-    bool stream = strcmp(request->target, "/v1/events") == 0;
+    (void)snprintf(url, sizeof(url), "%s%s", target->server, request->target);
     int rc = request->archive ? buf_printf(out, err, "%s | ", request->archive) : 0;
-    rc = rc ? rc : buf_printf(out, err, "curl -sS%s --fail-with-body", stream ? "N" : "");
-    if (!rc && with_token) {
-        rc = buf_printf(out, err, " -H \"Authorization: Bearer $PACELINE_TOKEN\"");
-    }
-    if (!rc && stream && call->options.text[OPTION_AFTER][0] != '\0') {
-        char header[OPTION_TEXT_SIZE + 32];
-        (void)snprintf(header, sizeof(header), "Last-Event-ID: %s",
-                       call->options.text[OPTION_AFTER]);
-        rc = buf_printf(out, err, " -H");
-        rc = rc ? rc : shell_add_word(out, header, err);
+    rc = rc ? rc : request_curl_begin(target, out, err);
+    if (!rc && strcmp(request->target, "/v1/events") == 0) {
+        rc = add_stream(call, out, err);
     }
     rc = rc ? rc : add_body(request, call, out, err);
     if (!rc && output[0] != '\0') {

@@ -26,8 +26,17 @@ NODISCARD int request_build(const struct invocation *call, const char *base, siz
 void request_done(struct request *request);
 /* Return the file argument of the command, NULL: none was given. */
 const char *request_file(const struct invocation *call);
-/* Append the curl command, one line. with_token: the API takes tokens. */
+/* Where and as whom a curl command asks. */
+struct request_target {
+    const char *server;
+    bool with_token; /* by name, never by value */
+    const char *ca;  /* file of trusted certificates; "": the system's */
+};
+/* Append "curl" with the options of every request. */
+NODISCARD int request_curl_begin(const struct request_target *target, struct buf *out,
+                                 struct err *err);
+/* Append the curl command, one line. */
 NODISCARD int request_curl(const struct request *request, const struct invocation *call,
-                           const char *server, bool with_token, struct buf *out, struct err *err);
+                           const struct request_target *target, struct buf *out, struct err *err);
 
 #endif

@@ -168,6 +168,13 @@ int session_prepare(struct session *session, struct err *err)
     return rc;
 }
 
+struct request_target session_target(const struct session *session)
+{
+    return (struct request_target){.server = session->api.server,
+                                   .with_token = session->api.token[0] != '\0',
+                                   .ca = session->api.ca_path};
+}
+
 int session_request(struct session *session, struct err *err)
 {
     const struct request *request = &session->request;

@@ -22,7 +22,14 @@ enum command_status {
     COMMAND_INTERRUPTED = 130, /* by a signal, while it waited for a job */
 };
 
+/* What the program learns from its environment. NULL: not set. */
+struct environment {
+    const char *url, *token, *ca; /* PACELINE_URL, PACELINE_TOKEN, PACELINE_CA */
+    const char *config;           /* the user's directory for contexts */
+};
+
 struct session {
+    const struct environment *environment;
     struct api api;
     struct invocation call;
     struct request request;
@@ -30,10 +37,13 @@ struct session {
     enum format format;
     enum command_status status; /* of a success other than COMMAND_OK, or of the failure */
     char resolved[ARGUMENTS_MAX][NAME_SIZE];
+    char token[API_TOKEN_SIZE]; /* of the command line */
 };
 
 /* Replace the names in the command line by ids, and build the request. */
 NODISCARD int session_prepare(struct session *session, struct err *err);
+/* Where a curl command of this session asks. */
+struct request_target session_target(const struct session *session);
 /* Make the session's request. */
 NODISCARD int session_request(struct session *session, struct err *err);
 /* Return the exit status of a failure `rc`. */

@@ -24,7 +24,11 @@ const struct exit_status exit_statuses[EXIT_STATUSES] = {
 };
 
 const struct environment_variable environment_variables[ENVIRONMENT_VARIABLES] = {
-    {"PACELINE_URL", "Address of the coordinator, if --server is not given."},
+    {"PACELINE_URL", "Address of the coordinator, unless --server or --context is given."},
+    {"PACELINE_TOKEN", "Token that is sent, in place of the context's."},
+    {"PACELINE_CA", "File of the certificates that are trusted, in place of the context's."},
+    {"NO_COLOR", "If it is set, job watch uses no colours."},
+    {"XDG_CONFIG_HOME", "Directory of paceline/contexts.json. Default: ~/.config."},
 };
 
 void usage_line(const struct command *command, char out[USAGE_LINE_SIZE])

@@ -6,17 +6,20 @@ _paceline()
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [ -n "$value" ]; then value=; continue; fi
         case $word in
-        --server | --format | --get | --output | -o | --set | --name | --model | --train | \
-        --test | --epochs | --steps | --batch | --cuts | --devices | --without | --generation | \
-        --job | --dataset | --metric | --since | --after | --text | --sound | --size | \
-        --channels) value=1 ;;
+        --server | --context | --format | --ca | --role | --expires | --get | --output | -o | \
+        --set | --name | --model | --train | --test | --epochs | --steps | --batch | --cuts | \
+        --devices | --without | --generation | --job | --dataset | --metric | --since | --after | \
+        --text | --sound | --size | --channels) value=1 ;;
         -*) ;;
         *) given="$given${given:+ }$word" ;;
         esac
     done
     if [ -n "$value" ]; then
     case $before in
+    --context) list=context ;;
     --format) choice='table wide json' ;;
+    --ca) files=1 ;;
+    --role) choice='read submit operate admin' ;;
     --get) files=1 ;;
     --output | -o) files=1 ;;
     --model) list=model ;;
@@ -29,7 +32,8 @@ _paceline()
     else
     case "$given" in
     '')
-        choice='job device dataset model checkpoint incident plan events version completion' ;;
+        choice='job device dataset model checkpoint incident token audit plan events version
+        login context completion' ;;
     job)
         choice='submit list get watch pause resume cancel export replan change plans plan
         incidents metrics checkpoints replicas groups kernels' ;;
@@ -43,6 +47,10 @@ _paceline()
         choice='put list get' ;;
     incident)
         choice='list get' ;;
+    token)
+        choice='create list get revoke' ;;
+    context)
+        choice='list use remove' ;;
     'job submit') files=1 ;;
     'job get') list=job ;;
     'job watch') list=job ;;
@@ -75,7 +83,11 @@ _paceline()
     'checkpoint put') files=1 ;;
     'checkpoint get') list=checkpoint ;;
     'incident get') list=incident ;;
+    'token get') list=token ;;
+    'token revoke') list=token ;;
     'plan') files=1 ;;
+    'context use') list=context ;;
+    'context remove') list=context ;;
     'completion') choice='bash zsh fish' ;;
     esac
     case "$given" in
@@ -100,12 +112,16 @@ _paceline()
         options='--dataset' ;;
     'checkpoint get' | 'checkpoint get '*)
         options='--output' ;;
+    'token create' | 'token create '*)
+        options='--role --expires' ;;
     'plan' | 'plan '*)
         options='--set --devices --without --job' ;;
     'events' | 'events '*)
         options='--after' ;;
+    'login' | 'login '*)
+        options='--ca' ;;
     esac
-    options="$options --server --format --quiet --curl --help --version"
+    options="$options --server --context --format --quiet --curl --help --version"
     fi
     [ -z "$list" ] || choice=$(paceline "$list" list --quiet 2>/dev/null |
         LC_ALL=C tr -cd 'A-Za-z0-9._\n-')

@@ -8,9 +8,9 @@ function __paceline_given
             continue
         end
         switch $word
-            case --server --format --get --output -o --set --name --model --train --test \
-        --epochs --steps --batch --cuts --devices --without --generation --job --dataset \
-        --metric --since --after --text --sound --size --channels
+            case --server --context --format --ca --role --expires --get --output -o --set \
+        --name --model --train --test --epochs --steps --batch --cuts --devices --without \
+        --generation --job --dataset --metric --since --after --text --sound --size --channels
                 set -a value 1
             case '-*'
             case '*'
@@ -168,6 +168,21 @@ complete -c paceline -n '__paceline_at "incident"' -a get \
     -d 'Show a failure.'
 complete -c paceline -n '__paceline_at "incident get"' \
     -a '(paceline incident list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at ""' -a token
+complete -c paceline -n '__paceline_at "token"' -a create \
+    -d 'Make a token; its secret is shown this once.'
+complete -c paceline -n '__paceline_at "token"' -a list \
+    -d 'List the tokens, without their secrets.'
+complete -c paceline -n '__paceline_at "token"' -a get \
+    -d 'Show a token, without its secret.'
+complete -c paceline -n '__paceline_at "token get"' \
+    -a '(paceline token list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "token"' -a revoke \
+    -d 'End a token.'
+complete -c paceline -n '__paceline_at "token revoke"' \
+    -a '(paceline token list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at ""' -a audit \
+    -d 'List who changed what, the newest change first.'
 complete -c paceline -n '__paceline_at ""' -a plan \
     -d 'Show the plan that a job would get with other devices or fields.'
 complete -c paceline -n '__paceline_in "plan"' -F
@@ -175,11 +190,26 @@ complete -c paceline -n '__paceline_at ""' -a events \
     -d 'Print events as they happen.'
 complete -c paceline -n '__paceline_at ""' -a version \
     -d 'Show the versions of this program and of the coordinator.'
+complete -c paceline -n '__paceline_at ""' -a login \
+    -d 'Store an address and a token (of standard input unless given) as a context.'
+complete -c paceline -n '__paceline_at ""' -a context
+complete -c paceline -n '__paceline_at "context"' -a list \
+    -d 'List the contexts.'
+complete -c paceline -n '__paceline_at "context"' -a use \
+    -d 'Make a context the current one.'
+complete -c paceline -n '__paceline_at "context use"' \
+    -a '(paceline context list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "context"' -a remove \
+    -d 'Forget a context.'
+complete -c paceline -n '__paceline_at "context remove"' \
+    -a '(paceline context list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at ""' -a completion \
     -d 'Write a script that completes command lines: bash, zsh or fish.'
 complete -c paceline -n '__paceline_at "completion"' -a 'bash zsh fish'
 complete -c paceline -l server -x \
     -d 'Address of the coordinator.'
+complete -c paceline -l context -x \
+    -d 'Use the address and token of this context. Default: the current one.'
 complete -c paceline -l format -x \
     -a 'table wide json' \
     -d 'How to write the answer: table, wide or json. Default: table;'
@@ -240,6 +270,11 @@ complete -c paceline -n '__paceline_in "model get"' -l dataset -x \
     -d 'The data set that gives the shape of the input. Default: the usual shape.'
 complete -c paceline -n '__paceline_in "checkpoint get"' -s o -l output -r -F \
     -d 'Write the content to this file; - is the standard output.'
+complete -c paceline -n '__paceline_in "token create"' -l role -x \
+    -a 'read submit operate admin' \
+    -d 'What the token may do. Default: read.'
+complete -c paceline -n '__paceline_in "token create"' -l expires -x \
+    -d 'How long the token is valid: seconds, or 30m, 12h, 7d. Default: for ever.'
 complete -c paceline -n '__paceline_in "plan"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "plan"' -l devices -x \
@@ -250,3 +285,5 @@ complete -c paceline -n '__paceline_in "plan"' -l job -x \
     -d 'The job in question. Default: none.'
 complete -c paceline -n '__paceline_in "events"' -l after -x \
     -d 'Start after this event. Default: with new events.'
+complete -c paceline -n '__paceline_in "login"' -l ca -r -F \
+    -d 'Trust the certificates in this file and no others. Default: the system\'s.'

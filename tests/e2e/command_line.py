@@ -40,8 +40,8 @@ CHANGING = {
 }
 
 
-def command(fleet, *words, status=OK, stdin="", cwd=None):
-    """The finished process `paceline WORD...`."""
+def command(fleet, *words, status=OK, stdin="", cwd=None, **environment):
+    """The finished process `paceline WORD...`; variables of the environment may be added."""
     done = subprocess.run(
         [str(BIN / "paceline"), *map(str, words)],
         input=stdin,
@@ -54,6 +54,7 @@ def command(fleet, *words, status=OK, stdin="", cwd=None):
             "PATH": os.environ["PATH"],
             "HOME": str(fleet.path),
             "PACELINE_URL": f"http://{fleet.coordinator.address}",
+            **environment,
         },
     )
     must(done.returncode == status, f"{words}: {done.returncode}: {done.stderr}{done.stdout}")
@@ -248,8 +249,14 @@ def check_running(fleet, seen):
     fleet.wait({"id": job}, "paused")
     by_curl(fleet, "job", "resume", job)
     fleet.wait({"id": job}, "running")
-    command(fleet, "job", "replan", job)
-    by_curl(fleet, "job", "replan", job)
+    for ask in (command, by_curl):
+        before = fleet.job({"id": job})["generation"]
+        ask(fleet, "job", "replan", job)
+        fleet.wait_until(
+            {"id": job},
+            lambda seen, before=before: seen["generation"] > before and seen["state"] == "running",
+            "the new plan",
+        )
     command(fleet, "job", "export", job)
     command(fleet, "job", "cancel", job, "--keep")
     seen.update({"job replan", "job export", "job cancel"})
@@ -355,16 +362,103 @@ def check_interrupt(fleet, job):
     must(fleet.job({"id": job})["state"] == "running", "the job has stopped")
 
 
-def test_every_command_answers_as_table_json_and_curl():
+SEEN = set()  # commands that were tried
+
+
+def test_commands_answer_as_table_json_and_curl():
     with fleet_of_one() as fleet:
-        seen = set()
-        check_things(fleet, seen)
-        check_job(fleet, seen)
+        check_things(fleet, SEEN)
+        check_job(fleet, SEEN)
         check_one_line(fleet)
-        check_running(fleet, seen)
-        check_rest(fleet, seen)
-        known = words_of(fleet)
-        must(seen == known, f"not tried: {known - seen}; unknown: {seen - known}")
+        check_running(fleet, SEEN)
+        check_rest(fleet, SEEN)
+
+
+def initialised():
+    """A coordinator with tokens, and the admin's token."""
+    fleet = Fleet()
+    said = subprocess.run(
+        [BIN / "paceline-coordinator", "init", "--state-dir", fleet.path / "coordinator"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    fleet.start_coordinator()
+    return fleet, re.search(r"^token: (pl_\S+)$", said, re.MULTILINE).group(1)
+
+
+def test_tokens_are_stored_by_login_and_never_shown():
+    fleet, admin = initialised()
+    with fleet:
+        url = f"http://{fleet.coordinator.address}"
+        contexts = fleet.path / ".config/paceline/contexts.json"
+        nowhere = {"PACELINE_URL": ""}
+        must(
+            "(unauthorized)" in command(fleet, "job", "list", status=REFUSED).stderr,
+            "no token is enough",
+        )
+        command(fleet, "login", url, stdin="pl_wrong\n", status=REFUSED)
+        must(not contexts.exists(), "a wrong token was stored")
+        done = command(fleet, "login", url, "--context", "home", stdin=admin + "\n")
+        must(contexts.stat().st_mode & 0o777 == 0o600, f"mode {contexts.stat().st_mode:o}")
+        command(fleet, "login", url, admin, "--context", "other")
+        listed = command(fleet, "context", "list", "--format", "wide")
+        must("home" in listed.stdout and url in listed.stdout, listed.stdout)
+        line = command(fleet, "job", "list", "--curl", **nowhere).stdout
+        must("$PACELINE_TOKEN" in line, line)
+        for text in (done.stdout, done.stderr, listed.stdout, line):
+            must(admin not in text, f"the token is shown: {text}")
+        command(fleet, "context", "use", "home")
+        command(fleet, "job", "list", **nowhere)
+        command(fleet, "job", "list", "--context", "other")
+        # The token of a context goes to its own address only.
+        command(fleet, "--server", url, "job", "list", status=REFUSED)
+        command(fleet, "job", "list", PACELINE_TOKEN=admin)
+        command(fleet, "context", "remove", "home")
+        command(fleet, "job", "list", "--context", "home", status=NOT_FOUND)
+        contexts.chmod(0o644)
+        must(
+            "chmod 600" in command(fleet, "job", "list", status=FAILED, **nowhere).stderr,
+            "a file that others can read is used",
+        )
+        SEEN.update({"login", "context list", "context use", "context remove"})
+
+
+def test_tokens_are_made_listed_and_revoked():
+    fleet, admin = initialised()
+    with fleet:
+        env = {"PACELINE_TOKEN": admin}
+        made = json.loads(
+            command(
+                fleet,
+                "token",
+                "create",
+                "ci",
+                "--role=submit",
+                "--expires=7d",
+                "--format=json",
+                **env,
+            ).stdout
+        )
+        must(made["token"].startswith("pl_") and made["role"] == "submit", made)
+        command(fleet, "job", "list", PACELINE_TOKEN=made["token"])
+        command(fleet, "token", "list", status=REFUSED, PACELINE_TOKEN=made["token"])
+        for words in (("token", "list"), ("token", "get", "ci"), ("token", "revoke", "ci")):
+            line = command(fleet, *words, "--curl", **env).stdout
+            by_hand = subprocess.run(
+                ["bash", "-c", line], env={**os.environ, **env}, capture_output=True, check=True
+            ).stdout
+            must(b"ci" in by_hand, f"{line}: {by_hand!r}")
+            SEEN.add(" ".join(words[:2]))
+        table = command(fleet, "token", "list", **env).stdout
+        must(re.search(r"ci +submit +revoked", table), table)
+        must(made["token"] not in table, "the secret is shown again")
+        command(fleet, "job", "list", status=REFUSED, PACELINE_TOKEN=made["token"])
+        audit = command(fleet, "audit", **env).stdout
+        must("/v1/tokens" in audit and "STATUS" in audit, audit)
+        command(fleet, "token", "revoke", "ci", status=REFUSED, PACELINE_TOKEN=made["token"])
+        SEEN.update({"token create", "audit"})
 
 
 def test_every_command_has_help():
@@ -373,6 +467,13 @@ def test_every_command_has_help():
         for words in words_of(fleet):
             text = command(fleet, *words.split(), "--help").stdout
             must(text.startswith(f"Usage: paceline {words}"), text)
+
+
+def test_every_command_was_tried():
+    with Fleet() as fleet:
+        fleet.start_coordinator()
+        known = words_of(fleet)
+        must(SEEN == known, f"not tried: {known - SEEN}; unknown: {SEEN - known}")
 
 
 if __name__ == "__main__":

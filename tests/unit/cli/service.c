@@ -228,7 +228,8 @@ int service_run(struct service *f, FILE *out, const char *const *words)
     FILE *text = out ? NULL : open_memstream(&f->out, &f->out_size);
     FILE *complaints = open_memstream(&f->complaints, &f->complaints_size);
     assert_non_null(complaints);
-    int status = command_run(argc, argv, f->serve.url, out ? out : text, complaints);
+    const struct environment environment = {.url = f->serve.url, .config = f->config};
+    int status = (int)command_run(argc, argv, &environment, out ? out : text, complaints);
     if (text) {
         assert_int_equal(fclose(text), 0);
     }

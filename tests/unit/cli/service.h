@@ -23,10 +23,11 @@ struct service {
     _Atomic(const char *) end_state; /* of the second answer about the job */
     atomic_bool refuses;
     atomic_bool rubbish;
-    atomic_bool live;  /* the program looks every second */
-    atomic_int news;   /* this many answers about the running job precede its end */
-    atomic_int gets;   /* of the job */
-    atomic_int starts; /* of calls that carried an Idempotency-Key and the right type */
+    atomic_bool live;   /* the program looks every second */
+    atomic_int news;    /* this many answers about the running job precede its end */
+    atomic_int gets;    /* of the job */
+    atomic_int starts;  /* of calls that carried an Idempotency-Key and the right type */
+    const char *config; /* the directory of contexts; NULL: none */
     char *out, *complaints;
     size_t out_size, complaints_size;
 };

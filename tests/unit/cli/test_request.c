@@ -34,8 +34,8 @@ static void build(struct built *built, const char *base, const char *const *word
     assert_ok(invocation_read(argc, built->argv, &built->call, &err), &err);
     assert_ok(request_build(&built->call, base, strlen(base), &built->request, &err), &err);
     buf_init(&built->curl, 1 << 16);
-    assert_ok(request_curl(&built->request, &built->call, "http://h:1", false, &built->curl, &err),
-              &err);
+    const struct request_target target = {.server = "http://h:1", .ca = ""};
+    assert_ok(request_curl(&built->request, &built->call, &target, &built->curl, &err), &err);
 }
 
 #define BUILD(built, base, ...) build((built), (base), (const char *const[]){__VA_ARGS__, NULL})
@@ -109,7 +109,7 @@ static void curl_quotes_what_a_shell_would_change(void **state)
                         "application/octet-stream' -T m.safetensors http://h:1/v1/checkpoints\n");
     AUTO(built_done) struct built events = {0};
     BUILD(&events, "", "events", "--after", "evt_1");
-    assert_string_equal(events.curl.data, "curl -sSN --fail-with-body -H 'Last-Event-ID: evt_1' "
+    assert_string_equal(events.curl.data, "curl -sS --fail-with-body -N -H 'Last-Event-ID: evt_1' "
                                           "http://h:1/v1/events\n");
 }
 
@@ -120,10 +120,12 @@ static void a_token_is_named_but_never_written(void **state)
     struct err err = {0};
     BUILD(&list, "", "job", "list");
     buf_clear(&list.curl);
-    assert_ok(request_curl(&list.request, &list.call, "http://h:1", true, &list.curl, &err), &err);
+    const struct request_target target = {
+        .server = "https://h:1", .with_token = true, .ca = "/my ca.pem"};
+    assert_ok(request_curl(&list.request, &list.call, &target, &list.curl, &err), &err);
     assert_string_equal(list.curl.data,
                         "curl -sS --fail-with-body -H \"Authorization: Bearer $PACELINE_TOKEN\" "
-                        "'http://h:1/v1/jobs?limit=500'\n");
+                        "--cacert '/my ca.pem' 'https://h:1/v1/jobs?limit=500'\n");
 }
 
 int main(void)
