@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/call_timer.h"
 #include "base/log.h"
 #include "schema/problem.h"
 #include "schema/wire.h"
@@ -120,7 +121,7 @@ static void tell_refusal(const struct call *call, const struct http_result *resu
         problem_read(call->reply.data ? call->reply.data : "", call->reply.size, message);
     char why[MESSAGE_SIZE];
     (void)snprintf(why, sizeof(why), "the coordinator answers %d: %.200s", result->status, message);
-    tell_failure(call->calls, call->kind, session_failure_of(result->status, code),
+    tell_failure(call->calls, call->kind, call_failure(result->status, code),
                  result->retry_after_ms, why);
 }
 

@@ -63,6 +63,14 @@ static const struct conf_option option_table[] = {
      .offset = offsetof(struct config, memory_bytes),
      .value_name = "SIZE",
      .help = "Upper bound of memory for training, such as 512M or 8G. Default: free memory."},
+    {.name = "leave-seconds",
+     .type = CONF_INT,
+     .offset = offsetof(struct config, leave_seconds),
+     .min = 0,
+     .max = 3600,
+     .value_name = "N",
+     .help = "Upon SIGTERM, SIGINT or SIGHUP, wait this long for other devices to take the work; a "
+             "second signal ends at once. Default: 30."},
     {.name = "insecure",
      .type = CONF_FLAG,
      .offset = offsetof(struct config, insecure),
@@ -180,6 +188,7 @@ int config_read(int argc, char **argv, struct config *out, bool *done, struct er
     (void)snprintf(out->listen_text, sizeof(out->listen_text), "127.0.0.1:7411");
     (void)snprintf(out->log_level_text, sizeof(out->log_level_text), "info");
     out->slowdown = 1;
+    out->leave_seconds = 30;
     struct conf_list positional = {0};
     *done = false;
     int rc = conf_parse(&program, argc, argv, out, &positional, done, err);

@@ -22,6 +22,7 @@ struct config {
     struct conf_list label_list;
     int64_t threads; /* 0: as many as processors */
     double slowdown;
+    int64_t leave_seconds;
     uint64_t memory_bytes; /* upper bound for training; 0: free memory */
     bool insecure;
     char log_level_text[16];

@@ -305,6 +305,17 @@ const char *control_exit_reason(const struct control *control)
     return control->exit_reason[0] ? control->exit_reason : NULL;
 }
 
+void control_begin_leave(struct control *control)
+{
+    struct session_event event = {.type = SESSION_LEAVE};
+    handle(control, &event);
+}
+
+enum session_leave control_leaves(const struct control *control)
+{
+    return session_leave(control->session, clock_now_ms());
+}
+
 bool control_leave(struct control *control)
 {
     discard(control);

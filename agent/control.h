@@ -4,6 +4,7 @@
 #ifndef AGENT_CONTROL_H
 #define AGENT_CONTROL_H
 
+#include "agent/core/session.h"
 #include "agent/device.h"
 #include "agent/reports.h"
 #include "net/http_client.h"
@@ -34,6 +35,10 @@ int control_probe_fd(const struct control *control);
 int64_t control_deadline_ms(const struct control *control);
 /* Why the agent must exit; NULL while it need not. */
 const char *control_exit_reason(const struct control *control);
+/* Announce that the device leaves: its work moves to other devices. */
+void control_begin_leave(struct control *control);
+/* How far that is. */
+enum session_leave control_leaves(const struct control *control);
 /* Cancel everything. true: it has ended; false: call again soon. */
 bool control_leave(struct control *control);
 

@@ -1,5 +1,6 @@
 #include "agent/loop.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +15,11 @@
 #include "agent/runtime/links.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stop_signals.h"
 #include "libtrain/train.h"
 #include "net/http_client.h"
 
-#define LEAVE_MS 1500
+#define END_MS 1500 /* for the step under way to end */
 #define TURN_MS_MAX 60000
 #define ENDING_TURN_MS 20 /* while a cancelled generation still ends */
 
@@ -31,6 +33,8 @@ struct loop {
     struct http_multi *multi;
     struct control *control;
     char address[URL_SIZE];
+    int64_t leave_ms;     /* how long it may take to leave */
+    int64_t leave_due_ms; /* when that is over; INT64_MAX: it does not leave */
 };
 
 static int find_address(struct loop *loop, const struct config *config, struct err *err)
@@ -144,6 +148,8 @@ int loop_open(const struct config *config, const struct identity *identity,
     (void)snprintf(loop->device.boot, sizeof(loop->device.boot), "%s", identity->boot);
     loop->device.threads = (size_t)config->threads;
     loop->device.slowdown = config->slowdown;
+    loop->leave_ms = config->leave_seconds * 1000;
+    loop->leave_due_ms = INT64_MAX;
     loop->device.memory_bytes = config->memory_bytes;
     loop->device.probe = *probe;
     if (config->memory_bytes > 0 && (uint64_t)probe->free_memory_bytes > config->memory_bytes) {
@@ -162,10 +168,34 @@ int loop_open(const struct config *config, const struct identity *identity,
 
 static int turn_timeout_ms(const struct loop *loop)
 {
-    const int64_t deadline_ms = control_deadline_ms(loop->control);
+    const int64_t control_ms = control_deadline_ms(loop->control);
+    const int64_t deadline_ms = control_ms < loop->leave_due_ms ? control_ms : loop->leave_due_ms;
     const int64_t now_ms = clock_now_ms();
     const int64_t left_ms = deadline_ms <= now_ms ? 0 : deadline_ms - now_ms;
     return left_ms < TURN_MS_MAX ? (int)left_ms : TURN_MS_MAX;
+}
+
+/* The first signal lets other devices take the work, the second one ends at once. Return whether
+ * the agent ends now. */
+static bool leaves(struct loop *loop, int leave_fd)
+{
+    const int64_t now_ms = clock_now_ms();
+    const int number = stop_signals_take(leave_fd);
+    if (number != 0 && loop->leave_due_ms == INT64_MAX) {
+        log_info("leaving", "reason=%s seconds=%" PRId64, "signal", loop->leave_ms / 1000);
+        loop->leave_due_ms = now_ms + loop->leave_ms;
+        control_begin_leave(loop->control);
+    } else if (number != 0) {
+        loop->leave_due_ms = now_ms;
+    }
+    static const char *const reasons[] = {
+        [LEAVE_WAITS] = "time_over", [LEAVE_DRAINED] = "drained", [LEAVE_ALONE] = "no_coordinator"};
+    const enum session_leave leave = control_leaves(loop->control);
+    if (leave == LEAVE_WAITS && now_ms < loop->leave_due_ms) {
+        return false;
+    }
+    log_info("left", "reason=%s", reasons[leave]);
+    return true;
 }
 
 int loop_run(struct loop *loop, int leave_fd, struct err *err)
@@ -184,8 +214,7 @@ int loop_run(struct loop *loop, int leave_fd, struct err *err)
         if (rc != 0) {
             return rc;
         }
-        if (fd[0].revents) {
-            log_info("leaving", "reason=%s", "signal");
+        if (leaves(loop, leave_fd)) {
             return 0;
         }
         control_turn(loop->control);
@@ -198,7 +227,7 @@ bool loop_close(struct loop **loop)
     if (!closing) {
         return true;
     }
-    const int64_t deadline_ms = clock_now_ms() + LEAVE_MS;
+    const int64_t deadline_ms = clock_now_ms() + END_MS;
     while (!control_leave(closing->control)) {
         struct err err = {0};
         if (clock_now_ms() >= deadline_ms ||

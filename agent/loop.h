@@ -14,7 +14,9 @@ struct loop;
 /* Listen and get ready to enrol. config and identity are borrowed. */
 NODISCARD int loop_open(const struct config *config, const struct identity *identity,
                         const struct device_probe *probe, struct loop **out, struct err *err);
-/* Run until leave_fd (a signalfd) is readable: 0. ERR_STATE: the session exits; err says why. */
+/* Run until a signal comes from leave_fd (stop_signals.h) and other devices have taken the work,
+ * the time for that is over, or another signal comes: 0. ERR_STATE: the session exits; err says
+ * why. */
 NODISCARD int loop_run(struct loop *loop, int leave_fd, struct err *err);
 /* Cancel the computation and wait up to two seconds for its end. true: everything is freed. false:
  * a long step of the arithmetic is still under way; *loop stays as it is, and the process should

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 int stop_signals_open(int *out, struct err *err)
 {
@@ -23,4 +24,10 @@ int stop_signals_open(int *out, struct err *err)
     }
     *out = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return *out >= 0 ? 0 : err_set(err, err_from_errno(errno), "signalfd: %s", strerror(errno));
+}
+
+int stop_signals_take(int fd)
+{
+    struct signalfd_siginfo info;
+    return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }

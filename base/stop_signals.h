@@ -10,5 +10,7 @@
  * was started with SIGHUP ignored, as nohup does. SIGPIPE is ignored from now on. The caller closes
  * *out. */
 NODISCARD int stop_signals_open(int *out, struct err *err);
+/* Take one signal from the descriptor: its number, 0: none has come. */
+int stop_signals_take(int fd);
 
 #endif

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -286,9 +285,7 @@ static int turns(struct coordinator *coordinator, int signals, struct err *err)
         if (ready < 0 && errno != EINTR) {
             return err_set(err, ERR_IO, "poll: %s", strerror(errno));
         }
-        struct signalfd_siginfo signal_info;
-        bool signalled = ready > 0 && polled[0].revents &&
-                         read(signals, &signal_info, sizeof(signal_info)) == sizeof(signal_info);
+        const bool signalled = stop_signals_take(signals) != 0;
         if (signalled && coordinator->stopping) {
             return 0;
         }

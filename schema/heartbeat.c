@@ -224,6 +224,8 @@ static const struct field reply_fields[] = {
                 .about = "The coordinator does not know this device or boot."),
     MEMBER_INT(struct heartbeat_reply, start_id, "start_id", 0, 0, INTEGER_MAX,
                .about = "Another number after each start of the coordinator; 0: unknown."),
+    MEMBER_BOOL(struct heartbeat_reply, drained, "drained", FIELD_SKIP_EMPTY, .since = 4,
+                .about = "The device drains or leaves, and nothing needs it any more."),
     MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &reply_rounds_group),
 };
 const struct record heartbeat_reply_record =

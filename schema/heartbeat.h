@@ -162,6 +162,7 @@ struct heartbeat_reply {
     int64_t start_id; /* of the coordinator's present start; 0: unknown */
     bool reenroll; /* the coordinator does not know this device, or what it holds: enrol (again) and
                       list it */
+    bool drained;  /* the device drains or leaves, and nothing needs it any more */
     struct round neighbor, center; /* the results of the rounds that the heartbeat named */
 };
 

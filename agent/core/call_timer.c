@@ -68,3 +68,14 @@ void call_timer_end_wait(struct call_timer *call, int64_t now_ms)
         call->due_ms = now_ms;
     }
 }
+
+enum session_failure call_failure(int status, enum problem_code code)
+{
+    if (code == PROBLEM_UNKNOWN_DEVICE) {
+        return FAILURE_UNKNOWN;
+    }
+    if (code == PROBLEM_STALE_BOOT) {
+        return FAILURE_STALE_BOOT;
+    }
+    return status == 429 || status >= 500 ? FAILURE_NETWORK : FAILURE_REFUSED;
+}

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/core/session_events.h"
 #include "base/rng.h"
+#include "schema/problem.h"
 
 #define NEVER INT64_MAX
 #define CALL_ANSWER_MS_MAX 10000
@@ -42,5 +44,8 @@ void call_timer_fail(struct call_timer *call, struct call_pace *pace, int64_t no
                      int64_t retry_after_ms, bool at_once);
 /* The coordinator answers again: end the wait, unless the coordinator itself asked for it. */
 void call_timer_end_wait(struct call_timer *call, int64_t now_ms);
+
+/* What an answer other than 2xx means for a call. */
+enum session_failure call_failure(int status, enum problem_code code);
 
 #endif

@@ -49,22 +49,32 @@ static const struct metric_lot *next_lot(const struct metric_queue *queue, size_
     return NULL;
 }
 
-static bool is_of(const struct metric_lot *lot, const struct job_id *job, int64_t generation)
+static bool is_of(const struct metric_lot *lot, const struct run_name *run)
 {
-    return lot->generation == generation && id_equal(lot->job.text, job->text);
+    return lot->generation == run->generation && id_equal(lot->job.text, run->job.text);
 }
 
-void metric_queue_add(struct metric_queue *queue, const struct job_id *job, int64_t generation,
-                      const struct metric *metric)
+void metric_queue_name(struct metric_queue *queue, const struct run_name *name)
 {
+    queue->name[name->serial % RUN_NAMES_MAX] = *name;
+}
+
+void metric_queue_add(struct metric_queue *queue, int64_t serial, const struct metric *metric)
+{
+    const struct run_name *run = &queue->name[serial % RUN_NAMES_MAX];
+    if (run->serial != serial) {
+        queue->lost++;
+        return;
+    }
     if (queue->count == METRIC_QUEUE_MAX) {
         lose(queue, 1);
     }
-    if (queue->lot_count == 0 || !is_of(&queue->lot[queue->lot_count - 1], job, generation)) {
+    if (queue->lot_count == 0 || !is_of(&queue->lot[queue->lot_count - 1], run)) {
         if (queue->lot_count == METRIC_LOTS_MAX) {
             lose(queue, queue->lot[0].count);
         }
-        queue->lot[queue->lot_count++] = (struct metric_lot){.job = *job, .generation = generation};
+        queue->lot[queue->lot_count++] =
+            (struct metric_lot){.job = run->job, .generation = run->generation};
     }
     queue->item[(queue->first + queue->count) % METRIC_QUEUE_MAX] = *metric;
     queue->count++;

@@ -25,7 +25,16 @@ struct metric_lot {
     size_t count;
 };
 
+/* What a run is about: its metrics may come when the next one is being prepared. */
+#define RUN_NAMES_MAX 8
+struct run_name {
+    int64_t serial;
+    struct job_id job;
+    int64_t generation;
+};
+
 struct metric_queue {
+    struct run_name name[RUN_NAMES_MAX]; /* by serial */
     struct metric
         item[METRIC_QUEUE_MAX]; /* a ring; of an empty one only the beginning is touched */
     size_t first, count;
@@ -37,8 +46,10 @@ struct metric_queue {
     uint64_t lost; /* for want of room, ever */
 };
 
-void metric_queue_add(struct metric_queue *queue, const struct job_id *job, int64_t generation,
-                      const struct metric *metric);
+/* Name a run before its first metric. */
+void metric_queue_name(struct metric_queue *queue, const struct run_name *name);
+/* Add a metric of the run with that serial; one of a run too old to be known is lost. */
+void metric_queue_add(struct metric_queue *queue, int64_t serial, const struct metric *metric);
 /* Send the oldest: METRICS_MAX at most, of one generation. */
 void metric_queue_send(struct metric_queue *queue);
 /* Whether one heartbeat takes all. */

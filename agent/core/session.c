@@ -15,19 +15,13 @@
  * model. */
 #define HOLDINGS_WAIT_MS 50
 
-/* What a run was about: its metrics may come when the next one is being prepared. */
-#define RUN_NAMES_MAX 8
-struct run_name {
-    int64_t serial;
-    struct job_id job;
-    int64_t generation;
-};
-
 struct session {
     struct session_config config;
     struct device_id device;
     bool enrolled;
     bool exited;
+    bool leaving;
+    bool drained;       /* the coordinator's answer to that */
     int64_t contact_ms; /* the coordinator's last answer */
     struct call_pace pace;
     struct call_timer enroll, beat, poll;
@@ -36,7 +30,6 @@ struct session {
     char challenge[ID_SIZE];
     bool challenged; /* and no heartbeat has repeated it */
     struct current_run run;
-    struct run_name name[RUN_NAMES_MAX]; /* by serial */
     int64_t holdings_due_ms; /* when their list is to be sent; NEVER: unchanged since it was sent
                                 last */
     bool holdings_unsaid;    /* the heartbeat under way, or the next one, lists them */
@@ -107,12 +100,7 @@ static void set_interval(struct session *session, int64_t interval_ms)
 
 static void keep_metric(struct session *session, const struct session_event *event)
 {
-    const struct run_name *name = &session->name[event->serial % RUN_NAMES_MAX];
-    if (name->serial != event->serial) {
-        session->metrics.lost++; /* of a run that is too old to be in the list */
-        return;
-    }
-    metric_queue_add(&session->metrics, &name->job, name->generation, &event->metric);
+    metric_queue_add(&session->metrics, event->serial, &event->metric);
     if (metric_queue_waiting(&session->metrics) - session->metrics.sent >= METRICS_MAX) {
         beat_now(session, event->now_ms);
     }
@@ -157,6 +145,7 @@ void session_heartbeat(const struct session *session, struct heartbeat *out)
     out->error = report->error;
     metric_queue_copy(&session->metrics, out);
     out->all_holdings = session->holdings_unsaid;
+    out->leaving = session->leaving;
 }
 
 static void send_beat(struct session *session, int64_t now_ms, struct session_actions *actions)
@@ -175,17 +164,6 @@ static void send_beat(struct session *session, int64_t now_ms, struct session_ac
 }
 
 /* ---- calls ---- */
-
-enum session_failure session_failure_of(int status, enum problem_code code)
-{
-    if (code == PROBLEM_UNKNOWN_DEVICE) {
-        return FAILURE_UNKNOWN;
-    }
-    if (code == PROBLEM_STALE_BOOT) {
-        return FAILURE_STALE_BOOT;
-    }
-    return status == 429 || status >= 500 ? FAILURE_NETWORK : FAILURE_REFUSED;
-}
 
 static void heard(struct session *session, struct call_timer *call, int64_t now_ms,
                   struct session_actions *actions)
@@ -278,6 +256,7 @@ static void take_beaten(struct session *session, const struct session_event *eve
     const struct heartbeat_reply *reply = event->reply;
     heard(session, &session->beat, event->now_ms, actions);
     set_interval(session, reply->interval_ms);
+    session->drained = session->leaving && reply->drained;
     if (reply->start_id != session->start_id) {
         session->start_id = reply->start_id;
         metric_queue_resend(&session->metrics); /* its predecessor may not have stored them */
@@ -340,8 +319,8 @@ static void take_assignment(struct session *session, const struct session_event 
     struct current_run *run = &session->run;
     if (!present) {
         current_run_prepare(run, &assignment->run, actions);
-        session->name[run->serial % RUN_NAMES_MAX] = (struct run_name){
-            .serial = run->serial, .job = run->job, .generation = run->generation};
+        const struct run_name name = {run->serial, run->job, run->generation};
+        metric_queue_name(&session->metrics, &name);
     }
     current_run_assign(run, &assignment->run, actions);
 }
@@ -391,11 +370,24 @@ static int64_t hold_deadline_ms(const struct session *session)
                                         session->pace.interval_ms);
 }
 
+/* When the coordinator counts as away. */
+static int64_t contact_deadline_ms(const struct session *session)
+{
+    return session->contact_ms + 3 * session->pace.interval_ms;
+}
+
 static int64_t away_deadline_ms(const struct session *session)
 {
-    return session->run.active && !session->away
-               ? session->contact_ms + 3 * session->pace.interval_ms
-               : NEVER;
+    return session->run.active && !session->away ? contact_deadline_ms(session) : NEVER;
+}
+
+enum session_leave session_leave(const struct session *session, int64_t now_ms)
+{
+    const bool idle = !session->run.active && (!session->enrolled || session->beat.failures > 0);
+    return !session->leaving                                ? LEAVE_WAITS
+           : session->drained                               ? LEAVE_DRAINED
+           : idle || contact_deadline_ms(session) <= now_ms ? LEAVE_ALONE
+                                                            : LEAVE_WAITS;
 }
 
 static void look_away(struct session *session, int64_t now_ms, struct session_actions *actions)
@@ -418,6 +410,10 @@ void session_step(struct session *session, const struct session_event *event,
         session->enroll.due_ms = event->now_ms;
         break;
     case SESSION_TICK: break;
+    case SESSION_LEAVE:
+        session->leaving = true;
+        beat_now(session, event->now_ms);
+        break;
     case SESSION_ENROLLED: take_enrolled(session, event, actions); break;
     case SESSION_ENROLL_FAILED:
         session->enroll.under_way = false;
@@ -476,6 +472,9 @@ int64_t session_deadline_ms(const struct session *session)
     int64_t deadline_ms = hold_deadline_ms(session);
     if (away_deadline_ms(session) < deadline_ms) {
         deadline_ms = away_deadline_ms(session);
+    }
+    if (session->leaving && contact_deadline_ms(session) < deadline_ms) {
+        deadline_ms = contact_deadline_ms(session);
     }
     if (!session->enroll.under_way && session->enroll.due_ms < deadline_ms) {
         deadline_ms = session->enroll.due_ms;

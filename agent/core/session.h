@@ -15,6 +15,8 @@
  *   how many steps are lost.
  * - Metrics are kept until METRIC_SETTLE_MS after their acknowledgement, at most METRIC_QUEUE_MAX,
  *   and sent again after a failed call.
+ * - A device that is to leave says so in each heartbeat. It may go once the coordinator answers
+ * that nothing needs it, and at once while no coordinator knows it or answers.
  * - A challenge, an opened round and trouble with a peer are reported at once, and so are holdings
  *   once a version is whole. While more are likely to follow, at most every 50 ms. */
 #ifndef AGENT_CORE_SESSION_H
@@ -31,7 +33,6 @@
 #include "schema/heartbeat.h"
 #include "schema/id.h"
 #include "schema/limits.h"
-#include "schema/problem.h"
 
 #define SESSION_WAIT_SECONDS 30 /* of a long poll */
 
@@ -39,9 +40,6 @@ struct session_config {
     uint64_t seed; /* of the jitter */
     char boot[ID_SIZE];
 };
-
-/* What an answer other than 2xx means for a call. */
-enum session_failure session_failure_of(int status, enum problem_code code);
 
 struct session;
 NODISCARD int session_new(const struct session_config *config, struct session **out,
@@ -58,6 +56,14 @@ int64_t session_deadline_ms(const struct session *session);
  * metrics, error; `all_holdings`: list the holdings. The caller adds step, address, measurements,
  * open rounds, unreachable peers, holdings. */
 void session_heartbeat(const struct session *session, struct heartbeat *out);
+
+enum session_leave {
+    LEAVE_WAITS,   /* or the device is not to leave */
+    LEAVE_DRAINED, /* nothing needs the device any more */
+    LEAVE_ALONE,   /* no coordinator knows it or answers: waiting would save nothing */
+};
+/* How far the device is since SESSION_LEAVE. */
+enum session_leave session_leave(const struct session *session, int64_t now_ms);
 
 /* The phase it reports: enum phase. */
 int session_phase(const struct session *session);

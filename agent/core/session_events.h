@@ -13,6 +13,7 @@
 enum session_event_type {
     SESSION_START, /* always the first */
     SESSION_TICK,  /* session_deadline_ms has come */
+    SESSION_LEAVE, /* the device is to leave: from now on each heartbeat says so */
     SESSION_ENROLLED,
     SESSION_ENROLL_FAILED,
     SESSION_BEATEN, /* the answer to a heartbeat */

@@ -17,6 +17,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/waiting.h"
 
 /* The version is whole in the center. */
 static void center_done(struct core *core, struct job_slot *job)
@@ -24,8 +25,12 @@ static void center_done(struct core *core, struct job_slot *job)
     job->timer_ms[TIMER_PHASE] = job->timer_ms[TIMER_SUSPICION] = NEVER;
     if (job->plan.last_version == job->total_steps) {
         exports_last(core, job);
-    } else {
+    } else if (job->job.state == JOB_PAUSING) {
         ending_pause(core, job);
+    } else {
+        waiting_for_devices(core, job, job->generation.stop_reason, job->plan.last_version,
+                            "stopped and stored; waits for devices that can continue");
+        core->schedule = true;
     }
 }
 

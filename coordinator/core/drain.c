@@ -133,10 +133,11 @@ static const struct device_slot *find_draining(const struct core *core, const st
 void drain_planned(struct core *core, struct job_slot *job, int code)
 {
     const struct device_slot *device = find_draining(core, job);
-    if (!device || code != 0 || core->planned->attempt.avoid == AVOID_NONE) {
+    const bool replaced = code == 0 && core->planned->attempt.avoid != AVOID_NONE;
+    if (!device || (!replaced && !device->device.leaving)) {
         return; /* the device works on until others can replace it */
     }
-    if (!asking_holds(core, job, core->planned)) {
+    if (replaced && !asking_holds(core, job, core->planned)) {
         job->drain_pass = 0; /* a device of the answer has left: ask again in this pass */
         return;
     }
@@ -144,8 +145,13 @@ void drain_planned(struct core *core, struct job_slot *job, int code)
     job->drift.trigger = CHECK_DEVICE_DRAINED;
     drift_checked(core, job, CHECK_REPLANS, 0, 0);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
-               "stops to resume without device '%.60s', which is drained", device->device.name);
-    generations_stop_for(core, job, reason);
+               "stops to resume without device '%.60s', which %s", device->device.name,
+               device->device.leaving ? "leaves" : "is drained");
+    if (replaced) {
+        generations_stop_for(core, job, reason);
+    } else {
+        generations_stop(core, job, reason); /* what was trained is stored before it is gone */
+    }
 }
 
 static bool may_leave(const struct core *core, const struct job_slot *job)

@@ -172,13 +172,27 @@ static void prepare(struct core *core, struct job_slot *job, int reason, int64_t
     tell_prepare(core, job);
 }
 
+/* A plan that stopped as planned, and that none follows, stores its version in the center: its
+ * devices may be about to leave. */
+static bool store_stopped(struct core *core, struct job_slot *job, int64_t start)
+{
+    if (states_phase(job) != PHASE_FINISHED || job->job.state != JOB_REPLANNING ||
+        job->asked.outside || start != job->plan.last_version || start == job->job.version) {
+        return false;
+    }
+    collect_begin(core, job, start);
+    return true;
+}
+
 /* The next generation by the answer core->planned, or the end of the attempt. */
 static bool begin(struct core *core, struct job_slot *job, int reason, int code, const char *text)
 {
     patches_apply(job);
     int64_t start = recovery_start(core, job, &device_all_present, &job->cut);
     if (code != 0) {
-        waiting_for_devices(core, job, reason, start, text);
+        if (!store_stopped(core, job, start)) {
+            waiting_for_devices(core, job, reason, start, text);
+        }
         return false;
     }
     if (core->planned->attempt.avoid == AVOID_NONE && waiting_for_failed(core, job)) {

@@ -237,6 +237,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
     drift_take_probe(core, device, heartbeat);
     drain_take_leaving(core, device, heartbeat->leaving);
     drain_check(core, device);
+    core->heartbeat_reply.drained = device->device.drained;
     /* After a restart of the coordinator the device continues its work; it enrols again and lists
      * its holdings. */
     core->heartbeat_reply.reenroll = !device->holdings.known;

@@ -15,8 +15,8 @@
 #include "coordinator/core/states.h"
 #include "schema/job_check.h"
 
-/* A source that has not answered a challenge, or is unreachable, is used only if there is no
- * other. */
+/* A source that has not answered a challenge, is unreachable or may be switched off is used only if
+ * there is no other. */
 #define SILENT_SECONDS 1e9
 
 /* Those of core->held that are of one unit. */
@@ -25,12 +25,18 @@ struct holders {
     size_t count;
 };
 
+static bool may_fail(const struct core *core, const struct job_slot *job,
+                     const struct device_slot *from, const struct device_slot *to)
+{
+    return from->device.drained || links_is_bad(core, job, from, to);
+}
+
 static double cost_seconds(const struct core *core, const struct job_slot *job,
                            const struct device_slot *from, const struct device_slot *to,
                            int64_t bytes)
 {
     struct partition_link link = traffic_link(core, from, to);
-    bool last = from->challenge.silent || links_is_bad(core, job, from, to);
+    bool last = from->challenge.silent || may_fail(core, job, from, to);
     return link.latency_seconds + (double)(from->asked_bytes + bytes) / link.bytes_per_second +
            (last ? SILENT_SECONDS : 0);
 }
@@ -132,7 +138,7 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
     ASSERT(holder || in_center);
     source->from = SOURCE_CENTER;
     job->sources.moving_bytes += bytes;
-    if (holder && !(in_center && links_is_bad(core, job, holder, device))) {
+    if (holder && !(in_center && may_fail(core, job, holder, device))) {
         source->from = SOURCE_DEVICE;
         source->device = holder->device.id;
         holder->asked_bytes += bytes;

@@ -95,7 +95,7 @@ def unit_state(run, unit, version):
 
 
 class FakeAgent:
-    def __init__(self, api, name, boot="boot1", memory=8 << 30, enrol=True, protocol=3):
+    def __init__(self, api, name, boot="boot1", memory=8 << 30, enrol=True, protocol=4):
         self.api, self.name, self.boot, self.memory = api, name, boot, memory
         self.protocol = protocol
         self.id, self.revision, self.step, self.highest = None, 0, 0, 0

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/call_timer.h"
 #include "base/assert.h"
 #include "tests/sim/check.h"
 #include "tests/sim/faults.h"
@@ -107,7 +108,7 @@ static void tell_failure(struct world *world, struct agent *agent, size_t kind,
     struct session_event event = {.type = failed_type[kind]};
     event.failed.failure = FAILURE_NETWORK;
     if (call->network == 0) {
-        event.failed.failure = session_failure_of(call->status, call->problem);
+        event.failed.failure = call_failure(call->status, call->problem);
         memcpy(event.failed.text, call->text, sizeof(event.failed.text));
         TRACE(world, agent->actor, "%s: %d %s", call_type_names[call->type], call->status,
               call->text);
@@ -225,7 +226,6 @@ static void measure_device(const struct world *world, struct agent *agent,
         probe_timer_took(&agent->probing, now_ms, &probe);
     }
     probe_timer_report(&agent->probing, now_ms, heartbeat);
-    heartbeat->leaving = agent->leaving;
     heartbeat->free_memory_bytes = agent->memory_bytes;
     timing_transfers_report(&agent->transfers, heartbeat);
 }
@@ -344,11 +344,23 @@ static void handle(struct world *world, struct agent *agent, struct session_even
         do_action(world, agent, &actions->item[i]);
     }
     check_agent(world, agent);
+    if (session_leave(agent->session, event->now_ms) != LEAVE_WAITS) {
+        TRACE(world, agent->actor, "goes");
+        agent->exited = true;
+    }
     if (agent->exited) {
         faults_kill_device(world, agent->index, SUPERVISOR_US);
     } else {
         set_timer(world, agent);
     }
+}
+
+void agent_leave(struct world *world, struct agent *agent)
+{
+    struct session_event event = {.type = SESSION_LEAVE};
+    TRACE(world, agent->actor, "announces that it leaves");
+    agent->leaving = true;
+    handle(world, agent, &event);
 }
 
 /* ---- turns ---- */

@@ -83,7 +83,7 @@ struct agent {
     bool turn_asked, room;
     int64_t timer_us;
     bool exited;
-    bool leaving; /* its heartbeats announce it */
+    bool leaving; /* it has announced that it leaves */
 };
 
 int agent_new(struct world *world, size_t index, struct err *err);
@@ -93,6 +93,8 @@ struct agent *agent_of(const struct world *world, int actor);
 void agent_start(struct world *world, struct agent *agent);
 /* Its process dies: everything in memory is gone. */
 void agent_crash(struct world *world, struct agent *agent);
+/* It announces that it leaves, and goes once nothing needs it. */
+void agent_leave(struct world *world, struct agent *agent);
 /* A request of a peer has arrived. */
 void agent_take(struct world *world, struct call *call);
 /* Think of a turn now: reports, snapshots that changed, an end of a run. */

@@ -140,9 +140,8 @@ static void do_deed(struct world *world, void *arg, int64_t number)
                  NULL, (int64_t)index);
         break;
     case DEED_LEAVE:
-        if (!harmless && agent->session && agent->protocol > 1) {
-            TRACE(world, agent->actor, "announces that it leaves");
-            agent->leaving = true;
+        if (!harmless && agent->session && !agent->leaving && agent->protocol > 1) {
+            agent_leave(world, agent);
             world_at(world, agent->actor, world->now_us + (int64_t)(bits / 64 % LEAVING_US_MAX), go,
                      NULL, (int64_t)index);
         }
@@ -185,7 +184,7 @@ void operators_end(struct world *world)
     world->operators->at_work = false;
     for (size_t i = 0; i < world->agent_count; i++) {
         undrain(world, NULL, (int64_t)i);
-        world->agent[i]->leaving = false;
+        go(world, NULL, (int64_t)i);
         upgrade(world, i, PROTOCOL_VERSION);
     }
 }

@@ -314,6 +314,8 @@ class Fleet:
                 name,
                 "--threads",
                 1,
+                "--leave-seconds",
+                0,
                 *arguments,
             ],
             self.path / f"{name}.log",

@@ -60,7 +60,7 @@ struct story *story_new_as(const struct story_setting *setting)
     for (size_t i = 0; i < setting->devices; i++) {
         story->world.agent[i]->slowness = story->world.agent[i]->usual_slowness = 1000;
         story->world.agent[i]->protocol =
-            i < setting->old ? PROTOCOL_VERSION - 1 : story->world.agent[i]->protocol;
+            i < setting->old ? PROTOCOL_BEFORE_VIEWS : story->world.agent[i]->protocol;
     }
     sim_start(&story->world);
     story_pass(story, 100 * MS); /* all devices are known before the job is */

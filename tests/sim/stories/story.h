@@ -21,6 +21,8 @@ struct story {
     struct user_job *job;
 };
 
+#define PROTOCOL_BEFORE_VIEWS 2
+
 /* A world and its job. */
 struct story_setting {
     size_t devices;
@@ -30,9 +32,9 @@ struct story_setting {
     int64_t check_every;  /* steps between two checks of the plan; 0: it never changes by itself */
     int64_t test_samples; /* evaluated after step 30 and at its end; 0: as usual */
     bool async;
-    bool view;     /* epochs of 5 steps, evaluated with a hold-out */
-    size_t old;    /* the first devices speak the previous version of the protocol */
-    size_t frozen; /* first units of the model */
+    bool view;                               /* epochs of 5 steps, evaluated with a hold-out */
+    size_t old;                              /* the first devices speak PROTOCOL_BEFORE_VIEWS */
+    size_t frozen;                           /* first units of the model */
     const struct submodel_options *submodel; /* the job consists of groups; NULL: it does not */
     const struct class_groups *groups;       /* these; NULL: the coordinator divides the classes */
 };

@@ -1,11 +1,13 @@
 /* Whole agents in one process, over loopback, under a coordinator that follows a script: whatever
  * the partition and however often it is planned again, the job comes to the bits of one device. */
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "agent/loop.h"
@@ -19,7 +21,7 @@ struct agent {
     struct identity identity;
     struct loop *loop;
     pthread_t thread;
-    int leave_fd;
+    int leave_fd, signals_fd; /* both ends: what a signalfd reads */
     int rc;
     struct err err;
 };
@@ -48,18 +50,23 @@ static void start_agent(struct agent *agent, const char *directory, size_t index
     assert_ok(address_parse("127.0.0.1:0", &agent->config.listen, &err), &err);
     assert_ok(identity_open(agent->config.state_directory, &agent->identity, &err), &err);
     assert_ok(loop_open(&agent->config, &agent->identity, &probe, &agent->loop, &err), &err);
-    agent->leave_fd = eventfd(0, EFD_CLOEXEC);
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    agent->leave_fd = ends[0];
+    agent->signals_fd = ends[1];
     assert_int_equal(pthread_create(&agent->thread, NULL, run_agent, agent), 0);
 }
 
 static void end_agent(struct agent *agent)
 {
-    (void)eventfd_write(agent->leave_fd, 1);
+    const struct signalfd_siginfo signal = {.ssi_signo = SIGTERM};
+    assert_int_equal(write(agent->signals_fd, &signal, sizeof(signal)), sizeof(signal));
     assert_int_equal(pthread_join(agent->thread, NULL), 0);
     assert_ok(agent->rc, &agent->err);
     assert_true(loop_close(&agent->loop));
     identity_done(&agent->identity);
     (void)close(agent->leave_fd);
+    (void)close(agent->signals_fd);
 }
 
 static void same_numbers(const double *actual, const double *wanted)

@@ -2,8 +2,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "tests/support/test.h"
@@ -11,12 +9,11 @@
 /* The number that the descriptor returns after the signal was sent to this process, or 0. */
 static int delivered(int number)
 {
-    struct signalfd_siginfo info;
     struct err err = {0};
     FD_AUTO int fd = -1;
     assert_ok(stop_signals_open(&fd, &err), &err);
     assert_int_equal(raise(number), 0);
-    return read(fd, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
+    return stop_signals_take(fd);
 }
 
 static void each_request_to_end_is_delivered(void **state)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/call_timer.h"
 #include "tests/unit/coordinator_core/world.h"
 
 /* Devices are so slow that links hardly count: a plan has all devices unless a story says more. */
@@ -11,8 +12,7 @@
 
 /* ---- the session ---- */
 
-static void do_action(struct world *world, struct agent *agent,
-                      const struct session_action *action);
+static void do_action(struct world *world, struct agent *agent, const struct session_action *);
 
 static void step(struct world *world, struct agent *agent, struct session_event *event)
 {
@@ -50,7 +50,7 @@ void agent_event(struct world *world, struct agent *agent, struct session_event 
 static void tell_failure(struct world *world, struct agent *agent, enum session_event_type type)
 {
     struct session_event event = {.type = type};
-    event.failed.failure = session_failure_of(world->status, world->problem);
+    event.failed.failure = call_failure(world->status, world->problem);
     memcpy(event.failed.text, world->text, sizeof(event.failed.text));
     step(world, agent, &event);
 }

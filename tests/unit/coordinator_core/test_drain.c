@@ -120,6 +120,36 @@ static void a_device_that_announces_its_end_is_left_and_works_again_when_it_stay
     assert_false(shown(world, b)->leaving || shown(world, b)->drained);
 }
 
+/* The center has what it trained before it is gone, and the job goes on with the next device. */
+static void the_only_device_leaves_after_its_version_is_in_the_center(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *a = world_agent(world, "a", 10);
+    struct job_spec spec = world_spec("j", 1000);
+    story_submit(world, id, &spec);
+    world_train(world, 8);
+    const int64_t trained = a->step;
+    assert_true(trained > 0);
+    a->leaving = true;
+    agent_beat(world, a);
+    assert_state(world, id, JOB_REPLANNING);
+    world_settle(world);
+    assert_state(world, id, JOB_WAITING_FOR_DEVICES);
+    const int64_t step = world_job(world, id)->version;
+    assert_true(step >= trained);
+    assert_int_equal(world_plan(world, id, 1)->last_version, step);
+    agent_beat(world, a);
+    assert_true(shown(world, a)->drained);
+    a->up = false;
+    (void)world_agent(world, "b", 10);
+    world_live(world, 1000);
+    world_settle(world);
+    assert_state(world, id, JOB_RUNNING);
+    assert_int_equal(world_plan(world, id, 2)->resume_version, step);
+    assert_int_equal(world->rows.incident_count, 0);
+}
+
 static void a_drain_outlives_a_restart_of_both_sides(void **state)
 {
     struct world *world = *state;
@@ -229,6 +259,7 @@ int main(void)
         STORY(the_only_device_works_on_until_another_one_comes),
         STORY(an_idle_device_is_drained_at_once_and_takes_no_job),
         STORY(a_device_that_announces_its_end_is_left_and_works_again_when_it_stays),
+        STORY(the_only_device_leaves_after_its_version_is_in_the_center),
         STORY(a_drain_outlives_a_restart_of_both_sides),
         STORY(the_plan_without_the_device_is_searched_for_outside_of_the_step),
         STORY(an_answer_after_the_drain_was_undone_is_dropped),

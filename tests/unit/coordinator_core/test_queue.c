@@ -291,7 +291,7 @@ static void an_unknown_protocol_is_refused(void **state)
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
     assert_string_equal(
         world->text,
-        "the agent speaks protocol 4, this coordinator 1 to 3: upgrade the coordinator");
+        "the agent speaks protocol 5, this coordinator 1 to 4: upgrade the coordinator");
     request.protocol = PROTOCOL_VERSION_MIN - 1;
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
@@ -385,13 +385,15 @@ static void a_data_set_stored_again_gets_the_class_counts_that_it_lacks(void **s
     assert_int_equal(core_dataset(world->core, "train")->class_count[0], 5);
 }
 
+#define PROTOCOL_BEFORE_VIEWS 2
+
 static void jobs_with_a_view_leave_out_older_agents_and_say_so(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
-    for (int64_t behind = 1; behind < PROTOCOL_VERSION; behind++) {
-        struct agent *old = world_agent(world, behind == 1 ? "a" : "b", 10);
-        old->versions_behind = behind;
+    for (int64_t protocol = 1; protocol <= PROTOCOL_BEFORE_VIEWS; protocol++) {
+        struct agent *old = world_agent(world, protocol == 1 ? "a" : "b", 10);
+        old->versions_behind = PROTOCOL_VERSION - protocol;
         agent_enroll(world, old);
     }
     struct job_spec spec = world_spec("j", 50);
@@ -424,7 +426,7 @@ static void models_with_a_select_leave_out_older_agents_and_say_so(void **state)
     assert_true(k < unit->op_count);
     unit->op[k].type = OP_SELECT;
     struct agent *old = world_agent(world, "a", 10);
-    old->versions_behind = 1;
+    old->versions_behind = PROTOCOL_VERSION - PROTOCOL_BEFORE_VIEWS;
     agent_enroll(world, old);
     struct job_spec spec = world_spec("j", 50);
     story_submit(world, id, &spec);
