@@ -3,9 +3,13 @@
 #define SECONDS_MAX 1e9
 
 const char *const metric_name_names[] = {
-    [METRIC_LOSS] = "loss",           [METRIC_STEP_SECONDS] = "step_seconds",
-    [METRIC_TEST_LOSS] = "test_loss", [METRIC_TEST_ACCURACY] = "test_accuracy",
-    [METRIC_RECALL] = "recall",       NULL,
+    [METRIC_LOSS] = "loss",
+    [METRIC_STEP_SECONDS] = "step_seconds",
+    [METRIC_TEST_LOSS] = "test_loss",
+    [METRIC_TEST_ACCURACY] = "test_accuracy",
+    [METRIC_RECALL] = "recall",
+    [METRIC_LEAST_RECALL] = "least_recall",
+    NULL,
 };
 
 const char *const peer_trouble_names[] = {

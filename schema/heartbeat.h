@@ -54,7 +54,8 @@ enum metric_name {
     METRIC_STEP_SECONDS, /* stage 0: from one update to the next */
     METRIC_TEST_LOSS,    /* step = version evaluated */
     METRIC_TEST_ACCURACY,
-    METRIC_RECALL, /* the mean recall of a view's own classes on its hold-out */
+    METRIC_RECALL,       /* the mean recall of a view's own classes on its hold-out */
+    METRIC_LEAST_RECALL, /* the least of them; classes with few samples do not count */
 };
 extern const char *const metric_name_names[];
 

@@ -17,6 +17,10 @@ static const struct field progress_fields[] = {
     MEMBER_DOUBLE_OPTIONAL(struct job_progress, recall, has_recall, "recall", FIELD_ADDED, 0, 0,
                            .about = "Of the last evaluation: the mean of the recall of each own "
                                     "class of the view on the hold-out. null: no hold-out."),
+    MEMBER_DOUBLE_OPTIONAL(struct job_progress, least_recall, has_least_recall, "least_recall",
+                           FIELD_ADDED, 0, 0,
+                           .about = "The same of the own class with the least recall. null: no "
+                                    "class has 10 samples in the hold-out."),
     MEMBER_DOUBLE(struct job_progress, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0,
                   0,
                   .about = "null: nothing trains, or the first step of a generation is not "

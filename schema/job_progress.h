@@ -11,11 +11,12 @@
 struct job_progress {
     double fraction;
     int64_t step, steps;
-    int64_t epoch;   /* from 1 */
-    double loss;     /* of the last step; has_loss */
-    double accuracy; /* of the last evaluation; has_accuracy */
-    double recall;   /* the same, on the hold-out of a view; has_recall */
-    bool has_loss, has_accuracy, has_recall;
+    int64_t epoch;       /* from 1 */
+    double loss;         /* of the last step; has_loss */
+    double accuracy;     /* of the last evaluation; has_accuracy */
+    double recall;       /* the same, on the hold-out of a view; has_recall */
+    double least_recall; /* the same of the own class with the least; has_least_recall */
+    bool has_loss, has_accuracy, has_recall, has_least_recall;
     double samples_per_second; /* 0: not known, as before the first step of a generation */
     double eta_seconds;        /* the same */
 };

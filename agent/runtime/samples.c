@@ -6,6 +6,8 @@
 
 #include "agent/core/evaluations.h"
 
+#define HELD_TELLING 10 /* of fewer samples a class may miss all by chance */
+
 struct samples {
     struct samples_config config;
     struct train_sampler *sampler;
@@ -207,6 +209,21 @@ static double mean_recall(const struct samples *samples)
     return sum / (double)samples->config.spec->view.class_count;
 }
 
+/* The least recall of the own classes of which enough samples are held out; false: of none. */
+static bool least_recall(const struct samples *samples, double *out)
+{
+    bool any = false;
+    *out = 1;
+    for (size_t i = 0; i < samples->config.model->classes; i++) {
+        if (samples->seen[i] >= HELD_TELLING) {
+            const double recall = (double)samples->right[i] / (double)samples->seen[i];
+            *out = recall < *out ? recall : *out;
+            any = true;
+        }
+    }
+    return any;
+}
+
 static void report(const struct stage_listener *listener, int64_t version, enum metric_name name,
                    double value)
 {
@@ -224,6 +241,10 @@ void samples_report(const struct samples *samples, const struct stage_listener *
                (double)samples->correct / tests / (double)samples->label_count);
     }
     if (samples->scores) {
+        double least;
+        if (least_recall(samples, &least)) {
+            report(listener, version, METRIC_LEAST_RECALL, least);
+        }
         report(listener, version, METRIC_RECALL, mean_recall(samples));
     }
 }

@@ -80,10 +80,15 @@ bool progress_go_back(struct job_slot *job, int64_t version)
         progress->has_recall = false;
         job->progress.recall_step = version;
     }
+    if (job->progress.least_recall_step > version) {
+        progress->has_least_recall = false;
+        job->progress.least_recall_step = version;
+    }
     progress_set_step(job, version);
     return progress->step != before.step || progress->has_loss != before.has_loss ||
            progress->has_accuracy != before.has_accuracy ||
            progress->has_recall != before.has_recall ||
+           progress->has_least_recall != before.has_least_recall ||
            progress->samples_per_second != before.samples_per_second ||
            progress->eta_seconds != before.eta_seconds;
 }
@@ -94,6 +99,7 @@ void progress_restore_steps(struct job_slot *job)
     job->progress.loss_step = row->has_loss ? row->step : 0;
     job->progress.accuracy_step = row->has_accuracy ? row->step : 0;
     job->progress.recall_step = row->has_recall ? row->step : 0;
+    job->progress.least_recall_step = row->has_least_recall ? row->step : 0;
 }
 
 void progress_restore(struct job_slot *job, const struct job_progress *row)
@@ -204,6 +210,13 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
             job->progress.recall_step = metric->step;
             progress->recall = metric->value;
             progress->has_recall = true;
+        }
+        break;
+    case METRIC_LEAST_RECALL:
+        if (metric->step >= job->progress.least_recall_step) {
+            job->progress.least_recall_step = metric->step;
+            progress->least_recall = metric->value;
+            progress->has_least_recall = true;
         }
         break;
     }

@@ -8,7 +8,7 @@ struct device_slot;
 struct job_slot;
 
 #define STEP_WINDOW 32 /* step times of which the median is reported */
-#define METRIC_NAMES (METRIC_RECALL + 1)
+#define METRIC_NAMES (METRIC_LEAST_RECALL + 1)
 
 /* The steps of the last metrics taken from a device, by name. It reports the metrics of a
  * generation in order and repeats them until they are acknowledged. */
@@ -28,7 +28,8 @@ struct progress {
     double evaluation_seconds;  /* duration of the last measured evaluation; 0: not measured */
     double step_seconds[STEP_WINDOW];
     size_t step_count;
-    int64_t loss_step, accuracy_step, recall_step; /* steps of the shown loss, accuracy, recall */
+    int64_t loss_step, accuracy_step; /* steps of the shown loss, accuracy */
+    int64_t recall_step, least_recall_step;
 };
 
 /* Take the step of a heartbeat of this generation. */

@@ -317,7 +317,8 @@ void serve_metrics(void *context, struct http_exchange *exchange)
     if (name && !known_metric(name)) {
         answer_problem(
             exchange, PROBLEM_INVALID_PARAMETER,
-            "no metric '%.40s'; there are loss, step_seconds, test_loss, test_accuracy and recall",
+            "no metric '%.40s'; there are loss, step_seconds, test_loss, test_accuracy, recall and "
+            "least_recall",
             name);
         return;
     }

@@ -580,7 +580,8 @@ def downgrade(path):
             for stage in document.get("stages", ()):
                 stage.pop("replica_bytes")
             document.get("spec", {}).pop("view", None)
-            document.get("progress", {}).pop("recall", None)
+            for name in ("recall", "least_recall"):
+                document.get("progress", {}).pop(name, None)
             database.execute(
                 f"UPDATE {table} SET document = ? WHERE id = ?", (json.dumps(document), row)
             )

@@ -114,7 +114,7 @@ def test_without_a_test_set_evaluations_consist_of_the_hold_out():
             item["name"]
             for item in fleet.get(f"/v1/jobs/{submitted['id']}/metrics?limit=10000")["items"]
         }
-        must(names == {"loss", "step_seconds", "recall"}, f"{names}")
+        must(names == {"loss", "step_seconds", "recall", "least_recall"}, f"{names}")
         must(seen["deadlines"]["evaluation_ms"] > 0, f"{seen['deadlines']}")
 
 
