@@ -13,6 +13,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/submodel_parts.h"
 #include "coordinator/core/submodel_plan.h"
+#include "coordinator/core/submodel_repeats.h"
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
@@ -116,7 +117,11 @@ static void run_groups(struct core *core, struct parent_slot *parent)
 {
     const struct parent *row = &parent->parent;
     const size_t waiting = count_parts(row, PART_WAITING);
-    if (waiting > 0) {
+    if (row->stem.state == PART_WAITING) {
+        if (submodel_repeats_stem(core, parent)) {
+            enter(core, parent, PARENT_STEM);
+        }
+    } else if (waiting > 0) {
         ask_models(core, parent);
     } else if (count_parts(row, PART_TRAINED) == 0 && count_parts(row, PART_TRAINS) == 0) {
         fail(core, parent, "no_groups", "no group was trained");
@@ -189,6 +194,9 @@ static void take_model(struct core *core, struct parent_slot *parent, struct par
 {
     ASSERT(id_equal(core->checkpoint.id.text, job->checkpoint.text));
     take_class(parent, job);
+    if (job->part == JOB_STEM) {
+        submodel_repeats_new_stem(parent, core->checkpoint.sha256);
+    }
     part->state = PART_TRAINED;
     part->checkpoint = job->checkpoint;
     memcpy(part->sha256, core->checkpoint.sha256, SHA256_SIZE);
@@ -365,6 +373,11 @@ static bool begin_part(struct core *core, struct parent_slot *parent,
     return groups_begin(core, parent, groups_part(parent, index), &made);
 }
 
+static bool may_begin(const struct parent_slot *parent)
+{
+    return !parent->parent.paused && parent->parent.stem.state == PART_TRAINED;
+}
+
 void submodel_on_derived(struct core *core, const struct event *event)
 {
     const struct event_derived *derived = &event->derived;
@@ -381,7 +394,7 @@ void submodel_on_derived(struct core *core, const struct event *event)
     }
     /* Groups that a device prefers come first: their devices are still free. */
     for (size_t pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < groups_part_count(parent) && !parent->parent.paused; i++) {
+        for (size_t i = 0; i < groups_part_count(parent) && may_begin(parent); i++) {
             const bool first = prefers(parent, i);
             if (first == (pass == 0) && groups_part(parent, i)->state == PART_WAITING &&
                 !begin_part(core, parent, derived, i)) {
@@ -427,28 +440,19 @@ void submodel_on_harvested(struct core *core, const struct event *event)
     leave_harvest(core, parent);
 }
 
-/* The same seed gives the same model again. */
 void submodel_on_damage(struct core *core, const char *sha256)
 {
     for (size_t i = 0; i < core->parents.count; i++) {
         struct parent_slot *parent = slots_parent_at(core, i);
-        struct parent *row = &parent->parent;
-        bool lost = false;
-        for (size_t g = 0; row->phase < PARENT_JOINT && g < row->groups.count; g++) {
-            struct parent_part *part = &row->part[g];
-            if (part->state == PART_TRAINED && strcmp(part->sha256, sha256) == 0) {
-                part->state = PART_WAITING;
-                part->attempts--;
-                lost = true;
-            }
+        int phase;
+        if (!submodel_repeats_damage(core, parent, sha256, &phase)) {
+            continue;
         }
-        if (lost && row->phase == PARENT_HARVEST) {
-            enter(core, parent, PARENT_GROUPS);
+        if (phase != parent->parent.phase) {
+            enter(core, parent, phase);
         }
-        if (lost) {
-            parent->work.touched = true;
-            groups_changed(parent);
-        }
+        parent->work.touched = true;
+        groups_changed(parent);
     }
 }
 

@@ -165,6 +165,28 @@ def test_the_coordinator_dies_twice_in_each_phase():
         check_model(fleet, job)
 
 
+def damage_blob(fleet, sha256):
+    """Overwrite its first chunk. The coordinator is down."""
+    database = pathlib.Path(fleet.path) / "coordinator" / "checkpoints.db"
+    with contextlib.closing(sqlite3.connect(database)) as store, store:
+        ((blob,),) = store.execute("SELECT id FROM blobs WHERE sha256 = ?", (sha256,))
+        store.execute("UPDATE chunks SET data = zeroblob(length(data)) WHERE id = ?", (blob << 20,))
+
+
+def test_a_damaged_stem_is_trained_again_and_the_model_is_the_same():
+    with fleet_of() as fleet:
+        job = fleet.submit(submodel_job())
+        wait_for_parts(fleet, job, "groups")
+        stem = groups_of(fleet, job)["stem"]
+        model = model_of(fleet, stem["checkpoint"])
+        fleet.coordinator.kill()
+        damage_blob(fleet, model)
+        fleet.restart_coordinator(*OPTIONS)
+        check_model(fleet, job)
+        again = groups_of(fleet, job)["stem"]
+        must(again["job"] != stem["job"], f"the stem was not trained again: {again}")
+
+
 def events_of(fleet):
     return sum("subject=job_" in line for line in fleet.coordinator.log_text().splitlines())
 

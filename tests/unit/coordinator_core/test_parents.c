@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "coordinator/core/ids.h"
+#include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/submodel_parts.h"
@@ -236,31 +238,139 @@ static void a_description_that_comes_after_the_deadline_changes_nothing(void **s
     end(&bench);
 }
 
-/* The model of a group is read when it is harvested. */
-static void a_group_whose_model_is_damaged_is_trained_again_from_its_seed(void **state)
+/* The models of the stem and of all groups, "model-0" and so on, are about to be harvested. */
+static struct parent_slot *train_groups(struct bench *bench)
 {
-    (void)state;
-    struct bench bench;
-    begin(&bench, 8, 3);
-    answer_derive(&bench, PARENT_GROUPS, 3);
-    struct parent_slot *parent = parent_of(&bench);
+    answer_derive(bench, PARENT_GROUPS, 3);
+    struct parent_slot *parent = parent_of(bench);
     for (size_t g = 0; g < 3; g++) {
         parent->parent.part[g].state = PART_TRAINED;
         (void)snprintf(parent->parent.part[g].sha256, SHA256_SIZE, "model-%zu", g);
     }
     parent->work.touched = true;
     struct event event = {.type = EVENT_TICK};
-    step(&bench, &event);
+    step(bench, &event);
     assert_int_equal(parent->parent.phase, PARENT_HARVEST);
-    event = (struct event){.type = EVENT_BLOB_DAMAGED};
-    (void)snprintf(event.blob_damaged.sha256, SHA256_SIZE, "model-1");
-    step(&bench, &event);
+    return parent;
+}
+
+static void damage(struct bench *bench, const char *sha256)
+{
+    struct event event = {.type = EVENT_BLOB_DAMAGED};
+    (void)snprintf(event.blob_damaged.sha256, SHA256_SIZE, "%s", sha256);
+    step(bench, &event);
+}
+
+/* The model of a group is read when it is harvested. */
+static void a_group_whose_model_is_damaged_is_trained_again_from_its_seed(void **state)
+{
+    (void)state;
+    struct bench bench;
+    begin(&bench, 8, 3);
+    const struct parent_slot *parent = train_groups(&bench);
+    damage(&bench, "model-1");
     assert_int_equal(parent->parent.phase, PARENT_GROUPS);
     assert_int_equal(bench.derives, 2);
     answer_derive(&bench, PARENT_GROUPS, 3);
     const struct parent_part *part = &parent->parent.part[1];
     assert_int_equal(part->state, PART_TRAINS);
     assert_int_equal(slots_job(bench.core, part->job.text)->job.spec.seed, bench.spec.seed);
+    end(&bench);
+}
+
+/* As if the job had trained its stem itself. */
+static void own_stem(struct parent_slot *parent)
+{
+    parent->job.spec.submodel.stem_epochs = 1;
+    parent->parent.stem.attempts = 1;
+}
+
+/* The job of the stem has ended with this model. */
+static void train_stem(struct bench *bench, const char *sha256)
+{
+    struct parent_part *stem = &parent_of(bench)->parent.stem;
+    struct job_slot *job = slots_job(bench->core, stem->job.text);
+    struct event event = {.type = EVENT_TICK};
+    ids_new(bench->core, bench->core->checkpoint.id.text, "ckpt_");
+    (void)snprintf(bench->core->checkpoint.sha256, SHA256_SIZE, "%s", sha256);
+    job->job.state = JOB_SUCCEEDED;
+    job->job.checkpoint = bench->core->checkpoint.id;
+    job->mark.ended = true;
+    mark_job(bench->core, job);
+    step(bench, &event);
+}
+
+static void a_damaged_stem_is_trained_again_and_the_groups_keep_their_models(void **state)
+{
+    (void)state;
+    struct bench bench;
+    begin(&bench, 8, 3);
+    struct parent_slot *parent = train_groups(&bench);
+    own_stem(parent);
+    damage(&bench, "stem");
+    assert_int_equal(parent->parent.phase, PARENT_STEM);
+    assert_int_equal(parent->parent.stem.state, PART_TRAINS);
+    train_stem(&bench, "stem");
+    assert_int_equal(parent->parent.phase, PARENT_HARVEST);
+    assert_int_equal(bench.harvests, 2);
+    end(&bench);
+}
+
+static void groups_of_another_stem_are_trained_again(void **state)
+{
+    (void)state;
+    struct bench bench;
+    begin(&bench, 8, 3);
+    struct parent_slot *parent = train_groups(&bench);
+    own_stem(parent);
+    damage(&bench, "stem");
+    train_stem(&bench, "stem of another numeric class");
+    assert_int_equal(parent->parent.phase, PARENT_GROUPS);
+    for (size_t g = 0; g < 3; g++) {
+        assert_int_equal(parent->parent.part[g].state, PART_WAITING);
+        assert_int_equal(parent->parent.part[g].attempts, 0);
+    }
+    end(&bench);
+}
+
+/* One group trains, another has no step yet: it cannot load the stem. */
+static void groups_that_train_go_on_while_the_stem_is_damaged(void **state)
+{
+    (void)state;
+    struct bench bench;
+    begin(&bench, 8, 3);
+    answer_derive(&bench, PARENT_GROUPS, 3);
+    struct parent_slot *parent = parent_of(&bench);
+    own_stem(parent);
+    parent->parent.part[2].state = PART_TRAINED;
+    struct job_slot *trains = slots_job(bench.core, parent->parent.part[0].job.text);
+    trains->job.progress.step = 1;
+    damage(&bench, "stem");
+    assert_int_equal(parent->parent.phase, PARENT_GROUPS);
+    assert_int_equal(parent->parent.part[0].state, PART_TRAINS);
+    assert_int_equal(parent->parent.part[1].state, PART_WAITING);
+    trains->job.progress.step = 0; /* it has failed, and starts again */
+    mark_job(bench.core, trains);
+    struct event event = {.type = EVENT_TICK};
+    step(&bench, &event);
+    assert_int_equal(parent->parent.phase, PARENT_STEM);
+    train_stem(&bench, "stem");
+    assert_int_equal(parent->parent.phase, PARENT_GROUPS);
+    answer_derive(&bench, PARENT_GROUPS, 3);
+    assert_int_equal(parent->parent.part[1].state, PART_TRAINS);
+    assert_int_equal(parent->parent.part[1].attempts, 1);
+    end(&bench);
+}
+
+static void a_stem_that_the_user_gave_waits_for_its_upload(void **state)
+{
+    (void)state;
+    struct bench bench;
+    begin(&bench, 8, 3);
+    const struct parent_slot *parent = train_groups(&bench);
+    damage(&bench, "stem");
+    assert_int_equal(parent->parent.phase, PARENT_HARVEST);
+    assert_int_equal(parent->parent.stem.state, PART_TRAINED);
     end(&bench);
 }
 
@@ -413,6 +523,10 @@ int main(void)
         cmocka_unit_test(a_paused_parent_without_room_does_not_keep_the_core_busy),
         cmocka_unit_test(a_description_that_comes_after_the_deadline_changes_nothing),
         cmocka_unit_test(a_group_whose_model_is_damaged_is_trained_again_from_its_seed),
+        cmocka_unit_test(a_damaged_stem_is_trained_again_and_the_groups_keep_their_models),
+        cmocka_unit_test(groups_of_another_stem_are_trained_again),
+        cmocka_unit_test(groups_that_train_go_on_while_the_stem_is_damaged),
+        cmocka_unit_test(a_stem_that_the_user_gave_waits_for_its_upload),
         cmocka_unit_test(the_time_of_a_pause_does_not_count_towards_the_deadline),
         cmocka_unit_test(a_part_that_pauses_after_its_parent_was_resumed_goes_on),
         cmocka_unit_test(the_seed_after_the_last_one_is_the_first),
