@@ -22,16 +22,19 @@
 #define EVENT_TEXT_MAX 2048
 #define EVENTS_KEEP 100000 /* rows */
 #define PING_MS 15000
+#define SKIPPED_MAX 256 /* rows of other jobs in one read: the loop does other things meanwhile */
 
 struct frame {
     char text[EVENT_TEXT_MAX]; /* "id: ...\nevent: ...\ndata: {...}\n\n" */
     size_t size;
     char id[ID_SIZE];
+    struct job_id job, parent; /* "": none */
 };
 
 struct reader {
     struct event_stream *stream;
     struct http_exchange *exchange; /* NULL: free */
+    struct job_id job;              /* of whose events it reads; "": all */
     uint64_t next;                  /* number of the event it reads next */
     size_t sent;                    /* bytes of that event already given */
     char replay_after[ID_SIZE];   /* events older than the ring: read from the store after this id;
@@ -132,6 +135,8 @@ int event_stream_add(struct event_stream *stream, const struct action *action, s
     struct frame *frame = &stream->ring[stream->added % RING_EVENTS];
     memcpy(frame->id, event.id, sizeof(frame->id));
     frame->size = format_frame(frame->text, event.id, event.type, document.data, document.size);
+    frame->job = event.job;
+    frame->parent = event.of.parent;
     stream->added++;
     return 0;
 }
@@ -161,6 +166,14 @@ void event_stream_end(struct event_stream *stream)
     wake_readers(stream);
 }
 
+static bool wants(const struct reader *reader, const struct job_id *job,
+                  const struct job_id *parent)
+{
+    return reader->job.text[0] == '\0' || id_equal(reader->job.text, job->text) ||
+           id_equal(reader->job.text, parent->text);
+}
+
+/* Returns whether to go on to the next row. */
 static bool replay_row(void *arg, const struct state_row *row)
 {
     struct reader *reader = arg;
@@ -171,6 +184,9 @@ static bool replay_row(void *arg, const struct state_row *row)
     if (wire_read(&public_event_record, row->document, row->document_size, &event, &faults, &err)) {
         log_error("event_row_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
         return false;
+    }
+    if (!wants(reader, &event.job, &event.of.parent)) {
+        return true;
     }
     reader->pending_size =
         format_frame(reader->pending, event.id, event.type, row->document, row->document_size);
@@ -202,13 +218,16 @@ static int replay_next(struct event_stream *stream, struct reader *reader)
     }
     char before[ID_SIZE];
     memcpy(before, reader->replay_after, sizeof(before));
-    int rc = state_list(stream->state, STATE_EVENTS, NULL, reader->replay_after, 1, false,
-                        replay_row, reader, &err);
+    const size_t most = reader->job.text[0] == '\0' ? 1 : SKIPPED_MAX;
+    int rc = state_list(stream->state, STATE_EVENTS, NULL, before, most, false, replay_row, reader,
+                        &err);
     if (rc) {
         log_error("event_replay_failed", "error=%s", log_quote(err.text).text);
     } else if (strcmp(before, reader->replay_after) == 0) {
         reader->next = stream->published; /* nothing newer in the store */
         reader->replay_after[0] = '\0';
+    } else if (reader->pending_size == 0) { /* a comment, so that the client's turn comes again */
+        reader->pending_size = (size_t)snprintf(reader->pending, sizeof(reader->pending), ":\n\n");
     }
     return rc;
 }
@@ -250,7 +269,7 @@ static ssize_t reader_read(void *arg, uint64_t offset, void *out, size_t size)
             return stream->ending ? -1 : 0;
         }
         const struct frame *frame = &stream->ring[reader->next % RING_EVENTS];
-        if (reader->sent < frame->size) {
+        if (reader->sent < frame->size && wants(reader, &frame->job, &frame->parent)) {
             return take(out, size, frame->text, frame->size, &reader->sent);
         }
         reader->next++;
@@ -266,7 +285,7 @@ static void reader_done(void *arg)
 }
 
 void event_stream_serve(struct event_stream *stream, struct http_exchange *exchange,
-                        const char *last_event_id)
+                        const char *last_event_id, const char *job)
 {
     struct reader *reader = NULL;
     for (size_t i = 0; i < READERS_MAX && !reader; i++) {
@@ -284,6 +303,7 @@ void event_stream_serve(struct event_stream *stream, struct http_exchange *excha
     if (last_event_id && last_event_id[0]) {
         snprintf(reader->replay_after, sizeof(reader->replay_after), "%s", last_event_id);
     }
+    snprintf(reader->job.text, sizeof(reader->job.text), "%s", job ? job : "");
     /* A first comment, so that the client sees the headers at once. */
     reader->pending_size =
         (size_t)snprintf(reader->pending, sizeof(reader->pending), ": events\n\n");

@@ -23,9 +23,10 @@ NODISCARD int event_stream_add(struct event_stream *stream, const struct action 
                                struct err *err);
 /* After the commit: give readers the new events. */
 void event_stream_publish(struct event_stream *stream);
-/* Answer with the events after last_event_id ("" or NULL: only new events). */
+/* Answer with the events after last_event_id ("" or NULL: only new events). job: only those of this
+ * job and of its parts; NULL: all. */
 void event_stream_serve(struct event_stream *stream, struct http_exchange *exchange,
-                        const char *last_event_id);
+                        const char *last_event_id, const char *job);
 /* Send ": ping" to readers that got nothing for a while. The next time to call it; INT64_MAX
  * without readers. */
 int64_t event_stream_ping(struct event_stream *stream, int64_t now_ms);

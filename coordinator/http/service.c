@@ -5,12 +5,11 @@
 #include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
+#include "coordinator/http/jobs.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/turn/incident_log.h"
 #include "schema/openapi.h"
 #include "schema/service.h"
-
-static const char *const no_query[] = {NULL};
 
 void serve_health(void *context, struct http_exchange *exchange)
 {
@@ -49,8 +48,11 @@ void serve_openapi(void *context, struct http_exchange *exchange)
 void serve_events(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
+    static const char *const allowed[] = {"job", NULL};
     const char *last = http_header(exchange, "Last-Event-ID");
-    if (!answer_check_query(exchange, no_query)) {
+    const char *job = http_query(exchange, "job");
+    if (!answer_check_query(exchange, allowed) ||
+        (job && !job_exists(coordinator, exchange, job))) {
         return;
     }
     if (last && last[0] && !id_valid(last, "evt_")) {
@@ -61,7 +63,7 @@ void serve_events(void *context, struct http_exchange *exchange)
         return;
     }
     if (access_take(coordinator, exchange, SHARE_STREAMS)) {
-        event_stream_serve(coordinator->edge->stream, exchange, last);
+        event_stream_serve(coordinator->edge->stream, exchange, last, job);
     }
 }
 

@@ -3,7 +3,7 @@
 import http.client
 import json
 
-from api import SEEN, SHAPES, Api
+from api import JOB, SEEN, SHAPES, Api
 from fake_agent import FakeAgent
 from paceline import must
 
@@ -11,12 +11,11 @@ from paceline import must
 class Stream:
     """A reader of GET /v1/events."""
 
-    def __init__(self, api, last=None):
+    def __init__(self, api, last=None, job=None):
         host, port = api.coordinator.address.rsplit(":", 1)
         self.connection = http.client.HTTPConnection(host, int(port), timeout=30)
-        self.connection.request(
-            "GET", "/v1/events", headers={"Last-Event-ID": last} if last else {}
-        )
+        path = f"/v1/events?job={job}" if job else "/v1/events"
+        self.connection.request("GET", path, headers={"Last-Event-ID": last} if last else {})
         self.response = self.connection.getresponse()
         must(self.response.status == 200, f"{self.response.status}")
         kind = self.response.headers["Content-Type"]
@@ -115,6 +114,26 @@ def test_a_reader_resumes_after_its_last_event_over_restarts_and_loses_nothing()
             jobs.append(api.submit_named("live"))
             must(stream.next()["subject"] == jobs[-1]["id"], "new events do not follow")
             stream.close()
+
+
+def test_a_stream_of_one_job_has_its_events_and_those_of_its_parts():
+    with Api() as api:
+        every = Stream(api)
+        api.submit_named("first")
+        job = api.submit({**JOB, "steps": None, "epochs": 1, "strategy": "submodel"})["id"]
+        live = Stream(api, job=job)
+        last = api.submit_named("last")["id"]
+        api.request("POST", f"/v1/jobs/{job}/cancel", expect=202)
+        events = [every.next()]
+        while events[-1]["type"] != "job_cancelled" or events[-1]["subject"] != job:
+            events.append(every.next())
+        own = [event for event in events if job in (event.get("job"), event.get("parent"))]
+        must(any(event.get("parent") == job for event in own), f"no event of a part: {events}")
+        must(any(event.get("job") == last for event in events), f"{events}")
+        again = Stream(api, events[0]["id"], job).take(len(own))
+        must(again == own, f"{again}, not {own}")
+        must(live.next() in own, "an event of another job")
+        api.problem("GET", "/v1/events?job=job_none", code="unknown_job")
 
 
 def test_many_events_of_one_moment_are_resumed_in_their_order():

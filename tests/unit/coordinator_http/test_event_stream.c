@@ -22,7 +22,8 @@ struct room {
 static void serve(void *context, struct http_exchange *exchange)
 {
     struct room *room = context;
-    event_stream_serve(room->stream, exchange, http_header(exchange, "Last-Event-ID"));
+    event_stream_serve(room->stream, exchange, http_header(exchange, "Last-Event-ID"),
+                       http_header(exchange, "Job"));
 }
 
 static const struct http_route routes[] = {{.method = "GET", .pattern = "/", .handle = serve}};
@@ -49,6 +50,20 @@ static void add(struct room *room, const char *type, const char *text)
     struct err err = {0};
     snprintf(action.id, sizeof(action.id), "job_1");
     snprintf(action.text, sizeof(action.text), "%s", text);
+    if (!state_in_transaction(room->state)) {
+        assert_ok(state_begin(room->state, &err), &err);
+    }
+    assert_ok(event_stream_add(room->stream, &action, &err), &err);
+}
+
+/* An event of a job, and of its parent. */
+static void add_of(struct room *room, const char *type, const char *job, const char *parent)
+{
+    struct action action = {.type = ACTION_PUBLISH, .event = type};
+    struct err err = {0};
+    snprintf(action.job.text, sizeof(action.job.text), "%s", job);
+    snprintf(action.of.parent.text, sizeof(action.of.parent.text), "%s", parent);
+    action.of.part = parent[0] ? JOB_GROUP : JOB_WHOLE;
     if (!state_in_transaction(room->state)) {
         assert_ok(state_begin(room->state, &err), &err);
     }
@@ -120,6 +135,41 @@ static void readers_get_events_from_their_start_on(void **state)
     assert_holds(text, "\"subject\":\"job_1\"");
     assert_true(strstr(text, "event: first") < strstr(text, "event: second"));
     close(fd);
+    close_room(&room);
+}
+
+/* Beside 2,000 events of another job: more than a read of the store skips, and than the ring
+ * holds. */
+static void a_reader_of_one_job_gets_its_events_and_those_of_its_parts(void **state)
+{
+    static struct room room;
+    open_room(&room, *state, 1);
+    add_of(&room, "start", "job_1", "");
+    for (int i = 0; i < 2000; i++) {
+        add_of(&room, "noise", "job_2", "");
+    }
+    add_of(&room, "whole", "job_1", "");
+    add_of(&room, "noise", "job_3", "job_2");
+    add_of(&room, "part", "job_4", "job_1");
+    publish(&room);
+    ids_of(&room);
+    for (int life = 0; life < 2; life++) {
+        char request[128];
+        snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nJob: job_1\r\nLast-Event-ID: %s",
+                 room.id[0]);
+        int fd = desk_send(room.desk, request);
+        const char *text = desk_read(room.desk, fd, "event: part\n");
+        assert_true(strstr(text, "event: whole") < strstr(text, "event: part"));
+        assert_holds(text, "event: whole");
+        assert_null(strstr(text, "event: noise"));
+        add_of(&room, "noise", "job_2", "");
+        add_of(&room, "later", "job_4", "job_1");
+        publish(&room);
+        assert_null(strstr(desk_read(room.desk, fd, "event: later\n"), "event: noise"));
+        close(fd);
+        close_room(&room);
+        open_room(&room, *state, 2);
+    }
     close_room(&room);
 }
 
@@ -329,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_with_directory(readers_get_events_from_their_start_on),
         test_with_directory(a_reader_resumes_after_any_event_across_restarts),
+        test_with_directory(a_reader_of_one_job_gets_its_events_and_those_of_its_parts),
         test_with_directory(an_event_that_is_not_committed_is_not_replayed_either),
         test_with_directory(more_events_than_are_kept_in_memory_are_replayed_in_their_order),
         test_with_directory(ids_rise_even_if_the_clock_goes_back),
