@@ -42,20 +42,18 @@ static size_t next_begin(const size_t *share, const size_t *begun, size_t device
 }
 
 void class_groups_queue(const double *device, size_t device_count, size_t group_count,
-                        double *speed)
+                        size_t *place, size_t *among)
 {
     size_t share[GROUPS_MAX] = {0}, begun[GROUPS_MAX] = {0};
     const size_t used = device_count < group_count ? device_count : group_count;
+    ASSERT(used > 0);
     for (size_t g = 0; g < group_count; g++) {
-        speed[g] = 1;
-        if (used > 0) {
-            share[g < used ? g : largest_part(device, share, used)]++;
-        }
+        share[g < used ? g : largest_part(device, share, used)]++;
     }
-    for (size_t g = 0; used > 0 && g < group_count; g++) {
-        const size_t d = next_begin(share, begun, used);
-        speed[g] = device[d] / (double)share[d];
-        begun[d]++;
+    for (size_t g = 0; g < group_count; g++) {
+        place[g] = next_begin(share, begun, used);
+        among[g] = share[place[g]];
+        begun[place[g]]++;
     }
 }
 
@@ -74,11 +72,30 @@ double class_groups_samples(const struct class_problem *problem, double own)
     return own + (drawn < others ? drawn : others);
 }
 
-double class_groups_load(const struct class_problem *problem, double own, double width)
+/* The last known width that is not above this one. */
+static size_t known_below(const struct slice_cost *cost, double width)
 {
-    const struct slice_cost *cost = &problem->cost;
-    return class_groups_samples(problem, own) *
-           (cost->stem + 3 * (cost->linear * width + cost->square * width * width));
+    size_t at = 0;
+    while (at + 1 < cost->count && cost->width[at + 1] <= width) {
+        at++;
+    }
+    return at;
+}
+
+static double sample_load(const struct slice_cost *cost, double width)
+{
+    const size_t at = known_below(cost, width);
+    if (at + 1 == cost->count || width <= cost->width[at]) {
+        return cost->load[at];
+    }
+    const double part = (width - cost->width[at]) / (cost->width[at + 1] - cost->width[at]);
+    return cost->load[at] + part * (cost->load[at + 1] - cost->load[at]);
+}
+
+double class_groups_load(const struct class_problem *problem, size_t group, double own,
+                         double width)
+{
+    return class_groups_samples(problem, own) * sample_load(&problem->cost[group], width);
 }
 
 /* ---- classes ---- */
@@ -92,11 +109,10 @@ struct division {
     size_t count[GROUPS_MAX];
 };
 
-static double seconds_of(const struct division *division, size_t group, double own)
+static double load_of(const struct division *division, size_t group, double own)
 {
-    const struct class_problem *problem = division->problem;
-    return class_groups_load(problem, own, 1.0 / (double)problem->group_count) /
-           problem->speed[group];
+    return class_groups_load(division->problem, group, own,
+                             1.0 / (double)division->problem->group_count);
 }
 
 static void sort_classes(struct division *division)
@@ -137,13 +153,13 @@ static void divide(struct division *division)
         const size_t class = division->order[i];
         const bool scarce = is_scarce(division, problem->class_count - i);
         size_t best = SIZE_MAX;
-        double best_seconds = INFINITY;
+        double best_load = INFINITY;
         for (size_t g = 0; g < problem->group_count; g++) {
-            const double seconds =
-                seconds_of(division, g, division->own[g] + (double)problem->samples[class]);
-            if ((!scarce || division->count[g] < GROUP_CLASSES_MIN) && seconds < best_seconds) {
+            const double load =
+                load_of(division, g, division->own[g] + (double)problem->samples[class]);
+            if ((!scarce || division->count[g] < GROUP_CLASSES_MIN) && load < best_load) {
                 best = g;
-                best_seconds = seconds;
+                best_load = load;
             }
         }
         add_class(division, class, best);
@@ -154,8 +170,7 @@ static size_t slowest(const struct division *division)
 {
     size_t slow = 0;
     for (size_t g = 1; g < division->problem->group_count; g++) {
-        if (seconds_of(division, g, division->own[g]) >
-            seconds_of(division, slow, division->own[slow])) {
+        if (load_of(division, g, division->own[g]) > load_of(division, slow, division->own[slow])) {
             slow = g;
         }
     }
@@ -170,9 +185,9 @@ static bool try_exchange(struct division *division, size_t slow, size_t class, s
     const int64_t *samples = division->problem->samples;
     const double gives = (double)samples[class],
                  takes = other == SIZE_MAX ? 0 : (double)samples[other];
-    const double before = seconds_of(division, slow, division->own[slow]);
-    const double after = fmax(seconds_of(division, slow, division->own[slow] - gives + takes),
-                              seconds_of(division, group, division->own[group] + gives - takes));
+    const double before = load_of(division, slow, division->own[slow]);
+    const double after = fmax(load_of(division, slow, division->own[slow] - gives + takes),
+                              load_of(division, group, division->own[group] + gives - takes));
     if (after >= before * (1 - 1e-12)) {
         return false;
     }
@@ -293,31 +308,65 @@ double class_groups_own(const struct class_problem *problem, const struct class_
     return own;
 }
 
-/* The greatest width with which the group needs at most these seconds. */
-static double width_within(const struct class_problem *problem, double own, double speed,
-                           double seconds)
+/* Widths of one load. */
+struct span {
+    double least, most;
+};
+
+/* Where the load reaches the limit between known widths k and k + 1. */
+static double crossing(const struct slice_cost *cost, size_t k, double limit)
 {
-    double low = problem->width_min, high = 1;
-    for (int i = 0; i < BISECTIONS; i++) {
-        const double middle = (low + high) / 2;
-        if (class_groups_load(problem, own, middle) / speed <= seconds) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    const double low = cost->load[k], high = cost->load[k + 1];
+    return cost->width[k] + (limit - low) / (high - low) * (cost->width[k + 1] - cost->width[k]);
 }
 
-static double sum_within(const struct class_problem *problem, const double *own, size_t count,
-                         double seconds, double *width)
+/* The greatest width with at most this load of a sample, and the widths below it for which that
+ * holds without a gap. Without any both are the least. */
+static struct span span_within(const struct slice_cost *cost, double width_min, double limit)
+{
+    size_t top = cost->count;
+    while (top > 0 && cost->load[top - 1] > limit) {
+        top--;
+    }
+    if (top == 0) {
+        return (struct span){width_min, width_min};
+    }
+    size_t low = top - 1;
+    while (low > 0 && cost->load[low - 1] <= limit) {
+        low--;
+    }
+    const double most = top < cost->count ? crossing(cost, top - 1, limit) : cost->width[top - 1];
+    const double least = low > 0 ? crossing(cost, low - 1, limit) : width_min;
+    return (struct span){fmax(least, width_min), fmax(most, width_min)};
+}
+
+/* The spans of all groups by the largest load. Returns the sum of the greatest widths. */
+static double spans_within(const struct class_problem *problem, const double *own, size_t count,
+                           double load, struct span *span)
 {
     double sum = 0;
     for (size_t g = 0; g < count; g++) {
-        width[g] = width_within(problem, own[g], problem->speed[g], seconds);
-        sum += width[g];
+        span[g] = span_within(&problem->cost[g], problem->width_min,
+                              load / class_groups_samples(problem, own[g]));
+        sum += span[g].most;
     }
     return sum;
+}
+
+/* Take what is more than one from all groups alike, but from none so much that its load rises. */
+static void shrink(const struct span *span, size_t count, double width_min, double *width)
+{
+    double most = 0, least = 0;
+    for (size_t g = 0; g < count; g++) {
+        most += span[g].most;
+        least += span[g].least;
+    }
+    const bool fits = least <= 1; /* else loads rise all the same */
+    least = fits ? least : width_min * (double)count;
+    for (size_t g = 0; g < count; g++) {
+        const double low = fits ? span[g].least : width_min;
+        width[g] = low + (span[g].most - low) * (1 - least) / (most - least + 1e-300);
+    }
 }
 
 /* Round down to multiples, none below the least, and give what is left to the largest remainders:
@@ -351,33 +400,39 @@ static void round_widths(struct class_groups *groups, const double *width, doubl
     }
 }
 
+static double least_load(const struct slice_cost *cost)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < cost->count; i++) {
+        least = fmin(least, cost->load[i]);
+    }
+    return least;
+}
+
 int class_groups_widths(const struct class_problem *problem, struct class_groups *groups,
                         struct err *err)
 {
-    double own[GROUPS_MAX], width[GROUPS_MAX], low = 0, high = 0, sum = 0;
+    struct span span[GROUPS_MAX];
+    double own[GROUPS_MAX], width[GROUPS_MAX], low = 0, high = 0;
     int rc = class_groups_room(problem, groups->count, err);
     if (rc != 0) {
         return rc;
     }
     for (size_t g = 0; g < groups->count; g++) {
         own[g] = class_groups_own(problem, groups, g);
-        high = fmax(high, class_groups_load(problem, own[g], 1) / problem->speed[g]);
+        low = fmax(low, least_load(&problem->cost[g]) * class_groups_samples(problem, own[g]));
+        high = fmax(high, class_groups_load(problem, g, own[g], 1));
     }
     for (int i = 0; i < BISECTIONS; i++) {
         const double middle = (low + high) / 2;
-        if (sum_within(problem, own, groups->count, middle, width) >= 1) {
+        if (spans_within(problem, own, groups->count, middle, span) >= 1) {
             high = middle;
         } else {
             low = middle;
         }
     }
-    sum = sum_within(problem, own, groups->count, high, width);
-    for (size_t g = 0; g < groups->count; g++) { /* the least width may leave more than one */
-        width[g] =
-            problem->width_min + (width[g] - problem->width_min) *
-                                     (1 - problem->width_min * (double)groups->count) /
-                                     (sum - problem->width_min * (double)groups->count + 1e-300);
-    }
+    (void)spans_within(problem, own, groups->count, high, span);
+    shrink(span, groups->count, problem->width_min, width);
     round_widths(groups, width, problem->width_min);
     return 0;
 }

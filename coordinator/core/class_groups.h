@@ -9,45 +9,49 @@
 #define GROUP_CLASSES_MIN 2
 #define WIDTH_UNITS 1000 /* widths are multiples of 1 / WIDTH_UNITS */
 
-/* The work of one sample: the forward pass of the stem, and three passes of the slice. A slice of
- * width w costs linear * w + square * w^2: its layers narrow on one side or on both. */
+#define SLICE_WIDTHS_MAX 32 /* that are known of a slice's load */
+
+/* The load of a training sample in a slice by its width: at these widths, the least first, and
+ * linear between them. Seconds on the group's device, or operations. It may fall with the width:
+ * some kernels need a least number of channels. */
 struct slice_cost {
-    double stem, linear, square;
+    double width[SLICE_WIDTHS_MAX], load[SLICE_WIDTHS_MAX];
+    size_t count;
 };
 
 struct class_problem {
     const int64_t *samples; /* [class_count] training samples of each class */
     size_t class_count;
-    const double *speed; /* [group_count * replicas] of the group's device, > 0; any unit */
-    size_t group_count;  /* that serve all classes */
-    double negatives;    /* samples of other classes for each own one */
-    size_t replicas;     /* 1 or 2 */
-    double width_min;    /* the least share of the channels that a group may have */
-    struct slice_cost cost;
+    const struct slice_cost *cost; /* [group_count * replicas] of each group; any unit */
+    size_t group_count;            /* that serve all classes */
+    double negatives;              /* samples of other classes for each own one */
+    size_t replicas;               /* 1 or 2 */
+    double width_min;              /* the least share of the channels that a group may have */
 };
 
 /* Return the number of groups of a job that leaves it open: one for each device, at least two
  * classes in each. 0: too few classes for two groups. */
 size_t class_groups_count(size_t class_count, size_t device_count);
-/* Choose the speeds to plan groups for when devices train them one after the other: a device that
+/* Choose the devices to plan groups for when devices train them one after the other: a device that
  * trains n groups counts as n devices of an n-th of its speed, and groups are in the order in which
  * they begin. Groups with the same seconds by these speeds then end together on all devices.
- * device[device_count]: speeds, the fastest first. speed[group_count]: out. Without devices all
- * groups are equal. docs/adr/0095. */
+ * device[device_count]: speeds, the fastest first; at least one. place[group_count]: out, the
+ * device of each group. among[group_count]: out, n. docs/adr/0095. */
 void class_groups_queue(const double *device, size_t device_count, size_t group_count,
-                        double *speed);
+                        size_t *place, size_t *among);
 /* Return the training samples of a group's own classes. */
 double class_groups_own(const struct class_problem *problem, const struct class_groups *groups,
                         size_t group);
 /* Return the training samples of a group: its own and the negatives that are drawn for them. */
 double class_groups_samples(const struct class_problem *problem, double own);
-/* Return the work of a group with so many own samples and this width. */
-double class_groups_load(const struct class_problem *problem, double own, double width);
+/* Return the load of a group with so many own samples and this width. */
+double class_groups_load(const struct class_problem *problem, size_t group, double own,
+                         double width);
 /* Check that so many groups, replicas included, can have the least width. ERR_INVALID. */
 NODISCARD int class_groups_room(const struct class_problem *problem, size_t count, struct err *err);
-/* Divide the classes among the groups and the channels by the groups' loads. Labels stay empty.
- * ERR_INVALID: fewer than two classes for a group, or too narrow groups. Largest class first, then
- * moves and swaps while the slowest group gets faster: not always optimal. */
+/* Divide the classes among the groups, and the channels, so that the largest load is least. Labels
+ * stay empty. ERR_INVALID: fewer than two classes for a group, or too narrow groups. Largest class
+ * first, then moves and swaps while the slowest group gets faster: not always optimal. */
 NODISCARD int class_groups_solve(const struct class_problem *problem, struct class_groups *out,
                                  struct err *err);
 /* Choose the widths of given groups, as above. Optimal up to their rounding. */

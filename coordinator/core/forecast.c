@@ -31,7 +31,8 @@ struct forecast {
     const struct plan_question *question;
     struct derived_model group[GROUPS_MAX], joint;
     enum search search;
-    size_t next; /* group, of SEARCH_GROUPS */
+    size_t order[GROUPS_MAX]; /* in which groups begin: first those that a device prefers */
+    size_t next;              /* in that order, of SEARCH_GROUPS */
     struct job_spec spec;
     struct job_data data; /* of the search */
     struct taken taken[GROUPS_MAX];
@@ -84,6 +85,23 @@ static void write_spec(struct forecast *forecast, size_t group)
     submodel_group_job(&forecast->parent, group, &forecast->spec, &forecast->data);
 }
 
+static bool has_device(const struct forecast *forecast, size_t group)
+{
+    return forecast->parent.parent.groups.group[group].device.text[0] != '\0';
+}
+
+static void order_groups(struct forecast *forecast)
+{
+    size_t count = 0;
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t g = 0; g < forecast->preview.group_count; g++) {
+            if (has_device(forecast, g) == (pass == 0)) {
+                forecast->order[count++] = g;
+            }
+        }
+    }
+}
+
 void forecast_take_models(struct forecast *forecast, const struct derived_model *group,
                           const struct derived_model *joint)
 {
@@ -105,6 +123,7 @@ void forecast_take_models(struct forecast *forecast, const struct derived_model 
         to->samples = job_epoch_samples(&forecast->data);
         to->flops_per_sample = savings_flops(group[g].model, 0, group[g].model->unit_count);
     }
+    order_groups(forecast);
 }
 
 static bool is_taken(const struct forecast *forecast, const struct device_id *device)
@@ -152,11 +171,17 @@ static void ask(struct core *core, const struct forecast *forecast, const struct
 /* Groups begin in their order as devices become free, as in the queue of the scheduler. */
 static void ask_group(struct core *core, struct forecast *forecast, struct planning *planning)
 {
-    const struct derived_model *group = &forecast->group[forecast->next];
-    write_spec(forecast, forecast->next);
+    const size_t g = forecast->order[forecast->next];
+    const struct derived_model *group = &forecast->group[g];
+    write_spec(forecast, g);
     memcpy(forecast->spec.model.sha256, group->sha256, SHA256_SIZE);
     ask(core, forecast, group->model, planning);
     planning->attempt_count = 0;
+    if (has_device(forecast, g)) {
+        planning->wanted = (struct replan_request){
+            .device = {forecast->parent.parent.groups.group[g].device}, .device_count = 1};
+        planning_try(planning, STAGES_WANTED, AVOID_ALL, CANDIDATES_FREE);
+    }
     planning_try(planning, STAGES_ANY, AVOID_ALL, CANDIDATES_FREE);
     for (size_t d = 0; d < planning->device_count; d++) {
         planning->device[d].busy = is_taken(forecast, &planning->device[d].id);
@@ -255,8 +280,9 @@ static void take_joint(struct forecast *forecast, const struct event_planned *an
 static void take_group(const struct core *core, struct forecast *forecast,
                        const struct event_planned *answer)
 {
-    struct preview_group *group = &forecast->preview.group[forecast->next];
-    const struct model *model = forecast->group[forecast->next].model;
+    const size_t g = forecast->order[forecast->next];
+    struct preview_group *group = &forecast->preview.group[g];
+    const struct model *model = forecast->group[g].model;
     const int64_t steps = steps_of(&forecast->spec, &forecast->data);
     if (answer->code != 0 && wait_for_device(forecast)) {
         return; /* asked again */

@@ -1,19 +1,24 @@
 #include "coordinator/core/submodel_plan.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "coordinator/core/candidates.h"
 #include "coordinator/core/class_groups.h"
 #include "coordinator/core/class_preferences.h"
-#include "coordinator/core/device.h"
-#include "coordinator/core/matching.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/core/slice_loads.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/submodel_parts.h"
 #include "libtrain/model/slim.h"
 
 #define SECONDS_MIN 1e-9 /* of a micro-batch: predictions are above */
+/* Units of slices that are predicted within the step, of all devices and widths: about 20 ms. */
+#define TIMES_MAX 8192
+#define WIDTHS_MIN 4
+#define CORRECTIONS 4
 
 void submodel_take_classes(struct parent_slot *parent, const struct event_classes *classes)
 {
@@ -26,8 +31,8 @@ void submodel_take_classes(struct parent_slot *parent, const struct event_classe
 }
 
 /* The devices that may train groups, as values in core->planning: those that are online, else all
- * that are known. */
-static void ask_devices(struct core *core, const struct parent_slot *parent,
+ * that are known. Returns whether they are online. */
+static bool ask_devices(struct core *core, const struct parent_slot *parent,
                         const struct plan_question *question)
 {
     struct job_spec spec = parent->job.spec;
@@ -42,10 +47,12 @@ static void ask_devices(struct core *core, const struct parent_slot *parent,
             (struct absent){.device = question->without, .count = question->without_count};
     }
     candidates_fill(core, &request, core->planning);
-    if (core->planning->device_count == 0) {
+    const bool online = core->planning->device_count > 0;
+    if (!online) {
         request.candidates = CANDIDATES_KNOWN;
         candidates_fill(core, &request, core->planning);
     }
+    return online;
 }
 
 /* Micro-batches a second of a model of which the stem is frozen, by what was measured of its units
@@ -61,18 +68,19 @@ static double speed_of(const struct planning *planning, size_t device, size_t st
     return planning->device[device].processor_share / fmax(seconds, SECONDS_MIN);
 }
 
-/* The fastest first. */
-static void list_speeds(const struct planning *planning, size_t stem,
-                        double speed[PLANNING_DEVICES_MAX])
+/* The devices of the planning, the fastest first. */
+static void list_devices(const struct planning *planning, size_t stem, size_t *order, double *speed)
 {
     for (size_t d = 0; d < planning->device_count; d++) {
         const double own = speed_of(planning, d, stem);
         size_t at = d;
         while (at > 0 && speed[at - 1] < own) {
             speed[at] = speed[at - 1];
+            order[at] = order[at - 1];
             at--;
         }
         speed[at] = own;
+        order[at] = d;
     }
 }
 
@@ -88,54 +96,56 @@ static size_t count_groups(const struct parent_slot *parent, const struct class_
                                   : count;
 }
 
-/* The forward operations of a slice with this share of the channels. */
-static int slice_flops(const struct model *model, size_t stem, double width, struct slim_cost *out,
-                       struct err *err)
-{
-    const struct slim_group group[] = {{.classes = model->classes, .width = width},
-                                       {.classes = model->classes, .width = 1 - width}};
-    const struct slim_split split = {
-        .target = model, .stem = stem, .group = group, .group_count = width < 1 ? 2 : 1};
-    return slim_cost(&split, 0, out, err);
-}
+/* ---- loads ---- */
 
-/* The cost of a slice as a polynomial, through those of the whole and of the half. */
-static int count_costs(const struct model *model, size_t stem, struct class_problem *problem,
-                       struct err *err)
+/* The least share of the channels. */
+static int find_width_min(const struct model *model, size_t stem, struct class_problem *problem,
+                          struct err *err)
 {
-    struct slim_cost whole, half;
     uint32_t least = 0;
     int rc = slim_least_channels(model, stem, &least, err);
-    rc = rc ? rc : slice_flops(model, stem, 1, &whole, err);
-    rc = rc ? rc : slice_flops(model, stem, 0.5, &half, err);
-    if (rc) {
-        return rc;
+    if (rc == 0) {
+        problem->width_min = (double)SLIM_CHANNELS_MIN / (double)least;
     }
-    const double square = 2 * (whole.forward_flops - 2 * half.forward_flops);
-    problem->cost.stem = whole.stem_flops;
-    problem->cost.square = square > 0 ? square : 0;
-    problem->cost.linear = whole.forward_flops - problem->cost.square;
-    problem->width_min = (double)SLIM_CHANNELS_MIN / (double)least;
-    return 0;
+    return rc;
 }
 
-int submodel_check_room(const struct event_job_submit *submit, struct err *err)
+static struct slice_loads loads_of(const struct model *target,
+                                   const struct submodel_options *options,
+                                   const struct class_problem *problem)
 {
-    const struct submodel_options *options = &submit->spec->submodel;
-    const size_t set = options->group_count > 0 ? (size_t)options->group_count : GROUP_CLASSES_MIN;
-    struct class_problem problem = {0};
-    int rc = count_costs(submit->model, (size_t)options->stem, &problem, err);
-    return rc ? rc : class_groups_room(&problem, set * (size_t)options->replicas, err);
+    return (struct slice_loads){.target = target,
+                                .stem = (size_t)options->stem,
+                                .classes = problem->class_count / problem->group_count,
+                                .width_min = problem->width_min};
+}
+
+/* The same operations for all groups. cost[groups]: out. */
+static int list_operations(const struct slice_loads *loads, size_t groups, struct slice_cost *cost,
+                           struct err *err)
+{
+    int rc = slice_loads_list(loads, 0, SLICE_WIDTHS_MAX, &cost[0], err);
+    for (size_t g = 1; g < groups; g++) {
+        cost[g] = cost[0];
+    }
+    return rc;
+}
+
+/* ---- one division ---- */
+
+static void list_widths(const struct class_groups *groups, struct slim_group group[GROUPS_MAX])
+{
+    for (size_t g = 0; g < groups->count; g++) {
+        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
+                                       .width = groups->group[g].width};
+    }
 }
 
 static int check_groups(const struct model *target, size_t stem, const struct class_groups *groups,
                         struct err *err)
 {
     struct slim_group group[GROUPS_MAX];
-    for (size_t g = 0; g < groups->count; g++) {
-        group[g] = (struct slim_group){.classes = (uint32_t)groups->group[g].class_count,
-                                       .width = groups->group[g].width};
-    }
+    list_widths(groups, group);
     const struct slim_split split = {
         .target = target, .stem = stem, .group = group, .group_count = groups->count};
     return slim_check(&split, err);
@@ -158,134 +168,313 @@ static int fit(const struct model *target, size_t stem, struct class_problem *pr
     return rc;
 }
 
-/* ---- preferences of devices ---- */
+/* ---- batches ---- */
 
-static bool may_train(const struct parent_slot *parent, const struct device_slot *device)
+/* A group trains whole batches: it needs one in an epoch. */
+static int check_epochs(const struct class_groups *groups, const struct event_classes *classes,
+                        const struct job_spec *spec, struct err *err)
 {
-    return device_ready(device) && matching_labels(&parent->job.spec, &device->device) &&
-           matching_class(&parent->job.spec, &device->device);
+    for (size_t g = 0; g < groups->count; g++) {
+        struct view view;
+        struct view_sizes sizes;
+        submodel_group_view(groups, g, classes, spec->submodel.negatives, &view, &sizes);
+        if ((int64_t)view_epoch(&sizes) < spec->batch) {
+            return err_set(err, ERR_INVALID,
+                           "one of %zu groups would have %" PRIu64
+                           " training samples in an epoch, fewer than a batch of %" PRId64,
+                           groups->count, view_epoch(&sizes), spec->batch);
+        }
+    }
+    return 0;
 }
 
-static bool read_preference(const struct parent_slot *parent, const struct device *device,
+/* Without regard to devices: what a submission is checked by, and what is left where unequal groups
+ * are too small. */
+static int divide_equally(const struct model *target, const struct job_spec *spec,
+                          const struct class_problem *problem, struct class_groups *groups,
+                          struct err *err)
+{
+    struct slice_cost cost[GROUPS_MAX];
+    struct class_problem alike = *problem;
+    const struct event_classes classes = {.samples = problem->samples,
+                                          .count = problem->class_count};
+    if (problem->group_count < 2) {
+        return class_groups_solve(problem, groups, err); /* which says so */
+    }
+    const struct slice_loads loads = loads_of(target, &spec->submodel, problem);
+    int rc = list_operations(&loads, problem->group_count * problem->replicas, cost, err);
+    alike.cost = cost;
+    rc =
+        rc ? rc : fit(target, (size_t)spec->submodel.stem, &alike, class_groups_solve, groups, err);
+    return rc ? rc : check_epochs(groups, &classes, spec, err);
+}
+
+int submodel_plan_check(const struct model *target, const struct job_spec *spec,
+                        const struct event_classes *classes, struct err *err)
+{
+    static const size_t least = 2;
+    const struct submodel_options *options = &spec->submodel;
+    struct class_groups groups;
+    struct class_problem problem = {
+        .samples = classes->samples,
+        .class_count = classes->count,
+        .group_count = options->group_count > 0 ? (size_t)options->group_count : least,
+        .negatives = options->negatives,
+        .replicas = (size_t)options->replicas};
+    int rc = find_width_min(target, (size_t)options->stem, &problem, err);
+    return rc ? rc : divide_equally(target, spec, &problem, &groups, err);
+}
+
+/* ---- devices ---- */
+
+/* How the groups are divided among devices, while it is searched for. Devices are in the order of
+ * their speed. */
+struct dividing {
+    const struct core *core;
+    const struct parent_slot *parent;
+    const struct plan_question *question;
+    struct class_problem problem;
+    size_t order[PLANNING_DEVICES_MAX]; /* of the planning */
+    double speed[PLANNING_DEVICES_MAX]; /* with the whole target */
+    struct slice_cost seconds[GROUPS_MAX];
+    size_t timed; /* devices whose seconds are known */
+    size_t place[GROUPS_MAX], among[GROUPS_MAX];
+    struct slice_cost cost[GROUPS_MAX];
+};
+
+/* Narrow layers compute fewer operations a second than wide ones, by another factor on each device:
+ * slices are compared by their seconds. */
+static int time_devices(struct dividing *dividing, size_t count, struct err *err)
+{
+    const struct model *target = dividing->parent->model;
+    struct slice_loads loads =
+        loads_of(target, &dividing->parent->job.spec.submodel, &dividing->problem);
+    const size_t most = TIMES_MAX / (count * target->unit_count);
+    const size_t widths = most < WIDTHS_MIN         ? WIDTHS_MIN
+                          : most < SLICE_WIDTHS_MAX ? most
+                                                    : SLICE_WIDTHS_MAX;
+    int rc = 0;
+    loads.core = dividing->core;
+    loads.question = dividing->question;
+    for (; rc == 0 && dividing->timed < count; dividing->timed++) {
+        rc = slice_loads_list(&loads, dividing->order[dividing->timed], widths,
+                              &dividing->seconds[dividing->timed], err);
+    }
+    return rc;
+}
+
+/* Channels are whole numbers, so the slices of a division differ from those of the known widths:
+ * multiply their loads by what each slice takes. Returns the largest load; below 0: an error. */
+static double correct(struct dividing *dividing, const struct class_groups *groups, struct err *err)
+{
+    struct slim_group group[GROUPS_MAX];
+    const struct slim_split split = {.target = dividing->parent->model,
+                                     .stem = (size_t)dividing->parent->job.spec.submodel.stem,
+                                     .group = group,
+                                     .group_count = groups->count};
+    double largest = 0;
+    list_widths(groups, group);
+    for (size_t g = 0; g < groups->count; g++) {
+        struct slice_cost *cost = &dividing->cost[g];
+        const double own = class_groups_own(&dividing->problem, groups, g);
+        const double samples = class_groups_samples(&dividing->problem, own);
+        const double expected =
+            class_groups_load(&dividing->problem, g, own, groups->group[g].width) / samples;
+        const struct slice_place place = {
+            .split = &split, .group = g, .device = dividing->order[dividing->place[g]]};
+        double seconds;
+        if (slice_loads_sample(dividing->core, dividing->question, &place, &seconds, err) != 0) {
+            return -1;
+        }
+        seconds *= (double)dividing->among[g];
+        largest = fmax(largest, seconds * samples);
+        for (size_t i = 0; i < cost->count; i++) {
+            cost->load[i] *= seconds / expected;
+        }
+    }
+    return largest;
+}
+
+/* Divide, and the widths again by the slices that this gives; the best counts. */
+static int come_closer(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    const struct model *target = dividing->parent->model;
+    const size_t stem = (size_t)dividing->parent->job.spec.submodel.stem;
+    struct class_groups found;
+    double best = INFINITY;
+    int rc = fit(target, stem, &dividing->problem, class_groups_solve, &found, err);
+    for (int i = 0; rc == 0 && i < CORRECTIONS; i++) {
+        const double largest = correct(dividing, &found, err);
+        if (largest < 0) {
+            return ERR_INVALID;
+        }
+        if (largest < best) {
+            best = largest;
+            *groups = found;
+        }
+        rc = fit(target, stem, &dividing->problem, class_groups_widths, &found, err);
+    }
+    return rc;
+}
+
+static int divide_by_speed(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    struct class_problem *problem = &dividing->problem;
+    const size_t devices = dividing->core->planning->device_count,
+                 count = problem->group_count * problem->replicas;
+    if (devices == 0 || problem->group_count < 2 || count > GROUPS_MAX) {
+        return ERR_INVALID;
+    }
+    int rc = time_devices(dividing, devices < count ? devices : count, err);
+    if (rc) {
+        return rc;
+    }
+    class_groups_queue(dividing->speed, devices, count, dividing->place, dividing->among);
+    for (size_t g = 0; g < count; g++) {
+        dividing->cost[g] = dividing->seconds[dividing->place[g]];
+        for (size_t i = 0; i < dividing->cost[g].count; i++) {
+            dividing->cost[g].load[i] *= (double)dividing->among[g];
+        }
+    }
+    problem->cost = dividing->cost;
+    return come_closer(dividing, groups, err);
+}
+
+/* As many groups as there are devices, or fewer if they would not have a batch each. */
+static int divide(struct dividing *dividing, struct class_groups *groups, struct err *err)
+{
+    const struct parent_slot *parent = dividing->parent;
+    const struct job_spec *spec = &parent->job.spec;
+    const struct event_classes classes = {.samples = dividing->problem.samples,
+                                          .count = dividing->problem.class_count};
+    struct class_problem *problem = &dividing->problem;
+    const double width_min = problem->width_min;
+    for (;; problem->group_count--) {
+        int rc = divide_by_speed(dividing, groups, err);
+        rc = rc ? rc : check_epochs(groups, &classes, spec, err);
+        problem->width_min = width_min;
+        rc = rc == 0 ? 0 : divide_equally(parent->model, spec, problem, groups, err);
+        if (rc == 0 || spec->submodel.group_count > 0 || problem->group_count <= 2) {
+            return rc;
+        }
+    }
+}
+
+/* ---- preferences of devices ---- */
+
+/* A hypothetical device prefers what the one prefers that it is like. */
+static const struct device *device_of(const struct dividing *dividing, size_t d)
+{
+    const struct device_id *id = &dividing->core->planning->device[d].id;
+    const struct what_if_device *assumed =
+        dividing->question ? what_if_device(dividing->question, id->text) : NULL;
+    const struct device_slot *slot =
+        slots_device(dividing->core, assumed ? assumed->like.text : id->text);
+    return slot ? &slot->device : NULL;
+}
+
+static bool read_preference(const struct device *device, size_t class_count,
                             struct class_preference *out)
 {
-    for (size_t i = 0; i < device->label_count; i++) {
+    for (size_t i = 0; device && i < device->label_count; i++) {
         if (strcmp(device->label[i].key, CLASS_PREFERENCES_LABEL) == 0) {
-            return class_preferences_read(device->label[i].value, parent->parent.class_count, out);
+            return class_preferences_read(device->label[i].value, class_count, out);
         }
     }
     return false;
 }
 
-/* How many devices are faster. */
-static size_t rank_of(const struct core *core, const struct parent_slot *parent,
-                      const struct device_slot *device)
+/* The group that is planned for the device, or the next one that no other such device has: its
+ * first, for a device that is too slow to have one the last. */
+static size_t group_for(const struct dividing *dividing, size_t place, size_t group_count,
+                        const struct class_preference *const *taken)
 {
-    size_t rank = 0;
-    for (size_t i = 0; i < core->devices.count; i++) {
-        const struct device_slot *other = slots_device_at(core, i);
-        rank += may_train(parent, other) &&
-                other->device.probe.gemm_gflops > device->device.probe.gemm_gflops;
+    size_t at = 0;
+    while (at < group_count && dividing->place[at] != place) {
+        at++;
     }
-    return rank;
+    at = at < group_count ? at : group_count - 1;
+    while (taken[at]) {
+        at = (at + 1) % group_count;
+    }
+    return at;
 }
 
-/* Groups by their load, the largest first. */
-static void sort_groups(const struct class_problem *problem, const struct class_groups *groups,
-                        size_t order[GROUPS_MAX])
+/* Unless a group would then have less than a batch. */
+static void follow_preferences(const struct dividing *dividing, struct class_groups *groups)
 {
-    double load[GROUPS_MAX];
-    for (size_t g = 0; g < groups->count; g++) {
-        const struct class_group *group = &groups->group[g];
-        double own = 0;
-        size_t at = g;
-        for (int64_t c = 0; c < group->class_count; c++) {
-            own += (double)problem->samples[groups->class_of[group->class_first + c]];
-        }
-        load[g] = class_groups_load(problem, own, group->width);
-        while (at > 0 && load[order[at - 1]] < load[g]) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = g;
-    }
-}
-
-/* A device that prefers classes has the group that fits its speed, or the next one that no other
- * such device has. */
-static void follow_preferences(const struct core *core, struct parent_slot *parent,
-                               const struct class_problem *problem)
-{
-    struct class_groups *groups = &parent->parent.groups;
+    const struct class_problem *problem = &dividing->problem;
+    const struct event_classes classes = {.samples = problem->samples,
+                                          .count = problem->class_count};
     struct class_preference read[GROUPS_MAX];
     const struct class_preference *preference[GROUPS_MAX] = {NULL};
-    size_t order[GROUPS_MAX], count = 0;
-    sort_groups(problem, groups, order);
-    for (size_t i = 0; i < core->devices.count && count < groups->count; i++) {
-        const struct device_slot *device = slots_device_at(core, i);
-        if (!may_train(parent, device) || !read_preference(parent, &device->device, &read[count])) {
-            continue;
+    struct class_groups followed = *groups;
+    struct err err = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < dividing->core->planning->device_count && count < groups->count; i++) {
+        const size_t d = dividing->order[i];
+        if (read_preference(device_of(dividing, d), problem->class_count, &read[count])) {
+            const size_t group = group_for(dividing, i, groups->count, preference);
+            preference[group] = &read[count++];
+            followed.group[group].device = dividing->core->planning->device[d].id;
         }
-        size_t at = rank_of(core, parent, device);
-        at = at < groups->count ? at : groups->count - 1;
-        while (preference[order[at]]) {
-            at = (at + 1) % groups->count;
-        }
-        preference[order[at]] = &read[count++];
-        groups->group[order[at]].device = device->device.id;
     }
-    if (count > 0) {
-        class_preferences_follow(problem, preference, groups);
+    class_preferences_follow(problem, preference, &followed);
+    if (count > 0 && check_epochs(&followed, &classes, &dividing->parent->job.spec, &err) == 0) {
+        *groups = followed;
     }
 }
+
+/* ---- all of it ---- */
 
 int submodel_plan_widths(const struct model *target, const struct submodel_options *options,
                          const int64_t *samples, size_t class_count, struct class_groups *groups,
                          struct err *err)
 {
-    double speed[GROUPS_MAX];
+    struct slice_cost cost[GROUPS_MAX];
     struct class_problem problem = {.samples = samples,
                                     .class_count = class_count,
-                                    .speed = speed,
+                                    .cost = cost,
                                     .group_count = groups->count,
                                     .negatives = options->negatives,
                                     .replicas = (size_t)options->replicas};
     if (groups->group[0].width > 0) {
         return 0;
     }
-    class_groups_queue(NULL, 0, groups->count, speed);
-    int rc = count_costs(target, (size_t)options->stem, &problem, err);
+    int rc = find_width_min(target, (size_t)options->stem, &problem, err);
+    const struct slice_loads loads = loads_of(target, options, &problem);
+    rc = rc ? rc : list_operations(&loads, groups->count, cost, err);
     return rc ? rc : fit(target, (size_t)options->stem, &problem, class_groups_widths, groups, err);
 }
 
 int submodel_plan(struct core *core, struct parent_slot *parent,
                   const struct plan_question *question, struct err *err)
 {
-    double device[PLANNING_DEVICES_MAX], speed[GROUPS_MAX];
     struct parent *row = &parent->parent;
     const struct submodel_options *options = &parent->job.spec.submodel;
     const size_t stem = (size_t)options->stem;
-    struct class_problem problem = {.samples = row->class_samples,
-                                    .class_count = row->class_count,
-                                    .speed = speed,
-                                    .negatives = options->negatives,
-                                    .replicas = (size_t)options->replicas};
+    struct dividing dividing = {.core = core,
+                                .parent = parent,
+                                .question = question,
+                                .problem = {.samples = row->class_samples,
+                                            .class_count = row->class_count,
+                                            .negatives = options->negatives,
+                                            .replicas = (size_t)options->replicas}};
     if (row->groups.count > 0) {
         return submodel_plan_widths(parent->model, options, row->class_samples, row->class_count,
                                     &row->groups, err);
     }
-    int rc = count_costs(parent->model, stem, &problem, err);
+    int rc = find_width_min(parent->model, stem, &dividing.problem, err);
     if (rc) {
         return rc;
     }
-    ask_devices(core, parent, question);
-    list_speeds(core->planning, stem, device);
-    const size_t devices = core->planning->device_count;
-    problem.group_count = count_groups(parent, &problem, devices);
-    class_groups_queue(device, devices, problem.group_count * problem.replicas, speed);
-    rc = fit(parent->model, stem, &problem, class_groups_solve, &row->groups, err);
-    if (rc == 0 && !question) {
-        follow_preferences(core, parent, &problem);
+    const bool present = ask_devices(core, parent, question);
+    list_devices(core->planning, stem, dividing.order, dividing.speed);
+    dividing.problem.group_count =
+        count_groups(parent, &dividing.problem, core->planning->device_count);
+    rc = divide(&dividing, &row->groups, err);
+    if (rc == 0 && present) {
+        follow_preferences(&dividing, &row->groups);
     }
     return rc;
 }

@@ -15,12 +15,13 @@ NODISCARD int submodel_plan_widths(const struct model *target,
                                    const struct submodel_options *options, const int64_t *samples,
                                    size_t class_count, struct class_groups *groups,
                                    struct err *err);
-/* Check a job whose groups are planned later: two groups, or as many as it wants, must have enough
- * channels. ERR_INVALID. */
-NODISCARD int submodel_check_room(const struct event_job_submit *submit, struct err *err);
+/* Check a job whose groups are planned later: as many of them as it wants, or two, must have enough
+ * channels and a batch each. Such groups are then possible on any devices. ERR_INVALID. */
+NODISCARD int submodel_plan_check(const struct model *target, const struct job_spec *spec,
+                                  const struct event_classes *classes, struct err *err);
 /* Choose the groups for the devices of now, or for those of a user's question (NULL: none); of
- * given groups only the widths that they lack. Speeds are the expected times of the target's units.
- * Overwrites core->planning. ERR_INVALID. */
+ * given groups only the widths that they lack. Speeds are those at which devices are expected to
+ * compute the slices. Overwrites core->planning. ERR_INVALID. */
 NODISCARD int submodel_plan(struct core *core, struct parent_slot *parent,
                             const struct plan_question *question, struct err *err);
 

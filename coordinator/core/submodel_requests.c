@@ -18,7 +18,7 @@ void submodel_on_submit(struct core *core, const struct event *event)
     const struct event_classes *classes = submit->classes;
     struct err err = {0};
     ASSERT(classes && classes->count <= COUNTED_CLASSES_MAX);
-    if (!classes->groups && submodel_check_room(submit, &err) != 0) {
+    if (!classes->groups && submodel_plan_check(submit->model, submit->spec, classes, &err) != 0) {
         act_problem(core, PROBLEM_INVALID_FIELDS, "/submodel: %.200s", err.text);
         return;
     }

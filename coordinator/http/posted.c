@@ -354,6 +354,18 @@ static void check_epochs(const struct posted_job *posted, struct record_faults *
     }
 }
 
+/* Planned groups have one, on any devices. */
+static int check_plan(const struct posted_job *posted, struct record_faults *faults,
+                      struct err *err)
+{
+    int rc = submodel_plan_check(posted->model->model, &posted->spec, &posted->classes, err);
+    if (rc) {
+        const bool counted = posted->spec.submodel.group_count > 0;
+        record_fault(faults, counted ? "/submodel/group_count" : "/batch", "%s", err->text);
+    }
+    return rc;
+}
+
 /* Widths of given groups are the same on any devices. */
 static int plan_widths(struct posted_job *posted, struct record_faults *faults, struct err *err)
 {
@@ -422,6 +434,8 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
     if (!rc && posted->groups.count > 0) {
         check_epochs(posted, faults);
         rc = plan_widths(posted, faults, err);
+    } else if (!rc) {
+        rc = check_plan(posted, faults, err);
     }
     return rc;
 }

@@ -4,7 +4,6 @@
 #include "libtrain/description/op_fields.h"
 #include "libtrain/formats/class_names.h"
 #include "libtrain/kernels/op_workspace.h"
-#include "libtrain/kernels/winograd_plan.h"
 
 /* The chain of the unit's fields that holds the op; NULL for a join, which the residual or branches
  * field implies. */
@@ -65,18 +64,12 @@ json_t *description_write(const struct model *model)
     return value;
 }
 
-/* Channels of slices are seldom multiples of 16: by shape, their convolutions would not use
- * winograd4, which takes a fraction of the time. */
 static void choose_kernels(const struct slim_split *split, struct model *model)
 {
     size_t unit = split->stem, index = 0;
     struct op *op = model_next_convolution(model, model->unit_count, &unit, &index);
     for (; op; op = model_next_convolution(model, model->unit_count, &unit, &index)) {
-        const struct conv2d_shape shape = op_conv2d_shape(op, 1);
-        for (size_t pass = 0; pass < CONV2D_PASSES && !conv2d_is_winograd(&shape); pass++) {
-            op->kernels.pass[pass] =
-                conv2d_can_winograd(&shape) ? CONV2D_WINOGRAD4 : CONV2D_BY_SHAPE;
-        }
+        op->kernels = op_slice_kernels(op);
     }
 }
 

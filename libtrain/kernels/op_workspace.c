@@ -1,5 +1,7 @@
 #include "libtrain/kernels/op_workspace.h"
 
+#include "libtrain/kernels/winograd_plan.h"
+
 struct conv2d_shape op_conv2d_shape(const struct op *op, size_t N)
 {
     return (struct conv2d_shape){.N = N,
@@ -28,6 +30,17 @@ struct conv2d_kernels op_conv2d_kernels(const struct op *op, enum conv2d_backend
         asked.pass[pass] = lacks ? CONV2D_BY_SHAPE : asked.pass[pass];
     }
     return conv2d_kernels_resolve(asked, &shape, backend);
+}
+
+struct conv2d_kernels op_slice_kernels(const struct op *op)
+{
+    const struct conv2d_shape shape = op_conv2d_shape(op, 1);
+    const bool fills = conv2d_can_winograd(&shape) && !conv2d_is_winograd(&shape);
+    struct conv2d_kernels kernels;
+    for (size_t pass = 0; pass < CONV2D_PASSES; pass++) {
+        kernels.pass[pass] = fills ? CONV2D_WINOGRAD4 : CONV2D_BY_SHAPE;
+    }
+    return kernels;
 }
 
 struct attention_shape op_attention_shape(const struct op *op, size_t N)

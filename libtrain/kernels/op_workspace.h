@@ -16,6 +16,11 @@ struct attention_shape op_attention_shape(const struct op *op, size_t N);
  * has none, the shape decides. */
 struct conv2d_kernels op_conv2d_kernels(const struct op *op, enum conv2d_backend backend);
 
+/* The kernels that a CONV2D op of a slice (model/slim.h) states. Channels of slices are seldom
+ * multiples of 16: by shape, such convolutions would not use winograd4, which takes a fraction of
+ * the time. */
+struct conv2d_kernels op_slice_kernels(const struct op *op);
+
 /* Scratch of an op of any type for N samples. */
 struct workspace_bytes op_workspace(const struct op *op, size_t N, enum conv2d_backend backend);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "libtrain/model/cost.h"
 #include "libtrain/model/slim_parts.h"
 
 #define NAME_SUFFIX "-slice"
@@ -326,39 +325,54 @@ int slim_derive(const struct slim_split *split, size_t group, struct model **out
 
 /* ---- its cost ---- */
 
-struct counting {
+struct visiting {
     const struct slim_split *split;
     size_t group;
     bool trains; /* a unit of the slice before this one */
-    struct slim_cost *cost;
+    slim_unit_fn visit;
+    void *arg;
 };
 
-static int count_unit(void *arg, size_t index, const struct slim_unit *divided, struct err *err)
+static int visit_unit(void *arg, size_t index, const struct slim_unit *divided, struct err *err)
 {
-    struct counting *counting = arg;
+    struct visiting *visiting = arg;
     struct op op[MODEL_UNIT_OPS_MAX];
     struct unit unit = {.op = op};
-    struct unit_cost cost;
-    int rc = narrow_unit(counting->split, index, divided, counting->group, &unit, err);
+    struct unit_cost cost = {0};
+    int rc = narrow_unit(visiting->split, index, divided, visiting->group, &unit, err);
     if (rc) {
         return rc;
     }
-    cost_count_unit(&unit, counting->trains, sizeof(float), &cost);
-    counting->cost->forward_flops += cost.forward_flops;
-    counting->cost->backward_flops += cost.backward_flops;
-    counting->cost->parameter_bytes += cost.parameter_bytes;
-    counting->cost->trained_bytes += cost.trained_bytes;
-    counting->trains = counting->trains || cost.trained_bytes > 0;
+    cost_count_unit(&unit, visiting->trains, sizeof(float), &cost);
+    visiting->visit(visiting->arg, index, &unit, &cost);
+    visiting->trains = visiting->trains || cost.trained_bytes > 0;
     return 0;
+}
+
+int slim_visit(const struct slim_split *split, size_t group, slim_unit_fn visit, void *arg,
+               struct err *err)
+{
+    ASSERT(group < split->group_count);
+    struct visiting visiting = {.split = split, .group = group, .visit = visit, .arg = arg};
+    struct slim_walk walk;
+    return walk_units(split, visit_unit, &visiting, &walk, err);
+}
+
+static void add_cost(void *arg, size_t index, const struct unit *unit, const struct unit_cost *cost)
+{
+    struct slim_cost *sum = arg;
+    (void)index;
+    (void)unit;
+    sum->forward_flops += cost->forward_flops;
+    sum->backward_flops += cost->backward_flops;
+    sum->parameter_bytes += cost->parameter_bytes;
+    sum->trained_bytes += cost->trained_bytes;
 }
 
 int slim_cost(const struct slim_split *split, size_t group, struct slim_cost *out, struct err *err)
 {
-    ASSERT(group < split->group_count);
     struct slim_cost sum = {0};
-    struct counting counting = {.split = split, .group = group, .cost = &sum};
-    struct slim_walk walk;
-    int rc = walk_units(split, count_unit, &counting, &walk, err);
+    int rc = slim_visit(split, group, add_cost, &sum, err);
     for (size_t i = 0; i < split->stem && rc == 0; i++) {
         struct unit_cost cost;
         cost_count_unit(&split->target->unit[i], false, sizeof(float), &cost);

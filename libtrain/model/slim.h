@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "libtrain/model/cost.h"
 #include "libtrain/model/model.h"
 
 #define SLIM_GROUPS_MAX 32 /* 16 of each replica */
@@ -62,6 +63,14 @@ NODISCARD int slim_least_channels(const struct model *target, size_t stem, uint3
  * caller frees *out. ERR_INVALID as slim_check; ERR_MEMORY. */
 NODISCARD int slim_derive(const struct slim_split *split, size_t group, struct model **out,
                           struct err *err);
+
+/* A unit of a group's slice, with its cost (cost.h). It stays until the function returns. */
+typedef void (*slim_unit_fn)(void *arg, size_t index, const struct unit *unit,
+                             const struct unit_cost *cost);
+/* Visit the units after the stem of a group's model. Allocates nothing. ERR_INVALID as slim_check.
+ */
+NODISCARD int slim_visit(const struct slim_split *split, size_t group, slim_unit_fn visit,
+                         void *arg, struct err *err);
 
 /* Operations per sample (cost.h), a multiply-add counting 2, and bytes of the group's model. */
 struct slim_cost {

@@ -95,9 +95,11 @@ def unit_state(run, unit, version):
 
 
 class FakeAgent:
-    def __init__(self, api, name, boot="boot1", memory=8 << 30, enrol=True, protocol=4):
+    def __init__(
+        self, api, name, boot="boot1", memory=8 << 30, enrol=True, protocol=4, labels=None
+    ):
         self.api, self.name, self.boot, self.memory = api, name, boot, memory
-        self.protocol = protocol
+        self.protocol, self.labels = protocol, labels
         self.id, self.revision, self.step, self.highest = None, 0, 0, 0
         self.held = {}  # (version, unit) -> bytes
         self.made = {}  # (version, unit) -> generation
@@ -114,6 +116,8 @@ class FakeAgent:
             **fields,
         }
         body["probe"] = {**body["probe"], "free_memory_bytes": self.memory}
+        if self.labels:
+            body["labels"] = self.labels
         if self.protocol < 2:
             body["inventory"] = {**body["inventory"]}
             del body["inventory"]["zstd"]

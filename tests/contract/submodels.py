@@ -133,6 +133,9 @@ def test_a_job_of_sub_models_reports_faults_at_its_fields():
             {"group_count": 3, "replicas": 2},
             model={"name": "resnet8"},
         )
+        small = "fewer than a batch of 512"
+        expect("/submodel/group_count", small, {"group_count": 5, "negatives": 0.1}, batch=512)
+        expect("/batch", "one of 2 groups", {"negatives": 0.01}, batch=1024)
         expect("/submodel/stem", "unit 'narrow'", model=model_of(6))
         expect("/submodel/stem", "unit 'narrow': layer_norm", model=model_of(64, "layer_norm"))
         expect(
@@ -213,10 +216,6 @@ def test_a_dry_run_predicts_groups_phases_and_savings():
         must(none["total_seconds"] is None and "label" in none["groups"][0]["failure"], f"{none}")
         must(none["groups"][1]["failure"] is None, f"{none}")
         must(none["compute"]["total"] is None and none["fastest"] != "submodel", f"{none}")
-        few = {**PARTED, "batch": 512, "submodel": {"group_count": 5, "negatives": 0.1}}
-        few = api.request("POST", "/v1/jobs?dry_run=true", few, expect=200).json["submodel"]
-        must("fewer than a batch of 512" in few["groups"][4]["failure"], f"{few}")
-        must(few["groups_seconds"] is None, f"{few}")
         for agent in agents:
             api.request("POST", f"/v1/devices/{agent.id}/cordon", expect=202)
         preview = api.request("POST", "/v1/jobs?dry_run=true", PARTED, expect=200).json
@@ -255,6 +254,23 @@ def test_a_question_predicts_sub_models_on_other_devices():
             api.problem("POST", "/v1/plans", question, code="invalid_fields", words=(pointer,))
         question = {"spec": PARTED, "without": [agent.id]}
         api.problem("POST", "/v1/plans", question, code="not_enough_devices")
+
+
+def test_predictions_give_devices_the_classes_that_they_prefer():
+    with Api() as api:
+        agent = FakeAgent(api, "agent0")
+        picky = FakeAgent(api, "agent1", labels={"classes": "7-9"})
+        both = [agent.id, picky.id]
+        twins = [agent.id, {"name": "twin", "like": picky.id}]
+        for path, body, name in (
+            ("/v1/jobs?dry_run=true", PARTED, "agent1"),
+            ("/v1/plans", {"spec": PARTED, "devices": both}, "agent1"),
+            ("/v1/plans", {"spec": PARTED, "devices": twins}, "twin"),
+        ):
+            seen = api.request("POST", path, body, expect=200).json
+            groups = seen.get("plan", seen)["submodel"]["groups"]
+            (preferred,) = [group for group in groups if group["name"] == name]
+            must({7, 8, 9} <= set(preferred["classes"]), f"{path} {body}: {groups}")
 
 
 def test_a_group_shows_what_it_trains():

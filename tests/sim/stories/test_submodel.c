@@ -422,17 +422,10 @@ static void a_full_disk_delays_the_harvest(void **state)
 
 /* ---- the coordinator ---- */
 
-static struct story *begin_two(void)
-{
-    struct submodel_options options = usual;
-    options.group_count = 2;
-    return begin(2, &options);
-}
-
 /* It dies at the n-th commit after all devices have enrolled. Returns whether there was one. */
 static bool dies_at(uint64_t commit, enum crash_point point, const char *right)
 {
-    struct story *story = begin_two();
+    struct story *story = begin(2, &usual);
     story->world.faults->crash_commit = story->world.coordinator->commits + commit;
     story->world.faults->crash_point = point;
     end(story, JOB_SUCCEEDED);
@@ -444,7 +437,7 @@ static bool dies_at(uint64_t commit, enum crash_point point, const char *right)
 
 static void dies_at_every_commit(enum crash_point point)
 {
-    struct story *story = begin_two();
+    struct story *story = begin(2, &usual);
     char right[SHA256_SIZE];
     uint64_t commit = 1;
     end(story, JOB_SUCCEEDED);

@@ -3,45 +3,35 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "coordinator/core/class_groups.h"
 #include "tests/support/test.h"
+#include "tests/unit/coordinator_core/class_problems.h"
 
 #define CASES 400
 #define BRUTE_CLASSES_MAX 8
 
-static const struct slice_cost usual_cost = {.stem = 0.05, .linear = 0.2, .square = 1};
-
-static struct class_problem problem_of(const int64_t *samples, size_t classes, const double *speed,
-                                       size_t groups)
+/* The speeds of the devices of a queue of groups. */
+static void queue_speeds(const double *device, size_t device_count, size_t group_count,
+                         double *speed)
 {
-    return (struct class_problem){.samples = samples,
-                                  .class_count = classes,
-                                  .speed = speed,
-                                  .group_count = groups,
-                                  .negatives = 1,
-                                  .replicas = 1,
-                                  .width_min = 0.02,
-                                  .cost = usual_cost};
+    size_t place[GROUPS_MAX], among[GROUPS_MAX];
+    class_groups_queue(device, device_count, group_count, place, among);
+    for (size_t g = 0; g < group_count; g++) {
+        speed[g] = device[place[g]] / (double)among[g];
+    }
 }
 
-static double own_of(const struct class_problem *problem, const struct class_groups *groups,
-                     size_t group)
+static double load_of(const struct class_problem *problem, const struct class_groups *groups,
+                      size_t group)
 {
-    const struct class_group *one = &groups->group[group];
-    double own = 0;
-    for (int64_t c = 0; c < one->class_count; c++) {
-        own += (double)problem->samples[groups->class_of[one->class_first + c]];
-    }
-    return own;
+    return class_groups_load(problem, group, class_groups_own(problem, groups, group),
+                             groups->group[group].width);
 }
 
 static double slowest_of(const struct class_problem *problem, const struct class_groups *groups)
 {
     double slowest = 0;
     for (size_t g = 0; g < groups->count; g++) {
-        const double load =
-            class_groups_load(problem, own_of(problem, groups, g), groups->group[g].width);
-        slowest = fmax(slowest, load / problem->speed[g]);
+        slowest = fmax(slowest, load_of(problem, groups, g));
     }
     return slowest;
 }
@@ -83,7 +73,8 @@ static void equal_classes_and_devices_give_equal_groups(void **state)
     for (size_t c = 0; c < 10; c++) {
         samples[c] = 600;
     }
-    const struct class_problem problem = problem_of(samples, 10, speed, 5);
+    struct class_setting setting = {.samples = samples, .classes = 10, .speed = speed, .groups = 5};
+    const struct class_problem problem = class_problem_of(&setting);
     static struct class_groups groups;
     struct err err = {0};
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
@@ -102,14 +93,15 @@ static void with_two_classes_each_the_widths_follow_the_speeds(void **state)
     for (size_t c = 0; c < 10; c++) {
         samples[c] = 600;
     }
-    const struct class_problem problem = problem_of(samples, 10, speed, 5);
+    struct class_setting setting = {.samples = samples, .classes = 10, .speed = speed, .groups = 5};
+    const struct class_problem problem = class_problem_of(&setting);
     static struct class_groups groups;
     struct err err = {0};
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
     assert_divided(&problem, &groups);
     double least = INFINITY, most = 0;
     for (size_t g = 0; g < 5; g++) {
-        const double seconds = class_groups_load(&problem, 1200, groups.group[g].width) / speed[g];
+        const double seconds = load_of(&problem, &groups, g);
         least = fmin(least, seconds);
         most = fmax(most, seconds);
     }
@@ -125,7 +117,8 @@ static void many_classes_follow_the_speeds(void **state)
     for (size_t c = 0; c < 60; c++) {
         samples[c] = 50;
     }
-    const struct class_problem problem = problem_of(samples, 60, speed, 5);
+    struct class_setting setting = {.samples = samples, .classes = 60, .speed = speed, .groups = 5};
+    const struct class_problem problem = class_problem_of(&setting);
     static struct class_groups groups;
     struct err err = {0};
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
@@ -141,10 +134,11 @@ static void replicas_share_each_class_between_two_groups(void **state)
     for (size_t c = 0; c < 10; c++) {
         samples[c] = 100 + (int64_t)c;
     }
-    struct class_problem problem = problem_of(samples, 10, speed, 4);
+    struct class_setting setting = {
+        .samples = samples, .classes = 10, .speed = speed, .groups = 4, .replicas = 2};
+    const struct class_problem problem = class_problem_of(&setting);
     static struct class_groups groups;
     struct err err = {0};
-    problem.replicas = 2;
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
     assert_int_equal(groups.count, 8);
     assert_divided(&problem, &groups);
@@ -158,13 +152,20 @@ static double idle_of(const struct class_problem *problem, const struct class_gr
                       const double *device, size_t device_count, double error)
 {
     static uint64_t drawn;
+    double one[GROUPS_MAX];
     const struct rng_stream stream = rng_stream(3, RNG_SIMULATION, 0, 0);
+    struct class_setting setting = {.samples = problem->samples,
+                                    .classes = problem->class_count,
+                                    .speed = one,
+                                    .groups = groups->count};
+    for (size_t g = 0; g < groups->count; g++) {
+        one[g] = 1;
+    }
+    const struct class_problem alone = class_problem_of(&setting);
     double free_at[GROUPS_MAX] = {0}, last = 0, busy = 0;
     for (size_t g = 0; g < groups->count; g++) {
         const double off = (double)rng_below(&stream, drawn++, 2001) / 1000 - 1;
-        const double load =
-            class_groups_load(problem, own_of(problem, groups, g), groups->group[g].width) *
-            (1 + error * off);
+        const double load = load_of(&alone, groups, g) * (1 + error * off);
         size_t first = 0;
         for (size_t d = 1; d < device_count; d++) {
             first = free_at[d] < free_at[first] - 1e-9 * last ? d : first;
@@ -186,8 +187,10 @@ static double idle_with(const double *device, size_t device_count, size_t group_
     for (size_t c = 0; c < class_count; c++) {
         samples[c] = 50;
     }
-    class_groups_queue(device, device_count, group_count, speed);
-    const struct class_problem problem = problem_of(samples, class_count, speed, group_count);
+    queue_speeds(device, device_count, group_count, speed);
+    struct class_setting setting = {
+        .samples = samples, .classes = class_count, .speed = speed, .groups = group_count};
+    const struct class_problem problem = class_problem_of(&setting);
     static struct class_groups groups;
     struct err err = {0};
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
@@ -202,7 +205,8 @@ static double idle_by_error(const double *device, const double *speed, double er
     for (size_t c = 0; c < 60; c++) {
         samples[c] = 50;
     }
-    const struct class_problem problem = problem_of(samples, 60, speed, 8);
+    struct class_setting setting = {.samples = samples, .classes = 60, .speed = speed, .groups = 8};
+    const struct class_problem problem = class_problem_of(&setting);
     static struct class_groups groups;
     struct err err = {0};
     double sum = 0;
@@ -218,7 +222,7 @@ static void errors_of_predictions_leave_less_idle_than_equal_groups(void **state
     (void)state;
     const double device[3] = {1, 1, 0.5}, equal[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     double speed[8];
-    class_groups_queue(device, 3, 8, speed);
+    queue_speeds(device, 3, 8, speed);
     const double queued = idle_by_error(device, speed, 0.2);
     const double same = idle_by_error(device, equal, 0.2);
     print_message("8 groups on 3 devices, errors up to 20 %%: %.3f idle, equal groups %.3f\n",
@@ -242,15 +246,13 @@ static void a_queue_divides_the_time_of_each_device(void **state)
     (void)state;
     const double device[3] = {4, 4, 2};
     double speed[5];
-    class_groups_queue(device, 3, 5, speed);
+    queue_speeds(device, 3, 5, speed);
     const double expected[5] = {2, 2, 2, 2, 2};
     for (size_t g = 0; g < 5; g++) {
         assert_true(fabs(speed[g] - expected[g]) < 1e-12);
     }
-    class_groups_queue(device, 3, 2, speed);
+    queue_speeds(device, 3, 2, speed);
     assert_true(speed[0] == 4 && speed[1] == 4);
-    class_groups_queue(device, 0, 2, speed);
-    assert_true(speed[0] == 1 && speed[1] == 1);
 }
 
 /* Slowdowns of 2, 2, 4, 6 and 10. */
@@ -263,15 +265,15 @@ static double spread_of(size_t class_count)
     for (size_t c = 0; c < class_count; c++) {
         samples[c] = 50;
     }
-    const struct class_problem problem = problem_of(samples, class_count, five, 5);
+    struct class_setting setting = {
+        .samples = samples, .classes = class_count, .speed = five, .groups = 5};
+    const struct class_problem problem = class_problem_of(&setting);
     static struct class_groups groups;
     struct err err = {0};
     double least = INFINITY, most = 0;
     assert_ok(class_groups_solve(&problem, &groups, &err), &err);
     for (size_t g = 0; g < 5; g++) {
-        const double seconds =
-            class_groups_load(&problem, own_of(&problem, &groups, g), groups.group[g].width) /
-            five[g];
+        const double seconds = load_of(&problem, &groups, g);
         least = fmin(least, seconds);
         most = fmax(most, seconds);
     }
@@ -292,7 +294,8 @@ static void what_cannot_be_divided_is_rejected(void **state)
     const double speed[3] = {1, 1, 1};
     static struct class_groups groups;
     struct err err = {0};
-    struct class_problem problem = problem_of(samples, 5, speed, 3);
+    struct class_setting setting = {.samples = samples, .classes = 5, .speed = speed, .groups = 3};
+    struct class_problem problem = class_problem_of(&setting);
     assert_int_equal(class_groups_solve(&problem, &groups, &err), ERR_INVALID);
     assert_string_equal(err.text, "5 classes cannot be divided among 3 groups");
     problem.group_count = 2;
@@ -300,6 +303,37 @@ static void what_cannot_be_divided_is_rejected(void **state)
     assert_int_equal(class_groups_solve(&problem, &groups, &err), ERR_INVALID);
     assert_string_equal(err.text,
                         "2 groups are too many: each needs at least 0.600 of the channels");
+}
+
+/* Kernels of slices with less than 0.15 of the channels take longer: the slowest device is faster
+ * with 0.15. */
+static void a_width_that_is_computed_faster_is_preferred_to_a_smaller_one(void **state)
+{
+    (void)state;
+    int64_t samples[10];
+    for (size_t c = 0; c < 10; c++) {
+        samples[c] = 600;
+    }
+    struct class_setting setting = {.samples = samples, .classes = 10, .speed = five, .groups = 5};
+    const struct class_problem problem = class_problem_of(&setting);
+    for (size_t g = 0; g < 5; g++) {
+        for (size_t i = 0; i < setting.cost[g].count; i++) {
+            const bool narrow = setting.cost[g].width[i] < 0.15;
+            setting.cost[g].load[i] = narrow ? 0.3 / five[g] : setting.cost[g].load[i];
+        }
+    }
+    static struct class_groups groups;
+    struct err err = {0};
+    double slow = 0, most = 0;
+    assert_ok(class_groups_solve(&problem, &groups, &err), &err);
+    assert_divided(&problem, &groups);
+    for (size_t g = 0; g < 5; g++) {
+        most = fmax(most, load_of(&problem, &groups, g));
+    }
+    assert_true(groups.group[4].width > 0.15);
+    groups.group[4].width = 0.12;
+    slow = load_of(&problem, &groups, 4);
+    assert_true(most < slow);
 }
 
 /* ---- brute force ---- */
@@ -319,9 +353,8 @@ static double best_division(const struct class_problem *problem)
         }
         for (size_t g = 0; g < problem->group_count; g++) {
             allowed = allowed && count[g] >= GROUP_CLASSES_MIN;
-            slowest = fmax(slowest,
-                           class_groups_load(problem, own[g], 1.0 / (double)problem->group_count) /
-                               problem->speed[g]);
+            slowest = fmax(
+                slowest, class_groups_load(problem, g, own[g], 1.0 / (double)problem->group_count));
         }
         best = allowed ? fmin(best, slowest) : best;
         size_t at = 0;
@@ -360,7 +393,9 @@ static void divisions_are_near_the_best(void **state)
         for (size_t g = 0; g < groups; g++) {
             speed[g] = 1 + (double)rng_below(&stream, drawn++, 5);
         }
-        const struct class_problem problem = problem_of(samples, classes, speed, groups);
+        struct class_setting setting = {
+            .samples = samples, .classes = classes, .speed = speed, .groups = groups};
+        const struct class_problem problem = class_problem_of(&setting);
         static struct class_groups found;
         struct err err = {0};
         assert_ok(class_groups_solve(&problem, &found, &err), &err);
@@ -401,7 +436,9 @@ static void widths_are_the_best(void **state)
         for (size_t g = 0; g < 3; g++) {
             speed[g] = 1 + (double)rng_below(&stream, drawn++, 9);
         }
-        const struct class_problem problem = problem_of(samples, 6, speed, 3);
+        struct class_setting setting = {
+            .samples = samples, .classes = 6, .speed = speed, .groups = 3};
+        const struct class_problem problem = class_problem_of(&setting);
         static struct class_groups groups;
         struct err err = {0};
         assert_ok(class_groups_solve(&problem, &groups, &err), &err);
@@ -423,6 +460,7 @@ int main(void)
         cmocka_unit_test(errors_of_predictions_leave_less_idle_than_equal_groups),
         cmocka_unit_test(a_queue_divides_the_time_of_each_device),
         cmocka_unit_test(seconds_of_groups_are_alike_on_unequal_devices),
+        cmocka_unit_test(a_width_that_is_computed_faster_is_preferred_to_a_smaller_one),
         cmocka_unit_test(what_cannot_be_divided_is_rejected),
         cmocka_unit_test(divisions_are_near_the_best),
         cmocka_unit_test(widths_are_the_best),

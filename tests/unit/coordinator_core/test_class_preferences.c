@@ -4,22 +4,11 @@
 #include <string.h>
 
 #include "tests/support/test.h"
+#include "tests/unit/coordinator_core/class_problems.h"
 
 #define CLASSES 10
 
 static const double speed[] = {1, 1, 1, 1, 1};
-
-static struct class_problem problem_of(const int64_t *samples, size_t groups)
-{
-    return (struct class_problem){.samples = samples,
-                                  .class_count = CLASSES,
-                                  .speed = speed,
-                                  .group_count = groups,
-                                  .negatives = 1,
-                                  .replicas = 1,
-                                  .width_min = 0.02,
-                                  .cost = {.stem = 0.05, .linear = 0.2, .square = 1}};
-}
 
 static struct class_preference preference_of(const char *label)
 {
@@ -64,7 +53,9 @@ static void a_group_gets_the_classes_that_it_prefers(void **state)
 {
     (void)state;
     static const int64_t samples[CLASSES] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
-    const struct class_problem problem = problem_of(samples, 5);
+    struct class_setting setting = {
+        .samples = samples, .classes = CLASSES, .speed = speed, .groups = 5};
+    const struct class_problem problem = class_problem_of(&setting);
     const struct class_preference low = preference_of("0-3"), high = preference_of("8_9");
     const struct class_preference *none[5] = {NULL};
     const struct class_preference *some[5] = {[1] = &low, [3] = &high};
@@ -83,7 +74,9 @@ static void a_class_that_two_groups_prefer_stays(void **state)
 {
     (void)state;
     static const int64_t samples[CLASSES] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
-    const struct class_problem problem = problem_of(samples, 5);
+    struct class_setting setting = {
+        .samples = samples, .classes = CLASSES, .speed = speed, .groups = 5};
+    const struct class_problem problem = class_problem_of(&setting);
     const struct class_preference low = preference_of("0-1");
     const struct class_preference *both[5] = {&low, &low};
     struct class_groups groups;
@@ -98,7 +91,9 @@ static void loads_come_before_preferences(void **state)
 {
     (void)state;
     static const int64_t samples[CLASSES] = {40, 10, 10, 10, 10, 10, 10, 10, 10, 10};
-    struct class_problem problem = problem_of(samples, 2);
+    struct class_setting setting = {
+        .samples = samples, .classes = CLASSES, .speed = speed, .groups = 2};
+    struct class_problem problem = class_problem_of(&setting);
     problem.negatives = 0.1; /* else a group sees all samples, whatever its classes */
     const struct class_preference most = preference_of("0_6-9");
     const struct class_preference *wants[2] = {NULL, &most};
@@ -111,10 +106,7 @@ static void loads_come_before_preferences(void **state)
     }
     class_preferences_follow(&problem, wants, &groups);
     for (size_t g = 0; g < 2; g++) {
-        double own = 0;
-        for (int64_t c = 0; c < groups.group[g].class_count; c++) {
-            own += (double)samples[groups.class_of[groups.group[g].class_first + c]];
-        }
+        const double own = class_groups_own(&problem, &groups, g);
         assert_true(own <= 65 * (1 + CLASS_PREFERENCES_SLACK));
         assert_true(groups.group[g].width == before[g]);
     }

@@ -1,0 +1,20 @@
+/* class_problems.h: divisions of classes and channels for tests: devices of different speeds, and a
+ * slice whose layers narrow on one side and on both. */
+#ifndef TESTS_UNIT_COORDINATOR_CORE_CLASS_PROBLEMS_H
+#define TESTS_UNIT_COORDINATOR_CORE_CLASS_PROBLEMS_H
+
+#include "coordinator/core/class_groups.h"
+
+#define CLASS_PROBLEM_WIDTH_MIN 0.02
+
+struct class_setting {
+    const int64_t *samples; /* [classes] */
+    size_t classes;
+    const double *speed; /* [groups] of the group's device; with replicas twice as many */
+    size_t groups, replicas;
+    struct slice_cost cost[GROUPS_MAX]; /* out */
+};
+/* Negatives 1. The problem points into the setting. */
+struct class_problem class_problem_of(struct class_setting *setting);
+
+#endif
