@@ -5,6 +5,7 @@
 #include "cli/account.h"
 #include "cli/completion.h"
 #include "cli/content.h"
+#include "cli/doctor.h"
 #include "cli/events.h"
 #include "cli/groups.h"
 #include "cli/job.h"
@@ -243,6 +244,8 @@ const struct command commands[] = {
      .run = events_follow},
     {"version", "", "Show the versions of this program and of the coordinator.", GET = "/version",
      .layout = &layout_version, .run = version_show},
+    {"doctor", "", "Show what is wrong with an installation.", GET = "/version",
+     .layout = &layout_findings, .run = doctor_run},
     {"login", "", "Store an address and a token (of standard input unless given) as a context.",
      .argument = {{ARGUMENT_URL, "URL"}, {ARGUMENT_TOKEN, "TOKEN", .optional = true}},
      .options = OPTION(CA), .run = account_login},

@@ -81,7 +81,11 @@ static void write_devices(const json_t *list, const json_t *names, cell_text out
 
 static void write_seconds(double seconds, cell_text out)
 {
-    if (seconds >= 120) {
+    if (seconds >= 2 * 86400) {
+        (void)snprintf(out, LAYOUT_CELL_SIZE, "%.1f d", seconds / 86400);
+    } else if (seconds >= 2 * 3600) {
+        (void)snprintf(out, LAYOUT_CELL_SIZE, "%.1f h", seconds / 3600);
+    } else if (seconds >= 120) {
         (void)snprintf(out, LAYOUT_CELL_SIZE, "%.0f min", seconds / 60);
     } else if (seconds >= 1 || seconds == 0) {
         (void)snprintf(out, LAYOUT_CELL_SIZE, "%.3g s", seconds);

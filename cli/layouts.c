@@ -291,3 +291,10 @@ static const struct column audit_columns[] = {
     COLUMN("SUBJECT", "subject", CELL_TEXT, .wide = true),
 };
 LAYOUT(layout_audit, "items", "id", audit_columns, .pages = true);
+
+static const struct column finding_columns[] = {
+    COLUMN("RESULT", "result", CELL_TEXT),
+    COLUMN("CHECK", "check", CELL_TEXT),
+    COLUMN("MESSAGE", "message", CELL_TEXT),
+};
+LAYOUT(layout_findings, "items", "check", finding_columns);

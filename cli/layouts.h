@@ -41,6 +41,6 @@ extern const struct layout layout_jobs, layout_job, layout_plans, layout_plan, l
     layout_incident, layout_metrics, layout_replicas, layout_devices, layout_device, layout_links,
     layout_measurements, layout_datasets, layout_dataset, layout_models, layout_model_units,
     layout_model_row, layout_checkpoints, layout_checkpoint, layout_preview, layout_forecast,
-    layout_version, layout_contexts, layout_tokens, layout_token, layout_audit;
+    layout_version, layout_contexts, layout_tokens, layout_token, layout_audit, layout_findings;
 
 #endif

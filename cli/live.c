@@ -252,7 +252,7 @@ static void add_stages(struct page *page, const struct progress_shares *shares)
     }
 }
 
-/* "12:30:00 device_lost kitchen: 4 steps retrained in 0.69 s" */
+/* "12:30:00 device_lost kitchen: 4 steps to retrain, 0.69 s" */
 static void add_incident(struct page *page, const struct incident *incident)
 {
     char time[CLOCK_RFC3339_SIZE], devices[256] = "", end[128];
@@ -266,8 +266,8 @@ static void add_incident(struct page *page, const struct incident *incident)
     double seconds = incident->detect_seconds + incident->decide_seconds + incident->fetch_seconds +
                      incident->rebuild_seconds + incident->resume_seconds;
     if (incident->state == INCIDENT_RESOLVED) {
-        (void)snprintf(end, sizeof(end), "resumed after %.2g s, %" PRId64 " steps to retrain",
-                       seconds, incident->steps_redone);
+        (void)snprintf(end, sizeof(end), "%" PRId64 " steps to retrain, %.2g s",
+                       incident->steps_redone, seconds);
     } else {
         (void)snprintf(end, sizeof(end), "%s", incident_state_names[incident->state]);
     }

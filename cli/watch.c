@@ -18,6 +18,8 @@
 #define AWAY_MINUTES 5
 /* Between two lines of mere progress, and between two looks at the size of a terminal. */
 #define PROGRESS_MS 1000
+/* Between two drawings of the live view, at least. */
+#define DRAW_MS 250
 
 /* A running watch. */
 struct watch {
@@ -94,7 +96,7 @@ static int show_live(struct watch *watch, const struct job *job, struct err *err
     watch->state = (int)job->state;
     watch->generation = job->generation;
     memcpy(watch->message, job->message, MESSAGE_SIZE);
-    return 0;
+    return api_pause(watch->api, watch->screen.out, DRAW_MS, err);
 }
 
 static void say_back(struct watch *watch)

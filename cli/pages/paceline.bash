@@ -33,7 +33,7 @@ _paceline()
     case "$given" in
     '')
         choice='job device dataset model checkpoint incident token audit plan events version
-        login context completion' ;;
+        doctor login context completion' ;;
     job)
         choice='submit list get watch pause resume cancel export replan change plans plan
         incidents metrics checkpoints replicas groups kernels' ;;

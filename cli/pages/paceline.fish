@@ -190,6 +190,8 @@ complete -c paceline -n '__paceline_at ""' -a events \
     -d 'Print events as they happen.'
 complete -c paceline -n '__paceline_at ""' -a version \
     -d 'Show the versions of this program and of the coordinator.'
+complete -c paceline -n '__paceline_at ""' -a doctor \
+    -d 'Show what is wrong with an installation.'
 complete -c paceline -n '__paceline_at ""' -a login \
     -d 'Store an address and a token (of standard input unless given) as a context.'
 complete -c paceline -n '__paceline_at ""' -a context

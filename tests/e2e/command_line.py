@@ -274,6 +274,9 @@ def check_rest(fleet, seen):
     version = json.loads(command(fleet, "version", "--format", "json").stdout)["versions"]
     must([item["name"] for item in version] == ["paceline", "paceline-coordinator"], version)
     must(json.loads(by_curl(fleet, "version")) == version[1], "the version by curl")
+    found = json.loads(command(fleet, "doctor", "--format", "json").stdout)["items"]
+    must({item["result"] for item in found} == {"ok"}, found)
+    seen.add("doctor")
     first = json.loads(command(fleet, "job", "list", "--format", "json").stdout)["items"][0]["id"]
     command(fleet, "job", "groups", first, status=NOT_FOUND)
     command(fleet, "job", "get", UNKNOWN_JOB, status=NOT_FOUND)
@@ -306,6 +309,8 @@ def check_rest(fleet, seen):
     agent = fleet.agents.pop()
     must(agent.stop() == 0, "the agent's end")
     device = fleet.wait_for_devices(1, "lost")[0]["id"]
+    faults = command(fleet, "doctor", status=FAILED).stdout
+    must(re.search("failed +devices +0 of 1 are online", faults), faults)
     command(fleet, "device", "remove", device)
     command(fleet, "device", "get", device, status=NOT_FOUND)
     seen.add("device remove")

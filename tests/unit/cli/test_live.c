@@ -71,7 +71,7 @@ static void a_page_shows_progress_loss_incidents_and_stages(void **state)
           "#########................. 650/1860  ETA 1:12\n"
           "loss 0.4213 #~-...._________\n"
           "accuracy 0.8512  512.4 samples/s  epoch 3\n"
-          "12:30:00 device_lost attic: resumed after 0.7 s, 4 steps to retrain\n"
+          "12:30:00 device_lost attic: 4 steps to retrain, 0.7 s\n"
           "12:31:00 link kitchen,attic: open\n"
           "kitchen          #########...........  46 % units 0-1\n"
           "board1-under-the #################### 100 % units 2-4\n");
@@ -87,7 +87,7 @@ static void a_narrow_terminal_gets_narrow_lines(void **state)
           "█████░░░░░░░░ 650/1860  ETA 1:12\n"
           "loss 0.4213 █▄▃▂▂▂▂▁▁▁▁▁▁▁▁▁\n"
           "accuracy 0.8512  512.4 samples/s  epoch\n"
-          "12:30:00 device_lost attic: resumed aft\n"
+          "12:30:00 device_lost attic: 4 steps to\n"
           "12:31:00 link kitchen,attic: open\n"
           "kitchen    ██████░░░░░░  46 % units 0-1\n"
           "board1-und ████████████ 100 % units 2-4\n");
