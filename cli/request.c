@@ -358,7 +358,7 @@ int request_curl(const struct request *request, const struct invocation *call,
     (void)snprintf(url, sizeof(url), "%s%s", target->server, request->target);
     int rc = request->archive ? buf_printf(out, err, "%s | ", request->archive) : 0;
     rc = rc ? rc : request_curl_begin(target, out, err);
-    if (!rc && strcmp(request->target, "/v1/events") == 0) {
+    if (!rc && strcmp(call->command->path, "/v1/events") == 0) {
         rc = add_stream(call, out, err);
     }
     rc = rc ? rc : add_body(request, call, out, err);

@@ -117,7 +117,7 @@ _paceline()
     'plan' | 'plan '*)
         options='--set --devices --without --job' ;;
     'events' | 'events '*)
-        options='--after' ;;
+        options='--job --after' ;;
     'login' | 'login '*)
         options='--ca' ;;
     esac

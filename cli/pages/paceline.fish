@@ -285,6 +285,8 @@ complete -c paceline -n '__paceline_in "plan"' -l without -x \
     -d 'Devices that the plan leaves out. Default: none.'
 complete -c paceline -n '__paceline_in "plan"' -l job -x \
     -d 'The job in question. Default: none.'
+complete -c paceline -n '__paceline_in "events"' -l job -x \
+    -d 'The job in question. Default: none.'
 complete -c paceline -n '__paceline_in "events"' -l after -x \
     -d 'Start after this event. Default: with new events.'
 complete -c paceline -n '__paceline_in "login"' -l ca -r -F \

@@ -108,9 +108,9 @@ static void curl_quotes_what_a_shell_would_change(void **state)
                         "curl -sS --fail-with-body -X POST -H 'Content-Type: "
                         "application/octet-stream' -T m.safetensors http://h:1/v1/checkpoints\n");
     AUTO(built_done) struct built events = {0};
-    BUILD(&events, "", "events", "--after", "evt_1");
+    BUILD(&events, "", "events", "--after", "evt_1", "--job", ID);
     assert_string_equal(events.curl.data, "curl -sS --fail-with-body -N -H 'Last-Event-ID: evt_1' "
-                                          "http://h:1/v1/events\n");
+                                          "'http://h:1/v1/events?job=" ID "'\n");
 }
 
 static void a_token_is_named_but_never_written(void **state)
