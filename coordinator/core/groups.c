@@ -15,8 +15,6 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 
-#define ROW_HEARTBEATS 5 /* between two rows that only progress has changed */
-
 /* ---- parts ---- */
 
 size_t groups_part_count(const struct parent_slot *parent)
@@ -244,7 +242,6 @@ struct summary {
     size_t live, paused, trained;
     int state;
     const char *reason;
-    int64_t step, steps;
 };
 
 static struct summary sum_up(const struct core *core, struct parent_slot *parent)
@@ -259,8 +256,6 @@ static struct summary sum_up(const struct core *core, struct parent_slot *parent
         }
         sum.live++;
         sum.paused += job->job.state == JOB_PAUSED;
-        sum.step += job->job.progress.step;
-        sum.steps += job->total_steps;
         if (parent->job.exact && !job->job.exact) {
             parent->job.exact = false;
             parent->work.job_changed = true;
@@ -277,26 +272,11 @@ static struct summary sum_up(const struct core *core, struct parent_slot *parent
     return sum;
 }
 
-static void show_progress(struct core *core, struct parent_slot *parent, const struct summary *sum)
-{
-    struct job_progress *progress = &parent->job.progress;
-    const int64_t step = sum->step, steps = sum->steps;
-    const bool late =
-        core->now_ms - parent->work.shown_ms >= ROW_HEARTBEATS * core->config.heartbeat_ms;
-    if (step != progress->step || steps != progress->steps) {
-        progress->step = step;
-        progress->steps = steps;
-        progress->fraction = steps > 0 ? (double)step / (double)steps : 0;
-        parent->work.job_changed = parent->work.job_changed || late;
-    }
-}
-
 void groups_show(struct core *core, struct parent_slot *parent)
 {
     const struct summary sum = sum_up(core, parent);
     const char *phase = parent_phase_names[parent->parent.phase];
     const size_t count = groups_part_count(parent);
-    show_progress(core, parent, &sum);
     if (parent->parent.paused && sum.paused == sum.live) {
         set_state(core, parent, JOB_PAUSED, "", "paused in the phase %s", phase);
     } else if (parent->parent.paused) {

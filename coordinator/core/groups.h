@@ -67,7 +67,7 @@ void groups_cancel(struct core *core, struct parent_part *part, const char *reas
 /* End the parent, and with it the parts that train. */
 void groups_end(struct core *core, struct parent_slot *parent, int state, const char *reason,
                 const char *message);
-/* Set state and progress of the parent by those of its parts. */
+/* Set the state of the parent by those of its parts. */
 void groups_show(struct core *core, struct parent_slot *parent);
 /* Note that the row of the parts has changed. */
 void groups_changed(struct parent_slot *parent);

@@ -8,6 +8,7 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/groups.h"
+#include "coordinator/core/part_progress.h"
 #include "coordinator/core/part_work.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -59,6 +60,7 @@ static void succeed(struct core *core, struct parent_slot *parent,
                  parent->parent.groups.count);
     }
     parent->job.checkpoint = *checkpoint;
+    part_progress_end(parent);
     groups_end(core, parent, JOB_SUCCEEDED, missing > 0 ? "degraded" : "", message);
 }
 
@@ -334,6 +336,7 @@ void submodel_run(struct core *core)
             go_on(core, parent);
         }
         if (!parent->work.ended) {
+            part_progress_show(core, parent);
             groups_show(core, parent);
         }
     }

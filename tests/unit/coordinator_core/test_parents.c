@@ -165,6 +165,38 @@ static void only_a_group_that_diverges_is_given_another_seed(void **state)
     bench_end(&bench);
 }
 
+/* Three groups of 3, 3 and 4 classes with as many other samples: 600, 600 and 800 less the
+ * hold-out, in batches and two epochs. */
+static void progress_never_goes_back(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct event event = {.type = EVENT_TICK};
+    bench_begin(&bench, 8, 3);
+    bench_derive(&bench, PARENT_GROUPS, 3);
+    struct parent_slot *parent = bench_parent(&bench);
+    const struct job_progress *progress = &parent->job.progress;
+    int64_t steps = 0;
+    for (size_t g = 0; g < 3; g++) {
+        struct job_slot *job = slots_job(bench.core, parent->parent.part[g].job.text);
+        steps += job->total_steps;
+        job->job.progress.step = 5;
+        mark_job(bench.core, job);
+    }
+    bench_step(&bench, &event);
+    assert_true(progress->steps >= steps);
+    assert_int_equal(progress->step, 15);
+    const double before = progress->fraction;
+    fail_group(&bench, 1, "no_progress"); /* it begins again */
+    assert_int_equal(progress->step, 15);
+    assert_true(progress->fraction >= before && before > 0);
+    parent->parent.part[0].state = parent->parent.part[1].state = PART_TRAINED;
+    parent->work.touched = true;
+    bench_step(&bench, &event);
+    assert_true(progress->step > 15 && progress->step < progress->steps);
+    bench_end(&bench);
+}
+
 /* 100 steps of the job, 38 of the group. */
 static void a_warm_up_ends_before_its_part(void **state)
 {
@@ -230,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_part_that_pauses_after_its_parent_was_resumed_goes_on),
         cmocka_unit_test(the_seed_after_the_last_one_is_the_first),
         cmocka_unit_test(only_a_group_that_diverges_is_given_another_seed),
+        cmocka_unit_test(progress_never_goes_back),
         cmocka_unit_test(a_warm_up_ends_before_its_part),
         cmocka_unit_test(as_many_groups_as_there_may_be_end_in_one_step),
     };
