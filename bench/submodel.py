@@ -373,7 +373,7 @@ def print_notes(rows):
         and some[0]["seconds"] is None
         and len(some) >= 3
         and mean(some, "per_sample_least") >= SOURCE_SAVING
-        and mean(some, "loss_points") <= LOST_MAX
+        and round(mean(some, "loss_points"), 6) <= LOST_MAX  # of whole images
     ]
     say(
         f"{SOURCE_SAVING}x per sample with at most {LOST_MAX} points lost, mean of three seeds: "
