@@ -13,7 +13,16 @@ import time
 from paceline import FASHION, fashion_fleet, must
 from predict import predict_json
 from runner import run
-from submodels import LEASE_MS, content_of, groups_of, model_of, submodel_job
+from submodels import (
+    LEASE_MS,
+    SMALL,
+    content_of,
+    groups_of,
+    model_of,
+    submodel_job,
+    undisturbed,
+)
+from submodels import SLOWDOWN as SMALL_SLOWDOWN
 from views import labels_of
 
 OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
@@ -174,15 +183,17 @@ def damage_blob(fleet, sha256):
 
 
 def test_a_damaged_stem_is_trained_again_and_the_model_is_the_same():
-    with fleet_of() as fleet:
-        job = fleet.submit(submodel_job())
+    right = undisturbed(SMALL)
+    with fashion_fleet(AGENTS, "--slowdown", SMALL_SLOWDOWN, lease_ms=LEASE_MS) as fleet:
+        job = fleet.submit(submodel_job(SMALL))
         wait_for_parts(fleet, job, "groups")
         stem = groups_of(fleet, job)["stem"]
         model = model_of(fleet, stem["checkpoint"])
         fleet.coordinator.kill()
         damage_blob(fleet, model)
         fleet.restart_coordinator(*OPTIONS)
-        check_model(fleet, job)
+        seen = fleet.wait(job, "succeeded", 300)
+        must(model_of(fleet, seen["checkpoint"]) == right, f"another model than {right}")
         again = groups_of(fleet, job)["stem"]
         must(again["job"] != stem["job"], f"the stem was not trained again: {again}")
 
