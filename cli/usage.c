@@ -28,6 +28,7 @@ const struct environment_variable environment_variables[ENVIRONMENT_VARIABLES] =
     {"PACELINE_TOKEN", "Token that is sent, in place of the context's."},
     {"PACELINE_CA", "File of the certificates that are trusted, in place of the context's."},
     {"NO_COLOR", "If it is set, job watch uses no colours."},
+    {"TERM", "If it is dumb, job watch writes plain lines on a terminal too."},
     {"XDG_CONFIG_HOME", "Directory of paceline/contexts.json. Default: ~/.config."},
 };
 

@@ -17,7 +17,7 @@ extern const struct exit_status exit_statuses[EXIT_STATUSES];
 struct environment_variable {
     const char *name, *meaning;
 };
-#define ENVIRONMENT_VARIABLES 5
+#define ENVIRONMENT_VARIABLES 6
 extern const struct environment_variable environment_variables[ENVIRONMENT_VARIABLES];
 
 extern const char usage_summary[], usage_names[];

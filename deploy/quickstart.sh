@@ -160,7 +160,8 @@ curl -sS --fail-with-body -H 'Content-Type: application/json' -d "@$job_file" \
     fail "$job_file: $(member detail <"$directory/job.json")"
 job=$(member id <"$directory/job.json")
 show "curl '$server/v1/jobs/$job?after=REVISION&wait=30'    # the source of the line below"
-"$bin/paceline" --server "$server" job watch "$job" &
+# Plain lines: a view that is written over would erase what this script says.
+TERM=dumb "$bin/paceline" --server "$server" job watch "$job" &
 watch=$!
 wait_until 'value["progress"]["fraction"] > 0.3'
 curl -sS --fail "$server/v1/devices" >"$directory/devices.json"
