@@ -136,5 +136,23 @@ def test_a_device_and_the_coordinator_die_and_the_model_is_the_same():
         must(model == expected, f"{model}, not {expected}")
 
 
+def test_a_device_with_memory_for_its_slice_alone_trains_a_group():
+    """The target needs 10 MB, a slice at most 6."""
+    with fashion_fleet(1) as fleet:
+        fleet.start_agent("small", "--memory", "8M", "--label", "size=small")
+        (small,) = [d["id"] for d in fleet.wait_for_devices(2) if d["name"] == "small"]
+        labels = {"size": "small"}
+        whole = {**fashion_job(SMALL), "devices": {"min": 1, "labels": labels}}
+        refused = fleet.request("POST", "/v1/jobs", whole)
+        must(refused.json["code"] == "model_too_large", f"{refused.body}")
+        groups = [{**GROUPS[0], "labels": labels}, *GROUPS[1:]]
+        job = fleet.submit(submodel_job(SMALL, groups=groups))
+        seen = fleet.wait(job, "succeeded")
+        must(seen["state_reason"] is None, f"{seen}")
+        part = groups_of(fleet, job)["groups"][0]["part"]
+        plans = fleet.get(f"/v1/jobs/{part['job']}/plans")["items"]
+        must([s["device"] for s in plans[0]["stages"]] == [small], f"{plans}")
+
+
 if __name__ == "__main__":
     run(globals())
