@@ -161,7 +161,9 @@ static int check(struct config *config, struct err *err)
         rc = check_url("advertise", &origin_form, "http://10.0.0.5:7411", config->advertise, err);
     }
     rc = rc ? rc : address_parse(config->listen_text, &config->listen, err);
-    rc = rc ? rc : address_check(&config->listen, config->insecure, err);
+    rc = rc ? rc
+            : address_check(&config->listen, config->insecure, "trust the network of this address",
+                            err);
     rc = rc ? rc : log_level_parse(config->log_level_text, &config->log_level, err);
     rc = rc ? rc : read_labels(config, err);
     if (rc == 0 && config->state_directory[0] == '\0') {

@@ -30,6 +30,10 @@ static const struct conf_option options[] = {
      .type = CONF_FLAG,
      .offset = offsetof(struct coordinator_config, insecure),
      .help = "Listen beyond loopback without tokens and TLS. Default: off."},
+    TEXT(tls_cert, "tls-cert", "FILE",
+         "Serve TLS with this certificate (PEM, with those of its issuers).\n"
+         "Default: that of 'paceline-coordinator init', if it was run."),
+    TEXT(tls_key, "tls-key", "FILE", "Key of --tls-cert (PEM). Default: none."),
     {.name = "allow-host",
      .type = CONF_LIST,
      .offset = offsetof(struct coordinator_config, allow_host),
@@ -62,7 +66,7 @@ static const struct conf_program program = {
     .summary =
         "Plan and supervise training across devices; serve the HTTP API and store the state.",
     .usage = "",
-    .other_usage = "init",
+    .other_usage = "init [OPTION...]",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
 };
@@ -91,18 +95,16 @@ static int check(struct coordinator_config *config, struct err *err)
             return err_wrap(err, "--allow-host");
         }
     }
+    if ((config->tls_cert[0] != '\0') != (config->tls_key[0] != '\0')) {
+        return err_set(err, ERR_INVALID, "--tls-cert and --tls-key belong together: %s is missing",
+                       config->tls_cert[0] ? "--tls-key" : "--tls-cert");
+    }
+    if (!config->state_dir[0] && file_default_state_directory("coordinator", config->state_dir,
+                                                              sizeof(config->state_dir), err)) {
+        return err_wrap(err, "--state-dir");
+    }
     rc = address_parse(config->listen, &config->address, err);
-    if (!rc) {
-        rc = address_check(&config->address, config->insecure, err);
-    }
-    if (rc) {
-        return err_wrap(err, "--listen");
-    }
-    if (!config->state_dir[0]) {
-        rc = file_default_state_directory("coordinator", config->state_dir,
-                                          sizeof(config->state_dir), err);
-    }
-    return rc ? err_wrap(err, "--state-dir") : 0;
+    return rc ? err_wrap(err, "--listen") : 0;
 }
 
 int config_read(int argc, char **argv, struct coordinator_config *out, bool *done, struct err *err)

@@ -14,6 +14,7 @@
 struct coordinator_config {
     char listen[64];
     char state_dir[512];
+    char tls_cert[512], tls_key[512]; /* files; "": those of init, if it was run */
     char log_level[16];
     bool insecure;
     struct conf_list allow_host;

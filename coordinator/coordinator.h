@@ -18,6 +18,7 @@
 
 struct awaited;
 struct catalog;
+struct certificates;
 struct edge;
 struct planner;
 struct work;
@@ -28,12 +29,14 @@ struct coordinator {
     struct state_store *state;
     struct blob_store *blobs;
     struct turn *turn;
-    struct work *work;       /* content/work.h */
-    struct catalog *catalog; /* content/catalog.h */
-    struct awaited *awaited; /* content/awaited.h */
-    struct planner *planner; /* content/planner.h */
-    struct edge *edge;       /* http/edge.h */
+    struct work *work;                 /* content/work.h */
+    struct catalog *catalog;           /* content/catalog.h */
+    struct awaited *awaited;           /* content/awaited.h */
+    struct planner *planner;           /* content/planner.h */
+    struct edge *edge;                 /* http/edge.h */
+    struct certificates *certificates; /* the program's certificates.h */
     struct http_server *server;
+    struct tls_server tls; /* what it serves with at its start; certificate NULL: no TLS */
     uint8_t
         ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
     int64_t started_ms;        /* wall time */

@@ -1,60 +1,208 @@
 #include "coordinator/init.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/conf.h"
 #include "base/file.h"
 #include "coordinator/access/setup.h"
+#include "coordinator/certificates.h"
+#include "net/origin.h"
 
-struct init_config {
+#define NAME_BYTES 256
+
+struct options {
     char state_dir[512];
+    struct conf_list name;
+    bool no_tls;
 };
 
-static const struct conf_option options[] = {
+static const struct conf_option option_table[] = {
     {.name = "state-dir",
      .type = CONF_TEXT,
-     .offset = offsetof(struct init_config, state_dir),
-     .size = sizeof(((struct init_config *)0)->state_dir),
+     .offset = offsetof(struct options, state_dir),
+     .size = sizeof(((struct options *)0)->state_dir),
      .value_name = "DIR",
-     .help = "That of the coordinator. Default: $XDG_STATE_HOME/paceline/coordinator."},
+     .help = "As the coordinator's. Default: $XDG_STATE_HOME/paceline/coordinator."},
+    {.name = "name",
+     .type = CONF_LIST,
+     .offset = offsetof(struct options, name),
+     .value_name = "NAME",
+     .help = "Host name or address by which agents and users call the coordinator.\n"
+             "Repeatable. Default: the host name and the addresses of this machine."},
+    {.name = "no-tls",
+     .type = CONF_FLAG,
+     .offset = offsetof(struct options, no_tls),
+     .help = "Make no certificates: a reverse proxy on this machine speaks TLS. Default: off."},
 };
 
 static const struct conf_program program = {
     .name = "paceline-coordinator init",
-    .summary = "Make an admin token: from the next start on, requests need a token.",
+    .summary = "Make certificates and the first token; print them and what to do next.",
     .usage = "",
-    .options = options,
-    .option_count = sizeof(options) / sizeof(options[0]),
+    .options = option_table,
+    .option_count = sizeof(option_table) / sizeof(option_table[0]),
 };
 
-static int fail(const struct err *err, int status)
+/* The names of the server certificate. */
+struct names {
+    char text[CERTIFICATE_NAMES_MAX][NAME_BYTES];
+    const char *item[CERTIFICATE_NAMES_MAX];
+    size_t count;
+};
+
+/* Once; those that do not fit are left out. */
+static void add_name(struct names *names, const char *name)
 {
-    fprintf(stderr, "paceline-coordinator init: %s\n", err->text);
-    return status;
+    for (size_t i = 0; i < names->count; i++) {
+        if (strcmp(names->item[i], name) == 0) {
+            return;
+        }
+    }
+    if (names->count < CERTIFICATE_NAMES_MAX && strlen(name) < NAME_BYTES) {
+        memcpy(names->text[names->count], name, strlen(name) + 1);
+        names->item[names->count] = names->text[names->count];
+        names->count++;
+    }
 }
 
-int init_run(int argc, char **argv)
+static void add_address(struct names *names, const struct sockaddr *address)
 {
-    struct init_config config = {0};
-    struct conf_list positional = {0};
-    struct err err = {0};
-    char secret[TOKEN_TEXT_SIZE];
-    bool done = false;
-    if (conf_parse(&program, argc, argv, &config, &positional, &done, &err)) {
-        return fail(&err, 2);
+    char text[INET6_ADDRSTRLEN] = "";
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, address, sizeof(v4));
+        (void)inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+    } else if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, address, sizeof(v6));
+        if (!IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) {
+            (void)inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+        }
     }
-    if (done) {
-        return 0;
+    if (text[0]) {
+        add_name(names, text);
     }
-    if (!config.state_dir[0] && file_default_state_directory("coordinator", config.state_dir,
-                                                             sizeof(config.state_dir), &err)) {
-        return fail(&err, 1);
+}
+
+/* The host name and the addresses of the interfaces that are up. */
+static void find_names(struct names *names)
+{
+    char host[NAME_BYTES] = "";
+    struct ifaddrs *first = NULL;
+    struct err err;
+    if (gethostname(host, sizeof(host) - 1) == 0 && origin_check_name(host, &err) == 0) {
+        add_name(names, host);
     }
-    if (access_make_admin(config.state_dir, secret, &err)) {
-        return fail(&err, 1);
+    if (getifaddrs(&first)) {
+        return;
     }
-    printf("An admin token for the coordinator of %s. It is shown only here; keep it secret:\n"
-           "token: %s\n",
-           config.state_dir, secret);
+    for (const struct ifaddrs *at = first; at; at = at->ifa_next) {
+        if (at->ifa_addr && (at->ifa_flags & IFF_UP) && !(at->ifa_flags & IFF_LOOPBACK)) {
+            add_address(names, at->ifa_addr);
+        }
+    }
+    freeifaddrs(first);
+}
+
+static void collect_names(struct names *names, const struct conf_list *given)
+{
+    for (size_t i = 0; i < given->count; i++) {
+        add_name(names, given->item[i]);
+    }
+    if (given->count == 0) {
+        find_names(names);
+    }
+    add_name(names, "localhost");
+    add_name(names, "127.0.0.1");
+    add_name(names, "::1");
+}
+
+static void print_next(const struct options *options, const struct names *names)
+{
+    const char *host = names->item[0];
+    const char *bracket = strchr(host, ':') ? "[" : "";
+    const char *end = strchr(host, ':') ? "]" : "";
+    printf(
+        "\nStart the coordinator:\n"
+        "    paceline-coordinator --state-dir '%s' --listen 0.0.0.0:7410\n"
+        "Copy '%s/tls/ca.pem' to each machine, and start an agent there:\n"
+        "    paceline-agent --coordinator https://%s%s%s:7410 --ca ca.pem --listen ADDRESS:7411\n"
+        "Ask it:\n"
+        "    curl --cacert ca.pem -H 'Authorization: Bearer TOKEN' "
+        "https://%s%s%s:7410/v1/devices\n",
+        options->state_dir, options->state_dir, bracket, host, end, bracket, host, end);
+}
+
+static void print_made(const struct options *options, const struct names *names,
+                       const char *fingerprint, const char *token)
+{
+    if (!options->no_tls) {
+        printf("certificates: %s/tls\nca_sha256: %s\nnames:", options->state_dir, fingerprint);
+        for (size_t i = 0; i < names->count; i++) {
+            printf(" %s", names->item[i]);
+        }
+        printf("\n");
+    }
+    printf("token: %s\n", token);
+    printf("The token is shown once: it may do everything. Only its hash is stored.\n");
+    if (!options->no_tls) {
+        print_next(options, names);
+    }
+}
+
+/* The certificates become visible last, in one step: a failure before leaves nothing half made. */
+static int make(const struct options *options, struct err *err)
+{
+    struct names names = {.count = 0};
+    char fingerprint[HASH_TEXT_SIZE] = "";
+    char token[TOKEN_TEXT_SIZE];
+    const int64_t wall_ms = clock_wall_ms();
+    int rc = file_make_directory(options->state_dir, 0700, err);
+    if (!rc && !options->no_tls) {
+        collect_names(&names, &options->name);
+        rc = certificates_draft(options->state_dir, names.item, names.count, wall_ms, fingerprint,
+                                err);
+    }
+    if (rc) {
+        return rc;
+    }
+    rc = access_make_admin(options->state_dir, token, err);
+    if (!rc && !options->no_tls) {
+        rc = certificates_keep(options->state_dir, err);
+    }
+    if (rc) {
+        certificates_drop(options->state_dir);
+        return rc;
+    }
+    print_made(options, &names, fingerprint, token);
+    explicit_bzero(token, sizeof(token));
     return 0;
+}
+
+int init_run(int argc, char **argv, bool *misused, struct err *err)
+{
+    struct options options = {.no_tls = false};
+    struct conf_list positional = {0};
+    bool done = false;
+    int rc = conf_parse(&program, argc, argv, &options, &positional, &done, err);
+    *misused = rc != 0;
+    if (!rc && !done && !options.state_dir[0]) {
+        rc = file_default_state_directory("coordinator", options.state_dir,
+                                          sizeof(options.state_dir), err);
+    }
+    if (!rc && !done) {
+        rc = make(&options, err);
+    }
+    conf_list_done(&options.name);
+    conf_list_done(&positional);
+    return rc;
 }

@@ -1,9 +1,13 @@
-/* init.h: the command `paceline-coordinator init`, which prepares a state directory. The program
- * only. */
+/* init.h: `paceline-coordinator init`: make the certificates and the first token of a state
+ * directory, before the coordinator listens beyond its own machine. For main. */
 #ifndef COORDINATOR_INIT_H
 #define COORDINATOR_INIT_H
 
-/* argv[0] is "init". Returns the program's exit status. */
-int init_run(int argc, char **argv);
+#include <stdbool.h>
+
+#include "base/err.h"
+
+/* argv[0] is "init". *misused: the command line is wrong. */
+NODISCARD int init_run(int argc, char **argv, bool *misused, struct err *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/stop_signals.h"
+#include "coordinator/certificates.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/content/damage.h"
 #include "coordinator/content/disk.h"
@@ -30,6 +31,7 @@
 #define DISK_LOOK_MS 60000
 #define TRIM_MS 60000 /* each time drops what a minute added */
 #define HOUR_MS 3600000ll
+#define CERTIFICATES_MS HOUR_MS
 #define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
 #define WORKER_THREADS 6 /* blocking work: disks, and two searches for plans */
 #define BLOB_QUEUE_BYTES (64u << 20)
@@ -158,7 +160,7 @@ static bool model_in_use(const void *arg, const char *sha256)
 
 /* The timed work of the loop. */
 struct timers {
-    int64_t flush_ms, ping_ms, disk_ms, trim_ms;
+    int64_t flush_ms, ping_ms, disk_ms, trim_ms, certificates_ms;
     int64_t retry_ms; /* of a held commit */
     int64_t stop_ms;  /* while stopping: requests that are still open then are broken off; else
                          INT64_MAX */
@@ -170,6 +172,7 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
                               timers->ping_ms,
                               timers->disk_ms,
                               timers->trim_ms,
+                              timers->certificates_ms,
                               timers->stop_ms,
                               core_deadline_ms(coordinator->core),
                               edge_deadline_ms(coordinator->edge)};
@@ -244,6 +247,10 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
     if (now_ms >= timers->trim_ms) {
         trim_history(coordinator);
         timers->trim_ms = now_ms + TRIM_MS;
+    }
+    if (now_ms >= timers->certificates_ms) {
+        certificates_look(coordinator->certificates, coordinator->server, clock_wall_ms());
+        timers->certificates_ms = now_ms + CERTIFICATES_MS;
     }
     if (now_ms >= timers->flush_ms) {
         struct err flush_err = {0};
@@ -330,19 +337,27 @@ static size_t raise_descriptors(const struct coordinator_config *config)
 
 int loop_run(const struct coordinator_config *config, struct err *err)
 {
-    struct coordinator coordinator = {.config = config};
+    struct certificates certificates;
+    struct coordinator coordinator = {.config = config, .certificates = &certificates};
     FD_AUTO int signals = -1;
-    int rc = stop_signals_open(&signals, err);
+    int rc = certificates_open(config, clock_wall_ms(), &certificates, err);
+    if (rc) {
+        return rc;
+    }
+    coordinator.tls = certificates.served;
+    rc = stop_signals_open(&signals, err);
     if (!rc) {
         coordinator.connections_max = raise_descriptors(config);
         rc = open_all(&coordinator, err);
     }
     if (!rc) {
-        log_info("listening", "address=%s state_dir=%s version=" PACELINE_VERSION,
-                 http_server_address(coordinator.server)->text, config->state_dir);
+        log_info("listening", "address=%s tls=%s state_dir=%s version=" PACELINE_VERSION,
+                 http_server_address(coordinator.server)->text,
+                 certificates.served.certificate ? "true" : "false", config->state_dir);
         access_log_mode(&coordinator);
         rc = turns(&coordinator, signals, err);
     }
     close_all(&coordinator);
+    certificates_close(&certificates);
     return rc;
 }

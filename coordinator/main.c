@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/certificates.h"
 #include "coordinator/config.h"
 #include "coordinator/init.h"
 #include "coordinator/loop.h"
@@ -15,26 +16,40 @@ static void tune_heap(void)
     (void)mallopt(M_TRIM_THRESHOLD, 256 << 10);
 }
 
+static int check_listen(const struct coordinator_config *config, struct err *err)
+{
+    const bool tls = config->tls_cert[0] || certificates_exist(config->state_dir);
+    const int rc = address_check(&config->address, tls || config->insecure,
+                                 "run 'paceline-coordinator init'", err);
+    return rc ? err_wrap(err, "--listen") : 0;
+}
+
+static int serve(int argc, char **argv, bool *misused, struct err *err)
+{
+    struct coordinator_config config;
+    bool done = false;
+    int rc = config_read(argc, argv, &config, &done, err);
+    *misused = rc != 0;
+    if (rc || done) {
+        return rc;
+    }
+    rc = check_listen(&config, err);
+    *misused = rc != 0;
+    rc = rc ? rc : loop_run(&config, err);
+    config_done(&config);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     tune_heap();
-    if (argc > 1 && strcmp(argv[1], "init") == 0) {
-        return init_run(argc - 1, argv + 1);
-    }
-    struct coordinator_config config;
     struct err err = {0};
-    bool done = false;
-    if (config_read(argc, argv, &config, &done, &err)) {
-        fprintf(stderr, "paceline-coordinator: %s\n", err.text);
-        return 2;
-    }
-    if (done) {
-        return 0;
-    }
-    int rc = loop_run(&config, &err);
-    config_done(&config);
+    const bool init = argc > 1 && strcmp(argv[1], "init") == 0;
+    bool misused = false;
+    const int rc =
+        init ? init_run(argc - 1, argv + 1, &misused, &err) : serve(argc, argv, &misused, &err);
     if (rc) {
-        fprintf(stderr, "paceline-coordinator: %s\n", err.text);
+        fprintf(stderr, "paceline-coordinator%s: %s\n", init ? " init" : "", err.text);
     }
-    return rc ? 1 : 0;
+    return misused ? 2 : rc ? 1 : 0;
 }

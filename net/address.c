@@ -109,13 +109,12 @@ bool address_is_loopback(const struct address *address)
     return address->storage.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-int address_check(const struct address *address, bool insecure, struct err *err)
+int address_check(const struct address *address, bool tls, const char *remedy, struct err *err)
 {
-    if (insecure || address_is_loopback(address)) {
+    if (tls || address_is_loopback(address)) {
         return 0;
     }
-    return err_set(
-        err, ERR_INVALID,
-        "refusing to listen on %s without --insecure: tokens and TLS are not supported yet",
-        address->text);
+    return err_set(err, ERR_INVALID,
+                   "refusing to listen on %s without TLS: %s, or confirm with --insecure",
+                   address->text, remedy);
 }

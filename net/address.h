@@ -24,8 +24,9 @@ void address_set(struct address *out, const struct sockaddr *socket_address);
 uint64_t address_client_key(const struct sockaddr *address);
 /* 127.0.0.0/8 or ::1. */
 bool address_is_loopback(const struct address *address);
-/* ERR_INVALID unless loopback or insecure: "refusing to listen on 10.0.0.5:7410 without --insecure:
- * tokens and TLS are not supported yet". */
-NODISCARD int address_check(const struct address *address, bool insecure, struct err *err);
+/* ERR_INVALID unless loopback or with TLS: "refusing to listen on 10.0.0.5:7410 without TLS:
+ * REMEDY, or confirm with --insecure". */
+NODISCARD int address_check(const struct address *address, bool tls, const char *remedy,
+                            struct err *err);
 
 #endif

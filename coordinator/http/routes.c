@@ -236,6 +236,7 @@ int routes_open(struct coordinator *coordinator, struct http_server **out, struc
 {
     struct http_server_config config = {
         .listen = coordinator->config->address,
+        .tls = coordinator->tls,
         .routes = routes,
         .route_count = sizeof(routes) / sizeof(routes[0]),
         .fallbacks = {fallback_not_found, fallback_method, fallback_too_large, fallback_bad_request,

@@ -21,6 +21,7 @@ import os
 import pathlib
 import shutil
 import signal
+import ssl
 import subprocess
 import tarfile
 import tempfile
@@ -149,14 +150,18 @@ class Process:
         raise Failure("no Private_Dirty in smaps_rollup")
 
 
-def request(address, method, path, body=None, headers=None, timeout=60):
-    """One request. A dict body is sent as JSON; bytes as they are."""
+def request(address, method, path, body=None, headers=None, timeout=60, tls=None):
+    """One request. A dict body is sent as JSON; bytes as they are. tls: an ssl.SSLContext."""
     headers = dict(headers or {})
     if isinstance(body, (dict, list)):
         body = json.dumps(body).encode()
         headers.setdefault("Content-Type", "application/json")
     host, port = address.rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+    connection = (
+        http.client.HTTPSConnection(host, int(port), timeout=timeout, context=tls)
+        if tls
+        else http.client.HTTPConnection(host, int(port), timeout=timeout)
+    )
     try:
         connection.request(method, path, body=body, headers=headers)
         response = connection.getresponse()
@@ -250,6 +255,8 @@ class Fleet:
         self.path = pathlib.Path(self.directory.name)
         self.coordinator = None
         self.agents = []
+        self.tls = None  # of the requests
+        self.token = None
 
     def __enter__(self):
         return self
@@ -274,6 +281,30 @@ class Fleet:
             self.directory.cleanup()
 
     # ---- programs ----
+
+    def init(self, *arguments):
+        """`paceline-coordinator init`; requests use its authority and its token from now on."""
+        done = subprocess.run(
+            [
+                BIN / "paceline-coordinator",
+                "init",
+                "--state-dir",
+                self.path / "coordinator",
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        words = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+        self.token = words["token"]
+        self.ca = self.path / "coordinator/tls/ca.pem"
+        self.tls = ssl.create_default_context(cafile=self.ca)
+        return words
+
+    @property
+    def scheme(self):
+        return "https" if self.tls else "http"
 
     def start_coordinator(self, *arguments, listen="127.0.0.1:0"):
         self.coordinator = Process(
@@ -305,7 +336,8 @@ class Fleet:
             "paceline-agent",
             [
                 "--coordinator",
-                f"http://{self.coordinator.address}",
+                f"{self.scheme}://{self.coordinator.address}",
+                *(["--ca", self.ca] if self.tls else []),
                 "--listen",
                 listen,
                 "--state-dir",
@@ -342,7 +374,9 @@ class Fleet:
     # ---- the API ----
 
     def request(self, method, path, body=None, headers=None, expect=None, timeout=60):
-        answer = request(self.coordinator.address, method, path, body, headers, timeout)
+        if self.token:
+            headers = {"Authorization": f"Bearer {self.token}", **(headers or {})}
+        answer = request(self.coordinator.address, method, path, body, headers, timeout, self.tls)
         if expect is not None and answer.status != expect:
             raise Failure(f"{method} {path}: {answer.status}, not {expect}: {answer.body[:1000]!r}")
         return answer

@@ -78,12 +78,12 @@ static void nothing_listens_beyond_loopback_by_accident(void **state)
     struct address address;
     struct err err = {0};
     assert_ok(address_parse("10.0.0.5:7410", &address, &err), &err);
-    assert_int_equal(address_check(&address, false, &err), ERR_INVALID);
-    assert_string_equal(err.text, "refusing to listen on 10.0.0.5:7410 without --insecure: tokens "
-                                  "and TLS are not supported yet");
-    assert_ok(address_check(&address, true, &err), &err);
+    assert_int_equal(address_check(&address, false, "run init", &err), ERR_INVALID);
+    assert_string_equal(err.text, "refusing to listen on 10.0.0.5:7410 without TLS: run init, or "
+                                  "confirm with --insecure");
+    assert_ok(address_check(&address, true, "", &err), &err);
     assert_ok(address_parse("[::1]:7410", &address, &err), &err);
-    assert_ok(address_check(&address, false, &err), &err);
+    assert_ok(address_check(&address, false, "", &err), &err);
 }
 
 int main(void)

@@ -1,0 +1,51 @@
+/* certificates.h: the certificates that the coordinator serves with: those of its own authority in
+ * STATE_DIR/tls (ca.pem, ca.key, server.pem, server.key), or a pair of files that the user brought.
+ * For the program; the loop's thread only. */
+#ifndef COORDINATOR_CERTIFICATES_H
+#define COORDINATOR_CERTIFICATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/certificate.h"
+#include "net/tls.h"
+
+struct coordinator_config;
+struct http_server;
+
+#define CERTIFICATES_PATH_MAX 4096
+
+struct certificates {
+    char directory[CERTIFICATES_PATH_MAX]; /* of the authority; "": the user's files */
+    struct certificate_pair authority, server;
+    struct tls_server served; /* its texts are of `server`; certificate NULL: no TLS */
+    struct certificate_times times;
+    bool told; /* the log says that the clock is wrong */
+};
+
+/* Whether STATE_DIR/tls is there. */
+bool certificates_exist(const char *state_dir);
+/* Make an authority and a server certificate for the names in STATE_DIR/tls.new. Nothing is used
+ * before certificates_keep. ERR_EXISTS: the directory has certificates. */
+NODISCARD int certificates_draft(const char *state_dir, const char *const *name, size_t count,
+                                 int64_t wall_ms, char fingerprint[HASH_TEXT_SIZE],
+                                 struct err *err);
+/* Make the draft the state directory's certificates, in one step. */
+NODISCARD int certificates_keep(const char *state_dir, struct err *err);
+void certificates_drop(const char *state_dir);
+
+/* Read what the options and the state directory say, and renew what is due. No TLS is a success. */
+NODISCARD int certificates_open(const struct coordinator_config *config, int64_t wall_ms,
+                                struct certificates *out, struct err *err);
+void certificates_close(struct certificates *certificates);
+/* Make a new server certificate when a third of its time is left; *renewed says whether. Without
+ * success the old one stays in use. The user's files are not renewed. */
+NODISCARD int certificates_renew(struct certificates *certificates, int64_t wall_ms, bool *renewed,
+                                 struct err *err);
+
+/* Now and then: renew what is due, let the server use it, and log it. */
+void certificates_look(struct certificates *certificates, struct http_server *server,
+                       int64_t wall_ms);
+
+#endif

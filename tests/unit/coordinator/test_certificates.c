@@ -1,0 +1,238 @@
+#include "coordinator/certificates.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "coordinator/config.h"
+#include "tests/support/test.h"
+
+#define DAY_MS INT64_C(86400000)
+#define NOW_MS INT64_C(1795000000000) /* in November 2026 */
+
+static const char *const names[] = {"coordinator.example", "10.0.0.5"};
+
+static void make(const char *directory, int64_t wall_ms)
+{
+    char fingerprint[HASH_TEXT_SIZE];
+    struct err err = {0};
+    assert_ok(certificates_draft(directory, names, 2, wall_ms, fingerprint, &err), &err);
+    assert_false(certificates_exist(directory));
+    assert_ok(certificates_keep(directory, &err), &err);
+    assert_true(certificates_exist(directory));
+}
+
+static struct coordinator_config config_of(const char *directory)
+{
+    struct coordinator_config config = {0};
+    (void)snprintf(config.state_dir, sizeof(config.state_dir), "%s", directory);
+    return config;
+}
+
+static void open_at(const char *directory, int64_t wall_ms, struct certificates *out)
+{
+    const struct coordinator_config config = config_of(directory);
+    struct err err = {0};
+    assert_ok(certificates_open(&config, wall_ms, out, &err), &err);
+}
+
+static size_t count_files(const char *directory)
+{
+    DIR *open = opendir(directory);
+    size_t count = 0;
+    assert_non_null(open);
+    while (readdir(open)) {
+        count++;
+    }
+    closedir(open);
+    return count - 2; /* itself and its parent */
+}
+
+static void check_mode(const char *directory, const char *name, unsigned mode)
+{
+    struct stat status;
+    assert_int_equal(stat(test_path_in(directory, name).text, &status), 0);
+    assert_int_equal(status.st_mode & 0777, mode);
+}
+
+static void a_state_directory_gets_certificates_once(void **state)
+{
+    const char *directory = *state;
+    char fingerprint[HASH_TEXT_SIZE];
+    struct err err = {0};
+    make(directory, NOW_MS);
+    check_mode(directory, "tls", 0700);
+    check_mode(directory, "tls/ca.key", 0600);
+    check_mode(directory, "tls/server.key", 0600);
+    assert_int_equal(certificates_draft(directory, names, 2, NOW_MS, fingerprint, &err),
+                     ERR_EXISTS);
+    struct certificates certificates;
+    open_at(directory, NOW_MS, &certificates);
+    assert_non_null(certificates.served.certificate);
+    certificates_close(&certificates);
+}
+
+static void a_dropped_draft_leaves_nothing(void **state)
+{
+    const char *directory = *state;
+    char fingerprint[HASH_TEXT_SIZE];
+    struct err err = {0};
+    assert_ok(certificates_draft(directory, names, 2, NOW_MS, fingerprint, &err), &err);
+    /* After a crash a new draft takes the place of the old one. */
+    assert_ok(certificates_draft(directory, names, 1, NOW_MS, fingerprint, &err), &err);
+    certificates_drop(directory);
+    assert_int_equal(count_files(directory), 0);
+    static const char *const bad[] = {"not a name"};
+    assert_int_equal(certificates_draft(directory, bad, 1, NOW_MS, fingerprint, &err), ERR_INVALID);
+    assert_int_equal(count_files(directory), 0);
+}
+
+static void without_certificates_there_is_no_tls(void **state)
+{
+    struct certificates certificates;
+    open_at(*state, NOW_MS, &certificates);
+    assert_null(certificates.served.certificate);
+    certificates_close(&certificates);
+}
+
+static void add_name(void *arg, const char *name)
+{
+    struct buf *text = arg;
+    struct err err = {0};
+    assert_ok(buf_printf(text, &err, "%s ", name), &err);
+}
+
+static void a_certificate_is_renewed_for_twenty_years(void **state)
+{
+    const char *directory = *state;
+    make(directory, NOW_MS);
+    struct certificates certificates;
+    struct err err = {0};
+    open_at(directory, NOW_MS, &certificates);
+    size_t renewals = 0;
+    for (int64_t day = 0; day < 20 * 365; day += 10) {
+        const int64_t now_s = NOW_MS / 1000 + day * 86400;
+        bool renewed = false;
+        assert_ok(certificates_renew(&certificates, now_s * 1000, &renewed, &err), &err);
+        renewals += renewed;
+        assert_true(certificates.times.begin < now_s &&
+                    now_s + 100 * 86400 < certificates.times.end);
+    }
+    assert_in_range(renewals, 27, 31); /* every 8 months */
+    certificates_close(&certificates);
+    assert_int_equal(count_files(test_path_in(directory, "tls").text), 4);
+
+    struct buf text;
+    buf_init(&text, 1024);
+    open_at(directory, NOW_MS + 7290 * DAY_MS, &certificates);
+    assert_ok(certificate_each_name(certificates.served.certificate, add_name, &text, &err), &err);
+    assert_string_equal(text.data, "coordinator.example 10.0.0.5 ");
+    buf_done(&text);
+    certificates_close(&certificates);
+}
+
+static void a_clock_that_is_wrong_by_years_makes_valid_certificates(void **state)
+{
+    const char *directory = *state;
+    make(directory, 0);
+    struct certificates certificates;
+    open_at(directory, 0, &certificates);
+    assert_true(certificates.told);
+    assert_true(certificates.times.begin > INT64_C(1767000000)); /* not 1970 */
+    const struct certificate_times before = certificates.times;
+    certificates_close(&certificates);
+    /* The clock goes back by years: nothing is renewed. */
+    open_at(directory, DAY_MS, &certificates);
+    assert_int_equal(certificates.times.end, before.end);
+    certificates_close(&certificates);
+}
+
+static void a_renewal_that_a_power_cut_halved_is_made_again(void **state)
+{
+    const char *directory = *state;
+    struct buf key;
+    struct err err = {0};
+    make(directory, NOW_MS);
+    const struct test_path server_key = test_path_in(directory, "tls/server.key");
+    const struct test_path authority_key = test_path_in(directory, "tls/ca.key");
+    buf_init(&key, 4096);
+    assert_ok(file_read(authority_key.text, &key, &err), &err);
+    assert_ok(file_write_atomic(server_key.text, key.data, key.size, 0600, &err), &err);
+    buf_done(&key);
+    struct certificates certificates;
+    open_at(directory, NOW_MS, &certificates);
+    assert_ok(certificate_check(&certificates.server, &err), &err);
+    certificates_close(&certificates);
+    open_at(directory, NOW_MS, &certificates);
+    certificates_close(&certificates);
+}
+
+static void use(char out[512], const char *directory, const char *name)
+{
+    (void)snprintf(out, 512, "%.400s/%s", directory, name);
+}
+
+static void a_certificate_of_the_user_is_checked(void **state)
+{
+    const char *directory = *state;
+    make(directory, NOW_MS);
+    struct coordinator_config config = config_of(directory);
+    struct certificates certificates;
+    struct err err = {0};
+    use(config.tls_cert, directory, "tls/server.pem");
+    use(config.tls_key, directory, "tls/ca.key");
+    assert_int_equal(certificates_open(&config, NOW_MS, &certificates, &err), ERR_INVALID);
+    assert_holds(err.text, "server.pem");
+    assert_holds(err.text, "the key belongs to another certificate");
+    use(config.tls_key, directory, "missing.key");
+    assert_int_equal(certificates_open(&config, NOW_MS, &certificates, &err), ERR_NOT_FOUND);
+    assert_holds(err.text, "missing.key");
+    (void)snprintf(config.tls_key, sizeof(config.tls_key), "%s", config.tls_cert);
+    assert_int_equal(certificates_open(&config, NOW_MS, &certificates, &err), ERR_FORMAT);
+    use(config.tls_key, directory, "tls/server.key");
+    /* It has ended: agents that trust its authority connect all the same, so it is served. */
+    assert_ok(certificates_open(&config, NOW_MS + 400 * DAY_MS, &certificates, &err), &err);
+    assert_true(certificates.told);
+    bool renewed = true;
+    assert_ok(certificates_renew(&certificates, NOW_MS + 400 * DAY_MS, &renewed, &err), &err);
+    assert_false(renewed);
+    certificates_close(&certificates);
+}
+
+static void damaged_certificates_are_named(void **state)
+{
+    static const char *const files[] = {"tls/ca.pem", "tls/ca.key", "tls/server.pem",
+                                        "tls/server.key"};
+    const char *directory = *state;
+    const struct coordinator_config config = config_of(directory);
+    make(directory, NOW_MS);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        const struct test_path path = test_path_in(directory, files[i]);
+        const struct test_path aside = test_path_in(directory, "aside");
+        struct certificates certificates;
+        struct err err = {0};
+        assert_int_equal(rename(path.text, aside.text), 0);
+        assert_ok(file_write_atomic(path.text, "garbage", 7, 0600, &err), &err);
+        assert_int_equal(certificates_open(&config, NOW_MS, &certificates, &err), ERR_FORMAT);
+        assert_holds(err.text, files[i]);
+        assert_int_equal(rename(aside.text, path.text), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_with_directory(a_state_directory_gets_certificates_once),
+        test_with_directory(a_dropped_draft_leaves_nothing),
+        test_with_directory(without_certificates_there_is_no_tls),
+        test_with_directory(a_certificate_is_renewed_for_twenty_years),
+        test_with_directory(a_clock_that_is_wrong_by_years_makes_valid_certificates),
+        test_with_directory(a_renewal_that_a_power_cut_halved_is_made_again),
+        test_with_directory(a_certificate_of_the_user_is_checked),
+        test_with_directory(damaged_certificates_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
