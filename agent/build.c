@@ -240,6 +240,7 @@ static int load_foreign(struct build *build, const struct source *source, struct
         const struct message_path path = message_snapshot_path(
             source->url, &run->job, run->generation, run->resume_version, source->unit);
         const struct fetch_peer peer = {.device = source->device,
+                                        .public_key = source->public_key,
                                         .kind = REPEAT_SNAPSHOT,
                                         .peer_ms = run->peer_ms,
                                         .troubles = build->troubles,
@@ -385,7 +386,7 @@ int build_stage(const struct device_context *device, const struct assignment_run
 {
     struct build build = {.device = device, .run = run, .troubles = troubles, .out = out};
     *code = "internal";
-    int rc = fetch_new(cancel, &build.fetch, err);
+    int rc = fetch_new(cancel, device->trust, &build.fetch, err);
     rc = rc ? rc : build_all(&build, code, err);
     checkpoint_file_close(&build.checkpoint);
     fetch_free(&build.fetch);
@@ -424,20 +425,23 @@ static int ping_one(struct fetch *fetch, const struct assignment_run *run, const
                     struct troubles *troubles, struct err *err)
 {
     const struct message_path path = message_ping_path(peer->url, &run->job, run->generation);
-    const struct fetch_peer watched = {
-        .device = peer->device, .kind = REPEAT_PING, .peer_ms = run->peer_ms, .troubles = troubles};
+    const struct fetch_peer watched = {.device = peer->device,
+                                       .public_key = peer->public_key,
+                                       .kind = REPEAT_PING,
+                                       .peer_ms = run->peer_ms,
+                                       .troubles = troubles};
     fetch_set_peer(fetch, &watched);
     int rc = fetch_ping(fetch, path.text, peer->ticket, err);
     fetch_set_peer(fetch, NULL);
     return rc == 0 || rc == ERR_CANCELLED ? rc : err_wrap(err, "neighbour %s", peer->device.text);
 }
 
-int build_ping(const struct assignment_run *run, struct cancel *cancel, struct troubles *troubles,
-               const char **code, struct err *err)
+int build_ping(const struct device_context *device, const struct assignment_run *run,
+               struct cancel *cancel, struct troubles *troubles, const char **code, struct err *err)
 {
     struct fetch *fetch AUTO(fetch_free) = NULL;
     *code = "peer";
-    int rc = fetch_new(cancel, &fetch, err);
+    int rc = fetch_new(cancel, device->trust, &fetch, err);
     if (rc == 0 && run->has_previous) {
         rc = ping_one(fetch, run, &run->previous, troubles, err);
     }

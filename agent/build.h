@@ -31,8 +31,9 @@ NODISCARD int build_kernels(const struct device_context *device, const struct as
                             struct cancel *cancel, char kernels[KERNEL_TEXT_SIZE],
                             const char **code, struct err *err);
 /* Wait for both neighbours to answer a ping. */
-NODISCARD int build_ping(const struct assignment_run *run, struct cancel *cancel,
-                         struct troubles *troubles, const char **code, struct err *err);
+NODISCARD int build_ping(const struct device_context *device, const struct assignment_run *run,
+                         struct cancel *cancel, struct troubles *troubles, const char **code,
+                         struct err *err);
 void built_done(struct built *built);
 
 #endif

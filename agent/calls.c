@@ -269,6 +269,7 @@ static void post(struct calls *calls, enum call_kind kind, const char *path,
     const struct http_call http = {
         .method = "POST",
         .url = call->url,
+        .tls = calls->config.tls,
         .content_type = "application/json",
         .body = {{call->body.data, call->body.size}},
         .reply = &call->reply,
@@ -300,6 +301,7 @@ void calls_poll(struct calls *calls, const struct session_action *action,
     if (call) {
         const struct http_call http = {.method = "GET",
                                        .url = call->url,
+                                       .tls = calls->config.tls,
                                        .reply = &call->reply,
                                        .connect_timeout_ms = action->connect_ms,
                                        .timeout_ms = action->timeout_ms};

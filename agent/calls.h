@@ -19,7 +19,8 @@ typedef void (*calls_answer_fn)(void *arg, struct session_event *event,
 struct calls_config {
     struct http_multi
         *multi; /* borrowed; freed before calls_free, so that no call is under way then */
-    const char *coordinator; /* borrowed: its URL */
+    const char *coordinator;      /* borrowed: its URL */
+    const struct tls_client *tls; /* borrowed; of its calls */
     calls_answer_fn answered;
     void *arg;
 };

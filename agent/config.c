@@ -18,6 +18,11 @@ static const struct conf_option option_table[] = {
      TEXT(coordinator),
      .value_name = "URL",
      .help = "Address of the coordinator. Default: http://127.0.0.1:7410."},
+    {.name = "ca",
+     TEXT(ca),
+     .value_name = "FILE",
+     .help = "Trust a coordinator with https by this authority (PEM), whatever the clock says.\n"
+             "Default: the system's authorities."},
     {.name = "listen",
      TEXT(listen_text),
      .value_name = "HOST:PORT",
@@ -154,16 +159,36 @@ static int check_url(const char *option, const struct text_form *form, const cha
                                       option, url, example);
 }
 
+/* With an https coordinator all connections of the agent have TLS. */
+static int check_tls(struct config *config, struct err *err)
+{
+    static const char scheme[] = "https://";
+    const size_t size = sizeof(scheme) - 1;
+    config->tls = strncmp(config->coordinator, scheme, size) == 0;
+    if (config->ca[0] != '\0' && !config->tls) {
+        return err_set(err, ERR_INVALID, "--ca needs a --coordinator with https, not '%s'",
+                       config->coordinator);
+    }
+    if (config->advertise[0] != '\0' &&
+        (strncmp(config->advertise, scheme, size) == 0) != config->tls) {
+        return err_set(err, ERR_INVALID,
+                       "--advertise '%s': agents speak %s, as with their coordinator",
+                       config->advertise, config->tls ? "https" : "http");
+    }
+    return 0;
+}
+
 static int check(struct config *config, struct err *err)
 {
     int rc = check_url("coordinator", &url_form, "http://10.0.0.5:7410", config->coordinator, err);
     if (rc == 0 && config->advertise[0] != '\0') {
         rc = check_url("advertise", &origin_form, "http://10.0.0.5:7411", config->advertise, err);
     }
+    rc = rc ? rc : check_tls(config, err);
     rc = rc ? rc : address_parse(config->listen_text, &config->listen, err);
     rc = rc ? rc
-            : address_check(&config->listen, config->insecure, "trust the network of this address",
-                            err);
+            : address_check(&config->listen, config->tls || config->insecure,
+                            "name a --coordinator with https", err);
     rc = rc ? rc : log_level_parse(config->log_level_text, &config->log_level, err);
     rc = rc ? rc : read_labels(config, err);
     if (rc == 0 && config->state_directory[0] == '\0') {

@@ -14,6 +14,7 @@
 
 struct config {
     char coordinator[URL_SIZE]; /* without a slash at its end */
+    char ca[CONFIG_PATH_MAX];   /* file of its authority; "": the system's */
     char listen_text[64];
     char advertise[URL_SIZE]; /* the same; "": where it listens */
     char state_directory[CONFIG_PATH_MAX];
@@ -29,6 +30,7 @@ struct config {
 
     /* found out from these */
     struct address listen;
+    bool tls; /* the coordinator's address is https: agents call each other so too */
     enum log_level log_level;
     struct label label[LABELS_MAX];
     size_t label_count;

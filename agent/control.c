@@ -332,6 +332,7 @@ static int fill(struct control *control, struct err *err)
     memcpy(session.boot, control->config.device->boot, sizeof(session.boot));
     const struct calls_config calls = {.multi = control->config.multi,
                                        .coordinator = control->config.device->coordinator,
+                                       .tls = &control->config.device->trust->coordinator,
                                        .answered = take_answer,
                                        .arg = control};
     control->heartbeat = calloc(1, sizeof(*control->heartbeat));

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "agent/peer/access.h"
+#include "agent/peer/trust.h"
 #include "agent/copies/snapshot.h"
 #include "libtrain/train.h"
 #include "schema/device.h"
@@ -21,6 +22,7 @@ struct device_context {
     uint64_t memory_bytes; /* upper bound for training; 0: free memory */
     struct device_probe probe;
     struct train_tuner *tuner; /* of one generation at a time */
+    const struct trust *trust;
     struct access *access;
     struct snapshot_store *snapshots;
     struct disk_watch *disk;

@@ -100,6 +100,7 @@ static int start_sender(struct generation *generation, enum stage_direction dire
         .stage = generation->built.stage,
         .direction = direction,
         .peer = *peer,
+        .trust = generation->device.trust,
         .peer_ms = generation->run->peer_ms,
         .troubles = generation->troubles,
         .failed = sender_failed,
@@ -123,6 +124,7 @@ static int start_outbox(struct generation *generation, struct err *err)
         .neighbor = run->neighbor,
         .peer_ms = run->peer_ms,
         .coordinator = device->coordinator,
+        .trust = device->trust,
         .device = device->id,
         .troubles = generation->troubles,
         .links = device->links,
@@ -192,7 +194,9 @@ static int prepare(struct generation *generation, const char **code, struct err 
     if (rc == 0 && run->has_previous) {
         rc = start_sender(generation, STAGE_TO_PREVIOUS, &run->previous, err);
     }
-    return rc ? rc : build_ping(run, &generation->cancel, generation->troubles, code, err);
+    return rc ? rc
+              : build_ping(&generation->device, run, &generation->cancel, generation->troubles,
+                           code, err);
 }
 
 /* On the compute thread. */

@@ -97,9 +97,12 @@ int identity_open(const char *state_directory, struct identity *out, struct err 
     rc = rc ? rc : take_lock(state_directory, &lock, err);
     rc = rc ? rc : read_key(state_directory, seed, err);
     rc = rc ? rc : key_public(seed, public_key, err);
+    certificate_pair_init(&out->certificate);
+    rc = rc ? rc : certificate_make_device(seed, &out->certificate, err);
     explicit_bzero(seed, sizeof(seed));
     rc = rc ? rc : random_bytes(boot, sizeof(boot), err);
     if (rc != 0) {
+        certificate_pair_done(&out->certificate);
         return rc;
     }
     parse_to_hex(public_key, HASH_SIZE, out->public_key);
@@ -113,4 +116,5 @@ int identity_open(const char *state_directory, struct identity *out, struct err 
 void identity_done(struct identity *identity)
 {
     file_close(&identity->lock);
+    certificate_pair_done(&identity->certificate);
 }

@@ -4,12 +4,14 @@
 #define AGENT_IDENTITY_H
 
 #include "base/err.h"
+#include "net/certificate.h"
 #include "schema/limits.h"
 
 struct identity {
-    char public_key[SHA256_SIZE]; /* hexadecimal */
-    char boot[ID_SIZE];           /* new at each start */
-    int lock;                     /* held until identity_done */
+    char public_key[SHA256_SIZE];        /* hexadecimal */
+    char boot[ID_SIZE];                  /* new at each start */
+    struct certificate_pair certificate; /* the container of the key, for TLS */
+    int lock;                            /* held until identity_done */
 };
 
 /* ERR_STATE: another agent uses the directory. ERR_FORMAT: the file is not an identity. */

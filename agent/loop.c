@@ -32,6 +32,7 @@ struct loop {
     struct reports *reports;
     struct http_multi *multi;
     struct control *control;
+    struct trust trust;
     char address[URL_SIZE];
     int64_t leave_ms;     /* how long it may take to leave */
     int64_t leave_due_ms; /* when that is over; INT64_MAX: it does not leave */
@@ -50,7 +51,8 @@ static int find_address(struct loop *loop, const struct config *config, struct e
             "--listen %s is not an address that other agents can call: add --advertise URL",
             listens->text);
     }
-    (void)snprintf(loop->address, sizeof(loop->address), "http://%s", listens->text);
+    (void)snprintf(loop->address, sizeof(loop->address), "%s://%s",
+                   loop->trust.tls ? "https" : "http", listens->text);
     return 0;
 }
 
@@ -100,6 +102,7 @@ static void free_loop(struct loop *loop)
     disk_watch_free(&loop->device.disk);
     links_free(&loop->device.links);
     reports_free(&loop->reports);
+    trust_done(&loop->trust);
     free(loop);
 }
 
@@ -120,7 +123,11 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     rc = rc ? rc : http_multi_new(&loop->multi, err);
     rc = rc ? rc
             : snapshot_routes_new(loop->device.access, loop->device.snapshots, &loop->routes, err);
+    if (rc == 0 && config->tls) {
+        rc = trust_open(config->ca, &identity->certificate, &loop->trust, err);
+    }
     const struct peer_server_config peers = {.listen = config->listen,
+                                             .tls = loop->trust.server,
                                              .access = loop->device.access,
                                              .more_routes = snapshot_route_table,
                                              .more_count = SNAPSHOT_ROUTES,
@@ -144,6 +151,7 @@ int loop_open(const struct config *config, const struct identity *identity,
     (void)snprintf(loop->cache, sizeof(loop->cache), "%s/cache", config->state_directory);
     loop->device.replica_sent = &loop->replica_sent;
     loop->device.coordinator = config->coordinator;
+    loop->device.trust = &loop->trust;
     loop->device.cache = loop->cache;
     (void)snprintf(loop->device.boot, sizeof(loop->device.boot), "%s", identity->boot);
     loop->device.threads = (size_t)config->threads;

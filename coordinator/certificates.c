@@ -89,8 +89,8 @@ int certificates_draft(const char *state_dir, const char *const *name, size_t co
     certificate_pair_init(&server);
     if (certificates_exist(state_dir)) {
         return err_set(err, ERR_EXISTS,
-                       "'%s/tls' has certificates already: agents trust them. To replace them all, "
-                       "remove that directory first",
+                       "'%s/tls' has certificates already, which agents trust; --no-tls makes "
+                       "another token only",
                        state_dir);
     }
     certificates_drop(state_dir);

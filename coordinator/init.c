@@ -41,7 +41,8 @@ static const struct conf_option option_table[] = {
     {.name = "no-tls",
      .type = CONF_FLAG,
      .offset = offsetof(struct options, no_tls),
-     .help = "Make no certificates: a reverse proxy on this machine speaks TLS. Default: off."},
+     .help = "Make only another token: the certificates are there, or a reverse proxy on this\n"
+             "machine speaks TLS. Default: off."},
 };
 
 static const struct conf_program program = {

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/stop_signals.h"
+#include "coordinator/access/tokens.h"
 #include "coordinator/certificates.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/content/damage.h"
@@ -93,6 +94,20 @@ static int load_ticket_key(struct coordinator *coordinator, struct err *err)
     return rc ? rc : state_commit(coordinator->state, err);
 }
 
+/* Others than users of this machine need a token. */
+static int check_tokens(const struct coordinator *coordinator, struct err *err)
+{
+    const struct coordinator_config *config = coordinator->config;
+    if (config->insecure || address_is_loopback(&config->address) ||
+        tokens_required(coordinator->edge->access.tokens)) {
+        return 0;
+    }
+    return err_set(err, ERR_INVALID,
+                   "--listen: refusing to listen on %s without tokens: run 'paceline-coordinator "
+                   "init --no-tls', or confirm with --insecure",
+                   config->address.text);
+}
+
 static int open_all(struct coordinator *coordinator, struct err *err)
 {
     const struct coordinator_config *config = coordinator->config;
@@ -114,6 +129,7 @@ static int open_all(struct coordinator *coordinator, struct err *err)
             : turn_new(coordinator->core, coordinator->state, &effects, &coordinator->turn, err);
     rc = rc ? rc : restore_all(coordinator, seed, err);
     rc = rc ? rc : damage_search(coordinator, err);
+    rc = rc ? rc : check_tokens(coordinator, err);
     rc = rc ? rc : routes_open(coordinator, &coordinator->server, err);
     return rc;
 }

@@ -24,6 +24,8 @@ static const struct field peer_fields[] = {
     MEMBER_FORM(struct peer, url, "url", LEFT_OUT, &url_form),
     MEMBER_FORM(struct peer, ticket, "ticket", LEFT_OUT, &word_form),
     MEMBER_FORM(struct peer, codec, "codec", LEFT_OUT, &word_form),
+    MEMBER_FORM(struct peer, public_key, "public_key", LEFT_OUT, &public_key_form, .since = 4,
+                .about = "With an https URL: the key of the only device that is trusted there."),
 };
 static const struct record peer_record =
     RECORD_WITH(struct peer, "peer", peer_fields, .about = "A neighbour.");
@@ -34,6 +36,7 @@ static const struct field source_fields[] = {
     MEMBER_FORM(struct source, device.text, "device", LEFT_OUT, &device_id_form),
     MEMBER_FORM(struct source, url, "url", LEFT_OUT, &url_form),
     MEMBER_FORM(struct source, ticket, "ticket", LEFT_OUT, &word_form),
+    MEMBER_FORM(struct source, public_key, "public_key", LEFT_OUT, &public_key_form, .since = 4),
     MEMBER_FORM(struct source, sha256, "sha256", LEFT_OUT, &sha256_form),
     MEMBER_INT(struct source, bytes, "size_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
 };
@@ -53,6 +56,8 @@ static const struct field caller_fields[] = {
     MEMBER_INT(struct caller, generation, "generation", FIELD_REQUIRED, 1, INTEGER_MAX),
     MEMBER_FORM(struct caller, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_FORM(struct caller, ticket, "ticket", LEFT_OUT, &word_form),
+    MEMBER_FORM(struct caller, public_key, "public_key", LEFT_OUT, &public_key_form, .since = 4,
+                .about = "With TLS: the key that the caller's certificate must have."),
 };
 static const struct record caller_record = RECORD(struct caller, "caller", caller_fields);
 

@@ -28,8 +28,9 @@ extern const char *const phase_names[];
 struct peer {
     struct device_id device;
     char url[URL_SIZE];
-    char ticket[TICKET_SIZE]; /* filled in by the coordinator's edge */
-    char codec[16];           /* of the tensors both ways (libtrain/quant/codec.h); "": none */
+    char ticket[TICKET_SIZE];     /* filled in by the coordinator's edge */
+    char codec[16];               /* of the tensors both ways (libtrain/quant/codec.h); "": none */
+    char public_key[SHA256_SIZE]; /* with an https URL: of the one device that is trusted there */
 };
 
 /* The source of units [first, end) at resume_version. */
@@ -50,9 +51,10 @@ struct source {
     struct device_id device;
     char url[URL_SIZE];
     char ticket[TICKET_SIZE];
-    char sha256[SHA256_SIZE]; /* of the blob, with SOURCE_CHECKPOINT of all the file; "" with
-                                 SOURCE_SEED */
-    int64_t bytes;            /* of that */
+    char public_key[SHA256_SIZE]; /* as a peer's */
+    char sha256[SHA256_SIZE];     /* of the blob, with SOURCE_CHECKPOINT of all the file; "" with
+                                     SOURCE_SEED */
+    int64_t bytes;                /* of that */
 };
 
 /* Drop every snapshot of the job that is older than `below_version` (INT64_MAX: all of it). */
@@ -69,6 +71,7 @@ struct caller {
     int64_t generation;
     struct device_id device;
     char ticket[TICKET_SIZE];
+    char public_key[SHA256_SIZE]; /* that the caller proves to have, if this device speaks TLS */
 };
 
 struct assignment_run {

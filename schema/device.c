@@ -57,20 +57,11 @@ static const struct record probe_record =
     RECORD_WITH(struct device_probe, "device_probe", probe_fields,
                 .about = "Measured at enrolment, at the speed the agent will compute with.");
 
-static bool is_public_key(const char *text)
-{
-    return sha256_form.valid(text);
-}
-
-static const struct text_form key_form = {is_public_key,
-                                          "an Ed25519 public key: 64 lower-case hexadecimal digits",
-                                          "^[0-9a-f]{64}$", "sha256"};
-
 static const struct field enroll_request_fields[] = {
     MEMBER_FORM(struct enroll_request, token, "token", FIELD_NULLABLE, &word_form,
                 .about = "Not used by this version."),
     MEMBER_FORM(struct enroll_request, name, "name", FIELD_REQUIRED, &name_form),
-    MEMBER_FORM(struct enroll_request, public_key, "public_key", FIELD_REQUIRED, &key_form,
+    MEMBER_FORM(struct enroll_request, public_key, "public_key", FIELD_REQUIRED, &public_key_form,
                 .about = "Ed25519; the same key is the same device."),
     MEMBER_INT(struct enroll_request, protocol, "protocol", FIELD_REQUIRED, 0, 1e6),
     MEMBER_FORM(struct enroll_request, boot, "boot", FIELD_REQUIRED, &word_form,
@@ -115,7 +106,7 @@ const struct record enroll_reply_record =
         MEMBER_BOOL(                                                                               \
             struct device, drained, "drained", FIELD_ADDED,                                        \
             .about = "No plan has it and no job relies on its copies: it may be switched off."),   \
-        MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &key_form),           \
+        MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &public_key_form),    \
         MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form,                  \
                     .about = "The address that its peers call."),                                  \
         MEMBER_TEXT(struct device, numeric_class, "numeric_class", FIELD_NULLABLE,                 \

@@ -216,6 +216,9 @@ const struct text_form audit_id_form = {is_audit_id, "the id of a change (aud_..
                                         ID_PATTERN("aud"), "audit_id"};
 const struct text_form sha256_form = {is_sha256, "64 lower-case hexadecimal digits",
                                       "^[0-9a-f]{64}$", "sha256"};
+const struct text_form public_key_form = {is_sha256,
+                                          "an Ed25519 public key: 64 lower-case hexadecimal digits",
+                                          "^[0-9a-f]{64}$", "sha256"};
 const struct text_form url_form = {is_url, "an address such as http://10.0.0.5:7411",
                                    "^https?://[!-~]+$", NULL};
 const struct text_form origin_form = {

@@ -65,8 +65,9 @@ extern const struct text_form checkpoint_id_form;
 extern const struct text_form incident_id_form;
 extern const struct text_form token_id_form;
 extern const struct text_form audit_id_form;
-extern const struct text_form sha256_form; /* 64 lower-case hexadecimal digits */
-extern const struct text_form url_form;    /* http:// or https:// and printable ASCII */
+extern const struct text_form sha256_form;     /* 64 lower-case hexadecimal digits */
+extern const struct text_form public_key_form; /* the same, of Ed25519 */
+extern const struct text_form url_form;        /* http:// or https:// and printable ASCII */
 extern const struct text_form
     origin_form; /* http:// or https://, host and port, nothing after it */
 extern const struct text_form

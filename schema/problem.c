@@ -52,6 +52,7 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
                                  "The model needs more memory than the devices have", false},
     [PROBLEM_RANGE_NOT_SATISFIABLE] = {"range_not_satisfiable", 416,
                                        "The range is outside the content", false},
+    [PROBLEM_WRONG_KEY] = {"wrong_key", 403, "The client has not the key of this device", false},
     [PROBLEM_FORBIDDEN_ORIGIN] = {"forbidden_origin", 403, "The Host or Origin is not accepted",
                                   false},
     [PROBLEM_TOO_MANY] = {"too_many", 429, "A limit is reached", true},

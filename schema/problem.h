@@ -46,6 +46,7 @@ enum problem_code {
     PROBLEM_MODEL_TOO_LARGE, /* 422: needs more memory than the devices have: which unit, how much,
                                 where */
     PROBLEM_RANGE_NOT_SATISFIABLE, /* 416 */
+    PROBLEM_WRONG_KEY,             /* 403: with TLS, not the device's certificate */
     PROBLEM_FORBIDDEN_ORIGIN,      /* 403: foreign Host or Origin */
     PROBLEM_TOO_MANY,              /* 429: a bound of limits.h is reached */
     PROBLEM_DISK_FULL,             /* 507 */

@@ -26,6 +26,7 @@ struct outbox_upload {
     struct http_client *client[REPLICA_KINDS];
     struct buf reply;
     struct repeat repeat; /* of the neighbor */
+    struct tls_client tls[REPLICA_KINDS];
     /* the body under way */
     const struct snapshot *snapshot;
     uint64_t offset;
@@ -41,6 +42,10 @@ int outbox_upload_new(const struct outbox_upload_config *config, struct outbox_u
     }
     upload->config = *config;
     upload->stage = stage_retain(config->stage);
+    trust_peer(config->trust, config->neighbor.public_key, &upload->tls[REPLICA_NEIGHBOR]);
+    if (config->trust) {
+        upload->tls[REPLICA_CENTER] = config->trust->coordinator;
+    }
     repeat_begin(&upload->repeat, REPEAT_REPLICA, config->peer_ms);
     buf_init(&upload->reply, REPLY_MAX);
     int rc = 0;
@@ -103,7 +108,8 @@ static void write_url(const struct outbox_upload *upload, const struct outbox_se
 }
 
 /* A call has ended: note what it shows of the neighbor. true: make it again at once. */
-static bool take_try(struct outbox_upload *upload, enum replica_kind kind, int rc)
+static bool take_try(struct outbox_upload *upload, enum replica_kind kind, int rc,
+                     const struct err *why)
 {
     struct repeat_next next;
     if (kind != REPLICA_NEIGHBOR) {
@@ -115,7 +121,7 @@ static bool take_try(struct outbox_upload *upload, enum replica_kind kind, int r
     };
     repeat_tried(&upload->repeat, &tried, &next);
     troubles_note(upload->config.troubles, TROUBLE_REPLICA, &upload->config.neighbor.device,
-                  next.news, tried.trouble);
+                  next.news, tried.trouble, why);
     return next.again;
 }
 
@@ -162,6 +168,7 @@ int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *s
         .method = "PUT",
         .url = url,
         .bearer = center ? NULL : upload->config.neighbor.ticket,
+        .tls = &upload->tls[send->kind],
         .content_type = "application/octet-stream",
         .reply = &upload->reply,
         .connect_timeout_ms = center ? 0 : upload->config.peer_ms,
@@ -179,6 +186,6 @@ int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *s
         upload->offset = 0;
         upload->yielded_seconds = 0;
         rc = http_client_call(upload->client[send->kind], &call, &result, err);
-    } while (take_try(upload, send->kind, rc));
+    } while (take_try(upload, send->kind, rc, err));
     return rc ? rc : judge_answer(upload, send, &result, retry_ms, err);
 }

@@ -8,6 +8,7 @@
 
 #include "agent/copies/outbox_queue.h"
 #include "agent/copies/snapshot.h"
+#include "agent/peer/trust.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
@@ -16,9 +17,10 @@ struct outbox_upload_config {
     struct stage *stage; /* a reference is taken */
     bool has_neighbor;
     struct peer neighbor;
-    int64_t peer_ms;         /* no answer in this time is a stall */
-    const char *coordinator; /* borrowed: its URL */
-    struct device_id device; /* this one */
+    int64_t peer_ms;           /* no answer in this time is a stall */
+    const char *coordinator;   /* borrowed: its URL */
+    const struct trust *trust; /* borrowed; NULL: no TLS */
+    struct device_id device;   /* this one */
     char boot[ID_SIZE];
     struct troubles *troubles;    /* borrowed */
     struct links *links;          /* borrowed: measures what goes to the neighbor */

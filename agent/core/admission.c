@@ -26,14 +26,20 @@ static int64_t newest_generation(const struct admission *admission, const char *
     return newest;
 }
 
+static bool has_key(const struct caller *caller, const char *peer_key)
+{
+    return !peer_key ||
+           (caller->public_key[0] != '\0' && strcmp(peer_key, caller->public_key) == 0);
+}
+
 static bool is_let_in(const struct admission *admission, const char *job, int64_t generation,
-                      const char *bearer)
+                      const char *bearer, const char *peer_key)
 {
     bool found = false;
     for (size_t i = 0; i < admission->caller_count; i++) {
         const struct caller *caller = &admission->caller[i];
         if (caller->generation == generation && caller->ticket[0] != '\0' &&
-            id_equal(caller->job.text, job)) {
+            id_equal(caller->job.text, job) && has_key(caller, peer_key)) {
             found = id_secret_equal(bearer, caller->ticket) || found;
         }
     }
@@ -41,12 +47,12 @@ static bool is_let_in(const struct admission *admission, const char *job, int64_
 }
 
 enum admission_verdict admission_judge(const struct admission *admission, const char *job,
-                                       int64_t generation, const char *bearer)
+                                       int64_t generation, const char *bearer, const char *peer_key)
 {
     if (!bearer) {
         return ADMISSION_NO_TICKET;
     }
-    if (is_let_in(admission, job, generation, bearer)) {
+    if (is_let_in(admission, job, generation, bearer, peer_key)) {
         return ADMISSION_GRANTED;
     }
     const int64_t newest = newest_generation(admission, job);

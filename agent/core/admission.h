@@ -21,16 +21,18 @@ struct admission {
 enum admission_verdict {
     ADMISSION_GRANTED = 0,
     ADMISSION_NO_TICKET = 401,
-    ADMISSION_WRONG_TICKET = 403,
-    ADMISSION_STALE = 409, /* the job has a newer generation here */
-    ADMISSION_EARLY = 503, /* this device has not heard of that generation yet */
+    ADMISSION_WRONG_TICKET = 403, /* or the ticket of another device */
+    ADMISSION_STALE = 409,        /* the job has a newer generation here */
+    ADMISSION_EARLY = 503,        /* this device has not heard of that generation yet */
 };
 
 /* Accept the callers of the assignment only. */
 void admission_set(struct admission *admission, const struct assignment *assignment);
-/* bearer: NULL when the request has none. Constant time in the ticket. */
+/* bearer: NULL when the request has none. peer_key: the key that the caller proved to have, in
+ * hexadecimal, "" for none; NULL: the connection has no TLS. Constant time in the ticket. */
 enum admission_verdict admission_judge(const struct admission *admission, const char *job,
-                                       int64_t generation, const char *bearer);
+                                       int64_t generation, const char *bearer,
+                                       const char *peer_key);
 /* The verdict on a tensor for a generation of which no stage is here: it is not built yet (EARLY)
  * or over (STALE). */
 enum admission_verdict admission_without_stage(const struct admission *admission, const char *job,

@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/log.h"
+#include "base/parse.h"
+
 struct access {
     pthread_mutex_t lock;
     struct admission admission;
@@ -58,13 +61,22 @@ void access_clear_stage(struct access *access, const struct stage *stage)
     stage_release(&old);
 }
 
-enum admission_verdict access_judge(struct access *access, const char *job, int64_t generation,
-                                    const char *bearer)
+enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
+                                    const char *job, int64_t generation, const char *bearer)
 {
+    uint8_t key[HASH_SIZE];
+    char text[HASH_TEXT_SIZE] = "";
+    if (http_peer_key(exchange, key)) {
+        parse_to_hex(key, sizeof(key), text);
+    }
     (void)pthread_mutex_lock(&access->lock);
-    const enum admission_verdict verdict =
-        admission_judge(&access->admission, job, generation, bearer);
+    const enum admission_verdict verdict = admission_judge(
+        &access->admission, job, generation, bearer, http_is_tls(exchange) ? text : NULL);
     (void)pthread_mutex_unlock(&access->lock);
+    if (verdict == ADMISSION_WRONG_TICKET) {
+        log_info("peer_refused", "path=%s key=%s reason=\"wrong ticket, or that of another key\"",
+                 log_quote(http_path(exchange)).text, text[0] ? text : "none");
+    }
     return verdict;
 }
 

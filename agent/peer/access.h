@@ -8,6 +8,7 @@
 
 #include "agent/core/admission.h"
 #include "agent/runtime/stage.h"
+#include "net/http_server.h"
 
 struct access;
 NODISCARD int access_new(struct access **out, struct err *err);
@@ -20,9 +21,10 @@ void access_set_stage(struct access *access, struct stage *stage);
 /* No tensors any more, if it is still this stage. */
 void access_clear_stage(struct access *access, const struct stage *stage);
 
-/* As admission_judge and admission_replica_bytes. */
-enum admission_verdict access_judge(struct access *access, const char *job, int64_t generation,
-                                    const char *bearer);
+/* The verdict of admission_judge on the request, by the key that its connection proves. */
+enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
+                                    const char *job, int64_t generation, const char *bearer);
+/* As admission_replica_bytes. */
 int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation);
 /* The stage of that generation, a reference to be released. NULL: see the verdict. */
 struct stage *access_stage(struct access *access, const char *job, int64_t generation,

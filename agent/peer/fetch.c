@@ -16,7 +16,9 @@
 
 struct fetch {
     struct cancel *cancel;
+    const struct trust *trust;
     const struct fetch_peer *peer; /* NULL: the coordinator */
+    struct tls_client peer_tls;
     struct http_client *client;
     struct buf reply;
     /* the target of the current call's answer */
@@ -24,13 +26,14 @@ struct fetch {
     size_t size, got;
 };
 
-int fetch_new(struct cancel *cancel, struct fetch **out, struct err *err)
+int fetch_new(struct cancel *cancel, const struct trust *trust, struct fetch **out, struct err *err)
 {
     struct fetch *fetch = calloc(1, sizeof(*fetch));
     if (!fetch) {
         return err_set(err, ERR_MEMORY, "calls");
     }
     fetch->cancel = cancel;
+    fetch->trust = trust;
     buf_init(&fetch->reply, REPLY_MAX);
     int rc = http_client_new(&fetch->client, err);
     if (rc != 0) {
@@ -79,11 +82,14 @@ static int judge(const struct fetch *fetch, enum repeat_kind kind, const struct 
 void fetch_set_peer(struct fetch *fetch, const struct fetch_peer *peer)
 {
     fetch->peer = peer;
+    if (peer) {
+        trust_peer(fetch->trust, peer->public_key, &fetch->peer_tls);
+    }
 }
 
 /* A try has ended: note what it shows of a peer. */
-static void take_try(const struct fetch *fetch, struct repeat *repeat, int rc, int64_t began_ms,
-                     struct repeat_next *next)
+static void take_try(const struct fetch *fetch, struct repeat *repeat, int rc,
+                     const struct err *why, int64_t began_ms, struct repeat_next *next)
 {
     const struct repeat_try tried = {
         .code = rc,
@@ -95,7 +101,7 @@ static void take_try(const struct fetch *fetch, struct repeat *repeat, int rc, i
     repeat_tried(repeat, &tried, next);
     if (fetch->peer) {
         troubles_note(fetch->peer->troubles, TROUBLE_FETCH, &fetch->peer->device, next->news,
-                      tried.trouble);
+                      tried.trouble, why);
     }
 }
 
@@ -107,6 +113,7 @@ static int repeat_call(struct fetch *fetch, struct http_call *call, struct http_
     struct repeat_next next;
     repeat_begin(&repeat, fetch->peer ? fetch->peer->kind : REPEAT_CONTENT,
                  fetch->peer ? fetch->peer->peer_ms : 0);
+    call->tls = fetch->peer ? &fetch->peer_tls : fetch->trust ? &fetch->trust->coordinator : NULL;
     call->reply = &fetch->reply;
     call->stall_ms = repeat_stall_ms(&repeat);
     call->connect_timeout_ms = fetch->peer ? repeat_stall_ms(&repeat) : 0;
@@ -116,7 +123,7 @@ static int repeat_call(struct fetch *fetch, struct http_call *call, struct http_
         const int64_t began_ms = clock_now_ms();
         int rc = http_client_call(fetch->client, call, result, err);
         rc = rc ? rc : judge(fetch, repeat.kind, call, result, err);
-        take_try(fetch, &repeat, rc, began_ms, &next);
+        take_try(fetch, &repeat, rc, err, began_ms, &next);
         if (!next.again) {
             return rc == ERR_STATE ? err_set(err, ERR_TIMEOUT, "%s %s: still answers %d",
                                              call->method, call->url, result->status)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/peer/trust.h"
 #include "agent/runtime/cancel.h"
 #include "agent/runtime/trouble.h"
 #include "base/err.h"
@@ -14,8 +15,9 @@
 
 struct fetch;
 
-/* cancel is borrowed. */
-NODISCARD int fetch_new(struct cancel *cancel, struct fetch **out, struct err *err);
+/* cancel and trust (NULL: no TLS) are borrowed. */
+NODISCARD int fetch_new(struct cancel *cancel, const struct trust *trust, struct fetch **out,
+                        struct err *err);
 void fetch_free(struct fetch **fetch);
 
 /* GET bytes [offset, offset + size) into out; whole: without a Range, the answer must have exactly
@@ -32,8 +34,9 @@ NODISCARD int fetch_ping(struct fetch *fetch, const char *url, const char *beare
  * the coordinator. Borrowed. */
 struct fetch_peer {
     struct device_id device;
-    enum repeat_kind kind; /* SNAPSHOT, PING */
-    int64_t peer_ms;       /* the assignment's */
+    const char *public_key; /* as the assignment names it */
+    enum repeat_kind kind;  /* SNAPSHOT, PING */
+    int64_t peer_ms;        /* the assignment's */
     struct troubles *troubles;
     struct links *links; /* measures what comes; NULL: nothing */
 };

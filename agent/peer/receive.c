@@ -107,7 +107,7 @@ void receive_refuse(struct http_exchange *exchange, enum admission_verdict verdi
         break;
     case ADMISSION_WRONG_TICKET:
         receive_problem(exchange, 403, "ticket_wrong",
-                        "the ticket is not valid for this job and generation");
+                        "the ticket is not valid for this job, generation and caller");
         break;
     case ADMISSION_STALE:
         receive_problem(exchange, 409, "stale_generation",
@@ -142,8 +142,8 @@ bool receive_let_in(struct access *access, struct http_exchange *exchange, int64
     if (!receive_number(exchange, "generation", generation)) {
         return false;
     }
-    const enum admission_verdict verdict =
-        access_judge(access, http_param(exchange, "job"), *generation, receive_bearer(exchange));
+    const enum admission_verdict verdict = access_judge(
+        access, exchange, http_param(exchange, "job"), *generation, receive_bearer(exchange));
     if (verdict != ADMISSION_GRANTED) {
         receive_refuse(exchange, verdict);
         return false;
@@ -221,7 +221,7 @@ static struct stage *find_stage(struct receive_pool *pool, struct http_exchange 
     const char *job = http_param(exchange, "job");
     struct stage *stage = NULL;
     enum admission_verdict verdict =
-        access_judge(pool->access, job, generation, receive_bearer(exchange));
+        access_judge(pool->access, exchange, job, generation, receive_bearer(exchange));
     if (verdict == ADMISSION_GRANTED) {
         http_know_client(exchange);
         stage = access_stage(pool->access, job, generation, &verdict);

@@ -21,6 +21,7 @@ struct sender {
     enum trouble_source source;
     size_t boundary;
     struct http_client *client;
+    struct tls_client tls;
     struct coder *coder; /* NULL: tensors travel as they are */
     struct buf reply;
     pthread_t thread;
@@ -59,7 +60,8 @@ static int try_once(struct sender *sender, const struct http_call *call,
 }
 
 /* A try has ended: note what it shows of the neighbour. */
-static void take_try(struct sender *sender, struct repeat *repeat, int rc, struct repeat_next *next)
+static void take_try(struct sender *sender, struct repeat *repeat, int rc, const struct err *why,
+                     struct repeat_next *next)
 {
     const struct repeat_try tried = {
         .code = rc,
@@ -67,7 +69,7 @@ static void take_try(struct sender *sender, struct repeat *repeat, int rc, struc
     };
     repeat_tried(repeat, &tried, next);
     troubles_note(sender->config.troubles, sender->source, &sender->config.peer.device, next->news,
-                  tried.trouble);
+                  tried.trouble, why);
 }
 
 /* Encode a tensor whose form says so. Returns what to send. */
@@ -102,6 +104,7 @@ static int deliver(struct sender *sender, const struct stage_outgoing *outgoing,
         .method = "PUT",
         .url = path.text,
         .bearer = peer->ticket,
+        .tls = &sender->tls,
         .content_type = "application/octet-stream",
         .body = {{header, message_write_header(&outgoing->tensor, &note, header)}, data},
         .reply = &sender->reply,
@@ -111,7 +114,7 @@ static int deliver(struct sender *sender, const struct stage_outgoing *outgoing,
     };
     for (;;) {
         const int rc = try_once(sender, &call, outgoing, err);
-        take_try(sender, &repeat, rc, &next);
+        take_try(sender, &repeat, rc, err, &next);
         if (!next.again) {
             return rc;
         }
@@ -134,6 +137,7 @@ static void ask(struct sender *sender)
         .method = "GET",
         .url = path.text,
         .bearer = sender->config.peer.ticket,
+        .tls = &sender->tls,
         .reply = &sender->reply,
         .connect_timeout_ms = repeat_stall_ms(&repeat),
         .stall_ms = repeat_stall_ms(&repeat),
@@ -143,7 +147,7 @@ static void ask(struct sender *sender)
     struct err err = {0};
     do {
         const int rc = http_client_call(sender->client, &call, &result, &err);
-        take_try(sender, &repeat, rc, &next);
+        take_try(sender, &repeat, rc, &err, &next);
     } while (next.again);
 }
 
@@ -203,6 +207,7 @@ int sender_start(const struct sender_config *config, struct sender **out, struct
                        codec_info(stage->codec[config->direction])->name);
     }
     buf_init(&sender->reply, REPLY_MAX);
+    trust_peer(config->trust, config->peer.public_key, &sender->tls);
     int rc = http_client_new(&sender->client, err);
     rc = rc ? rc : stage_new_coder(sender->stage, config->direction, &sender->coder, err);
     rc = rc ? rc : thread_start(&sender->thread, carry, sender, err);

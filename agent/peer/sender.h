@@ -6,6 +6,7 @@
 #ifndef AGENT_PEER_SENDER_H
 #define AGENT_PEER_SENDER_H
 
+#include "agent/peer/trust.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
@@ -17,6 +18,7 @@ struct sender_config {
     struct stage *stage; /* a reference is taken */
     enum stage_direction direction;
     struct peer peer;
+    const struct trust *trust; /* borrowed; NULL: no TLS */
     int64_t peer_ms;           /* no answer in this time is a stall */
     struct troubles *troubles; /* borrowed */
     /* Called once on the sender's thread when the neighbour refuses a tensor; the stage is

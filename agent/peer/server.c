@@ -131,7 +131,8 @@ static void add_routes(struct peer_server *server, const struct http_route *rout
     }
 }
 
-static int start(struct peer_server *server, const struct address *listen, struct err *err)
+static int start(struct peer_server *server, const struct peer_server_config *given,
+                 struct err *err)
 {
     server->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -139,7 +140,8 @@ static int start(struct peer_server *server, const struct address *listen, struc
         return err_set(err, err_from_errno(errno), "eventfd: %s", strerror(errno));
     }
     const struct http_server_config config = {
-        .listen = *listen,
+        .listen = given->listen,
+        .tls = given->tls,
         .routes = server->route,
         .route_count = server->route_count,
         .fallbacks = {answer_not_found, answer_method, answer_too_large, answer_bad_request,
@@ -169,7 +171,7 @@ int peer_server_open(const struct peer_server_config *config, struct peer_server
     server->receive.more = config->more;
     add_routes(server, own_routes, sizeof(own_routes) / sizeof(own_routes[0]));
     add_routes(server, config->more_routes, config->more_count);
-    int rc = start(server, &config->listen, err);
+    int rc = start(server, config, err);
     if (rc != 0) {
         peer_server_close(&server);
         return rc;

@@ -19,6 +19,7 @@
 /* All pointers are borrowed until peer_server_close. */
 struct peer_server_config {
     struct address listen;
+    struct tls_server tls; /* certificate NULL: without TLS */
     struct access *access;
     /* More routes, up to PEER_ROUTES_MAX with the server's own. Handlers and sinks are called with
      * a struct receive_context (receive.h), whose `more` is this one. */

@@ -36,7 +36,8 @@ void troubles_free(struct troubles **troubles)
 }
 
 void troubles_note(struct troubles *troubles, enum trouble_source source,
-                   const struct device_id *device, enum repeat_news news, enum peer_trouble kind)
+                   const struct device_id *device, enum repeat_news news, enum peer_trouble kind,
+                   const struct err *why)
 {
     bool changed = false;
     const int64_t now_ms = clock_now_ms();
@@ -48,7 +49,8 @@ void troubles_note(struct troubles *troubles, enum trouble_source source,
     }
     (void)pthread_mutex_unlock(&troubles->lock);
     if (changed && news == REPEAT_IN_TROUBLE) {
-        log_warn("peer_trouble", "device=%s kind=%s", device->text, peer_trouble_names[kind]);
+        log_warn("peer_trouble", "device=%s kind=%s error=%s", device->text,
+                 peer_trouble_names[kind], log_quote(why->text).text);
     } else if (changed) {
         log_info("peer_answers", "device=%s", device->text);
     }

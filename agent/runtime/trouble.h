@@ -14,9 +14,10 @@ NODISCARD int troubles_new(void (*changed)(void *arg), void *arg, struct trouble
                            struct err *err);
 void troubles_free(struct troubles **troubles);
 
-/* What a try to call the device has shown of it. */
+/* What a try to call the device has shown of it. why: of REPEAT_IN_TROUBLE, for the log. */
 void troubles_note(struct troubles *troubles, enum trouble_source source,
-                   const struct device_id *device, enum repeat_news news, enum peer_trouble kind);
+                   const struct device_id *device, enum repeat_news news, enum peer_trouble kind,
+                   const struct err *why);
 /* As trouble_list_report. */
 void troubles_list(struct troubles *troubles, struct heartbeat *out);
 

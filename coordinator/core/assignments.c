@@ -14,11 +14,21 @@
 #include "coordinator/core/text.h"
 #include "coordinator/core/tuning.h"
 
+/* A device that speaks TLS is trusted by its key. */
+static void fill_key(const struct device_slot *device, char out[SHA256_SIZE])
+{
+    static const char scheme[] = "https://";
+    if (strncmp(device->device.address, scheme, sizeof(scheme) - 1) == 0) {
+        memcpy(out, device->device.public_key, SHA256_SIZE);
+    }
+}
+
 /* ---- allowed callers ---- */
 
-static void add_caller(struct assignment *out, const struct job_slot *job,
+static void add_caller(const struct core *core, struct assignment *out, const struct job_slot *job,
                        const struct device_id *device)
 {
+    const struct device_slot *calling = slots_device(core, device->text);
     for (size_t i = 0; i < out->caller_count; i++) {
         if (id_equal(out->caller[i].device.text, device->text) &&
             id_equal(out->caller[i].job.text, job->job.id.text)) {
@@ -26,14 +36,19 @@ static void add_caller(struct assignment *out, const struct job_slot *job,
         }
     }
     if (out->caller_count < STAGES_MAX) {
-        out->caller[out->caller_count++] = (struct caller){
+        struct caller *caller = &out->caller[out->caller_count++];
+        *caller = (struct caller){
             .job = job->job.id, .generation = job->plan.generation, .device = *device};
+        if (calling) {
+            fill_key(calling, caller->public_key);
+        }
     }
 }
 
 /* The stages before and after this one, and the stage before it in the ring, which sends its
  * replicas here. */
-static void add_neighbours(const struct device_slot *device, struct assignment *out)
+static void add_neighbours(const struct core *core, const struct device_slot *device,
+                           struct assignment *out)
 {
     const struct job_slot *job = device->job;
     if (!job) {
@@ -41,13 +56,13 @@ static void add_neighbours(const struct device_slot *device, struct assignment *
     }
     size_t count = job->plan.stage_count;
     if (device->stage > 0) {
-        add_caller(out, job, &job->plan.stage[device->stage - 1].device);
+        add_caller(core, out, job, &job->plan.stage[device->stage - 1].device);
     }
     if (device->stage + 1 < count) {
-        add_caller(out, job, &job->plan.stage[device->stage + 1].device);
+        add_caller(core, out, job, &job->plan.stage[device->stage + 1].device);
     }
     if (count > 1) {
-        add_caller(out, job, &job->plan.stage[(device->stage + count - 1) % count].device);
+        add_caller(core, out, job, &job->plan.stage[(device->stage + count - 1) % count].device);
     }
 }
 
@@ -64,7 +79,7 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
             const struct plan_stage *stage = &job->plan.stage[s];
             for (int64_t u = stage->first; u < stage->end; u++) {
                 if (sources_is(job, u, device)) {
-                    add_caller(out, job, &stage->device);
+                    add_caller(core, out, job, &stage->device);
                     break;
                 }
             }
@@ -82,6 +97,7 @@ static void fill_peer(const struct core *core, const struct job_slot *job, size_
     text_set(out->codec, sizeof(out->codec), "%s", codec_info(codec)->name);
     if (device) {
         memcpy(out->url, device->device.address, URL_SIZE);
+        fill_key(device, out->public_key);
     }
 }
 
@@ -105,6 +121,7 @@ static void fill_sources(const struct core *core, const struct job_slot *job,
             source->device = from->device;
             if (holder) {
                 memcpy(source->url, holder->device.address, URL_SIZE);
+                fill_key(holder, source->public_key);
             }
         }
     }
@@ -168,7 +185,7 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
     out->interval_ms = core->config.heartbeat_ms;
     memcpy(out->challenge, device->challenge.nonce, sizeof(out->challenge));
     out->drop_count = holdings_drops(core, device, out->drop);
-    add_neighbours(device, out);
+    add_neighbours(core, device, out);
     add_fetchers(core, device, out);
     out->has_run = device->job != NULL;
     if (out->has_run) {

@@ -175,7 +175,7 @@ static bool admit_token(struct coordinator *coordinator, struct http_exchange *e
            refuse_role(coordinator, exchange, token);
 }
 
-/* An agent proves its identity to the handler: by its boot and its tickets. */
+/* An agent proves its identity to the handler: by its boot, its tickets and, with TLS, its key. */
 static bool check_device(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     (void)coordinator;

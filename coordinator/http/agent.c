@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
@@ -28,6 +30,43 @@ static bool read_enrolment(struct http_exchange *exchange, struct enroll_request
     return answer_read_version(exchange, &enroll_request_record, version, body, out);
 }
 
+/* With TLS a client is the device only if its certificate has the device's key: who learned the id
+ * and the boot, or recorded a request, has not. */
+static bool has_key(struct http_exchange *exchange, const char *public_key, const char *name)
+{
+    uint8_t key[HASH_SIZE];
+    char text[HASH_TEXT_SIZE] = "";
+    if (!http_is_tls(exchange)) {
+        return true;
+    }
+    if (http_peer_key(exchange, key)) {
+        parse_to_hex(key, sizeof(key), text);
+    }
+    if (strcmp(text, public_key) == 0) {
+        return true;
+    }
+    answer_problem(exchange, PROBLEM_WRONG_KEY,
+                   "the client's certificate %s, not that of device '%.40s'; a proxy must pass "
+                   "the TLS of agents on",
+                   text[0] ? "has another key" : "is missing or has no Ed25519 key", name);
+    log_warn("agent_refused", "device=%s key=%s reason=\"not the device's key\"", name,
+             text[0] ? text : "none");
+    return false;
+}
+
+/* Agents that reach the coordinator by TLS call each other by TLS too. */
+static bool speaks_tls(struct http_exchange *exchange, const char *address)
+{
+    static const char scheme[] = "https://";
+    if (!http_is_tls(exchange) || strncmp(address, scheme, sizeof(scheme) - 1) == 0) {
+        return true;
+    }
+    answer_problem(exchange, PROBLEM_INVALID_FIELDS,
+                   "/address: '%.100s' is not https, which agents of a coordinator with TLS speak",
+                   address);
+    return false;
+}
+
 static bool is_enrolled(const struct coordinator *coordinator, const char *public_key)
 {
     for (size_t i = 0; i < core_device_count(coordinator->core); i++) {
@@ -44,6 +83,10 @@ void serve_enroll(void *context, struct http_exchange *exchange)
     struct coordinator *coordinator = context;
     struct enroll_request request = {0};
     if (!answer_check_query(exchange, allowed) || !read_enrolment(exchange, &request)) {
+        return;
+    }
+    if (!has_key(exchange, request.public_key, request.name) ||
+        !speaks_tls(exchange, request.address)) {
         return;
     }
     if (!is_enrolled(coordinator, request.public_key) && !edge_takes_rows(coordinator, exchange)) {
@@ -78,6 +121,10 @@ static bool read_heartbeat(struct coordinator *coordinator, struct http_exchange
     const char *boot = json_string_value(json_object_get(body, "boot"));
     const struct device *device = id ? core_device(coordinator->core, id) : NULL;
     const bool enrolled = device && boot && strcmp(device->boot, boot) == 0;
+    if (device && !has_key(exchange, device->public_key, id)) {
+        coordinator->edge->heartbeats_refused++;
+        return false;
+    }
     const int version = enrolled ? (int)device->protocol : PROTOCOL_VERSION;
     const bool read = answer_read_version(exchange, &heartbeat_record, version, body, out);
     coordinator->edge->heartbeats_refused += !read;
@@ -180,6 +227,8 @@ const struct device *agent_device(struct coordinator *coordinator, struct http_e
     const struct device *device = core_device(coordinator->core, id);
     if (!device) {
         answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; enrol it", id);
+    } else if (!has_key(exchange, device->public_key, id)) {
+        device = NULL;
     } else if (strcmp(device->boot, boot) != 0) {
         answer_problem(exchange, PROBLEM_STALE_BOOT,
                        "device '%.40s' has restarted; boot '%.40s' has ended", id, boot);

@@ -31,7 +31,7 @@ def bearer(token):
 
 def make_admin(state_dir):
     made = subprocess.run(
-        [str(BIN / "paceline-coordinator"), "init", "--state-dir", str(state_dir)],
+        [str(BIN / "paceline-coordinator"), "init", "--no-tls", "--state-dir", str(state_dir)],
         capture_output=True,
         text=True,
         check=True,
@@ -352,7 +352,7 @@ def test_init_makes_another_admin_and_needs_a_stopped_coordinator():
     with Locked() as api:
         state = api.path / "coordinator"
         running = subprocess.run(
-            [str(BIN / "paceline-coordinator"), "init", "--state-dir", str(state)],
+            [str(BIN / "paceline-coordinator"), "init", "--no-tls", "--state-dir", str(state)],
             capture_output=True,
             text=True,
             check=False,

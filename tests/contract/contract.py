@@ -25,13 +25,24 @@ from runner import run
 
 # Codes that no request can provoke, and why. All others must occur.
 UNREACHABLE = {
+    "wrong_key": "needs TLS, which tests/e2e/tls.py has",
     "internal": (
         "needs a disk that fails or memory that runs out under the coordinator; the store's unit"
         " tests make both"
     ),
 }
 # Documented problems of single operations that no request can provoke, and why.
-UNREACHABLE_OF = {}
+UNREACHABLE_OF = {
+    (method, path, "wrong_key")
+    for method, path in (
+        ("POST", "/v1/agent/enroll"),
+        ("POST", "/v1/agent/heartbeat"),
+        ("GET", "/v1/agent/assignment"),
+        ("GET", "/v1/agent/blobs/{sha256}"),
+        ("PUT", "/v1/agent/blobs/{sha256}"),
+        ("GET", "/v1/agent/datasets/{sha256}/content"),
+    )
+}
 
 
 def test_every_operation_of_the_contract_was_answered_with_success():
