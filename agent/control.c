@@ -311,7 +311,7 @@ void control_begin_leave(struct control *control)
     handle(control, &event);
 }
 
-enum session_leave control_leaves(const struct control *control)
+enum leave_state control_leaves(const struct control *control)
 {
     return session_leave(control->session, clock_now_ms());
 }

@@ -38,7 +38,7 @@ const char *control_exit_reason(const struct control *control);
 /* Announce that the device leaves: its work moves to other devices. */
 void control_begin_leave(struct control *control);
 /* How far that is. */
-enum session_leave control_leaves(const struct control *control);
+enum leave_state control_leaves(const struct control *control);
 /* Cancel everything. true: it has ended; false: call again soon. */
 bool control_leave(struct control *control);
 

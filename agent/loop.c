@@ -198,7 +198,7 @@ static bool leaves(struct loop *loop, int leave_fd)
     }
     static const char *const reasons[] = {
         [LEAVE_WAITS] = "time_over", [LEAVE_DRAINED] = "drained", [LEAVE_ALONE] = "no_coordinator"};
-    const enum session_leave leave = control_leaves(loop->control);
+    const enum leave_state leave = control_leaves(loop->control);
     if (leave == LEAVE_WAITS && now_ms < loop->leave_due_ms) {
         return false;
     }

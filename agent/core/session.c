@@ -6,6 +6,7 @@
 
 #include "agent/core/call_timer.h"
 #include "agent/core/current_run.h"
+#include "agent/core/leave.h"
 #include "agent/core/metric_queue.h"
 
 #define INTERVAL_MS_DEFAULT 1000
@@ -20,8 +21,7 @@ struct session {
     struct device_id device;
     bool enrolled;
     bool exited;
-    bool leaving;
-    bool drained;       /* the coordinator's answer to that */
+    struct leave leave;
     int64_t contact_ms; /* the coordinator's last answer */
     struct call_pace pace;
     struct call_timer enroll, beat, poll;
@@ -145,7 +145,7 @@ void session_heartbeat(const struct session *session, struct heartbeat *out)
     out->error = report->error;
     metric_queue_copy(&session->metrics, out);
     out->all_holdings = session->holdings_unsaid;
-    out->leaving = session->leaving;
+    out->leaving = session->leave.wanted;
 }
 
 static void send_beat(struct session *session, int64_t now_ms, struct session_actions *actions)
@@ -256,7 +256,7 @@ static void take_beaten(struct session *session, const struct session_event *eve
     const struct heartbeat_reply *reply = event->reply;
     heard(session, &session->beat, event->now_ms, actions);
     set_interval(session, reply->interval_ms);
-    session->drained = session->leaving && reply->drained;
+    session->leave.drained = session->leave.wanted && reply->drained;
     if (reply->start_id != session->start_id) {
         session->start_id = reply->start_id;
         metric_queue_resend(&session->metrics); /* its predecessor may not have stored them */
@@ -370,24 +370,25 @@ static int64_t hold_deadline_ms(const struct session *session)
                                         session->pace.interval_ms);
 }
 
-/* When the coordinator counts as away. */
-static int64_t contact_deadline_ms(const struct session *session)
-{
-    return session->contact_ms + 3 * session->pace.interval_ms;
-}
-
 static int64_t away_deadline_ms(const struct session *session)
 {
-    return session->run.active && !session->away ? contact_deadline_ms(session) : NEVER;
+    return session->run.active && !session->away
+               ? session->contact_ms + 3 * session->pace.interval_ms
+               : NEVER;
 }
 
-enum session_leave session_leave(const struct session *session, int64_t now_ms)
+static struct leave_contact contact_of(const struct session *session)
 {
-    const bool idle = !session->run.active && (!session->enrolled || session->beat.failures > 0);
-    return !session->leaving                                ? LEAVE_WAITS
-           : session->drained                               ? LEAVE_DRAINED
-           : idle || contact_deadline_ms(session) <= now_ms ? LEAVE_ALONE
-                                                            : LEAVE_WAITS;
+    return (struct leave_contact){.works = session->run.active,
+                                  .failing = !session->enrolled || session->beat.failures > 0,
+                                  .heard_ms = session->contact_ms,
+                                  .interval_ms = session->pace.interval_ms};
+}
+
+enum leave_state session_leave(const struct session *session, int64_t now_ms)
+{
+    const struct leave_contact contact = contact_of(session);
+    return leave_state(&session->leave, &contact, now_ms);
 }
 
 static void look_away(struct session *session, int64_t now_ms, struct session_actions *actions)
@@ -411,7 +412,7 @@ void session_step(struct session *session, const struct session_event *event,
         break;
     case SESSION_TICK: break;
     case SESSION_LEAVE:
-        session->leaving = true;
+        session->leave.wanted = true;
         beat_now(session, event->now_ms);
         break;
     case SESSION_ENROLLED: take_enrolled(session, event, actions); break;
@@ -473,9 +474,9 @@ int64_t session_deadline_ms(const struct session *session)
     if (away_deadline_ms(session) < deadline_ms) {
         deadline_ms = away_deadline_ms(session);
     }
-    if (session->leaving && contact_deadline_ms(session) < deadline_ms) {
-        deadline_ms = contact_deadline_ms(session);
-    }
+    const struct leave_contact contact = contact_of(session);
+    const int64_t leave_ms = leave_deadline_ms(&session->leave, &contact);
+    deadline_ms = leave_ms < deadline_ms ? leave_ms : deadline_ms;
     if (!session->enroll.under_way && session->enroll.due_ms < deadline_ms) {
         deadline_ms = session->enroll.due_ms;
     }

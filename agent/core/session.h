@@ -16,7 +16,8 @@
  * - Metrics are kept until METRIC_SETTLE_MS after their acknowledgement, at most METRIC_QUEUE_MAX,
  *   and sent again after a failed call.
  * - A device that is to leave says so in each heartbeat. It may go once the coordinator answers
- * that nothing needs it, and at once while no coordinator knows it or answers.
+ *   that nothing needs it. It does not wait for one that it has not reached for three seconds and
+ *   three intervals, or, without work, for one that does not answer a call.
  * - A challenge, an opened round and trouble with a peer are reported at once, and so are holdings
  *   once a version is whole. While more are likely to follow, at most every 50 ms. */
 #ifndef AGENT_CORE_SESSION_H
@@ -26,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/core/leave.h"
 #include "agent/core/session_actions.h"
 #include "agent/core/session_events.h"
 #include "base/err.h"
@@ -57,13 +59,8 @@ int64_t session_deadline_ms(const struct session *session);
  * open rounds, unreachable peers, holdings. */
 void session_heartbeat(const struct session *session, struct heartbeat *out);
 
-enum session_leave {
-    LEAVE_WAITS,   /* or the device is not to leave */
-    LEAVE_DRAINED, /* nothing needs the device any more */
-    LEAVE_ALONE,   /* no coordinator knows it or answers: waiting would save nothing */
-};
 /* How far the device is since SESSION_LEAVE. */
-enum session_leave session_leave(const struct session *session, int64_t now_ms);
+enum leave_state session_leave(const struct session *session, int64_t now_ms);
 
 /* The phase it reports: enum phase. */
 int session_phase(const struct session *session);

@@ -42,10 +42,11 @@ def run_leaves(draw, fleet, agents, most, **fields):
     left, course = 0, Course(fleet, job)
     while left < most:
         target = course.step + draw.randrange(1, STEPS // 6)
-        seen = course.until(lambda seen: seen["progress"]["step"] >= target)
+        agent = agents[draw.choice(NAMES)]
+        course.until(lambda seen: seen["progress"]["step"] >= target)
+        seen = course.until(lambda seen: "event=enrolled" in agent.log_text())
         if seen["progress"]["step"] > STEPS * 3 // 4:
             break
-        agent = agents[draw.choice(NAMES)]
         agent.process.terminate()
         course.until(lambda seen: not agent.running())
         ended_by_itself(agent)
