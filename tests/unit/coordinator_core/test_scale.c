@@ -136,7 +136,7 @@ static void everybody_may_be_lost_at_once(void **state)
 {
     (void)state;
     _Static_assert(JOBS_LIVE_MAX * 4 == DEVICES_MAX, "as many devices as there may be");
-    lose_everybody(4);
+    lose_everybody(SCALE_DEVICES);
 }
 
 /* All fail in one step, more than its actions can take. */
