@@ -24,6 +24,7 @@ JOB = {
 }
 UNKNOWN_JOB = "job_01JD6Z0A4B6C8D0E2F4G6H8J0K"
 OK, FAILED, USAGE, NOT_SUCCEEDED, NOT_FOUND, REFUSED, UNREACHABLE = range(7)
+NOWHERE = {"PACELINE_URL": ""}  # the address is that of the context
 INTERRUPTED = 130
 # Members that change between two answers about the same thing.
 CHANGING = {
@@ -379,26 +380,19 @@ def test_commands_answer_as_table_json_and_curl():
         check_rest(fleet, SEEN)
 
 
-def initialised():
-    """A coordinator with tokens, and the admin's token."""
+def initialised(*arguments):
+    """A coordinator with tokens, and the admin's token. arguments: of init."""
     fleet = Fleet()
-    said = subprocess.run(
-        [BIN / "paceline-coordinator", "init", "--state-dir", fleet.path / "coordinator"],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    ).stdout
+    words = fleet.init(*arguments)
     fleet.start_coordinator()
-    return fleet, re.search(r"^token: (pl_\S+)$", said, re.MULTILINE).group(1)
+    return fleet, words["token"]
 
 
 def test_tokens_are_stored_by_login_and_never_shown():
-    fleet, admin = initialised()
+    fleet, admin = initialised("--no-tls")
     with fleet:
         url = f"http://{fleet.coordinator.address}"
         contexts = fleet.path / ".config/paceline/contexts.json"
-        nowhere = {"PACELINE_URL": ""}
         must(
             "(unauthorized)" in command(fleet, "job", "list", status=REFUSED).stderr,
             "no token is enough",
@@ -410,12 +404,12 @@ def test_tokens_are_stored_by_login_and_never_shown():
         command(fleet, "login", url, admin, "--context", "other")
         listed = command(fleet, "context", "list", "--format", "wide")
         must("home" in listed.stdout and url in listed.stdout, listed.stdout)
-        line = command(fleet, "job", "list", "--curl", **nowhere).stdout
+        line = command(fleet, "job", "list", "--curl", **NOWHERE).stdout
         must("$PACELINE_TOKEN" in line, line)
         for text in (done.stdout, done.stderr, listed.stdout, line):
             must(admin not in text, f"the token is shown: {text}")
         command(fleet, "context", "use", "home")
-        command(fleet, "job", "list", **nowhere)
+        command(fleet, "job", "list", **NOWHERE)
         command(fleet, "job", "list", "--context", "other")
         # The token of a context goes to its own address only.
         command(fleet, "--server", url, "job", "list", status=REFUSED)
@@ -424,14 +418,14 @@ def test_tokens_are_stored_by_login_and_never_shown():
         command(fleet, "job", "list", "--context", "home", status=NOT_FOUND)
         contexts.chmod(0o644)
         must(
-            "chmod 600" in command(fleet, "job", "list", status=FAILED, **nowhere).stderr,
+            "chmod 600" in command(fleet, "job", "list", status=FAILED, **NOWHERE).stderr,
             "a file that others can read is used",
         )
         SEEN.update({"login", "context list", "context use", "context remove"})
 
 
 def test_tokens_are_made_listed_and_revoked():
-    fleet, admin = initialised()
+    fleet, admin = initialised("--no-tls")
     with fleet:
         env = {"PACELINE_TOKEN": admin}
         made = json.loads(
@@ -464,6 +458,27 @@ def test_tokens_are_made_listed_and_revoked():
         must("/v1/tokens" in audit and "STATUS" in audit, audit)
         command(fleet, "token", "revoke", "ci", status=REFUSED, PACELINE_TOKEN=made["token"])
         SEEN.update({"token create", "audit"})
+
+
+def test_a_coordinator_with_tls_is_trusted_by_its_authority():
+    fleet, admin = initialised("--name", "127.0.0.1")
+    with fleet:
+        url = f"https://{fleet.coordinator.address}"
+        ca = fleet.path / "coordinator/tls/ca.pem"
+        unknown = command(fleet, "login", url, stdin=admin + "\n", status=UNREACHABLE)
+        must("certificate" in unknown.stderr, unknown.stderr)
+        command(fleet, "login", url, "--ca", ca, stdin=admin + "\n")
+        command(fleet, "job", "list", **NOWHERE)
+        line = command(fleet, "token", "list", "--curl", **NOWHERE).stdout
+        by_hand = subprocess.run(
+            ["bash", "-c", line],
+            env={**os.environ, "PACELINE_TOKEN": admin},
+            capture_output=True,
+            check=True,
+        ).stdout
+        must(b'"admin"' in by_hand, f"{line}: {by_hand!r}")
+        plain = {"PACELINE_URL": f"http://{fleet.coordinator.address}"}
+        must("https://" in command(fleet, "job", "list", status=REFUSED, **plain).stderr, "no hint")
 
 
 def test_every_command_has_help():
