@@ -8,7 +8,7 @@ import pathlib
 import struct
 import tempfile
 
-from paceline import FASHION, ROOT, fashion_fleet, fashion_job, must, on_devices, train
+from paceline import FASHION, ROOT, by_build, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
 
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -275,7 +275,9 @@ def test_a_job_restarts_from_its_checkpoint_if_agents_die_before_the_first_copy(
     with fashion_fleet(4, lease_ms=1500) as fleet:
         checkpoint, content = trained(fleet)
         job = from_checkpoint(
-            checkpoint, steps=1500, replication={"neighbor_every": 0, "center_every": 0}
+            checkpoint,
+            steps=by_build(1500, 400),
+            replication={"neighbor_every": 0, "center_every": 0},
         )
         expected = reference(job, content)
         submitted = fleet.submit({**job, **on_devices(3, 3)})

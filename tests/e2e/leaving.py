@@ -5,11 +5,11 @@ the weights are those of one undisturbed process.
 import functools
 import time
 
-from paceline import FASHION, must, fashion_fleet, fashion_job, on_devices, train
+from paceline import FASHION, by_build, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
 
 STEPS = 200
-SLOWDOWN = 10
+SLOWDOWN = by_build(10, 1)
 LEAVE_SECONDS = 30
 
 
