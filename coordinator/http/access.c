@@ -175,21 +175,12 @@ static bool admit_token(struct coordinator *coordinator, struct http_exchange *e
            refuse_role(coordinator, exchange, token);
 }
 
-/* An agent proves its identity to the handler: by its boot, its tickets and, with TLS, its key. */
-static bool check_device(struct coordinator *coordinator, struct http_exchange *exchange)
-{
-    (void)coordinator;
-    (void)exchange;
-    return true;
-}
-
 bool access_admit(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     const int role = http_role(exchange);
-    if (role == ROLE_DEVICE) {
-        return check_device(coordinator, exchange);
-    }
-    if (!tokens_required(coordinator->edge->access.tokens)) {
+    /* An agent proves its identity to the handler: by its boot, its tickets and, with TLS, its
+     * key. */
+    if (role == ROLE_DEVICE || !tokens_required(coordinator->edge->access.tokens)) {
         return true;
     }
     if (role == ROLE_OPEN || role == ROLE_NONE) { /* none: not_found or method_not_allowed */
