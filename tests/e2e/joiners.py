@@ -14,9 +14,9 @@ from paceline import (
     FASHION,
     Failure,
     fashion_fleet,
-    fashion_job,
     must,
     on_devices,
+    replicated_job,
     small_disk,
     train,
 )
@@ -30,18 +30,9 @@ LITTLE_BYTES = 20 << 20
 HEALTHY = ("agent0", "agent1")
 
 
-def trial_job(**fields):
-    return fashion_job(
-        steps=STEPS,
-        replication={"neighbor_every": 10, "center_every": 0},
-        evaluate={"every_epochs": 0},
-        **fields,
-    )
-
-
 @functools.cache
 def reference():
-    return train(trial_job(), FASHION)[0]
+    return train(replicated_job(STEPS), FASHION)[0]
 
 
 def wait_for_log(agent, part, meanwhile=lambda: None, seconds=60):
@@ -144,7 +135,9 @@ def run_trial(*kinds):
     with fashion_fleet(
         len(HEALTHY), "--slowdown", SLOWDOWN
     ) as fleet, contextlib.ExitStack() as undo:
-        job = fleet.submit(trial_job(**on_devices(len(HEALTHY), len(HEALTHY) + len(kinds))))
+        job = fleet.submit(
+            replicated_job(STEPS, **on_devices(len(HEALTHY), len(HEALTHY) + len(kinds)))
+        )
         fleet.wait_for_step(job, BEFORE)
         joiners = [kind(fleet, undo) for kind in kinds]
         devices = {device["name"]: device["id"] for device in fleet.wait_for_agents()}

@@ -5,7 +5,7 @@ the weights are those of one undisturbed process.
 import functools
 import time
 
-from paceline import FASHION, by_build, fashion_fleet, fashion_job, must, on_devices, train
+from paceline import FASHION, by_build, fashion_fleet, must, on_devices, replicated_job, train
 from runner import run
 
 STEPS = 200
@@ -13,18 +13,9 @@ SLOWDOWN = by_build(10, 1)
 LEAVE_SECONDS = 30
 
 
-def leaving_job(**fields):
-    return fashion_job(
-        steps=STEPS,
-        replication={"neighbor_every": 10, "center_every": 0},
-        evaluate={"every_epochs": 0},
-        **fields,
-    )
-
-
 @functools.cache
 def reference():
-    return train(leaving_job(), FASHION)[0]
+    return train(replicated_job(STEPS), FASHION)[0]
 
 
 def start(fleet, name):
@@ -64,7 +55,7 @@ def test_the_work_of_a_device_that_leaves_moves():
         for name in ("a", "b", "c"):
             start(fleet, name)
         fleet.wait_for_agents()
-        job = fleet.submit(leaving_job(**on_devices(2, 3)))
+        job = fleet.submit(replicated_job(STEPS, **on_devices(2, 3)))
         fleet.wait_for_step(job, 20)
         ended_by_itself(fleet.agent_of(job, 1))
         must(fleet.job(job)["generation"] > 1, "it ended before a plan without it was made")
@@ -76,7 +67,7 @@ def test_the_only_device_leaves_and_returns():
     with fashion_fleet() as fleet:
         agent = start(fleet, "a")
         fleet.wait_for_agents()
-        job = fleet.submit(leaving_job(**on_devices(1, 1)))
+        job = fleet.submit(replicated_job(STEPS, **on_devices(1, 1)))
         fleet.wait_for_step(job, 20)
         ended_by_itself(agent)
         seen = fleet.wait(job, "waiting_for_devices")
@@ -90,7 +81,7 @@ def test_a_second_signal_ends_at_once():
     with fashion_fleet() as fleet:
         agent = start(fleet, "a")
         fleet.wait_for_agents()
-        job = fleet.submit(leaving_job(**on_devices(1, 1)))
+        job = fleet.submit(replicated_job(STEPS, **on_devices(1, 1)))
         fleet.wait_for_step(job, 10)
         fleet.coordinator.process.kill()
         begin = time.monotonic()

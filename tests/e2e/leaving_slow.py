@@ -4,8 +4,8 @@ import random
 import time
 
 from asynchronous import replay
-from leaving import STEPS, check, ended_by_itself, leaving_job, start
-from paceline import fashion_fleet, must, on_devices
+from leaving import STEPS, check, ended_by_itself, start
+from paceline import fashion_fleet, must, on_devices, replicated_job
 from runner import run
 
 LEAVES = 25  # of each schedule
@@ -37,7 +37,7 @@ class Course:
 
 def run_leaves(draw, fleet, agents, most, **fields):
     """One job of which devices leave, at most so many: (how many left, the longest pause)."""
-    job = fleet.submit(leaving_job(**on_devices(2, 3), **fields))
+    job = fleet.submit(replicated_job(STEPS, **on_devices(2, 3), **fields))
     fleet.wait_for_step(job, 1)
     left, course = 0, Course(fleet, job)
     while left < most:

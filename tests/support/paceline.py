@@ -214,6 +214,16 @@ def fashion_job(model="lenet5", **fields):
     }
 
 
+def replicated_job(steps, **fields):
+    """fashion_job with copies at the neighbour every 10 steps, and without evaluations."""
+    return fashion_job(
+        steps=steps,
+        replication={"neighbor_every": 10, "center_every": 0},
+        evaluate={"every_epochs": 0},
+        **fields,
+    )
+
+
 @contextlib.contextmanager
 def small_disk(place, size):
     """Mount a new file system of a size such as "64m" at the directory `place`; its users must end
