@@ -300,6 +300,11 @@ int64_t control_deadline_ms(const struct control *control)
     return session_ms < probe_ms ? session_ms : probe_ms;
 }
 
+const char *control_phase(const struct control *control)
+{
+    return phase_names[session_phase(control->session)];
+}
+
 const char *control_exit_reason(const struct control *control)
 {
     return control->exit_reason[0] ? control->exit_reason : NULL;

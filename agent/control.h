@@ -33,6 +33,8 @@ void control_turn(struct control *control);
 int control_probe_fd(const struct control *control);
 /* When the next turn is due; INT64_MAX for never. */
 int64_t control_deadline_ms(const struct control *control);
+/* The phase that it reports, as a word. */
+const char *control_phase(const struct control *control);
 /* Why the agent must exit; NULL while it need not. */
 const char *control_exit_reason(const struct control *control);
 /* Announce that the device leaves: its work moves to other devices. */

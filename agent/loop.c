@@ -15,6 +15,7 @@
 #include "agent/runtime/links.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/service.h"
 #include "base/stop_signals.h"
 #include "libtrain/train.h"
 #include "net/http_client.h"
@@ -22,6 +23,7 @@
 #define END_MS 1500 /* for the step under way to end */
 #define TURN_MS_MAX 60000
 #define ENDING_TURN_MS 20 /* while a cancelled generation still ends */
+#define EXIT_MS 10000     /* the service manager waits so much longer than an end can take */
 
 struct loop {
     char cache[CONFIG_PATH_MAX + 8];
@@ -33,6 +35,7 @@ struct loop {
     struct http_multi *multi;
     struct control *control;
     struct trust trust;
+    struct service service;
     char address[URL_SIZE];
     int64_t leave_ms;     /* how long it may take to leave */
     int64_t leave_due_ms; /* when that is over; INT64_MAX: it does not leave */
@@ -103,6 +106,7 @@ static void free_loop(struct loop *loop)
     links_free(&loop->device.links);
     reports_free(&loop->reports);
     trust_done(&loop->trust);
+    service_close(&loop->service);
     free(loop);
 }
 
@@ -163,7 +167,8 @@ int loop_open(const struct config *config, const struct identity *identity,
     if (config->memory_bytes > 0 && (uint64_t)probe->free_memory_bytes > config->memory_bytes) {
         loop->device.probe.free_memory_bytes = (int64_t)config->memory_bytes;
     }
-    int rc = open_all(loop, config, identity, err);
+    int rc = service_open(&loop->service, err);
+    rc = rc ? rc : open_all(loop, config, identity, err);
     if (rc != 0) {
         free_loop(loop);
         return rc;
@@ -177,10 +182,43 @@ int loop_open(const struct config *config, const struct identity *identity,
 static int turn_timeout_ms(const struct loop *loop)
 {
     const int64_t control_ms = control_deadline_ms(loop->control);
-    const int64_t deadline_ms = control_ms < loop->leave_due_ms ? control_ms : loop->leave_due_ms;
+    const int64_t alive_ms = service_due_ms(&loop->service);
+    int64_t deadline_ms = control_ms < loop->leave_due_ms ? control_ms : loop->leave_due_ms;
+    deadline_ms = alive_ms < deadline_ms ? alive_ms : deadline_ms;
     const int64_t now_ms = clock_now_ms();
     const int64_t left_ms = deadline_ms <= now_ms ? 0 : deadline_ms - now_ms;
     return left_ms < TURN_MS_MAX ? (int)left_ms : TURN_MS_MAX;
+}
+
+static void warn_service(int rc, const struct err *err)
+{
+    if (rc) {
+        log_warn("service_manager_unreachable", "error=%s", log_quote(err->text).text);
+    }
+}
+
+/* `systemctl status` shows whether the device has enrolled, and what it does. */
+static void look_at_service(struct loop *loop)
+{
+    char status[SERVICE_STATUS_SIZE];
+    struct err err = {0};
+    if (loop->device.id.text[0] == '\0') {
+        (void)snprintf(status, sizeof(status), "calls %s", loop->device.coordinator);
+    } else {
+        (void)snprintf(status, sizeof(status), "enrolled as %s: %s", loop->device.id.text,
+                       control_phase(loop->control));
+    }
+    const int rc = service_status(&loop->service, status, &err);
+    warn_service(rc ? rc : service_look(&loop->service, clock_now_ms(), &err), &err);
+}
+
+static void begin_leave(struct loop *loop, int64_t now_ms)
+{
+    struct err err = {0};
+    log_info("leaving", "reason=%s seconds=%" PRId64, "signal", loop->leave_ms / 1000);
+    loop->leave_due_ms = now_ms + loop->leave_ms;
+    warn_service(service_stopping(&loop->service, loop->leave_ms + EXIT_MS, &err), &err);
+    control_begin_leave(loop->control);
 }
 
 /* The first signal lets other devices take the work, the second one ends at once. Return whether
@@ -190,9 +228,7 @@ static bool leaves(struct loop *loop, int leave_fd)
     const int64_t now_ms = clock_now_ms();
     const int number = stop_signals_take(leave_fd);
     if (number != 0 && loop->leave_due_ms == INT64_MAX) {
-        log_info("leaving", "reason=%s seconds=%" PRId64, "signal", loop->leave_ms / 1000);
-        loop->leave_due_ms = now_ms + loop->leave_ms;
-        control_begin_leave(loop->control);
+        begin_leave(loop, now_ms);
     } else if (number != 0) {
         loop->leave_due_ms = now_ms;
     }
@@ -208,8 +244,11 @@ static bool leaves(struct loop *loop, int leave_fd)
 
 int loop_run(struct loop *loop, int leave_fd, struct err *err)
 {
+    struct err told = {0};
     control_start(loop->control);
+    warn_service(service_ready(&loop->service, &told), &told);
     for (;;) {
+        look_at_service(loop);
         const char *reason = control_exit_reason(loop->control);
         if (reason) {
             return err_set(err, ERR_STATE, "%s", reason);

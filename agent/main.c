@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/stop_signals.h"
+#include "base/user.h"
 
 static int run(const struct config *config, const struct identity *identity, int leave_fd,
                struct err *err)
@@ -67,7 +68,8 @@ static int agent_command(int argc, char **argv, bool *misused, struct err *err)
     *misused = rc != 0;
     if (rc == 0 && !done) {
         log_set_level(config.log_level);
-        rc = stop_signals_open(&leave_fd, err);
+        rc = user_become_owner(config.state_directory, err);
+        rc = rc ? rc : stop_signals_open(&leave_fd, err);
         rc = rc ? rc : identity_open(config.state_directory, &identity, err);
         rc = rc ? rc : run(&config, &identity, leave_fd, err);
         identity_done(&identity);

@@ -267,23 +267,61 @@ int file_free_bytes(const char *path, uint64_t *out, struct err *err)
     return 0;
 }
 
-int file_default_state_directory(const char *name, char *out, size_t out_size, struct err *err)
+/* The first directory of the service manager's list, which has colons between them; false: there is
+ * none. */
+static bool service_directory(char out[PATH_MAX])
+{
+    const char *list = getenv("STATE_DIRECTORY");
+    const size_t size = list && list[0] == '/' ? strcspn(list, ":") : 0;
+    if (size == 0 || size >= PATH_MAX) {
+        return false;
+    }
+    memcpy(out, list, size);
+    out[size] = '\0';
+    return true;
+}
+
+/* The state directory of the installed package, which belongs to the user of its service. */
+static bool package_directory(const char *name, char out[PATH_MAX])
+{
+    struct stat status;
+    const int length = snprintf(out, PATH_MAX, "/var/lib/paceline-%s", name);
+    return geteuid() == 0 && length > 0 && length < PATH_MAX && stat(out, &status) == 0 &&
+           S_ISDIR(status.st_mode);
+}
+
+static int user_directory(const char *name, char out[PATH_MAX], struct err *err)
 {
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
     /* A relative XDG path is to be ignored (XDG base directory specification). */
-    bool xdg = state && state[0] == '/';
+    const bool xdg = state && state[0] == '/';
     if (!xdg && (!home || home[0] != '/')) {
         return err_set(err, ERR_NOT_FOUND,
                        "no state directory: neither XDG_STATE_HOME nor HOME is set");
     }
+    const int length = xdg ? snprintf(out, PATH_MAX, "%s/paceline/%s", state, name)
+                           : snprintf(out, PATH_MAX, "%s/.local/state/paceline/%s", home, name);
+    return length < 0 || length >= PATH_MAX
+               ? err_set(err, ERR_LIMIT, "the state directory's path is longer than %d bytes",
+                         PATH_MAX - 1)
+               : 0;
+}
+
+int file_default_state_directory(const char *name, char *out, size_t out_size, struct err *err)
+{
     char path[PATH_MAX];
-    int length = xdg ? snprintf(path, sizeof(path), "%s/paceline/%s", state, name)
-                     : snprintf(path, sizeof(path), "%s/.local/state/paceline/%s", home, name);
-    if (length < 0 || (size_t)length >= sizeof(path) || (size_t)length >= out_size) {
+    if (!service_directory(path) && !package_directory(name, path)) {
+        const int rc = user_directory(name, path, err);
+        if (rc) {
+            return rc;
+        }
+    }
+    const size_t size = strlen(path) + 1;
+    if (size > out_size) {
         return err_set(err, ERR_LIMIT, "the state directory's path is longer than %zu bytes",
                        out_size - 1);
     }
-    memcpy(out, path, (size_t)length + 1);
+    memcpy(out, path, size);
     return 0;
 }

@@ -39,7 +39,9 @@ NODISCARD int file_write_at(int fd, const void *data, size_t size, uint64_t offs
 NODISCARD int file_read_at(int fd, void *data, size_t size, uint64_t offset, struct err *err);
 /* Bytes that an unprivileged process may still write on the file system of path. */
 NODISCARD int file_free_bytes(const char *path, uint64_t *out, struct err *err);
-/* "$XDG_STATE_HOME/paceline/NAME", else "$HOME/.local/state/paceline/NAME". */
+/* The state directory of paceline-NAME: the first of $STATE_DIRECTORY (a service manager's); for
+ * root "/var/lib/paceline-NAME" if it exists (of an installed package); "$XDG_STATE_HOME/paceline/
+ * NAME"; "$HOME/.local/state/paceline/NAME". */
 NODISCARD int file_default_state_directory(const char *name, char *out, size_t out_size,
                                            struct err *err);
 

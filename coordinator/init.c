@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/file.h"
+#include "base/user.h"
 #include "coordinator/access/setup.h"
 #include "coordinator/certificates.h"
 #include "net/origin.h"
@@ -167,7 +168,8 @@ static int make(const struct options *options, struct err *err)
     char fingerprint[HASH_TEXT_SIZE] = "";
     char token[TOKEN_TEXT_SIZE];
     const int64_t wall_ms = clock_wall_ms();
-    int rc = file_make_directory(options->state_dir, 0700, err);
+    int rc = user_become_owner(options->state_dir, err);
+    rc = rc ? rc : file_make_directory(options->state_dir, 0700, err);
     if (!rc && !options->no_tls) {
         collect_names(&names, &options->name);
         rc = certificates_draft(options->state_dir, names.item, names.count, wall_ms, fingerprint,

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/service.h"
 #include "base/stop_signals.h"
 #include "coordinator/access/tokens.h"
 #include "coordinator/certificates.h"
@@ -37,6 +38,7 @@
 #define WORKER_THREADS 6 /* blocking work: disks, and two searches for plans */
 #define BLOB_QUEUE_BYTES (64u << 20)
 #define STOP_GRACE_MS 5000    /* for requests in progress at a signal */
+#define STOP_CLOSE_MS 60000   /* the longest end after that: blobs are written out */
 #define DESCRIPTORS_EXTRA 256 /* beside connections: stores, spools, rejected uploads */
 
 static int open_stores(struct coordinator *coordinator, struct err *err)
@@ -180,6 +182,7 @@ struct timers {
     int64_t retry_ms; /* of a held commit */
     int64_t stop_ms;  /* while stopping: requests that are still open then are broken off; else
                          INT64_MAX */
+    struct service *service;
 };
 
 static int timeout_ms(const struct coordinator *coordinator, const struct timers *timers)
@@ -190,9 +193,10 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
                               timers->trim_ms,
                               timers->certificates_ms,
                               timers->stop_ms,
+                              service_due_ms(timers->service),
                               core_deadline_ms(coordinator->core),
                               edge_deadline_ms(coordinator->edge)};
-    const int64_t held_ms[] = {timers->retry_ms, timers->stop_ms};
+    const int64_t held_ms[] = {timers->retry_ms, timers->stop_ms, service_due_ms(timers->service)};
     const bool held = turn_held(coordinator->turn);
     const int64_t *due = held ? held_ms : due_ms;
     const size_t count =
@@ -281,11 +285,20 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
     return 0;
 }
 
+static void warn_service(int rc, const struct err *err)
+{
+    if (rc) {
+        log_warn("service_manager_unreachable", "error=%s", log_quote(err->text).text);
+    }
+}
+
 /* Answer long polls, end streams, give uploads and downloads a little time; reject new requests. */
 static void begin_stop(struct coordinator *coordinator, struct timers *timers)
 {
     coordinator->stopping = true;
     timers->stop_ms = clock_now_ms() + STOP_GRACE_MS;
+    struct err err = {0};
+    warn_service(service_stopping(timers->service, STOP_GRACE_MS + STOP_CLOSE_MS, &err), &err);
     edge_stop(coordinator->edge);
     log_info("stopping", "uptime_seconds=%" PRId64 " requests=%" PRIu64 " open=%zu",
              (clock_wall_ms() - coordinator->started_ms) / 1000, coordinator->edge->requests,
@@ -294,16 +307,21 @@ static void begin_stop(struct coordinator *coordinator, struct timers *timers)
 
 /* Run until a signal asks to stop and the open requests are answered; a second signal does not wait
  * for them. */
-static int turns(struct coordinator *coordinator, int signals, struct err *err)
+static int turns(struct coordinator *coordinator, int signals, struct service *service,
+                 struct err *err)
 {
-    struct timers timers = {
-        .flush_ms = clock_now_ms() + FLUSH_MS, .ping_ms = INT64_MAX, .stop_ms = INT64_MAX};
+    struct timers timers = {.flush_ms = clock_now_ms() + FLUSH_MS,
+                            .ping_ms = INT64_MAX,
+                            .stop_ms = INT64_MAX,
+                            .service = service};
     struct pollfd polled[] = {
         {.fd = signals, .events = POLLIN},
         {.fd = http_server_fd(coordinator->server), .events = POLLIN},
         {.fd = work_fd(coordinator->work), .events = POLLIN},
     };
     for (;;) {
+        struct err told = {0};
+        warn_service(service_look(service, clock_now_ms(), &told), &told);
         int ready = poll(polled, 3, timeout_ms(coordinator, &timers));
         if (ready < 0 && errno != EINTR) {
             return err_set(err, ERR_IO, "poll: %s", strerror(errno));
@@ -356,7 +374,9 @@ int loop_run(const struct coordinator_config *config, struct err *err)
     struct certificates certificates;
     struct coordinator coordinator = {.config = config, .certificates = &certificates};
     FD_AUTO int signals = -1;
-    int rc = certificates_open(config, clock_wall_ms(), &certificates, err);
+    AUTO(service_close) struct service service;
+    int rc = service_open(&service, err);
+    rc = rc ? rc : certificates_open(config, clock_wall_ms(), &certificates, err);
     if (rc) {
         return rc;
     }
@@ -371,7 +391,9 @@ int loop_run(const struct coordinator_config *config, struct err *err)
                  http_server_address(coordinator.server)->text,
                  certificates.served.certificate ? "true" : "false", config->state_dir);
         access_log_mode(&coordinator);
-        rc = turns(&coordinator, signals, err);
+        struct err told = {0};
+        warn_service(service_ready(&service, &told), &told);
+        rc = turns(&coordinator, signals, &service, err);
     }
     close_all(&coordinator);
     certificates_close(&certificates);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/user.h"
 #include "coordinator/certificates.h"
 #include "coordinator/config.h"
 #include "coordinator/init.h"
@@ -35,6 +36,7 @@ static int serve(int argc, char **argv, bool *misused, struct err *err)
     }
     rc = check_listen(&config, err);
     *misused = rc != 0;
+    rc = rc ? rc : user_become_owner(config.state_dir, err);
     rc = rc ? rc : loop_run(&config, err);
     config_done(&config);
     return rc;

@@ -182,6 +182,7 @@ static void the_state_directory_follows_the_environment(void **state)
     (void)state;
     struct err err = {0};
     char path[100];
+    assert_int_equal(unsetenv("STATE_DIRECTORY"), 0);
     assert_int_equal(setenv("HOME", "/home/x", 1), 0);
     assert_int_equal(setenv("XDG_STATE_HOME", "/state", 1), 0);
     assert_ok(file_default_state_directory("agent", path, sizeof(path), &err), &err);
@@ -194,6 +195,27 @@ static void the_state_directory_follows_the_environment(void **state)
     assert_int_equal(unsetenv("HOME"), 0);
     assert_int_equal(file_default_state_directory("agent", path, sizeof(path), &err),
                      ERR_NOT_FOUND);
+}
+
+static void a_service_managers_state_directory_comes_first(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list, *expected;
+    } cases[] = {{"/var/lib/x", "/var/lib/x"},
+                 {"/var/lib/x:/var/lib/y", "/var/lib/x"},
+                 {"relative", "/state/paceline/agent"},
+                 {"", "/state/paceline/agent"}};
+    assert_int_equal(setenv("XDG_STATE_HOME", "/state", 1), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err = {0};
+        char path[100];
+        assert_int_equal(setenv("STATE_DIRECTORY", cases[i].list, 1), 0);
+        assert_ok(file_default_state_directory("agent", path, sizeof(path), &err), &err);
+        assert_string_equal(path, cases[i].expected);
+    }
+    assert_int_equal(unsetenv("STATE_DIRECTORY"), 0);
+    assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
 }
 
 int main(void)
@@ -211,6 +233,7 @@ int main(void)
         test_with_directory(pieces_are_written_and_read_at_their_offsets),
         test_with_directory(free_space_is_reported_for_an_existing_path),
         cmocka_unit_test(the_state_directory_follows_the_environment),
+        cmocka_unit_test(a_service_managers_state_directory_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
