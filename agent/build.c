@@ -241,6 +241,8 @@ static int load_foreign(struct build *build, const struct source *source, struct
             source->url, &run->job, run->generation, run->resume_version, source->unit);
         const struct fetch_peer peer = {.device = source->device,
                                         .public_key = source->public_key,
+                                        .plan = run->plan,
+                                        .relay_ticket = source->relay_ticket,
                                         .kind = REPEAT_SNAPSHOT,
                                         .peer_ms = run->peer_ms,
                                         .troubles = build->troubles,
@@ -386,7 +388,7 @@ int build_stage(const struct device_context *device, const struct assignment_run
 {
     struct build build = {.device = device, .run = run, .troubles = troubles, .out = out};
     *code = "internal";
-    int rc = fetch_new(cancel, device->trust, &build.fetch, err);
+    int rc = fetch_new(cancel, device->trust, device->ways, &build.fetch, err);
     rc = rc ? rc : build_all(&build, code, err);
     checkpoint_file_close(&build.checkpoint);
     fetch_free(&build.fetch);
@@ -427,6 +429,8 @@ static int ping_one(struct fetch *fetch, const struct assignment_run *run, const
     const struct message_path path = message_ping_path(peer->url, &run->job, run->generation);
     const struct fetch_peer watched = {.device = peer->device,
                                        .public_key = peer->public_key,
+                                       .plan = run->plan,
+                                       .relay_ticket = peer->relay_ticket,
                                        .kind = REPEAT_PING,
                                        .peer_ms = run->peer_ms,
                                        .troubles = troubles};
@@ -441,7 +445,7 @@ int build_ping(const struct device_context *device, const struct assignment_run 
 {
     struct fetch *fetch AUTO(fetch_free) = NULL;
     *code = "peer";
-    int rc = fetch_new(cancel, device->trust, &fetch, err);
+    int rc = fetch_new(cancel, device->trust, device->ways, &fetch, err);
     if (rc == 0 && run->has_previous) {
         rc = ping_one(fetch, run, &run->previous, troubles, err);
     }

@@ -53,6 +53,7 @@ static void beat(struct control *control, const struct session_action *action)
     heartbeat->free_memory_bytes = free_memory(control->config.device);
     probe_timer_report(&control->probing, clock_now_ms(), heartbeat);
     links_report(control->config.device->links, heartbeat);
+    ways_report(control->config.device->ways, heartbeat);
     heartbeat->replica_bytes_sent = atomic_load(control->config.device->replica_sent);
     heartbeat->replica_bytes_written = snapshot_bytes_written(control->config.device->snapshots);
     if (control->generation && !control->discarded) {
@@ -150,7 +151,11 @@ static void do_action(struct control *control, const struct session_action *acti
     case SESSION_DO_ENROLL: calls_enroll(control->calls, action, &control->config.enroll); break;
     case SESSION_DO_BEAT: beat(control, action); break;
     case SESSION_DO_POLL: calls_poll(control->calls, action, &device->id, device->boot); break;
-    case SESSION_DO_CALLERS: access_set_callers(device->access, control->assignment); break;
+    case SESSION_DO_CALLERS:
+        access_set_callers(device->access, control->assignment);
+        ways_set(device->ways, control->assignment);
+        parking_set(device->parking, &device->id, control->assignment);
+        break;
     case SESSION_DO_DROP:
         snapshot_drop(device->snapshots, &action->drop);
         if (generation) {

@@ -6,7 +6,9 @@
 #include <stdatomic.h>
 
 #include "agent/peer/access.h"
+#include "agent/peer/parking.h"
 #include "agent/peer/trust.h"
+#include "agent/peer/ways.h"
 #include "agent/copies/snapshot.h"
 #include "libtrain/train.h"
 #include "schema/device.h"
@@ -23,6 +25,8 @@ struct device_context {
     struct device_probe probe;
     struct train_tuner *tuner; /* of one generation at a time */
     const struct trust *trust;
+    struct ways *ways;       /* to other agents */
+    struct parking *parking; /* for their calls through relays */
     struct access *access;
     struct snapshot_store *snapshots;
     struct disk_watch *disk;

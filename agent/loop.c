@@ -97,17 +97,26 @@ static void free_loop(struct loop *loop)
 {
     http_multi_free(&loop->multi);
     control_free(&loop->control);
+    parking_free(&loop->device.parking);
     peer_server_close(&loop->peers);
     snapshot_routes_free(&loop->routes);
     access_free(&loop->device.access);
     snapshot_store_free(&loop->device.snapshots);
     train_tuner_free(&loop->device.tuner);
     disk_watch_free(&loop->device.disk);
+    ways_free(&loop->device.ways);
     links_free(&loop->device.links);
     reports_free(&loop->reports);
     trust_done(&loop->trust);
     service_close(&loop->service);
     free(loop);
+}
+
+/* On the parking's thread, which ends before the peer server. */
+static void take_connection(void *arg, int fd, const struct address *relay)
+{
+    const struct loop *loop = arg;
+    peer_server_adopt(loop->peers, fd, relay);
 }
 
 static int open_all(struct loop *loop, const struct config *config, const struct identity *identity,
@@ -118,6 +127,7 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     rc = rc ? rc : reports_new(&loop->reports, err);
     rc = rc ? rc : disk_watch_new(&loop->device.disk, err);
     rc = rc ? rc : links_new(&loop->device.links, err);
+    rc = rc ? rc : ways_new(loop->device.coordinator, &loop->device.ways, err);
     rc = rc ? rc : snapshot_store_new(replicas, &loop->device.snapshots, err);
     rc = rc ? rc : train_tuner_new(&loop->device.tuner, err);
     if (rc == 0) {
@@ -138,6 +148,9 @@ static int open_all(struct loop *loop, const struct config *config, const struct
                                              .more = loop->routes};
     rc = rc ? rc : peer_server_open(&peers, &loop->peers, err);
     rc = rc ? rc : find_address(loop, config, err);
+    const struct parking_config parking = {
+        .coordinator = loop->device.coordinator, .arrived = take_connection, .arg = loop};
+    rc = rc ? rc : parking_new(&parking, &loop->device.parking, err);
     if (rc != 0) {
         return rc;
     }

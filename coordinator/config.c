@@ -1,6 +1,7 @@
 #include "coordinator/config.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/conf.h"
 #include "base/file.h"
@@ -24,6 +25,9 @@
 static const struct conf_option options[] = {
     TEXT(listen, "listen", "HOST:PORT",
          "Address of the API; port 0: any free port. Default: 127.0.0.1:7410."),
+    TEXT(relay, "relay", "HOST:PORT",
+         "Relay connections between agents that cannot reach each other; off: do not.\n"
+         "Default: the host of --listen, its port plus 2."),
     TEXT(state_dir, "state-dir", "DIR",
          "Jobs, data sets and checkpoints. Default: $XDG_STATE_HOME/paceline/coordinator."),
     {.name = "insecure",
@@ -71,6 +75,24 @@ static const struct conf_program program = {
     .option_count = sizeof(options) / sizeof(options[0]),
 };
 
+#define RELAY_PORT_ABOVE 2 /* 7412 of 7410; agents have the one between */
+
+static int set_relay(struct coordinator_config *config, struct err *err)
+{
+    const unsigned port = config->address.port;
+    if (strcmp(config->relay, "off") == 0 ||
+        (config->relay[0] == '\0' && port > UINT16_MAX - RELAY_PORT_ABOVE)) {
+        return 0;
+    }
+    if (config->relay[0] == '\0') {
+        address_set_port(&config->address, port > 0 ? (uint16_t)(port + RELAY_PORT_ABOVE) : 0,
+                         &config->relay_address);
+        return 0;
+    }
+    const int rc = address_parse(config->relay, &config->relay_address, err);
+    return rc ? err_wrap(err, "--relay") : 0;
+}
+
 static int check(struct coordinator_config *config, struct err *err)
 {
     enum log_level level;
@@ -104,7 +126,10 @@ static int check(struct coordinator_config *config, struct err *err)
         return err_wrap(err, "--state-dir");
     }
     rc = address_parse(config->listen, &config->address, err);
-    return rc ? err_wrap(err, "--listen") : 0;
+    if (rc) {
+        return err_wrap(err, "--listen");
+    }
+    return set_relay(config, err);
 }
 
 int config_read(int argc, char **argv, struct coordinator_config *out, bool *done, struct err *err)

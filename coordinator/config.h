@@ -13,6 +13,7 @@
 
 struct coordinator_config {
     char listen[64];
+    char relay[64]; /* "": beside `listen`; "off": none */
     char state_dir[512];
     char tls_cert[512], tls_key[512]; /* files; "": those of init, if it was run */
     char log_level[16];
@@ -26,6 +27,7 @@ struct coordinator_config {
     int64_t connections_per_address_max; /* of clients that are not enrolled agents */
     int64_t requests_per_second;         /* of a token, or of an address without one */
     struct address address;              /* parsed from listen */
+    struct address relay_address;        /* from relay; length 0: off */
 };
 
 /* Read options; *done is set when --help or --version was answered. After success, config_done

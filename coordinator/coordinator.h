@@ -21,6 +21,7 @@ struct catalog;
 struct certificates;
 struct edge;
 struct planner;
+struct relay;
 struct work;
 
 struct coordinator {
@@ -36,6 +37,7 @@ struct coordinator {
     struct edge *edge;                 /* http/edge.h */
     struct certificates *certificates; /* the program's certificates.h */
     struct http_server *server;
+    struct relay *relay;   /* NULL: none */
     struct tls_server tls; /* what it serves with at its start; certificate NULL: no TLS */
     uint8_t
         ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */

@@ -26,8 +26,10 @@
 #include "coordinator/http/access.h"
 #include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
+#include "coordinator/relaying.h"
 #include "coordinator/restore.h"
 #include "coordinator/store/measurements.h"
+#include "net/relay.h"
 
 #define FLUSH_MS 1000 /* telemetry is written this often */
 #define DISK_LOOK_MS 60000
@@ -121,6 +123,8 @@ static int open_all(struct coordinator *coordinator, struct err *err)
     int rc = open_stores(coordinator, err);
     rc = rc ? rc : load_ticket_key(coordinator, err);
     rc = rc ? rc : random_bytes(&seed, sizeof(seed), err);
+    rc = rc ? rc : relaying_open(coordinator, err);
+    core.relay_port = relaying_port(coordinator);
     rc = rc ? rc : core_new(&core, &coordinator->core, err);
     rc = rc ? rc : work_new(WORKER_THREADS, &coordinator->work, err);
     rc = rc ? rc : catalog_new(coordinator->state, &coordinator->catalog, err);
@@ -142,6 +146,7 @@ static void close_all(struct coordinator *coordinator)
 {
     struct err err = {0};
     coordinator->stopping = true;
+    relaying_close(coordinator);
     http_server_close(&coordinator->server);
     if (coordinator->work) {
         work_stop(coordinator->work);
@@ -351,14 +356,16 @@ static size_t raise_descriptors(const struct coordinator_config *config)
 {
     struct rlimit limit;
     const size_t connections = (size_t)config->connections_max;
-    rlim_t wanted = (rlim_t)connections + DESCRIPTORS_EXTRA;
+    /* Those of a relay are many and seldom in use: they are asked for, but not insisted on. */
+    const rlim_t relay = config->relay_address.length > 0 ? RELAY_DESCRIPTORS_MAX : 0;
+    const rlim_t needed = (rlim_t)connections + DESCRIPTORS_EXTRA, wanted = needed + relay;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted) {
         return connections;
     }
     const struct rlimit raised = {.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted,
                                   .rlim_max = limit.rlim_max};
     const rlim_t there = setrlimit(RLIMIT_NOFILE, &raised) ? limit.rlim_cur : raised.rlim_cur;
-    if (there >= wanted) {
+    if (there >= needed) {
         return connections;
     }
     const size_t possible = there > DESCRIPTORS_EXTRA + CONNECTIONS_MIN

@@ -22,7 +22,16 @@ static int check_listen(const struct coordinator_config *config, struct err *err
     const bool tls = config->tls_cert[0] || certificates_exist(config->state_dir);
     const int rc = address_check(&config->address, tls || config->insecure,
                                  "run 'paceline-coordinator init'", err);
-    return rc ? err_wrap(err, "--listen") : 0;
+    if (rc) {
+        return err_wrap(err, "--listen");
+    }
+    /* What a relay passes on is encrypted from end to end exactly if agents speak TLS. */
+    if (config->relay_address.length > 0 &&
+        (address_check(&config->relay_address, tls || config->insecure,
+                       "run 'paceline-coordinator init'", err))) {
+        return err_wrap(err, "--relay");
+    }
+    return 0;
 }
 
 static int serve(int argc, char **argv, bool *misused, struct err *err)

@@ -82,6 +82,21 @@ void address_set(struct address *out, const struct sockaddr *socket_address)
     (void)snprintf(out->text, sizeof(out->text), "%s:%u", host, (unsigned)out->port);
 }
 
+void address_set_port(const struct address *address, uint16_t port, struct address *out)
+{
+    struct sockaddr_in6 v6;
+    struct sockaddr_in v4;
+    if (address->storage.ss_family == AF_INET6) {
+        memcpy(&v6, &address->storage, sizeof(v6));
+        v6.sin6_port = htons(port);
+        address_set(out, (const struct sockaddr *)&v6);
+        return;
+    }
+    memcpy(&v4, &address->storage, sizeof(v4));
+    v4.sin_port = htons(port);
+    address_set(out, (const struct sockaddr *)&v4);
+}
+
 uint64_t address_client_key(const struct sockaddr *address)
 {
     uint64_t key = 0;

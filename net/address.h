@@ -20,6 +20,8 @@ struct address {
 NODISCARD int address_parse(const char *text, struct address *out, struct err *err);
 /* The address of a socket (AF_INET or AF_INET6), with its text. */
 void address_set(struct address *out, const struct sockaddr *socket_address);
+/* The same host with another port. */
+void address_set_port(const struct address *address, uint16_t port, struct address *out);
 /* The same number for addresses of one client: an IPv4 address, or an IPv6 /64. */
 uint64_t address_client_key(const struct sockaddr *address);
 /* 127.0.0.0/8 or ::1. */

@@ -149,6 +149,7 @@ int http_transfer_init(struct http_transfer *transfer, long buffer_bytes, long u
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+    curl_easy_setopt(easy, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE); /* of relays */
     return 0;
 }
 
@@ -156,6 +157,8 @@ void http_transfer_done(struct http_transfer *transfer)
 {
     curl_easy_cleanup(transfer->easy);
     curl_slist_free_all(transfer->headers);
+    curl_slist_free_all(transfer->relay_header);
+    curl_slist_free_all(transfer->relay_target);
     *transfer = (struct http_transfer){0};
 }
 
@@ -217,6 +220,48 @@ static int set_headers(struct http_transfer *transfer, struct err *err)
         }
     }
     curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
+    return 0;
+}
+
+/* ---- relays ---- */
+
+/* Make a list of the line; an equal one stays. size: what snprintf returned for it. */
+static int set_line(struct curl_slist **list, const char *line, int size, struct err *err)
+{
+    if (size < 0 || size >= HEADER_TEXT_MAX) {
+        return err_set(err, ERR_LIMIT, "the name or the ticket of a relay is too long");
+    }
+    if (!*list || strcmp((*list)->data, line) != 0) {
+        curl_slist_free_all(*list);
+        *list = curl_slist_append(NULL, line);
+    }
+    return *list ? 0 : memory_error(err);
+}
+
+/* A relay is a proxy that opens tunnels to names of its own. It sees its ticket and encrypted
+ * bytes. */
+static int set_relay(struct http_transfer *transfer, struct err *err)
+{
+    const struct http_relay *relay = transfer->call.relay;
+    CURL *easy = transfer->easy;
+    int rc = 0;
+    if (relay) {
+        char line[HEADER_TEXT_MAX];
+        int size = snprintf(line, sizeof(line), "Proxy-Authorization: Bearer %s", relay->ticket);
+        rc = set_line(&transfer->relay_header, line, size, err);
+        size = snprintf(line, sizeof(line), "::%s:1", relay->name);
+        rc = rc ? rc : set_line(&transfer->relay_target, line, size, err);
+    }
+    if (rc) {
+        return rc;
+    }
+    if (curl_easy_setopt(easy, CURLOPT_PROXY, relay ? relay->address : "") ||
+        curl_easy_setopt(easy, CURLOPT_NOPROXY, relay ? "" : "*")) {
+        return memory_error(err);
+    }
+    curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, relay ? 1L : 0L);
+    curl_easy_setopt(easy, CURLOPT_PROXYHEADER, relay ? transfer->relay_header : NULL);
+    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, relay ? transfer->relay_target : NULL);
     return 0;
 }
 
@@ -282,6 +327,7 @@ int http_transfer_prepare(struct http_transfer *transfer, const struct http_call
     }
     int rc = http_trust_set(easy, &transfer->tls, call->tls, err);
     rc = rc ? rc : set_headers(transfer, err);
+    rc = rc ? rc : set_relay(transfer, err);
     if (rc) {
         return rc;
     }
@@ -303,6 +349,25 @@ int http_transfer_multi_error(CURLMcode code, struct err *err)
 bool http_transfer_is_watched(const struct http_transfer *transfer)
 {
     return transfer->call.cancel || transfer->call.stall_ms > 0;
+}
+
+/* Whether the server itself was reached. With a wrong key, another one answers at its address. */
+static bool is_connected(const struct http_transfer *transfer, CURLcode verdict)
+{
+    long made = 0, sent = 0, answer = 0;
+    curl_off_t connected_us = 0;
+    if (verdict == CURLE_SSL_CONNECT_ERROR || verdict == CURLE_SSL_PINNEDPUBKEYNOTMATCH ||
+        verdict == CURLE_PEER_FAILED_VERIFICATION) {
+        return false;
+    }
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &made);
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_REQUEST_SIZE, &sent);
+    if (made == 0 && sent > 0) {
+        return true; /* by an earlier call */
+    }
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &answer);
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
+    return transfer->call.relay ? answer == 200 : connected_us > 0;
 }
 
 static int fail(const struct http_transfer *transfer, int code, const char *why, struct err *err)
@@ -332,6 +397,7 @@ int http_transfer_look(struct http_transfer *transfer, struct err *err)
         transfer->moved_at_ms = now_ms;
     } else if (now_ms - transfer->moved_at_ms >= call->stall_ms) {
         char why[64];
+        transfer->connected = is_connected(transfer, CURLE_OPERATION_TIMEDOUT);
         (void)snprintf(why, sizeof(why), "no byte moved for %" PRId64 " ms", call->stall_ms);
         return fail(transfer, ERR_TIMEOUT, why, err);
     }
@@ -367,6 +433,9 @@ static enum http_breakage breakage_of(const struct http_transfer *transfer, CURL
 {
     long reason = 0;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &reason);
+    if (transfer->call.relay && !transfer->connected) {
+        return HTTP_UNREACHED; /* what it was that refused, it was not the server */
+    }
     if (verdict != CURLE_COULDNT_CONNECT && verdict != CURLE_COULDNT_RESOLVE_HOST) {
         return HTTP_BROKEN;
     }
@@ -380,6 +449,7 @@ int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict, struc
         return fail(transfer, transfer->failure.code, transfer->failure.text, err);
     }
     if (verdict) {
+        transfer->connected = is_connected(transfer, verdict);
         transfer->breakage = breakage_of(transfer, verdict);
         const char *why =
             transfer->curl_text[0] ? transfer->curl_text : curl_easy_strerror(verdict);

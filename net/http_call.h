@@ -14,7 +14,8 @@
 
 struct http_transfer {
     CURL *easy;
-    struct curl_slist *headers; /* of the last call, used again while equal */
+    struct curl_slist *headers;                     /* of the last call, used again while equal */
+    struct curl_slist *relay_header, *relay_target; /* the same, of calls through a relay */
     struct http_call call;
     struct tls_client tls; /* that the handle is set up for */
     uint64_t sent;         /* bytes of the body handed to libcurl */
@@ -22,6 +23,7 @@ struct http_transfer {
     uint64_t moved;        /* bytes in both directions at the last check */
     int64_t moved_at_ms;   /* when that last changed */
     enum http_breakage breakage;
+    bool connected; /* the failed call had a connection */
     char curl_text[CURL_ERROR_SIZE];
 };
 

@@ -100,3 +100,8 @@ enum http_breakage http_client_breakage(const struct http_client *client)
 {
     return client->transfer.breakage;
 }
+
+bool http_client_connected(const struct http_client *client)
+{
+    return client->transfer.connected;
+}

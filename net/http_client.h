@@ -8,6 +8,7 @@
 
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,14 +22,22 @@ struct http_piece {
     size_t size;
 };
 
+/* A relay (net/relay.h) through which a call goes to a server that cannot be reached. */
+struct http_relay {
+    const char *address; /* HOST:PORT */
+    const char *name;    /* that the server parks with */
+    const char *ticket;  /* to call it */
+};
+
 #define HTTP_CALL_PIECES_MAX 2
 #define HTTP_CALL_HEADERS_MAX 4
 
 struct http_call {
-    const char *method;           /* "GET" "POST" "PUT" "DELETE" */
-    const char *url;              /* texts are borrowed until the call is over */
-    const char *bearer;           /* NULL: no Authorization */
-    const struct tls_client *tls; /* for https; NULL: the system's authorities, no certificate */
+    const char *method;             /* "GET" "POST" "PUT" "DELETE" */
+    const char *url;                /* texts are borrowed until the call is over */
+    const char *bearer;             /* NULL: no Authorization */
+    const struct tls_client *tls;   /* for https; NULL: the system's authorities, no certificate */
+    const struct http_relay *relay; /* NULL: the server is called itself */
     const char *content_type;
     const char *header[HTTP_CALL_HEADERS_MAX];    /* "Name: value"; NULL ends */
     struct http_piece body[HTTP_CALL_PIECES_MAX]; /* sent one after the other, not copied by us */
@@ -67,10 +76,13 @@ NODISCARD int http_client_call(struct http_client *client, const struct http_cal
 /* Why the last call of the client returned ERR_NETWORK. */
 enum http_breakage {
     HTTP_REFUSED,   /* no program listens there */
-    HTTP_UNREACHED, /* no connection for another reason: no route, unresolved */
+    HTTP_UNREACHED, /* no connection for another reason: no route, unresolved, refused by a relay */
     HTTP_BROKEN,    /* the connection broke, or TLS failed */
 };
 enum http_breakage http_client_breakage(const struct http_client *client);
+/* Whether the last call of the client, which failed, had got a connection to the server: through a
+ * relay, whether the relay had joined it. */
+bool http_client_connected(const struct http_client *client);
 
 struct http_multi;
 #define HTTP_MULTI_CALLS_MAX 32 /* at once */

@@ -26,6 +26,8 @@ static const struct field peer_fields[] = {
     MEMBER_FORM(struct peer, codec, "codec", LEFT_OUT, &word_form),
     MEMBER_FORM(struct peer, public_key, "public_key", LEFT_OUT, &public_key_form, .since = 4,
                 .about = "With an https URL: the key of the only device that is trusted there."),
+    MEMBER_FORM(struct peer, relay_ticket, "relay_ticket", LEFT_OUT, &word_form, .since = 4,
+                .about = "Lets call the device through a relay."),
 };
 static const struct record peer_record =
     RECORD_WITH(struct peer, "peer", peer_fields, .about = "A neighbour.");
@@ -37,6 +39,7 @@ static const struct field source_fields[] = {
     MEMBER_FORM(struct source, url, "url", LEFT_OUT, &url_form),
     MEMBER_FORM(struct source, ticket, "ticket", LEFT_OUT, &word_form),
     MEMBER_FORM(struct source, public_key, "public_key", LEFT_OUT, &public_key_form, .since = 4),
+    MEMBER_FORM(struct source, relay_ticket, "relay_ticket", LEFT_OUT, &word_form, .since = 4),
     MEMBER_FORM(struct source, sha256, "sha256", LEFT_OUT, &sha256_form),
     MEMBER_INT(struct source, bytes, "size_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
 };
@@ -58,8 +61,21 @@ static const struct field caller_fields[] = {
     MEMBER_FORM(struct caller, ticket, "ticket", LEFT_OUT, &word_form),
     MEMBER_FORM(struct caller, public_key, "public_key", LEFT_OUT, &public_key_form, .since = 4,
                 .about = "With TLS: the key that the caller's certificate must have."),
+    MEMBER_FORM(struct caller, plan.text, "plan", LEFT_OUT, &plan_id_form, .since = 4,
+                .about = "With relay_ticket: the plan of the generation."),
+    MEMBER_FORM(struct caller, relay_ticket, "relay_ticket", LEFT_OUT, &word_form, .since = 4,
+                .about = "Lets this device park at relays, for the callers of the plan."),
 };
 static const struct record caller_record = RECORD(struct caller, "caller", caller_fields);
+
+static const struct field relay_fields[] = {
+    MEMBER_FORM(struct relay_place, url, "url", LEFT_OUT, &origin_form,
+                .about = "Absent: the host of the coordinator, with `port`."),
+    MEMBER_INT(struct relay_place, port, "port", FIELD_SKIP_EMPTY, 0, 65535),
+};
+static const struct record relay_record =
+    RECORD_WITH(struct relay_place, "relay", relay_fields,
+                .about = "A relay of connections to devices that others cannot reach.");
 
 static const struct field stage_fields[] = {
     MEMBER_INT(struct assignment_run, stage_index, "index", FIELD_REQUIRED, 0, STAGES_MAX - 1),
@@ -123,6 +139,8 @@ static const struct field assignment_fields[] = {
     MEMBER_RECORDS(struct assignment, drop, drop_count, "drop", 0, &drop_record),
     MEMBER_RECORDS(struct assignment, caller, caller_count, "callers", 0, &caller_record,
                    .about = "Who may call the device's own listener."),
+    MEMBER_RECORDS(struct assignment, relay, relay_count, "relays", FIELD_SKIP_EMPTY, &relay_record,
+                   .since = 4, .about = "The best first."),
     MEMBER_FORM(struct assignment, challenge, "challenge", FIELD_NULLABLE, &word_form),
     MEMBER_OPTIONAL(struct assignment, run, has_run, "run", 0, &run_record,
                     .about = "null: nothing."),

@@ -31,6 +31,13 @@ struct peer {
     char ticket[TICKET_SIZE];     /* filled in by the coordinator's edge */
     char codec[16];               /* of the tensors both ways (libtrain/quant/codec.h); "": none */
     char public_key[SHA256_SIZE]; /* with an https URL: of the one device that is trusted there */
+    char relay_ticket[TICKET_SIZE]; /* to call it through a relay; "": there is none */
+};
+
+/* Where devices that others do not reach park (net/relay.h). */
+struct relay_place {
+    char url[URL_SIZE]; /* "http://HOST:PORT"; "": the coordinator's host */
+    int64_t port;       /* there */
 };
 
 /* The source of units [first, end) at resume_version. */
@@ -52,9 +59,10 @@ struct source {
     char url[URL_SIZE];
     char ticket[TICKET_SIZE];
     char public_key[SHA256_SIZE]; /* as a peer's */
-    char sha256[SHA256_SIZE];     /* of the blob, with SOURCE_CHECKPOINT of all the file; "" with
-                                     SOURCE_SEED */
-    int64_t bytes;                /* of that */
+    char relay_ticket[TICKET_SIZE];
+    char sha256[SHA256_SIZE]; /* of the blob, with SOURCE_CHECKPOINT of all the file; "" with
+                                 SOURCE_SEED */
+    int64_t bytes;            /* of that */
 };
 
 /* Drop every snapshot of the job that is older than `below_version` (INT64_MAX: all of it). */
@@ -71,7 +79,9 @@ struct caller {
     int64_t generation;
     struct device_id device;
     char ticket[TICKET_SIZE];
-    char public_key[SHA256_SIZE]; /* that the caller proves to have, if this device speaks TLS */
+    char public_key[SHA256_SIZE];   /* that the caller proves to have, if this device speaks TLS */
+    struct plan_id plan;            /* of the generation; with relay_ticket */
+    char relay_ticket[TICKET_SIZE]; /* to park at a relay, for all callers of the plan */
 };
 
 struct assignment_run {
@@ -110,6 +120,8 @@ struct assignment {
     size_t drop_count;
     struct caller caller[STAGES_MAX];
     size_t caller_count;
+    struct relay_place relay[RELAYS_MAX];
+    size_t relay_count;
     char challenge[ID_SIZE];
     bool has_run;
     struct assignment_run run;

@@ -128,7 +128,11 @@ const struct record enroll_reply_record =
         MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0,            \
                    INTEGER_MAX, .about = "Snapshots written to --replica-dir since its boot.")
 
-static const struct field device_fields[] = {DEVICE_FIELDS};
+static const struct field device_fields[] = {
+    DEVICE_FIELDS,
+    MEMBER_LIST(struct device, relayed, relayed_count, "relayed", FIELD_ADDED, &device_id_element,
+                .about = "Devices that it reaches [through a relay](security.md#relays) only."),
+};
 const struct record device_record = RECORD_WITH(
     struct device, "device", device_fields, .answer = true, .about = "One machine with one agent.");
 

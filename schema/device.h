@@ -88,6 +88,9 @@ struct device {
     struct device_probe probe;
     struct label label[LABELS_MAX];
     size_t label_count;
+    struct device_id relayed[RELAYED_MAX]; /* devices that it reaches through a relay only, as last
+                                              reported; volatile */
+    size_t relayed_count;
     struct job_id job;      /* the job it works for now, or "" */
     int64_t created_ms;     /* wall time */
     int64_t last_seen_ms;   /* wall time; volatile: written to the row with other changes only */

@@ -179,6 +179,9 @@ static const struct field heartbeat_fields[] = {
     MEMBER_RECORDS(struct heartbeat, peer_report, peer_report_count, "peer_reports",
                    FIELD_SKIP_EMPTY, &peer_report_record,
                    .about = "Devices that this one cannot reach."),
+    MEMBER_LIST(struct heartbeat, relayed, relayed_count, "relayed", FIELD_SKIP_EMPTY,
+                &device_id_element, .since = 4,
+                .about = "Devices that this one reaches through a relay only."),
     MEMBER_TEXT(struct heartbeat, kernels, "kernels", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
                 .about = "Of the stage's convolutions, as measured: a letter for each pass. "
                          "docs/protocol.md explains it."),

@@ -142,6 +142,8 @@ struct heartbeat {
     int64_t round_neighbor, round_center; /* stage 0: version of the round it has open, 0: none */
     struct peer_report peer_report[PEER_REPORTS_MAX];
     size_t peer_report_count;
+    struct device_id relayed[RELAYED_MAX]; /* devices that this one reaches through a relay only */
+    size_t relayed_count;
     char kernels[KERNEL_TEXT_SIZE]; /* of the stage, as measured (kernel_text.h); "": nothing was */
     int64_t replica_bytes_sent; /* snapshots sent since the boot, to neighbors and to the center */
     int64_t replica_bytes_written;     /* to --replica-dir since the boot */

@@ -38,8 +38,10 @@
 #define HOLDINGS_MAX 1024
 #define LINK_REPORTS_MAX 32 /* of one heartbeat: by device, kind and codec */
 #define PEER_REPORTS_MAX 4
-#define PARENTS_MAX 64                              /* jobs that consist of groups, not yet ended */
-#define GROUPS_MAX 32                               /* of a parent, replicas included */
+#define RELAYS_MAX 4   /* of an assignment, the best first */
+#define RELAYED_MAX 8  /* devices that one reaches through a relay only */
+#define PARENTS_MAX 64 /* jobs that consist of groups, not yet ended */
+#define GROUPS_MAX 32  /* of a parent, replicas included */
 #define GROUP_CLASSES_MAX (2 * COUNTED_CLASSES_MAX) /* each class in two groups at most */
 #define LINE_STARTS_MAX 64                          /* restarts of a job that are remembered */
 #define BATCH_MAX 65536

@@ -6,6 +6,7 @@
 
 #include "agent/copies/outbox_tasks.h"
 #include "agent/peer/message.h"
+#include "agent/peer/ways.h"
 #include "agent/runtime/links.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -154,6 +155,19 @@ static int judge_answer(struct outbox_upload *upload, const struct outbox_send *
                    message);
 }
 
+static int call_once(struct outbox_upload *upload, enum replica_kind kind,
+                     const struct http_call *call, struct http_result *result, struct err *err)
+{
+    const struct outbox_upload_config *config = &upload->config;
+    const struct way_target target = {.device = &config->neighbor.device,
+                                      .plan = &config->plan,
+                                      .relay_ticket = config->neighbor.relay_ticket};
+    bool other; /* outbox_queue.h decides when it is sent again */
+    return kind == REPLICA_CENTER
+               ? http_client_call(upload->client[kind], call, result, err)
+               : ways_call(config->ways, &target, upload->client[kind], call, result, &other, err);
+}
+
 int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *send,
                        const struct snapshot *snapshot, int64_t *retry_ms, struct err *err)
 {
@@ -185,7 +199,7 @@ int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *s
     do {
         upload->offset = 0;
         upload->yielded_seconds = 0;
-        rc = http_client_call(upload->client[send->kind], &call, &result, err);
+        rc = call_once(upload, send->kind, &call, &result, err);
     } while (take_try(upload, send->kind, rc, err));
     return rc ? rc : judge_answer(upload, send, &result, retry_ms, err);
 }

@@ -17,6 +17,8 @@ struct outbox_upload_config {
     struct stage *stage; /* a reference is taken */
     bool has_neighbor;
     struct peer neighbor;
+    struct plan_id plan;
+    struct ways *ways;         /* borrowed */
     int64_t peer_ms;           /* no answer in this time is a stall */
     const char *coordinator;   /* borrowed: its URL */
     const struct trust *trust; /* borrowed; NULL: no TLS */

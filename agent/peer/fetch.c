@@ -17,6 +17,7 @@
 struct fetch {
     struct cancel *cancel;
     const struct trust *trust;
+    struct ways *ways;
     const struct fetch_peer *peer; /* NULL: the coordinator */
     struct tls_client peer_tls;
     struct http_client *client;
@@ -26,7 +27,8 @@ struct fetch {
     size_t size, got;
 };
 
-int fetch_new(struct cancel *cancel, const struct trust *trust, struct fetch **out, struct err *err)
+int fetch_new(struct cancel *cancel, const struct trust *trust, struct ways *ways,
+              struct fetch **out, struct err *err)
 {
     struct fetch *fetch = calloc(1, sizeof(*fetch));
     if (!fetch) {
@@ -34,6 +36,7 @@ int fetch_new(struct cancel *cancel, const struct trust *trust, struct fetch **o
     }
     fetch->cancel = cancel;
     fetch->trust = trust;
+    fetch->ways = ways;
     buf_init(&fetch->reply, REPLY_MAX);
     int rc = http_client_new(&fetch->client, err);
     if (rc != 0) {
@@ -89,12 +92,12 @@ void fetch_set_peer(struct fetch *fetch, const struct fetch_peer *peer)
 
 /* A try has ended: note what it shows of a peer. */
 static void take_try(const struct fetch *fetch, struct repeat *repeat, int rc,
-                     const struct err *why, int64_t began_ms, struct repeat_next *next)
+                     const struct err *why, int64_t began_ms, bool other, struct repeat_next *next)
 {
     const struct repeat_try tried = {
         .code = rc,
         .trouble = trouble_kind(rc, http_client_breakage(fetch->client)),
-        .moved = fetch->got > 0,
+        .moved = fetch->got > 0 || other,
         .began_ms = began_ms,
         .now_ms = clock_now_ms(),
     };
@@ -105,12 +108,28 @@ static void take_try(const struct fetch *fetch, struct repeat *repeat, int rc,
     }
 }
 
+static int call_once(struct fetch *fetch, const struct http_call *call, struct http_result *result,
+                     bool *other, struct err *err)
+{
+    const struct fetch_peer *peer = fetch->peer;
+    if (!peer) {
+        *other = false;
+        return http_client_call(fetch->client, call, result, err);
+    }
+    const struct way_target target = {.device = &peer->device,
+                                      .plan = &peer->plan,
+                                      .relay_ticket = peer->relay_ticket,
+                                      .first = peer->kind == REPEAT_PING};
+    return ways_call(fetch->ways, &target, fetch->client, call, result, other, err);
+}
+
 /* Make the call until it is answered for good. */
 static int repeat_call(struct fetch *fetch, struct http_call *call, struct http_result *result,
                        struct err *err)
 {
     struct repeat repeat;
     struct repeat_next next;
+    unsigned ways = 0;
     repeat_begin(&repeat, fetch->peer ? fetch->peer->kind : REPEAT_CONTENT,
                  fetch->peer ? fetch->peer->peer_ms : 0);
     call->tls = fetch->peer ? &fetch->peer_tls : fetch->trust ? &fetch->trust->coordinator : NULL;
@@ -121,9 +140,12 @@ static int repeat_call(struct fetch *fetch, struct http_call *call, struct http_
     for (;;) {
         fetch->got = 0;
         const int64_t began_ms = clock_now_ms();
-        int rc = http_client_call(fetch->client, call, result, err);
+        bool other = false;
+        int rc = call_once(fetch, call, result, &other, err);
         rc = rc ? rc : judge(fetch, repeat.kind, call, result, err);
-        take_try(fetch, &repeat, rc, err, began_ms, &next);
+        /* A new way is a new chance, but each way only once. */
+        other = other && ++ways <= RELAYS_MAX;
+        take_try(fetch, &repeat, rc, err, began_ms, other, &next);
         if (!next.again) {
             return rc == ERR_STATE ? err_set(err, ERR_TIMEOUT, "%s %s: still answers %d",
                                              call->method, call->url, result->status)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/peer/trust.h"
+#include "agent/peer/ways.h"
 #include "agent/runtime/cancel.h"
 #include "agent/runtime/trouble.h"
 #include "base/err.h"
@@ -15,9 +16,9 @@
 
 struct fetch;
 
-/* cancel and trust (NULL: no TLS) are borrowed. */
-NODISCARD int fetch_new(struct cancel *cancel, const struct trust *trust, struct fetch **out,
-                        struct err *err);
+/* cancel, trust (NULL: no TLS) and ways are borrowed. */
+NODISCARD int fetch_new(struct cancel *cancel, const struct trust *trust, struct ways *ways,
+                        struct fetch **out, struct err *err);
 void fetch_free(struct fetch **fetch);
 
 /* GET bytes [offset, offset + size) into out; whole: without a Range, the answer must have exactly
@@ -35,8 +36,10 @@ NODISCARD int fetch_ping(struct fetch *fetch, const char *url, const char *beare
 struct fetch_peer {
     struct device_id device;
     const char *public_key; /* as the assignment names it */
-    enum repeat_kind kind;  /* SNAPSHOT, PING */
-    int64_t peer_ms;        /* the assignment's */
+    struct plan_id plan;
+    const char *relay_ticket; /* the same */
+    enum repeat_kind kind;    /* SNAPSHOT, PING */
+    int64_t peer_ms;          /* the assignment's */
     struct troubles *troubles;
     struct links *links; /* measures what comes; NULL: nothing */
 };

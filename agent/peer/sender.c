@@ -36,12 +36,22 @@ static void add_link(struct sender *sender, double bytes, double seconds)
     (void)pthread_mutex_unlock(&sender->lock);
 }
 
+static int call_peer(struct sender *sender, const struct http_call *call,
+                     struct http_result *result, struct err *err)
+{
+    const struct way_target target = {.device = &sender->config.peer.device,
+                                      .plan = &sender->config.plan,
+                                      .relay_ticket = sender->config.peer.relay_ticket};
+    bool other; /* the next try follows anyway */
+    return ways_call(sender->config.ways, &target, sender->client, call, result, &other, err);
+}
+
 /* One try: the code of repeat.h. */
 static int try_once(struct sender *sender, const struct http_call *call,
                     const struct stage_outgoing *outgoing, struct err *err)
 {
     struct http_result result;
-    int rc = http_client_call(sender->client, call, &result, err);
+    int rc = call_peer(sender, call, &result, err);
     if (rc != 0) {
         return rc;
     }
@@ -146,7 +156,7 @@ static void ask(struct sender *sender)
     struct http_result result;
     struct err err = {0};
     do {
-        const int rc = http_client_call(sender->client, &call, &result, &err);
+        const int rc = call_peer(sender, &call, &result, &err);
         take_try(sender, &repeat, rc, &err, &next);
     } while (next.again);
 }

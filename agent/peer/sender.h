@@ -7,6 +7,7 @@
 #define AGENT_PEER_SENDER_H
 
 #include "agent/peer/trust.h"
+#include "agent/peer/ways.h"
 #include "agent/runtime/stage.h"
 #include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
@@ -18,6 +19,8 @@ struct sender_config {
     struct stage *stage; /* a reference is taken */
     enum stage_direction direction;
     struct peer peer;
+    struct plan_id plan;
+    struct ways *ways;         /* borrowed */
     const struct trust *trust; /* borrowed; NULL: no TLS */
     int64_t peer_ms;           /* no answer in this time is a stall */
     struct troubles *troubles; /* borrowed */

@@ -13,7 +13,7 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "net/http_server.h"
+#include "net/http_adopt.h"
 
 /* Neighbours that train ask every quarter of a second. */
 #define IDLE_TIMEOUT_MS 15000
@@ -21,6 +21,14 @@
 /* Clients that have shown no ticket yet; one address leaves some for others. */
 #define STRANGERS (RECEIVES_MAX / 2)
 #define STRANGERS_PER_ADDRESS (STRANGERS / 2)
+
+#define ADOPTED_MAX 16 /* until the thread's next turn */
+
+/* A connection from a relay. */
+struct adopted {
+    int fd;
+    struct address relay;
+};
 
 struct peer_server {
     struct receive_context receive; /* first: the context of the sinks */
@@ -30,8 +38,11 @@ struct peer_server {
     struct http_server *http;
     pthread_t thread;
     bool started;
-    int room_fd; /* a slot is free */
+    int room_fd; /* a slot is free, or a connection was adopted */
     int stop_fd;
+    pthread_mutex_t lock; /* guards `adopted` and its count */
+    struct adopted adopted[ADOPTED_MAX];
+    size_t adopted_count;
 };
 
 /* ---- routes ---- */
@@ -94,6 +105,17 @@ static void drain(int fd)
     (void)eventfd_read(fd, &count); /* nothing to read is fine: it does not block */
 }
 
+static void take_adopted(struct peer_server *server)
+{
+    (void)pthread_mutex_lock(&server->lock);
+    for (size_t i = 0; i < server->adopted_count; i++) {
+        const struct adopted *adopted = &server->adopted[i];
+        http_adopt(server->http, adopted->fd, &adopted->relay);
+    }
+    server->adopted_count = 0;
+    (void)pthread_mutex_unlock(&server->lock);
+}
+
 static void *serve(void *arg)
 {
     struct peer_server *server = arg;
@@ -115,6 +137,7 @@ static void *serve(void *arg)
         }
         if (fd[1].revents) {
             drain(server->room_fd);
+            take_adopted(server);
             receive_retry(server->receive.pool);
         } else if (receive_timeout_ms(server->receive.pool) == 0) {
             receive_retry(server->receive.pool);
@@ -164,7 +187,8 @@ int peer_server_open(const struct peer_server_config *config, struct peer_server
                      struct err *err)
 {
     struct peer_server *server = calloc(1, sizeof(*server));
-    if (!server) {
+    if (!server || pthread_mutex_init(&server->lock, NULL) != 0) {
+        free(server);
         return err_set(err, ERR_MEMORY, "peer server");
     }
     server->access = config->access;
@@ -191,6 +215,10 @@ void peer_server_close(struct peer_server **server)
         (void)pthread_join(closing->thread, NULL);
     }
     http_server_close(&closing->http);
+    for (size_t i = 0; i < closing->adopted_count; i++) {
+        file_close(&closing->adopted[i].fd);
+    }
+    (void)pthread_mutex_destroy(&closing->lock);
     receive_pool_free(&closing->receive.pool);
     file_close(&closing->room_fd);
     file_close(&closing->stop_fd);
@@ -206,4 +234,17 @@ const struct address *peer_server_address(const struct peer_server *server)
 int peer_server_room_fd(const struct peer_server *server)
 {
     return server->room_fd;
+}
+
+/* One more than fits is closed: its caller calls again. */
+void peer_server_adopt(struct peer_server *server, int fd, const struct address *relay)
+{
+    (void)pthread_mutex_lock(&server->lock);
+    if (server->adopted_count < ADOPTED_MAX) {
+        server->adopted[server->adopted_count++] = (struct adopted){fd, *relay};
+    } else {
+        file_close(&fd);
+    }
+    (void)pthread_mutex_unlock(&server->lock);
+    (void)eventfd_write(server->room_fd, 1);
 }

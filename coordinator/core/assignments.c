@@ -7,6 +7,7 @@
 #include "coordinator/core/codecs.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/matching.h"
+#include "coordinator/core/relays.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/sources.h"
 #include "coordinator/core/state.h"
@@ -39,6 +40,9 @@ static void add_caller(const struct core *core, struct assignment *out, const st
         struct caller *caller = &out->caller[out->caller_count++];
         *caller = (struct caller){
             .job = job->job.id, .generation = job->plan.generation, .device = *device};
+        if (out->relay_count > 0) {
+            caller->plan = job->plan.id;
+        }
         if (calling) {
             fill_key(calling, caller->public_key);
         }
@@ -185,6 +189,7 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
     out->interval_ms = core->config.heartbeat_ms;
     memcpy(out->challenge, device->challenge.nonce, sizeof(out->challenge));
     out->drop_count = holdings_drops(core, device, out->drop);
+    relays_fill(core, out);
     add_neighbours(core, device, out);
     add_fetchers(core, device, out);
     out->has_run = device->job != NULL;
@@ -200,18 +205,21 @@ int64_t core_assignment_revision(const struct core *core, const char *device_id)
     return device ? device->assignment_revision : 0;
 }
 
+/* The ticket of a call, and the one that lets it pass relays: for the callee, `parks`, to park. */
 static void name_ticket(const struct core *core, const char *job, const char *from, const char *to,
-                        char *out, struct core_ticket *ticket)
+                        struct core_ticket *ticket)
 {
     const struct plan *plan = core_job_plan(core, job);
     ASSERT(plan); /* a job that an assignment names has one */
     (void)snprintf(ticket->text, sizeof(ticket->text), "%s|%s|%s|%s", job, plan->id.text, from, to);
-    ticket->out = out;
+    ticket->plan = plan->id;
+    (void)snprintf(ticket->relay_name, sizeof(ticket->relay_name), "%s.%s", to, plan->id.text);
 }
 
 bool core_next_ticket(const struct core *core, const char *device_id, struct assignment *assignment,
                       size_t *at, struct core_ticket *ticket)
 {
+    const bool relays = assignment->relay_count > 0;
     struct assignment_run *run = &assignment->run;
     struct peer *const peer[] = {run->has_previous ? &run->previous : NULL,
                                  run->has_next ? &run->next : NULL,
@@ -219,20 +227,25 @@ bool core_next_ticket(const struct core *core, const char *device_id, struct ass
     const size_t peers = sizeof(peer) / sizeof(peer[0]);
     if (*at < assignment->caller_count) {
         struct caller *caller = &assignment->caller[(*at)++];
-        name_ticket(core, caller->job.text, caller->device.text, device_id, caller->ticket, ticket);
+        *ticket = (struct core_ticket){.out = caller->ticket,
+                                       .relay_out = relays ? caller->relay_ticket : NULL,
+                                       .parks = true};
+        name_ticket(core, caller->job.text, caller->device.text, device_id, ticket);
         return true;
     }
     while (assignment->has_run && *at < assignment->caller_count + peers + run->source_count) {
         const size_t i = (*at)++ - assignment->caller_count;
         struct source *source = i < peers ? NULL : &run->source[i - peers];
         if (source && source->from == SOURCE_DEVICE) {
-            name_ticket(core, run->job.text, device_id, source->device.text, source->ticket,
-                        ticket);
+            *ticket = (struct core_ticket){.out = source->ticket,
+                                           .relay_out = relays ? source->relay_ticket : NULL};
+            name_ticket(core, run->job.text, device_id, source->device.text, ticket);
             return true;
         }
         if (!source && peer[i]) {
-            name_ticket(core, run->job.text, device_id, peer[i]->device.text, peer[i]->ticket,
-                        ticket);
+            *ticket = (struct core_ticket){.out = peer[i]->ticket,
+                                           .relay_out = relays ? peer[i]->relay_ticket : NULL};
+            name_ticket(core, run->job.text, device_id, peer[i]->device.text, ticket);
             return true;
         }
     }

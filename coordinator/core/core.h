@@ -14,6 +14,7 @@
 struct core_config {
     int64_t heartbeat_ms; /* interval of heartbeats; default 1000 */
     int64_t lease_ms;     /* default 5000 */
+    int64_t relay_port;   /* of the coordinator's relay; 0: it has none */
     size_t devices_max, jobs_max;
 };
 extern const struct core_config core_config_default;
@@ -100,6 +101,11 @@ int64_t core_assignment_revision(const struct core *core, const char *device_id)
 struct core_ticket {
     char text[4 * ID_SIZE + 4];
     char *out; /* in the assignment */
+    /* And a second one, for relays (net/relay.h). */
+    char *relay_out; /* NULL: none */
+    struct plan_id plan;
+    char relay_name[2 * ID_SIZE]; /* of the called device, "DEVICE.PLAN" */
+    bool parks;                   /* this device is the called one */
 };
 /* The next ticket of the device's assignment. *at: 0 before the first. false: no further one. */
 bool core_next_ticket(const struct core *core, const char *device_id, struct assignment *assignment,

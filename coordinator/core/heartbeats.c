@@ -17,6 +17,7 @@
 #include "coordinator/core/mark.h"
 #include "coordinator/core/measured.h"
 #include "coordinator/core/progress.h"
+#include "coordinator/core/relays.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/stall.h"
 #include "coordinator/core/state.h"
@@ -211,6 +212,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
     device->device.replica_bytes_sent = heartbeat->replica_bytes_sent;
     device->device.replica_bytes_written = heartbeat->replica_bytes_written;
     take_address(core, device, heartbeat->address);
+    relays_take(core, device, heartbeat);
     measured_take_idle(core, device, heartbeat);
     if (heartbeat->all_holdings) {
         holdings_replace(core, device, heartbeat);

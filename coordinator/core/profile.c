@@ -117,6 +117,35 @@ static void fill_units(const struct core *core, struct planning *planning, size_
     }
 }
 
+static bool is_anywhere(const struct planning *planning, size_t a, size_t b)
+{
+    for (size_t i = 0; i < planning->measured_count; i++) {
+        if (planning->measured[i].a == a && planning->measured[i].b == b) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Pairs that need a relay and have not shown how fast it is. */
+static void fill_relayed(const struct core *core, struct planning *planning)
+{
+    for (size_t d = 0; d < planning->device_count; d++) {
+        const struct device *device = &core->candidate[d]->device;
+        for (size_t i = 0; i < device->relayed_count; i++) {
+            const size_t other = planning_find(planning, device->relayed[i].text);
+            const size_t a = d < other ? d : other, b = d < other ? other : d;
+            if (b < planning->device_count && a != b &&
+                planning->measured_count < PLANNING_LINKS_MAX && !is_anywhere(planning, a, b)) {
+                planning->measured[planning->measured_count++] = (struct partition_pair){
+                    .a = a,
+                    .b = b,
+                    .link = traffic_link(core, core->candidate[a], core->candidate[b])};
+            }
+        }
+    }
+}
+
 /* Whether the pair is the last one listed or shortly before: the store has the rows of a pair
  * beside each other. */
 static bool is_listed(const struct planning *planning, size_t a, size_t b)
@@ -145,6 +174,7 @@ static void fill_links(const struct core *core, struct planning *planning)
                 .a = a, .b = b, .link = traffic_link(core, core->candidate[a], core->candidate[b])};
         }
     }
+    fill_relayed(core, planning);
 }
 
 static void fill_device(const struct core *core, struct planning *planning, size_t d)

@@ -6,6 +6,7 @@
 
 #include "base/elementary.h"
 #include "coordinator/core/ids.h"
+#include "coordinator/core/relays.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "libtrain/quant/codec.h"
@@ -218,7 +219,8 @@ bool traffic_device_link(const struct core *core, const struct device_slot *devi
     return true;
 }
 
-/* A link has equal properties in both directions, so the sizes of both give a better estimate. */
+/* A link has equal properties in both directions, so the sizes of both give a better estimate. Of a
+ * pair that needs a relay in one direction, it is the mean of both. */
 struct partition_link traffic_link(const struct core *core, const struct device_slot *a,
                                    const struct device_slot *b)
 {
@@ -228,9 +230,12 @@ struct partition_link traffic_link(const struct core *core, const struct device_
     }
     static const struct link_sums none;
     struct partition_link first, second;
-    return traffic_device_link(core, a, &first) && traffic_device_link(core, b, &second)
-               ? link_slower(first, second)
-               : link_estimate(&none);
+    const bool known =
+        traffic_device_link(core, a, &first) && traffic_device_link(core, b, &second);
+    if (!known) {
+        first = second = link_estimate(&none);
+    }
+    return relays_between(a, b) ? link_in_series(first, second) : link_slower(first, second);
 }
 
 const struct link_row *traffic_next(const struct core *core, size_t *at)

@@ -35,7 +35,7 @@ bool traffic_take(struct core *core, const struct device_slot *device,
                   const struct link_report *report);
 /* Return the estimated link between two devices: of their own transfers; of each one's transfers
  * with others, the slower of both; or a usual one, as a slow link of one device alone may be the
- * other device's fault. */
+ * other device's fault. Through a relay, both after each other. */
 struct partition_link traffic_link(const struct core *core, const struct device_slot *a,
                                    const struct device_slot *b);
 /* Fill in the link that a device's transfers with all others show. false: too few are known. */

@@ -11,6 +11,7 @@
 #include "coordinator/http/content.h"
 #include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
+#include "net/relay_preface.h"
 #include "schema/wire.h"
 
 /* Report another protocol version first: tables of another version would reject the rest for a
@@ -151,9 +152,15 @@ static void fill_tickets(const struct coordinator *coordinator, const char *devi
                          struct assignment *assignment)
 {
     struct core_ticket ticket;
+    uint8_t key[HASH_SIZE];
     size_t at = 0;
     while (core_next_ticket(coordinator->core, device, assignment, &at, &ticket)) {
         hmac_text(coordinator->ticket_key, ticket.text, ticket.out);
+        if (ticket.relay_out) {
+            relay_key(coordinator->ticket_key, ticket.plan.text, key);
+            relay_ticket(key, ticket.parks ? RELAY_PARK : RELAY_CALL, ticket.relay_name,
+                         ticket.relay_out);
+        }
     }
 }
 

@@ -74,6 +74,13 @@ struct partition_link link_estimate(const struct link_sums *sums)
     return link;
 }
 
+struct partition_link link_in_series(struct partition_link a, struct partition_link b)
+{
+    struct partition_link link = link_slower(a, b);
+    link.latency_seconds = fmin(a.latency_seconds + b.latency_seconds, LINK_LATENCY_SECONDS_MAX);
+    return link;
+}
+
 struct partition_link link_slower(struct partition_link a, struct partition_link b)
 {
     return (struct partition_link){.latency_seconds = fmax(a.latency_seconds, b.latency_seconds),

@@ -28,5 +28,8 @@ void link_add(struct link_sums *sums, const struct link_sums *more);
 struct partition_link link_estimate(const struct link_sums *sums);
 /* Return a link with the latency and the bandwidth of the slower one. */
 struct partition_link link_slower(struct partition_link a, struct partition_link b);
+/* Return the link of bytes that pass through both, the second after the first: a relay passes them
+ * on as they come, so the latencies add up and the slower bandwidth counts. */
+struct partition_link link_in_series(struct partition_link a, struct partition_link b);
 
 #endif

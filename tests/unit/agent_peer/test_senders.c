@@ -60,11 +60,29 @@ static void sender_failed(void *arg, const struct err *why)
     print_error("%s\n", why->text);
 }
 
+static struct ways *ways;
+
+static int open_ways(void **state)
+{
+    struct err err = {0};
+    (void)state;
+    assert_ok(ways_new("http://127.0.0.1:7410", &ways, &err), &err);
+    return 0;
+}
+
+static int close_ways(void **state)
+{
+    (void)state;
+    ways_free(&ways);
+    return 0;
+}
+
 static struct sender *start_patient_sender(struct side *from, struct side *to,
                                            enum stage_direction direction, int64_t peer_ms)
 {
     struct sender_config config = {.stage = from->stage,
                                    .direction = direction,
+                                   .ways = ways,
                                    .peer_ms = peer_ms,
                                    .troubles = from->troubles,
                                    .failed = sender_failed};
@@ -291,5 +309,5 @@ int main(void)
         cmocka_unit_test(two_joined_stages_give_the_same_bits_and_allocate_nothing),
         cmocka_unit_test(coded_links_give_about_the_same_losses_and_allocate_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_ways, close_ways);
 }

@@ -144,6 +144,72 @@ static const struct planning *ask(struct world *world, const char *id)
     return world->planning;
 }
 
+static void report_relayed(struct world *world, struct agent *agent, const struct agent *other)
+{
+    agent_beat(world, agent);
+    agent->heartbeat.relayed_count = 0;
+    if (other) {
+        agent->heartbeat.relayed[agent->heartbeat.relayed_count++] = other->id;
+    }
+    agent_beat_again(world, agent);
+}
+
+static const struct partition_pair *measured_pair(const struct planning *planning,
+                                                  const struct agent *a, const struct agent *b)
+{
+    const size_t first = planning_find(planning, a->id.text);
+    const size_t second = planning_find(planning, b->id.text);
+    for (size_t i = 0; i < planning->measured_count; i++) {
+        const struct partition_pair *pair = &planning->measured[i];
+        if ((pair->a == first && pair->b == second) || (pair->a == second && pair->b == first)) {
+            return pair;
+        }
+    }
+    return NULL;
+}
+
+static void a_pair_that_needs_a_relay_has_both_links_after_each_other(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    train_on_three(world, id);
+    struct agent *a = &world->agent[0], *b = &world->agent[1], *c = &world->agent[2];
+    report_link(world, a, b, 0.5);
+    report_link(world, c, b, 0.1);
+    report_relayed(world, a, c);
+    const struct device *device = core_device(world->core, a->id.text);
+    assert_int_equal(device->relayed_count, 1);
+    assert_string_equal(device->relayed[0].text, c->id.text);
+    const struct planning *planning = ask(world, id);
+    const struct planning_device *slow = &planning->device[planning_find(planning, a->id.text)];
+    const struct planning_device *fast = &planning->device[planning_find(planning, c->id.text)];
+    const struct partition_pair *pair = measured_pair(planning, a, c);
+    assert_non_null(pair);
+    const double both = slow->link.latency_seconds + fast->link.latency_seconds;
+    assert_close(&pair->link.latency_seconds, &both, 1, 1e-12);
+    assert_true(pair->link.bytes_per_second == slow->link.bytes_per_second ||
+                pair->link.bytes_per_second == fast->link.bytes_per_second);
+    /* One that was measured counts instead. */
+    report_link(world, a, c, 0.02);
+    planning = ask(world, id);
+    assert_true(measured_pair(planning, a, c)->link.latency_seconds < 0.1);
+    report_relayed(world, a, NULL);
+    assert_int_equal(core_device(world->core, a->id.text)->relayed_count, 0);
+}
+
+static void devices_that_are_not_there_are_relayed_by_nobody(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    train_on_three(world, id);
+    struct agent *a = &world->agent[0];
+    static const struct agent ghost = {.id = {"dev_ghost"}};
+    report_relayed(world, a, &ghost);
+    assert_int_equal(core_device(world->core, a->id.text)->relayed_count, 0);
+    report_relayed(world, a, a);
+    assert_int_equal(core_device(world->core, a->id.text)->relayed_count, 0);
+}
+
 static void a_pair_that_never_met_has_the_slower_link_of_both(void **state)
 {
     struct world *world = *state;
@@ -336,6 +402,8 @@ int main(void)
         STORY(slow_links_are_known_after_they_were_measured),
         STORY(marked_tensors_do_not_make_a_link_slow),
         STORY(a_pair_that_never_met_has_the_slower_link_of_both),
+        STORY(a_pair_that_needs_a_relay_has_both_links_after_each_other),
+        STORY(devices_that_are_not_there_are_relayed_by_nobody),
         STORY(unexplained_time_of_steps_is_part_of_the_next_plan),
         STORY(auto_codes_links_that_are_slow_and_only_those),
         STORY(auto_leaves_links_of_old_agents_uncoded),

@@ -169,6 +169,18 @@ static void sums_of_nonsense_stay_finite(void **state)
     }
 }
 
+static void links_in_series_add_their_latencies(void **state)
+{
+    (void)state;
+    const struct partition_link near = {.latency_seconds = 0.001, .bytes_per_second = 1e8};
+    const struct partition_link far = {.latency_seconds = 0.02, .bytes_per_second = 1e6};
+    const struct partition_link both = link_in_series(near, far);
+    assert_true(both.latency_seconds == 0.021 && both.bytes_per_second == 1e6);
+    const struct partition_link farthest = {.latency_seconds = LINK_LATENCY_SECONDS_MAX,
+                                            .bytes_per_second = 1};
+    assert_true(link_in_series(farthest, far).latency_seconds == LINK_LATENCY_SECONDS_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +192,7 @@ int main(void)
         cmocka_unit_test(estimates_stay_within_the_measurements),
         cmocka_unit_test(a_link_that_changed_is_seen),
         cmocka_unit_test(sums_of_nonsense_stay_finite),
+        cmocka_unit_test(links_in_series_add_their_latencies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

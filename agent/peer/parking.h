@@ -1,0 +1,28 @@
+/* parking.h: makes this device reachable through relays (net/relay.h): a thread that keeps one
+ * connection parked at each relay for each plan with callers. When a caller's first byte arrives on
+ * one, its owner gets the connection, as if it had accepted it, and another one is parked. */
+#ifndef AGENT_PEER_PARKING_H
+#define AGENT_PEER_PARKING_H
+
+#include "base/err.h"
+#include "net/address.h"
+#include "schema/assignment.h"
+
+struct parking;
+
+struct parking_config {
+    const char *coordinator; /* its URL, borrowed */
+    /* A connection; fd is taken. On the parking's thread. */
+    void (*arrived)(void *arg, int fd, const struct address *relay);
+    void *arg;
+};
+
+NODISCARD int parking_new(const struct parking_config *config, struct parking **out,
+                          struct err *err);
+/* Park at the relays of the assignment, for its callers, and nowhere else. */
+void parking_set(struct parking *parking, const struct device_id *device,
+                 const struct assignment *assignment);
+/* Close the parked connections and wait for the thread's end. */
+void parking_free(struct parking **parking);
+
+#endif

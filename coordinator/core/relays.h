@@ -1,0 +1,19 @@
+/* relays.h: which devices reach which through a relay only, as they report, and the relays of an
+ * assignment. Nothing is stored: devices repeat it with every heartbeat. docs/adr/0126. */
+#ifndef COORDINATOR_CORE_RELAYS_H
+#define COORDINATOR_CORE_RELAYS_H
+
+#include "coordinator/core/core.h"
+#include "schema/assignment.h"
+#include "schema/heartbeat.h"
+
+struct device_slot;
+
+/* Take the list of a heartbeat. */
+void relays_take(struct core *core, struct device_slot *device, const struct heartbeat *heartbeat);
+/* Whether one of the two reaches the other through a relay only. */
+bool relays_between(const struct device_slot *a, const struct device_slot *b);
+/* List the relays of an assignment. */
+void relays_fill(const struct core *core, struct assignment *out);
+
+#endif
