@@ -174,6 +174,41 @@ static void judge_pairs(struct diagnosis *diagnosis)
     }
 }
 
+static const char *name_of(const json_t *devices, const char *id)
+{
+    size_t index;
+    json_t *device;
+    json_array_foreach(devices, index, device)
+    {
+        if (strcmp(text_of(device, "id"), id) == 0) {
+            return text_of(device, "name");
+        }
+    }
+    return id;
+}
+
+/* Pairs that work, but cost more than others. */
+static void judge_relays(struct diagnosis *diagnosis)
+{
+    const json_t *devices = diagnosis->facts->devices;
+    size_t index, place;
+    json_t *device, *other;
+    json_array_foreach(devices, index, device)
+    {
+        char names[NAMES_SIZE] = "";
+        json_array_foreach(json_object_get(device, "relayed"), place, other)
+        {
+            if (json_is_string(other)) {
+                add_name(names, name_of(devices, json_string_value(other)));
+            }
+        }
+        if (names[0] && is_online(device)) {
+            find(diagnosis, WARNING, "relays", "%s reaches %s through a relay only",
+                 text_of(device, "name"), names);
+        }
+    }
+}
+
 static void judge_jobs(struct diagnosis *diagnosis)
 {
     size_t waiting = 0, index;
@@ -195,7 +230,8 @@ static void judge_jobs(struct diagnosis *diagnosis)
 int diagnosis_make(const struct facts *facts, json_t **out, bool *failed, struct err *err)
 {
     static void (*const judges[])(struct diagnosis *) = {
-        judge_versions, judge_clocks, judge_disk, judge_devices, judge_pairs, judge_jobs,
+        judge_versions, judge_clocks, judge_disk, judge_devices,
+        judge_pairs,    judge_relays, judge_jobs,
     };
     struct diagnosis diagnosis = {.facts = facts, .items = json_array()};
     for (size_t i = 0; diagnosis.items && i < sizeof(judges) / sizeof(judges[0]); i++) {

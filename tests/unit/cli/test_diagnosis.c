@@ -102,6 +102,29 @@ static void every_trouble_is_named(void **state)
                    "warning jobs: k is stalled: no step\n");
 }
 
+static void pairs_that_need_a_relay_are_named(void **state)
+{
+    (void)state;
+    json_auto_t *version = parsed(VERSION);
+    json_auto_t *devices = parsed("[" DEVICE(
+        "a", "online", PACELINE_VERSION,
+        ", \"id\": \"dev_a\", \"relayed\": "
+        "[\"dev_b\", \"dev_gone\", 7]") "," DEVICE("b", "online", PACELINE_VERSION,
+                                                   ", \"id\": \"dev_b\", \"relayed\": "
+                                                   "[]") "," DEVICE("c", "lost", PACELINE_VERSION,
+                                                                    ", \"relayed\": "
+                                                                    "[\"dev_b\"]") "]");
+    const struct facts facts = {.version = version,
+                                .devices = devices,
+                                .disk_free_bytes = 0x1p32,
+                                .now_ms = at("2026-01-31T12:00:02Z")};
+    BUF_AUTO struct buf text;
+    assert_false(diagnose(&facts, &text));
+    assert_holds(text.data, "warning relays: a reaches b, dev_gone through a relay only\n");
+    assert_null(strstr(text.data, "relays: b"));
+    assert_null(strstr(text.data, "relays: c"));
+}
+
 static void answers_that_say_nothing_are_no_fault_of_ours(void **state)
 {
     (void)state;
@@ -118,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_healthy_installation_has_one_finding_a_check),
         cmocka_unit_test(every_trouble_is_named),
+        cmocka_unit_test(pairs_that_need_a_relay_are_named),
         cmocka_unit_test(answers_that_say_nothing_are_no_fault_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
