@@ -50,12 +50,16 @@ def run_on(devices, command):
 
 class NamespaceFleet(Fleet):
     """A Fleet with each program on its own device. The programs have addresses other than loopback,
-    on a network of their own: --insecure.
+    on a network of their own: without TLS they need --insecure.
     """
+
+    @property
+    def exposure(self):
+        return [] if self.tls else ["--insecure"]
 
     def start_coordinator(self, *arguments, listen=None):
         return super().start_coordinator(
-            "--insecure", *arguments, listen=listen or f"{os.environ['FLEET_COORD']}:0"
+            *self.exposure, *arguments, listen=listen or f"{os.environ['FLEET_COORD']}:0"
         )
 
     def start_device(self, name, *arguments):
@@ -65,7 +69,7 @@ class NamespaceFleet(Fleet):
         ).stdout.strip()
         return self.start_agent(
             name,
-            "--insecure",
+            *self.exposure,
             *arguments,
             wait=False,
             listen=f"{address}:0",
