@@ -30,10 +30,15 @@ is_installed() { # PACKAGE[:ARCHITECTURE]
     dpkg-query -W -f '${Architecture} ${Status}\n' "${1%:*}" 2>/dev/null |
         grep -qxE "($architecture|all) install ok installed"
 }
+# NodeSource's nodejs, for one, provides npm and conflicts with Debian's package of this name.
+is_provided() { # PACKAGE
+    dpkg-query -W -f '${Status}, ${Provides},\n' |
+        grep -qE "^install ok installed,(.*,)? $1( \([^)]*\))?,"
+}
 
 missing=()
 for package in "${wanted[@]}"; do
-    is_installed "$package" || missing+=("$package")
+    is_installed "$package" || is_provided "$package" || missing+=("$package")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
@@ -51,7 +56,7 @@ as_root() {
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-options=(-qq -y --no-install-recommends)
+options=(-qq -y --no-install-recommends -o DPkg::Lock::Timeout=300)
 foreign=$(printf '%s\n' "${missing[@]}" | sed -n 's/.*://p' | sort -u)
 if [ -n "$foreign" ]; then
     options+=(--no-remove)
