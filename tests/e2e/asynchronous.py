@@ -6,7 +6,7 @@ import json
 import pathlib
 import tempfile
 
-from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, train
+from paceline import FASHION, by_build, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
 
 LEASE_MS = 2000
@@ -87,7 +87,7 @@ def test_evaluations_empty_the_pipeline():
     with fashion_fleet(3) as fleet:
         job = async_job(
             batch=100,
-            epochs=3,
+            epochs=by_build(3, 1),
             dataset={"train": "fashion-train", "test": "fashion-train"},
             evaluate={"every_epochs": 1},
             cuts=[1, 3],

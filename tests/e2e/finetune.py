@@ -8,7 +8,7 @@ import pathlib
 import struct
 import tempfile
 
-from paceline import FASHION, ROOT, by_build, fashion_fleet, fashion_job, must, on_devices, train
+from paceline import FASHION, ROOT, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
 
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -276,7 +276,7 @@ def test_a_job_restarts_from_its_checkpoint_if_agents_die_before_the_first_copy(
         checkpoint, content = trained(fleet)
         job = from_checkpoint(
             checkpoint,
-            steps=by_build(1500, 400),
+            steps=1500,
             replication={"neighbor_every": 0, "center_every": 0},
         )
         expected = reference(job, content)

@@ -11,7 +11,6 @@ from paceline import (
     ROOT,
     Fleet,
     batches_of,
-    by_build,
     fashion_fleet,
     fashion_job,
     must,
@@ -21,7 +20,7 @@ from paceline import (
 from runner import run
 
 
-PARTITIONS = int(os.environ.get("PACELINE_LAW_PARTITIONS", "10"))
+PARTITIONS = int(os.environ.get("PACELINE_LAW_PARTITIONS", "7"))
 
 
 def reference(job, threads=1):
@@ -152,7 +151,7 @@ def test_agents_that_recompute_give_the_weights_of_one_process_that_does_not():
         generator = random.Random(seed)
         with fashion_fleet(3) as fleet:
             units = units_of(fleet, model)
-            for _ in range(by_build(3, 1)):
+            for _ in range(3):
                 cuts = random_cuts(generator, units, 3)
                 check(
                     fleet,
@@ -284,7 +283,7 @@ def test_checks_of_the_plan_after_every_few_steps_change_no_bit():
     job = fashion_job(
         "lenet5",
         batch=64,
-        steps=by_build(300, 60),
+        steps=300,
         evaluate={"every_epochs": 0},
         replan={"first": 5, "every": 5},
     )

@@ -23,7 +23,7 @@ static const struct law_run usual_run = {BATCH, MICRO_BATCHES, STEPS};
 #define RESNET8_SIDE 10
 static int one_in = 10;
 #elif defined(SIMD_BASELINE_ONLY)
-#define RESNET8_SIDE 28
+#define RESNET8_SIDE 14
 static int one_in = 4;
 #else
 #define RESNET8_SIDE 28
