@@ -97,7 +97,7 @@ static int parent_of(const char *path, char out[PATH_MAX], struct err *err)
     return 0;
 }
 
-static int sync_directory_of(const char *path, struct err *err)
+int file_sync_directory_of(const char *path, struct err *err)
 {
     char parent[PATH_MAX];
     int rc = parent_of(path, parent, err);
@@ -149,7 +149,7 @@ int file_draft_keep(struct file_draft *draft, struct err *err)
         return rc;
     }
     file_close(&draft->fd);
-    return sync_directory_of(draft->path, err);
+    return file_sync_directory_of(draft->path, err);
 }
 
 void file_draft_drop(struct file_draft *draft)

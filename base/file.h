@@ -31,6 +31,8 @@ NODISCARD int file_draft_append(struct file_draft *draft, const void *data, size
                                 struct err *err);
 NODISCARD int file_draft_keep(struct file_draft *draft, struct err *err);
 void file_draft_drop(struct file_draft *draft);
+/* Make the name of a file that was created, renamed or removed survive a power cut. */
+NODISCARD int file_sync_directory_of(const char *path, struct err *err);
 /* mkdir -p; existing directories are fine. */
 NODISCARD int file_make_directory(const char *path, unsigned mode, struct err *err);
 /* Write or read all bytes at an offset; ERR_FORMAT when the file ends early. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/user.h"
+#include "coordinator/backup.h"
 #include "coordinator/certificates.h"
 #include "coordinator/config.h"
 #include "coordinator/init.h"
@@ -51,16 +52,37 @@ static int serve(int argc, char **argv, bool *misused, struct err *err)
     return rc;
 }
 
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv, bool *misused, struct err *err);
+} commands[] = {
+    {"init", init_run},
+    {"backup", backup_run},
+    {"restore", backup_run_restore},
+    {"check", backup_run_check},
+};
+
+static const struct command *command_of(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     tune_heap();
     struct err err = {0};
-    const bool init = argc > 1 && strcmp(argv[1], "init") == 0;
+    const struct command *command = command_of(argc, argv);
     bool misused = false;
-    const int rc =
-        init ? init_run(argc - 1, argv + 1, &misused, &err) : serve(argc, argv, &misused, &err);
+    const int rc = command ? command->run(argc - 1, argv + 1, &misused, &err)
+                           : serve(argc, argv, &misused, &err);
     if (rc) {
-        fprintf(stderr, "paceline-coordinator%s: %s\n", init ? " init" : "", err.text);
+        fprintf(stderr, "paceline-coordinator%s%s: %s\n", command ? " " : "",
+                command ? command->name : "", err.text);
     }
     return misused ? 2 : rc ? 1 : 0;
 }

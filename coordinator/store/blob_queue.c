@@ -266,13 +266,20 @@ static bool batch_is_ready(const struct blob_queue *queue)
            clock_now_ms() - queue->first_ms >= BLOB_BATCH_WAIT_MS;
 }
 
-static void wait_for_batch(struct blob_queue *queue)
+static struct timespec time_after(int64_t ms)
 {
     struct timespec until;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += BLOB_BATCH_WAIT_MS * 1000000L;
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
+    return until;
+}
+
+static void wait_for_batch(struct blob_queue *queue)
+{
+    const struct timespec until = time_after(BLOB_BATCH_WAIT_MS);
     int rc = 0;
     while (rc != ETIMEDOUT && !batch_is_ready(queue)) {
         rc = pthread_cond_timedwait(&queue->work, &queue->lock, &until);
@@ -304,14 +311,18 @@ static struct blob_item *detach(struct blob_queue *queue)
     return first;
 }
 
-struct blob_item *blob_queue_take(struct blob_queue *queue, bool other_work, bool *stopped)
+struct blob_item *blob_queue_take(struct blob_queue *queue, int64_t wait_ms, bool *stopped)
 {
+    const struct timespec until = time_after(wait_ms > 0 ? wait_ms : 0);
+    int rc = wait_ms == 0 ? ETIMEDOUT : 0;
     lock(queue);
-    while (!queue->head && !queue->stopping && !other_work) {
+    while (!queue->head && !queue->stopping && rc != ETIMEDOUT) {
         queue->is_idle = true;
         (void)pthread_cond_broadcast(&queue->idle);
-        (void)pthread_cond_wait(&queue->work, &queue->lock);
+        rc = wait_ms < 0 ? pthread_cond_wait(&queue->work, &queue->lock)
+                         : pthread_cond_timedwait(&queue->work, &queue->lock, &until);
     }
+    queue->is_idle = queue->is_idle && rc != ETIMEDOUT; /* the caller has other work now */
     if (queue->head) {
         wait_for_batch(queue);
     }

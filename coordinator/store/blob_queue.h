@@ -112,9 +112,9 @@ void blob_queue_drain(struct blob_queue *queue);
 void blob_queue_stop(struct blob_queue *queue);
 
 /* ---- the writer ---- */
-/* The next batch, as a list in order. NULL: no work; waits for work unless the caller has other
- * work. *stopped: no more work will arrive. */
-struct blob_item *blob_queue_take(struct blob_queue *queue, bool other_work, bool *stopped);
+/* The next batch, as a list in order. NULL: no work arrived for wait_ms (-1: no limit). *stopped:
+ * no more work will arrive. */
+struct blob_item *blob_queue_take(struct blob_queue *queue, int64_t wait_ms, bool *stopped);
 /* Later calls of the upload's feeder fail with this error. */
 void blob_queue_fail(struct blob_queue *queue, struct blob_upload *upload,
                      const struct err *failure);

@@ -6,11 +6,11 @@
 #include "coordinator/store/blob_store.h"
 #include "coordinator/store/blob_writer.h"
 #include "coordinator/store/migrate.h"
+#include "coordinator/store/snapshot.h"
 #include "coordinator/store/sql.h"
 
-#define BLOB_APPLICATION_ID 0x504c6370 /* "PLcp" */
-#define REMOVE_CHUNKS 16               /* a transaction */
-#define VACUUM_PAGES 64                /* a transaction: 4 MiB that may have to move */
+#define REMOVE_CHUNKS 16 /* a transaction */
+#define VACUUM_PAGES 64  /* a transaction: 4 MiB that may have to move */
 /* Free pages that stay in the file for the next blobs. Moving pages costs as much as writing them,
  * and a store that replaces old checkpoints would move them continually. */
 #define KEPT_PAGES 256
@@ -100,6 +100,9 @@ static int next_garbage(struct blob_writer *writer, int64_t *id, struct err *err
 int blob_reclaim_all(struct blob_writer *writer, struct err *err)
 {
     int64_t id = 0;
+    if (snapshot_is_open(writer->store->directory)) {
+        return 0;
+    }
     int rc = next_garbage(writer, &id, err);
     while (rc == 0 && id != 0) {
         rc = blob_reclaim_one(writer, id, err);
@@ -152,6 +155,10 @@ bool blob_reclaim_step(struct blob_writer *writer)
     int64_t id = 0;
     bool left = true;
     int rc = next_garbage(writer, &id, &err);
+    writer->is_held = rc == 0 && id != 0 && snapshot_is_open(writer->store->directory);
+    if (writer->is_held) {
+        return true;
+    }
     if (rc == 0 && id != 0) {
         bool same_left;
         rc = remove_some(writer, id, &same_left, &err);

@@ -11,6 +11,8 @@
 #include "coordinator/store/sql.h"
 #include "net/hash.h"
 
+#define HELD_LOOK_MS 1000 /* while another process reads a snapshot */
+
 /* Changes of the statistics, counted when their transaction is committed. */
 struct tally {
     int64_t blobs, bytes;
@@ -312,8 +314,8 @@ void *blob_writer_run(void *arg)
     struct blob_writer *writer = arg;
     bool stopped = false;
     while (!stopped) {
-        struct blob_item *items =
-            blob_queue_take(&writer->store->queue, writer->has_garbage, &stopped);
+        const int64_t wait_ms = !writer->has_garbage ? -1 : writer->is_held ? HELD_LOOK_MS : 0;
+        struct blob_item *items = blob_queue_take(&writer->store->queue, wait_ms, &stopped);
         if (items) {
             write_batch(writer, items);
         }

@@ -27,6 +27,7 @@ struct blob_writer {
     struct sqlite3 *db;
     struct sqlite3_stmt *statement[WRITER_STATEMENTS];
     bool has_garbage; /* there may be rows without an owner, or more free pages than are kept */
+    bool is_held;     /* a process reads a snapshot: rows without an owner stay until it ends */
 };
 
 /* COMMIT when rc is 0, else ROLLBACK. Returns rc, or why the commit failed. */
@@ -34,7 +35,7 @@ NODISCARD int blob_writer_end(struct blob_writer *writer, int rc, struct err *er
 
 /* Remove all rows of one blob that does not exist (any more). */
 NODISCARD int blob_reclaim_one(struct blob_writer *writer, int64_t id, struct err *err);
-/* Remove all rows of all blobs without an owner. */
+/* Remove all rows of all blobs without an owner, unless a process reads a snapshot. */
 NODISCARD int blob_reclaim_all(struct blob_writer *writer, struct err *err);
 /* Do a bounded piece of that, then of releasing free pages to the file system; false: nothing is
  * left to do, or it failed and is retried later. */

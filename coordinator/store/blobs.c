@@ -49,7 +49,8 @@ static int open_parts(struct blob_store *store, const struct blob_config *config
                       const char *durability, struct err *err)
 {
     int rc = make_paths(store, config->directory, err);
-    rc = rc ? rc : owner_take(config->directory, "checkpoints.lock", &store->owner, err);
+    rc = rc ? rc
+            : owner_take(config->directory, "checkpoints.lock", "coordinator", &store->owner, err);
     rc = rc ? rc : make_commit_lock(store, err);
     rc = rc ? rc : blob_pool_init(&store->pool, err);
     store->has_pool = rc == 0;

@@ -86,14 +86,20 @@ static int check_owner(sqlite3 *db, int64_t version, int application_id, struct 
     return 0;
 }
 
-int migrate_run(sqlite3 *db, const struct embedded *migrations, int application_id,
-                const char *backup, struct err *err)
+int migrate_newest(const struct embedded *migrations)
 {
     int newest = 0;
     for (const struct embedded *each = migrations; each->name; each++) {
         ASSERT(number_of(each) == newest + 1);
         newest++;
     }
+    return newest;
+}
+
+int migrate_run(sqlite3 *db, const struct embedded *migrations, int application_id,
+                const char *backup, struct err *err)
+{
+    const int newest = migrate_newest(migrations);
     int64_t version = 0;
     int rc = sql_integer(db, "PRAGMA user_version", &version, err);
     if (rc == 0) {
@@ -104,7 +110,8 @@ int migrate_run(sqlite3 *db, const struct embedded *migrations, int application_
     }
     if (version > newest) {
         return err_set(err, ERR_UNSUPPORTED,
-                       "schema %lld was made by a newer version; this version supports up to %d",
+                       "schema %lld was made by a newer version; this version supports up to %d: "
+                       "start that version, or restore a backup from before the upgrade",
                        (long long)version, newest);
     }
     if (version > 0 && version < newest && backup) {

@@ -9,10 +9,16 @@
 
 struct sqlite3;
 
+/* PRAGMA application_id of each. */
+#define STATE_APPLICATION_ID 0x504c7374 /* "PLst" */
+#define BLOB_APPLICATION_ID 0x504c6370  /* "PLcp" */
+
 /* By the number that their names begin with, from 1 without gaps: "0002_incidents". */
 extern const struct embedded state_migrations[];
 extern const struct embedded checkpoint_migrations[];
 
+/* The number of the last one. */
+int migrate_newest(const struct embedded *migrations);
 /* Apply the missing migrations.
  * application_id   marks whose file it is: a database of another program is refused
  * backup           path of the copy made before an older schema is changed; NULL: none (blobs are

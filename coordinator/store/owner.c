@@ -14,17 +14,18 @@
 #define PID_TEXT_SIZE 24
 
 /* The number in the lock file is for the message alone; the lock itself is flock's. */
-static int held_by_another(int fd, const char *directory, struct err *err)
+static int held_by_another(int fd, const char *directory, const char *holder, struct err *err)
 {
     char text[PID_TEXT_SIZE];
     ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
     text[size > 0 ? size : 0] = '\0';
     text[strspn(text, "0123456789")] = '\0';
-    return err_set(err, ERR_STATE, "'%s' is in use by another coordinator (process %s)", directory,
+    return err_set(err, ERR_STATE, "'%s' is in use by another %s (process %s)", directory, holder,
                    text[0] ? text : "unknown");
 }
 
-int owner_take(const char *directory, const char *name, int *out, struct err *err)
+int owner_take(const char *directory, const char *name, const char *holder, int *out,
+               struct err *err)
 {
     char path[PATH_MAX];
     int rc = path_join(path, directory, name, err);
@@ -39,7 +40,7 @@ int owner_take(const char *directory, const char *name, int *out, struct err *er
     if (flock(fd, LOCK_EX | LOCK_NB)) {
         int reason = errno;
         return reason == EWOULDBLOCK
-                   ? held_by_another(fd, directory, err)
+                   ? held_by_another(fd, directory, holder, err)
                    : err_set(err, ERR_IO, "lock '%s': %s", path, strerror(reason));
     }
     char text[PID_TEXT_SIZE];

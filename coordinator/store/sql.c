@@ -42,11 +42,13 @@ int sql_fail(sqlite3 *db, const char *what, struct err *err)
     return err_set(err, error_code(db), "%s: %s (SQLite %d)", what, sqlite3_errmsg(db), extended);
 }
 
-/* SQLite would create the file readable by all; the journals take the mode of the database. */
+/* SQLite would create the file readable by all; the journals take the mode of the database. A file
+ * that is there is not opened: the close would release the locks of all connections of this
+ * process. */
 static int create_private(const char *path, struct err *err)
 {
-    FD_AUTO int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) {
+    FD_AUTO int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno != EEXIST) {
         int reason = errno;
         int rc = err_from_errno(reason);
         return err_set(err, rc == ERR_NOT_FOUND ? ERR_IO : rc, "open '%s': %s", path,
@@ -55,24 +57,40 @@ static int create_private(const char *path, struct err *err)
     return 0;
 }
 
-int sql_open(const char *path, sqlite3 **out, struct err *err)
+static int open_file(const char *path, int flags, sqlite3 **out, struct err *err)
 {
-    int rc = create_private(path, err);
-    if (rc) {
-        return rc;
-    }
     sqlite3 *db = NULL;
-    if (sqlite3_open_v2(path, &db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-                        NULL) != SQLITE_OK) {
-        rc = db ? sql_fail(db, path, err)
-                : err_set(err, ERR_MEMORY, "open '%s': out of memory", path);
+    if (sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) !=
+        SQLITE_OK) {
+        const int rc = db ? sql_fail(db, path, err)
+                          : err_set(err, ERR_MEMORY, "open '%s': out of memory", path);
         (void)sqlite3_close(db);
         return rc;
     }
     (void)sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
     *out = db;
     return 0;
+}
+
+int sql_open(const char *path, sqlite3 **out, struct err *err)
+{
+    sqlite3 *db = NULL;
+    int rc = create_private(path, err);
+    rc = rc ? rc : open_file(path, SQLITE_OPEN_READWRITE, &db, err);
+    if (rc) {
+        return rc;
+    }
+    if (sqlite3_db_readonly(db, "main") == 1) {
+        (void)sqlite3_close(db);
+        return err_set(err, ERR_IO, "open '%s': no permission to write", path);
+    }
+    *out = db;
+    return 0;
+}
+
+int sql_open_read(const char *path, sqlite3 **out, struct err *err)
+{
+    return open_file(path, SQLITE_OPEN_READONLY, out, err);
 }
 
 void sql_close(sqlite3 **db)

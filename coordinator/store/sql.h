@@ -15,6 +15,8 @@ struct sqlite3_stmt;
 /* Open or create a database file, readable by its owner alone. Another process's lock is waited
  * for, for 10 s. */
 NODISCARD int sql_open(const char *path, struct sqlite3 **out, struct err *err);
+/* Open a file that nobody writes, for reading only. */
+NODISCARD int sql_open_read(const char *path, struct sqlite3 **out, struct err *err);
 /* Every statement has to be finalized before. */
 void sql_close(struct sqlite3 **db);
 

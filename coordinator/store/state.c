@@ -13,24 +13,41 @@
 #include "coordinator/store/reserve.h"
 #include "coordinator/store/sql.h"
 #include "coordinator/store/state_store.h"
+#include "coordinator/store/vacuum.h"
 
-#define STATE_APPLICATION_ID 0x504c7374 /* "PLst" */
 #define LOG_BYTES_KEPT 262144u
 
-static int prepare_database(sqlite3 *db, const char *backup, const char *durability,
-                            struct err *err)
+/* WAL needs shared memory beside the file, unless one process has the file for itself (EXCLUSIVE,
+ * set before the first access). Sorting never goes to a file: the disk may be full. */
+static int open_database(const char *path, const char *durability, const char *locking,
+                         sqlite3 **out, struct err *err)
 {
-    /* The lock of EXCLUSIVE is never released, and with it WAL needs no shared memory beside the
-     * file. It must be set before the first access. Sorting never goes to a file: the disk may be
-     * full. */
-    int rc = sql_exec(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY", err);
-    if (rc == 0) {
-        rc = sql_exec(db, durability, err);
+    int rc = sql_open(path, out, err);
+    rc = rc ? rc : sql_exec(*out, "PRAGMA temp_store = MEMORY", err);
+    rc = rc ? rc : sql_exec(*out, locking, err);
+    rc = rc ? rc : vacuum_prepare(*out, err);
+    rc = rc ? rc : sql_exec(*out, durability, err);
+    rc = rc ? rc : sql_exec(*out, "PRAGMA journal_size_limit = 16777216", err);
+    if (rc && *out) {
+        sql_close(out);
     }
-    if (rc == 0) {
-        rc = sql_exec(db, "PRAGMA journal_size_limit = 16777216", err);
+    return rc;
+}
+
+/* Backups read the file while it is open (docs/adr/0115), except after a start on a disk without
+ * room for the shared memory. */
+static int open_shared(const char *path, const char *durability, sqlite3 **out, struct err *err)
+{
+    struct err inner = {0};
+    int rc = open_database(path, durability, "PRAGMA locking_mode = NORMAL", out, &inner);
+    if (rc != ERR_FULL && rc != ERR_IO) {
+        return rc ? err_set(err, rc, "%s", inner.text) : 0;
     }
-    return rc ? rc : migrate_run(db, state_migrations, STATE_APPLICATION_ID, backup, err);
+    rc = open_database(path, durability, "PRAGMA locking_mode = EXCLUSIVE", out, err);
+    if (rc == 0) {
+        log_warn("state_not_shared", "error=%s", log_quote(inner.text).text);
+    }
+    return rc;
 }
 
 static int open_parts(struct state_store *store, const char *directory, const char *durability,
@@ -46,13 +63,13 @@ static int open_parts(struct state_store *store, const char *directory, const ch
         rc = file_make_directory(directory, 0700, err);
     }
     if (rc == 0) {
-        rc = owner_take(directory, "state.lock", &store->owner, err);
+        rc = owner_take(directory, "state.lock", "coordinator", &store->owner, err);
     }
     if (rc == 0) {
-        rc = sql_open(path, &store->db, err);
-    }
-    if (rc == 0) {
-        rc = prepare_database(store->db, backup, durability, err) ? err_wrap(err, "%s", path) : 0;
+        rc = open_shared(path, durability, &store->db, err);
+        rc = rc ? rc : migrate_run(store->db, state_migrations, STATE_APPLICATION_ID, backup, err);
+        rc = rc ? rc : vacuum_convert(store->db, directory, err);
+        rc = rc ? err_wrap(err, "%s", path) : 0;
     }
     if (rc == 0) {
         store->rows.db = store->db;

@@ -94,6 +94,10 @@ NODISCARD int state_count(struct state_store *store, enum state_table table, siz
 NODISCARD int state_get(struct state_store *store, enum state_table table, const char *id,
                         state_visit_fn visit, void *arg, struct err *err);
 
+/* Give free space inside state.db back to the file system, a bounded piece at a time, outside of a
+ * transaction; a share stays for the next rows. *left: more is to give. */
+NODISCARD int state_vacuum(struct state_store *store, bool *left, struct err *err);
+
 /* Telemetry is batched: state_flush writes it in one transaction (the loop calls it about once a
  * second). A crash may lose the last second of it. */
 NODISCARD int state_metric(struct state_store *store, const char *job, int64_t step,
@@ -105,5 +109,10 @@ typedef bool (*state_metric_fn)(void *arg, int64_t step, const char *name, doubl
 NODISCARD int state_metrics(struct state_store *store, const char *job, const char *name,
                             int64_t since, size_t limit, state_metric_fn visit, void *arg,
                             struct err *err);
+
+/* Keep at most `keep` points (>= 2) of each metric of a job, evenly spread, the first and the last
+ * among them. *thinned: how many were deleted. */
+NODISCARD int state_thin_metrics(struct state_store *store, const char *job, size_t keep,
+                                 size_t *thinned, struct err *err);
 
 #endif

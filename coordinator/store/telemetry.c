@@ -221,3 +221,31 @@ int state_metrics(struct state_store *store, const char *job, const char *name, 
     }
     return rc;
 }
+
+/* ---- thinning ---- */
+
+static const char thin_text[] =
+    "DELETE FROM metrics WHERE job = ?1 AND (name, step) IN (SELECT name, step FROM "
+    "(SELECT name, step, row_number() OVER (PARTITION BY name ORDER BY step) - 1 AS place,"
+    " count(*) OVER (PARTITION BY name) AS points FROM metrics WHERE job = ?1) "
+    "WHERE points > ?2 AND place * (?2 - 1) / (points - 1) = (place - 1) * (?2 - 1) / (points - 1) "
+    "AND place > 0)";
+
+int state_thin_metrics(struct state_store *store, const char *job, size_t keep, size_t *thinned,
+                       struct err *err)
+{
+    struct telemetry *telemetry = store->telemetry;
+    sqlite3_stmt *statement = NULL;
+    ASSERT(!store->in_transaction && keep >= 2);
+    int rc = sql_prepare(telemetry->db, thin_text, &statement, err);
+    if (rc == 0 && (sqlite3_bind_text(statement, 1, job, -1, SQLITE_STATIC) != SQLITE_OK ||
+                    sqlite3_bind_int64(statement, 2, (int64_t)keep) != SQLITE_OK)) {
+        rc = sql_fail(telemetry->db, "bind", err);
+    }
+    rc = rc ? rc : sql_run(telemetry->db, statement, err);
+    sql_finalize(&statement);
+    if (rc == 0) {
+        *thinned = (size_t)sqlite3_changes(telemetry->db);
+    }
+    return rc;
+}

@@ -107,9 +107,30 @@ static int file_traits_(sqlite3_file *file)
     return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
 }
 
-/* Version 1: no shared memory, no memory maps; the stores use neither. */
+/* The index of WAL, in shared memory beside the file: it is made anew after a crash. */
+static int file_shm_map_(sqlite3_file *file, int page, int bytes, int extend, void volatile **out)
+{
+    return real_of(file)->pMethods->xShmMap(real_of(file), page, bytes, extend, out);
+}
+
+static int file_shm_lock_(sqlite3_file *file, int offset, int count, int flags)
+{
+    return real_of(file)->pMethods->xShmLock(real_of(file), offset, count, flags);
+}
+
+static void file_shm_barrier_(sqlite3_file *file)
+{
+    real_of(file)->pMethods->xShmBarrier(real_of(file));
+}
+
+static int file_shm_unmap_(sqlite3_file *file, int remove)
+{
+    return real_of(file)->pMethods->xShmUnmap(real_of(file), remove);
+}
+
+/* Version 2: no memory maps; the stores use none. */
 static const sqlite3_io_methods methods = {
-    .iVersion = 1,
+    .iVersion = 2,
     .xClose = file_close_,
     .xRead = file_read_,
     .xWrite = file_write_,
@@ -122,6 +143,10 @@ static const sqlite3_io_methods methods = {
     .xFileControl = file_control_,
     .xSectorSize = file_sector_,
     .xDeviceCharacteristics = file_traits_,
+    .xShmMap = file_shm_map_,
+    .xShmLock = file_shm_lock_,
+    .xShmBarrier = file_shm_barrier_,
+    .xShmUnmap = file_shm_unmap_,
 };
 
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
