@@ -150,6 +150,8 @@ const struct command commands[] = {
      .layout = &layout_job},
     {"job", "cancel", "End a job.", JOB, .options = OPTION(KEEP), POST = "/v1/jobs/{0}/cancel",
      .layout = &layout_job},
+    {"job", "delete", "Delete an ended job with its plans, metrics and checkpoints.", JOB,
+     .method = "DELETE", .path = "/v1/jobs/{0}"},
     {"job", "export", "Store the newest whole version of a job as a checkpoint.", JOB,
      POST = "/v1/jobs/{0}/export", .layout = &layout_job},
     {"job", "replan", "Give a running job a new plan.", JOB,
@@ -201,6 +203,8 @@ const struct command commands[] = {
     {"dataset", "get", "Show a data set, or download it.", WITH(ARGUMENT_DATASET, "DATASET"),
      .options = OPTION(OUTPUT), GET = "/v1/datasets/{0}", .layout = &layout_dataset,
      .run = content_get},
+    {"dataset", "delete", "Delete a data set that no live job uses.",
+     WITH(ARGUMENT_DATASET, "DATASET"), .method = "DELETE", .path = "/v1/datasets/{0}"},
 
     {"model", "put", "Add a model that a file describes.", WITH(ARGUMENT_FILE, "FILE.json"),
      POST = "/v1/models", .body = BODY_FIELDS, .layout = &layout_model_row},
@@ -208,6 +212,8 @@ const struct command commands[] = {
      .layout = &layout_models},
     {"model", "get", "Show the units of a model.", WITH(ARGUMENT_MODEL, "MODEL"),
      .options = OPTION(DATASET), GET = "/v1/models/{0}", .layout = &layout_model_units},
+    {"model", "delete", "Delete a model that was added and that no live job uses.",
+     WITH(ARGUMENT_MODEL, "MODEL"), .method = "DELETE", .path = "/v1/models/{0}"},
 
     {"checkpoint", "put", "Upload a safetensors file for jobs to start from.",
      WITH(ARGUMENT_FILE, "FILE.safetensors"), POST = "/v1/checkpoints", .body = BODY_FILE,
@@ -217,11 +223,15 @@ const struct command commands[] = {
     {"checkpoint", "get", "Show a trained model, or download it.",
      WITH(ARGUMENT_CHECKPOINT, "CHECKPOINT"), .options = OPTION(OUTPUT),
      GET = "/v1/checkpoints/{0}", .layout = &layout_checkpoint, .run = content_get},
+    {"checkpoint", "delete", "Delete a trained model from which no live job starts.",
+     WITH(ARGUMENT_CHECKPOINT, "CHECKPOINT"), .method = "DELETE", .path = "/v1/checkpoints/{0}"},
 
     {"incident", "list", "List all failures, the oldest first.", GET = "/v1/incidents",
      .layout = &layout_incidents},
     {"incident", "get", "Show a failure.", WITH(ARGUMENT_INCIDENT, "INCIDENT"),
      GET = "/v1/incidents/{0}", .layout = &layout_incident},
+    {"incident", "delete", "Delete a failure that is over.", WITH(ARGUMENT_INCIDENT, "INCIDENT"),
+     .method = "DELETE", .path = "/v1/incidents/{0}"},
 
     {"token", "create", "Make a token; its secret is shown this once.",
      .argument = {{ARGUMENT_NEW_NAME, "NAME", .field = "name"}},

@@ -62,6 +62,12 @@ static const struct conf_option options[] = {
            "Keep measurements by the minute so long. Default: 24."),
     NUMBER(history_days, "history-days", CONF_INT, 1, 3660, "DAYS",
            "Keep measurements by the hour so long. Default: 7."),
+    NUMBER(keep_days, "keep-days", CONF_INT, 0, 36600, "DAYS",
+           "Delete jobs, with their checkpoints, so long after their end. Default: 0, never."),
+    NUMBER(keep_jobs, "keep-jobs", CONF_INT, 0, 1000000, "N",
+           "Keep the newest N ended jobs, delete older ones likewise. Default: 0, all."),
+    NUMBER(keep_points, "keep-points", CONF_INT, 0, 1000000, "N",
+           "Keep N points of each metric of an ended job. Default: 0, all."),
     TEXT(log_level, "log-level", "LEVEL", "error, warn, info or debug. Default: info."),
 };
 
@@ -70,7 +76,7 @@ static const struct conf_program program = {
     .summary =
         "Plan and supervise training across devices; serve the HTTP API and store the state.",
     .usage = "",
-    .other_usage = "init [OPTION...]",
+    .other_usage = "init | backup FILE | restore FILE | check [FILE]",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
 };
@@ -108,6 +114,10 @@ static int check(struct coordinator_config *config, struct err *err)
                        (long long)config->lease_ms, LEASE_HEARTBEATS_MIN,
                        (long long)config->heartbeat_ms,
                        (long long)(LEASE_HEARTBEATS_MIN * config->heartbeat_ms));
+    }
+    if (config->keep_points == 1) {
+        return err_set(err, ERR_INVALID,
+                       "--keep-points 1: a curve has at least 2 points, or 0 for all of them");
     }
     if (config->dataset_max_bytes > DATASET_BYTES_MAX) {
         config->dataset_max_bytes = DATASET_BYTES_MAX;

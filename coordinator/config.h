@@ -22,7 +22,8 @@ struct coordinator_config {
     uint64_t min_free_bytes;
     uint64_t dataset_max_bytes;
     int64_t heartbeat_ms, lease_ms;
-    int64_t history_hours, history_days; /* of measurements: by the minute, by the hour */
+    int64_t history_hours, history_days;       /* of measurements: by the minute, by the hour */
+    int64_t keep_days, keep_jobs, keep_points; /* of jobs that have ended; 0: all */
     int64_t connections_max;
     int64_t connections_per_address_max; /* of clients that are not enrolled agents */
     int64_t requests_per_second;         /* of a token, or of an address without one */

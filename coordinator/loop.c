@@ -20,6 +20,7 @@
 #include "coordinator/content/damage.h"
 #include "coordinator/content/disk.h"
 #include "coordinator/content/planner.h"
+#include "coordinator/content/retention.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/effects.h"
@@ -34,6 +35,7 @@
 #define FLUSH_MS 1000 /* telemetry is written this often */
 #define DISK_LOOK_MS 60000
 #define TRIM_MS 60000 /* each time drops what a minute added */
+#define VACUUM_LOOK_MS 60000
 #define HOUR_MS 3600000ll
 #define CERTIFICATES_MS HOUR_MS
 #define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
@@ -183,10 +185,11 @@ static bool model_in_use(const void *arg, const char *sha256)
 
 /* The timed work of the loop. */
 struct timers {
-    int64_t flush_ms, ping_ms, disk_ms, trim_ms, certificates_ms;
+    int64_t flush_ms, ping_ms, disk_ms, trim_ms, certificates_ms, retention_ms, vacuum_ms;
     int64_t retry_ms; /* of a held commit */
     int64_t stop_ms;  /* while stopping: requests that are still open then are broken off; else
                          INT64_MAX */
+    struct retention retention;
     struct service *service;
 };
 
@@ -197,6 +200,8 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
                               timers->disk_ms,
                               timers->trim_ms,
                               timers->certificates_ms,
+                              timers->retention_ms,
+                              timers->vacuum_ms,
                               timers->stop_ms,
                               service_due_ms(timers->service),
                               core_deadline_ms(coordinator->core),
@@ -241,6 +246,24 @@ static void trim_history(struct coordinator *coordinator)
     }
 }
 
+/* Old jobs go, and their space: a piece at a time, so that no device waits. */
+static void keep_house(struct coordinator *coordinator, struct timers *timers, int64_t now_ms)
+{
+    if (now_ms >= timers->retention_ms) {
+        timers->retention_ms =
+            now_ms + retention_step(coordinator, &timers->retention, clock_wall_ms());
+    }
+    if (now_ms >= timers->vacuum_ms && !state_in_transaction(coordinator->state)) {
+        bool left = false;
+        struct err err = {0};
+        if (state_vacuum(coordinator->state, &left, &err)) {
+            log_warn("state_not_vacuumed", "error=%s", log_quote(err.text).text);
+            left = false;
+        }
+        timers->vacuum_ms = now_ms + (left ? FLUSH_MS : VACUUM_LOOK_MS);
+    }
+}
+
 /* Read input before timers: a device whose heartbeat waits in the socket must not be lost. */
 static int pass(struct coordinator *coordinator, bool work_ended, struct timers *timers,
                 struct err *err)
@@ -273,6 +296,7 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
         trim_history(coordinator);
         timers->trim_ms = now_ms + TRIM_MS;
     }
+    keep_house(coordinator, timers, now_ms);
     if (now_ms >= timers->certificates_ms) {
         certificates_look(coordinator->certificates, coordinator->server, clock_wall_ms());
         timers->certificates_ms = now_ms + CERTIFICATES_MS;

@@ -36,6 +36,7 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
                                     "The route does not support this method", false},
     [PROBLEM_NAME_TAKEN] = {"name_taken", 409, "The name is in use", false},
     [PROBLEM_WRONG_STATE] = {"wrong_state", 409, "The present state does not allow this", false},
+    [PROBLEM_IN_USE] = {"in_use", 409, "A job uses the object", false},
     [PROBLEM_GROUP_OF_JOB] = {"group_of_job", 409, "The job is a part of another job", false},
     [PROBLEM_IDEMPOTENCY_MISMATCH] = {"idempotency_mismatch", 409,
                                       "The idempotency key was used for another request", false},

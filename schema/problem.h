@@ -35,6 +35,7 @@ enum problem_code {
     PROBLEM_METHOD_NOT_ALLOWED,   /* 405 */
     PROBLEM_NAME_TAKEN,           /* 409 */
     PROBLEM_WRONG_STATE,          /* 409: the verb is not possible in this state */
+    PROBLEM_IN_USE,               /* 409: the detail names the jobs */
     PROBLEM_GROUP_OF_JOB,         /* 409: verbs act on the parent of a group */
     PROBLEM_IDEMPOTENCY_MISMATCH, /* 409 */
     PROBLEM_REVISION_MISMATCH,    /* 412 */

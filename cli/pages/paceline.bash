@@ -35,18 +35,18 @@ _paceline()
         choice='job device dataset model checkpoint incident token audit plan events version
         doctor login context completion' ;;
     job)
-        choice='submit list get watch pause resume cancel export replan change plans plan
+        choice='submit list get watch pause resume cancel delete export replan change plans plan
         incidents metrics checkpoints replicas groups kernels' ;;
     device)
         choice='list get cordon uncordon drain undrain remove links measurements' ;;
     dataset)
-        choice='put list get' ;;
+        choice='put list get delete' ;;
     model)
-        choice='put list get' ;;
+        choice='put list get delete' ;;
     checkpoint)
-        choice='put list get' ;;
+        choice='put list get delete' ;;
     incident)
-        choice='list get' ;;
+        choice='list get delete' ;;
     token)
         choice='create list get revoke' ;;
     context)
@@ -57,6 +57,7 @@ _paceline()
     'job pause') list=job ;;
     'job resume') list=job ;;
     'job cancel') list=job ;;
+    'job delete') list=job ;;
     'job export') list=job ;;
     'job replan') list=job ;;
     'job change') list=job ;;
@@ -78,11 +79,15 @@ _paceline()
     'device measurements') list=device ;;
     'dataset put '*) files=1 ;;
     'dataset get') list=dataset ;;
+    'dataset delete') list=dataset ;;
     'model put') files=1 ;;
     'model get') list=model ;;
+    'model delete') list=model ;;
     'checkpoint put') files=1 ;;
     'checkpoint get') list=checkpoint ;;
+    'checkpoint delete') list=checkpoint ;;
     'incident get') list=incident ;;
+    'incident delete') list=incident ;;
     'token get') list=token ;;
     'token revoke') list=token ;;
     'plan') files=1 ;;

@@ -52,6 +52,10 @@ complete -c paceline -n '__paceline_at "job"' -a cancel \
     -d 'End a job.'
 complete -c paceline -n '__paceline_at "job cancel"' \
     -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a delete \
+    -d 'Delete an ended job with its plans, metrics and checkpoints.'
+complete -c paceline -n '__paceline_at "job delete"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at "job"' -a export \
     -d 'Store the newest whole version of a job as a checkpoint.'
 complete -c paceline -n '__paceline_at "job export"' \
@@ -141,6 +145,10 @@ complete -c paceline -n '__paceline_at "dataset"' -a get \
     -d 'Show a data set, or download it.'
 complete -c paceline -n '__paceline_at "dataset get"' \
     -a '(paceline dataset list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "dataset"' -a delete \
+    -d 'Delete a data set that no live job uses.'
+complete -c paceline -n '__paceline_at "dataset delete"' \
+    -a '(paceline dataset list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at ""' -a model
 complete -c paceline -n '__paceline_at "model"' -a put \
     -d 'Add a model that a file describes.'
@@ -150,6 +158,10 @@ complete -c paceline -n '__paceline_at "model"' -a list \
 complete -c paceline -n '__paceline_at "model"' -a get \
     -d 'Show the units of a model.'
 complete -c paceline -n '__paceline_at "model get"' \
+    -a '(paceline model list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "model"' -a delete \
+    -d 'Delete a model that was added and that no live job uses.'
+complete -c paceline -n '__paceline_at "model delete"' \
     -a '(paceline model list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at ""' -a checkpoint
 complete -c paceline -n '__paceline_at "checkpoint"' -a put \
@@ -161,12 +173,20 @@ complete -c paceline -n '__paceline_at "checkpoint"' -a get \
     -d 'Show a trained model, or download it.'
 complete -c paceline -n '__paceline_at "checkpoint get"' \
     -a '(paceline checkpoint list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "checkpoint"' -a delete \
+    -d 'Delete a trained model from which no live job starts.'
+complete -c paceline -n '__paceline_at "checkpoint delete"' \
+    -a '(paceline checkpoint list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at ""' -a incident
 complete -c paceline -n '__paceline_at "incident"' -a list \
     -d 'List all failures, the oldest first.'
 complete -c paceline -n '__paceline_at "incident"' -a get \
     -d 'Show a failure.'
 complete -c paceline -n '__paceline_at "incident get"' \
+    -a '(paceline incident list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "incident"' -a delete \
+    -d 'Delete a failure that is over.'
+complete -c paceline -n '__paceline_at "incident delete"' \
     -a '(paceline incident list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at ""' -a token
 complete -c paceline -n '__paceline_at "token"' -a create \

@@ -35,7 +35,8 @@ enum object_kind {
 
 enum action_type {
     ACTION_PERSIST, /* write the object's row */
-    /* delete the row `id` of `kind`; CENTER_UNIT: all rows of the job `id` below `version` */
+    /* delete the row `id` of `kind`; JOB: with all rows that belong to it; CENTER_UNIT: all rows of
+     * the job `id` below `version` */
     ACTION_FORGET,
     ACTION_REPLY,   /* answer the request of the event with `status` and the object */
     ACTION_PROBLEM, /* answer the request of the event with a problem */
@@ -63,7 +64,7 @@ struct action {
     enum action_type type;
     enum object_kind kind;
     const void *object;
-    char id[ID_SIZE];
+    char id[NAME_SIZE]; /* or the name of a data set or model */
     int64_t version;
     uint64_t question;         /* PLAN */
     int status;                /* REPLY: 200, 201, 202, 204 */

@@ -123,6 +123,18 @@ void center_keep(struct core *core, const char *sha256)
     }
 }
 
+/* A list that was full is incomplete: what it lacks is not known. */
+void center_release(struct core *core, const char *sha256)
+{
+    for (size_t i = 0; core->kept_count < KEPT_MAX && i < core->kept_count; i++) {
+        if (strcmp(core->kept[i], sha256) == 0) {
+            core->kept_count--;
+            memmove(core->kept[i], core->kept[core->kept_count], SHA256_SIZE);
+            return;
+        }
+    }
+}
+
 void center_keep_job(struct core *core, const struct job_slot *job)
 {
     const struct center_version *whole = &job->center.version[job->center.whole];

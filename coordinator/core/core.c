@@ -9,6 +9,7 @@
 #include "coordinator/core/coverage.h"
 #include "coordinator/core/damage.h"
 #include "coordinator/core/deadlines.h"
+#include "coordinator/core/deletions.h"
 #include "coordinator/core/devices.h"
 #include "coordinator/core/drain.h"
 #include "coordinator/core/exports.h"
@@ -379,6 +380,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_CONTACT] = devices_on_contact,
         [EVENT_POLL_BROKEN] = suspicion_on_poll_broken,
         [EVENT_BLOB_DAMAGED] = handle_damage,
+        [EVENT_DELETE] = deletions_on_delete,
         [EVENT_DISK] = handle_disk,
     };
     ASSERT(core->restored == (event->type != EVENT_RESTORED));

@@ -9,6 +9,7 @@
 
 #include "coordinator/core/parent_event.h"
 #include "coordinator/core/restored.h"
+#include "coordinator/core/user_event.h"
 #include "libtrain/model/model.h"
 #include "schema/assignment.h"
 #include "schema/dataset.h"
@@ -41,6 +42,7 @@ enum event_type {
     EVENT_CONTACT,           /* a device made any other call: it is alive */
     EVENT_POLL_BROKEN,       /* the connection of a device's parked poll broke: it may be lost */
     EVENT_BLOB_DAMAGED,      /* the content of a blob in the center does not match its hash */
+    EVENT_DELETE,            /* of a stored object */
     EVENT_DISK,              /* the store's disk is nearly full, or has room again */
 };
 
@@ -83,13 +85,6 @@ struct event_job_verb {
     int64_t if_revision;                 /* 0: any */
     const struct replan_request *replan; /* JOB_REPLAN */
     const struct plan *plan;             /* the same, of replan->generation; NULL: none */
-};
-
-struct event_job_patch {
-    struct job_id job;
-    int64_t if_revision; /* 0: any */
-    struct replication_periods replication;
-    int64_t replan_first, replan_every;
 };
 
 struct event_dataset_stored {
@@ -193,6 +188,7 @@ struct event {
         struct event_contact contact;
         struct event_poll_broken poll_broken;
         struct event_blob_damaged blob_damaged;
+        struct event_delete delete;
         struct event_disk disk;
     };
 };

@@ -113,7 +113,7 @@ int event_stream_add(struct event_stream *stream, const struct action *action, s
     event.created_ms =
         id_series_next(&stream->ids, &stream->words, "evt_", clock_wall_ms(), event.id);
     snprintf(event.type, sizeof(event.type), "%s", action->event);
-    snprintf(event.subject, sizeof(event.subject), "%s", action->id);
+    snprintf(event.subject, sizeof(event.subject), "%.*s", ID_SIZE - 1, action->id);
     event.job = action->job;
     event.of = action->of;
     snprintf(event.message, sizeof(event.message), "%s", action->text);

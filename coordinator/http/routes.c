@@ -49,10 +49,12 @@ static const struct http_route routes[] = {
     ROUTE(READ, "GET", "/v1/models", serve_models, 0),
     ROUTE(SUBMIT, "POST", "/v1/models", serve_model_post, JSON_BODY_MAX),
     ROUTE(READ, "GET", "/v1/models/{name}", serve_model, 0),
+    ROUTE(OPERATE, "DELETE", "/v1/models/{name}", serve_model_delete, 0),
 
     ROUTE(READ, "GET", "/v1/datasets", serve_datasets, 0),
     UPLOAD_ROUTE(SUBMIT, "PUT", "/v1/datasets/{name}", dataset_sink),
     ROUTE(READ, "GET", "/v1/datasets/{name}", serve_dataset, 0),
+    ROUTE(OPERATE, "DELETE", "/v1/datasets/{name}", serve_dataset_delete, 0),
     ROUTE(READ, "GET", "/v1/datasets/{name}/class_names", serve_dataset_class_names, 0),
     ROUTE(READ, "GET", "/v1/datasets/{name}/content", serve_dataset_content, 0),
 
@@ -60,6 +62,7 @@ static const struct http_route routes[] = {
     ROUTE(READ, "GET", "/v1/jobs", serve_jobs, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}", serve_job, 0),
     ROUTE(OPERATE, "PATCH", "/v1/jobs/{id}", serve_job_patch, JSON_BODY_MAX),
+    ROUTE(OPERATE, "DELETE", "/v1/jobs/{id}", serve_job_delete, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}/plans", serve_plans, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}/plans/{generation}", serve_plan, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}/checkpoints", serve_checkpoints, 0),
@@ -78,9 +81,11 @@ static const struct http_route routes[] = {
     ROUTE(READ, "POST", "/v1/predictions", serve_prediction, JSON_BODY_MAX),
     ROUTE(READ, "GET", "/v1/incidents", serve_incidents, 0),
     ROUTE(READ, "GET", "/v1/incidents/{id}", serve_incident, 0),
+    ROUTE(OPERATE, "DELETE", "/v1/incidents/{id}", serve_incident_delete, 0),
     ROUTE(READ, "GET", "/v1/checkpoints", serve_all_checkpoints, 0),
     UPLOAD_ROUTE(SUBMIT, "POST", "/v1/checkpoints", checkpoint_sink),
     ROUTE(READ, "GET", "/v1/checkpoints/{id}", serve_checkpoint, 0),
+    ROUTE(OPERATE, "DELETE", "/v1/checkpoints/{id}", serve_checkpoint_delete, 0),
     ROUTE(READ, "GET", "/v1/checkpoints/{id}/content", serve_checkpoint_content, 0),
 
     ROUTE(ADMIN, "GET", "/v1/tokens", serve_tokens, 0),

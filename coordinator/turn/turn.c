@@ -128,9 +128,13 @@ static void forget(struct turn *turn, const struct action *action)
         object_center_unit_id(below, action->id, action->version, -1);
         const char *limit = action->version == INT64_MAX ? NULL : below;
         fail(turn, state_delete_children(state, STATE_CENTER_UNITS, action->id, limit, &err), &err);
-    } else {
-        fail(turn, state_delete(state, object_facts(action->kind)->table, action->id, &err), &err);
+        return;
     }
+    if (action->kind == OBJECT_JOB) { /* the store deletes its plans, incidents and metrics */
+        fail(turn, state_delete_children(state, STATE_CHECKPOINTS, action->id, NULL, &err), &err);
+        fail(turn, state_delete_children(state, STATE_CENTER_UNITS, action->id, NULL, &err), &err);
+    }
+    fail(turn, state_delete(state, object_facts(action->kind)->table, action->id, &err), &err);
 }
 
 static void client_gone(void *arg)

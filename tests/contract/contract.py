@@ -12,6 +12,7 @@ import access
 import agents
 import connections
 import datasets
+import deletes
 import events
 import jobs
 import objects
@@ -105,7 +106,7 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 if __name__ == "__main__":
     tests = {}
     modules = (service, objects, datasets, jobs, submodels)
-    for module in (*modules, agents, survive, plans, events, connections, access):
+    for module in (*modules, deletes, agents, survive, plans, events, connections, access):
         tests.update(
             {name: value for name, value in vars(module).items() if name.startswith("test_")}
         )

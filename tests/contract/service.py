@@ -251,6 +251,8 @@ def test_the_contract_lists_the_types_of_events_that_the_core_publishes():
             )
         if file.name == "states.c":
             published.update(re.findall('= "(job_[a-z_]+)"', text))
+        if file.name == "deletions.c":
+            published.update(re.findall('"([a-z]+_deleted)"', text))
         if file.name == "drain.c":
             published.update(re.findall('"(device_[a-z]+)"', text))
     stated = set(CONTRACT["components"]["schemas"]["event_type"]["enum"])

@@ -315,6 +315,24 @@ def check_rest(fleet, seen):
     command(fleet, "device", "remove", device)
     command(fleet, "device", "get", device, status=NOT_FOUND)
     seen.add("device remove")
+    check_deletes(fleet, seen)
+
+
+def check_deletes(fleet, seen):
+    """What is stored is deleted by its name or id."""
+    jobs = json.loads(command(fleet, "job", "list", "--format", "json").stdout)["items"]
+    ended = next(job for job in jobs if job["state"] == "succeeded" and job["checkpoint"])
+    for noun, name in (
+        ("checkpoint", ended["checkpoint"]),
+        ("job", ended["id"]),
+        ("dataset", "by-curl"),
+        ("model", "mine"),
+    ):
+        command(fleet, noun, "delete", name)
+        command(fleet, noun, "get", name, status=NOT_FOUND)
+        seen.add(f"{noun} delete")
+    command(fleet, "incident", "delete", "inc_01", status=NOT_FOUND)
+    seen.add("incident delete")
 
 
 def check_completion(fleet):

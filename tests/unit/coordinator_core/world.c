@@ -148,6 +148,39 @@ static void persist(struct world *world, const struct action *action)
     note(world, "persist %s", kinds[action->kind]);
 }
 
+/* Remove the item whose text at `key` is the action's id. */
+static void remove_row(void *items, size_t *count, size_t size, size_t key, const char *id)
+{
+    char *item = items;
+    for (size_t i = 0; i < *count; i++) {
+        if (strcmp(item + i * size + key, id) == 0) {
+            memmove(item + i * size, item + --*count * size, size);
+            return;
+        }
+    }
+    fail_msg("no row '%s' to forget", id);
+}
+
+#define REMOVE(rows, member, key)                                                                  \
+    remove_row((rows)->member, &(rows)->member##_count, sizeof((rows)->member[0]),                 \
+               (size_t)((char *)&(rows)->member[0].key - (char *)&(rows)->member[0]), action->id)
+
+static void forget_stored(struct rows *rows, const struct action *action)
+{
+    if (action->kind == OBJECT_JOB) {
+        REMOVE(rows, job, id.text);
+    } else if (action->kind == OBJECT_DATASET) {
+        REMOVE(rows, dataset, name);
+    } else if (action->kind == OBJECT_MODEL) {
+        REMOVE(rows, model, name);
+    } else if (action->kind == OBJECT_CHECKPOINT) {
+        REMOVE(rows, checkpoint, id.text);
+    } else {
+        assert_int_equal(action->kind, OBJECT_INCIDENT);
+        REMOVE(rows, incident, id.text);
+    }
+}
+
 static void forget(struct world *world, const struct action *action)
 {
     struct rows *rows = &world->rows;
@@ -160,7 +193,10 @@ static void forget(struct world *world, const struct action *action)
         }
         return;
     }
-    assert_int_equal(action->kind, OBJECT_CENTER_UNIT);
+    if (action->kind != OBJECT_CENTER_UNIT) {
+        forget_stored(rows, action);
+        return;
+    }
     size_t kept = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
         bool goes =

@@ -1,6 +1,7 @@
 #include "tests/support/test.h"
 
 #include <stdbool.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -380,6 +381,54 @@ static void the_files_are_for_the_owner_alone_and_the_reserve_is_allocated(void 
     state_close(&store);
 }
 
+/* Rows of 10 kB each: some 1000 pages. */
+static int64_t pages_after_deletion(struct state_store *store, const char *directory)
+{
+    char document[10000], id[16];
+    struct err err = {0};
+    bool left = true;
+    memset(document, 'x', sizeof(document) - 1);
+    document[sizeof(document) - 1] = '\0';
+    begin(store);
+    for (int i = 0; i < 400; i++) {
+        (void)snprintf(id, sizeof(id), "m%03d", i);
+        put(store, STATE_META, id, "", document);
+    }
+    commit(store);
+    begin(store);
+    assert_ok(state_trim(store, STATE_META, 1, &err), &err);
+    commit(store);
+    int steps = 0;
+    for (; left; steps++) {
+        assert_in_range(steps, 0, 100);
+        assert_ok(state_vacuum(store, &left, &err), &err);
+    }
+    assert_true(steps > 1);
+    state_close(&store);
+    struct stat status;
+    assert_int_equal(stat(test_path_in(directory, "state.db").text, &status), 0);
+    return status.st_size / 4096;
+}
+
+static void free_pages_are_given_back_piece_by_piece(void **state)
+{
+    assert_in_range(pages_after_deletion(open_state(state), *state), 1, 400);
+}
+
+static void a_file_of_an_earlier_version_is_rewritten_to_do_so(void **state)
+{
+    struct state_store *store = open_state(state);
+    state_close(&store);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(test_path_in(*state, "state.db").text, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_in_range(pages_after_deletion(open_state(state), *state), 1, 400);
+}
+
 static void a_file_that_is_not_a_database_is_rejected(void **state)
 {
     struct err err = {0};
@@ -420,6 +469,8 @@ int main(void)
         test_with_directory(the_history_of_a_job_goes_with_it),
         test_with_directory(a_second_coordinator_on_the_same_directory_is_refused_by_name),
         test_with_directory(the_files_are_for_the_owner_alone_and_the_reserve_is_allocated),
+        test_with_directory(free_pages_are_given_back_piece_by_piece),
+        test_with_directory(a_file_of_an_earlier_version_is_rewritten_to_do_so),
         test_with_directory(a_file_that_is_not_a_database_is_rejected),
         test_with_directory(a_directory_that_cannot_be_made_is_an_error_that_names_it),
     };

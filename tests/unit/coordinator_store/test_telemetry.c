@@ -163,6 +163,34 @@ static void the_metrics_of_a_deleted_job_are_gone_flushed_or_not(void **state)
     state_close(&store);
 }
 
+static void a_thin_curve_keeps_its_ends_and_rare_metrics(void **state)
+{
+    struct state_store *store = open_state(state);
+    struct err err = {0};
+    size_t thinned = 0;
+    for (int64_t step = 1; step <= 50; step++) {
+        metric(store, "j", step, "loss", (double)step);
+        metric(store, "other", step, "loss", 1);
+    }
+    metric(store, "j", 25, "accuracy", 0.5);
+    metric(store, "j", 50, "accuracy", 0.75);
+    flush(store);
+    assert_ok(state_thin_metrics(store, "j", 8, &thinned, &err), &err);
+    assert_int_equal(thinned, 42);
+    struct points loss = metrics(store, "j", "loss", 0, 100);
+    assert_int_equal(loss.count, 8);
+    assert_int_equal(loss.step[0], 1);
+    assert_int_equal(loss.step[7], 50);
+    for (size_t i = 1; i < loss.count; i++) {
+        assert_in_range(loss.step[i] - loss.step[i - 1], 6, 8);
+    }
+    assert_int_equal(metrics(store, "j", "accuracy", 0, 100).count, 2);
+    assert_int_equal(metrics(store, "other", NULL, 0, 100).count, 50);
+    assert_ok(state_thin_metrics(store, "j", 8, &thinned, &err), &err);
+    assert_int_equal(thinned, 0);
+    state_close(&store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +200,7 @@ int main(void)
         test_with_directory(telemetry_waits_in_bounded_memory),
         test_with_directory(names_that_are_too_long_are_refused),
         test_with_directory(the_metrics_of_a_deleted_job_are_gone_flushed_or_not),
+        test_with_directory(a_thin_curve_keeps_its_ends_and_rare_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

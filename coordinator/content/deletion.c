@@ -1,0 +1,200 @@
+#include "coordinator/content/deletion.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/content/awaited.h"
+#include "coordinator/coordinator.h"
+#include "schema/wire.h"
+
+#define PARTS_MAX 256 /* stem, groups, joint phase, repeats */
+
+/* What belongs to the object. */
+struct belongings {
+    char (*sha256)[SHA256_SIZE];
+    size_t count, capacity, unit_count;
+    struct job_id part[PARTS_MAX];
+    size_t part_count;
+    struct event_delete *deletion;
+    int code;
+    struct err *err;
+};
+
+static void add_blob(struct belongings *all, const char *sha256)
+{
+    if (all->count == all->capacity) {
+        const size_t capacity = all->capacity ? 2 * all->capacity : 16;
+        char(*larger)[SHA256_SIZE] = realloc(all->sha256, capacity * sizeof(*larger));
+        if (!larger) {
+            all->code = err_set(all->err, ERR_MEMORY, "out of memory");
+            return;
+        }
+        all->sha256 = larger;
+        all->capacity = capacity;
+    }
+    memcpy(all->sha256[all->count++], sha256, SHA256_SIZE);
+}
+
+static bool read_document(struct belongings *all, const struct record *record,
+                          const struct state_row *row, void *out)
+{
+    struct record_faults faults = {0};
+    struct err err = {0};
+    if (wire_read(record, row->document, row->document_size, out, &faults, &err)) {
+        all->code =
+            err_set(all->err, ERR_FORMAT, "state.db: %s '%s': %s", record->name, row->id, err.text);
+    }
+    return !all->code;
+}
+
+static bool read_unit(void *arg, const struct state_row *row)
+{
+    struct belongings *all = arg;
+    struct center_unit unit = {0};
+    if (read_document(all, &center_unit_record, row, &unit)) {
+        add_blob(all, unit.sha256);
+    }
+    return !all->code;
+}
+
+static bool read_checkpoint(void *arg, const struct state_row *row)
+{
+    struct belongings *all = arg;
+    struct checkpoint checkpoint = {0};
+    if (read_document(all, &checkpoint_record, row, &checkpoint)) {
+        add_blob(all, checkpoint.sha256);
+        all->deletion->revision = checkpoint.revision;
+    }
+    return !all->code;
+}
+
+static bool read_part(void *arg, const struct state_row *row)
+{
+    struct belongings *all = arg;
+    const size_t size = strlen(row->id) + 1;
+    if (all->part_count == sizeof(all->part) / sizeof(all->part[0]) || size > ID_SIZE) {
+        all->code = err_set(all->err, ERR_LIMIT, "job '%s' has too many parts", row->parent);
+        return false;
+    }
+    memcpy(all->part[all->part_count++].text, row->id, size);
+    return true;
+}
+
+static bool read_job(void *arg, const struct state_row *row)
+{
+    struct belongings *all = arg;
+    all->deletion->revision = row->revision;
+    if (row->parent[0]) {
+        all->code = err_set(all->err, ERR_STATE, "%s", row->parent);
+    }
+    return false;
+}
+
+static bool read_incident(void *arg, const struct state_row *row)
+{
+    struct belongings *all = arg;
+    all->deletion->revision = row->revision;
+    if (strlen(row->parent) < ID_SIZE) {
+        memcpy(all->deletion->job.text, row->parent, strlen(row->parent) + 1);
+    }
+    return false;
+}
+
+static int find_job(struct coordinator *coordinator, struct belongings *all)
+{
+    struct state_store *state = coordinator->state;
+    struct event_delete *deletion = all->deletion;
+    const char *id = deletion->id;
+    int rc = state_get(state, STATE_JOBS, id, read_job, all, all->err);
+    rc = rc ? rc : all->code;
+    if (rc || core_job(coordinator->core, id)) {
+        memcpy(deletion->job.text, id, strlen(id) + 1);
+        return rc; /* a live job is not deleted */
+    }
+    memcpy(deletion->job.text, id, strlen(id) + 1);
+    rc = state_list_of_job(state, STATE_CENTER_UNITS, id, "", SIZE_MAX, read_unit, all, all->err);
+    all->unit_count = all->count;
+    const int64_t revision = deletion->revision;
+    rc = rc || all->code ? rc
+                         : state_list_of_job(state, STATE_CHECKPOINTS, id, "", SIZE_MAX,
+                                             read_checkpoint, all, all->err);
+    deletion->revision = revision;
+    return rc || all->code
+               ? rc
+               : state_list(state, STATE_JOBS, id, "", SIZE_MAX, false, read_part, all, all->err);
+}
+
+static int find_dataset(struct coordinator *coordinator, struct belongings *all)
+{
+    const struct dataset *dataset = core_dataset(coordinator->core, all->deletion->id);
+    if (!dataset) {
+        return err_set(all->err, ERR_NOT_FOUND, "no data set '%s'", all->deletion->id);
+    }
+    all->deletion->revision = dataset->revision;
+    add_blob(all, dataset->sha256);
+    return 0;
+}
+
+static int find_model(struct coordinator *coordinator, struct belongings *all)
+{
+    const struct model_row *model = core_model(coordinator->core, all->deletion->id);
+    if (!model) {
+        return err_set(all->err, ERR_NOT_FOUND, "no model '%s'", all->deletion->id);
+    }
+    all->deletion->revision = model->revision;
+    return 0;
+}
+
+static int find(struct coordinator *coordinator, struct belongings *all)
+{
+    struct state_store *state = coordinator->state;
+    const char *id = all->deletion->id;
+    switch (all->deletion->kind) {
+    case DELETE_DATASET: return find_dataset(coordinator, all);
+    case DELETE_MODEL: return find_model(coordinator, all);
+    case DELETE_CHECKPOINT:
+        return state_get(state, STATE_CHECKPOINTS, id, read_checkpoint, all, all->err);
+    case DELETE_JOB: return find_job(coordinator, all);
+    case DELETE_INCIDENT:
+        return state_get(state, STATE_INCIDENTS, id, read_incident, all, all->err);
+    }
+    return 0;
+}
+
+/* After the commit. While it is held, or if the store has failed, the blobs wait for the sweep of
+ * the next start. Those that the core refused to delete are needed. */
+static void discard_blobs(struct coordinator *coordinator, const struct belongings *all)
+{
+    if (!turn_settle(coordinator->turn) || turn_held(coordinator->turn)) {
+        return;
+    }
+    for (size_t i = 0; i < all->count; i++) {
+        awaited_discard(coordinator, all->sha256[i]);
+    }
+}
+
+int deletion_run(struct coordinator *coordinator, enum delete_kind kind, const char *id,
+                 int64_t if_revision, struct http_exchange *exchange,
+                 const struct turn_extra *extra, struct err *err)
+{
+    struct event event = {.type = EVENT_DELETE,
+                          .delete = {.kind = kind, .if_revision = if_revision}};
+    struct belongings all = {.deletion = &event.delete, .err = err};
+    if (strlen(id) >= sizeof(event.delete.id)) {
+        return err_set(err, ERR_NOT_FOUND, "no '%.80s'", id);
+    }
+    memcpy(event.delete.id, id, strlen(id) + 1);
+    int rc = find(coordinator, &all);
+    rc = rc ? rc : all.code;
+    if (rc == 0) {
+        event.delete.sha256 = (const char(*)[SHA256_SIZE])all.sha256;
+        event.delete.sha256_count = all.count;
+        event.delete.unit_count = all.unit_count;
+        event.delete.part = all.part;
+        event.delete.part_count = all.part_count;
+        turn_event(coordinator->turn, &event, exchange, extra);
+        discard_blobs(coordinator, &all);
+    }
+    free(all.sha256);
+    return rc;
+}
