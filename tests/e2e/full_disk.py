@@ -72,11 +72,11 @@ def routes(fleet, job, waiting):
 
 
 def fill_by_rows(fleet, place, job, waiting):
-    """Starts 2 MiB above --min-free: the job stores its copies meanwhile."""
+    """Starts 3 MiB above --min-free: the job stores its copies meanwhile."""
     made = routes(fleet, job, waiting)
     file_system = os.statvfs(place)
     with open(place / "before", "wb") as file:
-        file.write(bytes(file_system.f_bavail * file_system.f_frsize - MIN_FREE - (2 << 20)))
+        file.write(bytes(file_system.f_bavail * file_system.f_frsize - MIN_FREE - (3 << 20)))
     for what in ("jobs", "devices", "answers to questions"):
         for _ in range(5):
             answer = made[what]()
