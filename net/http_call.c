@@ -352,22 +352,23 @@ bool http_transfer_is_watched(const struct http_transfer *transfer)
 }
 
 /* Whether the server itself was reached. With a wrong key, another one answers at its address. */
-static bool is_connected(const struct http_transfer *transfer, CURLcode verdict)
+static enum http_contact contact_of(const struct http_transfer *transfer, CURLcode verdict)
 {
     long made = 0, sent = 0, answer = 0;
     curl_off_t connected_us = 0;
     if (verdict == CURLE_SSL_CONNECT_ERROR || verdict == CURLE_SSL_PINNEDPUBKEYNOTMATCH ||
         verdict == CURLE_PEER_FAILED_VERIFICATION) {
-        return false;
+        return HTTP_NO_CONTACT;
     }
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &made);
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_REQUEST_SIZE, &sent);
     if (made == 0 && sent > 0) {
-        return true; /* by an earlier call */
+        return HTTP_KEPT_CONTACT;
     }
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &answer);
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
-    return transfer->call.relay ? answer == 200 : connected_us > 0;
+    const bool reached = transfer->call.relay ? answer == 200 : connected_us > 0;
+    return reached ? HTTP_NEW_CONTACT : HTTP_NO_CONTACT;
 }
 
 static int fail(const struct http_transfer *transfer, int code, const char *why, struct err *err)
@@ -397,7 +398,7 @@ int http_transfer_look(struct http_transfer *transfer, struct err *err)
         transfer->moved_at_ms = now_ms;
     } else if (now_ms - transfer->moved_at_ms >= call->stall_ms) {
         char why[64];
-        transfer->connected = is_connected(transfer, CURLE_OPERATION_TIMEDOUT);
+        transfer->contact = contact_of(transfer, CURLE_OPERATION_TIMEDOUT);
         (void)snprintf(why, sizeof(why), "no byte moved for %" PRId64 " ms", call->stall_ms);
         return fail(transfer, ERR_TIMEOUT, why, err);
     }
@@ -433,7 +434,7 @@ static enum http_breakage breakage_of(const struct http_transfer *transfer, CURL
 {
     long reason = 0;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &reason);
-    if (transfer->call.relay && !transfer->connected) {
+    if (transfer->call.relay && transfer->contact == HTTP_NO_CONTACT) {
         return HTTP_UNREACHED; /* what it was that refused, it was not the server */
     }
     if (verdict != CURLE_COULDNT_CONNECT && verdict != CURLE_COULDNT_RESOLVE_HOST) {
@@ -449,7 +450,7 @@ int http_transfer_finish(struct http_transfer *transfer, CURLcode verdict, struc
         return fail(transfer, transfer->failure.code, transfer->failure.text, err);
     }
     if (verdict) {
-        transfer->connected = is_connected(transfer, verdict);
+        transfer->contact = contact_of(transfer, verdict);
         transfer->breakage = breakage_of(transfer, verdict);
         const char *why =
             transfer->curl_text[0] ? transfer->curl_text : curl_easy_strerror(verdict);

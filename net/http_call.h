@@ -23,7 +23,7 @@ struct http_transfer {
     uint64_t moved;        /* bytes in both directions at the last check */
     int64_t moved_at_ms;   /* when that last changed */
     enum http_breakage breakage;
-    bool connected; /* the failed call had a connection */
+    enum http_contact contact; /* of the failed call */
     char curl_text[CURL_ERROR_SIZE];
 };
 

@@ -101,7 +101,7 @@ enum http_breakage http_client_breakage(const struct http_client *client)
     return client->transfer.breakage;
 }
 
-bool http_client_connected(const struct http_client *client)
+enum http_contact http_client_contact(const struct http_client *client)
 {
-    return client->transfer.connected;
+    return client->transfer.contact;
 }

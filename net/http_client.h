@@ -8,7 +8,6 @@
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -80,9 +79,10 @@ enum http_breakage {
     HTTP_BROKEN,    /* the connection broke, or TLS failed */
 };
 enum http_breakage http_client_breakage(const struct http_client *client);
-/* Whether the last call of the client, which failed, had got a connection to the server: through a
- * relay, whether the relay had joined it. */
-bool http_client_connected(const struct http_client *client);
+/* Which connection to the server the last call of the client had, which failed. Through a relay, it
+ * is one that the relay had joined. */
+enum http_contact { HTTP_NO_CONTACT, HTTP_NEW_CONTACT, HTTP_KEPT_CONTACT };
+enum http_contact http_client_contact(const struct http_client *client);
 
 struct http_multi;
 #define HTTP_MULTI_CALLS_MAX 32 /* at once */

@@ -156,16 +156,17 @@ static int judge_answer(struct outbox_upload *upload, const struct outbox_send *
 }
 
 static int call_once(struct outbox_upload *upload, enum replica_kind kind,
-                     const struct http_call *call, struct http_result *result, struct err *err)
+                     const struct http_call *call, struct http_result *result, bool *other,
+                     struct err *err)
 {
     const struct outbox_upload_config *config = &upload->config;
     const struct way_target target = {.device = &config->neighbor.device,
                                       .plan = &config->plan,
                                       .relay_ticket = config->neighbor.relay_ticket};
-    bool other; /* outbox_queue.h decides when it is sent again */
+    *other = false;
     return kind == REPLICA_CENTER
                ? http_client_call(upload->client[kind], call, result, err)
-               : ways_call(config->ways, &target, upload->client[kind], call, result, &other, err);
+               : ways_call(config->ways, &target, upload->client[kind], call, result, other, err);
 }
 
 int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *send,
@@ -196,10 +197,16 @@ int outbox_upload_send(struct outbox_upload *upload, const struct outbox_send *s
     }
     struct http_result result;
     int rc = 0;
-    do {
+    bool again = true;
+    for (unsigned ways = 0; again;) {
+        bool other = false;
         upload->offset = 0;
         upload->yielded_seconds = 0;
-        rc = call_once(upload, send->kind, &call, &result, err);
-    } while (take_try(upload, send->kind, rc, err));
+        rc = call_once(upload, send->kind, &call, &result, &other, err);
+        again = take_try(upload, send->kind, rc, err);
+        /* outbox_queue.h decides when a copy is sent again; but until then a neighbor that another
+         * way leads to would count as unreachable. */
+        again = again || (other && ++ways <= RELAYS_MAX);
+    }
     return rc ? rc : judge_answer(upload, send, &result, retry_ms, err);
 }

@@ -142,8 +142,10 @@ int ways_call(struct ways *ways, const struct way_target *target, struct http_cl
     if (target->relay_ticket[0] == '\0' || (rc != 0 && !broken)) {
         return rc; /* it says nothing of the way */
     }
-    const bool missed = broken && !http_client_connected(client);
-    *other = note(ways, target->device, way, missed ? WAY_MISSED : WAY_REACHED);
+    const enum http_contact contact = http_client_contact(client);
+    const bool missed = broken && contact == HTTP_NO_CONTACT;
+    *other = note(ways, target->device, way, missed ? WAY_MISSED : WAY_REACHED) ||
+             (broken && contact == HTTP_KEPT_CONTACT);
     return rc;
 }
 

@@ -22,7 +22,8 @@ struct way_target {
     const char *relay_ticket; /* "": only directly */
     bool first;               /* the first call of a generation */
 };
-/* As http_client_call. *other: the call failed, and the next one takes another way. */
+/* As http_client_call. *other: the call failed, and the next one takes another way, or a connection
+ * of its own in place of a kept one, which may lead nowhere by now. */
 NODISCARD int ways_call(struct ways *ways, const struct way_target *target,
                         struct http_client *client, const struct http_call *call,
                         struct http_result *out, bool *other, struct err *err);

@@ -24,12 +24,26 @@ JOB = fashion_job(
 
 
 class NatFleet(NamespaceFleet):
-    def start_hidden(self, name):
-        """An agent whose listener's answers are dropped on their way out, as by a NAT that knows no
-        such connection.
+    def rule(self, verb, name):
+        """What the device's listener answers is dropped on its way out, as by a NAT that knows no
+        such connection. Returns whether the rules could be changed.
         """
-        rule = ["ip", "rule", "add", "sport", str(PORT), "blackhole"]
-        subprocess.run([str(TOOL), "exec", name, "--", *rule], check=True)
+        rule = ["ip", "rule", verb, "sport", str(PORT), "blackhole"]
+        done = subprocess.run(
+            [str(TOOL), "exec", name, "--", *rule], check=False, capture_output=True
+        )
+        return done.returncode == 0
+
+    def hide(self, name):
+        must(self.rule("add", name), f"{name}: no rule")
+
+    def show(self, name):
+        """The devices outlive a test: so do their rules."""
+        while self.rule("del", name):
+            pass
+
+    def start_hidden(self, name):
+        self.hide(name)
         return self.start_device(name)
 
     def start_device(self, name, *arguments):
@@ -45,13 +59,16 @@ class NatFleet(NamespaceFleet):
         )
 
 
-def open_fleet(fleet):
+def open_fleet(fleet, hidden=("board1", "board2")):
     fleet.init("--name", os.environ["FLEET_COORD"])
     fleet.start_coordinator("--heartbeat-ms", 200, "--lease-ms", 5000)
     fleet.upload("fashion-train", "fashion-mini", "train")
-    fleet.start_device("board0")
-    fleet.start_hidden("board1")
-    fleet.start_hidden("board2")
+    for name in ("board0", "board1", "board2"):
+        fleet.show(name)
+        if name in hidden:
+            fleet.start_hidden(name)
+        else:
+            fleet.start_device(name)
     devices = fleet.wait_for_agents()
     return {device["id"]: device["name"] for device in devices}
 
@@ -100,6 +117,21 @@ def test_a_killed_relay_recovers():
         done = fleet.wait(job, "succeeded")
         must(fleet.checkpoint_sha256(job) == expected, "other weights")
         print(f"{done['generation']} generations")
+
+
+def test_a_path_that_closes_in_the_middle_costs_no_step():
+    expected = train(JOB, FASHION)[0]
+    with NatFleet() as fleet:
+        names = open_fleet(fleet, hidden=())
+        job = fleet.submit(JOB)
+        fleet.wait_for_step(job, 40)
+        must(relayed(fleet, names) == set(), "a relay before its need")
+        for name in ("board0", "board1", "board2"):
+            fleet.hide(name)
+        done = fleet.wait(job, "succeeded")
+        must(fleet.checkpoint_sha256(job) == expected, "other weights")
+        must(done["generation"] == 1, f"{done['generation']} generations")
+        must(len(relayed(fleet, names)) >= 4, relayed(fleet, names))
 
 
 if __name__ == "__main__":
