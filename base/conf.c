@@ -1,5 +1,6 @@
 #include "base/conf.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,6 +201,89 @@ static int read_config(struct parser *parser, const char *path, struct err *err)
     }
     return 0;
 }
+
+int conf_file(const struct conf_program *program, const char *path, void *out, struct err *err)
+{
+    ASSERT(program->option_count <= OPTIONS_MAX);
+    struct parser parser = {.program = program, .out = out};
+    return read_config(&parser, path, err);
+}
+
+/* ---- writing ---- */
+
+static int write_text(const char *name, const char *text, struct buf *out, struct err *err)
+{
+    const size_t size = strlen(text);
+    if (strchr(text, '\n') || (size > 0 && (is_space(text[0]) || is_space(text[size - 1])))) {
+        return err_set(err, ERR_INVALID,
+                       "--%s '%s': a file cannot hold a line feed, or a space at an end", name,
+                       text);
+    }
+    return buf_printf(out, err, "%s = %s\n", name, text);
+}
+
+static bool same_list(const struct conf_list *a, const struct conf_list *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
+        same = strcmp(a->item[i], b->item[i]) == 0;
+    }
+    return same;
+}
+
+static int write_list(const char *name, const struct conf_list *list, struct buf *out,
+                      struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < list->count; i++) {
+        rc = write_text(name, list->item[i], out, err);
+    }
+    return rc;
+}
+
+/* The value at `value`, unless it is that of the defaults. */
+static int write_option(const struct conf_option *option, const void *value, const void *usual,
+                        struct buf *out, struct err *err)
+{
+    const char *name = option->name;
+    switch (option->type) {
+    case CONF_FLAG: {
+        const bool flag = *(const bool *)value;
+        return flag == *(const bool *)usual
+                   ? 0
+                   : buf_printf(out, err, "%s = %s\n", name, flag ? "true" : "false");
+    }
+    case CONF_TEXT: return strcmp(value, usual) == 0 ? 0 : write_text(name, value, out, err);
+    case CONF_LIST: return same_list(value, usual) ? 0 : write_list(name, value, out, err);
+    case CONF_INT:
+        return *(const int64_t *)value == *(const int64_t *)usual
+                   ? 0
+                   : buf_printf(out, err, "%s = %" PRId64 "\n", name, *(const int64_t *)value);
+    case CONF_DOUBLE: /* as the bytes that were read: no sum came between */
+        return memcmp(value, usual, sizeof(double)) == 0
+                   ? 0
+                   : buf_printf(out, err, "%s = %.17g\n", name, *(const double *)value);
+    case CONF_SIZE:
+        return *(const uint64_t *)value == *(const uint64_t *)usual
+                   ? 0
+                   : buf_printf(out, err, "%s = %" PRIu64 "\n", name, *(const uint64_t *)value);
+    }
+    return err_set(err, ERR_STATE, "option of an unknown type");
+}
+
+int conf_write(const struct conf_program *program, const void *values, const void *defaults,
+               struct buf *out, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < program->option_count; i++) {
+        const struct conf_option *option = &program->options[i];
+        rc = write_option(option, (const char *)values + option->offset,
+                          (const char *)defaults + option->offset, out, err);
+    }
+    return rc;
+}
+
+/* ---- help ---- */
 
 static void print_option(const struct conf_option *option)
 {

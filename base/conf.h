@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 enum conf_type {
@@ -56,6 +57,14 @@ struct conf_program {
  * lists in `out` that the file may set need conf_list_done. */
 NODISCARD int conf_parse(const struct conf_program *program, int argc, char **argv, void *out,
                          struct conf_list *positional, bool *done, struct err *err);
+
+/* Read a file of 'name = value' lines over the values in `out`. ERR_NOT_FOUND: there is none. */
+NODISCARD int conf_file(const struct conf_program *program, const char *path, void *out,
+                        struct err *err);
+/* Append such lines for the values that differ from the defaults. ERR_INVALID: a text that a line
+ * cannot hold, with a line feed or with a space at an end. */
+NODISCARD int conf_write(const struct conf_program *program, const void *values,
+                         const void *defaults, struct buf *out, struct err *err);
 
 enum conf_request { CONF_RUN, CONF_HELP, CONF_VERSION };
 /* The same for a program that prints its own help and counts its own positional words: say in

@@ -1,12 +1,16 @@
 #include "net/address.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/parse.h"
+
+#define HOST_SIZE 256
 
 static int invalid(const char *text, struct err *err)
 {
@@ -112,6 +116,85 @@ uint64_t address_client_key(const struct sockaddr *address)
     struct sockaddr_in v4;
     memcpy(&v4, address, sizeof(v4));
     return v4.sin_addr.s_addr;
+}
+
+/* The host and port of "https://HOST[:PORT]/...". */
+static bool split_url(const char *url, char host[HOST_SIZE], char port[8])
+{
+    const char *at = strstr(url, "://");
+    const bool tls = at && strncmp(url, "https", (size_t)(at - url)) == 0;
+    at = at ? at + 3 : "";
+    const bool bracketed = at[0] == '[';
+    const char *start = at + bracketed;
+    const size_t size = strcspn(start, bracketed ? "]" : ":/");
+    if (size == 0 || size >= HOST_SIZE || (bracketed && start[size] != ']')) {
+        return false;
+    }
+    memcpy(host, start, size);
+    host[size] = '\0';
+    const char *rest = start + size + bracketed;
+    (void)snprintf(port, 8, "%.*s", (int)strcspn(rest + (*rest == ':'), "/"),
+                   *rest == ':' ? rest + 1 : "");
+    if (port[0] == '\0') {
+        (void)snprintf(port, 8, "%s", tls ? "443" : "80");
+    }
+    return true;
+}
+
+/* The kernel chooses the address of a datagram socket when it is connected. */
+static bool own_address(const struct addrinfo *there, struct address *out)
+{
+    struct sockaddr_storage own;
+    socklen_t size = sizeof(own);
+    const int fd = socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool found = fd >= 0 && connect(fd, there->ai_addr, there->ai_addrlen) == 0 &&
+                       getsockname(fd, (struct sockaddr *)&own, &size) == 0;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (found && own.ss_family == AF_INET) {
+        ((struct sockaddr_in *)&own)->sin_port = 0;
+    } else if (found) {
+        ((struct sockaddr_in6 *)&own)->sin6_port = 0;
+    }
+    if (found) {
+        address_set(out, (const struct sockaddr *)&own);
+    }
+    return found;
+}
+
+int address_toward(const char *url, struct address *out, struct err *err)
+{
+    char host[HOST_SIZE], port[8];
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *list = NULL;
+    if (!split_url(url, host, port)) {
+        return err_set(err, ERR_INVALID, "'%s' has no host", url);
+    }
+    const int failed = getaddrinfo(host, port, &hints, &list);
+    if (failed) {
+        return err_set(err, ERR_NETWORK, "resolve '%s': %s", host, gai_strerror(failed));
+    }
+    bool found = false;
+    for (const struct addrinfo *at = list; at && !found; at = at->ai_next) {
+        found = own_address(at, out);
+    }
+    freeaddrinfo(list);
+    return found ? 0 : err_set(err, ERR_NETWORK, "there is no route to '%s'", host);
+}
+
+void address_host(const struct address *address, char out[ADDRESS_HOST_SIZE])
+{
+    static const char mapped[] = "[::ffff:";
+    const char *text = address->text;
+    const char *end = strrchr(text, ':');
+    const size_t skip = sizeof(mapped) - 1;
+    ASSERT(end);
+    if (strncmp(text, mapped, skip) == 0 && strchr(text, '.')) {
+        text += skip;
+        end--; /* its bracket */
+    }
+    (void)snprintf(out, ADDRESS_HOST_SIZE, "%.*s", (int)(end - text), text);
 }
 
 bool address_is_loopback(const struct address *address)

@@ -312,6 +312,25 @@ int certificate_fingerprint(const char *pem, char out[HASH_TEXT_SIZE], struct er
     return 0;
 }
 
+int certificate_take_pinned(const char *pem, const char *sha256, struct buf *out, struct err *err)
+{
+    char found[HASH_TEXT_SIZE];
+    int rc = certificate_fingerprint(pem, found, err);
+    if (rc) {
+        return rc;
+    }
+    if (strcmp(found, sha256) != 0) {
+        return err_set(err, ERR_INVALID, "the certificate has the SHA-256 %s, not %s", found,
+                       sha256);
+    }
+    AUTO(release_certificate) X509 *certificate = read_certificate(pem, err);
+    AUTO(release_bio) BIO *bio = BIO_new(BIO_s_mem());
+    if (!certificate || !bio || PEM_write_bio_X509(bio, certificate) != 1) {
+        return openssl_error(ERR_MEMORY, "write a certificate", err);
+    }
+    return append_bio(bio, out, err);
+}
+
 int certificate_key(const void *der, size_t size, uint8_t public_key[HASH_SIZE], struct err *err)
 {
     const unsigned char *at = der;

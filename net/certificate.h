@@ -51,6 +51,10 @@ NODISCARD int certificate_each_name(const char *pem, void (*visit)(void *arg, co
                                     void *arg, struct err *err);
 /* SHA-256 of the first certificate: what people compare. ERR_FORMAT. */
 NODISCARD int certificate_fingerprint(const char *pem, char out[HASH_TEXT_SIZE], struct err *err);
+/* Append the first certificate of a text, alone, if it has this fingerprint (hexadecimal): what
+ * follows it was not compared. ERR_FORMAT; ERR_INVALID: it has another one, which the text says. */
+NODISCARD int certificate_take_pinned(const char *pem, const char *sha256, struct buf *out,
+                                      struct err *err);
 /* The Ed25519 key of a certificate in its binary form. ERR_FORMAT: it has a key of another kind. */
 NODISCARD int certificate_key(const void *der, size_t size, uint8_t public_key[HASH_SIZE],
                               struct err *err);

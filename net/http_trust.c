@@ -51,15 +51,17 @@ static CURLcode set_pin(CURL *easy, const uint8_t key[HASH_SIZE])
 static bool same_tls(const struct tls_client *a, const struct tls_client *b)
 {
     return a->ca == b->ca && a->certificate == b->certificate && a->key == b->key &&
-           a->pinned == b->pinned && memcmp(a->server_key, b->server_key, HASH_SIZE) == 0;
+           a->pinned == b->pinned && a->unverified == b->unverified &&
+           memcmp(a->server_key, b->server_key, HASH_SIZE) == 0;
 }
 
-/* The authorities of the call take the place of the system's; a pinned key needs none. */
+/* The authorities of the call take the place of the system's; a pinned key needs none, and nobody
+ * verifies a server that anybody may be. */
 static CURLcode set_trust(CURL *easy, const struct tls_client *tls)
 {
     const curl_version_info_data *built = curl_version_info(CURLVERSION_NOW);
-    const bool system = !tls->ca && !tls->pinned;
-    const long verifies = tls->pinned ? 0 : 1;
+    const bool system = !tls->ca && !tls->pinned && !tls->unverified;
+    const long verifies = tls->pinned || tls->unverified ? 0 : 1;
     CURLcode code = curl_easy_setopt(easy, CURLOPT_CAINFO, system ? built->cainfo : NULL);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_CAPATH, system ? built->capath : NULL);
     code = code ? code : set_text(easy, CURLOPT_CAINFO_BLOB, tls->ca);

@@ -24,6 +24,8 @@ struct tls_client {
     /* Trust the server with this Ed25519 key and no other; its name and issuer do not matter. */
     bool pinned;
     uint8_t server_key[HASH_SIZE];
+    /* Trust any server: only to fetch what is compared with a known hash. */
+    bool unverified;
 };
 
 #endif

@@ -354,6 +354,60 @@ static void the_version_is_the_projects(void **state)
     assert_string_equal(out.data, "paceline-test " PACELINE_VERSION "\n");
 }
 
+static const struct conf_program plain = {
+    .name = "plain",
+    .summary = "",
+    .usage = "",
+    .options = table,
+    .option_count = sizeof(table) / sizeof(table[0]),
+};
+
+static void what_was_written_is_read_again(void **state)
+{
+    const struct options usual = {.port = 7410, .slowdown = 1};
+    struct options given = usual, read = usual;
+    struct err err = {0};
+    BUF_AUTO struct buf text;
+    buf_init(&text, 1000);
+    assert_ok(conf_write(&plain, &usual, &usual, &text, &err), &err);
+    assert_int_equal(text.size, 0);
+    given.insecure = true;
+    given.any_int = INT64_MIN;
+    given.slowdown = 1.1;
+    given.memory_bytes = UINT64_C(3) << 40;
+    snprintf(given.state_dir, sizeof(given.state_dir), "a = #b");
+    given.labels = (struct conf_list){.item = {"room=1", "gpu=no"}, .count = 2};
+    assert_ok(conf_write(&plain, &given, &usual, &text, &err), &err);
+    const struct test_path path = test_path_in(*state, "written.conf");
+    assert_ok(file_write_atomic(path.text, text.data, text.size, 0600, &err), &err);
+    assert_ok(conf_file(&plain, path.text, &read, &err), &err);
+    assert_true(read.insecure);
+    assert_true(read.any_int == INT64_MIN && read.port == 7410);
+    assert_true(read.slowdown == 1.1);
+    assert_true(read.memory_bytes == given.memory_bytes);
+    assert_string_equal(read.state_dir, "a = #b");
+    assert_int_equal(read.labels.count, 2);
+    assert_string_equal(read.labels.item[1], "gpu=no");
+    conf_list_done(&read.labels);
+    assert_int_equal(conf_file(&plain, "/nonexistent", &read, &err), ERR_NOT_FOUND);
+}
+
+static void a_text_that_a_line_cannot_hold_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"two\nlines", " begins", "ends ", "ends\t"};
+    const struct options usual = {.port = 1};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct options given = usual;
+        struct err err = {0};
+        BUF_AUTO struct buf text;
+        buf_init(&text, 1000);
+        snprintf(given.state_dir, sizeof(given.state_dir), "%s", texts[i]);
+        assert_int_equal(conf_write(&plain, &given, &usual, &text, &err), ERR_INVALID);
+        assert_holds(err.text, "--state-dir");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +426,8 @@ int main(void)
         test_with_directory(a_file_that_is_missing_or_too_large_is_an_error),
         test_with_directory(help_comes_from_the_table),
         test_with_directory(the_version_is_the_projects),
+        test_with_directory(what_was_written_is_read_again),
+        cmocka_unit_test(a_text_that_a_line_cannot_hold_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

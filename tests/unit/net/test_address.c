@@ -86,12 +86,51 @@ static void nothing_listens_beyond_loopback_by_accident(void **state)
     assert_ok(address_check(&address, false, "", &err), &err);
 }
 
+static void a_host_is_written_for_urls(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {{"10.0.0.6:7411", "10.0.0.6"},
+                                           {"[fd00::6]:7411", "[fd00::6]"},
+                                           {"[::ffff:10.0.0.6]:7411", "10.0.0.6"}};
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        struct address address;
+        struct err err = {0};
+        char host[ADDRESS_HOST_SIZE];
+        assert_ok(address_parse(pairs[i][0], &address, &err), &err);
+        address_host(&address, host);
+        assert_string_equal(host, pairs[i][1]);
+    }
+}
+
+static void the_own_address_toward_a_host_is_found(void **state)
+{
+    (void)state;
+    struct address address;
+    struct err err = {0};
+    static const char *const urls[] = {"http://127.0.0.1", "https://127.0.0.1:7410",
+                                       "http://localhost:1/x", "https://127.0.0.1:7410/"};
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        assert_ok(address_toward(urls[i], &address, &err), &err);
+        assert_true(address_is_loopback(&address));
+        assert_int_equal(address.port, 0);
+    }
+    assert_int_equal(address_toward("https://no-such-name.invalid:7410", &address, &err),
+                     ERR_NETWORK);
+    assert_holds(err.text, "no-such-name.invalid");
+    static const char *const wrong[] = {"", "https://", "https://:7410", "https://[::1:7410"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_int_equal(address_toward(wrong[i], &address, &err), ERR_INVALID);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_of_both_families_are_read_and_written_back),
         cmocka_unit_test(texts_that_are_no_address_are_refused_and_quoted),
         cmocka_unit_test(nothing_listens_beyond_loopback_by_accident),
+        cmocka_unit_test(a_host_is_written_for_urls),
+        cmocka_unit_test(the_own_address_toward_a_host_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,39 @@ static void the_certificate_of_a_device_is_valid_at_any_time(void **state)
     certificate_pair_done(&device);
 }
 
+/* Who fetches an authority by its hash must not get another one with it. */
+static void only_the_certificate_with_the_hash_is_taken(void **state)
+{
+    (void)state;
+    struct certificate_pair wanted, other;
+    struct err err = {0};
+    char hash[HASH_TEXT_SIZE], found[HASH_TEXT_SIZE];
+    BUF_AUTO struct buf both;
+    BUF_AUTO struct buf taken;
+    buf_init(&both, CERTIFICATE_PEM_MAX);
+    buf_init(&taken, CERTIFICATE_PEM_MAX);
+    make_authority(&wanted);
+    make_authority(&other);
+    assert_ok(certificate_fingerprint(wanted.certificate.data, hash, &err), &err);
+    assert_ok(buf_printf(&both, &err, "text before\n%s%s", wanted.certificate.data,
+                         other.certificate.data),
+              &err);
+    assert_ok(certificate_take_pinned(both.data, hash, &taken, &err), &err);
+    assert_string_equal(taken.data, wanted.certificate.data);
+    buf_clear(&taken);
+    assert_int_equal(certificate_take_pinned(other.certificate.data, hash, &taken, &err),
+                     ERR_INVALID);
+    assert_ok(certificate_fingerprint(other.certificate.data, found, &err), &err);
+    assert_int_equal(certificate_take_pinned(other.certificate.data, hash, &taken, &err),
+                     ERR_INVALID);
+    assert_holds(err.text, found);
+    assert_holds(err.text, hash);
+    assert_int_equal(certificate_take_pinned("<html>", hash, &taken, &err), ERR_FORMAT);
+    assert_int_equal(taken.size, 0);
+    certificate_pair_done(&wanted);
+    certificate_pair_done(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +156,7 @@ int main(void)
         cmocka_unit_test(the_key_of_another_certificate_is_found),
         cmocka_unit_test(a_truncated_certificate_is_no_certificate),
         cmocka_unit_test(the_certificate_of_a_device_is_valid_at_any_time),
+        cmocka_unit_test(only_the_certificate_with_the_hash_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
