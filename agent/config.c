@@ -30,11 +30,13 @@ static const struct conf_option option_table[] = {
     {.name = "advertise",
      TEXT(advertise),
      .value_name = "URL",
-     .help = "Address that other agents use for this device. Default: that of --listen."},
+     .help = "Address that other agents use for this device. Default: that of --listen, or of\n"
+             "the calls to the coordinator if it listens at all addresses (0.0.0.0, [::])."},
     {.name = "state-dir",
      TEXT(state_directory),
      .value_name = "DIR",
-     .help = "Identity and cached data sets. Default: $XDG_STATE_HOME/paceline/agent."},
+     .help = "Identity, joined.conf and cached data sets.\n"
+             "Default: $XDG_STATE_HOME/paceline/agent."},
     {.name = "replica-dir",
      TEXT(replica_directory),
      .value_name = "DIR",
@@ -88,15 +90,29 @@ static const struct conf_option option_table[] = {
 
 static const struct conf_program program = {
     .name = "paceline-agent",
-    .summary = "Train the stages that the coordinator assigns to this device.\n"
+    .summary = "Train the stages that the coordinator assigns to this device. Before the first "
+               "start, join lets\nit use a coordinator that has tokens.\n"
                "Without a coordinator: train runs a job in this process, batches prints the "
                "samples of each step,\n"
                "predict applies a trained model to samples. Each has its own --help.",
     .usage = "",
-    .other_usage = "train [OPTION...] JOB.json | batches [OPTION...] JOB.json | predict "
-                   "[OPTION...] MODEL DATA",
+    .other_usage = "join [OPTION...] URL [TOKEN] | train [OPTION...] JOB.json | batches "
+                   "[OPTION...] JOB.json | predict [OPTION...] MODEL DATA",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
+};
+
+static const struct conf_program join_program = {
+    .name = "paceline-agent join",
+    .summary = "Make this machine a device of the coordinator at URL, and write what the agent "
+               "needs to start\nwithout options. TOKEN comes from 'paceline token create --join'; "
+               "without it, it is\nthe first line of standard input. Options are those of the "
+               "agent, and are kept.",
+    .usage = "URL [TOKEN]",
+    .options = option_table,
+    .option_count = sizeof(option_table) / sizeof(option_table[0]),
+    .positional_min = 1,
+    .positional_max = 2,
 };
 
 /* "key=value", both names. */
@@ -191,10 +207,6 @@ static int check(struct config *config, struct err *err)
                             "name a --coordinator with https", err);
     rc = rc ? rc : log_level_parse(config->log_level_text, &config->log_level, err);
     rc = rc ? rc : read_labels(config, err);
-    if (rc == 0 && config->state_directory[0] == '\0') {
-        rc = file_default_state_directory("agent", config->state_directory,
-                                          sizeof(config->state_directory), err);
-    }
     if (config->name[0] == '\0') {
         default_name(config->name);
     }
@@ -208,7 +220,7 @@ static int check(struct config *config, struct err *err)
     return rc;
 }
 
-int config_read(int argc, char **argv, struct config *out, bool *done, struct err *err)
+static void set_defaults(struct config *out)
 {
     memset(out, 0, sizeof(*out));
     (void)snprintf(out->coordinator, sizeof(out->coordinator), "http://127.0.0.1:7410");
@@ -216,14 +228,98 @@ int config_read(int argc, char **argv, struct config *out, bool *done, struct er
     (void)snprintf(out->log_level_text, sizeof(out->log_level_text), "info");
     out->slowdown = 1;
     out->leave_seconds = 30;
+}
+
+static int find_state_directory(struct config *config, struct err *err)
+{
+    return config->state_directory[0] != '\0'
+               ? 0
+               : file_default_state_directory("agent", config->state_directory,
+                                              sizeof(config->state_directory), err);
+}
+
+int config_path(const struct config *config, const char *name, char out[CONFIG_PATH_MAX],
+                struct err *err)
+{
+    const int size = snprintf(out, CONFIG_PATH_MAX, "%s/%s", config->state_directory, name);
+    return size > 0 && size < CONFIG_PATH_MAX
+               ? 0
+               : err_set(err, ERR_LIMIT, "--state-dir '%s' is too long", config->state_directory);
+}
+
+/* The command line is read twice: it says where joined.conf is, and overrides it. */
+static int read_over_joined(int argc, char **argv, struct config *out, bool *done, struct err *err)
+{
     struct conf_list positional = {0};
+    char path[CONFIG_PATH_MAX], state_directory[CONFIG_PATH_MAX];
+    int rc = find_state_directory(out, err);
+    rc = rc ? rc : config_path(out, CONFIG_JOINED, path, err);
+    if (rc != 0) {
+        return rc;
+    }
+    memcpy(state_directory, out->state_directory, sizeof(state_directory));
+    config_done(out);
+    set_defaults(out);
+    rc = conf_file(&program, path, out, err);
+    rc = rc == ERR_NOT_FOUND ? 0 : rc;
+    rc = rc ? rc : conf_parse(&program, argc, argv, out, &positional, done, err);
+    conf_list_done(&positional);
+    memcpy(out->state_directory, state_directory, sizeof(out->state_directory));
+    return rc;
+}
+
+int config_read(int argc, char **argv, struct config *out, bool *done, struct err *err)
+{
+    struct conf_list positional = {0};
+    set_defaults(out);
     *done = false;
     int rc = conf_parse(&program, argc, argv, out, &positional, done, err);
     conf_list_done(&positional);
-    if (rc == 0 && !*done) {
-        rc = check(out, err);
+    if (rc != 0 || *done) {
+        return rc;
     }
+    rc = read_over_joined(argc, argv, out, done, err);
+    return rc ? rc : check(out, err);
+}
+
+int config_read_join(int argc, char **argv, struct config *out, char **token, bool *done,
+                     struct err *err)
+{
+    struct conf_list positional = {0};
+    set_defaults(out);
+    out->coordinator[0] = '\0';
+    *done = false;
+    *token = NULL;
+    int rc = conf_parse(&join_program, argc, argv, out, &positional, done, err);
+    if (rc == 0 && !*done && out->coordinator[0] != '\0') {
+        rc = err_set(err, ERR_INVALID, "--coordinator: URL names the coordinator to join");
+    }
+    if (rc == 0 && !*done && strlen(positional.item[0]) >= sizeof(out->coordinator)) {
+        rc = err_set(err, ERR_LIMIT, "URL is longer than %d bytes", URL_SIZE - 1);
+    }
+    if (rc == 0 && !*done) {
+        (void)snprintf(out->coordinator, sizeof(out->coordinator), "%s", positional.item[0]);
+        /* The word of argv itself, so that the caller can overwrite it. */
+        for (int i = 1; positional.count > 1 && i < argc; i++) {
+            *token = argv[i] == positional.item[1] ? argv[i] : *token;
+        }
+        rc = find_state_directory(out, err);
+        rc = rc ? rc : check(out, err);
+    }
+    conf_list_done(&positional);
     return rc;
+}
+
+int config_write_joined(const struct config *config, struct buf *out, struct err *err)
+{
+    struct config usual;
+    set_defaults(&usual);
+    usual.threads = inventory_cores();
+    memcpy(usual.state_directory, config->state_directory, sizeof(usual.state_directory));
+    int rc = buf_printf(out, err,
+                        "# Written by 'paceline-agent join', which overwrites it. Options of "
+                        "--config FILE and of\n# the command line come before these.\n");
+    return rc ? rc : conf_write(&program, config, &usual, out, err);
 }
 
 void config_done(struct config *config)

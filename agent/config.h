@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/conf.h"
 #include "base/log.h"
 #include "net/address.h"
@@ -36,8 +37,19 @@ struct config {
     size_t label_count;
 };
 
-/* Read the command line and check it. *done: --help or --version was printed. */
+/* Read STATE_DIR/joined.conf, which `join` wrote, over it --config FILE and over that the command
+ * line, and check all. *done: --help or --version was printed. */
 NODISCARD int config_read(int argc, char **argv, struct config *out, bool *done, struct err *err);
+/* The same for `paceline-agent join [OPTION...] URL [TOKEN]`, without joined.conf: URL becomes
+ * out->coordinator. *token is borrowed from argv, NULL: not given. */
+NODISCARD int config_read_join(int argc, char **argv, struct config *out, char **token, bool *done,
+                               struct err *err);
+/* Append what joined.conf must hold for an agent with this configuration. */
+NODISCARD int config_write_joined(const struct config *config, struct buf *out, struct err *err);
+/* The path of a file in the state directory. ERR_LIMIT: too long. */
+NODISCARD int config_path(const struct config *config, const char *name, char out[CONFIG_PATH_MAX],
+                          struct err *err);
+#define CONFIG_JOINED "joined.conf"
 void config_done(struct config *config);
 
 #endif

@@ -217,7 +217,8 @@ static void take_answer(void *arg, struct session_event *event, struct assignmen
     struct control *control = arg;
     if (event->type == SESSION_ENROLLED) {
         control->config.device->id = event->enrolled.device;
-        log_info("enrolled", "device=%s", event->enrolled.device.text);
+        log_info("enrolled", "device=%s pending=%s", event->enrolled.device.text,
+                 event->enrolled.pending ? "true" : "false");
     }
     if (assignment) {
         control->assignment = *assignment;

@@ -41,22 +41,15 @@ struct loop {
     int64_t leave_due_ms; /* when that is over; INT64_MAX: it does not leave */
 };
 
-static int find_address(struct loop *loop, const struct config *config, struct err *err)
+/* Of an agent that listens at all addresses the coordinator fills in the host. */
+static void find_address(struct loop *loop, const struct config *config)
 {
-    const struct address *listens = peer_server_address(loop->peers);
     if (config->advertise[0] != '\0') {
         (void)snprintf(loop->address, sizeof(loop->address), "%s", config->advertise);
-        return 0;
-    }
-    if (strncmp(listens->text, "0.0.0.0:", 8) == 0 || strncmp(listens->text, "[::]:", 5) == 0) {
-        return err_set(
-            err, ERR_INVALID,
-            "--listen %s is not an address that other agents can call: add --advertise URL",
-            listens->text);
+        return;
     }
     (void)snprintf(loop->address, sizeof(loop->address), "%s://%s",
-                   loop->trust.tls ? "https" : "http", listens->text);
-    return 0;
+                   loop->trust.tls ? "https" : "http", peer_server_address(loop->peers)->text);
 }
 
 static void fill_enroll(struct enroll_request *out, const struct loop *loop,
@@ -147,13 +140,13 @@ static int open_all(struct loop *loop, const struct config *config, const struct
                                              .more_count = SNAPSHOT_ROUTES,
                                              .more = loop->routes};
     rc = rc ? rc : peer_server_open(&peers, &loop->peers, err);
-    rc = rc ? rc : find_address(loop, config, err);
     const struct parking_config parking = {
         .coordinator = loop->device.coordinator, .arrived = take_connection, .arg = loop};
     rc = rc ? rc : parking_new(&parking, &loop->device.parking, err);
     if (rc != 0) {
         return rc;
     }
+    find_address(loop, config);
     loop->device.room_fd = peer_server_room_fd(loop->peers);
     return open_control(loop, config, identity, err);
 }

@@ -1,5 +1,6 @@
 /* paceline-agent: trains the stages that its coordinator assigns to this device. The first word may
- * name a command without a coordinator instead (agent/offline): train, batches, predict. */
+ * name another command instead: join, or one without a coordinator (agent/offline): train, batches,
+ * predict. */
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "agent/offline/batches.h"
 #include "agent/config.h"
 #include "agent/identity.h"
+#include "agent/join.h"
 #include "agent/loop.h"
 #include "agent/offline/predict.h"
 #include "agent/runtime/probe.h"
@@ -83,6 +85,7 @@ static const struct {
     const char *word, *name;
     int (*run)(int argc, char **argv, bool *misused, struct err *err);
 } commands[] = {
+    {"join", "paceline-agent join", join_command},
     {"train", "paceline-agent train", train_command},
     {"batches", "paceline-agent batches", batches_command},
     {"predict", "paceline-agent predict", predict_command},

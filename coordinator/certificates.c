@@ -174,6 +174,9 @@ static void say_failure(const struct err *err)
 static int open_own(struct certificates *certificates, int64_t wall_ms, struct err *err)
 {
     int rc = read_in(certificates->directory, "ca.pem", "ca.key", &certificates->authority, err);
+    rc = rc ? rc
+            : certificate_fingerprint(certificates->authority.certificate.data,
+                                      certificates->fingerprint, err);
     if (rc) {
         return rc;
     }
@@ -203,7 +206,7 @@ int certificates_open(const struct coordinator_config *config, int64_t wall_ms,
     certificate_pair_init(&out->authority);
     certificate_pair_init(&out->server);
     out->served = (struct tls_server){0};
-    out->directory[0] = '\0';
+    out->directory[0] = out->fingerprint[0] = '\0';
     out->told = false;
     int rc = 0;
     if (config->tls_cert[0]) {

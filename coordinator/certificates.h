@@ -19,7 +19,8 @@ struct http_server;
 struct certificates {
     char directory[CERTIFICATES_PATH_MAX]; /* of the authority; "": the user's files */
     struct certificate_pair authority, server;
-    struct tls_server served; /* its texts are of `server`; certificate NULL: no TLS */
+    char fingerprint[HASH_TEXT_SIZE]; /* of the authority; "": none */
+    struct tls_server served;         /* its texts are of `server`; certificate NULL: no TLS */
     struct certificate_times times;
     bool told; /* the log says that the clock is wrong */
 };

@@ -39,6 +39,8 @@ struct coordinator {
     struct http_server *server;
     struct relay *relay;   /* NULL: none */
     struct tls_server tls; /* what it serves with at its start; certificate NULL: no TLS */
+    const char *authority; /* PEM: clients verify the server by it; NULL: none of its own */
+    char authority_sha256[HASH_TEXT_SIZE]; /* "": none */
     uint8_t
         ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
     int64_t started_ms;        /* wall time */

@@ -1,5 +1,7 @@
 #include "coordinator/effects.h"
 
+#include "base/clock.h"
+#include "coordinator/access/tokens.h"
 #include "coordinator/content/awaited.h"
 #include "coordinator/content/derived.h"
 #include "coordinator/content/export.h"
@@ -28,8 +30,13 @@ static int note_change(void *context, const struct http_exchange *exchange,
                        const struct turn_extra *extra, const char *subject, int status,
                        struct err *err)
 {
+    struct coordinator *coordinator = context;
     const struct audit_entry *origin = extra ? extra->origin : NULL;
-    return audit_add(context, exchange, origin, subject, status, err);
+    const char *spent = extra ? extra->spent_token : "";
+    int rc = audit_add(coordinator, exchange, origin, subject, status, err);
+    return rc || !spent[0]
+               ? rc
+               : tokens_spend(coordinator->edge->access.tokens, spent, clock_wall_ms(), err);
 }
 
 static void wake(void *context, enum object_kind kind, const char *id)

@@ -128,36 +128,50 @@ static void collect_names(struct names *names, const struct conf_list *given)
     add_name(names, "::1");
 }
 
-static void print_next(const struct options *options, const struct names *names)
+/* What init has made, to show once. */
+struct made {
+    char fingerprint[HASH_TEXT_SIZE]; /* "": no certificates */
+    char admin[TOKEN_TEXT_SIZE];
+    struct join_token join;
+};
+
+static void print_next(const struct options *options, const struct names *names,
+                       const struct made *made)
 {
     const char *host = names->item[0];
     const char *bracket = strchr(host, ':') ? "[" : "";
     const char *end = strchr(host, ':') ? "]" : "";
-    printf(
-        "\nStart the coordinator:\n"
-        "    paceline-coordinator --state-dir '%s' --listen 0.0.0.0:7410\n"
-        "Copy '%s/tls/ca.pem' to each machine, and start an agent there:\n"
-        "    paceline-agent --coordinator https://%s%s%s:7410 --ca ca.pem --listen ADDRESS:7411\n"
-        "Ask it:\n"
-        "    curl --cacert ca.pem -H 'Authorization: Bearer TOKEN' "
-        "https://%s%s%s:7410/v1/devices\n",
-        options->state_dir, options->state_dir, bracket, host, end, bracket, host, end);
+    char join[JOIN_TOKEN_SIZE];
+    join_token_write(&made->join, join);
+    printf("\nStart the coordinator:\n"
+           "    paceline-coordinator --state-dir '%s' --listen 0.0.0.0:7410\n"
+           "On each machine that shall train, within a day and on at most %d, run\n"
+           "    paceline-agent join https://%s%s%s:7410 %s\n"
+           "    paceline-agent\n"
+           "('paceline token create --join' makes further tokens). Log in to it, or ask by curl:\n"
+           "    paceline login --ca-sha256 %s https://%s%s%s:7410\n"
+           "    curl --cacert '%s/tls/ca.pem' -H 'Authorization: Bearer TOKEN' "
+           "https://%s%s%s:7410/v1/devices\n",
+           options->state_dir, SETUP_JOIN_USES, bracket, host, end, join, made->fingerprint,
+           bracket, host, end, options->state_dir, bracket, host, end);
+    explicit_bzero(join, sizeof(join));
 }
 
 static void print_made(const struct options *options, const struct names *names,
-                       const char *fingerprint, const char *token)
+                       const struct made *made)
 {
     if (!options->no_tls) {
-        printf("certificates: %s/tls\nca_sha256: %s\nnames:", options->state_dir, fingerprint);
+        printf("certificates: %s/tls\nca_sha256: %s\nnames:", options->state_dir,
+               made->fingerprint);
         for (size_t i = 0; i < names->count; i++) {
             printf(" %s", names->item[i]);
         }
         printf("\n");
     }
-    printf("token: %s\n", token);
+    printf("token: %s\n", made->admin);
     printf("The token is shown once: it may do everything. Only its hash is stored.\n");
     if (!options->no_tls) {
-        print_next(options, names);
+        print_next(options, names, made);
     }
 }
 
@@ -165,20 +179,21 @@ static void print_made(const struct options *options, const struct names *names,
 static int make(const struct options *options, struct err *err)
 {
     struct names names = {.count = 0};
-    char fingerprint[HASH_TEXT_SIZE] = "";
-    char token[TOKEN_TEXT_SIZE];
+    struct made made = {.fingerprint = ""};
     const int64_t wall_ms = clock_wall_ms();
     int rc = user_become_owner(options->state_dir, err);
     rc = rc ? rc : file_make_directory(options->state_dir, 0700, err);
     if (!rc && !options->no_tls) {
         collect_names(&names, &options->name);
-        rc = certificates_draft(options->state_dir, names.item, names.count, wall_ms, fingerprint,
-                                err);
+        rc = certificates_draft(options->state_dir, names.item, names.count, wall_ms,
+                                made.fingerprint, err);
     }
     if (rc) {
         return rc;
     }
-    rc = access_make_admin(options->state_dir, token, err);
+    memcpy(made.join.ca_sha256, made.fingerprint, sizeof(made.join.ca_sha256));
+    rc = access_make_tokens(options->state_dir, made.admin,
+                            options->no_tls ? NULL : made.join.secret, err);
     if (!rc && !options->no_tls) {
         rc = certificates_keep(options->state_dir, err);
     }
@@ -186,8 +201,8 @@ static int make(const struct options *options, struct err *err)
         certificates_drop(options->state_dir);
         return rc;
     }
-    print_made(options, &names, fingerprint, token);
-    explicit_bzero(token, sizeof(token));
+    print_made(options, &names, &made);
+    explicit_bzero(&made, sizeof(made));
     return 0;
 }
 

@@ -412,6 +412,10 @@ int loop_run(const struct coordinator_config *config, struct err *err)
         return rc;
     }
     coordinator.tls = certificates.served;
+    coordinator.authority =
+        certificates.fingerprint[0] ? certificates.authority.certificate.data : NULL;
+    memcpy(coordinator.authority_sha256, certificates.fingerprint,
+           sizeof(coordinator.authority_sha256));
     rc = stop_signals_open(&signals, err);
     if (!rc) {
         coordinator.connections_max = raise_descriptors(config);

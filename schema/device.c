@@ -1,10 +1,13 @@
 #include "schema/device.h"
 
 const char *const device_state_names[] = {
-    [DEVICE_PENDING] = "pending", [DEVICE_ONLINE] = "online",
-    [DEVICE_SUSPECT] = "suspect", [DEVICE_DISCONNECTED] = "disconnected",
-    [DEVICE_LOST] = "lost",       [DEVICE_REJECTED] = "rejected",
-    [DEVICE_REMOVED] = "removed", NULL,
+    [DEVICE_JOINED] = "joined",
+    [DEVICE_ONLINE] = "online",
+    [DEVICE_SUSPECT] = "suspect",
+    [DEVICE_DISCONNECTED] = "disconnected",
+    [DEVICE_LOST] = "lost",
+    [DEVICE_REMOVED] = "removed",
+    NULL,
 };
 
 static const struct field label_fields[] = {
@@ -83,9 +86,40 @@ static const struct field enroll_reply_fields[] = {
                .about = "The coordinator's."),
     MEMBER_INT(struct enroll_reply, interval_ms, "interval_ms", FIELD_REQUIRED, 1, 3600000,
                .about = "Between two heartbeats."),
+    MEMBER_BOOL(struct enroll_reply, pending, "pending", FIELD_SKIP_EMPTY, .since = 4,
+                .about = "No plan has the device before a user accepts it."),
 };
 const struct record enroll_reply_record =
     RECORD(struct enroll_reply, "enroll_reply", enroll_reply_fields);
+
+static const struct field join_request_fields[] = {
+    MEMBER_FORM(struct join_request, token, "token", FIELD_NULLABLE, &word_form,
+                .about = "A token of the role `join`. Not needed by a coordinator without tokens."),
+    MEMBER_FORM(struct join_request, name, "name", FIELD_REQUIRED, &name_form),
+    MEMBER_FORM(struct join_request, public_key, "public_key", FIELD_REQUIRED, &public_key_form,
+                .about = "Ed25519. With TLS the client's certificate proves it."),
+    MEMBER_INT(struct join_request, protocol, "protocol", FIELD_REQUIRED, 0, 1e6),
+};
+const struct record join_request_record =
+    RECORD(struct join_request, "join_request", join_request_fields);
+
+static const struct field join_reply_fields[] = {
+    MEMBER_FORM(struct join_reply, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_FORM(struct join_reply, name, "name", FIELD_REQUIRED, &name_form),
+    MEMBER_BOOL(struct join_reply, pending, "pending", FIELD_REQUIRED,
+                .about = "No plan has the device before a user accepts it."),
+    MEMBER_TIME(struct join_reply, time_ms, "time", FIELD_REQUIRED,
+                .about = "The coordinator's clock."),
+};
+const struct record join_reply_record = RECORD(struct join_reply, "join_reply", join_reply_fields);
+
+static const struct field device_patch_fields[] = {
+    MEMBER_FORM(struct device_patch, name, "name", FIELD_REQUIRED, &name_form,
+                .about = "Which no other device has. It stays when the agent restarts."),
+};
+const struct record device_patch_record =
+    RECORD_WITH(struct device_patch, "device_patch", device_patch_fields,
+                .about = "The fields of a device that users may change.");
 
 /* The device in the API. */
 #define DEVICE_FIELDS                                                                              \
@@ -95,8 +129,9 @@ const struct record enroll_reply_record =
         MEMBER_ENUM(                                                                               \
             struct device, state, "state", FIELD_REQUIRED, device_state_names,                     \
             .about =                                                                               \
-                "suspect: two heartbeats missed; disconnected: unreachable and without an answer " \
-                "to a challenge; lost: its lease is over. All three can return to online."),       \
+                "joined: its agent has not started yet; suspect: two heartbeats missed; "          \
+                "disconnected: unreachable and without an answer to a challenge; lost: its lease " \
+                "is over. All can become online."),                                                \
         MEMBER_BOOL(struct device, cordoned, "cordoned", 0,                                        \
                     .about = "Excluded from further plans."),                                      \
         MEMBER_BOOL(struct device, draining, "draining", FIELD_ADDED,                              \
@@ -106,6 +141,11 @@ const struct record enroll_reply_record =
         MEMBER_BOOL(                                                                               \
             struct device, drained, "drained", FIELD_ADDED,                                        \
             .about = "No plan has it and no job relies on its copies: it may be switched off."),   \
+        MEMBER_BOOL(struct device, pending, "pending", FIELD_ADDED,                                \
+                    .about = "It has joined and waits until a user accepts it: no plan has it."),  \
+        MEMBER_FORM(struct device, join_token, "join_token", FIELD_NULLABLE | FIELD_ADDED,         \
+                    &token_id_form,                                                                \
+                    .about = "The token with which it joined; null: it enrolled without one."),    \
         MEMBER_FORM(struct device, public_key, "public_key", FIELD_NULLABLE, &public_key_form),    \
         MEMBER_FORM(struct device, address, "address", FIELD_NULLABLE, &url_form,                  \
                     .about = "The address that its peers call."),                                  \
@@ -140,6 +180,7 @@ static const struct field device_row_fields[] = {
     DEVICE_FIELDS,
     MEMBER_FORM(struct device, boot, "boot", FIELD_NULLABLE, &word_form),
     MEMBER_BOOL(struct device, untried, "untried", 0),
+    MEMBER_BOOL(struct device, renamed, "renamed", FIELD_SKIP_EMPTY),
 };
 const struct record device_row_record =
     RECORD_WITH(struct device, "device", device_row_fields, .answer = true,

@@ -12,12 +12,11 @@
 #include "schema/limits.h"
 
 enum device_state {
-    DEVICE_PENDING,
+    DEVICE_JOINED, /* its agent has not enrolled yet */
     DEVICE_ONLINE,
     DEVICE_SUSPECT,      /* two heartbeats missed */
     DEVICE_DISCONNECTED, /* socket refused, lease still running */
     DEVICE_LOST,         /* lease over */
-    DEVICE_REJECTED,
     DEVICE_REMOVED,
 };
 extern const char *const device_state_names[];
@@ -52,7 +51,7 @@ struct device_probe {
 struct enroll_request {
     char name[NAME_SIZE];
     char public_key[SHA256_SIZE]; /* Ed25519, hexadecimal; the same key is the same device */
-    char token[128];              /* empty while enrolment needs none */
+    char token[128];              /* never used: join_request has the token */
     char boot[ID_SIZE];
     char address[URL_SIZE]; /* where its peers reach it: "http://127.0.0.1:7411" */
     char numeric_class[128];
@@ -67,6 +66,27 @@ struct enroll_reply {
     struct device_id device;
     int64_t protocol; /* the coordinator's */
     int64_t interval_ms;
+    bool pending; /* a user must accept the device */
+};
+
+/* POST /v1/agent/join: from then on the key may enrol. */
+struct join_request {
+    char token[JOIN_TOKEN_SIZE]; /* struct join_token */
+    char name[NAME_SIZE];
+    char public_key[SHA256_SIZE];
+    int64_t protocol;
+};
+
+struct join_reply {
+    struct device_id device;
+    char name[NAME_SIZE];
+    bool pending;
+    int64_t time_ms; /* the coordinator's wall time: the machine's own may be wrong */
+};
+
+/* PATCH /v1/devices/{id} */
+struct device_patch {
+    char name[NAME_SIZE];
 };
 
 struct device {
@@ -78,9 +98,12 @@ struct device {
     bool draining; /* a user drains it: plans leave it */
     bool leaving;  /* its agent announces that it leaves: the same */
     bool drained;  /* nothing needs it any more */
+    bool pending;  /* it has joined, but no user has accepted it: no plan has it */
     char public_key[SHA256_SIZE];
-    char boot[ID_SIZE]; /* secret of the device and the coordinator */
-    bool untried;       /* no plan has had it yet */
+    char boot[ID_SIZE];       /* secret of the device and the coordinator */
+    bool untried;             /* no plan has had it yet */
+    bool renamed;             /* a user named it: its agent's name does not count */
+    char join_token[ID_SIZE]; /* with which it joined; "": it enrolled without one */
     char address[URL_SIZE];
     char numeric_class[128];
     int64_t protocol;
@@ -102,6 +125,9 @@ struct device {
 extern const struct record label_record;
 extern const struct record enroll_request_record;
 extern const struct record enroll_reply_record;
+extern const struct record join_request_record;
+extern const struct record join_reply_record;
+extern const struct record device_patch_record;
 extern const struct record device_record;
 /* The row in the store. The API does not show the boot, which gives access to assignments. */
 extern const struct record device_row_record;

@@ -18,7 +18,8 @@
 #define SHA256_SIZE 65 /* hexadecimal + NUL */
 #define URL_SIZE 128
 #define TICKET_SIZE 65
-#define TOKEN_TEXT_SIZE 47 /* "pl_" + 43 characters + NUL */
+#define TOKEN_TEXT_SIZE 47  /* "pl_" + 43 characters + NUL */
+#define JOIN_TOKEN_SIZE 112 /* the same, "_" and a SHA-256 */
 #define MESSAGE_SIZE 256
 #define REASON_SIZE 48
 #define READING_SIZE 128 /* = READING_TEXT_MAX */
@@ -30,6 +31,8 @@
 #define LABELS_MAX 16
 #define TOKENS_MAX 256                             /* rows, revoked and expired ones included */
 #define TOKEN_SECONDS_MAX (10ll * 366 * 24 * 3600) /* until a token expires */
+#define TOKEN_JOIN_SECONDS (24ll * 3600)           /* the same of a join token that states none */
+#define TOKEN_USES_MAX 4096                        /* = DEVICES_MAX */
 #define UNITS_MAX 256                              /* = MODEL_UNITS_MAX */
 #define POSITIONS_MAX 32767                        /* = DATASET_POSITIONS_MAX */
 #define COUNTED_CLASSES_MAX 1024                   /* = DATASET_COUNTED_CLASSES_MAX */

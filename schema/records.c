@@ -47,6 +47,12 @@ static int check_plan_question(const void *value, struct record_faults *faults, 
     return plan_question_check(value, faults, err);
 }
 
+static int check_token_request(const void *value, struct record_faults *faults, struct err *err)
+{
+    struct token_request copy = *(const struct token_request *)value;
+    return token_request_settle(&copy, faults, err);
+}
+
 static int check_assignment(const void *value, struct record_faults *faults, struct err *err)
 {
     (void)faults;
@@ -60,6 +66,7 @@ const struct records_entry records_all[] = {
     {&checkpoint_record, NULL, NULL},
     {&dataset_record, NULL, NULL},
     {&device_record, NULL, NULL},
+    {&device_patch_record, NULL, NULL},
     {&enroll_reply_record, NULL, NULL},
     {&enroll_request_record, NULL, NULL},
     {&groups_view_record, NULL, NULL},
@@ -67,6 +74,8 @@ const struct records_entry records_all[] = {
     {&heartbeat_record, NULL, NULL},
     {&heartbeat_reply_record, NULL, NULL},
     {&incident_record, NULL, NULL},
+    {&join_reply_record, NULL, NULL},
+    {&join_request_record, NULL, NULL},
     {&job_record, NULL, NULL},
     {&job_metric_record, NULL, NULL},
     {&job_preview_record, NULL, NULL},
@@ -90,7 +99,7 @@ const struct records_entry records_all[] = {
     {&service_version_record, NULL, NULL},
     {&token_record, NULL, NULL},
     {&token_created_record, NULL, NULL},
-    {&token_request_record, NULL, NULL},
+    {&token_request_record, NULL, check_token_request},
 };
 const size_t records_count = sizeof(records_all) / sizeof(records_all[0]);
 

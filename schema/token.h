@@ -1,5 +1,6 @@
 /* token.h: bearer tokens of the API and the roles that routes ask for. A token's secret is known to
- * its holder only: its row has the SHA-256. Plain structs; wire form by the records below. */
+ * its holder only: its row has the SHA-256. A join token, of role join, lets devices join instead
+ * of calling routes. Plain structs; wire form by the records below. */
 #ifndef SCHEMA_TOKEN_H
 #define SCHEMA_TOKEN_H
 
@@ -9,22 +10,24 @@
 #include "base/record.h"
 #include "schema/limits.h"
 
-/* Who may call a route. Tokens have the last four, in rising order: each may do all that those
- * before it may. */
+/* Who may call a route. Tokens have the last five. The last four rise: each may do all that those
+ * before it may. A token of role join may call none. */
 enum role {
     ROLE_NONE, /* of no route */
     ROLE_OPEN, /* anybody */
     ROLE_DEVICE,
+    ROLE_JOIN,
     ROLE_READ,
     ROLE_SUBMIT,
     ROLE_OPERATE,
     ROLE_ADMIN,
 };
 extern const char *const role_names[];
-/* The names from ROLE_READ on. */
+/* The names from ROLE_JOIN on. */
 extern const char *const token_role_names[];
+#define TOKEN_ROLE(role) ((int)(role) - (int)ROLE_JOIN) /* as an index of them */
 
-enum token_state { TOKEN_ACTIVE, TOKEN_EXPIRED, TOKEN_REVOKED };
+enum token_state { TOKEN_ACTIVE, TOKEN_EXPIRED, TOKEN_REVOKED, TOKEN_USED_UP };
 extern const char *const token_state_names[];
 
 struct token {
@@ -35,6 +38,10 @@ struct token {
     char sha256[SHA256_SIZE];
     int64_t revision;
     int64_t created_ms, expires_ms, last_used_ms, revoked_ms; /* wall times; 0: never, not yet */
+    /* of role join: */
+    int64_t uses_left;
+    bool pending;         /* a user accepts the devices that join with it */
+    char device[ID_SIZE]; /* the device whose key it replaces; "": it adds devices */
 };
 extern const struct record token_record;     /* as the API shows it */
 extern const struct record token_row_record; /* with the hash, without the state */
@@ -46,16 +53,22 @@ enum token_state token_state_at(const struct token *token, int64_t wall_ms);
 
 /* POST /v1/tokens */
 struct token_request {
-    char name[NAME_SIZE];
+    char name[NAME_SIZE]; /* "": the role and a part of the id */
     int role;
-    int64_t expires_seconds; /* 0: never */
+    int64_t expires_seconds; /* 0: never, or TOKEN_JOIN_SECONDS with role join */
+    int64_t uses;            /* of role join, as all that follow; 0: one */
+    bool pending;
+    char device[ID_SIZE];
 };
 extern const struct record token_request_record;
+/* Add a fault for each field that does not fit the role, and fill in the defaults of role join. */
+NODISCARD int token_request_settle(struct token_request *request, struct record_faults *faults,
+                                   struct err *err);
 
 /* The answer to it. */
 struct token_created {
     struct token token;
-    char secret[TOKEN_TEXT_SIZE]; /* "" in a repeated answer */
+    char secret[JOIN_TOKEN_SIZE]; /* join_token_write of a join token; "" in a repeated answer */
 };
 extern const struct record token_created_record;
 
@@ -64,5 +77,15 @@ extern const struct record token_created_record;
 void token_write(const uint8_t secret[TOKEN_BYTES], char out[TOKEN_TEXT_SIZE]);
 /* Whether a text has the form of token_write. */
 bool token_valid(const char *text);
+
+/* A join token as people copy it: the secret, "_", and the SHA-256 of the authority's certificate,
+ * by which a machine that knows nothing yet verifies the coordinator. */
+struct join_token {
+    char secret[TOKEN_TEXT_SIZE];
+    char ca_sha256[SHA256_SIZE]; /* "": the coordinator has no authority of its own */
+};
+void join_token_write(const struct join_token *token, char out[JOIN_TOKEN_SIZE]);
+/* false: the text has another form. A token of any role is read too. */
+bool join_token_read(const char *text, struct join_token *out);
 
 #endif

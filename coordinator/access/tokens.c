@@ -1,5 +1,6 @@
 #include "coordinator/access/tokens.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #define REQUIRED_ROW "tokens"  /* of meta */
 #define USE_WRITTEN_MS 60000ll /* at most one row a minute and token */
 #define ROW_BYTES_MAX 4096
+#define ID_END 8 /* characters of an id that make a name */
 
 struct entry {
     struct token token; /* id "": free */
@@ -168,9 +170,11 @@ static int put(struct tokens *tokens, const struct token *token, struct err *err
 }
 
 /* When an ended token ended. */
-static int64_t ended_ms(const struct token *token)
+static int64_t ended_ms(const struct token *token, int64_t wall_ms)
 {
-    return token->revoked_ms ? token->revoked_ms : token->expires_ms;
+    return token->revoked_ms                                 ? token->revoked_ms
+           : token_state_at(token, wall_ms) == TOKEN_USED_UP ? token->last_used_ms
+                                                             : token->expires_ms;
 }
 
 /* A free place, else that of the token that ended first, whose row goes. */
@@ -185,7 +189,8 @@ static int make_room(struct tokens *tokens, int64_t wall_ms,
     for (size_t i = 0; i < TOKENS_MAX; i++) {
         const struct token *token = &tokens->entry[i].token;
         if (token_state_at(token, wall_ms) != TOKEN_ACTIVE && may_drop(arg, i) &&
-            (*out == TOKENS_NONE || ended_ms(token) < ended_ms(&tokens->entry[*out].token))) {
+            (*out == TOKENS_NONE ||
+             ended_ms(token, wall_ms) < ended_ms(&tokens->entry[*out].token, wall_ms))) {
             *out = i;
         }
     }
@@ -196,6 +201,20 @@ static int make_room(struct tokens *tokens, int64_t wall_ms,
     return state_delete(tokens->state, STATE_TOKENS, tokens->entry[*out].token.id, err);
 }
 
+/* The given name, or else the role and the end of the id. */
+static void name_token(struct token *token, const char *given)
+{
+    const char *end = token->id + strlen(token->id) - ID_END;
+    (void)snprintf(token->name, sizeof(token->name), "%s", given);
+    if (given[0] == '\0') {
+        (void)snprintf(token->name, sizeof(token->name), "%s-%s", token_role_names[token->role],
+                       end);
+        for (char *at = token->name; *at; at++) {
+            *at = (char)tolower((unsigned char)*at);
+        }
+    }
+}
+
 int tokens_create(struct tokens *tokens, const struct token_request *request, int64_t wall_ms,
                   bool (*may_drop)(void *arg, size_t place), void *arg, size_t *out,
                   char secret[TOKEN_TEXT_SIZE], struct err *err)
@@ -204,7 +223,9 @@ int tokens_create(struct tokens *tokens, const struct token_request *request, in
         .role = request->role,
         .revision = 1,
         .created_ms = wall_ms,
-        .expires_ms = request->expires_seconds ? wall_ms + request->expires_seconds * 1000 : 0};
+        .expires_ms = request->expires_seconds ? wall_ms + request->expires_seconds * 1000 : 0,
+        .uses_left = request->uses,
+        .pending = request->pending};
     uint8_t bytes[TOKEN_BYTES];
     struct rng_block words;
     char text[TOKEN_TEXT_SIZE];
@@ -215,8 +236,9 @@ int tokens_create(struct tokens *tokens, const struct token_request *request, in
     if (rc) {
         return rc;
     }
-    (void)snprintf(token.name, sizeof(token.name), "%s", request->name);
+    memcpy(token.device, request->device, sizeof(token.device));
     id_make(token.id, "tok_", wall_ms, words);
+    name_token(&token, request->name);
     token_write(bytes, text);
     sha256_text(text, strlen(text), token.sha256);
     rc = put(tokens, &token, err);
@@ -227,6 +249,21 @@ int tokens_create(struct tokens *tokens, const struct token_request *request, in
     memcpy(secret, text, sizeof(text));
     *out = place;
     return 0;
+}
+
+int tokens_spend(struct tokens *tokens, const char *id, int64_t wall_ms, struct err *err)
+{
+    const size_t place = tokens_find(tokens, id);
+    ASSERT(place != TOKENS_NONE && tokens->entry[place].token.uses_left > 0);
+    struct token token = tokens->entry[place].token;
+    token.uses_left--;
+    token.last_used_ms = wall_ms;
+    token.revision++;
+    int rc = put(tokens, &token, err);
+    if (!rc) {
+        tokens->entry[place] = (struct entry){.token = token, .used_ms = wall_ms};
+    }
+    return rc;
 }
 
 int tokens_revoke(struct tokens *tokens, size_t place, int64_t wall_ms, struct err *err)

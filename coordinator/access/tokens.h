@@ -31,12 +31,14 @@ size_t tokens_find_secret(const struct tokens *tokens, const char *secret);
 /* The number of active tokens of role admin. */
 size_t tokens_admins(const struct tokens *tokens, int64_t wall_ms);
 
-/* Make a token, in the open transaction; the request's name is free. *place is its place, secret
- * gets its text. ERR_LIMIT: TOKENS_MAX are active, or in use as may_drop says. Otherwise the token
- * that ended first makes room. */
+/* Make a token, in the open transaction; the request is settled (token_request_settle) and its name
+ * is free. *place is its place, secret gets its text. ERR_LIMIT: TOKENS_MAX are active, or in use
+ * as may_drop says. Otherwise the token that ended first makes room. */
 NODISCARD int tokens_create(struct tokens *tokens, const struct token_request *request,
                             int64_t wall_ms, bool (*may_drop)(void *arg, size_t place), void *arg,
                             size_t *place, char secret[TOKEN_TEXT_SIZE], struct err *err);
+/* Count a use of a join token, which has one left, in the open transaction. */
+NODISCARD int tokens_spend(struct tokens *tokens, const char *id, int64_t wall_ms, struct err *err);
 /* Revoke a token, in the open transaction. */
 NODISCARD int tokens_revoke(struct tokens *tokens, size_t place, int64_t wall_ms, struct err *err);
 /* Note a use. Whether it is to be written: not within a minute of the use that was written last. */

@@ -16,17 +16,18 @@
 
 /* The kind of an object: its table and the record that describes it. */
 enum object_kind {
-    OBJECT_DEVICE,       /* struct device */
-    OBJECT_JOB,          /* struct job */
-    OBJECT_PARENT,       /* struct parent; never woken */
-    OBJECT_PLAN,         /* struct plan */
-    OBJECT_DATASET,      /* struct dataset */
-    OBJECT_MODEL,        /* struct model_row */
-    OBJECT_CHECKPOINT,   /* struct checkpoint */
-    OBJECT_CENTER_UNIT,  /* struct center_unit */
-    OBJECT_INCIDENT,     /* struct incident */
-    OBJECT_ASSIGNMENT,   /* of a device; woken, never persisted */
-    OBJECT_ENROLL_REPLY, /* replied only */
+    OBJECT_DEVICE,      /* struct device */
+    OBJECT_JOB,         /* struct job */
+    OBJECT_PARENT,      /* struct parent; never woken */
+    OBJECT_PLAN,        /* struct plan */
+    OBJECT_DATASET,     /* struct dataset */
+    OBJECT_MODEL,       /* struct model_row */
+    OBJECT_CHECKPOINT,  /* struct checkpoint */
+    OBJECT_CENTER_UNIT, /* struct center_unit */
+    OBJECT_INCIDENT,    /* struct incident */
+    OBJECT_ASSIGNMENT,  /* of a device; woken, never persisted */
+    OBJECT_JOIN_REPLY,  /* replied only, as all that follow */
+    OBJECT_ENROLL_REPLY,
     OBJECT_HEARTBEAT_REPLY,
     OBJECT_JOB_PREVIEW, /* answer to a dry run */
     OBJECT_PLAN_ANSWER, /* struct plan_answer: answer to a plan question */

@@ -12,6 +12,7 @@
 #include "coordinator/core/deletions.h"
 #include "coordinator/core/devices.h"
 #include "coordinator/core/drain.h"
+#include "coordinator/core/enrolment.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/failures.h"
 #include "coordinator/core/generations.h"
@@ -361,7 +362,8 @@ void core_step(struct core *core, const struct event *event, struct actions *act
     static void (*const handlers[])(struct core *, const struct event *) = {
         [EVENT_RESTORED] = restore_on_rows,
         [EVENT_TICK] = handle_tick,
-        [EVENT_ENROLL] = devices_on_enroll,
+        [EVENT_JOIN] = enrolment_on_join,
+        [EVENT_ENROLL] = enrolment_on_enroll,
         [EVENT_HEARTBEAT] = heartbeats_on_heartbeat,
         [EVENT_DEVICE_VERB] = devices_on_verb,
         [EVENT_JOB_SUBMIT] = handle_submit,

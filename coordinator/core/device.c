@@ -23,8 +23,8 @@ bool device_drains(const struct device_slot *device)
 
 bool device_ready(const struct device_slot *device)
 {
-    return device_online(device) && !device->challenge.silent && !device->device.cordoned &&
-           !device_drains(device);
+    return device_online(device) && !device->challenge.silent && !device->device.pending &&
+           !device->device.cordoned && !device_drains(device);
 }
 
 bool device_absent(const struct absent *absent, const struct device_slot *device)

@@ -20,7 +20,7 @@ bool device_online(const struct device_slot *device);
 bool device_reachable(const struct device_slot *device);
 /* Return whether plans leave it: a user drains it, or its agent announces that it leaves. */
 bool device_drains(const struct device_slot *device);
-/* Return whether a plan may use it: online, answering, neither cordoned nor draining. */
+/* Return whether a plan may use it: online, answering, accepted, neither cordoned nor draining. */
 bool device_ready(const struct device_slot *device);
 /* Assign the device to a stage of the job; it must be free or work for this job. */
 void device_assign(struct core *core, struct device_slot *device, struct job_slot *job,

@@ -4,15 +4,12 @@
 #include <string.h>
 
 #include "coordinator/core/act.h"
-#include "coordinator/core/center.h"
 #include "coordinator/core/challenge.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/drain.h"
 #include "coordinator/core/drift.h"
 #include "coordinator/core/holdings.h"
-#include "coordinator/core/identity.h"
-#include "coordinator/core/ids.h"
 #include "coordinator/core/lease.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
@@ -20,6 +17,7 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
 #include "coordinator/core/suspicion.h"
+#include "coordinator/core/text.h"
 
 void devices_on_contact(struct core *core, const struct event *event)
 {
@@ -54,6 +52,8 @@ void devices_tick(struct core *core)
             suspicion_tick(core, device);
         } else if (device->device.state == DEVICE_LOST) {
             remove_device(core, device, ": it was lost and never worked for a job");
+        } else if (device->device.state == DEVICE_JOINED) {
+            remove_device(core, device, ": its agent never started");
         } else if (core->now_ms - lease_silent_from_ms(core, device) >= core->config.lease_ms) {
             lease_lost(core, device);
         } else {
@@ -93,117 +93,6 @@ void devices_late(struct core *core, int64_t late_ms)
     }
 }
 
-/* ---- enrolment ---- */
-
-static struct device_slot *find_key(const struct core *core, const char *public_key)
-{
-    for (size_t i = 0; i < core->devices.count; i++) {
-        struct device_slot *device = slots_device_at(core, i);
-        if (strcmp(device->device.public_key, public_key) == 0) {
-            return device;
-        }
-    }
-    return NULL;
-}
-
-static struct device_slot *add_device(struct core *core, const struct enroll_request *request)
-{
-    struct device_id id;
-    ids_new(core, id.text, "dev_");
-    struct device_slot *device = table_add(&core->devices, id.text);
-    if (!device) {
-        return NULL;
-    }
-    device->device.id = id;
-    device->device.state = DEVICE_ONLINE;
-    device->device.created_ms = core->wall_ms;
-    device->device.untried = true;
-    device->lease.beat_ms = core->now_ms;
-    device->assignment_revision = core->revision_base;
-    challenge_clear(device);
-    traffic_forget(core, device);
-    memcpy(device->device.public_key, request->public_key, SHA256_SIZE);
-    return device;
-}
-
-/* A new boot: the device has lost its memory and its work for a job. */
-static void take_boot(struct core *core, struct device_slot *device, const char *boot)
-{
-    const struct blame blame = {
-        .cause = FAILURE_RESTARTED, .device = device, .since_ms = challenge_alive_ms(core, device)};
-    memcpy(device->device.boot, boot, ID_SIZE);
-    holdings_clear(core, device);
-    device->holdings.known = false;
-    challenge_clear(device);
-    drain_take_leaving(core, device, false);
-    mark_device_touched(core, device);
-    if (device->job && !center_needs_device(device)) {
-        device_release(core, device);
-    }
-    lease_fail_jobs(core, device, blame, "restarted");
-}
-
-static void take_request(struct device *device, const struct enroll_request *request)
-{
-    memcpy(device->name, request->name, sizeof(device->name));
-    memcpy(device->address, request->address, sizeof(device->address));
-    memcpy(device->numeric_class, request->numeric_class, sizeof(device->numeric_class));
-    device->protocol = request->protocol;
-    device->inventory = request->inventory;
-    device->probe = request->probe;
-    memcpy(device->label, request->label, sizeof(device->label));
-    device->label_count = request->label_count;
-}
-
-void devices_on_enroll(struct core *core, const struct event *event)
-{
-    const struct enroll_request *request = event->enroll.request;
-    if (request->protocol < PROTOCOL_VERSION_MIN || request->protocol > PROTOCOL_VERSION) {
-        act_problem(core, PROBLEM_PROTOCOL_VERSION,
-                    "the agent speaks protocol %" PRId64
-                    ", this coordinator %d to %d: upgrade the %s",
-                    request->protocol, PROTOCOL_VERSION_MIN, PROTOCOL_VERSION,
-                    request->protocol < PROTOCOL_VERSION_MIN ? "agent" : "coordinator");
-        return;
-    }
-    struct device_slot *device = find_key(core, request->public_key);
-    bool known = device != NULL;
-    if (!known) {
-        device = add_device(core, request);
-    }
-    if (!device) {
-        act_problem(core, PROBLEM_TOO_MANY,
-                    "the coordinator has its maximum of %zu devices; delete a lost one first",
-                    core->devices.max);
-        return;
-    }
-    bool same_boot = known && strcmp(device->device.boot, request->boot) == 0;
-    if (known && !same_boot && !identity_takes(core, device, request->boot)) {
-        return;
-    }
-    bool moved = known && strcmp(device->device.address, request->address) != 0;
-    take_request(&device->device, request);
-    capacity_enrolled(core, device);
-    if (!same_boot) {
-        take_boot(core, device, request->boot);
-    }
-    if (moved && device->job) {
-        holdings_touch_job(core, device->job);
-    }
-    mark_device_changed(core, device);
-    lease_renew(core, device);
-    core->schedule = core->joinable = true;
-    if (!known) {
-        act_publish(core, "device_enrolled", device->device.id.text, "device '%s' is enrolled",
-                    device->device.name);
-    }
-    core->enroll_reply = (struct enroll_reply){.device = device->device.id,
-                                               .protocol = PROTOCOL_VERSION,
-                                               .interval_ms = core->config.heartbeat_ms};
-    act_reply_agent(core, known ? 200 : 201, OBJECT_ENROLL_REPLY, &core->enroll_reply,
-                    request->protocol);
-}
-
 /* ---- verbs ---- */
 
 /* Whether a plan names the device: as a source of preparing devices, or as a neighbour of devices
@@ -218,6 +107,39 @@ static bool device_named(const struct core *core, const struct device_slot *devi
         }
     }
     return false;
+}
+
+static void accept(struct core *core, struct device_slot *device)
+{
+    if (device->device.pending) {
+        device->device.pending = false;
+        mark_device_changed(core, device);
+        core->schedule = core->joinable = true;
+        act_publish(core, "device_accepted", device->device.id.text,
+                    "device '%s' is accepted: plans may use it", device->device.name);
+    }
+    act_reply(core, 202, OBJECT_DEVICE, &device->device);
+}
+
+/* From now on the name is the user's, whatever its agent says. */
+static void rename_device(struct core *core, struct device_slot *device, const char *name)
+{
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *other = slots_device_at(core, i);
+        if (other != device && strcmp(other->device.name, name) == 0) {
+            act_problem(core, PROBLEM_NAME_TAKEN, "%s has the name '%s'; take another one",
+                        other->device.id.text, name);
+            return;
+        }
+    }
+    if (!device->device.renamed || strcmp(device->device.name, name) != 0) {
+        act_publish(core, "device_renamed", device->device.id.text,
+                    "device '%s' has the name '%s' now", device->device.name, name);
+        text_set(device->device.name, sizeof(device->device.name), "%s", name);
+        device->device.renamed = true;
+        mark_device_changed(core, device);
+    }
+    act_reply(core, 200, OBJECT_DEVICE, &device->device);
 }
 
 static void set_cordon(struct core *core, struct device_slot *device, bool cordoned)
@@ -271,6 +193,8 @@ void devices_on_verb(struct core *core, const struct event *event)
         return;
     }
     switch (verb->verb) {
+    case DEVICE_ACCEPT: accept(core, device); break;
+    case DEVICE_RENAME: rename_device(core, device, verb->name); break;
     case DEVICE_CORDON: set_cordon(core, device, true); break;
     case DEVICE_UNCORDON: set_cordon(core, device, false); break;
     case DEVICE_DRAIN: drain_set(core, device, true); break;

@@ -1,10 +1,9 @@
-/* devices.h: enrolment, verbs and deadlines of devices. Handlers of their events. */
+/* devices.h: verbs and deadlines of devices. Handlers of their events. */
 #ifndef COORDINATOR_CORE_DEVICES_H
 #define COORDINATOR_CORE_DEVICES_H
 
 #include "coordinator/core/core.h"
 
-void devices_on_enroll(struct core *core, const struct event *event);
 void devices_on_contact(struct core *core, const struct event *event);
 void devices_on_verb(struct core *core, const struct event *event);
 /* Handle the devices whose deadline has passed. */

@@ -36,6 +36,7 @@ static const char *absence(const struct job_slot *job, const struct device_slot 
 {
     return !device                             ? "has been removed"
            : !device_online(device)            ? "is not online"
+           : device->device.pending            ? "waits to be accepted"
            : device->device.cordoned           ? "is cordoned"
            : device_drains(device)             ? "is draining"
            : device->job && device->job != job ? "works for another job"

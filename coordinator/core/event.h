@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/core/device_event.h"
 #include "coordinator/core/parent_event.h"
 #include "coordinator/core/restored.h"
 #include "coordinator/core/user_event.h"
@@ -23,6 +24,7 @@
 enum event_type {
     EVENT_RESTORED, /* always the first: the rows of the store, or none */
     EVENT_TICK,     /* core_deadline_ms is reached */
+    EVENT_JOIN,     /* a machine with a join token: its key may enrol */
     EVENT_ENROLL,
     EVENT_HEARTBEAT,
     EVENT_DEVICE_VERB,
@@ -44,21 +46,6 @@ enum event_type {
     EVENT_BLOB_DAMAGED,      /* the content of a blob in the center does not match its hash */
     EVENT_DELETE,            /* of a stored object */
     EVENT_DISK,              /* the store's disk is nearly full, or has room again */
-};
-
-struct event_enroll {
-    const struct enroll_request *request;
-};
-
-struct event_heartbeat {
-    const struct heartbeat *heartbeat;
-};
-
-enum device_verb { DEVICE_CORDON, DEVICE_UNCORDON, DEVICE_DRAIN, DEVICE_UNDRAIN, DEVICE_DELETE };
-struct event_device_verb {
-    struct device_id device;
-    enum device_verb verb;
-    int64_t if_revision; /* 0: any */
 };
 
 struct event_job_submit {
@@ -144,15 +131,6 @@ struct event_plan_question {
     size_t combination_count;
 };
 
-/* The edge has checked the device's boot. */
-struct event_contact {
-    struct device_id device;
-};
-
-struct event_poll_broken {
-    struct device_id device;
-};
-
 struct event_blob_damaged {
     char sha256[SHA256_SIZE];
     char message[MESSAGE_SIZE]; /* names the damaged object, for users */
@@ -169,6 +147,7 @@ struct event {
     uint64_t request; /* the request to answer; 0: none */
     union {
         struct event_restored restored;
+        struct event_join join;
         struct event_enroll enroll;
         struct event_heartbeat heartbeat;
         struct event_device_verb device_verb;

@@ -10,10 +10,28 @@
 
 #include "coordinator/core/act.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
+
+#define AGENT_TEXT_SIZE 100
 
 static bool lives(const struct core *core, const struct device_slot *device)
 {
     return core->now_ms - device->lease.seen_ms < core->config.lease_ms;
+}
+
+/* One of the two agents, for people: its machine, where it listens and where it calls from. Copies
+ * of a disk share the first two. */
+static void describe(char out[AGENT_TEXT_SIZE], const struct device_inventory *inventory,
+                     const char *address, const char *source)
+{
+    bool known = source && source[0];
+    text_set(out, AGENT_TEXT_SIZE, "'%.20s' at %.40s%s%.24s%s", inventory->hostname, address,
+             known ? " (from " : "", known ? source : "", known ? ")" : "");
+}
+
+void identity_note_source(struct device_slot *device, const char *source)
+{
+    text_set(device->identity.source, sizeof(device->identity.source), "%s", source ? source : "");
 }
 
 /* Half a heartbeat after the question shows whether it lives: earlier messages in flight prove
@@ -22,10 +40,12 @@ static void refuse(struct core *core, struct device_slot *device, const char *bo
 {
     bool same = strcmp(device->identity.claim_boot, boot) == 0;
     if (same && device->lease.seen_ms > device->identity.claim_ms + core->config.heartbeat_ms / 2) {
+        char there[AGENT_TEXT_SIZE];
+        describe(there, &device->device.inventory, device->device.address, device->identity.source);
         act_problem(core, PROBLEM_IDENTITY_IN_USE,
-                    "another agent uses the identity of device '%.60s', at %.100s: give each its "
-                    "own --state-dir",
-                    device->device.name, device->device.address);
+                    "the agent %s uses the identity of device '%.40s' too: give each its own "
+                    "--state-dir; of a copied disk, remove 'identity' there and join",
+                    there, device->device.name);
         return;
     }
     if (!same && (device->identity.claim_boot[0] == '\0' ||
@@ -38,8 +58,21 @@ static void refuse(struct core *core, struct device_slot *device, const char *bo
                 device->device.name);
 }
 
-bool identity_takes(struct core *core, struct device_slot *device, const char *boot)
+static void publish_shared(struct core *core, const struct device_slot *device,
+                           const struct enroll_request *request, const char *source)
 {
+    char first[AGENT_TEXT_SIZE], second[AGENT_TEXT_SIZE];
+    describe(first, &request->inventory, request->address, source);
+    describe(second, &device->device.inventory, device->device.address, device->identity.source);
+    act_publish(core, "device_shared", device->device.id.text,
+                "two agents use the identity of '%.20s': %s keeps it; give %s its own",
+                device->device.name, first, second);
+}
+
+bool identity_takes(struct core *core, struct device_slot *device,
+                    const struct enroll_request *request, const char *source)
+{
+    const char *boot = request->boot;
     if (device->identity.shared && lives(core, device)) {
         refuse(core, device, boot);
         return false;
@@ -49,11 +82,7 @@ bool identity_takes(struct core *core, struct device_slot *device, const char *b
         back = back || strcmp(device->identity.past_boot[i], boot) == 0;
     }
     if (back && !device->identity.shared) {
-        act_publish(
-            core, "device_shared", device->device.id.text,
-            "two agents use the identity of device '%.60s': the returning one keeps it; give the "
-            "other its own --state-dir",
-            device->device.name);
+        publish_shared(core, device, request, source);
     }
     memcpy(device->identity.past_boot[device->identity.next_past], device->device.boot, ID_SIZE);
     device->identity.next_past = (device->identity.next_past + 1) % PAST_BOOTS;

@@ -7,17 +7,23 @@
 struct device_slot;
 
 #define PAST_BOOTS 4
+#define SOURCE_SIZE 64
 
 /* The boots of a device, which reveal two agents with one identity. */
 struct identity {
     char past_boot[PAST_BOOTS][ID_SIZE]; /* the last replaced boots */
     size_t next_past;                    /* index of the entry to overwrite next */
     bool shared;                         /* a past boot returned: two agents use the identity */
+    char source[SOURCE_SIZE];            /* where the present boot calls from; "": unknown */
     char claim_boot[ID_SIZE];            /* boot that wants to replace a live one; "": none */
     int64_t claim_ms;                    /* time of its first request */
 };
 
-/* Return whether the new boot replaces the present one; if not, a problem was answered. */
-bool identity_takes(struct core *core, struct device_slot *device, const char *boot);
+/* Return whether the request's boot replaces the present one; if not, a problem was answered.
+ * source: where the caller calls from, for people; NULL: unknown. */
+bool identity_takes(struct core *core, struct device_slot *device,
+                    const struct enroll_request *request, const char *source);
+/* The present boot calls from there. */
+void identity_note_source(struct device_slot *device, const char *source);
 
 #endif

@@ -13,12 +13,12 @@
 #include "coordinator/core/sources.h"
 #include "coordinator/core/state.h"
 
-/* Whether the device only occupies a place in the table: no plan had it, it holds nothing, and it
- * is neither cordoned nor draining. */
+/* Whether the device only occupies a place in the table: nobody let it join, no plan had it, it
+ * holds nothing, and it is neither cordoned nor draining. */
 static bool is_forgettable(const struct device_slot *device)
 {
-    return device->device.untried && !device->device.cordoned && !device_drains(device) &&
-           device->holdings.count == 0;
+    return device->device.untried && device->device.join_token[0] == '\0' &&
+           !device->device.cordoned && !device_drains(device) && device->holdings.count == 0;
 }
 
 /* The start of the device's silence, without the coordinator's own pauses. */
@@ -34,10 +34,9 @@ int64_t lease_end_ms(const struct core *core, const struct device_slot *device)
     case DEVICE_ONLINE: return from_ms + deadlines_suspect_ms(core);
     case DEVICE_SUSPECT:
     case DEVICE_DISCONNECTED: return from_ms + core->config.lease_ms;
+    case DEVICE_JOINED:
     case DEVICE_LOST:
         return is_forgettable(device) ? device->lease.lost_ms + DEVICE_FORGET_MS : NEVER;
-    case DEVICE_PENDING:
-    case DEVICE_REJECTED:
     case DEVICE_REMOVED: break;
     }
     return NEVER;

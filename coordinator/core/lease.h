@@ -12,7 +12,7 @@ struct device_slot;
 struct lease {
     int64_t seen_ms; /* time of the last call of any kind */
     int64_t beat_ms; /* time of the last heartbeat */
-    int64_t lost_ms; /* in state lost: start of the wait of DEVICE_FORGET_MS */
+    int64_t lost_ms; /* in states lost, joined: start of the wait of DEVICE_FORGET_MS */
 };
 
 /* Renew the lease; a device that was not online is online again. */

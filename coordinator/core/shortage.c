@@ -94,8 +94,10 @@ void shortage_look(const struct core *core, const struct placement_request *requ
         out->fit++;
         bool busy = device->job && device->job != request->job;
         bool kept = core->in_pass && device->reserved == core->pass;
-        bool cordoned = device->device.cordoned, draining = !cordoned && device_drains(device);
-        bool open = !cordoned && !draining;
+        bool pending = device->device.pending, cordoned = !pending && device->device.cordoned;
+        bool draining = !pending && !cordoned && device_drains(device);
+        bool open = !pending && !cordoned && !draining;
+        out->pending += pending;
         out->cordoned += cordoned;
         out->draining += draining;
         out->silent += open && device->challenge.silent;
@@ -118,6 +120,7 @@ static void some_are_free(const struct shortage *fleet, const char *there, char 
     } other[] = {
         {fleet->busy, "busy"},
         {fleet->kept, "reserved for an earlier job"},
+        {fleet->pending, "waiting to be accepted"},
         {fleet->cordoned, "cordoned"},
         {fleet->draining, "draining"},
         {fleet->silent, "silent"},

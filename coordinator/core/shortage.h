@@ -11,8 +11,9 @@ struct core;
 struct shortage {
     size_t online; /* whatever they are */
     size_t fit;    /* of these, with the labels, the class and the kernels that it asks for */
-    size_t busy, kept, cordoned, draining, silent; /* of those that fit, why they are not free */
-    size_t away;                                   /* they would fit, but are not online */
+    size_t busy, kept, pending, cordoned, draining, silent; /* of those that fit, why they are not
+                                                               free */
+    size_t away;                                            /* they would fit, but are not online */
     size_t old;                /* online, and would fit if their agents knew the job's fields */
     size_t without;            /* excluded from the question */
     char nobody[MESSAGE_SIZE]; /* why none fits */

@@ -174,6 +174,7 @@ struct core {
     struct device_slot *beating; /* the device that gets heartbeat_reply */
     struct heartbeat_reply heartbeat_reply;
     struct enroll_reply enroll_reply;
+    struct join_reply join_reply;
     struct center_unit center_unit;
     struct checkpoint checkpoint;
     struct plan_answer *answer; /* dry runs use its preview */

@@ -105,9 +105,9 @@ static bool refuse_token(struct coordinator *coordinator, struct http_exchange *
 }
 
 static bool refuse_role(struct coordinator *coordinator, struct http_exchange *exchange,
-                        const struct token *token)
+                        const struct token *token, enum role role)
 {
-    const char *needed = role_names[http_role(exchange)];
+    const char *needed = role_names[role];
     char challenge[128];
     (void)snprintf(challenge, sizeof(challenge),
                    CHALLENGE ", error=\"insufficient_scope\", scope=\"%s\"", needed);
@@ -146,40 +146,64 @@ static const char *bearer_of(const char *header)
                                                   : NULL;
 }
 
-/* A request with a token. Of a token that is not accepted any more the holder may know why. */
+/* The place of a token, in whatever state; TOKENS_NONE. */
+static size_t find_token(const struct coordinator *coordinator, const char *text)
+{
+    struct join_token read;
+    return text && join_token_read(text, &read)
+               ? tokens_find_secret(coordinator->edge->access.tokens, read.secret)
+               : TOKENS_NONE;
+}
+
+/* Whether the token at the place is active; false: a problem was answered, `unknown` if there is
+ * none. Of a token that is not accepted any more the holder may know why. */
+static bool check_active(struct coordinator *coordinator, struct http_exchange *exchange,
+                         size_t place, const char *unknown)
+{
+    static const char *const ends[] = {[TOKEN_ACTIVE] = "",
+                                       [TOKEN_EXPIRED] = "has expired",
+                                       [TOKEN_REVOKED] = "was revoked",
+                                       [TOKEN_USED_UP] = "has no uses left"};
+    if (place == TOKENS_NONE) {
+        return refuse_token(coordinator, exchange, unknown);
+    }
+    const struct token *token = tokens_at(coordinator->edge->access.tokens, place);
+    const enum token_state state = token_state_at(token, clock_wall_ms());
+    if (state != TOKEN_ACTIVE) {
+        char why[128];
+        (void)snprintf(why, sizeof(why), "token '%s' %s", token->name, ends[state]);
+        return refuse_token(coordinator, exchange, why);
+    }
+    return true;
+}
+
+/* A request with a token. */
 static bool admit_token(struct coordinator *coordinator, struct http_exchange *exchange,
                         const char *secret)
 {
     struct tokens *tokens = coordinator->edge->access.tokens;
-    const int64_t wall_ms = clock_wall_ms();
-    const size_t place =
-        secret && token_valid(secret) ? tokens_find_secret(tokens, secret) : TOKENS_NONE;
-    if (place == TOKENS_NONE) {
-        return refuse_token(coordinator, exchange,
-                            "the Authorization header has no token of this coordinator; it takes "
-                            "'Bearer TOKEN'");
+    const size_t place = find_token(coordinator, secret);
+    if (!check_active(coordinator, exchange, place,
+                      "the Authorization header has no token of this coordinator; it takes "
+                      "'Bearer TOKEN'")) {
+        return false;
     }
     const struct token *token = tokens_at(tokens, place);
-    const enum token_state state = token_state_at(token, wall_ms);
-    if (state != TOKEN_ACTIVE) {
-        char text[128];
-        (void)snprintf(text, sizeof(text), "token '%s' %s", token->name,
-                       state == TOKEN_EXPIRED ? "has expired" : "was revoked");
-        return refuse_token(coordinator, exchange, text);
+    if (token_role(token) != ROLE_JOIN) { /* its uses are devices */
+        tokens_use(tokens, place, clock_wall_ms());
     }
-    tokens_use(tokens, place, wall_ms);
     if (!charge(coordinator, exchange, place)) {
         return false;
     }
     return role_allows(token_role(token), http_role(exchange)) ||
-           refuse_role(coordinator, exchange, token);
+           refuse_role(coordinator, exchange, token, (enum role)http_role(exchange));
 }
 
 bool access_admit(struct coordinator *coordinator, struct http_exchange *exchange)
 {
     const int role = http_role(exchange);
-    /* An agent proves its identity to the handler: by its boot, its tickets and, with TLS, its
-     * key. */
+    /* An agent proves its identity to the handler: by its boot, its tickets, with TLS its key, and
+     * when it joins, by a token. */
     if (role == ROLE_DEVICE || !tokens_required(coordinator->edge->access.tokens)) {
         return true;
     }
@@ -190,6 +214,57 @@ bool access_admit(struct coordinator *coordinator, struct http_exchange *exchang
     return header ? admit_token(coordinator, exchange, bearer_of(header))
                   : refuse(coordinator, exchange, CHALLENGE,
                            "this route needs a token: send 'Authorization: Bearer TOKEN'");
+}
+
+/* The same of a token for joining. */
+static bool check_joins(struct coordinator *coordinator, struct http_exchange *exchange,
+                        const char *text, size_t place)
+{
+    if (text[0] == '\0') {
+        return refuse(coordinator, exchange, CHALLENGE,
+                      "a machine needs a token to join; 'paceline token create --join' makes one");
+    }
+    if (!check_active(coordinator, exchange, place,
+                      "the token is not one of this coordinator; 'paceline token create --join' "
+                      "makes one")) {
+        return false;
+    }
+    const struct token *token = tokens_at(coordinator->edge->access.tokens, place);
+    return token_role(token) == ROLE_JOIN || refuse_role(coordinator, exchange, token, ROLE_JOIN);
+}
+
+bool access_admit_join(struct coordinator *coordinator, struct http_exchange *exchange,
+                       const char *text, bool joined, const struct token **token)
+{
+    const struct tokens *tokens = coordinator->edge->access.tokens;
+    const size_t place = find_token(coordinator, text);
+    *token = NULL;
+    if (!tokens_required(tokens)) {
+        return true;
+    }
+    if (!joined && !check_joins(coordinator, exchange, text, place)) {
+        return false;
+    }
+    const struct token *found = place == TOKENS_NONE ? NULL : tokens_at(tokens, place);
+    if (found && token_role(found) == ROLE_JOIN &&
+        token_state_at(found, clock_wall_ms()) == TOKEN_ACTIVE) {
+        *token = found;
+    }
+    return true;
+}
+
+bool access_admit_stranger(struct coordinator *coordinator, struct http_exchange *exchange,
+                           const char *name)
+{
+    char text[256];
+    if (!tokens_required(coordinator->edge->access.tokens)) {
+        return true;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "device '%s' has not joined: run 'paceline-agent join URL TOKEN' on it; "
+                   "'paceline token create --join' makes TOKEN",
+                   name);
+    return refuse(coordinator, exchange, CHALLENGE, text);
 }
 
 void access_end(struct coordinator *coordinator, const struct http_exchange *exchange)

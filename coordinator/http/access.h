@@ -23,6 +23,14 @@ void access_log_mode(const struct coordinator *coordinator);
 /* Before the handler of a request: false when it was refused (unauthorized, forbidden, too_many).
  * Charges it to its caller until access_end. */
 bool access_admit(struct coordinator *coordinator, struct http_exchange *exchange);
+/* Whether a machine may join with the token of its body, or without one: while none is needed, or
+ * if it has joined already. *token: the join token; NULL: none, or not accepted from one that has
+ * joined. false: a problem was answered. */
+bool access_admit_join(struct coordinator *coordinator, struct http_exchange *exchange,
+                       const char *text, bool joined, const struct token **token);
+/* Whether a device may enrol that has not joined; false: a problem was answered. */
+bool access_admit_stranger(struct coordinator *coordinator, struct http_exchange *exchange,
+                           const char *name);
 /* The request is over. */
 void access_end(struct coordinator *coordinator, const struct http_exchange *exchange);
 /* Charge a stream or an upload to the caller, until the request is over; false: it has too many,

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "coordinator/content/catalog.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/edge.h"
@@ -14,9 +15,7 @@
 #include "net/relay_preface.h"
 #include "schema/wire.h"
 
-/* Report another protocol version first: tables of another version would reject the rest for a
- * wrong reason. */
-static bool read_enrolment(struct http_exchange *exchange, struct enroll_request *out)
+bool agent_read_body(struct http_exchange *exchange, const struct record *record, void *out)
 {
     json_auto_t *body = NULL;
     struct err err = {0};
@@ -28,12 +27,10 @@ static bool read_enrolment(struct http_exchange *exchange, struct enroll_request
         answer_problem(exchange, PROBLEM_PROTOCOL_VERSION, "%s", err.text);
         return false;
     }
-    return answer_read_version(exchange, &enroll_request_record, version, body, out);
+    return answer_read_version(exchange, record, version, body, out);
 }
 
-/* With TLS a client is the device only if its certificate has the device's key: who learned the id
- * and the boot, or recorded a request, has not. */
-static bool has_key(struct http_exchange *exchange, const char *public_key, const char *name)
+bool agent_has_key(struct http_exchange *exchange, const char *public_key, const char *name)
 {
     uint8_t key[HASH_SIZE];
     char text[HASH_TEXT_SIZE] = "";
@@ -68,14 +65,47 @@ static bool speaks_tls(struct http_exchange *exchange, const char *address)
     return false;
 }
 
-static bool is_enrolled(const struct coordinator *coordinator, const char *public_key)
+const struct device *agent_of_key(const struct coordinator *coordinator, const char *public_key)
 {
     for (size_t i = 0; i < core_device_count(coordinator->core); i++) {
-        if (strcmp(core_device_at(coordinator->core, i)->public_key, public_key) == 0) {
-            return true;
+        const struct device *device = core_device_at(coordinator->core, i);
+        if (strcmp(device->public_key, public_key) == 0) {
+            return device;
         }
     }
-    return false;
+    return NULL;
+}
+
+/* A key that nobody knows: a device that has not joined, or needs not to. */
+static bool may_enrol(struct coordinator *coordinator, struct http_exchange *exchange,
+                      const struct enroll_request *request)
+{
+    return agent_of_key(coordinator, request->public_key) ||
+           (access_admit_stranger(coordinator, exchange, request->name) &&
+            edge_takes_rows(coordinator, exchange));
+}
+
+static void find_source(const struct http_exchange *exchange, char out[ADDRESS_HOST_SIZE])
+{
+    struct address address;
+    http_client_address(exchange, &address);
+    address_host(&address, out);
+}
+
+/* An agent that listens at all its addresses is called at the one that it calls from. */
+static void complete_address(char address[URL_SIZE], const char *source)
+{
+    static const char *const all[] = {"://0.0.0.0:", "://[::]:"};
+    char whole[URL_SIZE];
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        const char *at = strstr(address, all[i]);
+        if (at) {
+            (void)snprintf(whole, sizeof(whole), "%.*s://%.*s:%s", (int)(at - address), address,
+                           ADDRESS_HOST_SIZE - 1, source, at + strlen(all[i]));
+            memcpy(address, whole, sizeof(whole));
+            return;
+        }
+    }
 }
 
 void serve_enroll(void *context, struct http_exchange *exchange)
@@ -83,17 +113,21 @@ void serve_enroll(void *context, struct http_exchange *exchange)
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     struct enroll_request request = {0};
-    if (!answer_check_query(exchange, allowed) || !read_enrolment(exchange, &request)) {
+    if (!answer_check_query(exchange, allowed) ||
+        !agent_read_body(exchange, &enroll_request_record, &request)) {
         return;
     }
-    if (!has_key(exchange, request.public_key, request.name) ||
+    if (!agent_has_key(exchange, request.public_key, request.name) ||
         !speaks_tls(exchange, request.address)) {
         return;
     }
-    if (!is_enrolled(coordinator, request.public_key) && !edge_takes_rows(coordinator, exchange)) {
+    if (!may_enrol(coordinator, exchange, &request)) {
         return;
     }
-    struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request}};
+    char source[ADDRESS_HOST_SIZE];
+    find_source(exchange, source);
+    complete_address(request.address, source);
+    struct event event = {.type = EVENT_ENROLL, .enroll = {.request = &request, .source = source}};
     turn_event(coordinator->turn, &event, exchange, NULL);
 }
 
@@ -122,7 +156,7 @@ static bool read_heartbeat(struct coordinator *coordinator, struct http_exchange
     const char *boot = json_string_value(json_object_get(body, "boot"));
     const struct device *device = id ? core_device(coordinator->core, id) : NULL;
     const bool enrolled = device && boot && strcmp(device->boot, boot) == 0;
-    if (device && !has_key(exchange, device->public_key, id)) {
+    if (device && !agent_has_key(exchange, device->public_key, id)) {
         coordinator->edge->heartbeats_refused++;
         return false;
     }
@@ -139,6 +173,9 @@ void serve_heartbeat(void *context, struct http_exchange *exchange)
     struct heartbeat *heartbeat = coordinator->edge->heartbeat;
     if (answer_check_query(exchange, allowed) && read_heartbeat(coordinator, exchange, heartbeat)) {
         know_agent(coordinator, exchange, heartbeat);
+        char source[ADDRESS_HOST_SIZE];
+        find_source(exchange, source);
+        complete_address(heartbeat->address, source);
         struct event event = {.type = EVENT_HEARTBEAT, .heartbeat = {.heartbeat = heartbeat}};
         turn_event(coordinator->turn, &event, exchange, NULL);
     }
@@ -234,7 +271,7 @@ const struct device *agent_device(struct coordinator *coordinator, struct http_e
     const struct device *device = core_device(coordinator->core, id);
     if (!device) {
         answer_problem(exchange, PROBLEM_UNKNOWN_DEVICE, "no device '%.40s'; enrol it", id);
-    } else if (!has_key(exchange, device->public_key, id)) {
+    } else if (!agent_has_key(exchange, device->public_key, id)) {
         device = NULL;
     } else if (strcmp(device->boot, boot) != 0) {
         answer_problem(exchange, PROBLEM_STALE_BOOT,

@@ -78,7 +78,7 @@ int audit_add(struct coordinator *coordinator, const struct http_exchange *excha
     struct audit_entry entry;
     BUF_AUTO struct buf document;
     buf_init(&document, ROW_BYTES_MAX);
-    if (exchange && http_role(exchange) == ROLE_DEVICE) {
+    if (!origin && exchange && http_role(exchange) == ROLE_DEVICE) {
         return 0;
     }
     if (origin) {

@@ -15,7 +15,8 @@ NODISCARD int audit_open(struct coordinator *coordinator, uint64_t seed, struct 
 void audit_origin(const struct coordinator *coordinator, const struct http_exchange *exchange,
                   struct audit_entry *out);
 /* Store, in the open transaction, that a request changed the object `subject`. origin: that of
- * audit_origin; NULL: the exchange's. exchange NULL with status 0: the client has left. */
+ * audit_origin; NULL: the exchange's, and no row if an agent calls. exchange NULL with status 0:
+ * the client has left. */
 NODISCARD int audit_add(struct coordinator *coordinator, const struct http_exchange *exchange,
                         const struct audit_entry *origin, const char *subject, int status,
                         struct err *err);

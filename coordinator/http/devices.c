@@ -48,27 +48,58 @@ void serve_device(void *context, struct http_exchange *exchange)
                     look_at_device);
 }
 
-static void device_verb(struct coordinator *coordinator, struct http_exchange *exchange,
-                        enum device_verb verb)
+/* Whether a request to change a device has no parameters and is not a repeated one; false: it was
+ * answered. */
+static bool takes_change(struct coordinator *coordinator, struct http_exchange *exchange,
+                         struct event_device_verb *verb, struct turn_extra *extra)
 {
     static const char *const allowed[] = {NULL};
-    struct event event = {.type = EVENT_DEVICE_VERB, .device_verb = {.verb = verb}};
-    struct turn_extra extra = {0};
-    struct device_id *id = &event.device_verb.device;
+    return answer_check_query(exchange, allowed) &&
+           (verb->verb == DEVICE_RENAME || answer_no_body(exchange)) &&
+           answer_if_match(exchange, &verb->if_revision) &&
+           (verb->verb == DEVICE_DELETE || replay_check(coordinator, exchange, extra));
+}
+
+static void change_device(struct coordinator *coordinator, struct http_exchange *exchange,
+                          struct event *event, const struct turn_extra *extra)
+{
     const char *text = http_param(exchange, "id");
-    if (!answer_check_query(exchange, allowed) || !answer_no_body(exchange) ||
-        !answer_if_match(exchange, &event.device_verb.if_revision) ||
-        (verb != DEVICE_DELETE && !replay_check(coordinator, exchange, &extra)) ||
-        ((verb == DEVICE_UNCORDON || verb == DEVICE_UNDRAIN) &&
-         !edge_takes_rows(coordinator, exchange))) {
-        return;
-    }
     if (!id_valid(text, "dev_") || !core_device(coordinator->core, text)) {
         answer_unknown(exchange, PROBLEM_UNKNOWN_DEVICE, text);
         return;
     }
-    memcpy(id->text, text, strlen(text) + 1);
-    turn_event(coordinator->turn, &event, exchange, &extra);
+    memcpy(event->device_verb.device.text, text, strlen(text) + 1);
+    turn_event(coordinator->turn, event, exchange, extra);
+}
+
+static void device_verb(struct coordinator *coordinator, struct http_exchange *exchange,
+                        enum device_verb verb)
+{
+    struct event event = {.type = EVENT_DEVICE_VERB, .device_verb = {.verb = verb}};
+    struct turn_extra extra = {0};
+    if (takes_change(coordinator, exchange, &event.device_verb, &extra) &&
+        ((verb != DEVICE_ACCEPT && verb != DEVICE_UNCORDON && verb != DEVICE_UNDRAIN) ||
+         edge_takes_rows(coordinator, exchange))) {
+        change_device(coordinator, exchange, &event, &extra);
+    }
+}
+
+void serve_device_patch(void *context, struct http_exchange *exchange)
+{
+    struct coordinator *coordinator = context;
+    struct event event = {.type = EVENT_DEVICE_VERB, .device_verb = {.verb = DEVICE_RENAME}};
+    struct turn_extra extra = {0};
+    struct device_patch patch = {.name = ""};
+    if (takes_change(coordinator, exchange, &event.device_verb, &extra) &&
+        answer_read_body(exchange, &device_patch_record, false, &patch)) {
+        memcpy(event.device_verb.name, patch.name, sizeof(patch.name));
+        change_device(coordinator, exchange, &event, &extra);
+    }
+}
+
+void serve_device_accept(void *context, struct http_exchange *exchange)
+{
+    device_verb(context, exchange, DEVICE_ACCEPT);
 }
 
 void serve_device_delete(void *context, struct http_exchange *exchange)

@@ -20,6 +20,7 @@
 
 /* Searched from the start: most requests are of agents. */
 static const struct http_route routes[] = {
+    ROUTE(DEVICE, "POST", "/v1/agent/join", serve_join, JSON_BODY_MAX),
     ROUTE(DEVICE, "POST", "/v1/agent/enroll", serve_enroll, JSON_BODY_MAX),
     ROUTE(DEVICE, "POST", "/v1/agent/heartbeat", serve_heartbeat, JSON_BODY_MAX),
     ROUTE(DEVICE, "GET", "/v1/agent/assignment", serve_assignment, 0),
@@ -30,13 +31,16 @@ static const struct http_route routes[] = {
     ROUTE(OPEN, "GET", "/healthz", serve_health, 0),
     ROUTE(OPEN, "GET", "/readyz", serve_ready, 0),
     ROUTE(OPEN, "GET", "/version", serve_version, 0),
+    ROUTE(OPEN, "GET", "/ca.pem", serve_authority, 0),
     ROUTE(OPEN, "GET", "/openapi.json", serve_openapi, 0),
     ROUTE(READ, "GET", "/metrics", serve_prometheus, 0),
     ROUTE(READ, "GET", "/v1/events", serve_events, 0),
 
     ROUTE(READ, "GET", "/v1/devices", serve_devices, 0),
     ROUTE(READ, "GET", "/v1/devices/{id}", serve_device, 0),
+    ROUTE(OPERATE, "PATCH", "/v1/devices/{id}", serve_device_patch, JSON_BODY_MAX),
     ROUTE(OPERATE, "DELETE", "/v1/devices/{id}", serve_device_delete, 0),
+    ROUTE(OPERATE, "POST", "/v1/devices/{id}/accept", serve_device_accept, JSON_BODY_MAX),
     ROUTE(OPERATE, "POST", "/v1/devices/{id}/cordon", serve_device_cordon, JSON_BODY_MAX),
     ROUTE(OPERATE, "POST", "/v1/devices/{id}/uncordon", serve_device_uncordon, JSON_BODY_MAX),
     ROUTE(READ, "GET", "/v1/devices/{id}/links", serve_device_links, 0),

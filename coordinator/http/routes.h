@@ -33,12 +33,15 @@ void routes_look(struct coordinator *coordinator);
 HANDLER(serve_health);
 HANDLER(serve_ready);
 HANDLER(serve_version);
+HANDLER(serve_authority);
 HANDLER(serve_openapi);
 HANDLER(serve_prometheus);
 HANDLER(serve_events);
 /* devices.c */
 HANDLER(serve_devices);
 HANDLER(serve_device);
+HANDLER(serve_device_patch);
+HANDLER(serve_device_accept);
 HANDLER(serve_device_delete);
 HANDLER(serve_dataset_delete);
 HANDLER(serve_model_delete);
@@ -105,6 +108,8 @@ HANDLER(serve_token_post);
 HANDLER(serve_token_revoke);
 /* audit.c */
 HANDLER(serve_audit);
+/* join.c */
+HANDLER(serve_join);
 /* agent.c */
 HANDLER(serve_enroll);
 HANDLER(serve_heartbeat);

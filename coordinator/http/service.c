@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "coordinator/coordinator.h"
@@ -35,6 +36,20 @@ void serve_version(void *context, struct http_exchange *exchange)
                                       .protocol = PROTOCOL_VERSION,
                                       .protocol_min = PROTOCOL_VERSION_MIN};
     answer_record(exchange, 200, &service_version_record, &version);
+}
+
+/* Clients that know its SHA-256 fetch it before they can verify the server. */
+void serve_authority(void *context, struct http_exchange *exchange)
+{
+    const struct coordinator *coordinator = context;
+    if (!coordinator->authority) {
+        answer_problem(exchange, PROBLEM_NOT_FOUND,
+                       "this coordinator has no authority of its own; 'paceline-coordinator init' "
+                       "makes one");
+        return;
+    }
+    http_reply_borrowed(exchange, 200, "application/x-pem-file", coordinator->authority,
+                        strlen(coordinator->authority), NULL, NULL);
 }
 
 void serve_openapi(void *context, struct http_exchange *exchange)

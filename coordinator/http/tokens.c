@@ -155,6 +155,18 @@ static bool settle(struct coordinator *coordinator, struct http_exchange *exchan
     return !turn_held(coordinator->turn);
 }
 
+/* A join token also says by which authority a machine verifies this coordinator. */
+static void write_secret(const struct coordinator *coordinator, const struct token *token,
+                         const char *secret, char out[JOIN_TOKEN_SIZE])
+{
+    struct join_token text = {.ca_sha256 = ""};
+    memcpy(text.secret, secret, sizeof(text.secret));
+    if (token_role(token) == ROLE_JOIN) {
+        memcpy(text.ca_sha256, coordinator->authority_sha256, sizeof(text.ca_sha256));
+    }
+    join_token_write(&text, out);
+}
+
 static int create(struct coordinator *coordinator, struct http_exchange *exchange,
                   const struct turn_extra *extra, const struct token_request *request,
                   struct token_created *out, struct err *err)
@@ -175,7 +187,7 @@ static int create(struct coordinator *coordinator, struct http_exchange *exchang
     /* A repeated answer is without the secret: only its hash is ever stored. */
     rc = note(coordinator, exchange, extra, &token_created_record, &created, &created.token, 201,
               err);
-    memcpy(created.secret, secret, sizeof(secret));
+    write_secret(coordinator, &created.token, secret, created.secret);
     *out = created;
     return rc;
 }
@@ -193,29 +205,47 @@ static void answer_created(struct http_exchange *exchange, const struct token_cr
     answer_object(exchange, 201, created->token.revision, &body);
 }
 
+/* Whether a token of the request may be made; false: a problem was answered. */
+static bool may_create(struct coordinator *coordinator, struct http_exchange *exchange,
+                       struct token_request *request)
+{
+    const struct tokens *tokens = coordinator->edge->access.tokens;
+    struct record_faults faults = {0};
+    struct err err = {0};
+    if (!tokens_required(tokens)) {
+        answer_problem(exchange, PROBLEM_WRONG_STATE,
+                       "this coordinator needs no tokens; stop it and run 'paceline-coordinator "
+                       "init', which makes the first one");
+        return false;
+    }
+    if (token_request_settle(request, &faults, &err)) {
+        answer_faults(exchange, &faults);
+        return false;
+    }
+    if (request->device[0] && !core_device(coordinator->core, request->device)) {
+        answer_unknown(exchange, PROBLEM_UNKNOWN_DEVICE, request->device);
+        return false;
+    }
+    if (tokens_find_name(tokens, request->name, clock_wall_ms()) != TOKENS_NONE) {
+        answer_problem(exchange, PROBLEM_NAME_TAKEN,
+                       "an active token has the name '%s'; revoke it or take another name",
+                       request->name);
+        return false;
+    }
+    return true;
+}
+
 void serve_token_post(void *context, struct http_exchange *exchange)
 {
     struct coordinator *coordinator = context;
-    const struct tokens *tokens = coordinator->edge->access.tokens;
     struct token_request request = {0};
     struct token_created created = {0};
     struct turn_extra extra = {0};
     struct err err = {0};
     if (!answer_check_query(exchange, no_query) || !replay_check(coordinator, exchange, &extra) ||
         !edge_takes_rows(coordinator, exchange) ||
-        !answer_read_body(exchange, &token_request_record, false, &request)) {
-        return;
-    }
-    if (!tokens_required(tokens)) {
-        answer_problem(exchange, PROBLEM_WRONG_STATE,
-                       "this coordinator needs no tokens; stop it and run 'paceline-coordinator "
-                       "init', which makes the first one");
-        return;
-    }
-    if (tokens_find_name(tokens, request.name, clock_wall_ms()) != TOKENS_NONE) {
-        answer_problem(exchange, PROBLEM_NAME_TAKEN,
-                       "an active token has the name '%s'; revoke it or take another name",
-                       request.name);
+        !answer_read_body(exchange, &token_request_record, false, &request) ||
+        !may_create(coordinator, exchange, &request)) {
         return;
     }
     if (create(coordinator, exchange, &extra, &request, &created, &err)) {

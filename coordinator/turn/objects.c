@@ -27,6 +27,7 @@ const struct object_kind_facts *object_facts(enum object_kind kind)
         [OBJECT_CENTER_UNIT] = {&center_unit_record, &center_unit_record, STATE_CENTER_UNITS},
         [OBJECT_INCIDENT] = {&incident_record, &incident_record, STATE_INCIDENTS},
         [OBJECT_ASSIGNMENT] = {&assignment_record, NULL, STATE_TABLES},
+        [OBJECT_JOIN_REPLY] = {&join_reply_record, NULL, STATE_TABLES},
         [OBJECT_ENROLL_REPLY] = {&enroll_reply_record, NULL, STATE_TABLES},
         [OBJECT_HEARTBEAT_REPLY] = {&heartbeat_reply_record, NULL, STATE_TABLES},
         [OBJECT_JOB_PREVIEW] = {&job_preview_record, NULL, STATE_TABLES},
@@ -93,6 +94,7 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
         name(out, incident->id.text, incident->job.text, incident->revision, incident->detected_ms);
         return;
     case OBJECT_ASSIGNMENT:
+    case OBJECT_JOIN_REPLY:
     case OBJECT_ENROLL_REPLY:
     case OBJECT_HEARTBEAT_REPLY:
     case OBJECT_JOB_PREVIEW:

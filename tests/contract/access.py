@@ -12,13 +12,13 @@ import struct
 import subprocess
 import urllib.parse
 
-from api import BINARY, JOB, JSON, Api, check_answer, operations
+from api import BINARY, JOB, JSON, Api, check_answer, operations, record
 from connections import HEAD, answer_of, talk, wait_for
 from fake_agent import FakeAgent
 from paceline import BIN, ROOT, Answer, data_files, must, request, tar_of
 from service import concrete
 
-ROLES = ("read", "submit", "operate", "admin")
+ROLES = ("join", "read", "submit", "operate", "admin")  # the first may call no route
 UNKNOWN = "pl_" + "A" * 43  # the form of a token, of no coordinator
 REFUSALS_BURST = 500  # coordinator/http/access.c
 CALLER_STREAMS_MAX = 256
@@ -48,6 +48,7 @@ class Locked(Api):
         super().__init__(start=False, data=False)
         self.admin = make_admin(self.path / "coordinator")
         self.start_coordinator("--heartbeat-ms", "5000", "--lease-ms", "20000", *arguments)
+        self.joins = self.join_token(name="joins", uses=4096)
         if data:
             self.upload("digits-train", "digits", "train")
             self.upload("digits-test", "digits", "test")
@@ -173,7 +174,7 @@ def test_every_route_answers_every_role_and_every_token_as_its_role_says():
                 if answer.code:
                     check_answer(method, path, answer)
                 cells += 1
-        must(cells == 9 * len(operations()), f"{cells} cells")
+        must(cells == 10 * len(operations()), f"{cells} cells")
 
 
 def test_unknown_routes_need_no_token_and_head_needs_that_of_get():
@@ -271,7 +272,8 @@ def test_a_token_is_created_shown_once_used_and_revoked():
         must(own["id"] == made["id"] and own["state"] == "active", f"{own}")
         wait_for(lambda: api.get(path)["last_used_at"], "the use is not noted")
         listed, pages = api.pages("/v1/tokens", 1)
-        must(pages == 2 and [item["name"] for item in listed] == ["admin", "ci"], f"{listed}")
+        names = [item["name"] for item in listed]
+        must(pages == 3 and names == ["admin", "joins", "ci"], f"{listed}")
         api.problem("POST", f"{path}/revoke", None, {"If-Match": '"7"'}, code="revision_mismatch")
         ended = api.request("POST", f"{path}/revoke", None, {"If-Match": '"1"'}, expect=202).json
         must(ended["state"] == "revoked" and ended["revoked_at"], f"{ended}")
@@ -303,7 +305,7 @@ def test_wrong_requests_about_tokens_are_refused():
         good = {"name": "x", "role": "read"}
         for fields, words in (
             ({"name": "With Space"}, ("/name",)),
-            ({"role": "root"}, ("/role", "read, submit, operate, admin")),
+            ({"role": "root"}, ("/role", "join, read, submit, operate, admin")),
             ({"expires_seconds": 0}, ("/expires_seconds",)),
             ({"expires_seconds": 10**12}, ("/expires_seconds",)),
             ({"expire": 5}, ("/expire", "expires_seconds")),
@@ -316,6 +318,227 @@ def test_wrong_requests_about_tokens_are_refused():
         api.problem("POST", "/v1/tokens", b" " * (3 << 20), JSON, code="body_too_large")
         for path in ("/v1/tokens", "/v1/audit", "/v1/tokens/self"):
             api.problem("GET", f"{path}?nothing=1", code="invalid_parameter")
+
+
+# ---- joining ----
+
+
+def names_of(api):
+    return [device["name"] for device in api.get("/v1/devices")["items"]]
+
+
+def test_a_machine_joins_with_a_token_and_no_other_way():
+    with Locked() as api:
+        stranger = FakeAgent(api, "stranger", enrol=False)
+        refused = api.problem(
+            "POST", "/v1/agent/enroll", stranger.request_body(), code="unauthorized"
+        )
+        must("paceline-agent join" in refused.json["detail"], f"{refused.body}")
+        expired, revoked = api.expired_token(), api.create("ended", "join")
+        api.request("POST", f"/v1/tokens/{revoked[0]}/revoke", expect=202)
+        for token, code, word in (
+            (None, "unauthorized", "paceline token create --join"),
+            ("x", "unauthorized", "not one of this coordinator"),
+            (UNKNOWN, "unauthorized", "not one of this coordinator"),
+            (expired, "unauthorized", "has expired"),
+            (revoked[1], "unauthorized", "was revoked"),
+            (api.admin, "forbidden", "'join'"),
+        ):
+            answer = stranger.join(token)
+            must(answer.code == code and word in answer.json["detail"], f"{token}: {answer.body}")
+            must("WWW-Authenticate" in answer.headers, f"{answer.headers}")
+        must(names_of(api) == [], "a device without a token")
+        token = api.join_token(name="two", uses=2)
+        made = stranger.join(token)
+        must(made.status == 201 and not made.json["pending"], f"{made.body}")
+        device = api.get(f"/v1/devices/{made.json['device']}")
+        row = next(row for row in api.get("/v1/tokens")["items"] if row["name"] == "two")
+        must(device["state"] == "joined" and device["join_token"] == row["id"], f"{device}")
+        again = stranger.join(UNKNOWN)
+        must(again.status == 200 and again.json["device"] == made.json["device"], f"{again.body}")
+        stranger.enrol()
+        must(stranger.id == made.json["device"], "another device enrolled")
+        must(api.get(f"/v1/tokens/{row['id']}")["uses_left"] == 1, "one use for one device")
+        FakeAgent(api, "other", enrol=False).join(token)
+        used = api.get(f"/v1/tokens/{row['id']}")
+        must(used["state"] == "used_up" and used["last_used_at"], f"{used}")
+        third = FakeAgent(api, "third", enrol=False).join(token)
+        must("no uses left" in third.json["detail"], f"{third.body}")
+        entries = [entry for entry in api.get("/v1/audit")["items"] if "join" in entry["path"]]
+        must([entry["token_name"] for entry in entries] == ["two", "two"], f"{entries}")
+        must(entries[1]["subject"] == stranger.id, f"{entries}")
+
+
+def test_uses_and_devices_survive_a_crash_together():
+    with Locked() as api:
+        token = api.join_token(name="few", uses=3)
+        joined = [FakeAgent(api, name, enrol=False).join(token) for name in ("a", "b")]
+        api.coordinator.kill()
+        api.restart_coordinator("--heartbeat-ms", "5000", "--lease-ms", "20000")
+        row = next(row for row in api.get("/v1/tokens")["items"] if row["name"] == "few")
+        must(row["uses_left"] == 1, f"{row}")
+        must(sorted(names_of(api)) == ["a", "b"], f"{names_of(api)}")
+        must(FakeAgent(api, "a", enrol=False).join(token).status == 200, f"{joined}")
+        FakeAgent(api, "a")
+
+
+def test_wrong_join_requests_are_refused():
+    with Locked() as api:
+        path, agent = "/v1/agent/join", FakeAgent(api, "one", enrol=False)
+        body = {"token": api.joins, "name": "one", "public_key": "0" * 64, "protocol": 4}
+        api.problem("POST", path, b"{", JSON, code="invalid_json")
+        api.problem("POST", path, b"{}", code="unsupported_media_type")
+        api.problem("POST", path, b" " * (3 << 20), JSON, code="body_too_large")
+        for fields, pointer in (
+            ({"name": "With Space"}, "/name"),
+            ({"public_key": "0" * 63}, "/public_key"),
+            ({"token": "t" * 200}, "/token"),
+            ({"tokens": 1}, "/tokens"),
+        ):
+            api.problem("POST", path, {**body, **fields}, code="invalid_fields", words=(pointer,))
+        api.problem("POST", path, {**body, "protocol": 99}, code="protocol_version")
+        api.problem("POST", f"{path}?x=1", body, code="invalid_parameter")
+        must(names_of(api) == [], "a device")
+        must(agent.join("").code == "invalid_fields", "an empty token")
+
+
+def test_a_pending_device_waits_for_a_user():
+    with Locked("--heartbeat-ms", "1000", data=True) as api:
+        agent = FakeAgent(api, "new", enrol=False)
+        joined = agent.join(api.join_token(pending=True)).json
+        agent.enrol()
+        must(joined["pending"] and api.get(f"/v1/devices/{agent.id}")["pending"], f"{joined}")
+        preview = api.request("POST", "/v1/jobs?dry_run=true", JOB, expect=200).json
+        must("1 waiting to be accepted" in preview["waiting_for"], f"{preview}")
+        job = api.request("POST", "/v1/jobs", JOB, expect=201).json
+        agent.heartbeat()
+        must(agent.assignment()["run"] is None, "a pending device works")
+        wait_for(lambda: "accepted" in (api.job(job)["message"] or ""), "the reason")
+        accept = f"/v1/devices/{agent.id}/accept"
+        api.takes_no_body(accept)
+        api.problem("POST", accept, None, {"If-Match": '"1"'}, code="revision_mismatch")
+        api.problem("POST", "/v1/devices/dev_0/accept", code="unknown_device")
+        key = {"Idempotency-Key": "accept"}
+        device = api.request("POST", accept, None, key, expect=202).json
+        must(not device["pending"], f"{device}")
+        cordon = f"/v1/devices/{agent.id}/cordon"
+        api.problem("POST", cordon, None, key, code="idempotency_mismatch")
+        api.problem("POST", accept, {}, {**key, **JSON}, code="idempotency_mismatch")
+        must(api.request("POST", accept, expect=202).json["pending"] is False, "a second time")
+        wait_for(lambda: agent.assignment()["run"], "the job does not come")
+        api.verb(job, "cancel")
+
+
+def test_a_name_that_a_user_gave_stays():
+    with Locked() as api:
+        one, two = FakeAgent(api, "one"), FakeAgent(api, "two")
+        path = f"/v1/devices/{one.id}"
+        before = api.get(path)
+        api.problem("PATCH", path, {"name": "two"}, code="name_taken", words=(two.id,))
+        api.problem("PATCH", path, {"name": "Two Words"}, code="invalid_fields", words=("/name",))
+        api.problem("PATCH", path, {"state": "lost"}, code="invalid_fields", words=("/state",))
+        api.problem("PATCH", path, {}, code="invalid_fields", words=("/name",))
+        api.problem("PATCH", path, b"{", JSON, code="invalid_json")
+        api.problem("PATCH", path, b"{}", code="unsupported_media_type")
+        api.problem("PATCH", path, b" " * (3 << 20), JSON, code="body_too_large")
+        api.problem("PATCH", "/v1/devices/dev_0", {"name": "x"}, code="unknown_device")
+        wrong = {"If-Match": f'"{before["revision"] + 7}"'}
+        api.problem("PATCH", path, {"name": "x"}, wrong, code="revision_mismatch")
+        key = {"Idempotency-Key": "rename"}
+        seen = api.request("PATCH", path, {"name": "kitchen"}, key, expect=200).json
+        must(seen["name"] == "kitchen" and seen["revision"] > before["revision"], f"{seen}")
+        api.problem("PATCH", path, {"name": "y"}, key, code="idempotency_mismatch")
+        one.enrol("boot2")
+        must(api.get(path)["name"] == "kitchen", "the agent's name came back")
+        api.coordinator.kill()
+        api.restart_coordinator("--heartbeat-ms", "5000", "--lease-ms", "20000")
+        one.enrol("boot3")
+        must(api.get(path)["name"] == "kitchen", "the name is lost")
+        api.request("PATCH", f"/v1/devices/{two.id}", {"name": "one"}, expect=200)
+
+
+def test_a_machine_that_was_set_up_anew_becomes_its_device():
+    with Locked() as api:
+        old = FakeAgent(api, "board")
+        path = f"/v1/devices/{old.id}"
+        key = api.get(path)["public_key"]
+        rekey = {"role": "join", "device": old.id}
+        for fields, pointer in (
+            ({"uses": 2}, "/uses"),
+            ({"pending": True}, "/pending"),
+            ({"role": "read"}, "/device"),
+        ):
+            api.problem(
+                "POST", "/v1/tokens", {**rekey, **fields}, code="invalid_fields", words=(pointer,)
+            )
+        api.problem("POST", "/v1/tokens", {"role": "read", "uses": 1}, code="invalid_fields")
+        gone = {**rekey, "device": "dev_" + "0" * 26}
+        api.problem("POST", "/v1/tokens", gone, code="unknown_device")
+        other = FakeAgent(api, "other")
+        token = api.join_token(device=old.id)
+        must(other.join(token).code == "wrong_state", "a device became another one")
+        new = FakeAgent(api, "fresh", enrol=False)
+        must(new.join(token).json["device"] == old.id, "another device")
+        must(new.join(token).status == 200, "a repeated request")
+        seen = api.get(path)
+        must(seen["state"] == "joined" and seen["public_key"] != key, f"{seen}")
+        beat = record(
+            "heartbeat", device=old.id, boot="boot1", revision=0, phase="idle", step=0,
+            highest_generation=0,
+        )
+        must(api.request("POST", "/v1/agent/heartbeat", beat).code == "stale_boot", "the old boot")
+        refused = api.request("POST", "/v1/agent/enroll", old.request_body(boot="boot9"))
+        must(refused.code == "unauthorized", f"the old key: {refused.body}")
+        new.enrol()
+        must(new.id == old.id and api.get(path)["name"] == "board", f"{api.get(path)}")
+        removed = api.join_token(device=other.id)
+        api.request("DELETE", f"/v1/devices/{other.id}", expect=204)
+        late = FakeAgent(api, "late", enrol=False).join(removed)
+        must(late.code == "unknown_device", f"{late.body}")
+        must(api.request("POST", "/v1/agent/enroll", other.request_body()).status == 401, "removed")
+
+
+def test_a_token_without_a_name_gets_one():
+    with Locked() as api:
+        made = [api.request("POST", "/v1/tokens", {"role": "join"}, expect=201).json for _ in "ab"]
+        must(all(re.fullmatch("join-[0-9a-z]{8}", row["name"]) for row in made), f"{made}")
+        must(made[0]["name"] != made[1]["name"] and made[0]["uses_left"] == 1, f"{made}")
+        must(made[0]["expires_at"], "a join token that never expires")
+        must(re.fullmatch("pl_[A-Za-z0-9_-]{43}", made[0]["token"]), "no authority, no hash")
+
+
+def test_the_authority_is_public_and_named_by_join_tokens():
+    with Api(data=False) as api:
+        api.problem("GET", "/ca.pem", code="not_found", words=("init",))
+    with Api(start=False, data=False) as api:
+        words = api.init()
+        api.start_coordinator()
+        pem = api.request("GET", "/ca.pem", headers={"Authorization": ""}, expect=200)
+        must(pem.body == api.ca.read_bytes(), f"{pem.body}")
+        token = api.join_token()
+        must(token[46:] == f"_{words['ca_sha256']}", token)
+
+
+def test_without_tokens_a_machine_joins_with_anything():
+    with Api(data=False) as api:
+        agent = FakeAgent(api, "one", enrol=False)
+        made = agent.join(UNKNOWN)
+        must(made.status == 201 and made.json["device"], f"{made.body}")
+        device = api.get(f"/v1/devices/{made.json['device']}")
+        must(device["state"] == "joined" and device["join_token"] is None, f"{device}")
+        agent.enrol()
+        must(agent.id == device["id"], "another device")
+
+
+def test_a_machine_that_guesses_tokens_is_limited():
+    with Locked() as api:
+        agent = FakeAgent(api, "guesser", enrol=False)
+        caller = Caller(api)
+        while caller.ask("GET", "/v1/devices", UNKNOWN).code != "too_many":
+            pass
+        codes = {agent.join(UNKNOWN).code for _ in range(3)}
+        must("too_many" in codes, f"{codes}")
+        FakeAgent(api, "honest")
 
 
 def test_tokens_have_idempotency_keys_of_their_own():
@@ -470,6 +693,7 @@ def test_each_change_has_a_row_and_nothing_else_has_one():
         ]
         device = f"/v1/devices/{agent.id}"
         wanted = [
+            ("joins", "POST", "/v1/agent/join", agent.id, 201),
             ("ci", "POST", "/v1/jobs", job["id"], 201),
             ("admin", "POST", f"{device}/cordon", agent.id, 202),
             ("admin", "POST", f"/v1/jobs/{job['id']}/cancel", job["id"], 202),
@@ -505,7 +729,8 @@ def test_an_upload_whose_client_left_before_the_answer_has_a_row():
                     "the upload",
                 )
         wait_for(lambda: len(api.get("/v1/datasets")["items"]) == 10, "the data sets")
-        rows = {row["subject"]: row for row in api.get("/v1/audit")["items"]}
+        items = api.get("/v1/audit")["items"]
+        rows = {row["subject"]: row for row in items if row["path"] != "/v1/tokens"}
         must(sorted(rows) == [f"gone-{index}" for index in range(10)], f"{list(rows)}")
         for row in rows.values():
             must(row["status"] in (201, None) and row["token_name"] == "admin", f"{row}")

@@ -36,6 +36,7 @@ UNREACHABLE = {
 UNREACHABLE_OF = {
     (method, path, "wrong_key")
     for method, path in (
+        ("POST", "/v1/agent/join"),
         ("POST", "/v1/agent/enroll"),
         ("POST", "/v1/agent/heartbeat"),
         ("GET", "/v1/agent/assignment"),

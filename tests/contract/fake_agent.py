@@ -123,8 +123,21 @@ class FakeAgent:
             del body["inventory"]["zstd"]
         return body
 
+    def join(self, token=None, **fields):
+        """Ask to become a device; the answer."""
+        body = record(
+            "join_request",
+            name=self.name,
+            public_key=hashlib.sha256(self.name.encode()).hexdigest(),
+            protocol=self.protocol,
+            **({"token": token} if token is not None else {}),
+        )
+        return self.api.request("POST", "/v1/agent/join", {**body, **fields})
+
     def enrol(self, boot=None):
         self.boot = boot or self.boot
+        if self.api.joins:
+            self.join(self.api.joins)
         answer = self.api.request("POST", "/v1/agent/enroll", self.request_body())
         must(answer.status in (200, 201), f"enrol: {answer.status} {answer.body!r}")
         self.id = answer.json["device"]

@@ -272,6 +272,7 @@ class Fleet:
         self.agents = []
         self.tls = None  # of the requests
         self.token = None
+        self.joins = None  # a join token for all agents
 
     def __enter__(self):
         return self
@@ -345,10 +346,48 @@ class Fleet:
         (self.path / "coordinator.log").rename(self.path / f"coordinator-{time.monotonic_ns()}.log")
         return self.start_coordinator(*arguments, listen=address)
 
+    def join_token(self, **fields):
+        """The text of a new join token."""
+        body = {"role": "join", **fields}
+        return self.request("POST", "/v1/tokens", body, expect=201).json["token"]
+
+    def join(self, name, *arguments, token=None, url=None, prefix=(), given=None):
+        """`paceline-agent join` of an agent's state directory; the ended process. given: standard
+        input in place of the token's word.
+        """
+        return subprocess.run(
+            [
+                *prefix,
+                BIN / "paceline-agent",
+                "join",
+                "--state-dir",
+                self.path / name,
+                "--name",
+                name,
+                *arguments,
+                url or f"{self.scheme}://{self.coordinator.address}",
+                *([token] if token is not None else []),
+            ],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def join_once(self, name, prefix):
+        """Let a new state directory join a coordinator with tokens."""
+        if not self.token or (self.path / name / "joined.conf").exists():
+            return
+        self.joins = self.joins or self.join_token(uses=4096)
+        done = self.join(name, token=self.joins, prefix=prefix)
+        must(done.returncode == 0, f"join: {done.returncode}: {done.stdout} {done.stderr}")
+
     def start_agent(
         self, name=None, *arguments, wait=True, listen="127.0.0.1:0", environment=None, prefix=()
     ):
         name = name or f"agent{len(self.agents)}"
+        self.join_once(name, prefix)
         agent = Process(
             "paceline-agent",
             [

@@ -63,7 +63,7 @@ static void commit(struct room *room)
 
 static struct token_request request_for(const char *name, enum role role, int64_t seconds)
 {
-    struct token_request request = {.role = role - ROLE_READ, .expires_seconds = seconds};
+    struct token_request request = {.role = TOKEN_ROLE(role), .expires_seconds = seconds};
     snprintf(request.name, sizeof(request.name), "%s", name);
     return request;
 }
@@ -133,7 +133,7 @@ static void the_database_holds_no_secret(void **state)
 {
     struct err err = {0};
     char secret[TOKEN_TEXT_SIZE];
-    assert_ok(access_make_admin(*state, secret, &err), &err);
+    assert_ok(access_make_tokens(*state, secret, NULL, &err), &err);
     static const char *const names[] = {"state.db", "state.db-wal"};
     for (size_t i = 0; i < 2; i++) {
         FILE *file = fopen(test_path_in(*state, names[i]).text, "rb");
@@ -236,13 +236,13 @@ static void the_first_admin_token_switches_tokens_on_for_good(void **state)
 {
     struct room room;
     struct err err = {0};
-    char secret[TOKEN_TEXT_SIZE], second[TOKEN_TEXT_SIZE];
+    char secret[TOKEN_TEXT_SIZE], second[TOKEN_TEXT_SIZE], join[TOKEN_TEXT_SIZE];
     open_room(&room, *state);
     assert_false(tokens_required(room.tokens));
-    assert_int_equal(access_make_admin(*state, secret, &err), ERR_STATE);
+    assert_int_equal(access_make_tokens(*state, secret, NULL, &err), ERR_STATE);
     close_room(&room);
-    assert_ok(access_make_admin(*state, secret, &err), &err);
-    assert_ok(access_make_admin(*state, second, &err), &err);
+    assert_ok(access_make_tokens(*state, secret, NULL, &err), &err);
+    assert_ok(access_make_tokens(*state, second, join, &err), &err);
     open_room(&room, *state);
     assert_true(tokens_required(room.tokens));
     const size_t place = tokens_find_secret(room.tokens, secret);
@@ -251,6 +251,78 @@ static void the_first_admin_token_switches_tokens_on_for_good(void **state)
     assert_string_equal(tokens_at(room.tokens, tokens_find_secret(room.tokens, second))->name,
                         "admin-2");
     assert_int_equal(tokens_at(room.tokens, place)->expires_ms, 0);
+    const struct token *joins = tokens_at(room.tokens, tokens_find_secret(room.tokens, join));
+    assert_int_equal(token_role(joins), ROLE_JOIN);
+    assert_int_equal(joins->uses_left, SETUP_JOIN_USES);
+    assert_int_equal(joins->expires_ms - joins->created_ms, TOKEN_JOIN_SECONDS * 1000);
+    close_room(&room);
+}
+
+static void a_join_token_reads_as_it_is_written(void **state)
+{
+    (void)state;
+    struct join_token token = {.ca_sha256 = ""}, read;
+    char text[JOIN_TOKEN_SIZE], longer[JOIN_TOKEN_SIZE + 8];
+    uint8_t bytes[TOKEN_BYTES] = {0};
+    token_write(bytes, token.secret);
+    join_token_write(&token, text);
+    assert_string_equal(text, token.secret);
+    assert_true(join_token_read(text, &read));
+    assert_string_equal(read.ca_sha256, "");
+    memset(token.ca_sha256, 'e', SHA256_SIZE - 1);
+    join_token_write(&token, text);
+    assert_int_equal(strlen(text), JOIN_TOKEN_SIZE - 1);
+    assert_true(join_token_read(text, &read));
+    assert_memory_equal(&read, &token, sizeof(read));
+    for (size_t size = 0; size < sizeof(text) - 1; size++) { /* one that was cut off */
+        snprintf(longer, sizeof(longer), "%.*s", (int)size, text);
+        assert_int_equal(join_token_read(longer, &read), size == TOKEN_TEXT_SIZE - 1);
+    }
+    snprintf(longer, sizeof(longer), "%s0", text);
+    assert_false(join_token_read(longer, &read));
+    text[TOKEN_TEXT_SIZE - 1] = '-';
+    assert_false(join_token_read(text, &read));
+    text[TOKEN_TEXT_SIZE - 1] = '_';
+    text[TOKEN_TEXT_SIZE] = 'E';
+    assert_false(join_token_read(text, &read));
+}
+
+static void a_join_token_ends_with_its_last_use_and_makes_room(void **state)
+{
+    struct room room;
+    struct err err = {0};
+    char secret[TOKEN_TEXT_SIZE];
+    struct token_request request = request_for("", ROLE_JOIN, 1000000);
+    size_t place;
+    request.uses = 2;
+    open_room(&room, *state);
+    begin(&room);
+    assert_ok(tokens_create(room.tokens, &request, NOW_MS, always, NULL, &place, secret, &err),
+              &err);
+    commit(&room);
+    const struct token *token = tokens_at(room.tokens, place);
+    assert_int_equal(strlen(token->name), strlen("join-") + 8);
+    assert_memory_equal(token->name, "join-", 5);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(token_state_at(token, NOW_MS), TOKEN_ACTIVE);
+        begin(&room);
+        assert_ok(tokens_spend(room.tokens, token->id, NOW_MS + i, &err), &err);
+        commit(&room);
+    }
+    reopen(&room, *state);
+    token = tokens_at(room.tokens, tokens_find_secret(room.tokens, secret));
+    assert_int_equal(token_state_at(token, NOW_MS), TOKEN_USED_UP);
+    assert_int_equal(token->last_used_ms, NOW_MS + 1);
+    begin(&room);
+    for (int i = 1; i <= TOKENS_MAX; i++) {
+        char name[NAME_SIZE], other[TOKEN_TEXT_SIZE];
+        snprintf(name, sizeof(name), "t%d", i);
+        const struct token_request more = request_for(name, ROLE_READ, 0);
+        assert_ok(tokens_create(room.tokens, &more, NOW_MS, always, NULL, &place, other, &err),
+                  &err);
+    }
+    commit(&room);
+    assert_int_equal(tokens_find_secret(room.tokens, secret), TOKENS_NONE);
     close_room(&room);
 }
 
@@ -264,6 +336,8 @@ int main(void)
         test_with_directory(the_token_that_ended_first_makes_room_and_an_active_one_never),
         test_with_directory(a_use_is_written_once_a_minute),
         test_with_directory(the_first_admin_token_switches_tokens_on_for_good),
+        cmocka_unit_test(a_join_token_reads_as_it_is_written),
+        test_with_directory(a_join_token_ends_with_its_last_use_and_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

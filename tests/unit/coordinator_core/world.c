@@ -54,6 +54,7 @@ static const char *const kinds[] = {
     [OBJECT_CENTER_UNIT] = "center_unit",
     [OBJECT_INCIDENT] = "incident",
     [OBJECT_ASSIGNMENT] = "assignment",
+    [OBJECT_JOIN_REPLY] = "join_reply",
     [OBJECT_ENROLL_REPLY] = "enroll_reply",
     [OBJECT_HEARTBEAT_REPLY] = "heartbeat_reply",
     [OBJECT_JOB_PREVIEW] = "job_preview",
@@ -139,6 +140,7 @@ static void persist(struct world *world, const struct action *action)
         ROW_PUT(rows, incident, (const struct incident *)action->object, id.text);
         break;
     case OBJECT_ASSIGNMENT:
+    case OBJECT_JOIN_REPLY:
     case OBJECT_ENROLL_REPLY:
     case OBJECT_HEARTBEAT_REPLY:
     case OBJECT_JOB_PREVIEW:
@@ -217,6 +219,8 @@ static void take_reply(struct world *world, const struct action *action)
         world->job = *(const struct job *)action->object;
     } else if (action->kind == OBJECT_HEARTBEAT_REPLY) {
         world->heartbeat_reply = *(const struct heartbeat_reply *)action->object;
+    } else if (action->kind == OBJECT_JOIN_REPLY) {
+        world->join_reply = *(const struct join_reply *)action->object;
     } else if (action->kind == OBJECT_ENROLL_REPLY) {
         world->enroll_reply = *(const struct enroll_reply *)action->object;
     } else if (action->kind == OBJECT_JOB_PREVIEW) {

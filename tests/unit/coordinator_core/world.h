@@ -64,6 +64,7 @@ struct world {
     char text[MESSAGE_SIZE];
     struct job job;
     struct heartbeat_reply heartbeat_reply;
+    struct join_reply join_reply;
     struct enroll_reply enroll_reply;
     const struct job_preview *preview;
     const struct plan_answer *answer;
