@@ -15,6 +15,7 @@
 #include "agent/identity.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/user.h"
 #include "net/http_client.h"
 #include "schema/problem.h"
 #include "schema/token.h"
@@ -304,6 +305,7 @@ static int join(struct joining *joining, struct err *err)
     char path[CONFIG_PATH_MAX];
     int rc = address_toward(joining->config.coordinator, &own, err);
     rc = rc ? rc : check_way(joining, &own, err);
+    rc = rc ? rc : user_become_owner(joining->config.state_directory, err);
     rc = rc ? rc : identity_open(joining->config.state_directory, &joining->identity, err);
     rc = rc == ERR_STATE ? err_wrap(err, "stop the agent before it joins") : rc;
     rc = rc ? rc : http_client_new(&joining->client, err);

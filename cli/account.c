@@ -1,10 +1,12 @@
 #include "cli/account.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/answer.h"
 #include "cli/contexts.h"
 #include "schema/id.h"
@@ -137,10 +139,75 @@ static int store(struct session *session, const struct context *context, struct 
     return rc ? rc : contexts_write(&contexts, err);
 }
 
+/* A hash as programs print it: in any case, with colons or without. */
+static int read_hash(const char *text, char out[SHA256_SIZE], struct err *err)
+{
+    size_t used = 0;
+    const char *at = text;
+    for (; *at && used < SHA256_SIZE - 1; at++) {
+        if (*at != ':') {
+            out[used++] = (char)tolower((unsigned char)*at);
+        }
+    }
+    out[used] = '\0';
+    return *at == '\0' && sha256_form.valid(out)
+               ? 0
+               : err_set(err, ERR_INVALID, "--ca-sha256 '%.100s': expected 64 hexadecimal digits",
+                         text);
+}
+
+/* The authorities of the command line: a file, or the one that has a hash. */
+static int trust(struct session *session, struct context *context, struct err *err)
+{
+    const char *ca = session->call.options.text[OPTION_CA];
+    const char *hash = session->call.options.text[OPTION_CA_SHA256];
+    char sha256[SHA256_SIZE];
+    int rc = 0;
+    if (is_set(ca) && is_set(hash)) {
+        rc = err_set(err, ERR_INVALID, "--ca and --ca-sha256 exclude each other");
+    } else if (is_set(hash)) {
+        rc = read_hash(hash, sha256, err);
+    }
+    if (rc) {
+        session->status = COMMAND_USAGE;
+        return rc;
+    }
+    if (is_set(hash)) {
+        return api_pin(&session->api, sha256, err);
+    }
+    if (is_set(ca)) {
+        char *real = realpath(ca, NULL);
+        bool fits = real && strlen(real) < sizeof(context->ca);
+        (void)snprintf(context->ca, sizeof(context->ca), "%s", fits ? real : "");
+        free(real);
+        rc = fits ? api_trust(&session->api, context->ca, err)
+                  : err_set(err, ERR_NOT_FOUND, "there is no file '%s'", ca);
+    }
+    return rc;
+}
+
+/* Keep the authority that was fetched beside the contexts. */
+static int keep_authority(struct session *session, struct context *context, struct err *err)
+{
+    const char *directory = session->environment->config;
+    const struct buf *pem = &session->api.authorities;
+    if (!is_set(session->call.options.text[OPTION_CA_SHA256])) {
+        return 0;
+    }
+    if (!directory) {
+        return err_set(err, ERR_STATE, "there is no place for contexts: HOME is not set");
+    }
+    if ((size_t)snprintf(context->ca, sizeof(context->ca), "%s/%s.ca.pem", directory,
+                         context->name) >= sizeof(context->ca)) {
+        return err_set(err, ERR_LIMIT, "the path of the contexts is too long");
+    }
+    int rc = file_make_directory(directory, 0700, err);
+    return rc ? rc : file_write_atomic(context->ca, pem->data, pem->size - 1, 0600, err);
+}
+
 int account_login(struct session *session, struct err *err)
 {
     const char *const *argument = session->call.argument;
-    const char *ca = session->call.options.text[OPTION_CA];
     struct context context = {.name = ""};
     int rc = api_open(&session->api, argument[0], err);
     if (!rc) {
@@ -151,14 +218,7 @@ int account_login(struct session *session, struct err *err)
         session->status = COMMAND_USAGE;
         return rc;
     }
-    if (is_set(ca)) {
-        char *real = realpath(ca, NULL);
-        bool fits = real && strlen(real) < sizeof(context.ca);
-        (void)snprintf(context.ca, sizeof(context.ca), "%s", fits ? real : "");
-        free(real);
-        rc = fits ? api_trust(&session->api, context.ca, err)
-                  : err_set(err, ERR_NOT_FOUND, "there is no file '%s'", ca);
-    }
+    rc = trust(session, &context, err);
     if (!rc && argument[1]) {
         (void)snprintf(context.token, sizeof(context.token), "%s", argument[1]);
     } else if (!rc) {
@@ -166,6 +226,7 @@ int account_login(struct session *session, struct err *err)
     }
     rc = rc ? rc : api_authorize(&session->api, context.token, err);
     rc = rc ? rc : check_account(session, err);
+    rc = rc ? rc : keep_authority(session, &context, err);
     rc = rc ? rc : store(session, &context, err);
     if (rc) {
         return rc;

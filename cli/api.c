@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/utf8.h"
+#include "net/certificate.h"
 #include "net/hash.h"
 #include "schema/limits.h"
 #include "schema/problem.h"
@@ -210,7 +211,7 @@ int api_make(struct api *api, const struct api_call *what, struct err *err)
         .method = what->method,
         .url = url,
         .bearer = api->token[0] != '\0' ? api->token : NULL,
-        .tls = api->authorities.size > 0 ? &api->tls : NULL,
+        .tls = &api->tls,
         .header = {what->header},
         .body = {{what->body, what->read ? 0 : what->size}},
         .read = what->read,
@@ -305,5 +306,29 @@ int api_write(FILE *out, const struct buf *text, struct err *err)
     if (fwrite(text->size > 0 ? text->data : "", 1, text->size, out) < text->size || fflush(out)) {
         return err_set(err, ERR_IO, "write the answer: failed");
     }
+    return 0;
+}
+
+int api_pin(struct api *api, const char *sha256, struct err *err)
+{
+    if (strncmp(api->server, "https://", 8) != 0) {
+        return err_set(err, ERR_INVALID, "%s has no authority; use https://", api->server);
+    }
+    api->tls = (struct tls_client){.unverified = true};
+    int rc = api_call(api, "GET", "/ca.pem", NULL, 0, 0, err);
+    rc = rc ? rc : buf_append(&api->reply, "", 1, err);
+    if (rc) {
+        return rc;
+    }
+    buf_init(&api->authorities, AUTHORITIES_BYTES_MAX);
+    rc = certificate_take_pinned(api->reply.data, sha256, &api->authorities, err);
+    rc = rc ? rc : buf_append(&api->authorities, "", 1, err);
+    if (rc) {
+        return err_wrap(err,
+                        "%s is another coordinator, or somebody stands between: nothing was sent "
+                        "to it",
+                        api->server);
+    }
+    api->tls = (struct tls_client){.ca = api->authorities.data};
     return 0;
 }

@@ -54,6 +54,9 @@ void api_close(struct api *api);
 NODISCARD int api_authorize(struct api *api, const char *token, struct err *err);
 /* Trust the certificates in a file and no others. */
 NODISCARD int api_trust(struct api *api, const char *path, struct err *err);
+/* Fetch the authority of the coordinator, which may be anybody until then, and trust it and no
+ * others if it has this SHA-256 (hexadecimal). ERR_INVALID: it has another one. */
+NODISCARD int api_pin(struct api *api, const char *sha256, struct err *err);
 /* Call server + path and store the answer in api->reply. body: JSON, or NULL. wait_seconds: how
  * long the server may delay the answer. The text of ERR_NETWORK says what to check. Answers other
  * than 2xx are ERR_NOT_FOUND (404), ERR_STATE (503: stopping or overloaded) or ERR_INVALID, with

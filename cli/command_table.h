@@ -24,7 +24,11 @@ enum option {
     OPTION_CURL,
     /* of some commands */
     OPTION_CA,
+    OPTION_CA_SHA256,
     OPTION_ROLE,
+    OPTION_JOIN,
+    OPTION_USES,
+    OPTION_PENDING,
     OPTION_EXPIRES,
     OPTION_WAIT,
     OPTION_GET,
@@ -81,7 +85,8 @@ enum option_value {
 struct option_use {
     const char *query;       /* the parameter's name; NULL: none */
     const char *field;       /* of the body: "model/name"; NULL: none */
-    enum option_value value; /* of a text; flags are true */
+    enum option_value value; /* of a text */
+    const char *word;        /* the value of a flag; NULL: true */
     const char *choices;     /* "table json wide"; NULL: any value */
 };
 extern const struct option_use option_uses[OPTION_COUNT];
@@ -140,6 +145,7 @@ struct command {
     /* The request. "{0}" is the first argument. NULL: `run` makes its own ones. */
     const char *method, *path;
     enum body body;
+    const char *constant;        /* a field of every body, "role=join"; NULL: none */
     const struct layout *layout; /* of the answer; NULL: JSON only */
     /* What to do instead of the request; NULL: make it and show the answer. */
     int (*run)(struct session *session, struct err *err);

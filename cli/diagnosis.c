@@ -136,7 +136,14 @@ static void judge_devices(struct diagnosis *diagnosis)
     json_array_foreach(diagnosis->facts->devices, index, device)
     {
         online += is_online(device);
-        if (!is_online(device)) {
+        if (json_is_true(json_object_get(device, "pending"))) {
+            find(diagnosis, WARNING, "devices",
+                 "%s waits to be accepted: paceline device accept %s", text_of(device, "name"),
+                 text_of(device, "name"));
+        } else if (strcmp(text_of(device, "state"), "joined") == 0) {
+            find(diagnosis, WARNING, "devices", "%s has joined, but its agent has not started",
+                 text_of(device, "name"));
+        } else if (!is_online(device)) {
             find(diagnosis, WARNING, "devices", "%s is %s since %s", text_of(device, "name"),
                  text_of(device, "state"), text_of(device, "last_seen_at"));
         } else if (json_is_true(json_object_get(device, "cordoned"))) {

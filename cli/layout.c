@@ -44,7 +44,8 @@ static void write_scalar(const json_t *value, cell_text out)
 
 static void write_state(const json_t *row, const json_t *value, cell_text out)
 {
-    static const char *const flags[] = {"cordoned", "draining", "drained", "leaving", "stalled"};
+    static const char *const flags[] = {"pending", "cordoned", "draining",
+                                        "drained", "leaving",  "stalled"};
     write_scalar(value, out);
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         if (json_is_true(json_object_get(row, flags[i]))) {

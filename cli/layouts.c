@@ -176,6 +176,8 @@ static const struct column one_device_columns[] = {
     COLUMN("AGENT", "inventory/agent_version", CELL_TEXT),
     COLUMN("PROTOCOL", "protocol", CELL_TEXT),
     COLUMN("CLASS", "numeric_class", CELL_TEXT),
+    COLUMN("KEY", "public_key", CELL_TEXT),
+    COLUMN("JOINED BY", "join_token", CELL_TEXT),
     COLUMN("AGE", "created_at", CELL_AGE),
 };
 LAYOUT(layout_device, "", "id", one_device_columns);
@@ -263,10 +265,12 @@ static const struct column token_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),
     COLUMN("NAME", "name", CELL_TEXT),
     COLUMN("ROLE", "role", CELL_TEXT),
-    COLUMN("STATE", "state", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_STATE),
     COLUMN("EXPIRES", "expires_at", CELL_TEXT),
+    COLUMN("USES", "uses_left", CELL_TEXT),
     COLUMN("USED", "last_used_at", CELL_AGE),
     COLUMN("AGE", "created_at", CELL_AGE),
+    COLUMN("DEVICE", "device", CELL_DEVICE, .wide = true),
 };
 LAYOUT(layout_tokens, "items", "id", token_columns, .pages = true);
 
@@ -274,9 +278,11 @@ static const struct column one_token_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),
     COLUMN("NAME", "name", CELL_TEXT),
     COLUMN("ROLE", "role", CELL_TEXT),
-    COLUMN("STATE", "state", CELL_TEXT),
+    COLUMN("STATE", "state", CELL_STATE),
     COLUMN("EXPIRES", "expires_at", CELL_TEXT),
+    COLUMN("USES", "uses_left", CELL_TEXT),
     COLUMN("USED", "last_used_at", CELL_AGE),
+    COLUMN("DEVICE", "device", CELL_DEVICE),
     COLUMN("TOKEN", "token", CELL_TEXT),
 };
 LAYOUT(layout_token, "", "id", one_token_columns);

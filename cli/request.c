@@ -220,16 +220,41 @@ static int set_arguments(const struct invocation *call, json_t *body, struct err
     return rc;
 }
 
+/* The value of an option that was given; NULL: it has none, and why says so. */
+static json_t *option_value(const struct invocation *call, enum option option, struct err *why)
+{
+    const struct option_use *use = &option_uses[option];
+    if (option_table[option].type == CONF_FLAG) {
+        return use->word ? json_string(use->word) : json_true();
+    }
+    return value_of(use->value, call->options.text[option], why);
+}
+
+/* Two options cannot say the same field. */
+static int check_alone(const struct invocation *call, enum option option, struct err *err)
+{
+    for (enum option other = 0; other < option; other++) {
+        if (has_field(call, other) &&
+            strcmp(option_uses[other].field, option_uses[option].field) == 0) {
+            return err_set(err, ERR_INVALID, "--%s and --%s exclude each other",
+                           option_table[other].name, option_table[option].name);
+        }
+    }
+    return 0;
+}
+
 static int set_options(const struct invocation *call, json_t *body, struct err *err)
 {
     int rc = set_arguments(call, body, err);
+    rc = rc || !call->command->constant ? rc : set_pair(body, call->command->constant, err);
     for (enum option option = 0; !rc && option < OPTION_COUNT; option++) {
         if (has_field(call, option)) {
             struct err why = {0};
-            json_t *value = value_of(option_uses[option].value, call->options.text[option], &why);
+            json_t *value = option_value(call, option, &why);
             rc = value ? set_field(body, option_uses[option].field, value, err)
                        : err_set(err, ERR_INVALID, "--%s: %s", option_table[option].name,
                                  why.code ? why.text : "the value is not UTF-8");
+            rc = rc ? rc : check_alone(call, option, err);
         }
     }
     for (size_t i = 0; !rc && i < call->options.set.count; i++) {
@@ -279,7 +304,10 @@ int request_build(const struct invocation *call, const char *base, size_t base_s
     if (rc || call->command->body != BODY_FIELDS) {
         return rc;
     }
-    bool changed = call->options.set.count > 0 || call->command->argument[0].field;
+    bool changed = call->options.set.count > 0 || call->command->constant;
+    for (size_t i = 0; i < ARGUMENTS_MAX; i++) {
+        changed = changed || (call->argument[i] && call->command->argument[i].field);
+    }
     for (enum option option = 0; option < OPTION_COUNT; option++) {
         changed = changed || has_field(call, option);
     }

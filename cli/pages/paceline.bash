@@ -6,10 +6,10 @@ _paceline()
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [ -n "$value" ]; then value=; continue; fi
         case $word in
-        --server | --context | --format | --ca | --role | --expires | --get | --output | -o | \
-        --set | --name | --model | --train | --test | --epochs | --steps | --batch | --cuts | \
-        --devices | --without | --generation | --job | --dataset | --metric | --since | --after | \
-        --text | --sound | --size | --channels) value=1 ;;
+        --server | --context | --format | --ca | --ca-sha256 | --role | --uses | --expires | \
+        --get | --output | -o | --set | --name | --model | --train | --test | --epochs | --steps | \
+        --batch | --cuts | --devices | --without | --generation | --job | --dataset | --metric | \
+        --since | --after | --text | --sound | --size | --channels) value=1 ;;
         -*) ;;
         *) given="$given${given:+ }$word" ;;
         esac
@@ -19,7 +19,7 @@ _paceline()
     --context) list=context ;;
     --format) choice='table wide json' ;;
     --ca) files=1 ;;
-    --role) choice='read submit operate admin' ;;
+    --role) choice='join read submit operate admin' ;;
     --get) files=1 ;;
     --output | -o) files=1 ;;
     --model) list=model ;;
@@ -38,7 +38,8 @@ _paceline()
         choice='submit list get watch pause resume cancel delete export replan change plans plan
         incidents metrics checkpoints replicas groups kernels' ;;
     device)
-        choice='list get cordon uncordon drain undrain remove links measurements' ;;
+        choice='list get accept rename rekey cordon uncordon drain undrain remove links
+        measurements' ;;
     dataset)
         choice='put list get delete' ;;
     model)
@@ -70,6 +71,9 @@ _paceline()
     'job groups') list=job ;;
     'job kernels') list=job ;;
     'device get') list=device ;;
+    'device accept') list=device ;;
+    'device rename') list=device ;;
+    'device rekey') list=device ;;
     'device cordon') list=device ;;
     'device uncordon') list=device ;;
     'device drain') list=device ;;
@@ -107,6 +111,8 @@ _paceline()
         options='--set' ;;
     'job metrics' | 'job metrics '*)
         options='--metric --since' ;;
+    'device rekey' | 'device rekey '*)
+        options='--expires' ;;
     'device measurements' | 'device measurements '*)
         options='--job' ;;
     'dataset put' | 'dataset put '*)
@@ -118,13 +124,13 @@ _paceline()
     'checkpoint get' | 'checkpoint get '*)
         options='--output' ;;
     'token create' | 'token create '*)
-        options='--role --expires' ;;
+        options='--role --join --uses --pending --expires' ;;
     'plan' | 'plan '*)
         options='--set --devices --without --job' ;;
     'events' | 'events '*)
         options='--job --after' ;;
     'login' | 'login '*)
-        options='--ca' ;;
+        options='--ca --ca-sha256' ;;
     esac
     options="$options --server --context --format --quiet --curl --help --version"
     fi

@@ -8,9 +8,10 @@ function __paceline_given
             continue
         end
         switch $word
-            case --server --context --format --ca --role --expires --get --output -o --set \
-        --name --model --train --test --epochs --steps --batch --cuts --devices --without \
-        --generation --job --dataset --metric --since --after --text --sound --size --channels
+            case --server --context --format --ca --ca-sha256 --role --uses --expires --get \
+        --output -o --set --name --model --train --test --epochs --steps --batch --cuts \
+        --devices --without --generation --job --dataset --metric --since --after --text --sound \
+        --size --channels
                 set -a value 1
             case '-*'
             case '*'
@@ -106,6 +107,18 @@ complete -c paceline -n '__paceline_at "device"' -a list \
 complete -c paceline -n '__paceline_at "device"' -a get \
     -d 'Show a device.'
 complete -c paceline -n '__paceline_at "device get"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a accept \
+    -d 'Let plans use a device that has joined and is pending.'
+complete -c paceline -n '__paceline_at "device accept"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a rename \
+    -d 'Give a device another name.'
+complete -c paceline -n '__paceline_at "device rename"' \
+    -a '(paceline device list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "device"' -a rekey \
+    -d 'Make a token with which a machine that was set up anew becomes DEVICE.'
+complete -c paceline -n '__paceline_at "device rekey"' \
     -a '(paceline device list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at "device"' -a cordon \
     -d 'Keep a device out of further plans.'
@@ -276,6 +289,8 @@ complete -c paceline -n '__paceline_in "job metrics"' -l metric -x \
     -d 'Only this metric. Default: all.'
 complete -c paceline -n '__paceline_in "job metrics"' -l since -x \
     -d 'Only later steps. Default: all.'
+complete -c paceline -n '__paceline_in "device rekey"' -l expires -x \
+    -d 'How long the token is valid: seconds, or 30m, 12h, 7d. Default: a day for joining,'
 complete -c paceline -n '__paceline_in "device measurements"' -l job -x \
     -d 'The job in question. Default: none.'
 complete -c paceline -n '__paceline_in "dataset put"' -l text -x \
@@ -293,10 +308,16 @@ complete -c paceline -n '__paceline_in "model get"' -l dataset -x \
 complete -c paceline -n '__paceline_in "checkpoint get"' -s o -l output -r -F \
     -d 'Write the content to this file; - is the standard output.'
 complete -c paceline -n '__paceline_in "token create"' -l role -x \
-    -a 'read submit operate admin' \
+    -a 'join read submit operate admin' \
     -d 'What the token may do. Default: read.'
+complete -c paceline -n '__paceline_in "token create"' -l join \
+    -d 'Make a token for \'paceline-agent join\'. Default: off.'
+complete -c paceline -n '__paceline_in "token create"' -l uses -x \
+    -d 'How many devices may join with the token. Default: 1.'
+complete -c paceline -n '__paceline_in "token create"' -l pending \
+    -d 'Devices that join with the token wait for device accept. Default: off.'
 complete -c paceline -n '__paceline_in "token create"' -l expires -x \
-    -d 'How long the token is valid: seconds, or 30m, 12h, 7d. Default: for ever.'
+    -d 'How long the token is valid: seconds, or 30m, 12h, 7d. Default: a day for joining,'
 complete -c paceline -n '__paceline_in "plan"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "plan"' -l devices -x \
@@ -311,3 +332,5 @@ complete -c paceline -n '__paceline_in "events"' -l after -x \
     -d 'Start after this event. Default: with new events.'
 complete -c paceline -n '__paceline_in "login"' -l ca -r -F \
     -d 'Trust the certificates in this file and no others. Default: the system\'s.'
+complete -c paceline -n '__paceline_in "login"' -l ca-sha256 -x \
+    -d 'Fetch the authority of the coordinator and trust it, if it has this SHA-256, which'

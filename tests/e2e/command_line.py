@@ -143,7 +143,7 @@ def check_things(fleet, seen):
     look("device", "list", titles=("ID", "NAME", "GFLOPS"))
     name = fleet.get("/v1/devices")["items"][0]["name"]
     look("device", "get", name, titles=("CORES", "CLASS"))
-    for verb in ("cordon", "uncordon", "drain", "undrain"):
+    for verb in ("accept", "cordon", "uncordon", "drain", "undrain"):
         look("device", verb, name, titles=("STATE",))
 
 
@@ -459,6 +459,13 @@ def test_tokens_are_made_listed_and_revoked():
             ).stdout
         )
         must(made["token"].startswith("pl_") and made["role"] == "submit", made)
+        machine = fleet.join("board", token=fleet.join_token())
+        must(machine.returncode == 0, machine.stderr)
+        renamed = command(fleet, "device", "rename", "board", "cellar", **env).stdout
+        must("cellar" in renamed and "joined" in renamed, renamed)
+        rekey = command(fleet, "device", "rekey", "cellar", "--format=table", **env).stdout
+        must(re.search(r"TOKEN +pl_", rekey) and re.search(r"DEVICE +cellar", rekey), rekey)
+        SEEN.update({"device rename", "device rekey"})
         command(fleet, "job", "list", PACELINE_TOKEN=made["token"])
         command(fleet, "token", "list", status=REFUSED, PACELINE_TOKEN=made["token"])
         for words in (("token", "list"), ("token", "get", "ci"), ("token", "revoke", "ci")):

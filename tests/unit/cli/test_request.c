@@ -58,6 +58,29 @@ static void options_become_fields_and_parameters(void **state)
                         "/v1/jobs/" ID "/metrics?limit=500&name=loss&since=7");
 }
 
+static void joining_becomes_a_token_request(void **state)
+{
+    (void)state;
+    AUTO(built_done) struct built join = {0};
+    BUILD(&join, "", "token", "create", "--join", "--uses", "5", "--expires", "1d");
+    assert_string_equal(join.request.target, "/v1/tokens");
+    assert_string_equal(join.request.fields.data,
+                        "{\"role\":\"join\",\"uses\":5,\"expires_seconds\":86400}");
+    AUTO(built_done) struct built named = {0};
+    BUILD(&named, "", "token", "create", "boards", "--join", "--pending");
+    assert_string_equal(named.request.fields.data,
+                        "{\"name\":\"boards\",\"role\":\"join\",\"pending\":true}");
+    AUTO(built_done) struct built rekey = {0};
+    BUILD(&rekey, "", "device", "rekey", "dev_a");
+    assert_string_equal(rekey.request.target, "/v1/tokens");
+    assert_string_equal(rekey.request.fields.data, "{\"device\":\"dev_a\",\"role\":\"join\"}");
+    AUTO(built_done) struct built renamed = {0};
+    BUILD(&renamed, "", "device", "rename", "dev_a", "kitchen");
+    assert_string_equal(renamed.request.method, "PATCH");
+    assert_string_equal(renamed.request.target, "/v1/devices/dev_a");
+    assert_string_equal(renamed.request.fields.data, "{\"name\":\"kitchen\"}");
+}
+
 static void names_are_encoded_in_the_url(void **state)
 {
     (void)state;
@@ -132,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_become_fields_and_parameters),
+        cmocka_unit_test(joining_becomes_a_token_request),
         cmocka_unit_test(names_are_encoded_in_the_url),
         cmocka_unit_test(a_file_is_sent_as_it_stands_unless_options_change_it),
         cmocka_unit_test(curl_quotes_what_a_shell_would_change),
