@@ -5,7 +5,7 @@
 : "${work?}" "${packages?}" "${NAMES?}" "${VERSION?}" "${NATIVE?}" "${APT?}"
 
 OLD_VERSION=0.0.9
-DATA=/usr/share/doc/paceline/examples/data/digits
+DATA=/usr/share/doc/paceline/examples/data/fashion-mini
 URL=https://10.99.0.1:7410
 
 # Like `on`, with the network of this machine: apt needs it.
@@ -144,9 +144,9 @@ job_state() { # ID STATE
 
 job_by_curls() {
     local job checkpoint
-    upload_by_curl digits-train train && upload_by_curl digits-test t10k || return 1
+    upload_by_curl fashion-train train && upload_by_curl fashion-test t10k || return 1
     job=$(api /v1/jobs -H 'Content-Type: application/json' -d '{"model": {"name": "mlp"},
-        "epochs": 2, "dataset": {"train": "digits-train", "test": "digits-test"}}' |
+        "epochs": 2, "dataset": {"train": "fashion-train", "test": "fashion-test"}}' |
         member id) || return 1
     wait_until "$JOB_SECONDS" job_state "$job" succeeded || return 1
     checkpoint=$(api "/v1/jobs/$job" | member checkpoint) &&
@@ -188,7 +188,7 @@ start_long_job() {
     on coordinator sh -c 'cat >/root/job.json' <<'END'
 {"name": "upgrade", "model": {"name": "lenet5"}, "batch": 32, "micro_batches": 4, "steps": 4000,
  "epochs": 100000, "learning_rate": {"type": "constant", "value": 0.02}, "kernels": {},
- "dataset": {"train": "digits-train"}, "evaluate": {"every_epochs": 0}}
+ "dataset": {"train": "fashion-train"}, "evaluate": {"every_epochs": 0}}
 END
     long_job=$(api /v1/jobs -H 'Content-Type: application/json' -d @/root/job.json | member id) &&
         wait_until "$JOB_SECONDS" has_step "$long_job" 20
@@ -208,7 +208,7 @@ long_job_keeps_the_law() {
     is 0 eval "api '/v1/jobs/$long_job/incidents' | python3 -c 'import json, sys
 print(len(json.load(sys.stdin)[\"items\"]))'" || return 1
     trained=$(on coordinator paceline-agent train /root/job.json \
-        --dataset "digits-train=$images,$labels" \
+        --dataset "fashion-train=$images,$labels" \
         --output /root/alone.safetensors | sed -n 's/^sha256 //p')
     is "$trained" eval "api '/v1/checkpoints/$(api "/v1/jobs/$long_job" | member checkpoint)' |
         member sha256"
