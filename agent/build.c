@@ -344,6 +344,7 @@ static int make_stage(struct build *build, struct err *err)
                   [STAGE_TO_PREVIOUS] = peer_codec(run->has_previous, &run->previous)},
         .resume_version = run->resume_version,
         .total_steps = run->total_steps,
+        .early_stop = run->early_stop,
         .spec = &run->job_spec,
         .samples = run->data,
         .threads = device->threads,

@@ -56,12 +56,13 @@ static void beat(struct control *control, const struct session_action *action)
     ways_report(control->config.device->ways, heartbeat);
     heartbeat->replica_bytes_sent = atomic_load(control->config.device->replica_sent);
     heartbeat->replica_bytes_written = snapshot_bytes_written(control->config.device->snapshots);
-    if (control->generation && !control->discarded) {
-        generation_measure(control->generation, heartbeat);
-    }
+    /* First: a version that is listed is newer than no evaluation that the stage has not judged. */
     if (heartbeat->all_holdings) {
         heartbeat->holding_count =
             snapshot_holdings(control->config.device->snapshots, heartbeat->holding);
+    }
+    if (control->generation && !control->discarded) {
+        generation_measure(control->generation, heartbeat);
     }
     calls_beat(control->calls, action, heartbeat);
 }

@@ -74,6 +74,7 @@ const struct conf_option option_table[OPTION_COUNT] = {
     FLAG("dry-run", OPTION_DRY_RUN,
          "Show the plan that the job would get; submit nothing. Default: off."),
     FLAG("keep", OPTION_KEEP, "Store the newest whole version as a checkpoint. Default: off."),
+    TEXT("from", OPTION_FROM, "WHICH", "The checkpoint to start from: best or last. Required."),
     TEXT("cuts", OPTION_CUTS, "UNIT,...",
          "The first unit of each stage but the first. Default: the planner's."),
     TEXT("devices", OPTION_DEVICES, "DEVICE,...",
@@ -110,6 +111,7 @@ const struct option_use option_uses[OPTION_COUNT] = {
     [OPTION_BATCH] = {.field = "batch", .value = VALUE_NUMBER},
     [OPTION_DRY_RUN] = {.query = "dry_run"},
     [OPTION_KEEP] = {.query = "keep"},
+    [OPTION_FROM] = {.field = "from", .choices = "best last"},
     [OPTION_CUTS] = {.field = "cuts", .value = VALUE_NUMBERS},
     [OPTION_DEVICES] = {.field = "devices", .value = VALUE_DEVICES},
     [OPTION_WITHOUT] = {.field = "without", .value = VALUE_DEVICES},
@@ -165,6 +167,11 @@ const struct command commands[] = {
      .method = "DELETE", .path = "/v1/jobs/{0}"},
     {"job", "export", "Store the newest whole version of a job as a checkpoint.", JOB,
      POST = "/v1/jobs/{0}/export", .layout = &layout_job},
+    {"job", "clone", "Submit a new job that starts from a checkpoint of a job.", JOB,
+     .options = OPTION(FROM) | OPTION(WAIT) | OPTION(GET) | OPTION(DRY_RUN) | OPTION(NAME) |
+                OPTION(TRAIN) | OPTION(TEST) | OPTION(EPOCHS) | OPTION(STEPS) | OPTION(BATCH) |
+                OPTION(SET),
+     POST = "/v1/jobs/{0}/clone", .body = BODY_FIELDS, .layout = &layout_preview, .run = job_clone},
     {"job", "replan", "Give a running job a new plan.", JOB,
      .options = OPTION(CUTS) | OPTION(DEVICES) | OPTION(GENERATION), POST = "/v1/jobs/{0}/replan",
      .body = BODY_FIELDS, .layout = &layout_job},

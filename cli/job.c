@@ -63,13 +63,10 @@ static int say(struct session *session, const json_t *job, const char *id, struc
     return 0;
 }
 
-int job_submit(struct session *session, struct err *err)
+/* Send the request of a new job, and watch it if that is wanted. */
+static int send_job(struct session *session, struct err *err)
 {
     const struct options *options = &session->call.options;
-    if (session->request.fields.size == 0) {
-        session->status = COMMAND_USAGE;
-        return err_set(err, ERR_INVALID, "job submit needs FILE.json, or --model and --train");
-    }
     if (options->flag[OPTION_DRY_RUN]) {
         return answer_request(session, err);
     }
@@ -83,4 +80,22 @@ int job_submit(struct session *session, struct err *err)
     rc = rc ? rc : say(session, job, id, err);
     bool waits = options->flag[OPTION_WAIT] || options->text[OPTION_GET][0] != '\0';
     return rc || !waits ? rc : wait_and_get(session, id, err);
+}
+
+int job_submit(struct session *session, struct err *err)
+{
+    if (session->request.fields.size == 0) {
+        session->status = COMMAND_USAGE;
+        return err_set(err, ERR_INVALID, "job submit needs FILE.json, or --model and --train");
+    }
+    return send_job(session, err);
+}
+
+int job_clone(struct session *session, struct err *err)
+{
+    if (session->call.options.text[OPTION_FROM][0] == '\0') {
+        session->status = COMMAND_USAGE;
+        return err_set(err, ERR_INVALID, "job clone needs --from best or --from last");
+    }
+    return send_job(session, err);
 }

@@ -6,6 +6,7 @@
 
 /* Submit the job and write its id; with --wait watch it, with --dry-run show its plan only. */
 NODISCARD int job_submit(struct session *session, struct err *err);
+NODISCARD int job_clone(struct session *session, struct err *err);
 /* Watch the job of the command to its end. */
 NODISCARD int job_watch(struct session *session, struct err *err);
 

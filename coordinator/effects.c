@@ -103,6 +103,14 @@ static void delete_blob(void *context, const char *sha256)
     }
 }
 
+static void delete_checkpoint(void *context, const char *sha256)
+{
+    struct coordinator *coordinator = context;
+    if (!coordinator->stopping) {
+        awaited_release(coordinator, sha256);
+    }
+}
+
 static void publish(void *context)
 {
     struct coordinator *coordinator = context;
@@ -125,6 +133,7 @@ struct turn_effects effects_of(struct coordinator *coordinator)
         .harvest = harvest,
         .plan = plan,
         .delete_blob = delete_blob,
+        .delete_checkpoint = delete_checkpoint,
         .publish = publish,
     };
 }

@@ -128,6 +128,9 @@ static const struct field run_fields[] = {
                .about = "The limit of replicas of the previous stage."),
     MEMBER_GROUP("deadlines", FIELD_REQUIRED, &deadlines_group),
     MEMBER_INT(struct assignment_run, total_steps, "total_steps", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_OPTIONAL(struct assignment_run, early_stop, has_early_stop, "early_stop",
+                    FIELD_SKIP_EMPTY, &early_stop_record, .since = 4,
+                    .about = "The evaluations judged before this generation."),
     MEMBER_RECORD(struct assignment_run, job_spec, "job_spec", FIELD_REQUIRED, &job_spec_record),
     MEMBER_RECORD(struct assignment_run, data, "data", FIELD_REQUIRED, &job_data_record),
 };

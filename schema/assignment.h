@@ -108,7 +108,9 @@ struct assignment_run {
     int64_t replica_bytes;      /* the most to hold for the stage whose neighbor this device is */
     int64_t previous_in_flight; /* activation slots needed (0 for stage 0) */
     int64_t step_ms, peer_ms, lease_ms; /* deadlines */
-    int64_t total_steps;
+    int64_t total_steps;                /* by the job's own fields */
+    struct early_stop early_stop;       /* at the beginning of the generation; has_early_stop */
+    bool has_early_stop;
     struct job_spec job_spec; /* model.description: resolved */
     struct job_data data;
 };

@@ -135,7 +135,9 @@ struct heartbeat {
     int64_t free_memory_bytes; /* beside what the agent has taken; 0: unknown */
     bool has_probe;
     struct idle_probe probe;
-    bool leaving;         /* the device goes away on purpose: drain it */
+    bool leaving;                 /* the device goes away on purpose: drain it */
+    struct early_stop early_stop; /* has_early_stop: as the stage has judged */
+    bool has_early_stop;
     int64_t bytes_moved;  /* snapshots fetched for this generation */
     double fetch_seconds; /* of this generation's prepare: to take all units */
     int64_t busy_ms;      /* the compute thread has been in its present task so long; 0: it waits */

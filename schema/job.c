@@ -1,6 +1,7 @@
 #include "schema/job.h"
 
 #include "libtrain/model/recipe.h"
+#include "schema/job_check.h"
 #include "schema/job_view.h"
 
 const char *const job_state_names[] = {
@@ -279,6 +280,14 @@ static const struct field spec_fields[] = {
     MEMBER_INT(struct job_spec, autonomy_seconds, "autonomy_seconds", 0, 0, 31536000,
                .about = "How long devices train without the coordinator."),
     MEMBER_GROUP("evaluate", 0, &evaluate_group),
+    MEMBER_OPTIONAL(struct job_spec, stop, has_stop, "stop", 0, &stop_rule_record, .since = 4,
+                    .about = "Ends the job early, by its evaluations; null: it trains all steps. "
+                             "See [Early stop](#early-stop).",
+                    .rule = "null, or a rule; needs evaluations"),
+    MEMBER_OPTIONAL(struct job_spec, checkpoint, has_checkpoint, "checkpoint", 0,
+                    &checkpoint_policy_record, .since = 4,
+                    .about = "Versions that become checkpoints while the job trains; null: none "
+                             "does. See [Checkpoints on the way](#checkpoints-on-the-way)."),
     MEMBER_INT(struct job_spec, priority, "priority", 0, -1000, 1000,
                .about = "Higher runs first, then older."),
     MEMBER_LIST(struct job_spec, cut, cut_count, "cuts", FIELD_NULLABLE, &cut_element,
@@ -309,6 +318,7 @@ const struct job_spec job_spec_default = {
     .replan_every = 100,
     .autonomy_seconds = 3600,
     .evaluate_every_epochs = 1,
+    .checkpoint = CHECKPOINT_POLICY_DEFAULT,
 };
 
 void job_spec_complete(struct job_spec *spec)
@@ -319,6 +329,16 @@ void job_spec_complete(struct job_spec *spec)
     if (spec->micro_batches <= 0) {
         spec->micro_batches = spec->pipeline == JOB_ASYNC ? 1 : 4;
     }
+}
+
+bool job_has_judged(const struct job *job, int64_t version)
+{
+    const int64_t every = job_evaluate_steps(&job->spec, &job->data);
+    const struct early_stop *judged = &job->early_stop;
+    if (!job->spec.has_stop || every == 0 || judged->met) {
+        return true;
+    }
+    return version <= (judged->version / every + 1) * every;
 }
 
 struct part_of job_part_of(const struct job *job)
@@ -433,6 +453,12 @@ static const struct field job_fields[] = {
     MEMBER_OPTIONAL(struct job, rejected, has_rejected, "rejected", FIELD_ADDED,
                     &job_rejected_record,
                     .about = "Stages that were slower than those before them; null: none."),
+    MEMBER_OPTIONAL(struct job, early_stop, has_early_stop, "early_stop", FIELD_ADDED,
+                    &early_stop_record,
+                    .about = "What the evaluations so far mean for `spec.stop`; null: none yet."),
+    MEMBER_RECORDS(struct job, kept, kept_count, "checkpoints", FIELD_ADDED,
+                   &kept_checkpoint_record,
+                   .about = "What `spec.checkpoint` has stored, the oldest first."),
     MEMBER_BOOL(struct job, exact, "exact", 0,
                 .about =
                     "One numeric class and no codec so far: the weights equal those of one device, "

@@ -12,6 +12,7 @@
 #include "libtrain/model/view.h"
 #include "libtrain/quant/codec.h"
 #include "schema/device.h"
+#include "schema/early_stop.h"
 #include "schema/id.h"
 #include "schema/job_change.h"
 #include "schema/job_progress.h"
@@ -93,6 +94,10 @@ struct job_spec {
     double expected_step_seconds; /* 0: from the plan's prediction */
     int64_t autonomy_seconds;
     int64_t evaluate_every_epochs; /* 0: never */
+    struct stop_rule stop;         /* has_stop */
+    bool has_stop;
+    struct checkpoint_policy checkpoint; /* has_checkpoint */
+    bool has_checkpoint;
     int64_t priority;
     int64_t cut[STAGES_MAX - 1]; /* wanted stage boundaries of the first plan; cut_count 0: none */
     size_t cut_count;
@@ -157,6 +162,10 @@ struct job {
     bool has_trial;
     struct job_rejected rejected; /* has_rejected */
     bool has_rejected;
+    struct early_stop early_stop; /* has_early_stop: its stop has judged an evaluation */
+    bool has_early_stop;
+    struct kept_checkpoint kept[KEPT_LIST_MAX]; /* by version */
+    size_t kept_count;
     bool exact;                      /* one numeric class so far */
     char numeric_class[128];         /* of its devices */
     struct submodel_compute compute; /* of a job of sub-models; has_compute */
@@ -168,6 +177,10 @@ struct job {
     int64_t created_ms, started_ms, ended_ms;
 };
 
+/* Return whether every evaluation before the version is judged, where they may end the job. A job
+ * that resumed from a version for which one is missing could train past its end: such a version is
+ * no start, and no round commits it. */
+bool job_has_judged(const struct job *job, int64_t version);
 /* Return the place of the job in its parent. */
 struct part_of job_part_of(const struct job *job);
 

@@ -233,11 +233,13 @@ static void check_compression(struct check *check, const struct job_spec *spec)
     }
 }
 
-static void check_submodel(struct check *check, const struct job_spec *spec)
+static void check_by(struct check *check, const struct job_spec *spec,
+                     int (*rules)(const struct job_spec *spec, struct record_faults *faults,
+                                  struct err *err))
 {
     struct record_faults faults = {0};
     struct err err = {0};
-    int rc = submodel_check(spec, &faults, &err);
+    int rc = rules(spec, &faults, &err);
     for (size_t i = 0; rc && i < faults.count; i++) {
         check_fault(check, faults.fault[i].pointer, "%s", faults.fault[i].message);
     }
@@ -254,7 +256,8 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_learning_rate(&check, &spec->learning_rate);
     check_augment(&check, spec);
     check_compression(&check, spec);
-    check_submodel(&check, spec);
+    check_by(&check, spec, submodel_check);
+    check_by(&check, spec, job_stop_check);
     if (spec->devices_min > spec->devices_max) {
         check_fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);
     }

@@ -50,6 +50,20 @@ NODISCARD int job_freeze(const struct job_spec *spec, const struct model *model,
 /* Whether version 0 of the unit is taken from the job's checkpoint. */
 bool job_from_checkpoint(const struct job_spec *spec, const char *unit);
 
+/* Rules of `stop` and `checkpoint`; part of job_spec_check. */
+NODISCARD int job_stop_check(const struct job_spec *spec, struct record_faults *faults,
+                             struct err *err);
+/* The metric by which versions of the job are compared (enum judged_metric). */
+int job_judged_metric(const struct job_spec *spec);
+/* Steps between two evaluations of the job; 0: there are none. */
+int64_t job_evaluate_steps(const struct job_spec *spec, const struct job_data *data);
+/* Steps between two checkpoints while the job trains; 0: there are none. */
+int64_t job_checkpoint_steps(const struct job_spec *spec, const struct job_data *data);
+/* Whether versions go to the center while the job trains. */
+bool job_center_rounds(const struct job_spec *spec);
+/* Whether the version becomes a checkpoint while the job trains. */
+bool job_checkpoint_due(const struct job_spec *spec, const struct job_data *data, int64_t version);
+
 /* The view whose places are the labels of the job; NULL: they are class numbers of its data. */
 const struct view *job_view(const struct job_spec *spec);
 /* Samples of an epoch: those of the training data, or of the job's view of it. */

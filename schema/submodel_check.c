@@ -34,6 +34,14 @@ static void check_others(struct check *check, const struct job_spec *spec)
     if (spec->init_except_count > 0) {
         check_fault(check, "/init/except", "%s", none);
     }
+    if (spec->has_stop) {
+        check_fault(check, "/stop", "%s: each part has evaluations of its own", none);
+    }
+    if (spec->has_checkpoint) {
+        check_fault(check, "/checkpoint",
+                    "%s: the stem, each group and the joint phase leave a checkpoint already",
+                    none);
+    }
 }
 
 static void check_options(struct check *check, const struct job_spec *spec)

@@ -1,18 +1,10 @@
 #include "agent/core/evaluations.h"
 
 #include "base/assert.h"
-#include "schema/job_check.h"
 
 static size_t batches_of(int64_t samples, size_t micro_batch)
 {
     return ((size_t)samples + micro_batch - 1) / micro_batch;
-}
-
-int64_t evaluations_every(const struct job_spec *spec, const struct job_data *data)
-{
-    return data->test_samples + data->holdout_samples > 0
-               ? spec->evaluate_every_epochs * (job_epoch_samples(data) / spec->batch)
-               : 0;
 }
 
 size_t evaluations_batches(const struct job_spec *spec, const struct job_data *data,

@@ -1,4 +1,4 @@
-/* evaluations.h: when a job is evaluated, and the micro-batches of an evaluation: those of the test
+/* evaluations.h: the micro-batches of an evaluation: those of the test
  * set, then those of the hold-out of a view. None has samples of both. Pure. */
 #ifndef AGENT_CORE_EVALUATIONS_H
 #define AGENT_CORE_EVALUATIONS_H
@@ -9,8 +9,6 @@
 
 #include "schema/job.h"
 
-/* Steps between two evaluations; 0: there are none. */
-int64_t evaluations_every(const struct job_spec *spec, const struct job_data *data);
 /* Micro-batches of an evaluation; 0: there are none. */
 size_t evaluations_batches(const struct job_spec *spec, const struct job_data *data,
                            size_t micro_batch);

@@ -1,4 +1,5 @@
 #include "agent/core/needs.h"
+#include "schema/job_check.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -34,7 +35,7 @@ int needs_check_sources(const struct assignment_run *run, struct err *err)
 bool needs_rounds(const struct assignment_run *run)
 {
     return (run->has_neighbor && run->job_spec.neighbor_every > 0) ||
-           run->job_spec.center_every > 0;
+           job_center_rounds(&run->job_spec);
 }
 
 int needs_check_hash(const struct source *source, const char *sha256, struct err *err)

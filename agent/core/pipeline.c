@@ -33,11 +33,13 @@ static int make_slots(struct pipeline *pipeline, struct err *err)
     const size_t slots[TRANSFER_LANES] = {[LANE_ACTIVATION] = config->previous_in_flight,
                                           [LANE_GRADIENT] = config->in_flight,
                                           [LANE_NORM] = 1,
-                                          [LANE_TOTAL] = 1};
+                                          [LANE_TOTAL] = 1,
+                                          [LANE_JUDGED] = 1};
     const size_t buffers[TRANSFER_LANES] = {[LANE_ACTIVATION] = config->in_flight,
                                             [LANE_GRADIENT] = config->previous_in_flight,
                                             [LANE_NORM] = 1,
-                                            [LANE_TOTAL] = 1};
+                                            [LANE_TOTAL] = 1,
+                                            [LANE_JUDGED] = 1};
     for (int lane = 0; lane < TRANSFER_LANES; lane++) {
         pipeline->busy[lane] = calloc(buffers[lane] + 1, sizeof(bool));
         if (!pipeline->busy[lane]) {
@@ -62,8 +64,11 @@ int pipeline_new(const struct pipeline_config *config, struct pipeline **out, st
         return err_set(err, ERR_MEMORY, "pipeline");
     }
     pipeline->at.config = *config;
+    pipeline->at.judged = config->judged;
+    pipeline->at.config.total_steps = early_stop_last(&config->judged, config->total_steps);
     pipeline->rounds = (struct rounds){.resume_version = config->resume_version,
-                                       .total_steps = config->total_steps};
+                                       .total_steps = pipeline->at.config.total_steps,
+                                       .checkpoint_every = config->checkpoint_every};
     memcpy(pipeline->rounds.every, config->round_every, sizeof(config->round_every));
     rc = make_slots(pipeline, err);
     if (rc != 0) {
@@ -184,6 +189,8 @@ void pipeline_report(const struct pipeline *pipeline, struct heartbeat *out)
 {
     out->round_neighbor = pipeline_round(pipeline, REPLICA_NEIGHBOR);
     out->round_center = pipeline_round(pipeline, REPLICA_CENTER);
+    out->has_early_stop = pipeline->at.judged.version > 0;
+    out->early_stop = pipeline->at.judged;
 }
 
 /* ---- the next task ---- */
@@ -239,6 +246,14 @@ static bool next_evaluation(struct pipeline *pipeline, struct pipeline_task *tas
     const struct transfer input = {TRANSFER_EVALUATION, pipeline->at.version, micro_batch};
     task->input = micro_batch % config->previous_in_flight;
     return slots_have(&pipeline->slots, &input);
+}
+
+/* The last stage has the metric itself; the others wait for that of the next one. */
+static bool next_judgement(const struct pipeline *pipeline, struct pipeline_task *task)
+{
+    const struct transfer judged = {TRANSFER_JUDGED, pipeline->at.version, 0};
+    *task = (struct pipeline_task){.work = PIPELINE_JUDGE, .step = pipeline->at.version};
+    return progress_is_last(&pipeline->at) || slots_have(&pipeline->slots, &judged);
 }
 
 /* All backward passes are done: update, where gradients are clipped by their norm as soon as the
@@ -318,7 +333,9 @@ static void abandon_evaluation(struct pipeline *pipeline)
 {
     pipeline->at.evaluating = false;
     pipeline->at.evaluated = 0;
+    pipeline->at.judging = false;
     slots_release_all(&pipeline->slots, LANE_ACTIVATION);
+    slots_release_all(&pipeline->slots, LANE_JUDGED);
 }
 
 /* Whether the next stage must hear of the stop. All stages know the end of the job. */
@@ -344,12 +361,15 @@ static bool find_task(struct pipeline *pipeline, struct pipeline_task *task)
             .work = PIPELINE_LAST, .step = pipeline->stop_version, .announce = true};
         return true;
     }
-    if (pipeline->at.evaluating && pipeline->stop_version == pipeline->at.version &&
-        pipeline->at.version != total) {
+    if ((pipeline->at.evaluating || pipeline->at.judging) &&
+        pipeline->stop_version == pipeline->at.version && pipeline->at.version != total) {
         abandon_evaluation(pipeline);
     }
     if (pipeline->at.evaluating) {
         return next_evaluation(pipeline, task);
+    }
+    if (pipeline->at.judging) {
+        return next_judgement(pipeline, task);
     }
     if (at_border &&
         (pipeline->at.version == pipeline->stop_version || pipeline->at.version == total)) {
@@ -370,6 +390,9 @@ static enum pipeline_wait why_none(const struct pipeline *pipeline)
     }
     if (at->evaluating) {
         return PIPELINE_WAITS_FOR_INPUT;
+    }
+    if (at->judging) {
+        return PIPELINE_WAITS_FOR_GRADIENT;
     }
     if (at->backwards == micro_batches) { /* clips_norm: the sum comes back, the total goes on */
         return at->summed ? PIPELINE_WAITS_FOR_INPUT : PIPELINE_WAITS_FOR_GRADIENT;
@@ -424,6 +447,9 @@ static void release_inputs(struct pipeline *pipeline, const struct pipeline_task
     }
     if (task->work == PIPELINE_UPDATE) {
         slots_release(slots, LANE_TOTAL, 0);
+    }
+    if (task->work == PIPELINE_JUDGE) {
+        slots_release(slots, LANE_JUDGED, 0);
     }
 }
 

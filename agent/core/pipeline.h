@@ -13,6 +13,10 @@
  * all gradients. The sum starts at the last stage; each stage adds its own after its backward
  * passes and passes it to the previous stage; the total of stage 0 travels back to the last stage.
  *
+ * If evaluations may end the job (early_stop.h), no step begins before the last evaluation is
+ * judged: its metric starts at the last stage and passes back to stage 0. Each stage judges it by
+ * the same rule after the same evaluations, so all of them come to the same last step.
+ *
  * Rounds of replication: rounds.h. Stage 0 marks the activations of a step, and each stage takes a
  * snapshot at its own update of that step.
  *

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/core/rounds.h"
+#include "schema/early_stop.h"
 
 struct pipeline_config {
     size_t index, count;       /* this stage of how many */
@@ -22,7 +23,11 @@ struct pipeline_config {
     int64_t evaluate_every;    /* steps between two evaluations; 0: never */
     size_t evaluation_batches; /* micro-batches of the test set; 0: never */
     bool clips_norm;           /* every update waits for the total */
+    bool judges;               /* evaluations may end the job: each stage judges each of them */
+    struct stop_rule stop;     /* by this rule, */
+    struct early_stop judged;  /* after these evaluations */
     int64_t round_every[REPLICA_KINDS]; /* stage 0: steps between rounds; 0: never */
+    int64_t checkpoint_every;           /* the same between rounds of checkpoints */
 };
 
 enum pipeline_verdict {
@@ -41,22 +46,23 @@ enum pipeline_work {
     PIPELINE_TOTAL, /* pass on the total of LANE_TOTAL */
     PIPELINE_UPDATE,
     PIPELINE_EVALUATE,
-    PIPELINE_LAST, /* async: tell the next stage that `step` is the last one before a stop */
-    PIPELINE_STOP, /* the state is version `step`, for good */
+    PIPELINE_JUDGE, /* the metric of the evaluation, computed or of LANE_JUDGED: pass it back */
+    PIPELINE_LAST,  /* async: tell the next stage that `step` is the last one before a stop */
+    PIPELINE_STOP,  /* the state is version `step`, for good */
 };
 
 /* Why there is no task. */
 enum pipeline_wait {
     PIPELINE_WAITS_FOR_ORDERS,   /* it does not run, is held or has stopped */
     PIPELINE_WAITS_FOR_INPUT,    /* an activation, or the total of the squares */
-    PIPELINE_WAITS_FOR_GRADIENT, /* or the sum of the squares of the next stage */
+    PIPELINE_WAITS_FOR_GRADIENT, /* or the sum of the squares, or the metric, of the next stage */
     PIPELINE_WAITS_FOR_ROOM,     /* the next output's buffer is still being sent */
 };
 
 /* What to do, with the slots and buffers that the task uses; the others are 0. */
 struct pipeline_task {
     enum pipeline_work work;
-    int64_t step; /* EVALUATE and STOP: the version */
+    int64_t step; /* EVALUATE, JUDGE and STOP: the version */
     size_t micro_batch;
     size_t slot;  /* FORWARD, BACKWARD: the library's activation slot; stage 0: its input buffer */
     size_t input; /* the receive slot of the activation; BACKWARD frees it (not on stage 0) */
@@ -65,6 +71,7 @@ struct pipeline_task {
                         stage 0) */
     bool announce;   /* LAST, STOP: send the mark to the next stage */
     bool evaluation_ends;   /* EVALUATE: the last micro-batch */
+    double value;           /* JUDGE: the metric, from the owner, before pipeline_done */
     struct round_mark mark; /* FORWARD: of the activation; UPDATE: take a snapshot for it */
     bool opens_round;       /* FORWARD: stage 0 has just opened a round for this step */
 };

@@ -109,7 +109,7 @@ static enum pipeline_verdict judge_gradient(const struct progress *at,
 static enum pipeline_verdict judge_norm(const struct progress *at, const struct transfer *transfer)
 {
     const int64_t current = at->version + 1;
-    if (transfer->step > current ||
+    if (!at->config.clips_norm || transfer->step > current ||
         (transfer->step == current && at->forwards < at->config.micro_batches)) {
         return PIPELINE_REFUSE;
     }
@@ -119,10 +119,22 @@ static enum pipeline_verdict judge_norm(const struct progress *at, const struct 
 static enum pipeline_verdict judge_total(const struct progress *at, const struct transfer *transfer)
 {
     const int64_t current = at->version + 1;
-    if (transfer->step > current || (transfer->step == current && !at->summed)) {
+    if (!at->config.clips_norm || transfer->step > current ||
+        (transfer->step == current && !at->summed)) {
         return PIPELINE_REFUSE;
     }
     return transfer->step < current ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+}
+
+static enum pipeline_verdict judge_judged(const struct progress *at,
+                                          const struct transfer *transfer)
+{
+    const bool early = transfer->step == at->version && at->evaluating;
+    if (!at->config.judges || transfer->step > at->version || early ||
+        !progress_evaluation_due(at, transfer->step)) {
+        return PIPELINE_REFUSE;
+    }
+    return transfer->step < at->version || !at->judging ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
 }
 
 enum pipeline_verdict progress_judge(const struct progress *at, const struct transfer *transfer)
@@ -131,12 +143,11 @@ enum pipeline_verdict progress_judge(const struct progress *at, const struct tra
                                                                const struct transfer *transfer) = {
         [TRANSFER_ACTIVATION] = judge_activation, [TRANSFER_GRADIENT] = judge_gradient,
         [TRANSFER_EVALUATION] = judge_evaluation, [TRANSFER_NORM] = judge_norm,
-        [TRANSFER_NORM_TOTAL] = judge_total,
+        [TRANSFER_NORM_TOTAL] = judge_total,      [TRANSFER_JUDGED] = judge_judged,
     };
     const struct transfer_info *info = transfer_info(transfer);
     const bool no_sender = info->back ? progress_is_last(at) : progress_is_first(at);
-    const bool unknown =
-        info->key == KEY_STEP && (!at->config.clips_norm || transfer->micro_batch != 0);
+    const bool unknown = info->key == KEY_STEP && transfer->micro_batch != 0;
     return no_sender || unknown ? PIPELINE_REFUSE : rule[transfer->kind](at, transfer);
 }
 
@@ -156,6 +167,7 @@ bool progress_output(const struct progress *at, const struct pipeline_task *task
         out->kind = first ? TRANSFER_NORM_TOTAL : TRANSFER_NORM;
         return !first || !last;
     case PIPELINE_TOTAL: out->kind = TRANSFER_NORM_TOTAL; return true;
+    case PIPELINE_JUDGE: out->kind = TRANSFER_JUDGED; return !first;
     case PIPELINE_LAST:
     case PIPELINE_STOP:
         out->kind = TRANSFER_ACTIVATION;
@@ -163,6 +175,14 @@ bool progress_output(const struct progress *at, const struct pipeline_task *task
         return task->announce;
     }
     return false;
+}
+
+/* The rule is met: the job ends here, as all stages find. */
+static void judge(struct progress *at, double value)
+{
+    early_stop_judge(&at->config.stop, at->version, value, &at->judged);
+    at->config.total_steps = early_stop_last(&at->judged, at->config.total_steps);
+    at->judging = false;
 }
 
 void progress_advance(struct progress *at, const struct pipeline_task *task)
@@ -183,9 +203,11 @@ void progress_advance(struct progress *at, const struct pipeline_task *task)
         at->evaluating = progress_evaluation_due(at, at->version);
         at->evaluated = 0;
         break;
+    case PIPELINE_JUDGE: judge(at, task->value); break;
     case PIPELINE_EVALUATE:
         at->evaluated++;
         at->evaluating = !task->evaluation_ends;
+        at->judging = task->evaluation_ends && at->config.judges;
         break;
     }
 }

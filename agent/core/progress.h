@@ -18,6 +18,8 @@ struct progress {
     bool summed, passed_on;     /* its sum of squares, the total */
     bool evaluating;            /* the version, before the next step begins */
     size_t evaluated;           /* micro-batches */
+    bool judging;               /* the version is evaluated, but not judged */
+    struct early_stop judged;
 };
 
 bool progress_is_first(const struct progress *at);

@@ -1,10 +1,22 @@
 #include "agent/core/rounds.h"
 
+static bool is_checkpoint(const struct rounds *rounds, enum replica_kind kind, int64_t step)
+{
+    return kind == REPLICA_CENTER && rounds->checkpoint_every > 0 &&
+           step % rounds->checkpoint_every == 0;
+}
+
 /* The first step of a generation that resumes a state opens a neighbor round too: redundancy comes
  * back at once. The last step of a job opens none: its state goes to the center anyway. */
 static bool is_due(const struct rounds *rounds, enum replica_kind kind, int64_t step)
 {
-    if (rounds->every[kind] == 0 || step == rounds->total_steps) {
+    if (step == rounds->total_steps) {
+        return false;
+    }
+    if (is_checkpoint(rounds, kind, step)) {
+        return true;
+    }
+    if (rounds->every[kind] == 0) {
         return false;
     }
     const bool resumed = kind == REPLICA_NEIGHBOR && rounds->resume_version > 0 &&
@@ -12,12 +24,19 @@ static bool is_due(const struct rounds *rounds, enum replica_kind kind, int64_t 
     return resumed || step % rounds->every[kind] == 0;
 }
 
+/* A checkpoint cannot be had later; the version of another round to the center can. */
+static bool is_free(const struct rounds *rounds, enum replica_kind kind, int64_t step)
+{
+    const int64_t open = rounds->open[kind];
+    return open == 0 || (is_checkpoint(rounds, kind, step) && !is_checkpoint(rounds, kind, open));
+}
+
 void rounds_open(struct rounds *rounds, int64_t step, struct round_mark *mark)
 {
     *mark = (struct round_mark){0};
     for (int i = 0; i < REPLICA_KINDS; i++) {
         const enum replica_kind kind = (enum replica_kind)i;
-        if (is_due(rounds, kind, step) && rounds->open[kind] == 0 && !rounds->paused[kind] &&
+        if (is_due(rounds, kind, step) && is_free(rounds, kind, step) && !rounds->paused[kind] &&
             !rounds->away) {
             rounds->open[kind] = step;
             mark->kinds |= REPLICA_MARK(kind);

@@ -2,9 +2,10 @@
  *
  * A round copies one version of every stage to the neighbour or to the center. At most one round of
  * each kind is open, so that copies of an old version never compete with a new one, and none is
- * opened while the coordinator is away: only it commits versions. The step's activations carry the
- * mark of the round; each stage takes its snapshot at its own update of that step. A round ends
- * when the coordinator says so (rounds_close), or with the generation. Pure. */
+ * opened while the coordinator is away: only it commits versions. One exception: the round of a
+ * checkpoint takes the place of an open one to the center that is none. The step's activations
+ * carry the mark of the round; each stage takes its snapshot at its own update of that step. A
+ * round ends when the coordinator says so (rounds_close), or with the generation. Pure. */
 #ifndef AGENT_CORE_ROUNDS_H
 #define AGENT_CORE_ROUNDS_H
 
@@ -27,6 +28,7 @@ struct round_mark {
 
 struct rounds {
     int64_t every[REPLICA_KINDS]; /* steps between two rounds; 0: never */
+    int64_t checkpoint_every; /* steps between two checkpoints: rounds to the center; 0: never */
     int64_t resume_version, total_steps;
     bool away; /* the coordinator is */
     bool paused[REPLICA_KINDS];

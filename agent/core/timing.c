@@ -150,6 +150,7 @@ void timing_add(struct timing *timing, const struct timing_task *task)
         break;
     case PIPELINE_WAIT:
     case PIPELINE_TOTAL:
+    case PIPELINE_JUDGE:
     case PIPELINE_LAST:
     case PIPELINE_STOP: break;
     }

@@ -26,6 +26,8 @@ const struct transfer_info transfer_table[TRANSFER_KINDS] = {
                              .key = KEY_STEP,
                              .lane = LANE_TOTAL,
                              .form = FORM_NUMBER},
+    [TRANSFER_JUDGED] =
+        {.name = "judged", .back = true, .key = KEY_STEP, .lane = LANE_JUDGED, .form = FORM_NUMBER},
 };
 
 bool transfer_equal(const struct transfer *a, const struct transfer *b)

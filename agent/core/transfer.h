@@ -14,12 +14,13 @@ enum transfer_kind {
     TRANSFER_EVALUATION,
     TRANSFER_NORM,       /* the sum of squares of the stages after the receiver */
     TRANSFER_NORM_TOTAL, /* the sum of squares of all stages */
+    TRANSFER_JUDGED,     /* the metric of an evaluation that may end the job */
 };
-#define TRANSFER_KINDS 5
+#define TRANSFER_KINDS 6
 
 /* Kinds of one lane share the receive slots at one end and the send buffers at the other. */
-enum transfer_lane { LANE_ACTIVATION, LANE_GRADIENT, LANE_NORM, LANE_TOTAL };
-#define TRANSFER_LANES 4
+enum transfer_lane { LANE_ACTIVATION, LANE_GRADIENT, LANE_NORM, LANE_TOTAL, LANE_JUDGED };
+#define TRANSFER_LANES 5
 
 /* How many of a kind a step has. */
 enum transfer_key { KEY_MICRO_BATCH, KEY_STEP /* one; its micro_batch is 0 */ };
@@ -44,7 +45,7 @@ extern const struct transfer_info transfer_table[TRANSFER_KINDS];
 /* What makes a tensor between two stages unique within a generation. */
 struct transfer {
     enum transfer_kind kind;
-    int64_t step;       /* evaluation: the version */
+    int64_t step;       /* evaluation, judged: the version */
     size_t micro_batch; /* evaluation: counts through the test set */
 };
 

@@ -116,6 +116,17 @@ static void add_span(struct plan_file *file, const struct plan *plan)
     file->span[file->count++] = (struct plan_span){.plan = plan, .first = plan->resume_version};
 }
 
+/* The version that the job ends with. Asynchronous evaluations depend on the plans, also on those
+ * whose steps were retrained: the plans state where `stop` has ended the job. */
+static int find_end(const struct plan *last, const struct job_spec *spec, int64_t total_steps,
+                    int64_t *out, struct err *err)
+{
+    *out = spec->has_stop ? last->last_version : total_steps;
+    return *out > 0 ? 0
+                    : err_set(err, ERR_INVALID,
+                              "the job has not ended: its 'stop' may end it at any evaluation");
+}
+
 static int make_spans(struct plan_file *file, size_t plan_count, const struct job_spec *spec,
                       const struct model *model, int64_t total_steps, struct err *err)
 {
@@ -127,10 +138,14 @@ static int make_spans(struct plan_file *file, size_t plan_count, const struct jo
     if (file->count == 0 || file->span[0].first != 0) {
         return err_set(err, ERR_INVALID, "no plan of the list began with version 0");
     }
-    file->span[file->count - 1].last = total_steps;
+    struct plan_span *end = &file->span[file->count - 1];
+    int rc = find_end(end->plan, spec, total_steps, &end->last, err);
+    if (rc != 0) {
+        return rc;
+    }
     for (size_t i = 0; i < file->count; i++) {
         const struct plan_span *span = &file->span[i];
-        int rc = check_plan(span->plan, spec, model, err);
+        rc = check_plan(span->plan, spec, model, err);
         if (rc != 0) {
             return rc;
         }

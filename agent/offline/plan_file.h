@@ -21,7 +21,8 @@ struct plan_span {
 struct plan_file {
     struct plan *plan; /* owned */
     struct plan_span *span;
-    size_t count; /* of the spans, which follow each other from 0 to the job's last step */
+    size_t count; /* of the spans, which follow each other from 0 to the job's last step: with
+                     `stop` the last version of the last plan */
 };
 
 /* *out is what plan_file_done takes, also on failure. ERR_FORMAT and ERR_INVALID for a file that is

@@ -296,7 +296,7 @@ static int fill(struct staged *staged, struct err *err)
     const struct model *model = config->model;
     staged->batch = (size_t)spec->batch;
     staged->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
-    staged->evaluate_every = evaluations_every(spec, &config->samples);
+    staged->evaluate_every = job_evaluate_steps(spec, &config->samples);
     staged->inputs = calloc(staged->batch, staged->sample_bytes);
     staged->labels = calloc(staged->batch * model->positions, sizeof(*staged->labels));
     staged->blob = calloc(model->unit_count, sizeof(*staged->blob));

@@ -3,7 +3,8 @@
  *
  * PUT {url}/peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}: boundary is the
  * first unit after the stage boundary that the tensor crosses. Body: one F32 tensor "data"
- * [samples, H, W, C], of kind norm and norm_total one F64 [1, 1, 1, 1]; the stop mark has samples 0
+ * [samples, H, W, C], of kind norm, norm_total and judged one F64 [1, 1, 1, 1]; the stop mark has
+ * samples 0
  * and {"last": "1"} in __metadata__. Activations and gradients of a link with a codec are one U8
  * tensor "data" [bytes] (libtrain/quant/coder.h) and have {"codec": NAME} there. Activations of a
  * step that a round of replication takes its snapshot of say so there:

@@ -197,7 +197,7 @@ static bool read_kind(struct http_exchange *exchange, enum transfer_kind *out)
         return true;
     }
     receive_problem(exchange, 400, "invalid_parameter",
-                    "expected activation, gradient, evaluation, norm or norm_total");
+                    "expected activation, gradient, evaluation, norm, norm_total or judged");
     return false;
 }
 

@@ -1,6 +1,7 @@
 #include "agent/runtime/samples.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,14 +232,34 @@ static void report(const struct stage_listener *listener, int64_t version, enum 
     listener->metric(listener->arg, &metric);
 }
 
+static double test_loss(const struct samples *samples)
+{
+    return samples->loss_sum / (double)samples->config.counts.test_samples;
+}
+
+static double test_accuracy(const struct samples *samples)
+{
+    const double tests = (double)samples->config.counts.test_samples;
+    return (double)samples->correct / tests / (double)samples->label_count;
+}
+
+double samples_metric(const struct samples *samples, int metric)
+{
+    const bool tests = samples->config.counts.test_samples > 0;
+    switch ((enum judged_metric)metric) {
+    case JUDGED_TEST_ACCURACY: return tests ? test_accuracy(samples) : NAN;
+    case JUDGED_TEST_LOSS: return tests ? test_loss(samples) : NAN;
+    case JUDGED_RECALL: return samples->scores ? mean_recall(samples) : NAN;
+    }
+    return NAN;
+}
+
 void samples_report(const struct samples *samples, const struct stage_listener *listener,
                     int64_t version)
 {
-    const double tests = (double)samples->config.counts.test_samples;
-    if (tests > 0) {
-        report(listener, version, METRIC_TEST_LOSS, samples->loss_sum / tests);
-        report(listener, version, METRIC_TEST_ACCURACY,
-               (double)samples->correct / tests / (double)samples->label_count);
+    if (samples->config.counts.test_samples > 0) {
+        report(listener, version, METRIC_TEST_LOSS, test_loss(samples));
+        report(listener, version, METRIC_TEST_ACCURACY, test_accuracy(samples));
     }
     if (samples->scores) {
         double least;

@@ -43,6 +43,9 @@ void samples_test_inputs(const struct samples *samples, size_t index, void *out)
  * those of a micro-batch. Micro-batch 0 begins an evaluation. */
 NODISCARD int samples_evaluate(struct samples *samples, struct train_stage *stage, size_t index,
                                const void *input, int32_t *labels, struct err *err);
+/* The metric (enum judged_metric) of the evaluation, after its last micro-batch. Not a number where
+ * the job's data does not have it. */
+double samples_metric(const struct samples *samples, int metric);
 /* Report the metrics of the evaluation of `version`, after its last micro-batch. */
 void samples_report(const struct samples *samples, const struct stage_listener *listener,
                     int64_t version);

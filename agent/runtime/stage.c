@@ -69,11 +69,15 @@ static int make_pipeline(struct stage *stage, struct err *err)
         .previous_in_flight = config->previous_in_flight,
         .resume_version = config->resume_version,
         .total_steps = config->total_steps,
-        .evaluate_every = evaluations_every(&stage->spec, &config->samples),
+        .evaluate_every = job_evaluate_steps(&stage->spec, &config->samples),
         .evaluation_batches = stage->evaluation_batches,
         .clips_norm = stage->spec.optimizer.clip_norm > 0,
+        .judges = stage->spec.has_stop,
+        .stop = stage->spec.stop,
+        .judged = config->early_stop,
         .round_every = {[REPLICA_NEIGHBOR] = config->has_neighbor ? stage->spec.neighbor_every : 0,
                         [REPLICA_CENTER] = stage->spec.center_every},
+        .checkpoint_every = job_checkpoint_steps(&stage->spec, &config->samples),
     };
     return pipeline_new(&pipeline, &stage->pipeline, err);
 }
@@ -108,7 +112,7 @@ static size_t place_all(struct stage *stage, unsigned char *arena)
         place(arena, &offset, stage->buffer[LANE_ACTIVATION], config->in_flight, output);
         place(arena, &offset, stage->slot[LANE_GRADIENT], config->in_flight, output);
     }
-    for (enum transfer_lane lane = LANE_NORM; lane <= LANE_TOTAL; lane++) {
+    for (enum transfer_lane lane = LANE_NORM; lane <= LANE_JUDGED; lane++) {
         place(arena, &offset, stage->slot[lane], 1, sizeof(double));
         place(arena, &offset, stage->buffer[lane], 1, sizeof(double));
     }
@@ -131,7 +135,7 @@ static int make_buffers(struct stage *stage, struct err *err)
     }
     for (int direction = 0; direction < 2; direction++) {
         struct outgoing_queue *queue = &stage->queue[direction];
-        queue->capacity = most + 2;
+        queue->capacity = most + 3;
         queue->item = calloc(queue->capacity, sizeof(*queue->item));
         if (!queue->item) {
             return err_set(err, ERR_MEMORY, "a queue of %zu tensors", queue->capacity);

@@ -48,7 +48,8 @@ struct stage_config {
     bool strict;         /* as of pipeline_config */
     enum codec codec[2]; /* of the links, by enum stage_direction: both ways */
     int64_t resume_version, total_steps;
-    const struct job_spec *spec; /* copied; the description is not used */
+    struct early_stop early_stop; /* judged before this generation */
+    const struct job_spec *spec;  /* copied; the description is not used */
     struct job_data samples;
     struct stage_data data;
     size_t threads;
@@ -103,7 +104,7 @@ void stage_measure(struct stage *stage, struct heartbeat *out);
 struct stage_tensor {
     size_t samples;
     struct shape shape; /* of one sample */
-    bool wide;          /* float64 instead of float32: a sum of squares */
+    bool wide;          /* float64 instead of float32: FORM_NUMBER */
     enum codec codec;   /* how it travels */
 };
 /* The form that a received tensor must have. */

@@ -99,7 +99,17 @@ static int do_update(struct stage *stage, const struct pipeline_task *task, stru
     return train_update(stage->train, task->step, rate, err);
 }
 
-static int do_task(struct stage *stage, const struct pipeline_task *task, struct err *err)
+/* The metric that decides: of the last stage's evaluation, for all others. */
+static double do_judge(struct stage *stage)
+{
+    const double value = stage_is_last(stage)
+                             ? samples_metric(stage->samples, stage->spec.stop.metric)
+                             : *stage_number(stage->slot[LANE_JUDGED]);
+    *stage_number(stage->buffer[LANE_JUDGED]) = value;
+    return value;
+}
+
+static int do_task(struct stage *stage, struct pipeline_task *task, struct err *err)
 {
     switch (task->work) {
     case PIPELINE_WAIT:
@@ -113,6 +123,7 @@ static int do_task(struct stage *stage, const struct pipeline_task *task, struct
         return 0;
     case PIPELINE_UPDATE: return do_update(stage, task, err);
     case PIPELINE_EVALUATE: return do_evaluate(stage, task, err);
+    case PIPELINE_JUDGE: task->value = do_judge(stage); return 0;
     }
     return 0;
 }
@@ -271,8 +282,8 @@ static const char *work_name(enum pipeline_work work)
         [PIPELINE_WAIT] = "wait",         [PIPELINE_FORWARD] = "forward",
         [PIPELINE_BACKWARD] = "backward", [PIPELINE_SUM] = "sum",
         [PIPELINE_TOTAL] = "total",       [PIPELINE_UPDATE] = "update",
-        [PIPELINE_EVALUATE] = "evaluate", [PIPELINE_LAST] = "last",
-        [PIPELINE_STOP] = "stop",
+        [PIPELINE_EVALUATE] = "evaluate", [PIPELINE_JUDGE] = "judge",
+        [PIPELINE_LAST] = "last",         [PIPELINE_STOP] = "stop",
     };
     return names[work];
 }

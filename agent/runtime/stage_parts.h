@@ -11,8 +11,8 @@
 #include "agent/runtime/stage.h"
 #include "libtrain/train.h"
 
-/* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum and
- * one mark. */
+/* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum,
+ * one metric and one mark. */
 struct outgoing_queue {
     struct stage_outgoing *item;
     size_t capacity, first, count;
@@ -73,7 +73,7 @@ static inline bool stage_is_last(const struct stage *stage)
     return stage->config.index + 1 == stage->config.count;
 }
 
-/* The sum of squares in a slot or buffer of LANE_NORM or LANE_TOTAL. */
+/* The number in a slot or buffer of LANE_NORM, LANE_TOTAL or LANE_JUDGED. */
 static inline double *stage_number(unsigned char *const *lane)
 {
     return (double *)(void *)lane[0];

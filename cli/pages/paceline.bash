@@ -8,8 +8,8 @@ _paceline()
         case $word in
         --server | --context | --format | --ca | --ca-sha256 | --role | --uses | --expires | \
         --get | --output | -o | --set | --name | --model | --train | --test | --epochs | --steps | \
-        --batch | --cuts | --devices | --without | --generation | --job | --dataset | --metric | \
-        --since | --after | --text | --sound | --size | --channels) value=1 ;;
+        --batch | --from | --cuts | --devices | --without | --generation | --job | --dataset | \
+        --metric | --since | --after | --text | --sound | --size | --channels) value=1 ;;
         -*) ;;
         *) given="$given${given:+ }$word" ;;
         esac
@@ -23,6 +23,7 @@ _paceline()
     --get) files=1 ;;
     --output | -o) files=1 ;;
     --model) list=model ;;
+    --from) choice='best last' ;;
     --devices) list=device ;;
     --without) list=device ;;
     --job) list=job ;;
@@ -35,8 +36,8 @@ _paceline()
         choice='job device dataset model checkpoint incident token audit plan events version
         doctor login context completion' ;;
     job)
-        choice='submit list get watch pause resume cancel delete export replan change plans plan
-        incidents metrics checkpoints replicas groups kernels' ;;
+        choice='submit list get watch pause resume cancel delete export clone replan change
+        plans plan incidents metrics checkpoints replicas groups kernels' ;;
     device)
         choice='list get accept rename rekey cordon uncordon drain undrain remove links
         measurements' ;;
@@ -60,6 +61,7 @@ _paceline()
     'job cancel') list=job ;;
     'job delete') list=job ;;
     'job export') list=job ;;
+    'job clone') list=job ;;
     'job replan') list=job ;;
     'job change') list=job ;;
     'job plans') list=job ;;
@@ -105,6 +107,9 @@ _paceline()
         --dry-run' ;;
     'job cancel' | 'job cancel '*)
         options='--keep' ;;
+    'job clone' | 'job clone '*)
+        options='--wait --get --set --name --train --test --epochs --steps --batch --dry-run
+        --from' ;;
     'job replan' | 'job replan '*)
         options='--cuts --devices --generation' ;;
     'job change' | 'job change '*)

@@ -9,7 +9,7 @@ function __paceline_given
         end
         switch $word
             case --server --context --format --ca --ca-sha256 --role --uses --expires --get \
-        --output -o --set --name --model --train --test --epochs --steps --batch --cuts \
+        --output -o --set --name --model --train --test --epochs --steps --batch --from --cuts \
         --devices --without --generation --job --dataset --metric --since --after --text --sound \
         --size --channels
                 set -a value 1
@@ -60,6 +60,10 @@ complete -c paceline -n '__paceline_at "job delete"' \
 complete -c paceline -n '__paceline_at "job"' -a export \
     -d 'Store the newest whole version of a job as a checkpoint.'
 complete -c paceline -n '__paceline_at "job export"' \
+    -a '(paceline job list --quiet 2>/dev/null)'
+complete -c paceline -n '__paceline_at "job"' -a clone \
+    -d 'Submit a new job that starts from a checkpoint of a job.'
+complete -c paceline -n '__paceline_at "job clone"' \
     -a '(paceline job list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at "job"' -a replan \
     -d 'Give a running job a new plan.'
@@ -276,6 +280,29 @@ complete -c paceline -n '__paceline_in "job submit"' -l dry-run \
     -d 'Show the plan that the job would get; submit nothing. Default: off.'
 complete -c paceline -n '__paceline_in "job cancel"' -l keep \
     -d 'Store the newest whole version as a checkpoint. Default: off.'
+complete -c paceline -n '__paceline_in "job clone"' -s w -l wait \
+    -d 'Watch the job to its end. Default: off.'
+complete -c paceline -n '__paceline_in "job clone"' -l get -r -F \
+    -d 'Watch the job to its end and download its model. Default: none.'
+complete -c paceline -n '__paceline_in "job clone"' -l set -x \
+    -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
+complete -c paceline -n '__paceline_in "job clone"' -l name -x \
+    -d 'Name of the job. Default: that of the model.'
+complete -c paceline -n '__paceline_in "job clone"' -l train -x \
+    -d 'Training data: a file or directory, uploaded unless it is there, or the'
+complete -c paceline -n '__paceline_in "job clone"' -l test -x \
+    -d 'Test data, likewise. Default: that of the file.'
+complete -c paceline -n '__paceline_in "job clone"' -l epochs -x \
+    -d 'Passes over the training data. Default: the API\'s.'
+complete -c paceline -n '__paceline_in "job clone"' -l steps -x \
+    -d 'End the job after N steps. Default: by the epochs.'
+complete -c paceline -n '__paceline_in "job clone"' -l batch -x \
+    -d 'Samples of a step. Default: the API\'s.'
+complete -c paceline -n '__paceline_in "job clone"' -l dry-run \
+    -d 'Show the plan that the job would get; submit nothing. Default: off.'
+complete -c paceline -n '__paceline_in "job clone"' -l from -x \
+    -a 'best last' \
+    -d 'The checkpoint to start from: best or last. Required.'
 complete -c paceline -n '__paceline_in "job replan"' -l cuts -x \
     -d 'The first unit of each stage but the first. Default: the planner\'s.'
 complete -c paceline -n '__paceline_in "job replan"' -l devices -x \

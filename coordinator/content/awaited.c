@@ -40,7 +40,8 @@ bool awaited_has(const struct coordinator *coordinator, const char *sha256)
     return false;
 }
 
-void awaited_delete(struct coordinator *coordinator, const char *sha256)
+/* Mark the blob where it is protected. */
+static bool mark_unwanted(struct coordinator *coordinator, const char *sha256)
 {
     bool found = false;
     for (struct awaited *awaited = coordinator->awaited; awaited; awaited = awaited->next) {
@@ -48,7 +49,12 @@ void awaited_delete(struct coordinator *coordinator, const char *sha256)
             awaited->unwanted = found = true;
         }
     }
-    if (!found) {
+    return found;
+}
+
+void awaited_delete(struct coordinator *coordinator, const char *sha256)
+{
+    if (!mark_unwanted(coordinator, sha256)) {
         blob_delete(coordinator->blobs, sha256);
     }
 }
@@ -90,6 +96,13 @@ void awaited_discard(struct coordinator *coordinator, const char *sha256)
 {
     if (!is_needed(coordinator, sha256) && !is_model(coordinator, sha256)) {
         blob_delete(coordinator->blobs, sha256);
+    }
+}
+
+void awaited_release(struct coordinator *coordinator, const char *sha256)
+{
+    if (!mark_unwanted(coordinator, sha256)) {
+        awaited_discard(coordinator, sha256);
     }
 }
 

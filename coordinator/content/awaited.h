@@ -29,6 +29,9 @@ bool awaited_has(const struct coordinator *coordinator, const char *sha256);
 /* Delete the blob for the core: at once, or, while it is protected, mark it unwanted. */
 void awaited_delete(struct coordinator *coordinator, const char *sha256);
 
+/* The same for a blob to which other rows may refer: it stays while one does. */
+void awaited_release(struct coordinator *coordinator, const char *sha256);
+
 /* awaited_end of a blob that was only read, or whose upload failed. Deletes it if it was marked and
  * the core still has no reference. */
 void awaited_let_go(struct coordinator *coordinator, struct awaited *awaited);

@@ -127,6 +127,12 @@ void act_delete_blob(struct core *core, const char *sha256)
     text_set(action->sha256, sizeof(action->sha256), "%s", sha256);
 }
 
+void act_delete_checkpoint(struct core *core, const char *sha256)
+{
+    struct action *action = act(core, ACTION_DELETE_CHECKPOINT);
+    text_set(action->sha256, sizeof(action->sha256), "%s", sha256);
+}
+
 void act_metric(struct core *core, const char *job_id, const struct metric *metric)
 {
     struct action *action = act(core, ACTION_METRIC);

@@ -28,6 +28,9 @@ void act_harvest(struct core *core, const char *job_id);
 /* Ask the edge to answer a question of the job; the answer is EVENT_PLANNED. */
 void act_plan(struct core *core, const char *job_id, uint64_t question);
 void act_delete_blob(struct core *core, const char *sha256);
+/* Delete the blob of a checkpoint whose row is deleted, unless another object or row refers to it.
+ */
+void act_delete_checkpoint(struct core *core, const char *sha256);
 void act_metric(struct core *core, const char *job_id, const struct metric *metric);
 /* Store the measurements of a device with the telemetry. */
 void act_measured(struct core *core, const struct measured_units *measured);

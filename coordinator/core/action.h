@@ -55,10 +55,13 @@ enum action_type {
     /* answer core_planning of question `question` on another thread; answer: EVENT_PLANNED */
     ACTION_PLAN,
     ACTION_DELETE_BLOB, /* delete the blob `sha256`: nothing refers to it */
-    ACTION_METRIC,      /* telemetry: one number of a job */
-    ACTION_MEASURED,    /* telemetry: the history of a device, struct measured_units */
-    ACTION_CAPACITY,    /* telemetry: what is known of a device, struct capacity_change */
-    ACTION_PUBLISH,     /* a public event: type, subject `id`, text */
+    /* delete the blob `sha256` unless the core or a row refers to it: the core does not know the
+     * checkpoints of ended jobs */
+    ACTION_DELETE_CHECKPOINT,
+    ACTION_METRIC,   /* telemetry: one number of a job */
+    ACTION_MEASURED, /* telemetry: the history of a device, struct measured_units */
+    ACTION_CAPACITY, /* telemetry: what is known of a device, struct capacity_change */
+    ACTION_PUBLISH,  /* a public event: type, subject `id`, text */
 };
 
 struct action {

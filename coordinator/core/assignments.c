@@ -14,6 +14,7 @@
 #include "coordinator/core/states.h"
 #include "coordinator/core/text.h"
 #include "coordinator/core/tuning.h"
+#include "schema/job_check.h"
 
 /* A device that speaks TLS is trusted by its key. */
 static void fill_key(const struct device_slot *device, char out[SHA256_SIZE])
@@ -170,7 +171,9 @@ static void fill_run(const struct core *core, const struct device_slot *device,
     run->step_ms = job->job.deadlines.step_ms;
     run->peer_ms = job->job.deadlines.peer_ms;
     run->lease_ms = job->job.deadlines.lease_ms;
-    run->total_steps = job->total_steps;
+    run->total_steps = job_total_steps(&job->job.spec, job_epoch_samples(&job->job.data));
+    run->early_stop = job->job.early_stop;
+    run->has_early_stop = job->job.has_early_stop;
     run->job_spec = job->job.spec;
     /* What the stage does stands in its links, and agents of protocol 1 know no other value. */
     run->job_spec.compression = CODEC_NONE;

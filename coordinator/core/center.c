@@ -70,7 +70,14 @@ static bool is_referred(const struct core *core, const struct job_slot *by, cons
         const struct job_slot *job = slots_job_at(core, i);
         if (center_refers(&job->center.version[0], job->unit_count, sha256) ||
             center_refers(&job->center.version[1], job->unit_count, sha256) ||
+            strcmp(job->job.data.checkpoint_sha256, sha256) == 0 ||
             (job != by && is_awaited(core, job, sha256))) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < core->parents.count; i++) {
+        const struct parent_slot *parent = table_at(&core->parents, i);
+        if (strcmp(parent->job.data.checkpoint_sha256, sha256) == 0) {
             return true;
         }
     }

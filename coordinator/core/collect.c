@@ -11,6 +11,7 @@
 #include "coordinator/core/ending.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/holdings.h"
+#include "coordinator/core/kept.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/rounds.h"
@@ -84,8 +85,12 @@ void collect_advance(struct core *core, struct job_slot *job)
     struct center_version *coming = center_coming(job), *old = center_whole(job);
     bool round = states_phase(job) != PHASE_FINISHED;
     if (coming->version == 0 || coming->count < job->unit_count ||
-        (round && !is_confirmed(core, job))) {
+        (round && !is_confirmed(core, job)) || !job_has_judged(&job->job, coming->version)) {
         return;
+    }
+    exports_on_the_way(core, job);
+    if (kept_owes(job)) {
+        return; /* the answer to its export continues here */
     }
     job->center.whole = 1 - job->center.whole;
     job->job.version = coming->version;
@@ -95,6 +100,7 @@ void collect_advance(struct core *core, struct job_slot *job)
         act_forget(core, OBJECT_CENTER_UNIT, job->job.id.text, coming->version);
         center_drop(core, job, old, "");
     }
+    exports_on_the_way(core, job);
     if (round) {
         rounds_center_done(core, job);
     } else {
@@ -157,6 +163,15 @@ void collect_on_blob(struct core *core, const struct event *event)
     }
 }
 
+void collect_on_exported(struct core *core, const struct event *event)
+{
+    exports_on_done(core, event);
+    struct job_slot *job = slots_job(core, event->exported.job.text);
+    if (job && states_plan_active(job) && !job->mark.ended) {
+        collect_advance(core, job); /* it may have waited for a checkpoint */
+    }
+}
+
 /* ---- after a restart ---- */
 
 void collect_restored(struct core *core, struct job_slot *job)
@@ -171,4 +186,5 @@ void collect_restored(struct core *core, struct job_slot *job)
     progress_reach(job, job->job.version); /* rows of before that promise */
     progress_reach(job, job->job.neighbor_version);
     exports_resume(core, job);
+    exports_on_the_way(core, job);
 }

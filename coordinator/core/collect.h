@@ -8,6 +8,8 @@ struct job_slot;
 
 /* Take a unit that a device uploaded (EVENT_BLOB_STORED). */
 void collect_on_blob(struct core *core, const struct event *event);
+/* Take an assembled model (EVENT_EXPORTED). */
+void collect_on_exported(struct core *core, const struct event *event);
 /* Collect `version`, at which all devices have stopped; then pause or export the job. */
 void collect_begin(struct core *core, struct job_slot *job, int64_t version);
 /* Finish when every unit of the coming version is present. */

@@ -43,6 +43,7 @@ void commits_check(struct core *core, struct job_slot *job)
 {
     struct open_round *neighbor = &job->round[ROUND_OF_NEIGHBOR];
     if (states_phase(job) == PHASE_RUN && neighbor->version > 0 &&
+        job_has_judged(&job->job, neighbor->version) &&
         neighbor_complete(core, job, neighbor->version)) {
         job->job.neighbor_version = neighbor->version;
         progress_reach(job, neighbor->version);

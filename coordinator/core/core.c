@@ -373,7 +373,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_MODEL_STORED] = stored_on_model,
         [EVENT_CHECKPOINT_STORED] = stored_on_checkpoint,
         [EVENT_BLOB_STORED] = collect_on_blob,
-        [EVENT_EXPORTED] = exports_on_done,
+        [EVENT_EXPORTED] = collect_on_exported,
         [EVENT_TUNED] = generations_on_tuned,
         [EVENT_DERIVED] = submodel_on_derived,
         [EVENT_HARVESTED] = submodel_on_harvested,

@@ -8,8 +8,10 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/center.h"
 #include "coordinator/core/device.h"
+#include "coordinator/core/early_stops.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/ids.h"
+#include "coordinator/core/kept.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -42,6 +44,18 @@ void exports_ask(struct core *core, struct job_slot *job)
     job->job.export_version = version;
     mark_job_changed(core, job);
     act_export(core, job->job.id.text, version);
+}
+
+void exports_on_the_way(struct core *core, struct job_slot *job)
+{
+    if (!kept_owes(job) || job->job.state == JOB_CANCELLING) {
+        return;
+    }
+    if (kept_wants(job)) {
+        exports_ask(core, job);
+    } else {
+        kept_skip(core, job);
+    }
 }
 
 /* The trained version is whole in the center and waits there; its devices need not. */
@@ -110,7 +124,10 @@ static void take_last(struct core *core, struct job_slot *job,
                  exported->version);
         ending_job(core, job, JOB_CANCELLED, "", message);
     } else {
-        ending_job(core, job, JOB_SUCCEEDED, "", "trained");
+        char reason[MESSAGE_SIZE];
+        const bool early = early_stops_reason(job, reason);
+        ending_job(core, job, JOB_SUCCEEDED, early ? "stopped_early" : "",
+                   early ? reason : "trained");
     }
 }
 
@@ -131,7 +148,12 @@ static void take_asked(struct core *core, struct job_slot *job,
     } else {
         job->job.exported_version = exported->version;
         store_checkpoint(core, job, exported);
+        kept_stored(core, job, &core->checkpoint);
     }
+    if (exported->failed && !replaced && exported->version == job->job.version) {
+        kept_skip(core, job); /* the job continues without it */
+    }
+    exports_on_the_way(core, job);
 }
 
 /* The job may have been cancelled meanwhile, or the event be a repeat: a blob without a reference

@@ -14,6 +14,8 @@ void exports_last(struct core *core, struct job_slot *job);
 void exports_disk_has_room(struct core *core, struct job_slot *job);
 /* Assemble the center's version on request; the job continues. */
 void exports_ask(struct core *core, struct job_slot *job);
+/* Assemble the center's version if it becomes a checkpoint while the job trains. */
+void exports_on_the_way(struct core *core, struct job_slot *job);
 /* Store a checkpoint row for a model of the job, in core->checkpoint. */
 void exports_store(struct core *core, const struct job *job, int64_t version, const char *sha256,
                    int64_t bytes);

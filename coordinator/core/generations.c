@@ -404,7 +404,8 @@ static bool stop_complete(struct core *core, struct job_slot *job, int64_t *vers
             return false;
         }
     }
-    if (*version < job->plan.resume_version || *version > job->total_steps) {
+    if (*version < job->plan.resume_version || *version > job->total_steps ||
+        !job_has_judged(&job->job, *version)) {
         return false;
     }
     const struct center_version *whole = center_whole(job);

@@ -8,6 +8,7 @@
 #include "coordinator/core/commits.h"
 #include "coordinator/core/drain.h"
 #include "coordinator/core/drift.h"
+#include "coordinator/core/early_stops.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/failure.h"
 #include "coordinator/core/generations.h"
@@ -149,6 +150,7 @@ static void take_report(struct core *core, struct device_slot *device, struct jo
     struct stage_report *report = &job->report[device->stage];
     report->fetch_seconds = heartbeat->fetch_seconds >= 0 ? heartbeat->fetch_seconds : 0;
     measured_take(core, job, device, heartbeat);
+    early_stops_take(core, job, heartbeat);
     progress_take(core, job, device, heartbeat);
     stall_take(core, job, heartbeat->busy_ms);
     drift_take(core, job);

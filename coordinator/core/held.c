@@ -36,7 +36,8 @@ size_t held_list(const struct core *core, const struct job_slot *job, const stru
             const struct holding *holding = &core->holding[i].holding;
             bool wanted = only >= 0 ? holding->version == only
                                     : holding->version > job->job.version &&
-                                          holding->version <= job->total_steps;
+                                          holding->version <= job->total_steps &&
+                                          job_has_judged(&job->job, holding->version);
             if (wanted && holding->unit < (int64_t)job->unit_count &&
                 holdings_usable(job, &core->holding[i])) {
                 core->held[count] = (struct held_item){.version = holding->version,

@@ -13,6 +13,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "schema/job_check.h"
 
 /* ---- holdings by device ---- */
 
@@ -242,7 +243,7 @@ void holdings_touch_job(struct core *core, struct job_slot *job)
 
 static bool replicates(const struct job_slot *job)
 {
-    return job->job.spec.center_every > 0 || job->job.spec.neighbor_every > 0;
+    return job_center_rounds(&job->job.spec) || job->job.spec.neighbor_every > 0;
 }
 
 static size_t starts_since(const struct job *job, int64_t version)

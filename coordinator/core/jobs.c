@@ -9,6 +9,7 @@
 #include "coordinator/core/candidates.h"
 #include "coordinator/core/charges.h"
 #include "coordinator/core/earlier.h"
+#include "coordinator/core/early_stops.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/generations.h"
@@ -35,7 +36,7 @@ void jobs_init(struct core *core, struct job_slot *job, const struct model *mode
     job->job.spec.kernels = NULL;
     job->model = model;
     job->unit_count = model->unit_count;
-    job->total_steps = job_total_steps(&job->job.spec, job_epoch_samples(&job->job.data));
+    early_stops_init(job);
     timers_clear(job);
     links_reset(job);
     job->members.known = job->job.generation == 0;

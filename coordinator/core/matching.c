@@ -9,6 +9,8 @@
 #define ASYNC_PROTOCOL 2
 /* The first version that has views. */
 #define VIEW_PROTOCOL 3
+/* The first version that judges evaluations and stores checkpoints while a job trains. */
+#define STOP_PROTOCOL 4
 /* The first version that has the op select, and winograd4 for all channels from 16. */
 #define SLICE_PROTOCOL 3
 
@@ -39,6 +41,7 @@ bool matching_protocol(const struct placement_request *request, const struct dev
     const struct job_spec *spec = request->spec;
     return (spec->pipeline != JOB_ASYNC || device->protocol >= ASYNC_PROTOCOL) &&
            (!spec->has_view || device->protocol >= VIEW_PROTOCOL) &&
+           (!(spec->has_stop || spec->has_checkpoint) || device->protocol >= STOP_PROTOCOL) &&
            (device->protocol >= SLICE_PROTOCOL ||
             !(model_has(request->model, OP_SELECT) || kernel_table_fills_channels(request->model)));
 }

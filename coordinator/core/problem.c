@@ -8,6 +8,7 @@
 #include "coordinator/core/planning.h"
 #include "coordinator/plan/link.h"
 #include "libtrain/memory/memory.h"
+#include "schema/job_check.h"
 
 _Static_assert(STAGES_MAX <= PARTITION_STAGES_MAX &&
                    PLANNING_DEVICES_MAX <= PARTITION_DEVICES_MAX &&
@@ -49,7 +50,7 @@ static struct memory_request request_of(const struct planning *planning, size_t 
 
 static uint64_t snapshots_more(const struct planning *planning, uint64_t snapshot)
 {
-    bool replicates = planning->spec.neighbor_every > 0 || planning->spec.center_every > 0;
+    bool replicates = planning->spec.neighbor_every > 0 || job_center_rounds(&planning->spec);
     return replicates ? SNAPSHOTS_MORE * snapshot : 0;
 }
 

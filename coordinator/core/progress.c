@@ -7,6 +7,7 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/holdings.h"
+#include "coordinator/core/kept.h"
 #include "coordinator/core/lineage.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
@@ -182,6 +183,7 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
 {
     struct job_progress *progress = &job->job.progress;
     job->progress.advanced = true;
+    kept_measured(core, job, metric);
     switch ((enum metric_name)metric->name) {
     case METRIC_LOSS:
         if (metric->step >= job->progress.loss_step) {

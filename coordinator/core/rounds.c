@@ -7,6 +7,7 @@
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/state.h"
+#include "schema/job_check.h"
 
 /* ---- life of a round ---- */
 
@@ -25,7 +26,7 @@ bool rounds_is_paused(const struct core *core, enum round_kind kind)
 
 bool rounds_is_wanted(const struct job_slot *job, enum round_kind kind)
 {
-    return kind == ROUND_OF_CENTER ? job->job.spec.center_every > 0
+    return kind == ROUND_OF_CENTER ? job_center_rounds(&job->job.spec)
                                    : job->job.spec.neighbor_every > 0 && job->plan.stage_count > 1;
 }
 

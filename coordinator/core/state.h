@@ -85,7 +85,8 @@ struct job_slot {
     struct avoided avoided[AVOIDED_MAX];
     struct open_round round[ROUND_KINDS]; /* of this generation */
     int export_attempts;
-    uint64_t drain_pass; /* last pass of drain_run over the job */
+    int64_t kept_settled; /* the newest version that is stored, or is not to be (kept.c) */
+    uint64_t drain_pass;  /* last pass of drain_run over the job */
     struct asked asked;
     struct center center;
     struct charges charges;

@@ -143,23 +143,11 @@ void serve_job_group_spec(void *context, struct http_exchange *exchange)
                        http_param(exchange, "id"));
         return;
     }
-    struct job *job = calloc(1, sizeof(*job));
+    struct job *job = job_load(coordinator, exchange, id.text);
     if (!job) {
-        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
         return;
     }
-    const struct job *live = core_job(coordinator->core, id.text);
-    job->spec = job_spec_default;
-    if (live) {
-        *job = *live;
-    } else {
-        rc = read_object(coordinator, STATE_JOBS, id.text, &job_record, job, &err);
-    }
-    if (rc) {
-        answer_err(exchange, &err);
-    } else {
-        answer_spec(coordinator, exchange, job);
-    }
+    answer_spec(coordinator, exchange, job);
     record_done(&job_record, job);
     free(job);
 }

@@ -1,11 +1,14 @@
-/* POST /v1/jobs: resolves the job's names, checks that its parts fit together, and makes the
+/* Submissions: resolves the job's names, checks that its parts fit together, and makes the
  * event. */
+#include "coordinator/http/job_submit.h"
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/content/awaited.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/content/checkpoint_blob.h"
 #include "coordinator/content/forecasts.h"
@@ -31,6 +34,7 @@ struct submission {
     bool dry_run;
     struct forecasts forecasts; /* of a dry run of sub-models */
     struct posted_job posted;
+    struct awaited checkpoint; /* while a worker reads it, the job that stored it may delete it */
     struct record_faults faults;
     int code;
     struct err err;
@@ -227,13 +231,19 @@ static void fit_done(struct work_job *job)
     if (job->cancelled) {
         submission->code = err_set(&submission->err, ERR_CANCELLED, "the coordinator is stopping");
     }
-    struct catalog *catalog = submission->coordinator->catalog;
+    struct coordinator *coordinator = submission->coordinator;
     const struct catalog_entry *model = submission->posted.model;
+    /* Until the job refers to it. A dry run takes the submission. */
+    struct awaited checkpoint = {0};
+    awaited_begin(coordinator, &checkpoint, submission->checkpoint.sha256);
+    checkpoint.unwanted = submission->checkpoint.unwanted;
+    awaited_end(&submission->checkpoint);
     if (exchange) {
         http_on_end(exchange, NULL, NULL);
         answer_fit(&submission, exchange);
     }
-    catalog_unpin(catalog, model->sha256);
+    awaited_let_go(coordinator, &checkpoint);
+    catalog_unpin(coordinator->catalog, model->sha256);
     free(submission);
 }
 
@@ -255,21 +265,27 @@ static void serve_submission(struct submission **place, struct http_exchange *ex
         submission->job = (struct work_job){.run = fit_run, .done = fit_done};
         submission->exchange = exchange;
         catalog_pin(coordinator->catalog, submission->posted.model->sha256);
+        awaited_begin(coordinator, &submission->checkpoint,
+                      submission->posted.data.checkpoint_sha256);
         http_on_end(exchange, client_gone, submission);
         work_submit(coordinator->work, &submission->job);
         *place = NULL;
     }
 }
 
-void serve_job_post(void *context, struct http_exchange *exchange)
+bool job_submit_begin(struct coordinator *coordinator, struct http_exchange *exchange, bool *dry,
+                      struct turn_extra *extra, json_t **body)
 {
     static const char *const allowed[] = {"dry_run", NULL};
-    struct coordinator *coordinator = context;
-    struct turn_extra extra = {0};
-    bool dry;
-    if (!answer_check_query(exchange, allowed) || !answer_query_bool(exchange, "dry_run", &dry)) {
-        return;
-    }
+    return answer_check_query(exchange, allowed) && answer_query_bool(exchange, "dry_run", dry) &&
+           (*dry || (replay_check(coordinator, exchange, extra) &&
+                     edge_takes_rows(coordinator, exchange))) &&
+           answer_read_json(exchange, body);
+}
+
+void job_submit(struct coordinator *coordinator, struct http_exchange *exchange, bool dry,
+                struct turn_extra *extra, const json_t *body)
+{
     struct submission *submission = calloc(1, sizeof(*submission));
     if (!submission) {
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
@@ -278,10 +294,20 @@ void serve_job_post(void *context, struct http_exchange *exchange)
     submission->coordinator = coordinator;
     submission->dry_run = dry;
     submission->posted.spec = job_spec_default;
-    if ((dry ||
-         (replay_check(coordinator, exchange, &extra) && edge_takes_rows(coordinator, exchange))) &&
-        answer_read_body(exchange, &job_spec_record, false, &submission->posted.spec)) {
-        serve_submission(&submission, exchange, &extra);
+    if (answer_read_version(exchange, &job_spec_record, RECORD_NEWEST, body,
+                            &submission->posted.spec)) {
+        serve_submission(&submission, exchange, extra);
     }
     free(submission);
+}
+
+void serve_job_post(void *context, struct http_exchange *exchange)
+{
+    struct coordinator *coordinator = context;
+    struct turn_extra extra = {0};
+    json_auto_t *body = NULL;
+    bool dry;
+    if (job_submit_begin(coordinator, exchange, &dry, &extra, &body)) {
+        job_submit(coordinator, exchange, dry, &extra, body);
+    }
 }

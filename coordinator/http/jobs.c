@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/coordinator.h"
@@ -120,6 +121,51 @@ bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange,
         answer_err(exchange, &err);
     }
     return !rc;
+}
+
+/* A row read into the job. */
+struct job_row {
+    struct job *job;
+    int code;
+    struct err err;
+};
+
+static bool read_job(void *arg, const struct state_row *row)
+{
+    struct job_row *out = arg;
+    struct record_faults faults = {0};
+    out->code =
+        wire_read(&job_record, row->document, row->document_size, out->job, &faults, &out->err);
+    return false;
+}
+
+struct job *job_load(struct coordinator *coordinator, struct http_exchange *exchange,
+                     const char *id)
+{
+    const struct job *live = core_job(coordinator->core, id);
+    struct job_row row = {.job = calloc(1, sizeof(*row.job))};
+    if (!row.job) {
+        answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");
+        return NULL;
+    }
+    if (live) {
+        *row.job = *live;
+        return row.job;
+    }
+    row.job->spec = job_spec_default;
+    int rc = state_get(coordinator->state, STATE_JOBS, id, read_job, &row, &row.err);
+    rc = rc ? rc : row.code;
+    if (rc == ERR_NOT_FOUND) {
+        answer_unknown(exchange, PROBLEM_UNKNOWN_JOB, id);
+    } else if (rc) {
+        answer_err(exchange, &row.err);
+    }
+    if (rc) {
+        record_done(&job_record, row.job);
+        free(row.job);
+        return NULL;
+    }
+    return row.job;
 }
 
 /* Look for one generation among the rows of a job's plans. */

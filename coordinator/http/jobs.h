@@ -13,6 +13,10 @@ bool job_exists(struct coordinator *coordinator, struct http_exchange *exchange,
  * that, or unknown_job, was answered. */
 bool job_answer_ended(struct coordinator *coordinator, struct http_exchange *exchange,
                       const char *id);
+/* The job, live or ended, with the members of the live one; owned by the caller (record_done,
+ * free). NULL: a problem was answered. */
+struct job *job_load(struct coordinator *coordinator, struct http_exchange *exchange,
+                     const char *id);
 /* Read the plan of a generation of the job. false: a problem was answered. */
 bool job_read_plan(struct coordinator *coordinator, struct http_exchange *exchange, const char *id,
                    int64_t generation, struct plan *out);

@@ -80,6 +80,7 @@ static const struct http_route routes[] = {
     ROUTE(OPERATE, "POST", "/v1/jobs/{id}/resume", serve_job_resume, JSON_BODY_MAX),
     ROUTE(OPERATE, "POST", "/v1/jobs/{id}/cancel", serve_job_cancel, JSON_BODY_MAX),
     ROUTE(SUBMIT, "POST", "/v1/jobs/{id}/export", serve_job_export, JSON_BODY_MAX),
+    ROUTE(SUBMIT, "POST", "/v1/jobs/{id}/clone", serve_job_clone, JSON_BODY_MAX),
     ROUTE(OPERATE, "POST", "/v1/jobs/{id}/replan", serve_job_replan, JSON_BODY_MAX),
     ROUTE(READ, "POST", "/v1/plans", serve_plan_question, JSON_BODY_MAX),
     ROUTE(READ, "POST", "/v1/predictions", serve_prediction, JSON_BODY_MAX),

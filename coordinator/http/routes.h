@@ -76,6 +76,7 @@ HANDLER(serve_job_pause);
 HANDLER(serve_job_resume);
 HANDLER(serve_job_cancel);
 HANDLER(serve_job_export);
+HANDLER(serve_job_clone);
 HANDLER(serve_job_replan);
 /* records.c: plans, checkpoints and kernels of a job */
 HANDLER(serve_plans);

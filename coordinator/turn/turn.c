@@ -228,6 +228,7 @@ static void carry_out(struct turn *turn, const struct action *action,
     case ACTION_HARVEST:
     case ACTION_PLAN:
     case ACTION_DELETE_BLOB:
+    case ACTION_DELETE_CHECKPOINT:
     case ACTION_PUBLISH:
         ASSERT(turn->late_count < LATE_MAX);
         turn->late[turn->late_count++] = *action;
@@ -402,6 +403,8 @@ static void send_late(struct turn *turn)
             rc = effects->harvest(effects->context, action->id, &err);
         } else if (action->type == ACTION_PLAN) {
             effects->plan(effects->context, action->question);
+        } else if (action->type == ACTION_DELETE_CHECKPOINT) {
+            effects->delete_checkpoint(effects->context, action->sha256);
         } else {
             effects->delete_blob(effects->context, action->sha256);
         }

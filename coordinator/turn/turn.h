@@ -58,6 +58,7 @@ struct turn_effects {
     int (*harvest)(void *context, const char *job, struct err *err);
     void (*plan)(void *context, uint64_t question);
     void (*delete_blob)(void *context, const char *sha256);
+    void (*delete_checkpoint)(void *context, const char *sha256);
     void (*publish)(void *context);
 };
 

@@ -621,6 +621,43 @@ def test_a_running_job_is_exported():
         api.problem("POST", f"{path}/export", {}, key, code="idempotency_mismatch")
 
 
+def test_a_job_is_cloned_from_its_checkpoint():
+    with Api() as api:
+        agent = FakeAgent(api, "one")
+        job = api.submit({**JOB, "steps": 3, "priority": 7, "optimizer": {"momentum": 0.5}})
+        path = f"/v1/jobs/{job['id']}/clone"
+        last = {"from": "last"}
+        api.problem("POST", path, last, code="wrong_state", words=("no checkpoint", "export"))
+        done = finish(api, job, [agent])
+        preview = api.request("POST", f"{path}?dry_run=true", last, expect=200).json
+        must(preview["steps"] == 3, f"{preview}")
+        key = {"Idempotency-Key": "clone"}
+        changes = {**last, "epochs": 2, "optimizer": {"type": "adam"}, "devices": {"max": 1}}
+        clone = api.request("POST", path, changes, key, expect=201).json
+        must(api.request("POST", path, changes, key, expect=201).json == clone, "twice")
+        spec = clone["spec"]
+        must(spec["init"]["checkpoint"] == done["checkpoint"], f"{spec['init']}")
+        must(spec["priority"] == 7 and spec["steps"] is None and spec["epochs"] == 2, f"{spec}")
+        must(spec["optimizer"]["type"] == "adam", f"{spec['optimizer']}")
+        must(spec["devices"]["max"] == 1 and spec["devices"]["min"] == 1, f"{spec['devices']}")
+        must(spec["model"]["sha256"] == job["spec"]["model"]["sha256"], "another model")
+        api.verb(clone, "cancel")
+        api.problem("POST", path, last, key, code="idempotency_mismatch")
+        best = api.request("POST", path, {"from": "best"}, expect=201).json
+        must(best["spec"]["init"]["checkpoint"] == done["checkpoint"], "the only checkpoint")
+        api.verb(best, "cancel")
+        api.problem("POST", path, {}, code="invalid_fields", words=("/from",))
+        api.problem("POST", path, [], code="invalid_fields")
+        api.problem("POST", path, {**last, "epoch": 2}, code="invalid_fields", words=("epochs",))
+        api.problem("POST", path, b"{", JSON, code="invalid_json")
+        api.problem("POST", path, b"{}", {}, code="unsupported_media_type")
+        api.problem("POST", path, b" " * (3 << 20), JSON, code="body_too_large")
+        api.problem("POST", "/v1/jobs/job_nothing/clone", last, code="unknown_job")
+        api.request("DELETE", f"/v1/devices/{agent.id}", expect=204)
+        FakeAgent(api, "small", memory=100_000)
+        api.problem("POST", path, last, code="model_too_large", words=("small",))
+
+
 def test_a_cancelled_job_keeps_its_weights_on_request():
     with Api() as api:
         agent = FakeAgent(api, "one")

@@ -424,6 +424,7 @@ def test_parts_are_shown_by_their_job_and_take_no_verbs():
         for verb in ("pause", "resume", "cancel", "export", "replan"):
             api.problem("POST", f"{path}/{verb}", code="group_of_job", words=(job["id"],))
         api.problem("PATCH", path, {"replan": {"every": 5}}, code="group_of_job")
+        api.problem("POST", f"{path}/clone", {"from": "last"}, code="group_of_job")
         api.problem("PATCH", f"/v1/jobs/{job['id']}", {"replan": {"every": 5}}, code="wrong_state")
         api.problem(
             "GET", f"/v1/jobs/{stem['id']}/groups", code="unknown_job", words=("no groups",)

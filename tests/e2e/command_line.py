@@ -259,6 +259,12 @@ def check_running(fleet, seen):
             "the new plan",
         )
     command(fleet, "job", "export", job)
+    fleet.wait_until({"id": job}, lambda seen: seen["exported_version"], "the export")
+    clone = command(fleet, "job", "clone", job, "--from", "last", "--epochs", "1").stdout.strip()
+    must(fleet.job({"id": clone})["spec"]["init"]["checkpoint"], "the clone has no checkpoint")
+    command(fleet, "job", "cancel", clone)
+    command(fleet, "job", "clone", job, status=USAGE)
+    seen.add("job clone")
     command(fleet, "job", "cancel", job, "--keep")
     seen.update({"job replan", "job export", "job cancel"})
     fleet.wait({"id": job}, "cancelled")

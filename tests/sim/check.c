@@ -191,6 +191,7 @@ void check_step(struct world *world, const struct run *run)
     }
     check_kernels(world, run);
     check_measured(world, run);
+    check_overrun(world, run);
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
         if (!reference ||
             !is_right(world, run->desired->job.text, run->step, u, run->stage.state[u])) {
@@ -294,7 +295,6 @@ static void check_checkpoints(struct world *world)
 static void check_end(struct world *world, const struct job *job)
 {
     const struct rows *rows = &world->coordinator->rows;
-    const struct reference *reference = check_reference(world, job->id.text);
     const bool succeeded = job->state == JOB_SUCCEEDED;
     if (job->spec.strategy == STRATEGY_SUBMODEL) {
         return; /* check_parents */
@@ -302,7 +302,8 @@ static void check_end(struct world *world, const struct job *job)
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         const struct checkpoint *checkpoint = &rows->checkpoint[i];
         if (id_equal(checkpoint->id.text, job->checkpoint.text)) {
-            if (checkpoint->version != (succeeded ? reference->steps : job->progress.step)) {
+            if (checkpoint->version !=
+                (succeeded ? check_last_step(world, job) : job->progress.step)) {
                 check_fail(world, "%s has ended with the model of step %" PRId64, job->spec.name,
                            checkpoint->version);
             }
@@ -478,6 +479,7 @@ void check_rows(struct world *world)
     check_parents(world);
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job *job = &rows->job[i];
+        check_stop(world, job);
         if (job_state_ended(job->state)) {
             check_end(world, job);
         } else {

@@ -112,6 +112,14 @@ void check_alive(struct world *world);
 /* A core of these rows alone has the same jobs, versions, and generations not below. */
 void check_restore(struct world *world);
 
+/* ---- check_stop.c ---- */
+/* The step that a job which succeeds ends with. */
+int64_t check_last_step(const struct world *world, const struct job *job);
+/* A job judges its evaluations as the undisturbed run does, and keeps what it lists. */
+void check_stop(struct world *world, const struct job *job);
+/* No stage trains beyond the end of its job. */
+void check_overrun(struct world *world, const struct run *run);
+
 /* ---- check_course.c ---- */
 /* A plan is about to be stored: no failure repeats for ever. A job gets further, or waits longer
  * and longer, or a new fault has struck a device of it. */

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "agent/core/evaluations.h"
+#include "schema/job_check.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/run.h"
@@ -25,11 +26,15 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
         .previous_in_flight = (size_t)desired->previous_in_flight,
         .resume_version = desired->resume_version,
         .total_steps = desired->total_steps,
-        .evaluate_every = evaluations_every(&desired->job_spec, &desired->data),
+        .evaluate_every = job_evaluate_steps(&desired->job_spec, &desired->data),
         .evaluation_batches = evaluations_batches(
             &desired->job_spec, &desired->data,
             (size_t)(desired->job_spec.batch / desired->job_spec.micro_batches)),
         .clips_norm = desired->job_spec.optimizer.clip_norm > 0,
+        .judges = desired->job_spec.has_stop,
+        .stop = desired->job_spec.stop,
+        .judged = desired->early_stop,
+        .checkpoint_every = job_checkpoint_steps(&desired->job_spec, &desired->data),
         .round_every = {[REPLICA_NEIGHBOR] =
                             desired->has_neighbor ? desired->job_spec.neighbor_every : 0,
                         [REPLICA_CENTER] = desired->job_spec.center_every},
@@ -132,6 +137,7 @@ static uint64_t evaluate(struct world *world, struct run *run, const struct pipe
     if (is_last(run)) {
         run->test_sum = digest_mix(run->test_sum, output);
         if (task->evaluation_ends) {
+            report(world, run, task->step, METRIC_TEST_LOSS, digest_number(run->test_sum));
             report(world, run, task->step, METRIC_TEST_ACCURACY, digest_number(run->test_sum));
             report_recall(world, run, task->step);
         }
@@ -145,6 +151,13 @@ static uint64_t sum(struct run *run)
     if (is_first(run)) {
         run->total = sum;
     }
+    return sum;
+}
+
+static uint64_t judge(struct run *run, struct pipeline_task *task)
+{
+    const uint64_t sum = is_last(run) ? run->test_sum : run->slot[LANE_JUDGED][0];
+    task->value = digest_number(sum);
     return sum;
 }
 
@@ -227,7 +240,7 @@ static void finish(struct world *world, void *arg, int64_t number)
     if (!run) {
         return;
     }
-    const struct pipeline_task task = run->task;
+    struct pipeline_task task = run->task;
     uint64_t output = 0;
     run->computing = false;
     run->idle_since_us = world->now_us;
@@ -243,6 +256,7 @@ static void finish(struct world *world, void *arg, int64_t number)
     case PIPELINE_TOTAL: output = run->slot[LANE_TOTAL][0]; break;
     case PIPELINE_UPDATE: update(world, run, &task); break;
     case PIPELINE_EVALUATE: output = evaluate(world, run, &task); break;
+    case PIPELINE_JUDGE: output = judge(run, &task); break;
     }
     pipeline_done(run->pipeline, &task);
     take_time(world, run, task.work);

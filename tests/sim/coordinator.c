@@ -118,6 +118,7 @@ static void carry_out(struct world *world, const struct action *action)
     case ACTION_HARVEST:
     case ACTION_PLAN:
     case ACTION_DELETE_BLOB:
+    case ACTION_DELETE_CHECKPOINT:
         ASSERT(coordinator->late_count < LATE_MAX);
         coordinator->late[coordinator->late_count++] = *action;
         break;
@@ -279,7 +280,10 @@ static void send_late(struct world *world)
         } else if (action->type == ACTION_PLAN) {
             coordinator_plan(world, action->question);
         } else {
-            if (upload_under_way(world, action->sha256)) {
+            const bool of_row = action->type == ACTION_DELETE_CHECKPOINT &&
+                                (rows_refer(&coordinator->rows, action->sha256) ||
+                                 core_refers(coordinator->core, action->sha256));
+            if (of_row || upload_under_way(world, action->sha256)) {
                 continue; /* its own event decides again whether the blob is needed */
             }
             check_delete_blob(world, action->sha256);

@@ -134,6 +134,14 @@ static void forget(struct rows *rows, const struct change *change)
         }
         return;
     }
+    if (change->kind == OBJECT_CHECKPOINT) {
+        for (size_t i = 0; i < rows->checkpoint_count; i++) {
+            if (id_equal(rows->checkpoint[i].id.text, change->id)) {
+                rows->checkpoint[i] = rows->checkpoint[--rows->checkpoint_count];
+            }
+        }
+        return;
+    }
     ASSERT(change->kind == OBJECT_CENTER_UNIT);
     size_t kept = 0;
     for (size_t i = 0; i < rows->unit_count; i++) {
@@ -278,7 +286,7 @@ void blobs_delete(struct blobs *blobs, const char *sha256)
     }
 }
 
-static bool is_referred(const struct rows *rows, const char *sha256)
+bool rows_refer(const struct rows *rows, const char *sha256)
 {
     for (size_t i = 0; i < rows->unit_count; i++) {
         if (strcmp(rows->unit[i].sha256, sha256) == 0) {
@@ -296,7 +304,7 @@ static bool is_referred(const struct rows *rows, const char *sha256)
 void blobs_sweep(struct blobs *blobs, const struct rows *rows)
 {
     for (size_t i = blobs->count; i-- > 0;) {
-        if (!is_referred(rows, blobs->sha256[i])) {
+        if (!rows_refer(rows, blobs->sha256[i])) {
             blobs->count--;
             memmove(blobs->sha256[i], blobs->sha256[blobs->count], SHA256_SIZE);
         }

@@ -83,6 +83,8 @@ bool blobs_have(const struct blobs *blobs, const char *sha256);
 void blobs_add(struct blobs *blobs, const char *sha256);
 void blobs_delete(struct blobs *blobs, const char *sha256);
 /* Delete what no row refers to. */
+/* Whether a row of a unit or a checkpoint names the blob. */
+bool rows_refer(const struct rows *rows, const char *sha256);
 void blobs_sweep(struct blobs *blobs, const struct rows *rows);
 
 #endif

@@ -227,6 +227,26 @@ static void draw_view(const struct world *world, struct user_job *job)
     job->data.holdout_samples = 1 + (int64_t)(bits / 1024 % 40);
 }
 
+/* Of no draw: every second job that is evaluated may stop early, every third stores checkpoints. */
+static void draw_stop(const struct world *world, struct user_job *job)
+{
+    const uint64_t bits = digest_mix((uint64_t)job->spec.seed, 40);
+    struct job_spec *spec = &job->spec;
+    if (is_parent(world, job)) {
+        return;
+    }
+    spec->has_stop = spec->evaluate_every_epochs > 0 && bits % 2 == 0;
+    spec->stop.metric = bits / 2 % 2 == 0 ? JUDGED_TEST_ACCURACY : JUDGED_TEST_LOSS;
+    spec->stop.patience = 1 + (int64_t)(bits / 4 % 4);
+    spec->has_checkpoint = bits / 16 % 3 == 0;
+    const bool best = spec->evaluate_every_epochs > 0 && bits / 64 % 2 == 0;
+    const int64_t period = best ? spec->evaluate_every_epochs : 1;
+    spec->checkpoint =
+        (struct checkpoint_policy){.every_epochs = period * (1 + (int64_t)(bits / 128 % 2)),
+                                   .keep = best ? KEEP_BEST : KEEP_LAST,
+                                   .count = 1 + (int64_t)(bits / 256 % 3)};
+}
+
 static void divide(struct world *world, struct user_job *job)
 {
     const uint64_t bits = digest_mix((uint64_t)job->spec.seed, 5);
@@ -309,6 +329,7 @@ static void draw_job(struct world *world, size_t index)
     draw_changes(world, spec);
     divide(world, job);
     draw_view(world, job);
+    draw_stop(world, job);
     spec->devices_max = world_draw(world, DRAW_SCENARIO, 1, most);
     spec->devices_min = world_draw(world, DRAW_SCENARIO, 1, spec->devices_max);
     const int64_t units = (int64_t)job->model->unit_count;

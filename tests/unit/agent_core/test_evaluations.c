@@ -1,4 +1,5 @@
 #include "agent/core/evaluations.h"
+#include "schema/job_check.h"
 #include "tests/support/test.h"
 
 static struct job_spec spec;
@@ -43,13 +44,13 @@ static void epochs_of_a_view_are_those_of_evaluations(void **state)
     (void)state;
     struct job_data data = {.train_samples = 1000, .test_samples = 1};
     spec = (struct job_spec){.batch = 32, .evaluate_every_epochs = 2};
-    assert_int_equal(evaluations_every(&spec, &data), 62);
+    assert_int_equal(job_evaluate_steps(&spec, &data), 62);
     data.epoch_samples = 100;
-    assert_int_equal(evaluations_every(&spec, &data), 6);
+    assert_int_equal(job_evaluate_steps(&spec, &data), 6);
     data.test_samples = 0;
-    assert_int_equal(evaluations_every(&spec, &data), 0);
+    assert_int_equal(job_evaluate_steps(&spec, &data), 0);
     data.holdout_samples = 1;
-    assert_int_equal(evaluations_every(&spec, &data), 6);
+    assert_int_equal(job_evaluate_steps(&spec, &data), 6);
 }
 
 int main(void)

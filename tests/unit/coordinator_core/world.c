@@ -274,6 +274,10 @@ static void carry_out(struct world *world, const struct action *action)
         }
         note(world, "delete blob %.10s", action->sha256);
         break;
+    case ACTION_DELETE_CHECKPOINT:
+        world->deleted++;
+        note(world, "delete checkpoint %.10s", action->sha256);
+        break;
     case ACTION_METRIC: world->metrics++; break;
     case ACTION_MEASURED:
     case ACTION_CAPACITY: break;
