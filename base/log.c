@@ -10,17 +10,36 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log_json.h"
 #include "base/utf8.h"
 
-#define LINE_MAX_BYTES 4096
+#define PAIRS_MAX_BYTES 4000
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
-static _Atomic int current_level = LOG_LEVEL_INFO;
+static _Atomic int set_level = LOG_LEVEL_INFO;
+static _Atomic bool set_debug;
+static _Atomic int set_format = LOG_FORMAT_TEXT;
 
 void log_set_level(enum log_level level)
 {
-    atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
+    atomic_store_explicit(&set_level, (int)level, memory_order_relaxed);
+}
+
+void log_set_debug(bool on)
+{
+    atomic_store_explicit(&set_debug, on, memory_order_relaxed);
+}
+
+bool log_shows(enum log_level level)
+{
+    return (int)level <= atomic_load_explicit(&set_level, memory_order_relaxed) ||
+           atomic_load_explicit(&set_debug, memory_order_relaxed);
+}
+
+void log_set_format(enum log_format format)
+{
+    atomic_store_explicit(&set_format, (int)format, memory_order_relaxed);
 }
 
 int log_level_parse(const char *text, enum log_level *out, struct err *err)
@@ -35,39 +54,54 @@ int log_level_parse(const char *text, enum log_level *out, struct err *err)
                    text);
 }
 
+int log_format_parse(const char *text, enum log_format *out, struct err *err)
+{
+    const bool json = strcmp(text, "json") == 0;
+    if (!json && strcmp(text, "text") != 0) {
+        return err_set(err, ERR_INVALID, "'%s' is not a log format; expected text or json", text);
+    }
+    *out = json ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
+    return 0;
+}
+
+/* A log that cannot be written has nowhere to say so. */
+static void write_line(char *line, size_t size)
+{
+    line[size++] = '\n';
+    ssize_t written;
+    do {
+        written = write(STDERR_FILENO, line, size);
+    } while (written < 0 && errno == EINTR);
+}
+
 void log_event(enum log_level level, const char *event, const char *format, ...)
 {
-    if ((int)level > atomic_load_explicit(&current_level, memory_order_relaxed)) {
+    if (!log_shows(level)) {
         return;
     }
     char time[CLOCK_RFC3339_SIZE];
     clock_format_rfc3339(clock_wall_ms(), time);
 
-    /* One byte is kept for the line feed. */
-    char line[LINE_MAX_BYTES];
-    size_t capacity = sizeof(line) - 1;
-    int head =
-        snprintf(line, capacity, "time=%s level=%s event=%s", time, level_names[level], event);
-    size_t size = head < 0 ? 0 : (size_t)head;
-    if (size + 1 < capacity && format[0] != '\0') {
-        line[size++] = ' ';
-        va_list arguments;
-        va_start(arguments, format);
-        int length = vsnprintf(line + size, capacity - size, format, arguments);
-        va_end(arguments);
-        size += length < 0 ? 0 : (size_t)length;
+    char pairs[PAIRS_MAX_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(pairs, sizeof(pairs), format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        pairs[0] = '\0';
+    } else if ((size_t)length >= sizeof(pairs)) {
+        utf8_mark_cut(pairs, sizeof(pairs));
     }
-    if (size >= capacity) {
-        utf8_mark_cut(line, capacity);
+    utf8_repair_line(pairs);
+
+    char line[LOG_JSON_SIZE(PAIRS_MAX_BYTES)];
+    if (atomic_load_explicit(&set_format, memory_order_relaxed) == LOG_FORMAT_JSON) {
+        write_line(line, log_json_write(time, level_names[level], event, format, pairs, line));
+    } else {
+        const int size = snprintf(line, sizeof(line) - 1, "time=%s level=%s event=%.100s%s%s", time,
+                                  level_names[level], event, format[0] != '\0' ? " " : "", pairs);
+        write_line(line, size < 0 ? 0 : (size_t)size);
     }
-    utf8_repair_line(line);
-    size = strlen(line);
-    line[size++] = '\n';
-    /* A log that cannot be written has nowhere to say so. */
-    ssize_t written;
-    do {
-        written = write(STDERR_FILENO, line, size);
-    } while (written < 0 && errno == EINTR);
 }
 
 static bool needs_quotes(const char *text)

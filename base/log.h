@@ -1,18 +1,33 @@
-/* log.h: one event, one logfmt line on stderr, name first: `time=... level=info event=device_lost
- * device=dev_1 silent_ms=5012`. For edges only (loops, HTTP, runtime, programs); pure rooms never
- * log. Any thread; a line is written in one call. error: someone must act; warn: survived, and how;
- * info: a state changed; debug: for developers. */
+/* log.h: one event, one line on stderr, name first: `time=... level=info event=device_lost
+ * device=dev_1 silent_ms=5012` (logfmt), or the same members as a JSON object. For edges only
+ * (loops, HTTP, runtime, programs); pure rooms never log. Any thread; a line is written in one
+ * call. error: someone must act; warn: survived, and how; info: a state changed; debug: for
+ * developers. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
+
+#include <stdbool.h>
 
 #include "base/err.h"
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* Drop lines below this level. Default: info. The one mutable global of the project. */
+/* The levels and the format are the only mutable globals of the project. */
+
+/* Drop lines below this level. Default: info. */
 void log_set_level(enum log_level level);
+/* While on, drop no lines, whatever the level is. */
+void log_set_debug(bool on);
+/* Return whether lines of the level are written now. */
+bool log_shows(enum log_level level);
 /* Parse "error", "warn", "info" or "debug". */
 NODISCARD int log_level_parse(const char *text, enum log_level *out, struct err *err);
+
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+/* The form of lines. Default: text. */
+void log_set_format(enum log_format format);
+/* Parse "text" or "json". */
+NODISCARD int log_format_parse(const char *text, enum log_format *out, struct err *err);
 
 /* format yields "key=value key=value"; a value that may hold spaces or quotes goes through
  * log_quote. */

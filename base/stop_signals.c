@@ -6,6 +6,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 int stop_signals_open(int *out, struct err *err)
 {
     struct sigaction hangup;
@@ -13,6 +15,8 @@ int stop_signals_open(int *out, struct err *err)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGUSR1);
+    (void)sigaddset(&set, SIGUSR2);
     /* Linux queues a blocked signal even when its action is to ignore it: a signalfd would deliver
      * it. */
     if (sigaction(SIGHUP, NULL, &hangup) != 0 || hangup.sa_handler != SIG_IGN) {
@@ -29,5 +33,12 @@ int stop_signals_open(int *out, struct err *err)
 int stop_signals_take(int fd)
 {
     struct signalfd_siginfo info;
-    return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+    while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        const int number = (int)info.ssi_signo;
+        if (number != SIGUSR1 && number != SIGUSR2) {
+            return number;
+        }
+        log_set_debug(number == SIGUSR1);
+    }
+    return 0;
 }

@@ -93,11 +93,14 @@ struct probe {
     int result;
 };
 
-/* In the child: become the probe. It ends with its parent. */
+/* In the child: become the probe. It ends with its parent. Signals about the log go to all
+ * processes of a service and must not end this one. */
 static void become(int result, char **arguments)
 {
     sigset_t none;
     (void)sigemptyset(&none);
+    (void)signal(SIGUSR1, SIG_IGN);
+    (void)signal(SIGUSR2, SIG_IGN);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && dup2(result, STDOUT_FILENO) >= 0) {
         (void)execv("/proc/self/exe", arguments);

@@ -60,6 +60,54 @@ static void events_below_the_level_are_dropped(void **state)
     assert_holds(out.data, "event=shown a=1\n");
 }
 
+static void debug_shows_all_events_until_it_is_off(void **state)
+{
+    int saved;
+    BUF_AUTO struct buf out;
+    buf_init(&out, 10000);
+    assert_int_equal(redirect(*state, &saved), 0);
+    log_set_level(LOG_LEVEL_WARN);
+    log_set_debug(true);
+    log_debug("shown", "a=1");
+    log_set_debug(false);
+    log_info("hidden", "a=1");
+    log_warn("warned", "a=1");
+    log_set_level(LOG_LEVEL_INFO);
+    restore(*state, saved, &out);
+    assert_null(strstr(out.data, "hidden"));
+    assert_holds(out.data, "event=shown a=1\n");
+    assert_holds(out.data, "event=warned a=1\n");
+}
+
+static void json_is_the_same_line_as_one_object(void **state)
+{
+    int saved;
+    BUF_AUTO struct buf out;
+    buf_init(&out, 10000);
+    assert_int_equal(redirect(*state, &saved), 0);
+    log_set_format(LOG_FORMAT_JSON);
+    log_info("device_lost", "device=%s silent_ms=%d error=%s", "dev_1", 5012,
+             log_quote("two\nlines \xFF").text);
+    log_set_format(LOG_FORMAT_TEXT);
+    restore(*state, saved, &out);
+    assert_memory_equal(out.data, "{\"time\":\"20", 11);
+    assert_holds(out.data, "Z\",\"level\":\"info\",\"event\":\"device_lost\",\"device\":\"dev_1\","
+                           "\"silent_ms\":5012,\"error\":\"two\\nlines ?\"}\n");
+}
+
+static void formats_are_read_by_name(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    enum log_format format = LOG_FORMAT_TEXT;
+    assert_ok(log_format_parse("json", &format, &err), &err);
+    assert_int_equal(format, LOG_FORMAT_JSON);
+    assert_ok(log_format_parse("text", &format, &err), &err);
+    assert_int_equal(format, LOG_FORMAT_TEXT);
+    assert_int_equal(log_format_parse("xml", &format, &err), ERR_INVALID);
+    assert_holds(err.text, "'xml' is not a log format; expected text or json");
+}
+
 static void a_long_line_is_truncated_with_dots(void **state)
 {
     int saved;
@@ -120,6 +168,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_with_directory(an_event_is_one_line_with_time_level_and_name_first),
         test_with_directory(events_below_the_level_are_dropped),
+        test_with_directory(debug_shows_all_events_until_it_is_off),
+        test_with_directory(json_is_the_same_line_as_one_object),
+        cmocka_unit_test(formats_are_read_by_name),
         test_with_directory(a_long_line_is_truncated_with_dots),
         cmocka_unit_test(levels_are_read_by_name),
         cmocka_unit_test(values_are_quoted_where_logfmt_needs_it),
