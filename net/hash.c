@@ -9,12 +9,16 @@
 #undef ERR_STATE
 
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/assert.h"
 #include "base/parse.h"
+
+#define BASE64_DECODED_MAX 768
 
 struct sha256 {
     EVP_MD_CTX *context;
@@ -78,6 +82,46 @@ void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEX
                 &size) != NULL);
     ASSERT(size == HASH_SIZE);
     parse_to_hex(digest, sizeof(digest), out);
+}
+
+void hmac_base64(const void *key, size_t key_size, const void *data, size_t size,
+                 char out[HMAC_BASE64_SIZE])
+{
+    uint8_t digest[HASH_SIZE];
+    unsigned digest_size = 0;
+    ASSERT(key_size <= INT_MAX);
+    ASSERT(HMAC(EVP_sha256(), key, (int)key_size, data, size, digest, &digest_size) != NULL);
+    ASSERT(digest_size == HASH_SIZE);
+    ASSERT(EVP_EncodeBlock((unsigned char *)out, digest, HASH_SIZE) == HMAC_BASE64_SIZE - 1);
+}
+
+/* The characters of base64 before its padding, and the padding. */
+static bool is_base64(const char *text, size_t *padding)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const size_t length = strspn(text, digits);
+    *padding = strspn(text + length, "=");
+    return text[length + *padding] == '\0' && *padding <= 2 && (length + *padding) % 4 == 0 &&
+           length > 0;
+}
+
+int base64_decode(const char *text, void *out, size_t capacity)
+{
+    uint8_t block[BASE64_DECODED_MAX];
+    size_t padding;
+    const size_t length = strlen(text);
+    if (length / 4 * 3 > sizeof(block) || !is_base64(text, &padding)) {
+        return -1;
+    }
+    /* OpenSSL counts the padding as bytes. */
+    const int size =
+        EVP_DecodeBlock(block, (const unsigned char *)text, (int)length) - (int)padding;
+    if (size < 0 || (size_t)size > capacity) {
+        return -1;
+    }
+    memcpy(out, block, (size_t)size);
+    OPENSSL_cleanse(block, sizeof(block));
+    return size;
 }
 
 int random_bytes(void *out, size_t size, struct err *err)

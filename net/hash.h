@@ -22,6 +22,14 @@ void sha256_finish_text(struct sha256 *hash, char out[HASH_TEXT_SIZE]);
 void sha256_text(const void *data, size_t size, char out[HASH_TEXT_SIZE]);
 /* HMAC-SHA-256 of a text, as text: tickets. */
 void hmac_text(const uint8_t key[HASH_SIZE], const char *text, char out[HASH_TEXT_SIZE]);
+/* HMAC-SHA-256 as base64: signatures of messages to others. */
+#define HMAC_BASE64_SIZE 45
+void hmac_base64(const void *key, size_t key_size, const void *data, size_t size,
+                 char out[HMAC_BASE64_SIZE]);
+/* Decode base64 (RFC 4648, section 4, with its padding) into at most `capacity` bytes; -1: it is
+ * none, or more. */
+int base64_decode(const char *text, void *out, size_t capacity);
+
 /* Bytes from the system's entropy. */
 NODISCARD int random_bytes(void *out, size_t size, struct err *err);
 
