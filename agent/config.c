@@ -82,10 +82,18 @@ static const struct conf_option option_table[] = {
      .type = CONF_FLAG,
      .offset = offsetof(struct config, insecure),
      .help = "Listen beyond loopback without tokens and TLS. Default: off."},
+    {.name = "metrics-token",
+     TEXT(metrics_token_file),
+     .value_name = "FILE",
+     .help = "Token with which other machines may read GET /metrics. Default: only this machine."},
     {.name = "log-level",
      TEXT(log_level_text),
      .value_name = "LEVEL",
-     .help = "error, warn, info or debug. Default: info."},
+     .help = "error, warn, info or debug; SIGUSR1 switches to debug, SIGUSR2 back. Default: info."},
+    {.name = "log-format",
+     TEXT(log_format_text),
+     .value_name = "FORMAT",
+     .help = "Lines of the log: text (logfmt) or json. Default: text."},
 };
 
 static const struct conf_program program = {
@@ -206,6 +214,11 @@ static int check(struct config *config, struct err *err)
             : address_check(&config->listen, config->tls || config->insecure,
                             "name a --coordinator with https", err);
     rc = rc ? rc : log_level_parse(config->log_level_text, &config->log_level, err);
+    rc = rc ? rc : log_format_parse(config->log_format_text, &config->log_format, err);
+    if (rc == 0 && config->metrics_token_file[0] != '\0') {
+        rc = secret_read(config->metrics_token_file, config->metrics_token, err);
+        rc = rc ? err_wrap(err, "--metrics-token") : 0;
+    }
     rc = rc ? rc : read_labels(config, err);
     if (config->name[0] == '\0') {
         default_name(config->name);
@@ -226,6 +239,7 @@ static void set_defaults(struct config *out)
     (void)snprintf(out->coordinator, sizeof(out->coordinator), "http://127.0.0.1:7410");
     (void)snprintf(out->listen_text, sizeof(out->listen_text), "127.0.0.1:7411");
     (void)snprintf(out->log_level_text, sizeof(out->log_level_text), "info");
+    (void)snprintf(out->log_format_text, sizeof(out->log_format_text), "text");
     out->slowdown = 1;
     out->leave_seconds = 30;
 }

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/conf.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "net/address.h"
 #include "schema/device.h"
 
@@ -27,12 +28,16 @@ struct config {
     int64_t leave_seconds;
     uint64_t memory_bytes; /* upper bound for training; 0: free memory */
     bool insecure;
+    char metrics_token_file[CONFIG_PATH_MAX]; /* "": only this machine reads /metrics */
     char log_level_text[16];
+    char log_format_text[16];
 
     /* found out from these */
     struct address listen;
     bool tls; /* the coordinator's address is https: agents call each other so too */
     enum log_level log_level;
+    enum log_format log_format;
+    char metrics_token[SECRET_SIZE];
     struct label label[LABELS_MAX];
     size_t label_count;
 };

@@ -64,6 +64,7 @@ static void beat(struct control *control, const struct session_action *action)
     if (control->generation && !control->discarded) {
         generation_measure(control->generation, heartbeat);
     }
+    status_beat(control->config.status, heartbeat);
     calls_beat(control->calls, action, heartbeat);
 }
 
@@ -197,6 +198,7 @@ static void log_phase(struct control *control)
         log_warn("metrics_lost", "count=%" PRIu64 " reason=%s", lost - control->metrics_lost,
                  "coordinator_away");
         control->metrics_lost = lost;
+        status_metrics_lost(control->config.status, lost);
     }
 }
 
@@ -220,6 +222,9 @@ static void take_answer(void *arg, struct session_event *event, struct assignmen
         control->config.device->id = event->enrolled.device;
         log_info("enrolled", "device=%s pending=%s", event->enrolled.device.text,
                  event->enrolled.pending ? "true" : "false");
+    }
+    if (event->type == SESSION_ENROLLED || event->type == SESSION_BEATEN) {
+        status_answered(control->config.status);
     }
     if (assignment) {
         control->assignment = *assignment;

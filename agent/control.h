@@ -7,6 +7,7 @@
 #include "agent/core/session.h"
 #include "agent/device.h"
 #include "agent/reports.h"
+#include "agent/status.h"
 #include "net/http_client.h"
 #include "schema/device.h"
 
@@ -15,6 +16,7 @@ struct control;
 struct control_config {
     struct device_context *device; /* borrowed; its id is set at enrolment */
     struct reports *reports;       /* borrowed */
+    struct status *status;         /* borrowed: what /metrics shows */
     struct http_multi
         *multi; /* borrowed; freed before control_free, so that no call is under way then */
     struct enroll_request enroll; /* what this device says of itself */

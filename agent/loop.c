@@ -13,6 +13,7 @@
 #include "agent/reports.h"
 #include "agent/runtime/inventory.h"
 #include "agent/runtime/links.h"
+#include "agent/status.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/service.h"
@@ -34,6 +35,7 @@ struct loop {
     struct reports *reports;
     struct http_multi *multi;
     struct control *control;
+    struct status *status; /* for /metrics on `peers` */
     struct trust trust;
     struct service service;
     char address[URL_SIZE];
@@ -79,6 +81,7 @@ static int open_control(struct loop *loop, const struct config *config,
     control->device = &loop->device;
     control->reports = loop->reports;
     control->multi = loop->multi;
+    control->status = loop->status;
     fill_enroll(&control->enroll, loop, config, identity);
     const int rc = control_new(control, &loop->control, err);
     free(control);
@@ -100,6 +103,7 @@ static void free_loop(struct loop *loop)
     ways_free(&loop->device.ways);
     links_free(&loop->device.links);
     reports_free(&loop->reports);
+    status_free(&loop->status);
     trust_done(&loop->trust);
     service_close(&loop->service);
     free(loop);
@@ -118,6 +122,7 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     int rc = access_new(&loop->device.access, err);
     const char *replicas = config->replica_directory[0] != '\0' ? config->replica_directory : NULL;
     rc = rc ? rc : reports_new(&loop->reports, err);
+    rc = rc ? rc : status_new(config->name, &loop->status, err);
     rc = rc ? rc : disk_watch_new(&loop->device.disk, err);
     rc = rc ? rc : links_new(&loop->device.links, err);
     rc = rc ? rc : ways_new(loop->device.coordinator, &loop->device.ways, err);
@@ -133,12 +138,14 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     if (rc == 0 && config->tls) {
         rc = trust_open(config->ca, &identity->certificate, &loop->trust, err);
     }
-    const struct peer_server_config peers = {.listen = config->listen,
-                                             .tls = loop->trust.server,
-                                             .access = loop->device.access,
-                                             .more_routes = snapshot_route_table,
-                                             .more_count = SNAPSHOT_ROUTES,
-                                             .more = loop->routes};
+    const struct peer_server_config peers = {
+        .listen = config->listen,
+        .tls = loop->trust.server,
+        .access = loop->device.access,
+        .more_routes = snapshot_route_table,
+        .more_count = SNAPSHOT_ROUTES,
+        .more = loop->routes,
+        .metrics = {.write = status_write, .arg = loop->status, .token = config->metrics_token}};
     rc = rc ? rc : peer_server_open(&peers, &loop->peers, err);
     const struct parking_config parking = {
         .coordinator = loop->device.coordinator, .arrived = take_connection, .arg = loop};

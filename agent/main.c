@@ -70,6 +70,7 @@ static int agent_command(int argc, char **argv, bool *misused, struct err *err)
     *misused = rc != 0;
     if (rc == 0 && !done) {
         log_set_level(config.log_level);
+        log_set_format(config.log_format);
         rc = user_become_owner(config.state_directory, err);
         rc = rc ? rc : stop_signals_open(&leave_fd, err);
         rc = rc ? rc : identity_open(config.state_directory, &identity, err);

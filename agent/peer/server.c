@@ -13,7 +13,10 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "net/hash.h"
 #include "net/http_adopt.h"
+#include "net/http_server.h"
+#include "net/origin.h"
 
 /* Neighbours that train ask every quarter of a second. */
 #define IDLE_TIMEOUT_MS 15000
@@ -21,6 +24,7 @@
 /* Clients that have shown no ticket yet; one address leaves some for others. */
 #define STRANGERS (RECEIVES_MAX / 2)
 #define STRANGERS_PER_ADDRESS (STRANGERS / 2)
+#define METRICS_BYTES_MAX ((size_t)1 << 20)
 
 #define ADOPTED_MAX 16 /* until the thread's next turn */
 
@@ -33,6 +37,7 @@ struct adopted {
 struct peer_server {
     struct receive_context receive; /* first: the context of the sinks */
     struct access *access;
+    struct peer_metrics metrics;
     struct http_route route[PEER_ROUTES_MAX];
     size_t route_count;
     struct http_server *http;
@@ -57,6 +62,48 @@ static void answer_ping(void *context, struct http_exchange *exchange)
 {
     if (let_in(context, exchange)) {
         http_reply(exchange, 204, NULL, NULL, 0);
+    }
+}
+
+/* Equal times for all wrong tokens: their hashes are compared. */
+static bool is_token(const char *token, const char *bearer)
+{
+    char expected[HASH_TEXT_SIZE];
+    char given[HASH_TEXT_SIZE];
+    if (token[0] == '\0' || !bearer) {
+        return false;
+    }
+    sha256_text(token, strlen(token), expected);
+    sha256_text(bearer, strlen(bearer), given);
+    return strcmp(expected, given) == 0;
+}
+
+/* A web page that a browser on this machine shows comes under a foreign name (DNS rebinding). */
+static bool is_local(const struct http_exchange *exchange)
+{
+    static const struct conf_list none = {0};
+    struct address client;
+    http_client_address(exchange, &client);
+    return address_is_loopback(&client) && origin_is_own_host(http_header(exchange, "Host"), &none);
+}
+
+static void answer_metrics(void *context, struct http_exchange *exchange)
+{
+    struct peer_server *server = context;
+    BUF_AUTO struct buf body;
+    buf_init(&body, METRICS_BYTES_MAX);
+    struct exposition out = {.out = &body};
+    if (!is_token(server->metrics.token, receive_bearer(exchange)) && !is_local(exchange)) {
+        http_reply_header(exchange, "WWW-Authenticate", "Bearer");
+        receive_problem(exchange, 401, "token_missing",
+                        "from other machines, metrics need the token of --metrics-token");
+        return;
+    }
+    server->metrics.write(server->metrics.arg, &out);
+    if (out.rc) {
+        receive_problem(exchange, 500, "internal", out.err.text);
+    } else {
+        http_reply(exchange, 200, EXPOSITION_CONTENT_TYPE, body.data, body.size);
     }
 }
 
@@ -96,6 +143,9 @@ static const struct http_route own_routes[] = {
      .sink = &receive_sink},
     {.method = "GET", .pattern = "/peer/v1/{job}/{generation}/ping", .handle = answer_ping},
 };
+
+static const struct http_route metrics_route = {
+    .method = "GET", .pattern = "/metrics", .handle = answer_metrics};
 
 /* ---- the thread ---- */
 
@@ -195,6 +245,8 @@ int peer_server_open(const struct peer_server_config *config, struct peer_server
     server->receive.more = config->more;
     add_routes(server, own_routes, sizeof(own_routes) / sizeof(own_routes[0]));
     add_routes(server, config->more_routes, config->more_count);
+    server->metrics = config->metrics;
+    add_routes(server, &metrics_route, config->metrics.write ? 1 : 0);
     int rc = start(server, config, err);
     if (rc != 0) {
         peer_server_close(&server);

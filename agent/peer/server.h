@@ -2,8 +2,9 @@
  *
  * PUT /peer/v1/{job}/{generation}/{step}/{micro_batch}/{boundary}/{kind}   a tensor, see message.h
  * GET /peer/v1/{job}/{generation}/ping                                     204
+ * GET /metrics                                                             for Prometheus
  *
- * and the routes that its owner adds (those of snapshots). Every request carries
+ * and the routes that its owner adds (those of snapshots). Every request of them carries
  * `Authorization: Bearer TICKET`. Problems: 401 and 403 wrong ticket, 409 older generation, 503
  * newer generation or no room in time, 422 an unexpected tensor or a body that does not match its
  * path. */
@@ -11,10 +12,19 @@
 #define AGENT_PEER_SERVER_H
 
 #include "agent/peer/access.h"
+#include "base/exposition.h"
 #include "net/address.h"
 #include "net/http_server.h"
 
 #define PEER_ROUTES_MAX 8
+
+/* The text of GET /metrics, which write makes on the server's thread. Clients of this machine read
+ * it freely, others with the token; token "": they do not. */
+struct peer_metrics {
+    void (*write)(void *arg, struct exposition *out);
+    void *arg;
+    const char *token;
+};
 
 /* All pointers are borrowed until peer_server_close. */
 struct peer_server_config {
@@ -26,6 +36,7 @@ struct peer_server_config {
     const struct http_route *more_routes;
     size_t more_count;
     void *more;
+    struct peer_metrics metrics; /* write NULL: no such route */
 };
 
 struct peer_server;
