@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "net/origin.h"
+#include "schema/id.h"
 #include "schema/limits.h"
 
 #define TEXT(member, option, value, text)                                                          \
@@ -68,7 +69,14 @@ static const struct conf_option options[] = {
            "Keep the newest N ended jobs, delete older ones likewise. Default: 0, all."),
     NUMBER(keep_points, "keep-points", CONF_INT, 0, 1000000, "N",
            "Keep N points of each metric of an ended job. Default: 0, all."),
-    TEXT(log_level, "log-level", "LEVEL", "error, warn, info or debug. Default: info."),
+    TEXT(webhook, "webhook", "URL",
+         "POST ends of jobs, incidents and lost devices to this address, signed. Default: none."),
+    TEXT(webhook_secret, "webhook-secret", "FILE",
+         "Secret of the signatures of --webhook: one line, whsec_BASE64 or text. Default: none."),
+    TEXT(log_level, "log-level", "LEVEL",
+         "error, warn, info or debug; SIGUSR1 switches to debug, SIGUSR2 back. Default: info."),
+    TEXT(log_format, "log-format", "FORMAT",
+         "Lines of the log: text (logfmt) or json. Default: text."),
 };
 
 static const struct conf_program program = {
@@ -99,14 +107,42 @@ static int set_relay(struct coordinator_config *config, struct err *err)
     return rc ? err_wrap(err, "--relay") : 0;
 }
 
-static int check(struct coordinator_config *config, struct err *err)
+static int check_log(const struct coordinator_config *config, struct err *err)
 {
     enum log_level level;
-    int rc = log_level_parse(config->log_level, &level, err);
-    if (rc) {
+    enum log_format format;
+    if (log_level_parse(config->log_level, &level, err)) {
         return err_wrap(err, "--log-level");
     }
+    if (log_format_parse(config->log_format, &format, err)) {
+        return err_wrap(err, "--log-format");
+    }
     log_set_level(level);
+    log_set_format(format);
+    return 0;
+}
+
+static int check_webhook(const struct coordinator_config *config, struct err *err)
+{
+    if ((config->webhook[0] != '\0') != (config->webhook_secret[0] != '\0')) {
+        return err_set(err, ERR_INVALID,
+                       "--webhook and --webhook-secret belong together: %s is "
+                       "missing",
+                       config->webhook[0] ? "--webhook-secret" : "--webhook");
+    }
+    if (config->webhook[0] && !url_form.valid(config->webhook)) {
+        return err_set(err, ERR_INVALID, "--webhook '%s': expected %s", config->webhook,
+                       "an address such as https://example.org/paceline");
+    }
+    return 0;
+}
+
+static int check(struct coordinator_config *config, struct err *err)
+{
+    int rc = check_log(config, err);
+    if (rc) {
+        return rc;
+    }
     if (config->lease_ms < LEASE_HEARTBEATS_MIN * config->heartbeat_ms) {
         return err_set(err, ERR_INVALID,
                        "--lease-ms %lld is less than %d heartbeats of %lld ms: use at least %lld, "
@@ -131,6 +167,10 @@ static int check(struct coordinator_config *config, struct err *err)
         return err_set(err, ERR_INVALID, "--tls-cert and --tls-key belong together: %s is missing",
                        config->tls_cert[0] ? "--tls-key" : "--tls-cert");
     }
+    rc = check_webhook(config, err);
+    if (rc) {
+        return rc;
+    }
     if (!config->state_dir[0] && file_default_state_directory("coordinator", config->state_dir,
                                                               sizeof(config->state_dir), err)) {
         return err_wrap(err, "--state-dir");
@@ -147,6 +187,7 @@ int config_read(int argc, char **argv, struct coordinator_config *out, bool *don
     struct coordinator_config config = {
         .listen = "127.0.0.1:7410",
         .log_level = "info",
+        .log_format = "text",
         .min_free_bytes = 256u << 20,
         .dataset_max_bytes = 8ull << 30,
         .heartbeat_ms = 1000,

@@ -16,7 +16,8 @@ struct coordinator_config {
     char relay[64]; /* "": beside `listen`; "off": none */
     char state_dir[512];
     char tls_cert[512], tls_key[512]; /* files; "": those of init, if it was run */
-    char log_level[16];
+    char log_level[16], log_format[16];
+    char webhook[512], webhook_secret[512]; /* URL, file of the secret; "": no webhook */
     bool insecure;
     struct conf_list allow_host;
     uint64_t min_free_bytes;

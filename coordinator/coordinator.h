@@ -22,6 +22,7 @@ struct certificates;
 struct edge;
 struct planner;
 struct relay;
+struct webhook;
 struct work;
 
 struct coordinator {
@@ -34,6 +35,7 @@ struct coordinator {
     struct catalog *catalog;           /* content/catalog.h */
     struct awaited *awaited;           /* content/awaited.h */
     struct planner *planner;           /* content/planner.h */
+    struct webhook *webhook;           /* content/webhook.h; NULL without --webhook */
     struct edge *edge;                 /* http/edge.h */
     struct certificates *certificates; /* the program's certificates.h */
     struct http_server *server;

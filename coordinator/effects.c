@@ -42,7 +42,7 @@ static int note_change(void *context, const struct http_exchange *exchange,
 static void wake(void *context, enum object_kind kind, const char *id)
 {
     struct coordinator *coordinator = context;
-    parked_wake(coordinator->edge->parked, kind, id);
+    edge_changed(coordinator->edge, kind, id);
 }
 
 static void refuse(void *context, struct http_exchange *exchange)

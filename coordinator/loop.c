@@ -21,6 +21,7 @@
 #include "coordinator/content/disk.h"
 #include "coordinator/content/planner.h"
 #include "coordinator/content/retention.h"
+#include "coordinator/content/webhook.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/effects.h"
@@ -39,7 +40,7 @@
 #define HOUR_MS 3600000ll
 #define CERTIFICATES_MS HOUR_MS
 #define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
-#define WORKER_THREADS 6 /* blocking work: disks, and two searches for plans */
+#define WORKER_THREADS 7 /* blocking work: disks, two searches for plans, a call of the webhook */
 #define BLOB_QUEUE_BYTES (64u << 20)
 #define STOP_GRACE_MS 5000    /* for requests in progress at a signal */
 #define STOP_CLOSE_MS 60000   /* the longest end after that: blobs are written out */
@@ -137,6 +138,7 @@ static int open_all(struct coordinator *coordinator, struct err *err)
             : turn_new(coordinator->core, coordinator->state, &effects, &coordinator->turn, err);
     rc = rc ? rc : restore_all(coordinator, seed, err);
     rc = rc ? rc : damage_search(coordinator, err);
+    rc = rc ? rc : webhook_new(coordinator, &coordinator->webhook, err);
     rc = rc ? rc : check_tokens(coordinator, err);
     rc = rc ? rc : routes_open(coordinator, &coordinator->server, err);
     return rc;
@@ -157,6 +159,7 @@ static void close_all(struct coordinator *coordinator)
         blob_close(&coordinator->blobs);
     }
     work_free(&coordinator->work);
+    webhook_free(&coordinator->webhook);
     if (coordinator->turn && turn_commit(coordinator->turn, &err)) {
         log_error("last_commit_failed", "error=%s", log_quote(err.text).text);
     } else if (coordinator->turn && turn_held(coordinator->turn)) {
@@ -205,6 +208,7 @@ static int timeout_ms(const struct coordinator *coordinator, const struct timers
                               timers->stop_ms,
                               service_due_ms(timers->service),
                               core_deadline_ms(coordinator->core),
+                              webhook_deadline_ms(coordinator->webhook),
                               edge_deadline_ms(coordinator->edge)};
     const int64_t held_ms[] = {timers->retry_ms, timers->stop_ms, service_due_ms(timers->service)};
     const bool held = turn_held(coordinator->turn);
@@ -292,6 +296,7 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
         return 0;
     }
     timers->ping_ms = edge_ping(coordinator->edge, now_ms);
+    webhook_look(coordinator->webhook, edge_events(coordinator->edge), now_ms);
     if (now_ms >= timers->trim_ms) {
         trim_history(coordinator);
         timers->trim_ms = now_ms + TRIM_MS;

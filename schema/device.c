@@ -163,6 +163,11 @@ const struct record device_patch_record =
         MEMBER_TIME(struct device, last_seen_ms, "last_seen_at", FIELD_NULLABLE),                  \
         MEMBER_INT(struct device, resident_bytes, "resident_bytes", 0, 0, INTEGER_MAX,             \
                    .about = "The agent's memory, as last reported."),                              \
+        MEMBER_INT(struct device, free_memory_bytes, "free_memory_bytes", FIELD_ADDED, 0,          \
+                   INTEGER_MAX, .about = "Memory that its agent could still take. 0: not known."), \
+        MEMBER_DOUBLE(struct device, busy_share, "busy_share", FIELD_ADDED, 0, 1,                  \
+                      .about = "The part of its last steps that it computed; the rest it waited. " \
+                               "0 while it does not train."),                                      \
         MEMBER_INT(struct device, replica_bytes_sent, "replica_bytes_sent", 0, 0, INTEGER_MAX,     \
                    .about = "Snapshots sent to neighbors and to the center since its boot."),      \
         MEMBER_INT(struct device, replica_bytes_written, "replica_bytes_written", 0, 0,            \

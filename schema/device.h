@@ -114,10 +114,12 @@ struct device {
     struct device_id relayed[RELAYED_MAX]; /* devices that it reaches through a relay only, as last
                                               reported; volatile */
     size_t relayed_count;
-    struct job_id job;      /* the job it works for now, or "" */
-    int64_t created_ms;     /* wall time */
-    int64_t last_seen_ms;   /* wall time; volatile: written to the row with other changes only */
-    int64_t resident_bytes; /* last reported, volatile, as the next two */
+    struct job_id job;         /* the job it works for now, or "" */
+    int64_t created_ms;        /* wall time */
+    int64_t last_seen_ms;      /* wall time; volatile: written to the row with other changes only */
+    int64_t resident_bytes;    /* last reported, volatile, as the next four */
+    int64_t free_memory_bytes; /* beside what the agent has taken; 0: unknown */
+    double busy_share;         /* of its steps: the part that it computed; 0: it does not train */
     int64_t replica_bytes_sent, replica_bytes_written; /* since its boot */
 };
 

@@ -10,6 +10,11 @@
 #include "schema/limits.h"
 #include "schema/part_of.h"
 
+/* Every type of event; NULL ends. */
+extern const char *const public_event_types[];
+/* The place of a type among them; -1: there is no such type. */
+int public_event_type(const char *text);
+
 struct public_event {
     char id[ID_SIZE];       /* "evt_...": sortable, Last-Event-ID resumes after it */
     char type[REASON_SIZE]; /* "job_running", "device_lost", ... */

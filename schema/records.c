@@ -5,6 +5,7 @@
 
 #include "schema/assignment.h"
 #include "schema/audit.h"
+#include "schema/brief.h"
 #include "schema/dataset.h"
 #include "schema/device.h"
 #include "schema/event.h"
@@ -65,6 +66,7 @@ const struct records_entry records_all[] = {
     {&center_unit_record, NULL, NULL},
     {&checkpoint_record, NULL, NULL},
     {&dataset_record, NULL, NULL},
+    {&device_brief_record, NULL, NULL},
     {&device_record, NULL, NULL},
     {&device_patch_record, NULL, NULL},
     {&enroll_reply_record, NULL, NULL},
@@ -76,6 +78,7 @@ const struct records_entry records_all[] = {
     {&incident_record, NULL, NULL},
     {&join_reply_record, NULL, NULL},
     {&join_request_record, NULL, NULL},
+    {&job_brief_record, NULL, NULL},
     {&job_record, NULL, NULL},
     {&job_metric_record, NULL, NULL},
     {&job_preview_record, NULL, NULL},

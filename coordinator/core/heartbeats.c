@@ -191,6 +191,23 @@ static void take_jitter(const struct core *core, struct device_slot *device)
     device->lease.beat_ms = core->now_ms;
 }
 
+/* What users see of the machine. A heartbeat without a measured step changes nothing, unless the
+ * device does not train. */
+static void take_load(struct device *device, const struct heartbeat *heartbeat)
+{
+    const struct stage_seconds *stage = &heartbeat->stage_seconds;
+    const double computed = stage->compute - stage->stopped;
+    device->resident_bytes = heartbeat->resident_bytes;
+    device->free_memory_bytes = heartbeat->free_memory_bytes;
+    device->replica_bytes_sent = heartbeat->replica_bytes_sent;
+    device->replica_bytes_written = heartbeat->replica_bytes_written;
+    if (heartbeat->phase != PHASE_RUN) {
+        device->busy_share = 0;
+    } else if (stage->step > 0 && computed >= 0) {
+        device->busy_share = computed < stage->step ? computed / stage->step : 1;
+    }
+}
+
 void heartbeats_on_heartbeat(struct core *core, const struct event *event)
 {
     const struct heartbeat *heartbeat = event->heartbeat.heartbeat;
@@ -210,9 +227,7 @@ void heartbeats_on_heartbeat(struct core *core, const struct event *event)
     }
     take_jitter(core, device);
     lease_renew(core, device);
-    device->device.resident_bytes = heartbeat->resident_bytes;
-    device->device.replica_bytes_sent = heartbeat->replica_bytes_sent;
-    device->device.replica_bytes_written = heartbeat->replica_bytes_written;
+    take_load(&device->device, heartbeat);
     take_address(core, device, heartbeat->address);
     relays_take(core, device, heartbeat);
     measured_take_idle(core, device, heartbeat);

@@ -68,26 +68,7 @@ bool answer_read_version(struct http_exchange *exchange, const struct record *re
 /* The revision of If-Match, 0 if there is none; false: a problem was sent. */
 bool answer_if_match(struct http_exchange *exchange, int64_t *revision);
 
-/* A list under construction: {"items": [...], "next_cursor": ...}. */
-struct answer_list {
-    struct buf body;
-    struct err err;
-    size_t count, limit;
-    char last[NAME_SIZE + 1]; /* key of the last item: an id, or a name with a letter in front */
-    bool more;
-    bool failed;
-};
-/* Read ?limit= and ?cursor=, the only parameters of a list, and start the list; false: a problem
- * was sent. key: the form of the list's keys, which a cursor must have. *after: the key after which
- * the page starts ("" from the start). */
-bool answer_list_begin(struct http_exchange *exchange, const struct text_form *key,
-                       struct answer_list *list, const char **after);
 /* 400: the cursor is not from this list. */
 void answer_bad_cursor(struct http_exchange *exchange, const char *cursor);
-/* Add an item by its text or by its record. Returns false when the page is full: stop. */
-bool answer_list_text(struct answer_list *list, const char *id, const char *text, size_t size);
-bool answer_list_kind(struct answer_list *list, const char *id, enum object_kind kind,
-                      const void *object);
-void answer_list_end(struct http_exchange *exchange, struct answer_list *list);
 
 #endif

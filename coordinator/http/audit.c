@@ -7,6 +7,7 @@
 #include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
+#include "coordinator/http/list.h"
 #include "coordinator/http/routes.h"
 #include "schema/audit.h"
 #include "schema/wire.h"
@@ -101,23 +102,15 @@ int audit_add(struct coordinator *coordinator, const struct http_exchange *excha
 
 static bool list_entry(void *arg, const struct state_row *row)
 {
-    return answer_list_text(arg, row->id, row->document, row->document_size);
+    return list_text(arg, row->id, row->document, row->document_size);
 }
 
 void serve_audit(void *context, struct http_exchange *exchange)
 {
+    static const struct list_form form = {.key = &audit_id_form, .newest_first = true};
     struct coordinator *coordinator = context;
-    struct answer_list list;
-    struct err err = {0};
-    const char *after;
-    if (!answer_list_begin(exchange, &audit_id_form, &list, &after)) {
-        return;
+    struct list list;
+    if (list_begin(exchange, &form, &list)) {
+        list_rows(exchange, &list, coordinator->state, STATE_AUDIT, NULL, list_entry, &list);
     }
-    if (state_list(coordinator->state, STATE_AUDIT, NULL, after, list.limit + 1, true, list_entry,
-                   &list, &err)) {
-        buf_done(&list.body);
-        answer_err(exchange, &err);
-        return;
-    }
-    answer_list_end(exchange, &list);
 }

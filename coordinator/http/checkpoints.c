@@ -12,6 +12,7 @@
 #include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/upload.h"
+#include "coordinator/http/wait.h"
 #include "libtrain/state/checkpoint.h"
 #include "schema/wire.h"
 
@@ -90,25 +91,31 @@ void serve_checkpoint_content(void *context, struct http_exchange *exchange)
 
 static bool list_checkpoint(void *arg, const struct state_row *row)
 {
-    return answer_list_text(arg, row->id, row->document, row->document_size);
+    return list_text(arg, row->id, row->document, row->document_size);
+}
+
+static const struct list_form checkpoint_list_form = {.key = &checkpoint_id_form, .waits = true};
+
+static bool look_at_checkpoints(void *context, struct http_exchange *exchange, const char *id,
+                                int64_t after, bool last)
+{
+    (void)id;
+    struct coordinator *coordinator = context;
+    struct list list;
+    if (!wait_list_is_new(coordinator, OBJECT_CHECKPOINT, after, last)) {
+        return false;
+    }
+    if (list_begin(exchange, &checkpoint_list_form, &list)) {
+        list.revision = edge_list_revision(coordinator->edge, OBJECT_CHECKPOINT);
+        list_rows(exchange, &list, coordinator->state, STATE_CHECKPOINTS, NULL, list_checkpoint,
+                  &list);
+    }
+    return true;
 }
 
 void serve_all_checkpoints(void *context, struct http_exchange *exchange)
 {
-    struct coordinator *coordinator = context;
-    struct answer_list list;
-    const char *after;
-    struct err err = {0};
-    if (!answer_list_begin(exchange, &checkpoint_id_form, &list, &after)) {
-        return;
-    }
-    if (state_list(coordinator->state, STATE_CHECKPOINTS, NULL, after, list.limit + 1, false,
-                   list_checkpoint, &list, &err)) {
-        buf_done(&list.body);
-        answer_err(exchange, &err);
-        return;
-    }
-    answer_list_end(exchange, &list);
+    wait_for_list(context, exchange, OBJECT_CHECKPOINT, &checkpoint_list_form, look_at_checkpoints);
 }
 
 /* ---- an upload ---- */

@@ -6,23 +6,52 @@
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
+#include "schema/brief.h"
+
+static const struct list_form device_list_form = {.key = &device_id_form,
+                                                  .states = device_state_names,
+                                                  .names = true,
+                                                  .labels = true,
+                                                  .brief = &device_brief_record,
+                                                  .waits = true};
+
+/* false: the page is full. */
+static bool add_device(struct list *list, const struct device *device)
+{
+    if (!list_reaches(list, device->id.text) ||
+        !list_wants(list, device->state, device->name, device->label, device->label_count)) {
+        return true;
+    }
+    return list->brief ? list_brief(list, device->id.text, device)
+                       : list_object(list, device->id.text, OBJECT_DEVICE, device);
+}
+
+static bool look_at_devices(void *context, struct http_exchange *exchange, const char *id,
+                            int64_t after, bool last)
+{
+    (void)id;
+    const struct coordinator *coordinator = context;
+    const size_t count = core_device_count(coordinator->core);
+    struct list list;
+    if (!wait_list_is_new(coordinator, OBJECT_DEVICE, after, last)) {
+        return false;
+    }
+    if (list_begin(exchange, &device_list_form, &list)) {
+        list.revision = edge_list_revision(coordinator->edge, OBJECT_DEVICE);
+        for (size_t i = 0; i < count; i++) {
+            const size_t at = list.descending ? count - 1 - i : i;
+            if (!add_device(&list, core_device_at(coordinator->core, at))) {
+                break;
+            }
+        }
+        list_end(exchange, &list);
+    }
+    return true;
+}
 
 void serve_devices(void *context, struct http_exchange *exchange)
 {
-    struct coordinator *coordinator = context;
-    struct answer_list list;
-    const char *after;
-    if (!answer_list_begin(exchange, &device_id_form, &list, &after)) {
-        return;
-    }
-    for (size_t i = 0; i < core_device_count(coordinator->core); i++) {
-        const struct device *device = core_device_at(coordinator->core, i);
-        if (strcmp(device->id.text, after) > 0 &&
-            !answer_list_kind(&list, device->id.text, OBJECT_DEVICE, device)) {
-            break;
-        }
-    }
-    answer_list_end(exchange, &list);
+    wait_for_list(context, exchange, OBJECT_DEVICE, &device_list_form, look_at_devices);
 }
 
 static bool look_at_device(void *context, struct http_exchange *exchange, const char *id,

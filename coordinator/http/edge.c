@@ -32,6 +32,7 @@ int edge_open(struct coordinator *coordinator, uint64_t seed, struct err *err)
     if (!edge || !(edge->heartbeat = calloc(1, sizeof(*edge->heartbeat)))) {
         return err_set(err, ERR_MEMORY, "HTTP edge: out of memory");
     }
+    edge->lists.base = clock_wall_ms() * 1000;
     int rc = parked_new(coordinator->connections_max, coordinator, &edge->parked, err);
     if (!rc) {
         parked_on_hangup(edge->parked, take_hangup);
@@ -62,6 +63,23 @@ void edge_publish(struct edge *edge)
 {
     event_stream_publish(edge->stream);
     parked_run(edge->parked, clock_now_ms());
+}
+
+void edge_changed(struct edge *edge, enum object_kind kind, const char *id)
+{
+    edge->lists.changes[kind]++;
+    parked_wake(edge->parked, kind, id);
+    parked_wake(edge->parked, kind, PARKED_LIST);
+}
+
+int64_t edge_list_revision(const struct edge *edge, enum object_kind kind)
+{
+    return edge->lists.base + edge->lists.changes[kind];
+}
+
+uint64_t edge_events(const struct edge *edge)
+{
+    return event_stream_published(edge->stream);
 }
 
 int64_t edge_deadline_ms(const struct edge *edge)

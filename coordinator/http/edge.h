@@ -50,11 +50,19 @@ struct edge_audit {
     int64_t day; /* of the last row */
 };
 
+/* A number for each kind of object that rises when any object of the kind changes, also across
+ * restarts: the revision of a list. */
+struct edge_lists {
+    int64_t base; /* microseconds since 1970 at the start: no list changes as often as time does */
+    int64_t changes[OBJECT_NOTHING];
+};
+
 struct edge {
     struct edge_access access;
     struct edge_audit audit;
     struct parked *parked;
     struct event_stream *stream;
+    struct edge_lists lists;
     struct heartbeat *heartbeat; /* the one being read; too large for the stack; empty in between */
     struct edge_uploads uploads;
     struct replays replays;
@@ -73,6 +81,12 @@ void edge_close(struct coordinator *coordinator);
 
 /* After a commit: send public events to their readers, answer the long polls that are over. */
 void edge_publish(struct edge *edge);
+/* An object of the kind has changed: wake its waiting requests, and those of its list. */
+void edge_changed(struct edge *edge, enum object_kind kind, const char *id);
+/* The revision of the list of all objects of the kind. */
+int64_t edge_list_revision(const struct edge *edge, enum object_kind kind);
+/* Public events since the start, without those that wait for the commit. */
+uint64_t edge_events(const struct edge *edge);
 /* When edge_publish is due without a commit; INT64_MAX: never. */
 int64_t edge_deadline_ms(const struct edge *edge);
 /* Keep idle event streams alive. Returns when to call it next; INT64_MAX: no readers. */

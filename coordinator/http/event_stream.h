@@ -32,6 +32,11 @@ void event_stream_serve(struct event_stream *stream, struct http_exchange *excha
 int64_t event_stream_ping(struct event_stream *stream, int64_t now_ms);
 /* The program stops: readers get the remaining events, then their streams end. */
 void event_stream_end(struct event_stream *stream);
+/* Events published since the start. */
+uint64_t event_stream_published(const struct event_stream *stream);
+/* Visit all types of events with the number of events added since the start. */
+void event_stream_each_type(const struct event_stream *stream,
+                            void (*visit)(void *arg, const char *type, uint64_t count), void *arg);
 size_t event_stream_readers(const struct event_stream *stream);
 
 #endif

@@ -17,50 +17,51 @@ static const struct incident *live_incident(struct coordinator *coordinator, con
 
 struct incident_list {
     struct coordinator *coordinator;
-    struct answer_list list;
+    struct list list;
 };
 
 static bool list_incident(void *arg, const struct state_row *row)
 {
     struct incident_list *incidents = arg;
     const struct incident *live = live_incident(incidents->coordinator, row->parent, row->id);
-    return live ? answer_list_kind(&incidents->list, row->id, OBJECT_INCIDENT, live)
-                : answer_list_text(&incidents->list, row->id, row->document, row->document_size);
+    return live ? list_object(&incidents->list, row->id, OBJECT_INCIDENT, live)
+                : list_text(&incidents->list, row->id, row->document, row->document_size);
 }
 
-/* job NULL: of all jobs. */
-static void list_incidents(struct coordinator *coordinator, struct http_exchange *exchange,
-                           const char *job)
+static const struct list_form incident_list_form = {
+    .key = &incident_id_form, .states = incident_state_names, .waits = true};
+
+static bool look_at_incidents(void *context, struct http_exchange *exchange, const char *id,
+                              int64_t after, bool last)
 {
+    (void)id;
+    struct coordinator *coordinator = context;
     struct incident_list incidents = {.coordinator = coordinator};
-    const char *after;
-    struct err err = {0};
-    if (!answer_list_begin(exchange, &incident_id_form, &incidents.list, &after)) {
-        return;
+    if (!wait_list_is_new(coordinator, OBJECT_INCIDENT, after, last)) {
+        return false;
     }
-    const size_t limit = incidents.list.limit + 1;
-    int rc = job ? state_list_of_job(coordinator->state, STATE_INCIDENTS, job, after, limit,
-                                     list_incident, &incidents, &err)
-                 : state_list(coordinator->state, STATE_INCIDENTS, NULL, after, limit, false,
-                              list_incident, &incidents, &err);
-    if (rc) {
-        buf_done(&incidents.list.body);
-        answer_err(exchange, &err);
-        return;
+    if (list_begin(exchange, &incident_list_form, &incidents.list)) {
+        incidents.list.revision = edge_list_revision(coordinator->edge, OBJECT_INCIDENT);
+        list_rows(exchange, &incidents.list, coordinator->state, STATE_INCIDENTS, NULL,
+                  list_incident, &incidents);
     }
-    answer_list_end(exchange, &incidents.list);
+    return true;
 }
 
 void serve_incidents(void *context, struct http_exchange *exchange)
 {
-    list_incidents(context, exchange, NULL);
+    wait_for_list(context, exchange, OBJECT_INCIDENT, &incident_list_form, look_at_incidents);
 }
 
 void serve_job_incidents(void *context, struct http_exchange *exchange)
 {
+    static const struct list_form form = {.key = &incident_id_form, .states = incident_state_names};
+    struct coordinator *coordinator = context;
+    struct incident_list incidents = {.coordinator = coordinator};
     const char *job = http_param(exchange, "id");
-    if (job_exists(context, exchange, job)) {
-        list_incidents(context, exchange, job);
+    if (job_exists(coordinator, exchange, job) && list_begin(exchange, &form, &incidents.list)) {
+        list_rows(exchange, &incidents.list, coordinator->state, STATE_INCIDENTS, job,
+                  list_incident, &incidents);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/wait.h"
+#include "schema/brief.h"
 #include "schema/job_check.h"
 #include "schema/job_patch.h"
 #include "schema/wire.h"
@@ -18,32 +19,64 @@
  * progress. */
 struct job_list {
     struct coordinator *coordinator;
-    struct answer_list list;
+    struct list list;
 };
+
+static const struct list_form job_list_form = {.key = &job_id_form,
+                                               .states = job_state_names,
+                                               .names = true,
+                                               .brief = &job_brief_record,
+                                               .whole = true,
+                                               .waits = true};
+
+/* The short form of a row. */
+static bool list_brief_row(struct list *list, const struct state_row *row)
+{
+    struct job *job = calloc(1, sizeof(*job));
+    if (!job) {
+        list->failed = err_set(&list->err, ERR_MEMORY, "list of jobs: out of memory") != 0;
+        return false;
+    }
+    job->spec = job_spec_default;
+    list->failed =
+        wire_read(&job_record, row->document, row->document_size, job, NULL, &list->err) != 0;
+    const bool more = !list->failed && list_brief(list, row->id, job);
+    record_done(&job_record, job);
+    free(job);
+    return more;
+}
 
 static bool list_job(void *arg, const struct state_row *row)
 {
     struct job_list *jobs = arg;
+    struct list *list = &jobs->list;
     const struct job *live = core_job(jobs->coordinator->core, row->id);
-    return live ? answer_list_kind(&jobs->list, row->id, OBJECT_JOB, live)
-                : answer_list_text(&jobs->list, row->id, row->document, row->document_size);
+    if (list->brief) {
+        return live ? list_brief(list, row->id, live) : list_brief_row(list, row);
+    }
+    return live ? list_object(list, row->id, OBJECT_JOB, live)
+                : list_text(list, row->id, row->document, row->document_size);
+}
+
+static bool look_at_jobs(void *context, struct http_exchange *exchange, const char *id,
+                         int64_t after, bool last)
+{
+    (void)id;
+    struct coordinator *coordinator = context;
+    struct job_list jobs = {.coordinator = coordinator};
+    if (!wait_list_is_new(coordinator, OBJECT_JOB, after, last)) {
+        return false;
+    }
+    if (list_begin(exchange, &job_list_form, &jobs.list)) {
+        jobs.list.revision = edge_list_revision(coordinator->edge, OBJECT_JOB);
+        list_rows(exchange, &jobs.list, coordinator->state, STATE_JOBS, NULL, list_job, &jobs);
+    }
+    return true;
 }
 
 void serve_jobs(void *context, struct http_exchange *exchange)
 {
-    struct job_list jobs = {.coordinator = context};
-    const char *after;
-    if (!answer_list_begin(exchange, &job_id_form, &jobs.list, &after)) {
-        return;
-    }
-    struct err err = {0};
-    if (state_list(jobs.coordinator->state, STATE_JOBS, "", after, jobs.list.limit + 1, false,
-                   list_job, &jobs, &err)) {
-        buf_done(&jobs.list.body);
-        answer_err(exchange, &err);
-        return;
-    }
-    answer_list_end(exchange, &jobs.list);
+    wait_for_list(context, exchange, OBJECT_JOB, &job_list_form, look_at_jobs);
 }
 
 struct row_copy {

@@ -9,6 +9,7 @@
 #include "coordinator/http/edge.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
+#include "coordinator/http/wait.h"
 #include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
 #include "libtrain/formats/class_names.h"
@@ -87,32 +88,66 @@ static bool is_model_key(const char *text)
            (text[0] == '1' && name_valid(text + 1));
 }
 
-/* The zoo first, in its own order, then posted models by name. */
-void serve_models(void *context, struct http_exchange *exchange)
+static const struct text_form model_key_form = {.valid = is_model_key,
+                                                .expected = "a place in the list of models"};
+static const struct list_form model_list_form = {
+    .key = &model_key_form, .names = true, .waits = true};
+
+/* false: the page is full. */
+static bool add_model(struct list *list, const char *key, const struct model_row *row)
 {
-    struct coordinator *coordinator = context;
-    struct answer_list list;
-    static const struct text_form key_form = {.valid = is_model_key,
-                                              .expected = "a place in the list of models"};
-    const char *after;
-    if (!answer_list_begin(exchange, &key_form, &list, &after)) {
-        return;
+    return !list_reaches(list, key) || !list_wants(list, 0, row->name, NULL, 0) ||
+           list_object(list, key, OBJECT_MODEL, row);
+}
+
+static bool add_zoo(struct list *list, size_t index)
+{
+    char key[NAME_SIZE + 1];
+    const char *name = zoo_name(index);
+    const struct model_row zoo = zoo_row(name, zoo_text(name));
+    snprintf(key, sizeof(key), KEY_OF_ZOO, index);
+    return add_model(list, key, &zoo);
+}
+
+static bool add_posted(struct list *list, const struct model_row *row)
+{
+    char key[NAME_SIZE + 1];
+    snprintf(key, sizeof(key), KEY_OF_POSTED, row->name);
+    return add_model(list, key, row);
+}
+
+/* The zoo first, in its own order, then posted models by name. */
+static bool look_at_models(void *context, struct http_exchange *exchange, const char *id,
+                           int64_t after, bool last)
+{
+    (void)id;
+    const struct coordinator *coordinator = context;
+    const size_t posted = core_model_count(coordinator->core);
+    size_t zoo = 0;
+    struct list list;
+    if (!wait_list_is_new(coordinator, OBJECT_MODEL, after, last)) {
+        return false;
+    }
+    if (!list_begin(exchange, &model_list_form, &list)) {
+        return true;
+    }
+    list.revision = edge_list_revision(coordinator->edge, OBJECT_MODEL);
+    while (zoo_name(zoo)) {
+        zoo++;
     }
     bool room = true;
-    for (size_t i = 0; room && zoo_name(i); i++) {
-        const char *name = zoo_name(i);
-        struct model_row zoo = zoo_row(name, zoo_text(name));
-        char key[NAME_SIZE + 1];
-        snprintf(key, sizeof(key), KEY_OF_ZOO, i);
-        room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, &zoo);
+    for (size_t i = 0; room && i < zoo + posted; i++) {
+        const size_t at = list.descending ? zoo + posted - 1 - i : i;
+        room = at < zoo ? add_zoo(&list, at)
+                        : add_posted(&list, core_model_at(coordinator->core, at - zoo));
     }
-    for (size_t i = 0; room && i < core_model_count(coordinator->core); i++) {
-        const struct model_row *row = core_model_at(coordinator->core, i);
-        char key[NAME_SIZE + 1];
-        snprintf(key, sizeof(key), KEY_OF_POSTED, row->name);
-        room = strcmp(key, after) <= 0 || answer_list_kind(&list, key, OBJECT_MODEL, row);
-    }
-    answer_list_end(exchange, &list);
+    list_end(exchange, &list);
+    return true;
+}
+
+void serve_models(void *context, struct http_exchange *exchange)
+{
+    wait_for_list(context, exchange, OBJECT_MODEL, &model_list_form, look_at_models);
 }
 
 /* Resolve with the named data set, else with the usual one of a model of the zoo, else unchanged or

@@ -13,6 +13,9 @@
 
 struct parked;
 
+/* The id of a request that waits for any object of its kind. */
+#define PARKED_LIST ""
+
 /* Look whether the wait is over: answer and return true, or return false. With `last` it must
  * answer (the deadline is reached). */
 typedef bool (*parked_look_fn)(void *context, struct http_exchange *exchange, const char *id,

@@ -7,6 +7,7 @@
 #include "coordinator/http/answer.h"
 #include "coordinator/http/content.h"
 #include "coordinator/http/jobs.h"
+#include "coordinator/http/list.h"
 #include "coordinator/http/routes.h"
 #include "libtrain/kernels/kernel_table.h"
 #include "schema/wire.h"
@@ -14,14 +15,14 @@
 /* ---- children of a job, read from the rows ---- */
 
 struct child_list {
-    struct answer_list list;
+    struct list list;
     const struct core *core;
 };
 
 static bool list_checkpoint(void *arg, const struct state_row *row)
 {
     struct child_list *children = arg;
-    return answer_list_text(&children->list, row->id, row->document, row->document_size);
+    return list_text(&children->list, row->id, row->document, row->document_size);
 }
 
 /* The newest plan of a job is shown as the core sees it. */
@@ -30,38 +31,30 @@ static bool list_plan(void *arg, const struct state_row *row)
     struct child_list *children = arg;
     const struct plan *live = core_job_plan(children->core, row->parent);
     return live && id_equal(live->id.text, row->id)
-               ? answer_list_kind(&children->list, row->id, OBJECT_PLAN, live)
-               : answer_list_text(&children->list, row->id, row->document, row->document_size);
+               ? list_object(&children->list, row->id, OBJECT_PLAN, live)
+               : list_text(&children->list, row->id, row->document, row->document_size);
 }
 
 static void list_children(struct coordinator *coordinator, struct http_exchange *exchange,
-                          enum state_table table, const struct text_form *key, state_visit_fn visit)
+                          enum state_table table, const struct list_form *form, list_visit_fn visit)
 {
     struct child_list children = {.core = coordinator->core};
     const char *id = http_param(exchange, "id");
-    const char *after;
-    struct err err = {0};
-    if (!job_exists(coordinator, exchange, id) ||
-        !answer_list_begin(exchange, key, &children.list, &after)) {
-        return;
+    if (job_exists(coordinator, exchange, id) && list_begin(exchange, form, &children.list)) {
+        list_rows(exchange, &children.list, coordinator->state, table, id, visit, &children);
     }
-    if (state_list_of_job(coordinator->state, table, id, after, children.list.limit + 1, visit,
-                          &children, &err)) {
-        buf_done(&children.list.body);
-        answer_err(exchange, &err);
-        return;
-    }
-    answer_list_end(exchange, &children.list);
 }
 
 void serve_plans(void *context, struct http_exchange *exchange)
 {
-    list_children(context, exchange, STATE_PLANS, &plan_id_form, list_plan);
+    static const struct list_form form = {.key = &plan_id_form};
+    list_children(context, exchange, STATE_PLANS, &form, list_plan);
 }
 
 void serve_checkpoints(void *context, struct http_exchange *exchange)
 {
-    list_children(context, exchange, STATE_CHECKPOINTS, &checkpoint_id_form, list_checkpoint);
+    static const struct list_form form = {.key = &checkpoint_id_form};
+    list_children(context, exchange, STATE_CHECKPOINTS, &form, list_checkpoint);
 }
 
 void serve_plan(void *context, struct http_exchange *exchange)

@@ -35,8 +35,9 @@ HANDLER(serve_ready);
 HANDLER(serve_version);
 HANDLER(serve_authority);
 HANDLER(serve_openapi);
-HANDLER(serve_prometheus);
 HANDLER(serve_events);
+/* prometheus.c */
+HANDLER(serve_prometheus);
 /* devices.c */
 HANDLER(serve_devices);
 HANDLER(serve_device);

@@ -8,6 +8,7 @@
 #include "coordinator/http/answer.h"
 #include "coordinator/http/audit.h"
 #include "coordinator/http/edge.h"
+#include "coordinator/http/list.h"
 #include "coordinator/http/replay.h"
 #include "coordinator/http/routes.h"
 #include "schema/wire.h"
@@ -26,7 +27,7 @@ static struct token shown(const struct token *token)
 
 struct token_page {
     const struct tokens *tokens;
-    struct answer_list list;
+    struct list list;
     struct buf text;
 };
 
@@ -40,28 +41,19 @@ static bool list_token(void *arg, const struct state_row *row)
     const struct token token = shown(tokens_at(page->tokens, place));
     buf_clear(&page->text);
     page->list.failed = wire_write(&token_record, &token, &page->text, &page->list.err) != 0;
-    return !page->list.failed &&
-           answer_list_text(&page->list, row->id, page->text.data, page->text.size);
+    return !page->list.failed && list_text(&page->list, row->id, page->text.data, page->text.size);
 }
 
 void serve_tokens(void *context, struct http_exchange *exchange)
 {
+    static const struct list_form form = {.key = &token_id_form};
     struct coordinator *coordinator = context;
     struct token_page page = {.tokens = coordinator->edge->access.tokens};
-    struct err err = {0};
-    const char *after;
-    if (!answer_list_begin(exchange, &token_id_form, &page.list, &after)) {
-        return;
+    if (list_begin(exchange, &form, &page.list)) {
+        buf_init(&page.text, JSON_BODY_MAX);
+        list_rows(exchange, &page.list, coordinator->state, STATE_TOKENS, NULL, list_token, &page);
+        buf_done(&page.text);
     }
-    buf_init(&page.text, JSON_BODY_MAX);
-    if (state_list(coordinator->state, STATE_TOKENS, NULL, after, page.list.limit + 1, false,
-                   list_token, &page, &err)) {
-        buf_done(&page.list.body);
-        answer_err(exchange, &err);
-    } else {
-        answer_list_end(exchange, &page.list);
-    }
-    buf_done(&page.text);
 }
 
 static void answer_token(struct http_exchange *exchange, int status, const struct token *token)

@@ -5,7 +5,7 @@
 #include "coordinator/store/sql.h"
 #include "coordinator/store/state_store.h"
 
-#define SQL_SIZE 320
+#define SQL_SIZE 640
 
 static const char *const table_names[STATE_TABLES] = {
     [STATE_DEVICES] = "devices",
@@ -26,7 +26,8 @@ static const char *const table_names[STATE_TABLES] = {
 };
 
 /* A statement is its text before and after the name of the table (trim names it twice).
- * Parameters: ?1 id, ?2 parent, ?3 revision, ?4 created_ms, ?5 document, ?6 a count. */
+ * Parameters: ?1 id, ?2 parent, ?3 revision, ?4 created_ms, ?5 document, ?6 a count; of a search ?7
+ * states and ?8 a pattern of names. */
 struct statement_text {
     const char *head;
     const char *tail;
@@ -34,6 +35,14 @@ struct statement_text {
 };
 
 #define COLUMNS "SELECT id, parent, revision, created_ms, document FROM "
+/* The document of a row that a search looks for, else NULL. A damaged document matches: whoever
+ * reads it reports the damage. */
+#define MATCHING                                                                                   \
+    "SELECT id, parent, revision, created_ms, CASE WHEN (?7 = '' AND ?8 = '') OR NOT "             \
+    "json_valid(document) OR ((?7 = '' OR instr(?7, ',' || json_extract(document, '$.state') || "  \
+    "',') > 0) AND (?8 = '' OR json_extract(document, '$.spec.name') GLOB ?8)) THEN document END " \
+    "FROM "
+#define OF_JOB "parent IN (SELECT id FROM jobs WHERE parent = ?2 UNION ALL SELECT ?2)"
 static const struct statement_text statement_texts[ROW_STATEMENTS] = {
     [CHANGE_PUT] = {"INSERT INTO ",
                     " (id, parent, revision, created_ms, document) VALUES (?1, ?2, ?3, ?4, ?5) ON "
@@ -51,11 +60,16 @@ static const struct statement_text statement_texts[ROW_STATEMENTS] = {
     [ROW_LIST_CHILDREN] = {COLUMNS, " WHERE parent = ?2 AND id > ?1 ORDER BY id LIMIT ?6", NULL},
     [ROW_LIST_CHILDREN_NEWEST] =
         {COLUMNS, " WHERE parent = ?2 AND (?1 = '' OR id < ?1) ORDER BY id DESC LIMIT ?6", NULL},
-    [ROW_LIST_OF_JOB] =
-        {COLUMNS,
-         " WHERE parent IN (SELECT id FROM jobs WHERE parent = ?2 UNION ALL SELECT ?2) AND id > ?1 "
-         "ORDER BY id LIMIT ?6",
-         NULL},
+    [ROW_SEARCH] = {MATCHING, " WHERE id > ?1 ORDER BY id LIMIT ?6", NULL},
+    [ROW_SEARCH_NEWEST] = {MATCHING, " WHERE (?1 = '' OR id < ?1) ORDER BY id DESC LIMIT ?6", NULL},
+    [ROW_SEARCH_CHILDREN] = {MATCHING, " WHERE parent = ?2 AND id > ?1 ORDER BY id LIMIT ?6", NULL},
+    [ROW_SEARCH_CHILDREN_NEWEST] =
+        {MATCHING, " WHERE parent = ?2 AND (?1 = '' OR id < ?1) ORDER BY id DESC LIMIT ?6", NULL},
+    [ROW_SEARCH_OF_JOB] = {MATCHING, " WHERE " OF_JOB " AND id > ?1 ORDER BY id LIMIT ?6", NULL},
+    [ROW_SEARCH_OF_JOB_NEWEST] = {MATCHING,
+                                  " WHERE " OF_JOB
+                                  " AND (?1 = '' OR id < ?1) ORDER BY id DESC LIMIT ?6",
+                                  NULL},
 };
 
 /* The prepared statement, not in use. */
@@ -198,12 +212,26 @@ int state_list(struct state_store *store, enum state_table table, const char *pa
     return list_rows(&store->rows, table, which, &key, limit, visit, arg, err);
 }
 
-int state_list_of_job(struct state_store *store, enum state_table table, const char *job,
-                      const char *after_id, size_t limit, state_visit_fn visit, void *arg,
-                      struct err *err)
+int state_search(struct state_store *store, enum state_table table, const struct state_query *query,
+                 state_visit_fn visit, void *arg, struct err *err)
 {
-    const struct state_row key = {.id = after_id, .parent = job, .document = ""};
-    return list_rows(&store->rows, table, ROW_LIST_OF_JOB, &key, limit, visit, arg, err);
+    struct rows *rows = &store->rows;
+    sqlite3_stmt *statement = NULL;
+    size_t visited = 0;
+    const int rising = query->job      ? ROW_SEARCH_OF_JOB
+                       : query->parent ? ROW_SEARCH_CHILDREN
+                                       : ROW_SEARCH;
+    const int which = rising + query->newest_first; /* each _NEWEST follows */
+    const char *parent = query->job ? query->job : query->parent ? query->parent : "";
+    const struct state_row key = {.id = query->after_id, .parent = parent, .document = ""};
+    int rc = statement_of(rows, table, which, &statement, err);
+    rc = rc ? rc : bind(rows, statement, &key, count_of(query->limit), err);
+    if (rc == 0 && (sqlite3_bind_text(statement, 7, query->states, -1, SQLITE_STATIC) ||
+                    sqlite3_bind_text(statement, 8, query->name, -1, SQLITE_STATIC))) {
+        rc = sql_fail(rows->db, "bind", err);
+    }
+    rc = rc ? rc : visit_rows(rows, statement, visit, arg, &visited, err);
+    return rc == 0 ? 0 : err_wrap(err, "search %s", table_names[table]);
 }
 
 int state_count(struct state_store *store, enum state_table table, size_t *out, struct err *err)

@@ -84,10 +84,20 @@ typedef bool (*state_visit_fn)(void *arg, const struct state_row *row);
 NODISCARD int state_list(struct state_store *store, enum state_table table, const char *parent,
                          const char *after_id, size_t limit, bool newest_first,
                          state_visit_fn visit, void *arg, struct err *err);
-/* The rows of a job and of the jobs that are its parts, as state_list. */
-NODISCARD int state_list_of_job(struct state_store *store, enum state_table table, const char *job,
-                                const char *after_id, size_t limit, state_visit_fn visit, void *arg,
-                                struct err *err);
+/* What state_search looks for. Texts are borrowed. */
+struct state_query {
+    const char *after_id; /* as of state_list, with `limit` and `newest_first` */
+    size_t limit;
+    bool newest_first;
+    const char *parent; /* NULL: any */
+    const char *job;    /* rows of this job and of the jobs that are its parts; NULL: any */
+    const char *states; /* ",A,B,": the document's `state` is one of them; "": any */
+    const char *name;   /* its `spec.name`, or the beginning of it and "*"; "": any */
+};
+/* Visit `limit` rows, as state_list. A row that does not match has no document (size 0). */
+NODISCARD int state_search(struct state_store *store, enum state_table table,
+                           const struct state_query *query, state_visit_fn visit, void *arg,
+                           struct err *err);
 NODISCARD int state_count(struct state_store *store, enum state_table table, size_t *out,
                           struct err *err);
 /* ERR_NOT_FOUND. */

@@ -137,6 +137,18 @@ static void forget(struct turn *turn, const struct action *action)
     fail(turn, state_delete(state, object_facts(action->kind)->table, action->id, &err), &err);
 }
 
+/* A row was written or deleted: lists show it. */
+static void changed(struct turn *turn, const struct action *action)
+{
+    struct object_row row;
+    const char *id = action->id;
+    if (action->type == ACTION_PERSIST) {
+        object_describe(action->kind, action->object, &row);
+        id = row.id;
+    }
+    turn->effects.wake(turn->effects.context, action->kind, id);
+}
+
 static void client_gone(void *arg)
 {
     struct outgoing *out = arg;
@@ -214,8 +226,14 @@ static void carry_out(struct turn *turn, const struct action *action,
                       struct http_exchange *exchange, const struct turn_extra *extra)
 {
     switch (action->type) {
-    case ACTION_PERSIST: persist(turn, action); return;
-    case ACTION_FORGET: forget(turn, action); return;
+    case ACTION_PERSIST:
+        persist(turn, action);
+        changed(turn, action);
+        return;
+    case ACTION_FORGET:
+        forget(turn, action);
+        changed(turn, action);
+        return;
     case ACTION_REPLY:
     case ACTION_PROBLEM: reply(turn, action, exchange, extra); return;
     case ACTION_METRIC: metric(turn, action); return;

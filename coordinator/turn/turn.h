@@ -45,7 +45,8 @@ struct turn_effects {
      * left before the answer, extra tells who it was. */
     int (*audit)(void *context, const struct http_exchange *exchange,
                  const struct turn_extra *extra, const char *subject, int status, struct err *err);
-    /* Before the commit too, but nothing leaves: note which long polls to check. */
+    /* Before the commit too, but nothing leaves: an object, its row or its list has changed, note
+     * which long polls to check. */
     void (*wake)(void *context, enum object_kind kind, const char *id);
     /* Answer disk_full at once: a commit is held. */
     void (*refuse)(void *context, struct http_exchange *exchange);

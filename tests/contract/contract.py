@@ -20,6 +20,7 @@ import service
 import plans
 import submodels
 import survive
+import webhook
 from api import COMMON_PROBLEMS, SEEN, operations
 from paceline import ROOT, must
 from runner import run
@@ -107,7 +108,7 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 if __name__ == "__main__":
     tests = {}
     modules = (service, objects, datasets, jobs, submodels)
-    for module in (*modules, deletes, agents, survive, plans, events, connections, access):
+    for module in (*modules, deletes, agents, survive, plans, events, connections, access, webhook):
         tests.update(
             {name: value for name, value in vars(module).items() if name.startswith("test_")}
         )

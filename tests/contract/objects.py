@@ -9,6 +9,7 @@ import shutil
 import struct
 import tempfile
 import threading
+import time
 
 from api import BINARY, JSON, Api, example
 from fake_agent import FakeAgent, read_safetensors
@@ -406,7 +407,7 @@ def test_checkpoints_are_uploaded_once_and_listed():
     files = [safetensors({"stem.0.weight": [size, 3]}) for size in range(1, 6)]
     with Api(data=False) as api:
         must(
-            api.get("/v1/checkpoints") == {"items": [], "next_cursor": None},
+            api.get("/v1/checkpoints")["items"] == [],
             "unexpected checkpoints",
         )
         stored = [
@@ -787,3 +788,114 @@ def test_the_example_messages_match_the_contract():
         )
         must(answer.status == 201, f"{answer.body!r}")
         must(agent.enrol().status == 201 and agent.enrol().status == 200, "a device enrols again")
+
+
+# ---- queries of lists ----
+
+
+def ids(page):
+    return [item["id"] for item in page["items"]]
+
+
+def test_lists_of_jobs_are_filtered_ordered_and_short():
+    with Api() as api:
+        jobs = {name: api.submit_named(name) for name in ("night-1", "night-2", "day")}
+        api.verb(jobs["night-2"], "cancel")
+        one, two, three = (jobs[name]["id"] for name in ("night-1", "night-2", "day"))
+        for query, expected in (
+            ("", [one, two, three]),
+            ("order=desc", [three, two, one]),
+            ("order=desc&limit=2", [three, two]),
+            (f"order=desc&cursor={two}", [one]),
+            ("state=cancelled", [two]),
+            ("state=queued", [one, three]),
+            ("state=queued,cancelled&order=desc", [three, two, one]),
+            ("state=failed", []),
+            ("name=night-1", [one]),
+            ("name=night*", [one, two]),
+            ("name=night*&state=cancelled", [two]),
+            ("state=queued&limit=1", [one]),
+            (f"state=queued&limit=1&cursor={one}", [three]),
+        ):
+            must(ids(api.get(f"/v1/jobs?{query}")) == expected, query)
+        for view in ("short", "full"):
+            page = api.get(f"/v1/jobs?view={view}")
+            must(ids(page) == [one, two, three], view)
+            must(all(("spec" in item) == (view == "full") for item in page["items"]), view)
+        short = api.get("/v1/jobs?view=short&name=night-2")["items"][0]
+        whole = api.job(jobs["night-2"])
+        must(short["name"] == "night-2" and short["model"] == "mlp", f"{short}")
+        must(
+            all(whole[name] == value for name, value in short.items() if name in whole),
+            f"{short} is not {whole}",
+        )
+        for query, words in (
+            ("state=queue", ("did you mean 'queued'",)),
+            ("state=", ("is not a state",)),
+            ("name=Night", ("is not a name",)),
+            ("view=brief", ("'short' or 'full'",)),
+            ("order=newest", ("'desc' or 'asc'",)),
+            ("label=a=b", ("unknown query parameter 'label'",)),
+        ):
+            api.problem("GET", f"/v1/jobs?{query}", code="invalid_parameter", words=words)
+
+
+def test_lists_of_devices_are_filtered_by_state_name_and_label():
+    with Api(data=False) as api:
+        one = FakeAgent(api, "board-1", labels={"room": "kitchen", "gpu": "no"}).id
+        two = FakeAgent(api, "board-2", labels={"room": "attic"}).id
+        for query, expected in (
+            ("order=desc", [two, one]),
+            ("state=online", [one, two]),
+            ("state=lost,suspect", []),
+            ("name=board-2", [two]),
+            ("name=board*", [one, two]),
+            ("label=room=kitchen", [one]),
+            ("label=room=kitchen,gpu=no&state=online&name=board*", [one]),
+            ("label=room=kitchen,gpu=yes", []),
+        ):
+            must(ids(api.get(f"/v1/devices?{query}")) == expected, query)
+        short = api.get("/v1/devices?view=short")["items"][0]
+        whole = api.get(f"/v1/devices/{one}")
+        must("inventory" not in short and short.items() <= whole.items(), f"{short}")
+
+
+def test_a_list_is_waited_for_until_an_object_of_its_kind_changes():
+    with Api(data=False) as api:
+        for path, change in (
+            ("/v1/devices", lambda: FakeAgent(api, "new")),
+            ("/v1/datasets", lambda: api.upload("digits-train", "digits", "train")),
+            ("/v1/models", lambda: api.request("POST", "/v1/models", TINY, expect=201)),
+            ("/v1/jobs", lambda: api.submit_named("waited", dataset={"train": "digits-train"})),
+        ):
+            before = api.get(path)
+            must(api.get(f"{path}?after={before['revision']}") == before, f"{path}: no wait")
+            must(
+                api.get(f"{path}?after={before['revision'] - 1}&wait=60") == before,
+                f"{path}: another revision",
+            )
+            seen = {}
+            poll = threading.Thread(
+                target=lambda path=path, before=before, seen=seen: seen.update(
+                    api.get(f"{path}?after={before['revision']}&wait=60&order=desc")
+                )
+            )
+            poll.start()
+            wait_for_polls(api, 1)
+            change()
+            poll.join(30)
+            must(seen and seen["revision"] > before["revision"], f"{path}: {seen}")
+            must(len(seen["items"]) == len(before["items"]) + 1, f"{path}: {seen}")
+            api.problem("GET", f"{path}?after=0&wait=61", code="invalid_parameter")
+            api.problem("GET", f"{path}?after=x", code="invalid_parameter")
+        old = api.get("/v1/jobs")["revision"]
+        api.coordinator.stop()
+        api.restart_coordinator()
+        must(api.get(f"/v1/jobs?after={old}&wait=60")["revision"] > old, "after a restart")
+
+
+def wait_for_polls(api, count):
+    deadline = time.monotonic() + 10
+    while api.number("paceline_long_polls") < count:
+        must(time.monotonic() < deadline, "no request waits")
+        time.sleep(0.01)

@@ -10,6 +10,7 @@ import threading
 import time
 
 from api import CONTRACT, METHODS, Api, operations
+from fake_agent import FakeAgent
 from paceline import ROOT, data_files, must, request, tar_of
 
 PATH_VALUES = {
@@ -330,6 +331,50 @@ def test_metrics_are_prometheus_text_and_count():
             "sent bytes",
         )
         must(second["paceline_received_bytes_total"][None] > 10000, "received bytes")
+        build = next(iter(second["paceline_build_info"]))
+        must(f'version="{api.get("/version")["version"]}"' in build, f"build {build}")
+        for name, least in (
+            ("process_resident_memory_bytes", 1e6),
+            ("process_open_fds", 5),
+            ("process_start_time_seconds", time.time() - 600),
+            ("paceline_disk_free_bytes", 1e6),
+        ):
+            must(second[name][None] > least, f"{name} {second[name]}")
+        must(sum(second["paceline_state_bytes"].values()) > 10000, "files")
+        events = second["paceline_events_total"]
+        must(
+            {f'type="{kind}"' for kind in CONTRACT["components"]["schemas"]["event_type"]["enum"]}
+            == set(events),
+            f"{events}",
+        )
+        must(events['type="job_queued"'] == 1 and events['type="job_failed"'] == 0, f"{events}")
+
+
+def test_metrics_name_jobs_devices_and_links():
+    with Api() as api:
+        job = api.submit_named("named", devices={"min": 2, "max": 2})
+        one, two = FakeAgent(api, "one"), FakeAgent(api, "two")
+        one.heartbeat(resident_bytes=5 << 20, free_memory_bytes=1 << 30)
+        text = api.request("GET", "/metrics").body.decode()
+        samples = read_prometheus(text)
+        name = f'job_id="{job["id"]}",job_name="named"'
+        must(name in samples["paceline_job_step"], f"{samples['paceline_job_step']}")
+        must(
+            any(label.startswith(name + ',state="') for label in samples["paceline_job_state"]),
+            f"{samples['paceline_job_state']}",
+        )
+        must("paceline_job_loss" not in samples, "a loss before the first step")
+        device = f'device_id="{one.id}",device_name="one"'
+        must(samples["paceline_device_online"][device] == 1, "online")
+        must(samples["paceline_device_resident_bytes"][device] == 5 << 20, "resident")
+        must(samples["paceline_device_free_memory_bytes"][device] == 1 << 30, "free")
+        must(samples["paceline_device_busy_ratio"][device] == 0, "busy")
+        must(samples["paceline_device_silent_seconds"][device] < 60, "silent")
+        must(f'device_id="{two.id}",device_name="two"' in samples["paceline_device_online"], "two")
+        must(
+            api.get(f"/v1/devices/{one.id}")["free_memory_bytes"] == 1 << 30,
+            "the device shows another number",
+        )
 
 
 # ---- clients that disconnect ----

@@ -104,6 +104,8 @@ class Process:
             for line in self.log_text().splitlines():
                 if "event=listening" in line:
                     self.address = line.split("address=")[1].split()[0]
+                elif '"event":"listening"' in line:
+                    self.address = json.loads(line)["address"]
             if self.address:
                 return self
             if self.process.poll() is not None:

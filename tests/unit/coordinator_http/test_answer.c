@@ -89,35 +89,6 @@ static void upload(void *context, struct http_exchange *exchange)
     }
 }
 
-#define LONG_KEY                                                                                   \
-    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" \
-    "aaaaaaaa"
-
-static bool is_lower_case(const char *text)
-{
-    return text[0] != '\0' && text[strspn(text, "abcdefghijklmnopqrstuvwxyz")] == '\0';
-}
-
-static void list(void *context, struct http_exchange *exchange)
-{
-    static const struct text_form key = {.valid = is_lower_case, .expected = "letters"};
-    (void)context;
-    static const char *const names[] = {"a", "b", "c", "d", "e"};
-    struct answer_list page;
-    const char *after;
-    if (!answer_list_begin(exchange, &key, &page, &after)) {
-        return;
-    }
-    bool room = true;
-    for (size_t i = 0; room && i < sizeof(names) / sizeof(names[0]); i++) {
-        char text[16];
-        int length = snprintf(text, sizeof(text), "\"%s\"", names[i]);
-        room =
-            strcmp(names[i], after) <= 0 || answer_list_text(&page, names[i], text, (size_t)length);
-    }
-    answer_list_end(exchange, &page);
-}
-
 static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/object", .handle = object},
     {.method = "GET", .pattern = "/nothing", .handle = nothing},
@@ -127,7 +98,6 @@ static const struct http_route routes[] = {
     {.method = "POST", .pattern = "/body", .handle = body, .body_max = 4096},
     {.method = "POST", .pattern = "/no-body", .handle = no_body, .body_max = 4096},
     {.method = "POST", .pattern = "/upload", .handle = upload, .body_max = 4096},
-    {.method = "GET", .pattern = "/list", .handle = list},
 };
 
 /* ---- asking ---- */
@@ -288,27 +258,6 @@ static void uploads_of_a_type_that_forms_send_are_refused(void **state)
         "unsupported_media_type");
 }
 
-static void lists_come_in_pages_with_a_cursor_to_the_next(void **state)
-{
-    assert_holds(ask(*state, "GET /list HTTP/1.1"),
-                 "{\"items\":[\"a\",\"b\",\"c\",\"d\",\"e\"],\"next_cursor\":null}");
-    assert_holds(ask(*state, "GET /list?limit=2 HTTP/1.1"),
-                 "{\"items\":[\"a\",\"b\"],\"next_cursor\":\"b\"}");
-    assert_holds(ask(*state, "GET /list?limit=2&cursor=b HTTP/1.1"),
-                 "{\"items\":[\"c\",\"d\"],\"next_cursor\":\"d\"}");
-    assert_holds(ask(*state, "GET /list?limit=2&cursor=d HTTP/1.1"),
-                 "{\"items\":[\"e\"],\"next_cursor\":null}");
-    assert_holds(ask(*state, "GET /list?limit=5 HTTP/1.1"), "\"e\"],\"next_cursor\":null}");
-    assert_holds(ask(*state, "GET /list?cursor=zzz HTTP/1.1"),
-                 "{\"items\":[],\"next_cursor\":null}");
-    assert_holds(ask(*state, "GET /list?limit=0 HTTP/1.1"), "invalid_parameter");
-    char request[256];
-    snprintf(request, sizeof(request), "GET /list?cursor=%.100s HTTP/1.1", LONG_KEY);
-    assert_holds(ask(*state, request), "is not a cursor of this list");
-    assert_holds(ask(*state, "GET /list?cursor=B HTTP/1.1"), "'B' is not a cursor of this list");
-    assert_holds(ask(*state, "GET /list?cursor= HTTP/1.1"), "is not a cursor of this list");
-}
-
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -320,7 +269,6 @@ int main(void)
         TEST(bodies_are_json_of_the_right_type),
         TEST(verbs_without_arguments_take_nothing_or_an_empty_object),
         TEST(uploads_of_a_type_that_forms_send_are_refused),
-        TEST(lists_come_in_pages_with_a_cursor_to_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
