@@ -31,6 +31,8 @@ CHANGING = {
     "revision",
     "last_seen_at",
     "resident_bytes",
+    "free_memory_bytes",
+    "busy_share",
     "probe",
     "eta_seconds",
     "message",
