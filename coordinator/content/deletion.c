@@ -112,12 +112,14 @@ static int find_job(struct coordinator *coordinator, struct belongings *all)
         return rc; /* a live job is not deleted */
     }
     memcpy(deletion->job.text, id, strlen(id) + 1);
-    rc = state_list_of_job(state, STATE_CENTER_UNITS, id, "", SIZE_MAX, read_unit, all, all->err);
+    const struct state_query of_job = {
+        .after_id = "", .limit = SIZE_MAX, .job = id, .states = "", .name = ""};
+    rc = state_search(state, STATE_CENTER_UNITS, &of_job, read_unit, all, all->err);
     all->unit_count = all->count;
     const int64_t revision = deletion->revision;
-    rc = rc || all->code ? rc
-                         : state_list_of_job(state, STATE_CHECKPOINTS, id, "", SIZE_MAX,
-                                             read_checkpoint, all, all->err);
+    rc = rc || all->code
+             ? rc
+             : state_search(state, STATE_CHECKPOINTS, &of_job, read_checkpoint, all, all->err);
     deletion->revision = revision;
     return rc || all->code
                ? rc
