@@ -140,13 +140,12 @@ static void forget(struct turn *turn, const struct action *action)
 /* A row was written or deleted: lists show it. */
 static void changed(struct turn *turn, const struct action *action)
 {
-    struct object_row row;
-    const char *id = action->id;
-    if (action->type == ACTION_PERSIST) {
+    struct object_row row = {.id = ""};
+    const bool written = action->type == ACTION_PERSIST;
+    if (written) {
         object_describe(action->kind, action->object, &row);
-        id = row.id;
     }
-    turn->effects.wake(turn->effects.context, action->kind, id);
+    turn->effects.wake(turn->effects.context, action->kind, written ? row.id : action->id);
 }
 
 static void client_gone(void *arg)

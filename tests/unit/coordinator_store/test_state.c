@@ -184,53 +184,6 @@ static void assert_plans_of_job(struct state_store *store, const char *job, cons
     assert_ids(&visited, expected);
 }
 
-/* The ids of rows with their documents, and in brackets those of rows without. */
-static bool remember_match(void *arg, const struct state_row *row)
-{
-    char *out = arg;
-    const size_t length = strlen(out);
-    (void)snprintf(out + length, 256 - length, row->document_size ? "%s " : "(%s) ", row->id);
-    return true;
-}
-
-static void assert_search(struct state_store *store, const char *states, const char *name,
-                          bool newest_first, size_t limit, const char *expected)
-{
-    char found[256] = "";
-    struct err err = {0};
-    const struct state_query query = {.after_id = "",
-                                      .limit = limit,
-                                      .newest_first = newest_first,
-                                      .states = states,
-                                      .name = name};
-    assert_ok(state_search(store, STATE_JOBS, &query, remember_match, found, &err), &err);
-    assert_string_equal(found, expected);
-}
-
-static void a_search_returns_the_documents_that_match(void **state)
-{
-    struct state_store *store = open_state(state);
-    begin(store);
-    put(store, STATE_JOBS, "a", "", "{\"state\":\"failed\",\"spec\":{\"name\":\"night-1\"}}");
-    put(store, STATE_JOBS, "b", "", "{\"state\":\"succeeded\",\"spec\":{\"name\":\"night-2\"}}");
-    put(store, STATE_JOBS, "c", "", "{\"state\":\"failed\",\"spec\":{\"name\":\"day\"}}");
-    put(store, STATE_JOBS, "d", "", "{\"spec\":{}}");
-    commit(store);
-    assert_search(store, "", "", false, 10, "a b c d ");
-    assert_search(store, ",failed,", "", false, 10, "a (b) c (d) ");
-    assert_search(store, ",failed,", "", true, 3, "(d) c (b) ");
-    assert_search(store, ",succeeded,cancelled,", "", false, 10, "(a) b (c) (d) ");
-    assert_search(store, ",fail,", "", false, 10, "(a) (b) (c) (d) ");
-    assert_search(store, "", "night-1", false, 10, "a (b) (c) (d) ");
-    assert_search(store, "", "night*", false, 10, "a b (c) (d) ");
-    assert_search(store, ",failed,", "night*", false, 10, "a (b) (c) (d) ");
-    begin(store);
-    put(store, STATE_JOBS, "e", "", "{damaged");
-    commit(store);
-    assert_search(store, ",failed,", "", true, 2, "e (d) ");
-    state_close(&store);
-}
-
 static void the_rows_of_a_job_include_those_of_its_parts(void **state)
 {
     struct state_store *store = open_state(state);
@@ -508,7 +461,6 @@ int main(void)
         test_with_directory(a_large_document_comes_back_whole),
         test_with_directory(lists_go_in_order_of_ids_in_pages_both_ways),
         test_with_directory(the_rows_of_a_job_include_those_of_its_parts),
-        test_with_directory(a_search_returns_the_documents_that_match),
         test_with_directory(a_visitor_may_stop_and_the_list_can_be_asked_again),
         test_with_directory(a_visitor_may_ask_for_other_rows),
         test_with_directory(a_missing_row_is_not_found),
