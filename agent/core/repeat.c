@@ -11,12 +11,13 @@ static const struct kind {
     bool of_peer;              /* the peer's answers and failures are reported */
     bool forgives;             /* the first broken connection in a row */
     bool source;               /* unreachable for peer_ms: its unit comes from elsewhere */
+    bool only;                 /* nobody else has it: unreachable, it is waited for */
     int64_t patience_ms;       /* without progress */
 } kinds[REPEAT_KINDS] = {
     [REPEAT_TENSOR] = {5, 250, .of_peer = true, .forgives = true, .patience_ms = FOREVER},
     [REPEAT_ALIVE] = {.of_peer = true, .forgives = true},
     [REPEAT_REPLICA] = {.of_peer = true, .forgives = true},
-    [REPEAT_CONTENT] = {20, 1000, .patience_ms = PATIENCE_MS},
+    [REPEAT_CONTENT] = {20, 1000, .only = true, .patience_ms = PATIENCE_MS},
     [REPEAT_SNAPSHOT] = {20, 1000, .of_peer = true, .source = true, .patience_ms = PATIENCE_MS},
     [REPEAT_PING] = {20, 1000, .of_peer = true, .patience_ms = PATIENCE_MS},
 };
@@ -65,7 +66,9 @@ static bool is_over(const struct repeat *repeat, const struct repeat_try *tried,
     if (kind->most_ms == 0) {
         return true;
     }
-    const int64_t patience_ms = kind->source && broken ? repeat->peer_ms : kind->patience_ms;
+    const int64_t patience_ms = kind->source && broken ? repeat->peer_ms
+                                : kind->only && broken ? FOREVER
+                                                       : kind->patience_ms;
     return patience_ms != FOREVER && tried->now_ms - repeat->failing_since_ms > patience_ms;
 }
 

@@ -6,6 +6,8 @@
  * kept: one that was idle for too long breaks as well. Whether an unreachable neighbour is lost is
  * the coordinator's decision, so senders never give up by themselves; a source of units
  * counts as gone when it has failed for peer_ms and is unreachable, since others may have the unit.
+ * The coordinator is waited for: a device that prepares while it is away has done nothing wrong.
+ * The job's autonomy and the deadline of the preparation end that.
  */
 #ifndef AGENT_CORE_REPEAT_H
 #define AGENT_CORE_REPEAT_H

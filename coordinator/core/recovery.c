@@ -21,8 +21,10 @@ int64_t recovery_center(const struct job_slot *job)
 size_t recovery_list(const struct core *core, const struct job_slot *job,
                      const struct absent *absent)
 {
-    /* After a pause, devices may drop all snapshots. */
-    return !states_waits_in_queue(job) ? held_list(core, job, absent, -1) : 0;
+    /* After a pause, devices may drop all snapshots. A restored database may be older than the
+     * job's kernels: what devices hold was computed with those, which it does not know. */
+    const bool none = states_waits_in_queue(job) || states_kernels_wanted(job);
+    return none ? 0 : held_list(core, job, absent, -1);
 }
 
 int64_t recovery_without(const struct core *core, const struct job_slot *job, size_t count,

@@ -3,6 +3,7 @@
 #include "coordinator/core/stall.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "coordinator/core/act.h"
 #include "coordinator/core/avoidance.h"
@@ -13,6 +14,10 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+
+#define SLOW_FACTOR 16
+#define FIRST_FACTOR 3     /* of a prediction before anything was measured */
+#define SLOW_MS_MAX 600000 /* whatever was predicted */
 
 void stall_watch(struct core *core, struct job_slot *job)
 {
@@ -42,13 +47,38 @@ static bool goes_on(const struct core *core, const struct job_slot *job)
            job->stall.task_ms > job->stall.progress_ms;
 }
 
-/* The device that holds work without progress: its current task takes longer than a step may. */
+/* How long a pass of one micro-batch may take: as long as a step, and where a step is little more
+ * than that pass, as long as on a device that became sixteen times as slow. */
+static int64_t task_limit_ms(const struct job_slot *job, size_t s)
+{
+    const struct plan_stage *stage = &job->plan.stage[s];
+    const double measured = stage->measured_forward_seconds + stage->measured_backward_seconds;
+    const double predicted = stage->predicted_forward_seconds + stage->predicted_backward_seconds;
+    const double seconds = measured > 0 ? measured : FIRST_FACTOR * predicted;
+    const int64_t slow_ms = (int64_t)fmin(1000 * SLOW_FACTOR * seconds, SLOW_MS_MAX);
+    return slow_ms > job->job.deadlines.step_ms ? slow_ms : job->job.deadlines.step_ms;
+}
+
+/* A task that has taken longer than a step may, and not yet as long as a task may. */
+static bool is_slow(const struct core *core, const struct job_slot *job)
+{
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct device_slot *device = slots_stage_device(core, job, s);
+        if (device && device->challenge.busy_ms > job->job.deadlines.step_ms &&
+            device->challenge.busy_ms <= task_limit_ms(job, s)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The device that holds work without progress: its current task takes longer than a task may. */
 static struct device_slot *busiest(const struct core *core, const struct job_slot *job)
 {
     struct device_slot *worst = NULL;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         struct device_slot *device = slots_stage_device(core, job, s);
-        if (device && device->challenge.busy_ms > job->job.deadlines.step_ms &&
+        if (device && device->challenge.busy_ms > task_limit_ms(job, s) &&
             (!worst || device->challenge.busy_ms > worst->challenge.busy_ms)) {
             worst = device;
         }
@@ -86,7 +116,7 @@ void stall_tick(struct core *core, struct job_slot *job)
     mark_job(core, job);
     if (states_phase(job) != PHASE_RUN) {
         job->timer_ms[TIMER_STEP] = NEVER;
-    } else if (goes_on(core, job)) {
+    } else if (goes_on(core, job) || is_slow(core, job)) {
         job->timer_ms[TIMER_STEP] = core->now_ms + deadlines_step_ms(job);
     } else if (job->job.stalled) {
         stall_settle(core, job);

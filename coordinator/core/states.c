@@ -132,6 +132,15 @@ bool states_waits_in_queue(const struct job_slot *job)
     return job->job.state == JOB_QUEUED || job->job.state == JOB_PLANNING;
 }
 
+/* Own kernels follow from the shape, and a plan over several classes is inexact anyway. Where every
+ * pass has its kernel there is nothing to measure: so a job does this once. */
+bool states_kernels_wanted(const struct job_slot *job)
+{
+    return job->job.data.tune && job->plan.resume_version == 0 &&
+           conv2d_backend_of(job->job.numeric_class) == CONV2D_BACKEND_ONEDNN &&
+           kernel_text_wanted(job->model);
+}
+
 bool states_plan_active(const struct job_slot *job)
 {
     return job->has_plan && (job->plan.state == PLAN_PREPARING || job->plan.state == PLAN_RUNNING ||

@@ -33,6 +33,8 @@ void states_set(struct core *core, struct job_slot *job, int state, const char *
                 const char *format, ...) PRINTF_LIKE(5, 6);
 /* Return whether the job waits for a plan from the center's version: queued, or planning. */
 bool states_waits_in_queue(const struct job_slot *job);
+/* Return whether the kernels of a job that starts anew are still to be measured (tuning.h). */
+bool states_kernels_wanted(const struct job_slot *job);
 /* Return whether devices work for the plan: it prepares, runs or stops. */
 bool states_plan_active(const struct job_slot *job);
 /* Return whether the device has a stage of the plan. */

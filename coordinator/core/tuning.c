@@ -10,15 +10,11 @@
 #include "coordinator/core/failure.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
 
-/* Own kernels follow from the shape, and a plan over several classes is inexact anyway. Where every
- * pass has its kernel there is nothing to measure: so a job does this once. */
 bool tuning_wanted(const struct job_slot *job)
 {
-    return job->job.data.tune && job->plan.state == PLAN_PREPARING &&
-           job->plan.resume_version == 0 &&
-           conv2d_backend_of(job->job.numeric_class) == CONV2D_BACKEND_ONEDNN &&
-           kernel_text_wanted(job->model);
+    return job->plan.state == PLAN_PREPARING && states_kernels_wanted(job);
 }
 
 void tuning_take(struct core *core, struct job_slot *job, const struct device_slot *device,

@@ -172,7 +172,8 @@ static void check_kernels(struct world *world, const struct run *run)
     if (desired->resume_version == 0 && desired->generation >= check->known[at].first_generation) {
         check->known[at].first_generation = desired->generation;
         memcpy(check->known[at].model, desired->job_spec.model.sha256, SHA256_SIZE);
-    } else if (desired->resume_version > 0 &&
+    } else if (desired->generation >= check->known[at].first_generation &&
+               desired->resume_version > 0 &&
                strcmp(check->known[at].model, desired->job_spec.model.sha256) != 0) {
         check_fail(world, "%s trains generation %" PRId64 " with other kernels than it began with",
                    run->agent->name, desired->generation);

@@ -72,9 +72,20 @@ static void a_progressing_transfer_is_not_abandoned(void **state)
     repeat_tried(&repeat, &tried, &next);
     assert_true(next.again && next.news == REPEAT_NOTHING);
     tried.moved = false;
+    tried.code = ERR_STATE; /* busy */
     tried.now_ms = 110001;
     repeat_tried(&repeat, &tried, &next);
     assert_false(next.again);
+}
+
+static void a_coordinator_that_is_away_is_waited_for(void **state)
+{
+    (void)state;
+    struct repeat content;
+    repeat_begin(&content, REPEAT_CONTENT, 0);
+    assert_true(try(&content, ERR_NETWORK, PEER_REFUSED, 0).again);
+    assert_true(try(&content, ERR_TIMEOUT, PEER_STALLED, 3500000).again);
+    assert_false(try(&content, ERR_NOT_FOUND, PEER_REFUSED, 3500001).again);
 }
 
 static void a_heartbeat_reports_the_worst_of_a_device_once(void **state)
@@ -105,6 +116,7 @@ int main(void)
         cmocka_unit_test(a_fault_of_this_device_shows_nothing_of_its_peer),
         cmocka_unit_test(a_source_that_is_out_of_reach_counts_as_gone_after_the_peer_deadline),
         cmocka_unit_test(a_progressing_transfer_is_not_abandoned),
+        cmocka_unit_test(a_coordinator_that_is_away_is_waited_for),
         cmocka_unit_test(a_heartbeat_reports_the_worst_of_a_device_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
