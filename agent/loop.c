@@ -110,10 +110,10 @@ static void free_loop(struct loop *loop)
 }
 
 /* On the parking's thread, which ends before the peer server. */
-static void take_connection(void *arg, int fd, const struct address *relay)
+static void take_connection(void *arg, int fd)
 {
     const struct loop *loop = arg;
-    peer_server_adopt(loop->peers, fd, relay);
+    peer_server_adopt(loop->peers, fd);
 }
 
 static int open_all(struct loop *loop, const struct config *config, const struct identity *identity,

@@ -5,8 +5,9 @@
 
 #include "net/http_server.h"
 
-/* Take a connection, as if the server had accepted it from this address. fd is taken; where there
- * is no room it is closed. On the server's thread, before http_server_run. */
-void http_adopt(struct http_server *server, int fd, const struct address *peer);
+/* Take a connection, as if the server had accepted it. Its client has the address 0.0.0.0: nobody
+ * knows where it is, and it is not taken for a program of this machine. fd is taken; where there is
+ * no room it is closed. On the server's thread, before http_server_run. */
+void http_adopt(struct http_server *server, int fd);
 
 #endif

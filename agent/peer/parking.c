@@ -196,7 +196,7 @@ static void hand_over(struct parking *parking, struct berth *berth)
         fail(berth, "the relay closed a parked connection");
         return;
     }
-    parking->config.arrived(parking->config.arg, berth->fd, &berth->relay);
+    parking->config.arrived(parking->config.arg, berth->fd);
     berth->fd = -1;
     berth->state = BERTH_EMPTY;
     berth->due_ms = 0;

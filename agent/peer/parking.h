@@ -13,7 +13,7 @@ struct parking;
 struct parking_config {
     const char *coordinator; /* its URL, borrowed */
     /* A connection; fd is taken. On the parking's thread. */
-    void (*arrived)(void *arg, int fd, const struct address *relay);
+    void (*arrived)(void *arg, int fd);
     void *arg;
 };
 

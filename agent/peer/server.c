@@ -29,11 +29,6 @@
 #define ADOPTED_MAX 16 /* until the thread's next turn */
 
 /* A connection from a relay. */
-struct adopted {
-    int fd;
-    struct address relay;
-};
-
 struct peer_server {
     struct receive_context receive; /* first: the context of the sinks */
     struct access *access;
@@ -46,7 +41,7 @@ struct peer_server {
     int room_fd; /* a slot is free, or a connection was adopted */
     int stop_fd;
     pthread_mutex_t lock; /* guards `adopted` and its count */
-    struct adopted adopted[ADOPTED_MAX];
+    int adopted[ADOPTED_MAX];
     size_t adopted_count;
 };
 
@@ -159,8 +154,7 @@ static void take_adopted(struct peer_server *server)
 {
     (void)pthread_mutex_lock(&server->lock);
     for (size_t i = 0; i < server->adopted_count; i++) {
-        const struct adopted *adopted = &server->adopted[i];
-        http_adopt(server->http, adopted->fd, &adopted->relay);
+        http_adopt(server->http, server->adopted[i]);
     }
     server->adopted_count = 0;
     (void)pthread_mutex_unlock(&server->lock);
@@ -268,7 +262,7 @@ void peer_server_close(struct peer_server **server)
     }
     http_server_close(&closing->http);
     for (size_t i = 0; i < closing->adopted_count; i++) {
-        file_close(&closing->adopted[i].fd);
+        file_close(&closing->adopted[i]);
     }
     (void)pthread_mutex_destroy(&closing->lock);
     receive_pool_free(&closing->receive.pool);
@@ -289,11 +283,11 @@ int peer_server_room_fd(const struct peer_server *server)
 }
 
 /* One more than fits is closed: its caller calls again. */
-void peer_server_adopt(struct peer_server *server, int fd, const struct address *relay)
+void peer_server_adopt(struct peer_server *server, int fd)
 {
     (void)pthread_mutex_lock(&server->lock);
     if (server->adopted_count < ADOPTED_MAX) {
-        server->adopted[server->adopted_count++] = (struct adopted){fd, *relay};
+        server->adopted[server->adopted_count++] = fd;
     } else {
         file_close(&fd);
     }

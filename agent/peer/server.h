@@ -48,7 +48,7 @@ void peer_server_close(struct peer_server **server);
 /* Where it really listens. */
 const struct address *peer_server_address(const struct peer_server *server);
 /* Take a connection from a relay, as if it had been accepted. fd is taken. Any thread. */
-void peer_server_adopt(struct peer_server *server, int fd, const struct address *relay);
+void peer_server_adopt(struct peer_server *server, int fd);
 /* What stages write to when a slot is free again (stage_config.room_fd). */
 int peer_server_room_fd(const struct peer_server *server);
 
