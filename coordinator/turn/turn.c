@@ -114,6 +114,7 @@ static void persist(struct turn *turn, const struct action *action)
         rc = incident_log_note(&turn->incidents, action->object, &err);
     }
     fail(turn, rc, &err);
+    turn->effects.wake(turn->effects.context, action->kind, name.id);
 }
 
 static void forget(struct turn *turn, const struct action *action)
@@ -135,17 +136,7 @@ static void forget(struct turn *turn, const struct action *action)
         fail(turn, state_delete_children(state, STATE_CENTER_UNITS, action->id, NULL, &err), &err);
     }
     fail(turn, state_delete(state, object_facts(action->kind)->table, action->id, &err), &err);
-}
-
-/* A row was written or deleted: lists show it. */
-static void changed(struct turn *turn, const struct action *action)
-{
-    struct object_row row = {.id = ""};
-    const bool written = action->type == ACTION_PERSIST;
-    if (written) {
-        object_describe(action->kind, action->object, &row);
-    }
-    turn->effects.wake(turn->effects.context, action->kind, written ? row.id : action->id);
+    turn->effects.wake(turn->effects.context, action->kind, action->id);
 }
 
 static void client_gone(void *arg)
@@ -225,14 +216,8 @@ static void carry_out(struct turn *turn, const struct action *action,
                       struct http_exchange *exchange, const struct turn_extra *extra)
 {
     switch (action->type) {
-    case ACTION_PERSIST:
-        persist(turn, action);
-        changed(turn, action);
-        return;
-    case ACTION_FORGET:
-        forget(turn, action);
-        changed(turn, action);
-        return;
+    case ACTION_PERSIST: persist(turn, action); return;
+    case ACTION_FORGET: forget(turn, action); return;
     case ACTION_REPLY:
     case ACTION_PROBLEM: reply(turn, action, exchange, extra); return;
     case ACTION_METRIC: metric(turn, action); return;

@@ -88,7 +88,7 @@ def test_a_cloned_agent_ends_and_the_first_one_continues():
         shutil.copy(fleet.path / first.name / "identity", clone)
         second = fleet.start_agent("clone", wait=False)
         must(second.process.wait(30) == 1, "the second agent ends with 1")
-        must("another agent uses the identity" in second.log_text(), second.log_text()[-500:])
+        must("uses the identity of device" in second.log_text(), second.log_text()[-500:])
         fleet.agents.remove(second)
         seen = fleet.wait_for_devices(1)
         must([(item["id"], item["name"]) for item in seen] == [(device, first.name)], f"{seen}")
