@@ -4,12 +4,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 
-from namespaces import NamespaceFleet, run_on
+from namespaces import NamespaceFleet, rows_on
 from paceline import WAIT_SECONDS, fashion_fleet, fashion_job, on_devices
 from report import finish, median, percent, say, spread, table
 
@@ -134,12 +132,8 @@ def links_in_a_fleet(options):
     devices = "coord\n" + "".join(
         f"board{index} {SHARE} {LINK_MBIT} 1\n" for index in range(AGENTS)
     )
-    with tempfile.NamedTemporaryFile("r", suffix=".rows") as file:
-        command = [sys.executable, __file__, "--pairs", options.pairs, "--rows", file.name]
-        status = run_on(devices, [*command, "--schedule", *options.schedule])
-        if status not in (0, 77):
-            raise subprocess.CalledProcessError(status, __file__)
-        return [] if status == 77 else json.load(file)
+    command = [sys.executable, __file__, "--pairs", options.pairs]
+    return rows_on(devices, [*command, "--schedule", *options.schedule])
 
 
 def main():

@@ -4,11 +4,9 @@ import argparse
 import contextlib
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
-from namespaces import NamespaceFleet, run_on
+from namespaces import NamespaceFleet, rows_on
 from paceline import Fleet, fashion_job, on_devices
 from report import finish, median, percent, say, spread, table
 
@@ -120,12 +118,7 @@ def links_in_a_fleet(options):
     devices = "coord\n" + "".join(
         f"board{index} {SHARE} {LINK_MBIT} 1\n" for index in range(AGENTS)
     )
-    with tempfile.NamedTemporaryFile("r", suffix=".rows") as file:
-        command = [sys.executable, __file__, "--pairs", options.pairs, "--rows", file.name]
-        status = run_on(devices, command)
-        if status not in (0, 77):
-            raise subprocess.CalledProcessError(status, __file__)
-        return [] if status == 77 else json.load(file)
+    return rows_on(devices, [sys.executable, __file__, "--pairs", options.pairs])
 
 
 def main():

@@ -13,6 +13,7 @@ DEVICES is the text of a fleet file (NAME CPU BW DELAY [LOSS [MEM]]). Where the 
 it, the tool prints the reason and run_on returns 77. Python's standard library only.
 """
 
+import json
 import os
 import pathlib
 import subprocess
@@ -48,10 +49,23 @@ def run_on(devices, command):
         ).returncode
 
 
+def rows_on(devices, command):
+    """run_on of a benchmark that writes its rows into the file of its option --rows; [] if the
+    machine cannot have a fleet.
+    """
+    with tempfile.NamedTemporaryFile("r", suffix=".rows") as file:
+        status = run_on(devices, [*command, "--rows", file.name])
+        if status not in (0, 77):
+            raise subprocess.CalledProcessError(status, list(map(str, command)))
+        return [] if status == 77 else json.load(file)
+
+
 class NamespaceFleet(Fleet):
     """A Fleet with each program on its own device. The programs have addresses other than loopback,
     on a network of their own: without TLS they need --insecure.
     """
+
+    port = 0  # of each agent; 0: any free one
 
     @property
     def exposure(self):
@@ -72,6 +86,6 @@ class NamespaceFleet(Fleet):
             *self.exposure,
             *arguments,
             wait=False,
-            listen=f"{address}:0",
+            listen=f"{address}:{self.port}",
             prefix=[str(TOOL), "exec", name, "--"],
         )

@@ -24,6 +24,8 @@ JOB = fashion_job(
 
 
 class NatFleet(NamespaceFleet):
+    port = PORT
+
     def rule(self, verb, name):
         """What the device's listener answers is dropped on its way out, as by a NAT that knows no
         such connection. Returns whether the rules could be changed.
@@ -45,18 +47,6 @@ class NatFleet(NamespaceFleet):
     def start_hidden(self, name):
         self.hide(name)
         return self.start_device(name)
-
-    def start_device(self, name, *arguments):
-        address = subprocess.run(
-            [str(TOOL), "ip", name], check=True, capture_output=True, text=True
-        ).stdout.strip()
-        return self.start_agent(
-            name,
-            *arguments,
-            wait=False,
-            listen=f"{address}:{PORT}",
-            prefix=[str(TOOL), "exec", name, "--"],
-        )
 
 
 def open_fleet(fleet, hidden=("board1", "board2")):
