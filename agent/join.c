@@ -274,7 +274,8 @@ static void print_joined(const struct joining *joining, const struct join_reply 
                "    paceline device accept %s\n",
                reply->name, reply->name);
     }
-    printf("\nStart the agent:\n    paceline-agent --state-dir '%s'\n",
+    printf("\nThe service paceline-agent starts by itself. Where there is none, start the agent:\n"
+           "    paceline-agent --state-dir '%s'\n",
            joining->config.state_directory);
 }
 

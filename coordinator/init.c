@@ -143,11 +143,12 @@ static void print_next(const struct options *options, const struct names *names,
     const char *end = strchr(host, ':') ? "]" : "";
     char join[JOIN_TOKEN_SIZE];
     join_token_write(&made->join, join);
-    printf("\nStart the coordinator:\n"
+    printf("\nStart the coordinator, by its service or by hand:\n"
+           "    systemctl enable --now paceline-coordinator\n"
            "    paceline-coordinator --state-dir '%s' --listen 0.0.0.0:7410\n"
-           "On each machine that shall train, within a day and on at most %d, run\n"
+           "On each machine that shall train, within a day and on at most %d, run this, and\n"
+           "'paceline-agent' where no service starts it:\n"
            "    paceline-agent join https://%s%s%s:7410 %s\n"
-           "    paceline-agent\n"
            "('paceline token create --join' makes further tokens). Log in to it, or ask by curl:\n"
            "    paceline login --ca-sha256 %s https://%s%s%s:7410\n"
            "    curl --cacert '%s/tls/ca.pem' -H 'Authorization: Bearer TOKEN' "
