@@ -92,7 +92,10 @@ static bool read_ticket(struct line line, char out[HASH_TEXT_SIZE])
 
 int relay_preface_read(const char *bytes, size_t size, struct relay_preface *out, struct err *err)
 {
-    const char *blank = memmem(bytes, size, end_of_preface, sizeof(end_of_preface) - 1);
+    /* At once or in pieces, the answer is the same: what follows the longest preface is not read.
+     */
+    const size_t most = size < RELAY_PREFACE_BYTES ? size : RELAY_PREFACE_BYTES;
+    const char *blank = memmem(bytes, most, end_of_preface, sizeof(end_of_preface) - 1);
     if (!blank) {
         return size < RELAY_PREFACE_BYTES
                    ? 0
