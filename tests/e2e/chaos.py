@@ -374,8 +374,16 @@ def test_a_full_disk_of_an_agent_costs_replicas_and_nothing_else():
             agent.stop()
 
 
-LONGEST = {"stages_that_clip_by_the_norm"}
-globals().update(tests_of("lenet5", by_build(CHECKS, CHECKS.keys() - LONGEST)))
+# With a sanitizer, one of each kind.
+ALIKE = {
+    "first_stage",
+    "last_stage",
+    "all_but_one",
+    "a_device_that_comes_back",
+    "the_coordinator_five_times",
+    "stages_that_clip_by_the_norm",
+}
+globals().update(tests_of("lenet5", by_build(CHECKS, CHECKS.keys() - ALIKE)))
 
 if __name__ == "__main__":
     run(globals())
