@@ -107,11 +107,10 @@ static int find_job(struct coordinator *coordinator, struct belongings *all)
     const char *id = deletion->id;
     int rc = state_get(state, STATE_JOBS, id, read_job, all, all->err);
     rc = rc ? rc : all->code;
+    memcpy(deletion->job.text, id, strlen(id) + 1);
     if (rc || core_job(coordinator->core, id)) {
-        memcpy(deletion->job.text, id, strlen(id) + 1);
         return rc; /* a live job is not deleted */
     }
-    memcpy(deletion->job.text, id, strlen(id) + 1);
     const struct state_query of_job = {
         .after_id = "", .limit = SIZE_MAX, .job = id, .states = "", .name = ""};
     rc = state_search(state, STATE_CENTER_UNITS, &of_job, read_unit, all, all->err);
