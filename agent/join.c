@@ -4,6 +4,7 @@
  * accepted the key: a failure leaves an earlier configuration as it was. */
 #include "agent/join.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "agent/identity.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/secret.h"
 #include "base/user.h"
 #include "net/http_client.h"
 #include "schema/problem.h"
@@ -307,6 +309,7 @@ static int join(struct joining *joining, struct err *err)
     int rc = address_toward(joining->config.coordinator, &own, err);
     rc = rc ? rc : check_way(joining, &own, err);
     rc = rc ? rc : user_become_owner(joining->config.state_directory, err);
+    secret_hide_memory();
     rc = rc ? rc : identity_open(joining->config.state_directory, &joining->identity, err);
     rc = rc == ERR_STATE ? err_wrap(err, "stop the agent before it joins") : rc;
     rc = rc ? rc : http_client_new(&joining->client, err);
@@ -324,7 +327,10 @@ static int join(struct joining *joining, struct err *err)
                         reply.device.text);
     }
     print_joined(joining, &reply, path);
-    return 0;
+    return fflush(stdout) || ferror(stdout)
+               ? err_set(err, ERR_IO, "the machine has joined as %s, but standard output: %s",
+                         reply.device.text, strerror(errno))
+               : 0;
 }
 
 int join_command(int argc, char **argv, bool *misused, struct err *err)

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/secret.h"
 #include "base/stop_signals.h"
 #include "base/user.h"
 
@@ -72,6 +73,7 @@ static int agent_command(int argc, char **argv, bool *misused, struct err *err)
         log_set_level(config.log_level);
         log_set_format(config.log_format);
         rc = user_become_owner(config.state_directory, err);
+        secret_hide_memory();
         rc = rc ? rc : stop_signals_open(&leave_fd, err);
         rc = rc ? rc : identity_open(config.state_directory, &identity, err);
         rc = rc ? rc : run(&config, &identity, leave_fd, err);

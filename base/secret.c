@@ -1,6 +1,7 @@
 #include "base/secret.h"
 
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/file.h"
 
@@ -31,4 +32,10 @@ int secret_read(const char *path, char out[SECRET_SIZE], struct err *err)
     memcpy(out, secret, length);
     out[length] = '\0';
     return 0;
+}
+
+void secret_hide_memory(void)
+{
+    /* Fails for values other than 0 and 1 only. */
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }

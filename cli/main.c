@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/secret.h"
 #include "cli/command.h"
 
 /* $XDG_CONFIG_HOME/paceline, else $HOME/.config/paceline (XDG Base Directory Specification). */
@@ -18,6 +19,7 @@ static const char *config_directory(char *out, size_t size)
 int main(int argc, char **argv)
 {
     char config[1024];
+    secret_hide_memory();
     const char *url = getenv("PACELINE_URL");
     const struct environment environment = {
         .url = url ? url : getenv("PACELINE_SERVER"), /* its earlier name */

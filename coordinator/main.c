@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "base/user.h"
 #include "coordinator/backup.h"
 #include "coordinator/certificates.h"
@@ -47,6 +48,7 @@ static int serve(int argc, char **argv, bool *misused, struct err *err)
     rc = check_listen(&config, err);
     *misused = rc != 0;
     rc = rc ? rc : user_become_owner(config.state_dir, err);
+    secret_hide_memory();
     rc = rc ? rc : loop_run(&config, err);
     config_done(&config);
     return rc;
