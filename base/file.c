@@ -136,12 +136,15 @@ int file_draft_append(struct file_draft *draft, const void *data, size_t size, s
     return write_all(draft->fd, data, size) ? fail("write", draft->temporary, err) : 0;
 }
 
+int file_draft_sync(struct file_draft *draft, struct err *err)
+{
+    return fsync(draft->fd) ? fail("sync", draft->temporary, err) : 0;
+}
+
 int file_draft_keep(struct file_draft *draft, struct err *err)
 {
-    int rc = 0;
-    if (fsync(draft->fd)) {
-        rc = fail("sync", draft->temporary, err);
-    } else if (rename(draft->temporary, draft->path)) {
+    int rc = file_draft_sync(draft, err);
+    if (!rc && rename(draft->temporary, draft->path)) {
         rc = fail("rename to", draft->path, err);
     }
     if (rc) {

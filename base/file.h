@@ -29,6 +29,9 @@ NODISCARD int file_draft_open(struct file_draft *draft, const char *path, unsign
                               struct err *err);
 NODISCARD int file_draft_append(struct file_draft *draft, const void *data, size_t size,
                                 struct err *err);
+/* What was appended is on the disk. file_draft_keep does it too; before it, for several drafts that
+ * are kept together. */
+NODISCARD int file_draft_sync(struct file_draft *draft, struct err *err);
 NODISCARD int file_draft_keep(struct file_draft *draft, struct err *err);
 void file_draft_drop(struct file_draft *draft);
 /* Make the name of a file that was created, renamed or removed survive a power cut. */

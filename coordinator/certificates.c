@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,8 +90,8 @@ int certificates_draft(const char *state_dir, const char *const *name, size_t co
     certificate_pair_init(&server);
     if (certificates_exist(state_dir)) {
         return err_set(err, ERR_EXISTS,
-                       "'%s/tls' has certificates already, which agents trust; --no-tls makes "
-                       "another token only",
+                       "'%s/tls' has certificates already, which agents trust; --name adds "
+                       "names to that of the server, --no-tls makes another token",
                        state_dir);
     }
     certificates_drop(state_dir);
@@ -251,17 +252,49 @@ static void take_name(void *arg, const char *name)
     }
 }
 
+/* Both files are whole on the disk before either of them gets its name: a full disk leaves the old
+ * pair. A power cut between the two names leaves a mixed one, which the next start makes anew. */
 static int write_server(const struct certificates *certificates,
                         const struct certificate_pair *server, struct err *err)
 {
-    char path[CERTIFICATES_PATH_MAX];
-    path_of(path, certificates->directory, file_names[FILE_SERVER_KEY]);
-    int rc =
-        file_write_atomic(path, server->key.data, server->key.size, mode_of(FILE_SERVER_KEY), err);
-    path_of(path, certificates->directory, file_names[FILE_SERVER_PEM]);
-    return rc ? rc
-              : file_write_atomic(path, server->certificate.data, server->certificate.size,
-                                  mode_of(FILE_SERVER_PEM), err);
+    static const size_t files[] = {FILE_SERVER_KEY, FILE_SERVER_PEM};
+    const struct buf *content[] = {&server->key, &server->certificate};
+    struct file_draft draft[2];
+    char path[2][CERTIFICATES_PATH_MAX];
+    size_t opened = 0;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < 2; i++) {
+        path_of(path[i], certificates->directory, file_names[files[i]]);
+        rc = file_draft_open(&draft[i], path[i], mode_of(files[i]), err);
+        opened = i + 1;
+        rc = rc ? rc : file_draft_append(&draft[i], content[i]->data, content[i]->size, err);
+        rc = rc ? rc : file_draft_sync(&draft[i], err);
+    }
+    for (size_t i = 0; !rc && i < 2; i++) {
+        rc = file_draft_keep(&draft[i], err);
+    }
+    for (size_t i = 0; i < opened; i++) {
+        file_draft_drop(&draft[i]);
+    }
+    return rc;
+}
+
+/* Replace the server certificate by one of the same and further names. */
+static int replace_server(struct certificates *certificates, struct names *names,
+                          const struct certificate_times *times, struct err *err)
+{
+    struct certificate_pair server;
+    certificate_pair_init(&server);
+    int rc = certificate_make_server(&certificates->authority, names->item, names->count, times,
+                                     &server, err);
+    rc = rc ? rc : write_server(certificates, &server, err);
+    if (rc) {
+        certificate_pair_done(&server);
+        return err_wrap(err, "renew '%s/server.pem'", certificates->directory);
+    }
+    certificate_pair_done(&certificates->server);
+    certificates->server = server;
+    return serve(certificates, err);
 }
 
 int certificates_renew(struct certificates *certificates, int64_t wall_ms, bool *renewed,
@@ -278,24 +311,35 @@ int certificates_renew(struct certificates *certificates, int64_t wall_ms, bool 
     if (times.end <= certificates->times.end) {
         return 0; /* the clock went back */
     }
-    struct certificate_pair server;
-    certificate_pair_init(&server);
     int rc = certificate_each_name(certificates->server.certificate.data, take_name, &names, err);
     if (!rc && names.count == 0) {
         rc = err_set(err, ERR_FORMAT, "the certificate has no name");
     }
-    rc = rc ? rc
-            : certificate_make_server(&certificates->authority, names.item, names.count, &times,
-                                      &server, err);
-    rc = rc ? rc : write_server(certificates, &server, err);
-    if (rc) {
-        certificate_pair_done(&server);
-        return err_wrap(err, "renew '%s/server.pem'", certificates->directory);
+    rc = rc ? rc : replace_server(certificates, &names, &times, err);
+    *renewed = rc == 0;
+    return rc;
+}
+
+int certificates_add_names(struct certificates *certificates, const char *const *name, size_t count,
+                           int64_t wall_ms, struct err *err)
+{
+    struct names names = {.count = 0};
+    struct certificate_times times = times_from(wall_ms, SERVER_S);
+    int rc = certificate_each_name(certificates->server.certificate.data, take_name, &names, err);
+    for (size_t i = 0; !rc && i < count; i++) {
+        size_t same = 0;
+        while (same < names.count && strcasecmp(names.item[same], name[i]) != 0) {
+            same++;
+        }
+        if (same == names.count && same == CERTIFICATE_NAMES_MAX) {
+            rc = err_set(err, ERR_LIMIT, "'%s': a certificate has at most %d names", name[i],
+                         CERTIFICATE_NAMES_MAX);
+        } else if (same == names.count) {
+            take_name(&names, name[i]);
+        }
     }
-    certificate_pair_done(&certificates->server);
-    certificates->server = server;
-    *renewed = true;
-    return serve(certificates, err);
+    times.end = times.end > certificates->times.end ? times.end : certificates->times.end;
+    return rc ? rc : replace_server(certificates, &names, &times, err);
 }
 
 void certificates_look(struct certificates *certificates, struct http_server *server,

@@ -44,6 +44,10 @@ void certificates_close(struct certificates *certificates);
  * success the old one stays in use. The user's files are not renewed. */
 NODISCARD int certificates_renew(struct certificates *certificates, int64_t wall_ms, bool *renewed,
                                  struct err *err);
+/* Make a new server certificate at once, for its names and these. The authority stays. ERR_INVALID,
+ * ERR_LIMIT: a name is invalid, or there are too many. Nothing has changed then. */
+NODISCARD int certificates_add_names(struct certificates *certificates, const char *const *name,
+                                     size_t count, int64_t wall_ms, struct err *err);
 
 /* Now and then: renew what is due, let the server use it, and log it. */
 void certificates_look(struct certificates *certificates, struct http_server *server,

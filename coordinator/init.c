@@ -1,6 +1,7 @@
 #include "coordinator/init.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -13,9 +14,12 @@
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/file.h"
+#include "base/secret.h"
 #include "base/user.h"
 #include "coordinator/access/setup.h"
 #include "coordinator/certificates.h"
+#include "coordinator/config.h"
+#include "coordinator/store/state.h"
 #include "net/origin.h"
 
 #define NAME_BYTES 256
@@ -37,8 +41,9 @@ static const struct conf_option option_table[] = {
      .type = CONF_LIST,
      .offset = offsetof(struct options, name),
      .value_name = "NAME",
-     .help = "Host name or address by which agents and users call the coordinator.\n"
-             "Repeatable. Default: the host name and the addresses of this machine."},
+     .help = "Host name or address by which agents and users call the coordinator. Repeatable.\n"
+             "Where there are certificates, it is added to that of the server, and nothing else\n"
+             "changes. Default: the host name and the addresses of this machine."},
     {.name = "no-tls",
      .type = CONF_FLAG,
      .offset = offsetof(struct options, no_tls),
@@ -61,19 +66,21 @@ struct names {
     size_t count;
 };
 
-/* Once; those that do not fit are left out. */
-static void add_name(struct names *names, const char *name)
+/* Once; false: it does not fit. */
+static bool add_name(struct names *names, const char *name)
 {
     for (size_t i = 0; i < names->count; i++) {
         if (strcmp(names->item[i], name) == 0) {
-            return;
+            return true;
         }
     }
-    if (names->count < CERTIFICATE_NAMES_MAX && strlen(name) < NAME_BYTES) {
-        memcpy(names->text[names->count], name, strlen(name) + 1);
-        names->item[names->count] = names->text[names->count];
-        names->count++;
+    if (names->count == CERTIFICATE_NAMES_MAX || strlen(name) >= NAME_BYTES) {
+        return false;
     }
+    memcpy(names->text[names->count], name, strlen(name) + 1);
+    names->item[names->count] = names->text[names->count];
+    names->count++;
+    return true;
 }
 
 static void add_address(struct names *names, const struct sockaddr *address)
@@ -91,7 +98,7 @@ static void add_address(struct names *names, const struct sockaddr *address)
         }
     }
     if (text[0]) {
-        add_name(names, text);
+        (void)add_name(names, text); /* found, not asked for: as many as fit */
     }
 }
 
@@ -102,7 +109,7 @@ static void find_names(struct names *names)
     struct ifaddrs *first = NULL;
     struct err err;
     if (gethostname(host, sizeof(host) - 1) == 0 && origin_check_name(host, &err) == 0) {
-        add_name(names, host);
+        (void)add_name(names, host);
     }
     if (getifaddrs(&first)) {
         return;
@@ -115,17 +122,29 @@ static void find_names(struct names *names)
     freeifaddrs(first);
 }
 
-static void collect_names(struct names *names, const struct conf_list *given)
+static int add_given(struct names *names, const struct conf_list *given, struct err *err)
 {
     for (size_t i = 0; i < given->count; i++) {
-        add_name(names, given->item[i]);
+        if (!add_name(names, given->item[i])) {
+            return err_set(err, ERR_LIMIT,
+                           "--name '%.64s': a certificate has at most %d names of at most %d bytes",
+                           given->item[i], CERTIFICATE_NAMES_MAX, NAME_BYTES - 1);
+        }
     }
+    return 0;
+}
+
+static int collect_names(struct names *names, const struct conf_list *given, struct err *err)
+{
+    static const char *const own[] = {"localhost", "127.0.0.1", "::1"};
+    const int rc = add_given(names, given, err);
     if (given->count == 0) {
         find_names(names);
     }
-    add_name(names, "localhost");
-    add_name(names, "127.0.0.1");
-    add_name(names, "::1");
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        (void)add_name(names, own[i]); /* a certificate full of given names does without */
+    }
+    return rc;
 }
 
 /* What init has made, to show once. */
@@ -176,18 +195,26 @@ static void print_made(const struct options *options, const struct names *names,
     }
 }
 
+/* What was printed, and can be read nowhere else, has arrived. */
+static int check_printed(const char *remedy, struct err *err)
+{
+    return fflush(stdout) || ferror(stdout)
+               ? err_set(err, ERR_IO, "standard output: %s; %s", strerror(errno), remedy)
+               : 0;
+}
+
 /* The certificates become visible last, in one step: a failure before leaves nothing half made. */
 static int make(const struct options *options, struct err *err)
 {
     struct names names = {.count = 0};
     struct made made = {.fingerprint = ""};
     const int64_t wall_ms = clock_wall_ms();
-    int rc = user_become_owner(options->state_dir, err);
-    rc = rc ? rc : file_make_directory(options->state_dir, 0700, err);
-    if (!rc && !options->no_tls) {
-        collect_names(&names, &options->name);
-        rc = certificates_draft(options->state_dir, names.item, names.count, wall_ms,
-                                made.fingerprint, err);
+    int rc = 0;
+    if (!options->no_tls) {
+        rc = collect_names(&names, &options->name, err);
+        rc = rc ? rc
+                : certificates_draft(options->state_dir, names.item, names.count, wall_ms,
+                                     made.fingerprint, err);
     }
     if (rc) {
         return rc;
@@ -204,7 +231,54 @@ static int make(const struct options *options, struct err *err)
     }
     print_made(options, &names, &made);
     explicit_bzero(&made, sizeof(made));
-    return 0;
+    return check_printed("the token was not shown: 'paceline-coordinator init --no-tls' makes "
+                         "another",
+                         err);
+}
+
+static void print_name(void *arg, const char *name)
+{
+    (void)arg;
+    printf(" %s", name);
+}
+
+/* Further names for the server certificate. A running coordinator, which renews it, would overwrite
+ * them. */
+static int add_names(const struct options *options, struct err *err)
+{
+    AUTO(state_close) struct state_store *state = NULL;
+    struct certificates certificates;
+    struct names names = {.count = 0};
+    struct coordinator_config config = {0};
+    (void)snprintf(config.state_dir, sizeof(config.state_dir), "%s", options->state_dir);
+    int rc = state_open(options->state_dir, &state, err);
+    rc = rc == ERR_STATE ? err_wrap(err, "stop the coordinator first") : rc;
+    rc = rc ? rc : add_given(&names, &options->name, err);
+    rc = rc ? rc : certificates_open(&config, clock_wall_ms(), &certificates, err);
+    if (rc) {
+        return rc;
+    }
+    rc = certificates_add_names(&certificates, names.item, names.count, clock_wall_ms(), err);
+    if (!rc) {
+        printf("certificate: %s/tls/server.pem\nnames:", options->state_dir);
+        rc = certificate_each_name(certificates.server.certificate.data, print_name, NULL, err);
+        printf("\n");
+    }
+    certificates_close(&certificates);
+    return rc ? rc : check_printed("the names are in the certificate", err);
+}
+
+static int run(const struct options *options, struct err *err)
+{
+    int rc = user_become_owner(options->state_dir, err);
+    secret_hide_memory();
+    rc = rc ? rc : file_make_directory(options->state_dir, 0700, err);
+    if (rc) {
+        return rc;
+    }
+    const bool adds =
+        !options->no_tls && options->name.count > 0 && certificates_exist(options->state_dir);
+    return adds ? add_names(options, err) : make(options, err);
 }
 
 int init_run(int argc, char **argv, bool *misused, struct err *err)
@@ -219,7 +293,7 @@ int init_run(int argc, char **argv, bool *misused, struct err *err)
                                           sizeof(options.state_dir), err);
     }
     if (!rc && !done) {
-        rc = make(&options, err);
+        rc = run(&options, err);
     }
     conf_list_done(&options.name);
     conf_list_done(&positional);

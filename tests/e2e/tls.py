@@ -96,6 +96,43 @@ def test_init_overwrites_nothing():
         must(list((fleet.path / "other").iterdir()) == [], "something is left")
 
 
+def test_init_adds_names_to_the_certificate_of_the_server():
+    with Fleet() as fleet:
+        words = fleet.init("--name", "old.example")
+        state = ("--state-dir", fleet.path / "coordinator")
+        fleet.start_coordinator()
+        more = ("init", *state, "--name", "new.example")
+        fails(1, *more, says="stop the coordinator first")
+        fleet.coordinator.stop()
+        before = (fleet.path / "coordinator/tls/ca.pem").read_bytes()
+        fails(1, *more, "--name", "a b", says="'a b': expected a host name")
+        done = coordinator(*more)
+        names = f"names: {words['names']} new.example\n"
+        must(done.returncode == 0 and names in done.stdout, f"{done}")
+        must("token" not in done.stdout, "another token")
+        must((fleet.path / "coordinator/tls/ca.pem").read_bytes() == before, "another authority")
+        fleet.restart_coordinator()
+        host, port = fleet.coordinator.address.split(":")
+        for name in ("old.example", "new.example"):
+            with socket.create_connection((host, int(port)), timeout=10) as plain:
+                fleet.tls.wrap_socket(plain, server_hostname=name).close()
+        must(len(fleet.get("/v1/tokens")["items"]) == 2, "another token")
+    many = [word for i in range(40) for word in ("--name", f"n{i}")]
+    with Fleet() as fleet:
+        fails(1, "init", "--state-dir", fleet.path / "x", *many, says="at most 32 names")
+
+
+def test_init_fails_when_nobody_can_read_the_token():
+    with Fleet() as fleet, open("/dev/full", "wb") as full:
+        init = [BIN / "paceline-coordinator", "init", "--state-dir", fleet.path / "coordinator"]
+        done = subprocess.run(
+            init, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False
+        )
+        must(done.returncode == 1 and "init --no-tls' makes another" in done.stderr, f"{done}")
+        again = coordinator("init", "--no-tls", "--state-dir", fleet.path / "coordinator")
+        must(again.returncode == 0 and "token: pl_" in again.stdout, f"{again}")
+
+
 def test_a_full_disk_leaves_nothing_half_made():
     """init with more and more free bytes: whole, or not at all."""
     failures = 0

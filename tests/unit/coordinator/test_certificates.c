@@ -1,8 +1,10 @@
 #include "coordinator/certificates.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -170,6 +172,80 @@ static void a_renewal_that_a_power_cut_halved_is_made_again(void **state)
     certificates_close(&certificates);
 }
 
+/* The disk has room for the key, which is shorter, and not for the certificate. */
+static void a_renewal_on_a_full_disk_leaves_the_old_pair(void **state)
+{
+    const char *directory = *state;
+    struct certificates certificates;
+    struct rlimit before;
+    struct err err = {0};
+    bool renewed = true;
+    make(directory, NOW_MS);
+    open_at(directory, NOW_MS, &certificates);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit full = before;
+    full.rlim_cur = 512;
+    assert_true(certificates.server.key.size < 512 && certificates.server.certificate.size > 512);
+    const sighandler_t handler = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    const int rc = certificates_renew(&certificates, NOW_MS + 300 * DAY_MS, &renewed, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+    assert_int_not_equal(rc, 0);
+    assert_false(renewed);
+    assert_holds(err.text, "server.pem");
+    assert_ok(certificate_check(&certificates.server, &err), &err);
+    certificates_close(&certificates);
+    assert_int_equal(count_files(test_path_in(directory, "tls").text), 4);
+    /* The files belong together: nothing needs to be made anew, which a full disk would refuse. */
+    BUF_AUTO struct buf first, second;
+    buf_init(&first, CERTIFICATE_PEM_MAX);
+    buf_init(&second, CERTIFICATE_PEM_MAX);
+    const struct test_path pem = test_path_in(directory, "tls/server.pem");
+    assert_ok(file_read(pem.text, &first, &err), &err);
+    open_at(directory, NOW_MS, &certificates);
+    certificates_close(&certificates);
+    assert_ok(file_read(pem.text, &second, &err), &err);
+    assert_string_equal(first.data, second.data);
+}
+
+static void names_are_added_and_the_authority_stays(void **state)
+{
+    static const char *const more[] = {"Coordinator.Example", "fd00::5", "10.0.0.5", "cellar"};
+    const char *directory = *state;
+    struct certificates certificates;
+    struct err err = {0};
+    char fingerprint[HASH_TEXT_SIZE];
+    make(directory, NOW_MS);
+    open_at(directory, NOW_MS, &certificates);
+    memcpy(fingerprint, certificates.fingerprint, sizeof(fingerprint));
+    const int64_t end = certificates.times.end;
+    /* Also with a clock that went back: the certificate does not end earlier. */
+    assert_ok(certificates_add_names(&certificates, more, 4, 0, &err), &err);
+    assert_int_equal(certificates.times.end, end);
+    certificates_close(&certificates);
+    open_at(directory, NOW_MS, &certificates);
+    assert_string_equal(certificates.fingerprint, fingerprint);
+    BUF_AUTO struct buf text;
+    buf_init(&text, 4096);
+    assert_ok(certificate_each_name(certificates.served.certificate, add_name, &text, &err), &err);
+    assert_string_equal(text.data, "coordinator.example 10.0.0.5 fd00::5 cellar ");
+
+    char name[CERTIFICATE_NAMES_MAX][8];
+    const char *many[CERTIFICATE_NAMES_MAX];
+    for (size_t i = 0; i < CERTIFICATE_NAMES_MAX; i++) {
+        (void)snprintf(name[i], sizeof(name[i]), "n%zu", i);
+        many[i] = name[i];
+    }
+    static const char *const bad[] = {"https://x"};
+    assert_int_equal(
+        certificates_add_names(&certificates, many, CERTIFICATE_NAMES_MAX, NOW_MS, &err),
+        ERR_LIMIT);
+    assert_holds(err.text, "n28");
+    assert_int_equal(certificates_add_names(&certificates, bad, 1, NOW_MS, &err), ERR_INVALID);
+    certificates_close(&certificates);
+}
+
 static void use(char out[512], const char *directory, const char *name)
 {
     (void)snprintf(out, 512, "%.400s/%s", directory, name);
@@ -231,6 +307,8 @@ int main(void)
         test_with_directory(a_certificate_is_renewed_for_twenty_years),
         test_with_directory(a_clock_that_is_wrong_by_years_makes_valid_certificates),
         test_with_directory(a_renewal_that_a_power_cut_halved_is_made_again),
+        test_with_directory(a_renewal_on_a_full_disk_leaves_the_old_pair),
+        test_with_directory(names_are_added_and_the_authority_stays),
         test_with_directory(a_certificate_of_the_user_is_checked),
         test_with_directory(damaged_certificates_are_named),
     };
