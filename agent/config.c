@@ -8,6 +8,7 @@
 #include "agent/runtime/inventory.h"
 #include "base/file.h"
 #include "schema/id.h"
+#include "schema/token.h"
 
 #define TEXT(member)                                                                               \
     .type = CONF_TEXT, .offset = offsetof(struct config, member),                                  \
@@ -307,6 +308,9 @@ int config_read_join(int argc, char **argv, struct config *out, char **token, bo
     int rc = conf_parse(&join_program, argc, argv, out, &positional, done, err);
     if (rc == 0 && !*done && out->coordinator[0] != '\0') {
         rc = err_set(err, ERR_INVALID, "--coordinator: URL names the coordinator to join");
+    }
+    if (rc == 0 && !*done && token_is_meant(positional.item[0])) {
+        rc = err_set(err, ERR_INVALID, "URL comes before TOKEN");
     }
     if (rc == 0 && !*done && strlen(positional.item[0]) >= sizeof(out->coordinator)) {
         rc = err_set(err, ERR_LIMIT, "URL is longer than %d bytes", URL_SIZE - 1);

@@ -13,6 +13,7 @@
 #include "net/hash.h"
 #include "schema/limits.h"
 #include "schema/problem.h"
+#include "schema/token.h"
 #include "schema/wire.h"
 
 #define REPLY_BYTES_MAX ((size_t)16 << 20)
@@ -38,7 +39,7 @@ int api_open(struct api *api, const char *server, struct err *err)
         size >= sizeof(api->server)) {
         return err_set(err, ERR_INVALID,
                        "'%s' is not a server; expected a URL such as http://127.0.0.1:7410",
-                       server);
+                       token_is_meant(server) ? "pl_..." : server);
     }
     memcpy(api->server, server, size);
     api->server[size] = '\0';

@@ -200,3 +200,8 @@ bool join_token_read(const char *text, struct join_token *out)
     *out = token;
     return true;
 }
+
+bool token_is_meant(const char *text)
+{
+    return strncmp(text, PREFIX, sizeof(PREFIX) - 1) == 0;
+}

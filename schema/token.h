@@ -88,4 +88,8 @@ void join_token_write(const struct join_token *token, char out[JOIN_TOKEN_SIZE])
 /* false: the text has another form. A token of any role is read too. */
 bool join_token_read(const char *text, struct join_token *out);
 
+/* Whether the text begins as tokens do: an error must not show it, whatever else is wrong with it.
+ */
+bool token_is_meant(const char *text);
+
 #endif

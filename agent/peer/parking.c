@@ -48,6 +48,7 @@ struct berth {
     int64_t again_ms;
     bool failed; /* as logged */
     struct address relay;
+    size_t addresses, tried; /* of the relay's name: how many, which of them did not answer */
 };
 
 struct parking {
@@ -71,20 +72,27 @@ static void leave(struct berth *berth)
     berth->state = BERTH_EMPTY;
 }
 
+/* A name may have an address of IPv6 and the relay listen on IPv4 only: the others are tried before
+ * the relay counts as unavailable. */
 static void fail(struct berth *berth, const char *why)
 {
+    leave(berth);
+    berth->due_ms = clock_now_ms();
+    if (++berth->tried < berth->addresses) {
+        return;
+    }
     if (!berth->failed) {
         log_warn("relay_unavailable", "relay=%s error=%s", berth->place.url.text,
                  log_quote(why).text);
     }
     berth->failed = true;
-    leave(berth);
-    berth->due_ms = clock_now_ms() + berth->again_ms;
+    berth->tried = 0;
+    berth->due_ms += berth->again_ms;
     berth->again_ms = 2 * berth->again_ms < AGAIN_MS_MAX ? 2 * berth->again_ms : AGAIN_MS_MAX;
 }
 
-/* The address of "http://HOST:PORT". It may take long where a name server does not answer: this
- * thread does nothing else. */
+/* The next address of "http://HOST:PORT". It may take long where a name server does not answer:
+ * this thread does nothing else. */
 static int resolve(struct berth *berth, char why[ERR_TEXT_MAX])
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
@@ -93,6 +101,7 @@ static int resolve(struct berth *berth, char why[ERR_TEXT_MAX])
     const char *scheme = strstr(berth->place.url.text, "://");
     (void)snprintf(host, sizeof(host), "%s", scheme ? scheme + 3 : berth->place.url.text);
     char *port = strrchr(host, ':');
+    berth->addresses = 0;
     if (!port) {
         (void)snprintf(why, ERR_TEXT_MAX, "the address has no port");
         return ERR_INVALID;
@@ -106,7 +115,11 @@ static int resolve(struct berth *berth, char why[ERR_TEXT_MAX])
         (void)snprintf(why, ERR_TEXT_MAX, "find '%s': %s", host + bracketed, gai_strerror(failed));
         return ERR_NETWORK;
     }
-    address_set(&berth->relay, found->ai_addr);
+    for (const struct addrinfo *at = found; at; at = at->ai_next) {
+        if (berth->addresses++ == berth->tried || at == found) {
+            address_set(&berth->relay, at->ai_addr);
+        }
+    }
     freeaddrinfo(found);
     return 0;
 }

@@ -13,7 +13,8 @@ import subprocess
 import threading
 import time
 
-from paceline import BIN, Fleet, Process, fashion_job, must, on_devices, request
+from paceline import BIN, Fleet, Process, fashion_job, fill, must, on_devices, request
+from paceline import small_disk
 from runner import run
 from tls import certificate_of, wait_for_log
 
@@ -33,12 +34,13 @@ def command_line(fleet, *words):
     )
 
 
-def start(fleet, name, *arguments):
+def start(fleet, name, *arguments, prefix=()):
     """An agent that knows nothing but its state directory."""
     agent = Process(
         "paceline-agent",
         ["--state-dir", fleet.path / name, *arguments],
         fleet.path / f"{name}.log",
+        prefix=prefix,
         name=name,
     )
     fleet.agents.append(agent)
@@ -142,6 +144,11 @@ def test_a_wrong_join_changes_nothing():
         fails(fleet.join("new", token=foreign[:46] + token[46:]), "401", "not one of this")
         fails(fleet.join("new", token=fleet.token + token[46:]), "403", "role 'admin'")
         fails(fleet.join("new", token=token[:-1]), "cut off", status=2)
+        swapped = fleet.join("new", url=token, token=f"https://{address}")
+        fails(swapped, "URL comes before TOKEN", status=2)
+        login = command_line(fleet, "login", fleet.token, f"https://{address}")
+        must(login.returncode == 2 and "not a server" in login.stderr, f"{login}")
+        must(token[:46] not in swapped.stderr and fleet.token not in login.stderr, "a token")
         fails(fleet.join("new", token=""), "cut off", status=2)
         fails(fleet.join("new", token=token, url=f"http://{address}"), "use https://", status=1)
         fails(fleet.join("new", token=token, url="ftp://x"), "--coordinator", status=2)
@@ -158,6 +165,28 @@ def test_a_wrong_join_changes_nothing():
         must(len(fleet.get("/v1/devices")["items"]) == 1, "another device")
         row = next(row for row in fleet.get("/v1/tokens")["items"] if row.get("uses_left") == 1)
         must(row["role"] == "join", f"{row}")
+
+
+def test_a_full_disk_ends_a_join_that_can_be_repeated():
+    """join with more and more free bytes: the token is used once, and the rest follows."""
+    fleet, _ = secure()
+    with fleet, small_disk(fleet.path / "disk", "1m") as disk:
+        foreign, token = fill(disk), fleet.join_token()
+        size, failures = foreign.stat().st_size, []
+        for free in range(0, 1 << 18, 4096):
+            os.truncate(foreign, size - free)
+            done = fleet.join("disk/board", "--name", "board", token=token)
+            if done.returncode == 0:
+                break
+            fails(done, "No space left")
+            failures.append(done.stderr)
+            must(not (disk / "board/joined.conf").exists(), "half a configuration")
+        must(done.returncode == 0, done.stderr)
+        must(any("has joined as dev_" in text for text in failures), failures)
+        must(any("has joined" not in text for text in failures), failures)
+        must(len(fleet.get("/v1/devices")["items"]) == 1, "another device")
+        files = sorted(path.name for path in (disk / "board").iterdir())
+        must(files == ["ca.pem", "identity", "joined.conf", "lock"], files)
 
 
 class Relay(http.server.BaseHTTPRequestHandler):

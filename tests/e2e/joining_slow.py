@@ -1,11 +1,12 @@
 """Joining, with agents that take their time: copied disks, addresses that change."""
 
+import pathlib
 import re
 import shutil
 
 from joining import BRIEF, device_of, secure, start, wait_for
-from paceline import must
-from runner import run
+from paceline import fashion_job, must, on_devices
+from runner import Skip, run
 from tls import wait_for_log
 
 
@@ -35,6 +36,26 @@ def test_an_agent_that_listens_everywhere_is_called_where_it_calls_from():
             wait_for(lambda: device_of(fleet, name)["address"] is not None, "no address")
             address = device_of(fleet, name)["address"]
             must(re.fullmatch(r"https://127\.0\.0\.1:\d+", address), address)
+
+
+def test_a_board_whose_clock_is_wrong_by_years_joins_and_trains():
+    libraries = list(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not libraries:
+        raise Skip("needs libfaketime (Debian: faketime)")
+    fleet, _ = secure()
+    with fleet:
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        for name, clock in (("past", "@1999-01-01 00:00:00"), ("future", "@2059-01-01 00:00:00")):
+            faked = ("env", f"LD_PRELOAD={libraries[0]}", f"FAKETIME={clock}")
+            faked = (*faked, "DONT_FAKE_MONOTONIC=1")
+            done = fleet.join(name, *BRIEF, token=fleet.join_token(), prefix=faked)
+            must(done.returncode == 0, f"{done}")
+            must(clock[1:5] in done.stdout and "Set the clock" in done.stdout, done.stdout)
+            agent = start(fleet, name, prefix=faked)
+            wait_for_log(agent, "event=clock_wrong")
+        fleet.wait_for_agents()
+        job = fleet.submit(fashion_job(steps=20, **on_devices(2, 2)))
+        fleet.wait(job, "succeeded")
 
 
 if __name__ == "__main__":

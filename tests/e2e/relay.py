@@ -3,12 +3,14 @@ one process; refused without a ticket; the relay comes back; agents of another c
 out.
 """
 
+import os
 import re
+import shutil
 import socket
 import time
 
 from paceline import SLOW_LEASE_MS, Fleet, data_files, must, on_devices, train
-from runner import run
+from runner import Skip, run
 
 NOWHERE = "127.0.0.1:1"  # nothing listens there
 JOB = {
@@ -73,6 +75,34 @@ def test_hidden_devices_train_with_the_weights_of_one_process():
         must(all(to != "open" for _, to in relayed(fleet)), f"{relayed(fleet)}")
         incidents = fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
         must(incidents == [], incidents)
+
+
+def test_a_relay_with_two_addresses_is_found():
+    """The name of the coordinator has two addresses. Its relay listens on that which the system
+    sorts behind the other: the source of a call to both is 127.0.0.1.
+    """
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        raise Skip("another /etc/hosts needs root and unshare")
+    with Fleet() as fleet:
+        fleet.init("--name", "coordinator.test", "--name", "127.0.0.2")
+        options = ("--heartbeat-ms", 100, "--allow-host", "coordinator.test")
+        fleet.start_coordinator(*options, listen="127.0.0.2:0")
+        fleet.upload("digits-train", "digits", "train")
+        hosts = fleet.path / "hosts"
+        hosts.write_text("127.0.0.2 coordinator.test\n127.0.0.1 coordinator.test\n", "ascii")
+        mount = f"mount --bind {hosts} /etc/hosts && exec \"$@\""
+        port = fleet.coordinator.address.split(":")[1]
+        named = ("--coordinator", f"https://coordinator.test:{port}")
+        hidden = ("--advertise", f"https://{NOWHERE}")
+        for name in ("hidden0", "hidden1"):
+            fleet.join_once(name, ())
+            prefix = ("unshare", "-m", "sh", "-c", mount, "sh")
+            fleet.start_agent(name, *named, *hidden, prefix=prefix, wait=False)
+        fleet.wait_for_devices(2)
+        job = fleet.submit({**JOB, **on_devices(2, 2)})
+        fleet.wait_for_step(job, 1)
+        must("relay_unavailable" not in fleet.agents[0].log_text(), fleet.agents[0].log_text())
+        fleet.verb(job, "cancel")
 
 
 def test_without_a_relay_hidden_devices_cannot_work_together():
