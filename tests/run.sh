@@ -23,6 +23,7 @@ ASAN_LABELS='^(unit|golden|contract|sim|fuzz|e2e)$'
 ONEDNN_TESTS='^(law|test_(onednn|conv2d|stage|memory|law|law_zoo|threads|tune|golden_(nets|ops)))$'
 FUZZ_SECONDS=${FUZZ_SECONDS:-75}
 JOBS=$(nproc)
+TESTS=$((JOBS + 1)) # at once: those of whole programs wait for more than half of their time
 
 passed=0
 failed=0
@@ -81,7 +82,7 @@ run_ctest() { # PRESET CTEST_ARGUMENT...
     report=build/$preset/results.xml
     rm -f "$report"
     echo "== $preset: test"
-    ctest --test-dir "build/$preset" -j "$JOBS" --output-junit "$PWD/$report" --output-on-failure \
+    ctest --test-dir "build/$preset" -j "$TESTS" --output-junit "$PWD/$report" --output-on-failure \
         --test-output-size-passed 4194304 --test-output-size-failed 4194304 "$@" |
         grep -vE '^(Internal ctest|Test project|[[:space:]]*Start )'
     counts=$(/usr/bin/env python3 tests/support/count.py "$preset" "$report" \
