@@ -62,7 +62,8 @@ const struct conf_option option_table[OPTION_COUNT] = {
                     .value_name = "FIELD=VALUE",
                     .help = "Set a field, such as optimizer.type=adamw; repeatable. "
                             "Default: none."},
-    TEXT("name", OPTION_NAME, "NAME", "Name of the job. Default: that of the model."),
+    TEXT("name", OPTION_NAME, "NAME", "Name of the job. Default: that of the file or of the cloned job, else\n"
+         "that of --model."),
     TEXT("model", OPTION_MODEL, "MODEL", "Name of the model. Default: that of the file."),
     TEXT("train", OPTION_TRAIN, "DATA",
          "Training data: a file or directory, uploaded unless it is there, or the\n"

@@ -263,6 +263,16 @@ static int set_options(const struct invocation *call, json_t *body, struct err *
     return rc;
 }
 
+/* A job that neither its file nor an option names has the name of its model. */
+static int name_job(const struct invocation *call, json_t *body, struct err *err)
+{
+    const json_t *model = json_object_get(json_object_get(body, "model"), "name");
+    const bool named = json_object_get(body, "name") != NULL;
+    return option_given(&call->options, OPTION_MODEL) && !named && json_is_string(model)
+               ? set_field(body, "name", json_string(json_string_value(model)), err)
+               : 0;
+}
+
 static int build_fields(const struct invocation *call, const char *base, size_t base_size,
                         struct buf *out, struct err *err)
 {
@@ -279,6 +289,7 @@ static int build_fields(const struct invocation *call, const char *base, size_t 
         return no_memory(err);
     }
     rc = set_options(call, body, err);
+    rc = rc ? rc : name_job(call, body, err);
     return rc ? rc : json_write(body, out, err);
 }
 

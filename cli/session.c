@@ -83,8 +83,13 @@ static int resolve_data(struct session *session, enum archive_part part, char *t
                         struct err *err)
 {
     char name[NAME_SIZE];
-    int rc = access(text, F_OK) == 0 ? data_put(session, text, part, name, err)
-                                     : resolve(session, ARGUMENT_DATASET, text, name, err);
+    const bool there = access(text, F_OK) == 0;
+    if (!there && strchr(text, '/')) {
+        session->status = COMMAND_NOT_FOUND;
+        return err_set(err, ERR_NOT_FOUND, "no file or directory '%s'", text);
+    }
+    int rc = there ? data_put(session, text, part, name, err)
+                   : resolve(session, ARGUMENT_DATASET, text, name, err);
     if (!rc) {
         (void)snprintf(text, OPTION_TEXT_SIZE, "%s", name);
     }

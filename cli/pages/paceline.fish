@@ -263,7 +263,7 @@ complete -c paceline -n '__paceline_in "job submit"' -l get -r -F \
 complete -c paceline -n '__paceline_in "job submit"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "job submit"' -l name -x \
-    -d 'Name of the job. Default: that of the model.'
+    -d 'Name of the job. Default: that of the file or of the cloned job, else'
 complete -c paceline -n '__paceline_in "job submit"' -l model -x \
     -d 'Name of the model. Default: that of the file.'
 complete -c paceline -n '__paceline_in "job submit"' -l train -x \
@@ -287,7 +287,7 @@ complete -c paceline -n '__paceline_in "job clone"' -l get -r -F \
 complete -c paceline -n '__paceline_in "job clone"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "job clone"' -l name -x \
-    -d 'Name of the job. Default: that of the model.'
+    -d 'Name of the job. Default: that of the file or of the cloned job, else'
 complete -c paceline -n '__paceline_in "job clone"' -l train -x \
     -d 'Training data: a file or directory, uploaded unless it is there, or the'
 complete -c paceline -n '__paceline_in "job clone"' -l test -x \

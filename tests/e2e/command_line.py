@@ -289,6 +289,10 @@ def check_rest(fleet, seen):
     first = json.loads(command(fleet, "job", "list", "--format", "json").stdout)["items"][0]["id"]
     command(fleet, "job", "groups", first, status=NOT_FOUND)
     command(fleet, "job", "get", UNKNOWN_JOB, status=NOT_FOUND)
+    missing = command(
+        fleet, "job", "submit", "--model", "mlp", "--train", "./nothing", status=NOT_FOUND
+    )
+    must("no file or directory './nothing'" in missing.stderr, missing.stderr)
     command(fleet, "job", "get", "nothing", status=NOT_FOUND)
     command(fleet, "job", "get", "digits", status=NOT_FOUND)  # two jobs have the name
     command(fleet, "incident", "get", "inc_01", status=NOT_FOUND)

@@ -105,7 +105,27 @@ static void a_file_is_sent_as_it_stands_unless_options_change_it(void **state)
     assert_string_equal(changed.request.fields.data,
                         "{\"model\":{\"name\":\"lenet5\"},\"batch\":16,"
                         "\"optimizer\":{\"type\":\"adamw\"},\"devices\":{\"max\":2},"
-                        "\"replan\":{\"first\":0}}");
+                        "\"replan\":{\"first\":0},\"name\":\"lenet5\"}");
+}
+
+static void a_job_without_a_name_is_called_like_its_model(void **state)
+{
+    (void)state;
+    AUTO(built_done) struct built model = {0};
+    BUILD(&model, "", "job", "submit", "--model", "lenet5");
+    assert_string_equal(model.request.fields.data,
+                        "{\"model\":{\"name\":\"lenet5\"},\"name\":\"lenet5\"}");
+    AUTO(built_done) struct built option = {0};
+    BUILD(&option, "", "job", "submit", "--model", "lenet5", "--name", "first");
+    assert_string_equal(option.request.fields.data,
+                        "{\"name\":\"first\",\"model\":{\"name\":\"lenet5\"}}");
+    AUTO(built_done) struct built file = {0};
+    BUILD(&file, "{\"name\":\"mine\"}", "job", "submit", "job.json", "--model", "lenet5");
+    assert_string_equal(file.request.fields.data,
+                        "{\"name\":\"mine\",\"model\":{\"name\":\"lenet5\"}}");
+    AUTO(built_done) struct built odd = {0};
+    BUILD(&odd, "", "job", "submit", "--model", "lenet5", "--set", "model.name=7");
+    assert_string_equal(odd.request.fields.data, "{\"model\":{\"name\":7}}");
 }
 
 static void curl_quotes_what_a_shell_would_change(void **state)
@@ -158,6 +178,7 @@ int main(void)
         cmocka_unit_test(joining_becomes_a_token_request),
         cmocka_unit_test(names_are_encoded_in_the_url),
         cmocka_unit_test(a_file_is_sent_as_it_stands_unless_options_change_it),
+        cmocka_unit_test(a_job_without_a_name_is_called_like_its_model),
         cmocka_unit_test(curl_quotes_what_a_shell_would_change),
         cmocka_unit_test(a_token_is_named_but_never_written),
     };
