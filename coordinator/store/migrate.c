@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +23,16 @@ static int sync_file(const char *path, struct err *err)
     return 0;
 }
 
-/* A copy that an interrupted attempt left is replaced: it may be torn. */
-static int make_backup(sqlite3 *db, const char *path, struct err *err)
+static int write_copy(sqlite3 *db, const char *path, struct err *err)
 {
     if (unlink(path) && errno != ENOENT) {
         return err_set(err, ERR_IO, "remove '%s': %s", path, strerror(errno));
     }
     sqlite3_stmt *statement = NULL;
+    FD_AUTO int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) { /* SQLite would make it readable by all; it takes one that is empty */
+        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
+    }
     int rc = sql_prepare(db, "VACUUM INTO ?1", &statement, err);
     if (rc == 0 && sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC) != SQLITE_OK) {
         rc = sql_fail(db, "bind", err);
@@ -37,10 +41,27 @@ static int make_backup(sqlite3 *db, const char *path, struct err *err)
         rc = sql_run(db, statement, err);
     }
     sql_finalize(&statement);
-    if (rc == 0) {
-        rc = sync_file(path, err);
+    return rc ? rc : sync_file(path, err);
+}
+
+/* The copy appears under its name when it is whole. */
+static int make_backup(sqlite3 *db, const char *path, struct err *err)
+{
+    char partial[PATH_MAX];
+    const int length = snprintf(partial, sizeof(partial), "%s.partial", path);
+    if (length < 0 || (size_t)length >= sizeof(partial)) {
+        return err_set(err, ERR_INVALID, "path '%s' is too long", path);
     }
-    return rc == 0 ? 0 : err_wrap(err, "back up to '%s'", path);
+    int rc = write_copy(db, partial, err);
+    if (rc == 0 && rename(partial, path)) {
+        rc = err_set(err, ERR_IO, "rename to '%s': %s", path, strerror(errno));
+    }
+    rc = rc ? rc : file_sync_directory_of(path, err);
+    if (rc) {
+        (void)unlink(partial); /* its space is needed */
+        return err_wrap(err, "back up to '%s'", path);
+    }
+    return 0;
 }
 
 static int number_of(const struct embedded *migration)
@@ -48,24 +69,32 @@ static int number_of(const struct embedded *migration)
     return (int)strtol(migration->name, NULL, 10);
 }
 
-static int apply(sqlite3 *db, const struct embedded *migration, int application_id, struct err *err)
+static int apply(sqlite3 *db, const struct embedded *migration, struct err *err)
+{
+    if (sqlite3_exec(db, migration->text, NULL, NULL, NULL) != SQLITE_OK) {
+        return sql_fail(db, "statement", err) ? err_wrap(err, "migration %s", migration->name) : 0;
+    }
+    return 0;
+}
+
+/* One transaction: an attempt that is interrupted changes nothing, so that the next copies the same
+ * file. */
+static int apply_all(sqlite3 *db, const struct embedded *migrations, int first, int newest,
+                     int application_id, struct err *err)
 {
     char mark[96];
     (void)snprintf(mark, sizeof(mark),
                    "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", application_id,
-                   number_of(migration));
+                   newest);
     int rc = sql_exec(db, "BEGIN IMMEDIATE", err);
-    if (rc == 0 && sqlite3_exec(db, migration->text, NULL, NULL, NULL) != SQLITE_OK) {
-        rc = sql_fail(db, "statement", err);
+    for (int i = first; rc == 0 && i < newest; i++) {
+        rc = apply(db, &migrations[i], err);
     }
-    if (rc == 0) {
-        rc = sql_exec(db, mark, err);
-    }
+    rc = rc ? rc : sql_exec(db, mark, err);
     if (rc) {
         sql_rollback(db);
-        return err_wrap(err, "migration %s", migration->name);
     }
-    return 0;
+    return rc;
 }
 
 static int check_owner(sqlite3 *db, int64_t version, int application_id, struct err *err)
@@ -114,11 +143,9 @@ int migrate_run(sqlite3 *db, const struct embedded *migrations, int application_
                        "start that version, or restore a backup from before the upgrade",
                        (long long)version, newest);
     }
-    if (version > 0 && version < newest && backup) {
-        rc = make_backup(db, backup, err);
+    if (version == newest) {
+        return 0;
     }
-    for (int64_t next = version; rc == 0 && next < newest; next++) {
-        rc = apply(db, &migrations[next], application_id, err);
-    }
-    return rc;
+    rc = version > 0 && backup ? make_backup(db, backup, err) : 0;
+    return rc ? rc : apply_all(db, migrations, (int)version, newest, application_id, err);
 }

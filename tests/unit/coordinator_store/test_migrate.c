@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "coordinator/store/migrate.h"
@@ -80,6 +81,45 @@ static void a_migration_that_fails_changes_nothing(void **state)
     assert_holds(err.text, "already exists");
     assert_int_equal(integer(db, "PRAGMA user_version"), 1);
     assert_int_equal(integer(db, "SELECT x FROM a"), 7);
+    sql_close(&db);
+}
+
+static void a_migration_that_fails_undoes_those_before_it(void **state)
+{
+    const struct embedded three[] = {two[0], two[1], {"0003_third", "CREATE TABLE a (x);", 0}, {0}};
+    sqlite3 *db = open_database(*state, "x.db");
+    struct err err = {0};
+    struct test_path backup = test_path_in(*state, "backup");
+    assert_ok(migrate_run(db, first_only, OURS, NULL, &err), &err);
+    assert_true(migrate_run(db, three, OURS, backup.text, &err) < 0);
+    assert_holds(err.text, "migration 0003_third");
+    assert_int_equal(integer(db, "PRAGMA user_version"), 1);
+    assert_int_equal(integer(db, "SELECT x FROM a"), 7);
+    assert_ok(migrate_run(db, two, OURS, backup.text, &err), &err);
+    sql_close(&db);
+    db = open_database(*state, "backup"); /* still of the version that the user had */
+    assert_int_equal(integer(db, "PRAGMA user_version"), 1);
+    sql_close(&db);
+}
+
+static void the_copy_is_for_the_owner_alone_and_whole_or_absent(void **state)
+{
+    sqlite3 *db = open_database(*state, "x.db");
+    struct err err = {0};
+    struct stat status;
+    struct test_path backup = test_path_in(*state, "backup");
+    struct test_path partial = test_path_in(*state, "backup.partial");
+    assert_ok(migrate_run(db, first_only, OURS, NULL, &err), &err);
+    assert_int_equal(mkdir(backup.text, 0700), 0); /* the rename fails */
+    assert_true(migrate_run(db, two, OURS, backup.text, &err) < 0);
+    assert_holds(err.text, "back up to");
+    assert_int_not_equal(access(partial.text, F_OK), 0);
+    assert_int_equal(integer(db, "PRAGMA user_version"), 1);
+    assert_int_equal(rmdir(backup.text), 0);
+    assert_ok(migrate_run(db, two, OURS, backup.text, &err), &err);
+    assert_int_equal(stat(backup.text, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    assert_int_not_equal(access(partial.text, F_OK), 0);
     sql_close(&db);
 }
 
@@ -229,6 +269,8 @@ int main(void)
         test_with_directory(an_empty_file_gets_every_migration_and_no_backup),
         test_with_directory(an_older_schema_is_backed_up_and_brought_forward),
         test_with_directory(a_migration_that_fails_changes_nothing),
+        test_with_directory(a_migration_that_fails_undoes_those_before_it),
+        test_with_directory(the_copy_is_for_the_owner_alone_and_whole_or_absent),
         test_with_directory(a_newer_schema_is_refused),
         test_with_directory(the_database_of_another_program_is_refused),
         test_with_directory(a_state_file_of_a_newer_version_is_refused_with_its_path),
