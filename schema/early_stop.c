@@ -89,6 +89,13 @@ bool judged_better(int metric, double value, double than)
     return metric == JUDGED_TEST_LOSS ? value < than : value > than;
 }
 
+bool early_stop_meets(const struct stop_rule *rule, const struct early_stop *state)
+{
+    const bool reached = rule->target > 0 && state->best_version > 0 && state->since == 0 &&
+                         !judged_better(rule->metric, rule->target, state->best);
+    return reached || (rule->patience > 0 && state->since >= rule->patience);
+}
+
 void early_stop_judge(const struct stop_rule *rule, int64_t version, double value,
                       struct early_stop *state)
 {
@@ -103,9 +110,7 @@ void early_stop_judge(const struct stop_rule *rule, int64_t version, double valu
         state->best_version = version;
         state->since = 0;
     }
-    const bool reached =
-        rule->target > 0 && isfinite(value) && !judged_better(rule->metric, rule->target, value);
-    state->met = reached || (rule->patience > 0 && state->since >= rule->patience);
+    state->met = early_stop_meets(rule, state);
 }
 
 int64_t early_stop_last(const struct early_stop *state, int64_t total_steps)

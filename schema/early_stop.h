@@ -39,6 +39,9 @@ struct early_stop {
 };
 extern const struct record early_stop_record;
 
+/* Whether the rule is met by the newest evaluation. A value that reaches the target is the best so
+ * far: the job would have ended with an earlier one. */
+bool early_stop_meets(const struct stop_rule *rule, const struct early_stop *state);
 /* Judge the evaluation of a version. Versions up to the newest judged one change nothing: a job
  * that retrains steps evaluates them again. Nothing changes after the rule is met. */
 void early_stop_judge(const struct stop_rule *rule, int64_t version, double value,

@@ -7,6 +7,7 @@
 
 #include "coordinator/core/act.h"
 #include "coordinator/core/center.h"
+#include "coordinator/core/kept.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
@@ -132,6 +133,9 @@ static void release(struct core *core, const struct event_delete *deletion)
         if (item && (!by_content || strcmp(upload->id.text, deletion->id) == 0)) {
             table_remove(table, item);
         }
+    }
+    if (deletion->kind == DELETE_CHECKPOINT) {
+        kept_deleted(core, deletion->id);
     }
     for (size_t i = 0; deletion->kind == DELETE_JOB && i < deletion->unit_count; i++) {
         center_release(core, deletion->sha256[i]);

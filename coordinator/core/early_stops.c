@@ -30,7 +30,8 @@ static bool is_valid(const struct job_slot *job, const struct early_stop *judged
     return job->job.spec.has_stop && every > 0 && judged->version > 0 &&
            judged->version <= job->total_steps &&
            (judged->version % every == 0 || judged->version == job->total_steps) &&
-           judged->best_version <= judged->version && isfinite(judged->best);
+           judged->best_version <= judged->version && isfinite(judged->best) &&
+           judged->met == early_stop_meets(&job->job.spec.stop, judged);
 }
 
 void early_stops_take(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)

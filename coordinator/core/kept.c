@@ -2,6 +2,7 @@
  * was restarted. A version is listed before it is stored if its metric arrives first. */
 #include "coordinator/core/kept.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -55,6 +56,12 @@ static struct kept_checkpoint *add(struct job_slot *job, int64_t version)
 
 /* ---- which one goes ---- */
 
+/* A loss may overflow: such a version is not better than one that was never evaluated. */
+static bool is_evaluated(const struct kept_checkpoint *kept)
+{
+    return kept->has_value && isfinite(kept->value);
+}
+
 /* Whether a stays rather than b. */
 static bool is_preferred(const struct job_slot *job, const struct kept_checkpoint *a,
                          const struct kept_checkpoint *b)
@@ -63,10 +70,10 @@ static bool is_preferred(const struct job_slot *job, const struct kept_checkpoin
     if (job->job.spec.checkpoint.keep == KEEP_LAST) {
         return a->version > b->version;
     }
-    if (a->has_value != b->has_value) {
-        return a->has_value;
+    if (is_evaluated(a) != is_evaluated(b)) {
+        return is_evaluated(a);
     }
-    if (a->has_value &&
+    if (is_evaluated(a) &&
         (judged_better(metric, a->value, b->value) || judged_better(metric, b->value, a->value))) {
         return judged_better(metric, a->value, b->value);
     }
@@ -82,10 +89,11 @@ static size_t count_stored(const struct job_slot *job)
     return count;
 }
 
-static size_t find_worst(const struct job_slot *job)
+/* The worst of the first `among` listed ones. */
+static size_t find_worst(const struct job_slot *job, size_t among)
 {
     size_t worst = KEPT_LIST_MAX;
-    for (size_t i = 0; i < job->job.kept_count; i++) {
+    for (size_t i = 0; i < among; i++) {
         const struct kept_checkpoint *kept = &job->job.kept[i];
         if (is_stored(kept) &&
             (worst == KEPT_LIST_MAX || is_preferred(job, &job->job.kept[worst], kept))) {
@@ -125,10 +133,7 @@ static void prune(struct core *core, struct job_slot *job)
         newest && policy->keep == KEEP_BEST && is_stored(newest) && !newest->has_value;
     const size_t most = (size_t)policy->count + (open ? 1 : 0);
     while (count_stored(job) > most) {
-        size_t worst = find_worst(job);
-        if (open && worst == job->job.kept_count - 1) {
-            break;
-        }
+        const size_t worst = find_worst(job, job->job.kept_count - (open ? 1 : 0));
         const struct kept_checkpoint gone = job->job.kept[worst];
         leave(job, worst);
         discard(core, &gone);
@@ -181,7 +186,7 @@ bool kept_wants(const struct job_slot *job)
     if (policy->keep == KEEP_LAST || count_stored(job) < (size_t)policy->count) {
         return true;
     }
-    const struct kept_checkpoint *worst = &job->job.kept[find_worst(job)];
+    const struct kept_checkpoint *worst = &job->job.kept[find_worst(job, job->job.kept_count)];
     for (size_t i = 0; i < job->job.kept_count; i++) {
         const struct kept_checkpoint *kept = &job->job.kept[i];
         if (kept->version == job->job.version) {
@@ -213,4 +218,17 @@ void kept_stored(struct core *core, struct job_slot *job, const struct checkpoin
     memcpy(kept->sha256, checkpoint->sha256, SHA256_SIZE);
     prune(core, job);
     mark_job_changed(core, job);
+}
+
+void kept_deleted(struct core *core, const char *checkpoint)
+{
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        struct job_slot *job = slots_job_at(core, i);
+        for (size_t k = job->job.kept_count; k-- > 0;) {
+            if (strcmp(job->job.kept[k].id.text, checkpoint) == 0) {
+                leave(job, k);
+                mark_job_changed(core, job);
+            }
+        }
+    }
 }

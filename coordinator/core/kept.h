@@ -17,5 +17,7 @@ bool kept_wants(const struct job_slot *job);
 void kept_skip(struct core *core, struct job_slot *job);
 /* The version has become a checkpoint. Deletes those that do not stay. */
 void kept_stored(struct core *core, struct job_slot *job, const struct checkpoint *checkpoint);
+/* A user has deleted a checkpoint. A live job that lists it gets room for another. */
+void kept_deleted(struct core *core, const char *checkpoint);
 
 #endif

@@ -1,6 +1,7 @@
 /* POST /v1/jobs/{id}/clone: a new job with the fields of another one, which starts from one of its
  * checkpoints. It is submitted as any job: the same checks find the same faults. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +56,7 @@ static int find_value(struct choice *choice, struct measured *measured)
 static bool is_preferred(const struct choice *choice, const struct checkpoint *checkpoint,
                          const struct measured *measured)
 {
-    if (choice->best && !measured->found) {
+    if (choice->best && (!measured->found || !isfinite(measured->value))) {
         return false;
     }
     if (choice->id.text[0] == '\0') {
