@@ -225,9 +225,11 @@ int state_metrics(struct state_store *store, const char *job, const char *name, 
 /* ---- thinning ---- */
 
 static const char thin_text[] =
-    "DELETE FROM metrics WHERE job = ?1 AND (name, step) IN (SELECT name, step FROM "
-    "(SELECT name, step, row_number() OVER (PARTITION BY name ORDER BY step) - 1 AS place,"
-    " count(*) OVER (PARTITION BY name) AS points FROM metrics WHERE job = ?1) "
+    "DELETE FROM metrics WHERE (job, name, step) IN (SELECT job, name, step FROM "
+    "(SELECT job, name, step,"
+    " row_number() OVER (PARTITION BY job, name ORDER BY step) - 1 AS place,"
+    " count(*) OVER (PARTITION BY job, name) AS points FROM metrics WHERE job IN "
+    "(SELECT id FROM jobs WHERE parent = ?1 UNION ALL SELECT ?1)) "
     "WHERE points > ?2 AND place * (?2 - 1) / (points - 1) = (place - 1) * (?2 - 1) / (points - 1) "
     "AND place > 0)";
 

@@ -141,6 +141,38 @@ static void names_that_are_too_long_are_refused(void **state)
     state_close(&store);
 }
 
+static void put_job(struct state_store *store, const char *id, const char *parent)
+{
+    struct err err = {0};
+    const struct state_row row = {id, parent, 1, 1, "{}", 2};
+    assert_ok(state_begin(store, &err), &err);
+    assert_ok(state_put(store, STATE_JOBS, &row, &err), &err);
+    assert_ok(state_commit(store, &err), &err);
+}
+
+static void the_curves_of_the_parts_of_a_job_are_thinned_each(void **state)
+{
+    struct state_store *store = open_state(state);
+    struct err err = {0};
+    size_t thinned = 0;
+    put_job(store, "parent", "");
+    put_job(store, "one", "parent");
+    put_job(store, "two", "parent");
+    put_job(store, "other", "");
+    for (int64_t step = 1; step <= 20; step++) {
+        metric(store, "one", step, "loss", 1);
+        metric(store, "two", step, "loss", 1);
+        metric(store, "other", step, "loss", 1);
+    }
+    flush(store);
+    assert_ok(state_thin_metrics(store, "parent", 5, &thinned, &err), &err);
+    assert_int_equal(thinned, 30);
+    assert_int_equal(metrics(store, "one", NULL, 0, 100).count, 5);
+    assert_int_equal(metrics(store, "two", NULL, 0, 100).count, 5);
+    assert_int_equal(metrics(store, "other", NULL, 0, 100).count, 20);
+    state_close(&store);
+}
+
 static void the_metrics_of_a_deleted_job_are_gone_flushed_or_not(void **state)
 {
     struct state_store *store = open_state(state);
@@ -201,6 +233,7 @@ int main(void)
         test_with_directory(names_that_are_too_long_are_refused),
         test_with_directory(the_metrics_of_a_deleted_job_are_gone_flushed_or_not),
         test_with_directory(a_thin_curve_keeps_its_ends_and_rare_metrics),
+        test_with_directory(the_curves_of_the_parts_of_a_job_are_thinned_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
