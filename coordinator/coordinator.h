@@ -47,7 +47,6 @@ struct coordinator {
         ticket_key[HASH_SIZE]; /* of HMACs; a row of state.db, so that tickets outlive a restart */
     int64_t started_ms;        /* wall time */
     size_t connections_max;    /* as configured, or as many as the open-file limit allows */
-    bool first_start;          /* this start created state.db */
     bool disk_low;             /* as last reported to the core */
     bool stopping;             /* open requests finish; new ones are rejected */
 };

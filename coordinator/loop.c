@@ -75,6 +75,21 @@ static bool read_key(void *arg, const struct state_row *row)
     return false;
 }
 
+/* A new state.db beside an old checkpoints.db: the rows are lost, and a sweep would take every blob
+ * with them. Checked before the first row is written: the next start must find the same. */
+static int check_lost_state(const struct coordinator *coordinator, struct err *err)
+{
+    struct blob_statistics blobs;
+    blob_statistics(coordinator->blobs, &blobs);
+    return blobs.blobs == 0
+               ? 0
+               : err_set(err, ERR_STATE,
+                         "state.db is new, but checkpoints.db holds %" PRIu64
+                         " blobs: restore the old state.db or a backup, or move checkpoints.db "
+                         "away to start empty",
+                         blobs.blobs);
+}
+
 /* The key of tickets outlives restarts: agents keep working with the tickets they have. */
 static int load_ticket_key(struct coordinator *coordinator, struct err *err)
 {
@@ -86,9 +101,9 @@ static int load_ticket_key(struct coordinator *coordinator, struct err *err)
     if (row.found) {
         return 0;
     }
-    coordinator->first_start = true;
     char text[HASH_TEXT_SIZE];
-    rc = random_bytes(coordinator->ticket_key, HASH_SIZE, err);
+    rc = check_lost_state(coordinator, err);
+    rc = rc ? rc : random_bytes(coordinator->ticket_key, HASH_SIZE, err);
     if (rc) {
         return rc;
     }

@@ -226,31 +226,11 @@ static bool keep_blob(void *arg, const char *sha256, uint64_t size)
     return true;
 }
 
-/* A new state.db beside an old checkpoints.db: the rows are lost, and a sweep would take every blob
- * with them. */
-static int check_lost_state(struct coordinator *coordinator, struct err *err)
-{
-    struct blob_statistics blobs;
-    blob_statistics(coordinator->blobs, &blobs);
-    if (!coordinator->first_start || blobs.blobs == 0) {
-        return 0;
-    }
-    return err_set(err, ERR_STATE,
-                   "state.db is new, but checkpoints.db holds %" PRIu64
-                   " blobs: restore the old state.db or its backup, or move checkpoints.db away "
-                   "to start empty",
-                   blobs.blobs);
-}
-
 static int reconcile(struct coordinator *coordinator, struct references *references,
                      struct err *err)
 {
-    int rc = check_lost_state(coordinator, err);
-    if (rc) {
-        return rc;
-    }
     references->uploads->err = err;
-    rc = state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false,
+    int rc = state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false,
                     refer_checkpoint, references, err);
     rc = rc ? rc : references->uploads->code;
     if (rc || references->failed) {

@@ -130,6 +130,28 @@ def test_writes_that_find_the_disk_full_leave_no_file():
         command("check", "--state-dir", fleet.path / "coordinator")
 
 
+def test_blobs_whose_rows_are_lost_stay_however_often_it_is_started():
+    with Fleet() as fleet:
+        fleet.start_coordinator()
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        must(fleet.coordinator.stop() == 0, "exit status")
+        state = fleet.path / "coordinator"
+        rows = fleet.path / "rows"
+        rows.mkdir()
+        for path in list(state.glob("state.db*")):
+            path.rename(rows / path.name)
+        for _ in range(2):  # as a service manager would
+            said = command("--state-dir", state, "--listen", "127.0.0.1:0", status=1)
+            must("state.db is new, but checkpoints.db holds 1 blobs" in said, said)
+        for path in list(state.glob("state.db*")):
+            path.unlink()
+        for path in list(rows.iterdir()):
+            path.rename(state / path.name)
+        fleet.restart_coordinator()
+        must(fleet.get("/v1/datasets/fashion-train")["samples"] > 0, "the rows")
+        must("blob_missing" not in fleet.coordinator.log_text(), fleet.coordinator.log_text())
+
+
 def test_state_of_a_newer_version_is_refused_with_a_sentence():
     with Fleet() as fleet:
         fleet.start_coordinator()
