@@ -37,6 +37,7 @@
 #define DISK_LOOK_MS 60000
 #define TRIM_MS 60000 /* each time drops what a minute added */
 #define VACUUM_LOOK_MS 60000
+#define TEXTS_MS (24 * HOUR_MS) /* reads the rows of all jobs */
 #define HOUR_MS 3600000ll
 #define CERTIFICATES_MS HOUR_MS
 #define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
@@ -204,6 +205,7 @@ static bool model_in_use(const void *arg, const char *sha256)
 /* The timed work of the loop. */
 struct timers {
     int64_t flush_ms, ping_ms, disk_ms, trim_ms, certificates_ms, retention_ms, vacuum_ms;
+    int64_t texts_ms; /* the next sweep */
     int64_t retry_ms; /* of a held commit */
     int64_t stop_ms;  /* while stopping: requests that are still open then are broken off; else
                          INT64_MAX */
@@ -265,12 +267,28 @@ static void trim_history(struct coordinator *coordinator)
     }
 }
 
+/* Descriptions of models that were deleted, or of which all jobs were. */
+static void sweep_texts(struct coordinator *coordinator)
+{
+    struct err err = {0};
+    size_t removed = 0;
+    if (state_sweep_texts(coordinator->state, &removed, &err)) {
+        log_warn("descriptions_not_swept", "error=%s", log_quote(err.text).text);
+    } else if (removed > 0) {
+        log_info("descriptions_swept", "count=%zu", removed);
+    }
+}
+
 /* Old jobs go, and their space: a piece at a time, so that no device waits. */
 static void keep_house(struct coordinator *coordinator, struct timers *timers, int64_t now_ms)
 {
     if (now_ms >= timers->retention_ms) {
         timers->retention_ms =
             now_ms + retention_step(coordinator, &timers->retention, clock_wall_ms());
+    }
+    if (now_ms >= timers->texts_ms && !state_in_transaction(coordinator->state)) {
+        sweep_texts(coordinator);
+        timers->texts_ms = now_ms + TEXTS_MS;
     }
     if (now_ms >= timers->vacuum_ms && !state_in_transaction(coordinator->state)) {
         bool left = false;

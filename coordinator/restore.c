@@ -142,19 +142,17 @@ static void refer(struct references *references, const char *sha256)
     snprintf(references->sha256[references->count++], SHA256_SIZE, "%s", sha256);
 }
 
-static void refer_rows(struct references *references, const struct table *datasets,
-                       const struct table *jobs, const struct table *units)
+/* Better keep every blob than lose one that a damaged row names. */
+static bool take_reference(void *arg, const char *table, const char *id, const char *sha256)
 {
-    for (size_t i = 0; i < datasets->count; i++) {
-        refer(references, ((const struct dataset *)datasets->item)[i].sha256);
+    struct references *references = arg;
+    if (sha256) {
+        refer(references, sha256);
+    } else {
+        references->failed = true;
+        log_error("row_damaged", "table=%s id=%s", table, id);
     }
-    for (size_t i = 0; i < jobs->count; i++) {
-        refer(references, ((const struct job *)jobs->item)[i].data.train_sha256);
-        refer(references, ((const struct job *)jobs->item)[i].data.test_sha256);
-    }
-    for (size_t i = 0; i < units->count; i++) {
-        refer(references, ((const struct center_unit *)units->item)[i].sha256);
-    }
+    return !references->failed;
 }
 
 static void take_upload(struct references *references, const struct checkpoint *checkpoint)
@@ -170,7 +168,7 @@ static void take_upload(struct references *references, const struct checkpoint *
     grown[uploads->count++] = *checkpoint;
 }
 
-static bool refer_checkpoint(void *arg, const struct state_row *row)
+static bool read_checkpoint(void *arg, const struct state_row *row)
 {
     struct checkpoint checkpoint = {0};
     struct record_faults faults = {0};
@@ -178,13 +176,11 @@ static bool refer_checkpoint(void *arg, const struct state_row *row)
     struct references *references = arg;
     if (wire_read(&checkpoint_record, row->document, row->document_size, &checkpoint, &faults,
                   &err)) {
-        references->failed =
-            true; /* better keep every blob than lose one that a damaged row names */
+        references->failed = true;
         log_error("checkpoint_row_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
     } else if (checkpoint.job.text[0] == '\0') {
         take_upload(references, &checkpoint);
     }
-    refer(references, checkpoint.sha256);
     return true;
 }
 
@@ -231,7 +227,8 @@ static int reconcile(struct coordinator *coordinator, struct references *referen
 {
     references->uploads->err = err;
     int rc = state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false,
-                    refer_checkpoint, references, err);
+                        read_checkpoint, references, err);
+    rc = rc ? rc : state_references(coordinator->state, take_reference, references, err);
     rc = rc ? rc : references->uploads->code;
     if (rc || references->failed) {
         return rc;
@@ -283,7 +280,6 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
     if (!rc) {
         rc = restore_capacities_read(coordinator->state, &capacities, err);
     }
-    refer_rows(&references, &datasets, &jobs, &units);
     if (!rc) {
         rc = reconcile(coordinator, &references, err);
     }

@@ -6,7 +6,6 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "coordinator/store/migrate.h"
 #include "coordinator/store/owner.h"
 #include "coordinator/store/path.h"
+#include "coordinator/store/references.h"
 #include "coordinator/store/sql.h"
 #include "net/hash.h"
 
@@ -35,16 +35,22 @@ struct snapshot {
     uint64_t state_bytes;
 };
 
-/* Every hash that a row needs. Data of jobs that have ended may be deleted. */
-static const char references_text[] =
-    "SELECT json_extract(document, '$.sha256') FROM datasets "
-    "UNION SELECT json_extract(document, '$.sha256') FROM checkpoints "
-    "UNION SELECT json_extract(document, '$.sha256') FROM center_units "
-    "UNION SELECT json_extract(document, '$.data.train_sha256') FROM jobs "
-    "WHERE json_extract(document, '$.state') NOT IN ('succeeded', 'failed', 'cancelled') "
-    "UNION SELECT json_extract(document, '$.data.test_sha256') FROM jobs "
-    "WHERE json_extract(document, '$.state') NOT IN ('succeeded', 'failed', 'cancelled')";
 static const char blobs_text[] = "SELECT sha256, id, size FROM blobs WHERE sha256 IS NOT NULL";
+
+/* The coordinator only asks for this lock and never holds it: looking must not refuse a backup. The
+ * other lock of the file (owner.h) lets one backup run at a time. */
+static struct flock mark_of(short type)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET};
+}
+
+static int set_mark(int fd, struct err *err)
+{
+    struct flock mark = mark_of(F_WRLCK);
+    return fcntl(fd, F_OFD_SETLK, &mark) == 0
+               ? 0
+               : err_set(err, ERR_IO, "lock '" LOCK_NAME "': %s", strerror(errno));
+}
 
 bool snapshot_is_open(const char *directory)
 {
@@ -56,7 +62,8 @@ bool snapshot_is_open(const char *directory)
     if (fd < 0) {
         return errno != ENOENT; /* in doubt the blobs stay */
     }
-    return flock(fd, LOCK_EX | LOCK_NB) != 0;
+    struct flock mark = mark_of(F_RDLCK);
+    return fcntl(fd, F_OFD_GETLK, &mark) != 0 || mark.l_type != F_UNLCK;
 }
 
 /* ---- the list of blobs ---- */
@@ -96,28 +103,43 @@ static const char *text_of(sqlite3_stmt *statement, int column)
     return text ? (const char *)text : "";
 }
 
-/* Add the rows of a query of hashes, or of hash, id and size. */
-static int add_rows(struct snapshot *snapshot, sqlite3 *db, const char *query, struct err *err)
+static int add_stored(struct snapshot *snapshot, struct err *err)
 {
     sqlite3_stmt *statement = NULL;
-    bool there = true;
-    int rc = sql_prepare(db, query, &statement, err);
-    const bool found = rc == 0 && sqlite3_column_count(statement) == 3;
+    bool there = snapshot->blobs != NULL;
+    int rc = there ? sql_prepare(snapshot->blobs, blobs_text, &statement, err) : 0;
     while (rc == 0 && there) {
-        rc = sql_step(db, statement, &there, err);
-        if (rc == 0 && there && text_of(statement, 0)[0]) {
-            rc = add_blob(snapshot, text_of(statement, 0),
-                          found ? sqlite3_column_int64(statement, 1) : 0,
-                          found ? sqlite3_column_int64(statement, 2) : 0, err);
+        rc = sql_step(snapshot->blobs, statement, &there, err);
+        if (rc == 0 && there) {
+            rc = add_blob(snapshot, text_of(statement, 0), sqlite3_column_int64(statement, 1),
+                          sqlite3_column_int64(statement, 2), err);
         }
     }
     sql_finalize(&statement);
     return rc;
 }
 
-static int add_stored(struct snapshot *snapshot, struct err *err)
+struct naming {
+    struct snapshot *snapshot;
+    int code;
+    struct err *err;
+};
+
+static bool add_named(void *arg, const char *table, const char *id, const char *sha256)
 {
-    return snapshot->blobs ? add_rows(snapshot, snapshot->blobs, blobs_text, err) : 0;
+    struct naming *naming = arg;
+    naming->code = sha256
+                       ? add_blob(naming->snapshot, sha256, 0, 0, naming->err)
+                       : err_set(naming->err, ERR_FORMAT,
+                                 "state.db is damaged: row '%.60s' of %s is not JSON", id, table);
+    return naming->code == 0;
+}
+
+static int add_references(struct snapshot *snapshot, struct err *err)
+{
+    struct naming naming = {.snapshot = snapshot, .err = err};
+    const int rc = references_visit(snapshot->state, add_named, &naming, err);
+    return rc ? rc : naming.code;
 }
 
 /* Keep one of each hash, and count those without a copy. */
@@ -157,7 +179,7 @@ static int survey(struct snapshot *snapshot, struct err *err)
                        "paceline-coordinator",
                        (long long)snapshot->schema);
     }
-    rc = rc ? rc : add_rows(snapshot, snapshot->state, references_text, err);
+    rc = rc ? rc : add_references(snapshot, err);
     rc = rc ? rc : add_stored(snapshot, err);
     snapshot->state_bytes = (uint64_t)(pages * page_bytes);
     merge(snapshot);
@@ -219,6 +241,7 @@ static int open_parts(struct snapshot *snapshot, const char *directory, struct e
                        "'%s' has no state.db: give the coordinator's --state-dir", directory);
     }
     rc = rc ? rc : owner_take(directory, LOCK_NAME, "backup", &snapshot->lock, err);
+    rc = rc ? rc : set_mark(snapshot->lock, err);
     if (rc) {
         return rc;
     }

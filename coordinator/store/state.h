@@ -104,6 +104,15 @@ NODISCARD int state_count(struct state_store *store, enum state_table table, siz
 NODISCARD int state_get(struct state_store *store, enum state_table table, const char *id,
                         state_visit_fn visit, void *arg, struct err *err);
 
+/* The hash of a blob that a row needs; NULL: the row is damaged. Returns false to stop. */
+typedef bool (*state_reference_fn)(void *arg, const char *table, const char *id,
+                                   const char *sha256);
+NODISCARD int state_references(struct state_store *store, state_reference_fn visit, void *arg,
+                               struct err *err);
+/* Delete the descriptions that no job, model or data set names, outside of a transaction. Reads all
+ * jobs. ERR_*: all stay. */
+NODISCARD int state_sweep_texts(struct state_store *store, size_t *removed, struct err *err);
+
 /* Give free space inside state.db back to the file system, a bounded piece at a time, outside of a
  * transaction; a share stays for the next rows. *left: more is to give. */
 NODISCARD int state_vacuum(struct state_store *store, bool *left, struct err *err);
@@ -120,8 +129,8 @@ NODISCARD int state_metrics(struct state_store *store, const char *job, const ch
                             int64_t since, size_t limit, state_metric_fn visit, void *arg,
                             struct err *err);
 
-/* Keep at most `keep` points (>= 2) of each metric of a job, evenly spread, the first and the last
- * among them. *thinned: how many were deleted. */
+/* Keep at most `keep` points (>= 2) of each metric of a job and of its parts, evenly spread, the
+ * first and the last among them. *thinned: how many were deleted. */
 NODISCARD int state_thin_metrics(struct state_store *store, const char *job, size_t keep,
                                  size_t *thinned, struct err *err);
 

@@ -2,7 +2,9 @@
 #include "tests/support/test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,11 @@
 #define BLOBS 3
 #define BLOB_BYTES ((1u << 20) + 17)
 #define ROOM 0
+
+struct looking {
+    const char *directory;
+    atomic_bool over;
+};
 
 struct place {
     char from[TEST_PATH_MAX + 8], to[TEST_PATH_MAX + 8], file[TEST_PATH_MAX + 8];
@@ -307,6 +314,52 @@ static void an_interrupted_restore_is_repeated(void **state)
     assert_int_equal(report.damaged, 0);
 }
 
+/* What the writer of blobs does while it has something to delete. */
+static void *look_for_snapshots(void *arg)
+{
+    struct looking *looking = arg;
+    while (!atomic_load(&looking->over)) {
+        (void)snapshot_is_open(looking->directory);
+    }
+    return NULL;
+}
+
+static void looking_for_a_backup_never_refuses_one(void **state)
+{
+    const struct place place = place_in(*state);
+    struct original original = make_original(place.from);
+    close_original(&original);
+    struct looking looking = {.directory = place.from};
+    struct err err = {0};
+    pthread_t thread;
+    assert_false(snapshot_is_open(place.from));
+    assert_int_equal(pthread_create(&thread, NULL, look_for_snapshots, &looking), 0);
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < 50; i++) {
+        struct snapshot *snapshot = NULL;
+        rc = snapshot_open(place.from, &snapshot, &err);
+        assert_true(rc != 0 || snapshot_is_open(place.from));
+        snapshot_close(&snapshot);
+    }
+    atomic_store(&looking.over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_ok(rc, &err);
+    assert_false(snapshot_is_open(place.from));
+}
+
+static void a_row_that_is_not_json_is_named(void **state)
+{
+    const struct place place = place_in(*state);
+    struct original original = make_original(place.from);
+    put_row(original.state, STATE_CHECKPOINTS, "ckpt_1", "{\"sha256\":");
+    close_original(&original);
+    struct backup_report report;
+    struct err err = {0};
+    assert_int_equal(backup_make(place.from, place.file, ROOM, &report, &err), ERR_FORMAT);
+    assert_holds(err.text, "row 'ckpt_1' of checkpoints is not JSON");
+    assert_false(is_there(*state, "backup"));
+}
+
 static void what_is_no_state_is_said(void **state)
 {
     const struct place place = place_in(*state);
@@ -351,6 +404,8 @@ int main(void)
         test_with_directory(a_truncated_backup_is_refused),
         test_with_directory(state_is_never_overwritten),
         test_with_directory(an_interrupted_restore_is_repeated),
+        test_with_directory(looking_for_a_backup_never_refuses_one),
+        test_with_directory(a_row_that_is_not_json_is_named),
         test_with_directory(what_is_no_state_is_said),
         test_with_directory(a_disk_without_room_is_left_alone),
     };
