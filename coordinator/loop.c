@@ -335,6 +335,9 @@ static int pass(struct coordinator *coordinator, bool work_ended, struct timers 
         timers->trim_ms = now_ms + TRIM_MS;
     }
     keep_house(coordinator, timers, now_ms);
+    if (turn_held(coordinator->turn)) {
+        return 0; /* the deletion of a job found the disk full */
+    }
     if (now_ms >= timers->certificates_ms) {
         certificates_look(coordinator->certificates, coordinator->server, clock_wall_ms());
         timers->certificates_ms = now_ms + CERTIFICATES_MS;

@@ -173,5 +173,28 @@ def test_rows_never_fill_the_disk_and_a_full_one_ends_neither_the_coordinator_no
         coordinator.stop()
 
 
+def test_a_deletion_by_age_that_finds_the_disk_full_waits_for_room():
+    with Fleet() as fleet, small_disk(fleet.path / "coordinator", "24m") as place:
+        options = ("--keep-jobs", 1)
+        coordinator = fleet.start_coordinator(*OPTIONS, *options)
+        fleet.upload("fashion-train", "fashion-mini", "train")
+        jobs = [fleet.submit(queued_job()) for _ in range(2)]
+        for job in jobs:
+            fleet.verb(job, "cancel")
+        must(coordinator.stop() == 0, "exit status")
+        (place / "state.reserve").unlink()
+        foreign = fill(place)
+        coordinator = fleet.restart_coordinator(*OPTIONS, *options)
+        coordinator.wait_for_log("event=commit_held")
+        for job in jobs:
+            fleet.request("GET", f"/v1/jobs/{job['id']}", expect=200)
+        must(coordinator.running(), "the coordinator has ended")
+        foreign.unlink()
+        coordinator.wait_for_log("event=commit_made_up")
+        coordinator.wait_for_log("event=job_deleted")
+        fleet.request("GET", f"/v1/jobs/{jobs[0]['id']}", expect=404)
+        fleet.request("GET", f"/v1/jobs/{jobs[1]['id']}", expect=200)
+
+
 if __name__ == "__main__":
     run(globals())

@@ -120,6 +120,14 @@ class Process:
         """The log since the last start."""
         return self.log.read_bytes()[self.log_begin :].decode(errors="replace")
 
+    def wait_for_log(self, words):
+        """Wait until the log since the last start has the words."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while words not in self.log_text():
+            if not self.running() or time.monotonic() > deadline:
+                raise Failure(f"{self.program}: no '{words}': {self.log_text()[-2000:]}")
+            time.sleep(0.02)
+
     def running(self):
         return self.process.poll() is None
 
