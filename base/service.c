@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/utf8.h"
 
-#define ALIVE_RETRY_MS 1000
-#define MESSAGE_BYTES (SERVICE_STATUS_SIZE + 64)
+#define RETRY_MS 1000
+#define STOPPING_BYTES 96
+#define MESSAGE_BYTES (SERVICE_STATUS_SIZE + STOPPING_BYTES + 64)
 
 /* An absolute path, or '@' and an abstract name. */
 static int read_address(const char *text, struct service *service, struct err *err)
@@ -98,60 +100,92 @@ void service_close(struct service *service)
     service->alive_due_ms = INT64_MAX;
 }
 
-static int tell(struct service *service, const char *message, struct err *err)
+static bool owes(const struct service *service)
 {
-    if (service->fd < 0) {
-        return 0;
-    }
+    return service->owes_ready || service->owes_stopping || service->owes_status;
+}
+
+static int send_message(struct service *service, const char *message, struct err *err)
+{
     ssize_t sent;
     do {
         sent = sendto(service->fd, message, strlen(message), MSG_DONTWAIT | MSG_NOSIGNAL,
                       (const struct sockaddr *)&service->address, service->address_size);
     } while (sent < 0 && errno == EINTR);
+    return sent >= 0 ? 0 : err_set(err, ERR_IO, "NOTIFY_SOCKET: %s", strerror(errno));
+}
+
+/* Send all that was not delivered as one message, with or without a sign of life. */
+static int tell(struct service *service, bool alive, struct err *err)
+{
+    char stopping[STOPPING_BYTES] = "";
+    char message[MESSAGE_BYTES];
+    if (service->owes_stopping) {
+        (void)snprintf(stopping, sizeof(stopping),
+                       "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64 "\nSTATUS=ending\n",
+                       service->stop_ms * 1000);
+    }
+    (void)snprintf(message, sizeof(message), "%s%s%s%s%s%s", service->owes_ready ? "READY=1\n" : "",
+                   stopping, service->owes_status ? "STATUS=" : "",
+                   service->owes_status ? service->status : "", service->owes_status ? "\n" : "",
+                   alive ? "WATCHDOG=1\n" : "");
     const bool known = service->failing;
-    service->failing = sent < 0;
-    return sent >= 0 || known ? 0 : err_set(err, ERR_IO, "NOTIFY_SOCKET: %s", strerror(errno));
+    const int rc = service->fd < 0 ? 0 : send_message(service, message, err);
+    service->failing = rc != 0;
+    if (!rc) {
+        service->owes_ready = service->owes_stopping = service->owes_status = false;
+    }
+    return known ? 0 : rc;
 }
 
 int service_ready(struct service *service, struct err *err)
 {
-    return tell(service, "READY=1\n", err);
+    service->owes_ready = true;
+    return tell(service, false, err);
 }
 
 int service_status(struct service *service, const char *text, struct err *err)
 {
     char status[SERVICE_STATUS_SIZE];
-    char message[MESSAGE_BYTES];
-    (void)snprintf(status, sizeof(status), "%s", text);
-    status[strcspn(status, "\n")] = '\0'; /* the next line would be another field */
+    const int length = snprintf(status, sizeof(status), "%s", text);
+    /* The manager drops a status that is not UTF-8, and takes the next line for another field. */
+    if (length >= (int)sizeof(status)) {
+        utf8_mark_cut(status, sizeof(status));
+    }
+    status[strcspn(status, "\n")] = '\0';
+    utf8_repair_line(status);
     if (strcmp(status, service->status) == 0) {
         return 0;
     }
     memcpy(service->status, status, sizeof(status));
-    (void)snprintf(message, sizeof(message), "STATUS=%s\n", status);
-    return tell(service, message, err);
+    service->owes_status = true;
+    return tell(service, false, err);
 }
 
 int service_stopping(struct service *service, int64_t wait_ms, struct err *err)
 {
-    char message[MESSAGE_BYTES];
-    (void)snprintf(message, sizeof(message),
-                   "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64 "\nSTATUS=ending\n", wait_ms * 1000);
-    return tell(service, message, err);
+    service->stop_ms = wait_ms;
+    service->owes_stopping = true;
+    return tell(service, false, err);
 }
 
 int service_look(struct service *service, int64_t now_ms, struct err *err)
 {
-    if (now_ms < service->alive_due_ms) {
+    const bool alive = now_ms >= service->alive_due_ms;
+    if (now_ms < service_due_ms(service)) {
         return 0;
     }
-    const int rc = tell(service, "WATCHDOG=1\n", err);
-    const bool retry = service->failing && service->alive_every_ms > ALIVE_RETRY_MS;
-    service->alive_due_ms = now_ms + (retry ? ALIVE_RETRY_MS : service->alive_every_ms);
+    const int rc = tell(service, alive, err);
+    service->retry_due_ms = now_ms + RETRY_MS;
+    if (alive) {
+        const bool retry = service->failing && service->alive_every_ms > RETRY_MS;
+        service->alive_due_ms = now_ms + (retry ? RETRY_MS : service->alive_every_ms);
+    }
     return rc;
 }
 
 int64_t service_due_ms(const struct service *service)
 {
-    return service->alive_due_ms;
+    const bool retry = owes(service) && service->retry_due_ms < service->alive_due_ms;
+    return retry ? service->retry_due_ms : service->alive_due_ms;
 }

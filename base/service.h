@@ -20,6 +20,9 @@ struct service {
     int64_t alive_every_ms; /* 0: it does not watch this program */
     int64_t alive_due_ms;   /* INT64_MAX: the same */
     bool failing;           /* since an error was returned, nothing was delivered */
+    bool owes_ready, owes_stopping, owes_status; /* messages that were not delivered */
+    int64_t retry_due_ms;                        /* of these */
+    int64_t stop_ms;                             /* what service_stopping was given */
     char status[SERVICE_STATUS_SIZE];
 };
 
@@ -29,16 +32,19 @@ struct service {
 NODISCARD int service_open(struct service *out, struct err *err);
 void service_close(struct service *service);
 
-/* Messages. None of them waits. A message that cannot be sent is an error (ERR_IO) once; further
- * failures are silent until a message is delivered. */
+/* Messages. None of them waits. A message that cannot be sent, as when the manager's queue is full,
+ * is an error (ERR_IO) once; further failures are silent until a message is delivered. service_look
+ * sends it again: a manager that never hears of the start ends the program. */
 
 /* The program has started. */
 NODISCARD int service_ready(struct service *service, struct err *err);
-/* One line for people (systemctl status), cut at SERVICE_STATUS_SIZE; sent if it has changed. */
+/* One line of UTF-8 for people (systemctl status), cut at SERVICE_STATUS_SIZE; sent if it has
+ * changed. */
 NODISCARD int service_status(struct service *service, const char *text, struct err *err);
 /* The program ends by itself within wait_ms; until then the manager does not end it by force. */
 NODISCARD int service_stopping(struct service *service, int64_t wait_ms, struct err *err);
-/* Say that the program is alive, if that is due: call it in every turn of the main loop. */
+/* Say that the program is alive, if that is due, and what was not delivered before: call it in
+ * every turn of the main loop. */
 NODISCARD int service_look(struct service *service, int64_t now_ms, struct err *err);
 /* When the next call of service_look is due; INT64_MAX: never. */
 int64_t service_due_ms(const struct service *service);

@@ -125,6 +125,60 @@ static void a_manager_that_is_gone_is_an_error_once_until_it_returns(void **stat
     service_close(&service);
 }
 
+/* The manager does not read for a while: its queue is full. */
+static void what_a_full_queue_refuses_is_sent_later(void **state)
+{
+    struct err err = {0};
+    struct manager manager;
+    struct service service;
+    listen_as_manager(*state, &manager);
+    assert_int_equal(unsetenv("WATCHDOG_USEC"), 0);
+    assert_ok(service_open(&service, &err), &err);
+    int rc = 0;
+    for (int i = 0; i < 100000 && rc == 0; i++) {
+        rc = service_ready(&service, &err);
+    }
+    assert_int_equal(rc, ERR_IO);
+    assert_ok(service_status(&service, "works", &err), &err);
+    assert_ok(service_stopping(&service, 1, &err), &err);
+    assert_true(service_due_ms(&service) == 0);
+    assert_ok(service_look(&service, 5000, &err), &err);
+    assert_true(service_due_ms(&service) == 6000);
+    while (*heard(&manager)) {
+        assert_string_equal(manager.text, "READY=1\n");
+    }
+    assert_ok(service_look(&service, 5999, &err), &err);
+    assert_string_equal(heard(&manager), "");
+    assert_ok(service_look(&service, 6000, &err), &err);
+    assert_string_equal(heard(&manager),
+                        "READY=1\nSTOPPING=1\nEXTEND_TIMEOUT_USEC=1000\nSTATUS=ending\n"
+                        "STATUS=works\n");
+    assert_true(service_due_ms(&service) == INT64_MAX);
+    service_close(&service);
+    file_close(&manager.fd);
+}
+
+static void a_long_status_ends_with_a_whole_character(void **state)
+{
+    struct err err = {0};
+    struct manager manager;
+    struct service service;
+    char text[2 * SERVICE_STATUS_SIZE];
+    for (size_t i = 0; i < sizeof(text) - 1; i++) {
+        text[i] = "\xc3\xa4"[i % 2];
+    }
+    text[sizeof(text) - 1] = '\0';
+    listen_as_manager(*state, &manager);
+    assert_ok(service_open(&service, &err), &err);
+    assert_ok(service_status(&service, text, &err), &err);
+    assert_memory_equal(heard(&manager), "STATUS=\xc3\xa4", 9);
+    const size_t size = strlen(manager.text);
+    assert_true(size > SERVICE_STATUS_SIZE && size < SERVICE_STATUS_SIZE + 8);
+    assert_string_equal(manager.text + size - 6, "\xc3\xa4...\n");
+    service_close(&service);
+    file_close(&manager.fd);
+}
+
 static void malformed_variables_are_named(void **state)
 {
     (void)state;
@@ -163,6 +217,8 @@ int main(void)
         test_with_directory(a_watched_program_says_three_times_a_period_that_it_is_alive),
         test_with_directory(another_processs_watchdog_is_not_ours),
         test_with_directory(a_manager_that_is_gone_is_an_error_once_until_it_returns),
+        test_with_directory(what_a_full_queue_refuses_is_sent_later),
+        test_with_directory(a_long_status_ends_with_a_whole_character),
         cmocka_unit_test(malformed_variables_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
