@@ -3,7 +3,8 @@
 #
 # Checks the machine, installs the package paceline-agent, joins the coordinator at URL with a join
 # token (`paceline token create --join`) and waits for the first heartbeat. Run it as root on a
-# Debian system with systemd. Repeat it after a failure: what is done stays done.
+# Debian system with systemd. Repeat it after a failure: what is done stays done. TOKEN may be "-":
+# it is then read from standard input, and no other user sees it in the list of processes.
 #
 #   --package FILE   the package; default: paceline-agent_*.deb for this machine in the present
 #                    directory, else the one that apt knows
@@ -11,7 +12,8 @@
 set -euo pipefail
 
 STATE_DIR=/var/lib/paceline-agent
-PEER_PORT=7411
+OPTIONS=/etc/paceline/agent.conf
+PEER_PORT=7411         # unless OPTIONS names another
 MEMORY_LEAST_MIB=128   # an agent with a small stage
 MEMORY_WANTED_MIB=512
 DISK_LEAST_MIB=256     # identity, some pieces of data
@@ -22,6 +24,8 @@ CLOCK_SECONDS=60
 HEARTBEAT_SECONDS=60
 
 failures=0
+probe=
+trap '[ -z "$probe" ] || rm -f "$probe"' EXIT
 
 usage() {
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
@@ -98,7 +102,7 @@ check_memory() {
 
 # The speed of writes that reach the disk: snapshots and data sets depend on it.
 check_disk() {
-    local directory=/var/lib mib began ended speed probe
+    local directory=/var/lib mib began ended speed
     mib=$(($(stat -f -c '%a * %S' $directory) / 1048576))
     if [ "$mib" -lt $DISK_LEAST_MIB ]; then
         report fail disk "$mib MiB free in $directory: less than $DISK_LEAST_MIB MiB"
@@ -110,12 +114,12 @@ check_disk() {
     }
     began=$(date +%s%N)
     dd if=/dev/zero of="$probe" bs=1M count=$DISK_PROBE_MIB conv=fsync status=none 2>/dev/null || {
-        rm -f "$probe"
         report fail disk "$directory cannot be written"
         return
     }
     ended=$(date +%s%N)
     rm -f "$probe"
+    probe=
     speed=$((DISK_PROBE_MIB * 1048576 * 1000 / (ended - began + 1)))
     if [ "$mib" -lt $DISK_WANTED_MIB ]; then
         report warn disk "$mib MiB free in $directory, $speed MB/s: small data sets only"
@@ -177,12 +181,21 @@ check_coordinator() {
     fi
 }
 
+# The agent's port for other agents: that of the last "listen = HOST:PORT" in its options.
+find_peer_port() {
+    local named
+    named=$(sed -n 's/^[[:space:]]*listen[[:space:]]*=.*:\([0-9]*\)[[:space:]]*$/\1/p' \
+        $OPTIONS 2>/dev/null | tail -n 1) || true
+    PEER_PORT=${named:-$PEER_PORT}
+}
+
 check_port() {
+    find_peer_port
     if systemctl is-active -q paceline-agent 2>/dev/null; then
         report ok "port $PEER_PORT" "the agent runs already"
     elif (exec 3<>"/dev/tcp/127.0.0.1/$PEER_PORT") 2>/dev/null; then
-        report fail "port $PEER_PORT" "another program uses it: listen = in \
-/etc/paceline/agent.conf names another"
+        report fail "port $PEER_PORT" "another program uses it: name another in $OPTIONS, \
+listen = 0.0.0.0:PORT"
     else
         report ok "port $PEER_PORT" "free; other agents must reach it"
     fi
@@ -208,8 +221,15 @@ install_package() {
         fail "apt knows no package paceline-agent: name the file with --package"
     fi
     echo "Installing $package"
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$package" \
-        >/dev/null || fail "apt-get install $package failed"
+    # The second time with fresh lists: those of a new board name packages that are gone.
+    apt_install || { apt-get update -qq && apt_install; } || fail "apt-get install $package failed"
+}
+
+# Options that somebody has written before stay.
+apt_install() {
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+        -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef \
+        -o Dpkg::Options::=--force-confold "$package" </dev/null >/dev/null
 }
 
 # The agent says in its status that the coordinator knows it.
@@ -241,13 +261,16 @@ while [ $# -gt 0 ]; do
         ;;
     --check) check_only=yes ;;
     -h | --help) usage 0 ;;
-    -*) usage 2 >&2 ;;
+    -?*) usage 2 >&2 ;;
     *) words+=("$1") ;;
     esac
     shift
 done
 [ ${#words[@]} -eq 2 ] || usage 2 >&2
 url=${words[0]%/} token=${words[1]}
+if [ "$token" = - ]; then
+    IFS= read -r token || [ -n "$token" ] || fail "no token in standard input"
+fi
 [[ $url =~ ^https?://[^/]+$ ]] || fail "'$url': expected an address such as https://10.0.0.5:7410"
 
 check_system
@@ -265,7 +288,7 @@ if [ -e $STATE_DIR/identity ]; then
     echo "This machine has an identity already: it stays the same device"
 fi
 systemctl stop paceline-agent # an agent that runs keeps the identity to itself
-# The token is read from standard input: other users see the words of processes.
+# Not as a word of the command: other users see the words of processes.
 paceline-agent join "$url" <<<"$token"
 systemctl restart paceline-agent
 wait_for_heartbeat

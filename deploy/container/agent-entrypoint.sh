@@ -3,7 +3,13 @@
 # with the words of the command.
 set -eu
 
-if [ ! -e "$STATE_DIRECTORY/joined.conf" ] && [ -r "${PACELINE_JOIN_TOKEN_FILE:-}" ]; then
+if [ ! -e "$STATE_DIRECTORY/joined.conf" ] && [ -n "${PACELINE_JOIN_TOKEN_FILE:-}" ]; then
+    : "${PACELINE_COORDINATOR:?the address of the coordinator, https://HOST:7410}"
+    if [ ! -r "$PACELINE_JOIN_TOKEN_FILE" ]; then
+        echo "agent-entrypoint: '$PACELINE_JOIN_TOKEN_FILE' (PACELINE_JOIN_TOKEN_FILE) cannot be" \
+            "read by user $(id -u)" >&2
+        exit 2
+    fi
     paceline-agent join "$PACELINE_COORDINATOR" <"$PACELINE_JOIN_TOKEN_FILE"
 fi
 exec paceline-agent "$@"

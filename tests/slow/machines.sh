@@ -57,7 +57,8 @@ make_machine() { # NAME
     rm "$root/usr/sbin/policy-rc.d" # from here on packages start their services
     echo "$1" >"$root/etc/hostname"
     mkdir -p "$root/root/old" "$root/root/new"
-    cp "$work/old/"*.deb "$root/root/old/" && cp "$packages/"*"_$NATIVE.deb" "$root/root/new/"
+    cp deploy/install-agent.sh "$root/root/" &&
+        cp "$work/old/"*.deb "$root/root/old/" && cp "$packages/"*"_$NATIVE.deb" "$root/root/new/"
 }
 
 install_on() { # MACHINE old|new PACKAGE...
@@ -112,6 +113,45 @@ join_by_line() { # MACHINE
     local began=$SECONDS
     on "$1" sh -c "$join_line" && wait_until "$HEARTBEAT_SECONDS" has_enrolled "$1" &&
         echo "first heartbeat after $((SECONDS - began)) s"
+}
+
+# ---- install-agent.sh ----
+
+# The script fails, names this, and changes nothing.
+complains() { # MACHINE TEXT WORD...
+    local machine=$1 text=$2 said
+    shift 2
+    said=$(on "$machine" /root/install-agent.sh "$@" 2>&1) && {
+        echo "it did not fail: $said"
+        return 1
+    }
+    [[ $said == *"$text"* && $said == *"nothing was changed"* ]] || {
+        echo "no '$text': $said"
+        return 1
+    }
+}
+
+installer_finds_mistakes() {
+    local status=0
+    on coordinator systemd-run --quiet --unit=occupant python3 -c 'import socket, time
+server = socket.create_server(("0.0.0.0", 7411))
+time.sleep(600)' || return 1
+    wait_until 10 on coordinator bash -c ': 2>/dev/null </dev/tcp/127.0.0.1/7411' &&
+        complains coordinator "fail  coordinator" https://10.99.0.1:9 pl_x &&
+        complains coordinator "port 7411" "$URL" pl_x || status=1
+    # As the message says: another port in the options.
+    on coordinator sh -c 'echo "listen = 0.0.0.0:17411" >>/etc/paceline/agent.conf' &&
+        on coordinator /root/install-agent.sh "$URL" pl_x --check || status=1
+    on coordinator sed -i '/^listen/d' /etc/paceline/agent.conf
+    on coordinator systemctl stop occupant
+    return $status
+}
+
+# The package is there already, so that no network beyond the wire is needed.
+join_by_installer() { # MACHINE
+    local line token=${join_line##* }
+    line="/root/install-agent.sh --package \"\$(echo /root/old/paceline-agent_*.deb)\" $URL -"
+    on "$1" sh -c "$line" <<<"$token" && has_enrolled "$1"
 }
 
 api() { # PATH CURL_WORDS...
@@ -250,7 +290,8 @@ phase_machines() {
     check "nothing runs before init and join" states_after_install
     check "init and start" init_coordinator || return
     check "the join line on the board" join_by_line board || return
-    check "the join line on the coordinator's machine" join_by_line coordinator || return
+    check "install-agent.sh finds mistakes" installer_finds_mistakes
+    check "install-agent.sh on the coordinator's machine" join_by_installer coordinator || return
     check "a job by curl with a token" job_by_curls
     check "a job by one command" job_by_command_line
     check "a restart keeps the device" survives_a_reboot
