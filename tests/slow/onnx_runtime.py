@@ -6,7 +6,6 @@ npm installs the runtime below DIRECTORY from the committed lock file, without p
 download of some 120 MB, 300 MB on disk). It stays there. Exit status 77 (skipped) if that is not
 possible.
 """
-import hashlib
 import json
 import pathlib
 import shutil
@@ -29,11 +28,11 @@ try:
 except ImportError:
     skip("no ONNX (apt-get install python3-onnx)")
 
+import npm
 import tensor_file
 
 WRITE_EXPORT, AGENT, DIRECTORY = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 PACKAGE = ROOT / "tests" / "slow" / "onnx"
-INSTALL_SECONDS = 600
 SAMPLES = 3
 SEED = 7
 LOGITS = 2  # their standard deviation
@@ -170,30 +169,10 @@ OTHERS = {
 
 def install():
     """The directory with the runtime."""
-    target = DIRECTORY / "onnx"
-    files = ("package.json", "package-lock.json")
-    wanted = hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in files)).hexdigest()
-    stamp = target / "installed"
-    if not stamp.exists() or stamp.read_text(encoding="ascii") != wanted:
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        for name in files:
-            shutil.copy(PACKAGE / name, target)
-        try:
-            done = subprocess.run(
-                ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-                cwd=target,
-                timeout=INSTALL_SECONDS,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            skip(f"npm did not install onnxruntime-node within {INSTALL_SECONDS} s")
-        if done.returncode:
-            lines = done.stderr.strip().splitlines()
-            skip(f"npm cannot install onnxruntime-node: {lines[0] if lines else done.returncode}")
-        stamp.write_text(wanted, encoding="ascii")
+    try:
+        target = npm.install(PACKAGE, DIRECTORY / "onnx")
+    except npm.NotInstalled as reason:
+        skip(reason)
     shutil.copy(PACKAGE / "run.mjs", target)
     return target
 
@@ -376,9 +355,6 @@ def check_normalise(runtime, random):
 
 
 def main():
-    for tool in ("node", "npm"):
-        if not shutil.which(tool):
-            skip(f"no {tool} (apt-get install nodejs npm)")
     runtime = Runtime(install())
     random = np.random.default_rng(SEED)
     with tempfile.TemporaryDirectory() as directory:
