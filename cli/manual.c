@@ -9,11 +9,17 @@
 
 /* ---- the manual page: man(7) ---- */
 
+/* A line that begins with one of these is a request. */
+static int guard_line(struct buf *out, const char *line, struct err *err)
+{
+    return *line == '.' || *line == '\'' ? buf_printf(out, err, "\\&") : 0;
+}
+
 /* Append text as lines of a page: a request or an escape in it is text. */
 static int add_text(struct buf *out, const char *text, struct err *err)
 {
     size_t begin = out->size;
-    int rc = text[0] == '.' || text[0] == '\'' ? buf_printf(out, err, "\\&") : 0;
+    int rc = guard_line(out, text, err);
     for (; !rc && *text; text++) {
         bool space = *text == ' ' || *text == '\n';
         bool full = space && out->size - begin + 1 + strcspn(text + 1, " \n") > LINE_BYTES;
@@ -22,6 +28,7 @@ static int add_text(struct buf *out, const char *text, struct err *err)
              : *text == '-' ? buf_printf(out, err, "\\-")
              : space        ? buf_printf(out, err, full ? "\n" : " ")
                             : buf_append(out, text, 1, err);
+        rc = rc || !full ? rc : guard_line(out, text + 1, err);
     }
     return rc ? rc : buf_append(out, "\n", 1, err);
 }
