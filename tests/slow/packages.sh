@@ -1,5 +1,5 @@
 #!/bin/bash
-# tests/slow/packages.sh [--worktree] [build|cross|machines|arm]...: the Debian packages.
+# tests/slow/packages.sh [--worktree] [build|cross|machines|arm|images]...: the Debian packages.
 #
 #   build      builds them for this machine twice, elsewhere and in another environment, and
 #              compares the bytes; lintian; the units
@@ -8,10 +8,13 @@
 #              docs/install.md says: install, init, join, a job, an upgrade in mid-job, purge
 #   arm        a job across an agent of this machine and one in an emulated arm64 root; install and
 #              purge in an armhf root
-# Without a name: all. All need what build makes. The tree is the committed one; --worktree takes
-# the files as they lie. Roots: see roots.sh.
+#   images     builds the container images (buildah, from a root in place of a registry); an agent's
+#              container joins a coordinator's
+# Without a name: all. machines and arm need what build and cross make. The tree is the committed
+# one; --worktree takes the files as they lie. Roots: see roots.sh.
 #
-#   PACKAGES_DIR   where the packages are kept (default: removed); build uses those that are there
+#   PACKAGES_DIR   where the packages are kept (default: removed); machines and arm take those
+#                  that are there
 #
 # Ends with "N passed, N failed"; exit 77 with the reason where it cannot run.
 set -uo pipefail
@@ -134,20 +137,22 @@ phases=()
 for word in "$@"; do
     case $word in
     --worktree) worktree=yes ;;
-    build | cross | machines | arm) phases+=("$word") ;;
+    build | cross | machines | arm | images) phases+=("$word") ;;
     *)
-        echo "packages: '$word' is not one of --worktree, build, cross, machines, arm" >&2
+        echo "packages: '$word' is not one of --worktree, build, cross, machines, arm," \
+            "images" >&2
         exit 2
         ;;
     esac
 done
-[ ${#phases[@]} -gt 0 ] || phases=(build cross machines arm)
+[ ${#phases[@]} -gt 0 ] || phases=(build cross machines arm images)
 
 check_machine git ip nsenter
 make_work
 packages=${PACKAGES_DIR:-$work/packages}
 . tests/slow/machines.sh
 . tests/slow/emulated.sh
+. tests/slow/images.sh
 make_base "$work/base.tar"
 pack_tree "$work/tree.tar" "$worktree"
 for name in "${phases[@]}"; do
