@@ -5,8 +5,11 @@
 : "${work?}" "${packages?}" "${VERSION?}" "${NATIVE?}" "${APT?}" "${INSTALL_SECONDS?}"
 
 BINFMT=/proc/sys/fs/binfmt_misc
-ELF='\x7fELF\x%s\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x%s\x00'
+# The first 20 bytes of a program's file as the kernel reads them: its class at CLASS, its processor
+# at MACHINE; the kernel's own escapes, which nothing here may replace.
+ELF='\x7f\x45\x4c\x46CLASS\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00MACHINE\x00'
 ELF_MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+ELF_BYTES='^(\\x[0-9a-f]{2}){20}$'
 EMULATED_SECONDS=1800
 EMULATED_DATA=/usr/share/doc/paceline/examples/data/digits
 
@@ -24,10 +27,13 @@ end_emulation() {
 # The kernel runs programs of these architectures by qemu, until the test ends. "F": qemu is opened
 # here, so that a root needs none of its own.
 register() { # QEMU CLASS MACHINE
-    local name=paceline-$$-$1
-    # shellcheck disable=SC2059 # the format is the header of an ELF file
-    printf ":$name:M::$ELF:$ELF_MASK:/usr/bin/qemu-$1-static:OCF\n" "$2" "$3" \
-        >"$BINFMT/register" && registered+=("$name")
+    local name=paceline-$$-$1 magic=$ELF
+    magic=${magic/CLASS/"\\x$2"}
+    magic=${magic/MACHINE/"\\x$3"}
+    # A shorter pattern would match the programs of this machine too, and stop it.
+    [[ $magic =~ $ELF_BYTES && $ELF_MASK =~ $ELF_BYTES ]] || return 1
+    printf '%s\n' ":$name:M::$magic:$ELF_MASK:/usr/bin/qemu-$1-static:OCF" >"$BINFMT/register" &&
+        registered+=("$name")
 }
 
 emulate() {
