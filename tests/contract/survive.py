@@ -10,7 +10,7 @@ import time
 
 from api import BINARY, JOB, JSON, Api
 from fake_agent import FakeAgent, drive, finish, pause, replicate
-from paceline import data_files, must, tar_of
+from paceline import ROOT, data_files, must, tar_of
 
 PIPELINE = {
     **JOB,
@@ -544,36 +544,16 @@ NEW_IN_DEVICES = (
     "free_memory_bytes",
     "busy_share",
 )
-DROPPED = "DROP TRIGGER devices_deleted; DROP TRIGGER parents_deleted;" + "".join(
-    f"DROP TABLE {name};"
-    for name in (
-        "capacities",
-        "unit_times",
-        "link_times",
-        "measurements_by_minute",
-        "measurements_by_hour",
-        "parents",
-        "tokens",
-        "audit",
-    )
-)
-OLD_TRIGGER = """CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
-    DELETE FROM plans WHERE parent = OLD.id;
-    DELETE FROM metrics WHERE job = OLD.id;
-END"""
-OLD_TABLE = """CREATE TABLE measurements (
-    id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, device TEXT NOT NULL, job TEXT NOT NULL,
-    unit INTEGER NOT NULL, forward_seconds REAL, backward_seconds REAL
-) STRICT"""
+MIGRATIONS = sorted((ROOT / "coordinator/store/sql").glob("0*.sql"))
 
 
-def downgrade(path):
-    """Convert state.db into the form of the first version."""
-    database = sqlite3.connect(path)
-    database.executescript(
-        f"{DROPPED} DROP TRIGGER jobs_deleted; DROP TABLE incidents; {OLD_TABLE}; {OLD_TRIGGER};"
-        " PRAGMA user_version = 1;"
-    )
+def tables_of(database, name):
+    rows = database.execute(f"SELECT name FROM {name}.sqlite_schema WHERE type = 'table'")
+    return {row[0] for row in rows}
+
+
+def strip(database):
+    """Take the fields away that the first version did not know."""
     for table, fields in (
         ("jobs", NEW_IN_JOBS),
         ("devices", NEW_IN_DEVICES),
@@ -586,47 +566,82 @@ def downgrade(path):
             }
             for stage in document.get("stages", ()):
                 stage.pop("replica_bytes")
-            document.get("spec", {}).pop("view", None)
+            for name in ("view", "stop", "checkpoint", "vertical_sync"):
+                document.get("spec", {}).pop(name, None)
             for name in ("recall", "least_recall"):
                 document.get("progress", {}).pop(name, None)
             database.execute(
                 f"UPDATE {table} SET document = ? WHERE id = ?", (json.dumps(document), row)
             )
+
+
+def downgrade(path, version=1):
+    """Convert state.db into the schema of a version, as its migrations make it, with the documents
+    of the first one.
+    """
+    old = path.with_name("old.db")
+    database = sqlite3.connect(old)
+    for migration in MIGRATIONS[:version]:
+        database.executescript(migration.read_text(encoding="utf-8"))
+    database.execute("ATTACH ? AS newer", (str(path),))
+    application = database.execute("PRAGMA newer.application_id").fetchone()[0]
+    database.execute(f"PRAGMA application_id = {application}")
+    database.execute(f"PRAGMA user_version = {version}")
+    for table in tables_of(database, "main") & tables_of(database, "newer"):
+        database.execute(f"INSERT INTO main.{table} SELECT * FROM newer.{table}")
+    strip(database)
     database.commit()
     database.close()
+    for name in ("state.db-wal", "state.db-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+    old.replace(path)
 
 
-def test_a_database_of_the_previous_version_is_migrated_and_its_jobs_continue():
+def check_upgraded(api, agent, job, ended):
+    """The paused job of an upgraded state directory goes on from the center and ends."""
+    must(
+        api.get("/v1/incidents")["items"] == [] and api.job(ended)["state"] == "cancelled",
+        "a new field is not empty",
+    )
+    seen = api.job(job)
+    must(
+        seen["state"] == "paused" and seen["version"] == 3 and seen["neighbor_version"] == 0,
+        f"{seen}",
+    )
+    agent.heartbeat(all_holdings=True, holdings=[])
+    api.verb(job, "resume")
+    run = agent.assignment()["run"]
+    must(
+        run["resume_version"] == 3
+        and [source["from"] for source in run["sources"]] == ["center"] * 3,
+        f"{run}",
+    )
+    agent.step = 3
+    finish(api, job, [agent])
+
+
+def test_a_state_directory_of_each_earlier_version_is_upgraded_and_its_jobs_continue():
     with Api() as api:
         agent = FakeAgent(api, "one")
         job = api.submit({**JOB, "steps": 100})
         pause(api, job, [agent], 3)
         ended = api.submit_named("ended")
         api.verb(ended, "cancel")
-        api.coordinator.stop()
-        state = api.path / "coordinator/state.db"
-        downgrade(state)
-        api.restart_coordinator("--lease-ms", "20000")
-        must((state.parent / "state.db.before-upgrade").exists(), "a backup of the old file")
-        must(
-            api.get("/v1/incidents")["items"] == [] and api.job(ended)["state"] == "cancelled",
-            "a new field is not empty",
-        )
-        seen = api.job(job)
-        must(
-            seen["state"] == "paused" and seen["version"] == 3 and seen["neighbor_version"] == 0,
-            f"{seen}",
-        )
-        agent.heartbeat(all_holdings=True, holdings=[])
-        api.verb(job, "resume")
-        run = agent.assignment()["run"]
-        must(
-            run["resume_version"] == 3
-            and [source["from"] for source in run["sources"]] == ["center"] * 3,
-            f"{run}",
-        )
-        agent.step = 3
-        finish(api, job, [agent])
+        must(api.coordinator.stop() == 0, "exit status")
+        state, kept = api.path / "coordinator", api.path / "kept"
+        shutil.copytree(state, kept)
+        must(len(MIGRATIONS) >= 5, f"{MIGRATIONS}")
+        for version in range(1, len(MIGRATIONS)):
+            shutil.rmtree(state)
+            shutil.copytree(kept, state)
+            downgrade(state / "state.db", version)
+            api.restart_coordinator("--lease-ms", "20000")
+            copy = sqlite3.connect(state / "state.db.before-upgrade")
+            must(copy.execute("PRAGMA user_version").fetchone()[0] == version, "another copy")
+            copy.close()
+            agent.enrol(boot=f"boot-{version}")
+            check_upgraded(api, agent, job, ended)
+            must(api.coordinator.stop() == 0, "exit status")
 
 
 def test_a_data_set_of_the_previous_version_is_counted_when_it_is_uploaded_again():
