@@ -1,4 +1,4 @@
-"""Remove rules of jobs that consist of groups, one at a time, from a copy of the source tree, and
+"""Remove rules of jobs, one at a time, from a copy of the source tree, and
 require that the simulator detects each within 2,000 seeds. Prints the first seed and its violation.
 
     python3 tests/sim/mutants.py [WORD...]    # only mutants whose rule has one of these words
@@ -13,10 +13,10 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUBMODEL = "coordinator/core/submodel.c"
 GROUPS = "coordinator/core/groups.c"
-FIRST, SEEDS, AT_ONCE = 1000001, 2000, 100
+SEEDS, AT_ONCE = 2000, 100
 
 # (rule, file, code, code without the rule)
-MUTANTS = (
+GROUP_MUTANTS = (  # of jobs that consist of groups
     (
         "harvest only final checkpoints: of groups that pass the gate",
         SUBMODEL,
@@ -69,6 +69,26 @@ MUTANTS = (
     ),
 )
 
+JOB_MUTANTS = (
+    (
+        "a job ends with the version whose evaluation meets its rule",
+        "coordinator/core/early_stops.c",
+        "    early_stops_init(job);\n    if (",
+        "    if (",
+    ),
+    (
+        "no more checkpoints stay than the job asks for",
+        "coordinator/core/kept.c",
+        "(size_t)policy->count + (open ? 1 : 0)",
+        "(size_t)policy->count + 1",
+    ),
+)
+# With the first seed that simulates such jobs.
+MUTANTS = [
+    *((*mutant, 1000001) for mutant in GROUP_MUTANTS),
+    *((*mutant, 1) for mutant in JOB_MUTANTS),
+]
+
 
 def copy_tree(place):
     shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns("build", ".git"))
@@ -79,15 +99,15 @@ def copy_tree(place):
     )
 
 
-def first_violation(place):
-    """The line of the first seed that fails; None."""
+def first_violation(place, begin):
+    """The line of the first seed from `begin` on that fails; None."""
     subprocess.run(
         ["cmake", "--build", place / "build", "--target", "sim"],
         check=True,
         stdout=subprocess.DEVNULL,
     )
     program = next((place / "build").glob("**/bin/sim"))
-    for first in range(FIRST, FIRST + SEEDS, AT_ONCE):
+    for first in range(begin, begin + SEEDS, AT_ONCE):
         done = subprocess.run(
             [program, "--seeds", f"{first}..{first + AT_ONCE - 1}"],
             capture_output=True,
@@ -104,7 +124,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="paceline-mutants-") as directory:
         place = pathlib.Path(directory) / "tree"
         copy_tree(place)
-        for rule, name, code, without in MUTANTS:
+        for rule, name, code, without, begin in MUTANTS:
             if sys.argv[1:] and not any(word in rule for word in sys.argv[1:]):
                 continue
             path = place / name
@@ -112,7 +132,7 @@ def main():
             if text.count(code) != 1:
                 raise SystemExit(f"{rule}: {name} has {text.count(code)} places '{code}'")
             path.write_text(text.replace(code, without), encoding="utf-8")
-            seen = first_violation(place)
+            seen = first_violation(place, begin)
             path.write_text(text, encoding="utf-8")
             undetected += seen is None
             print(f"{rule}: {seen or f'not detected by {SEEDS} seeds'}", flush=True)
