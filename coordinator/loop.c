@@ -39,8 +39,8 @@
 #define VACUUM_LOOK_MS 60000
 #define TEXTS_MS (24 * HOUR_MS) /* reads the rows of all jobs */
 #define HOUR_MS 3600000ll
-#define CERTIFICATES_MS HOUR_MS
-#define RETRY_MS 500     /* between two attempts of a commit that a full disk holds up */
+#define CERTIFICATES_MS 60000 /* a clock that was wrong may be set at any time */
+#define RETRY_MS 500          /* between two attempts of a commit that a full disk holds up */
 #define WORKER_THREADS 7 /* blocking work: disks, two searches for plans, a call of the webhook */
 #define BLOB_QUEUE_BYTES (64u << 20)
 #define STOP_GRACE_MS 5000    /* for requests in progress at a signal */

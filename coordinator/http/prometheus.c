@@ -14,6 +14,7 @@
 #include "coordinator/http/edge.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/turn/incident_log.h"
+#include "net/relay.h"
 #include "schema/limits.h"
 
 #define BODY_MAX ((size_t)64 << 20)
@@ -174,6 +175,24 @@ static void write_events(struct exposition *out, const struct coordinator *coord
     exposition_family(out, "paceline_events_total", EXPOSITION_COUNTER,
                       "Public events since the start, by type.");
     event_stream_each_type(coordinator->edge->stream, add_event, out);
+}
+
+static void write_relay(struct exposition *out, const struct relay *relay)
+{
+    const struct relay_counts counts = relay_counts(relay);
+    const struct single singles[] = {
+        {"paceline_relay_bytes_total", "Bytes that the relay has passed on, in both directions.",
+         EXPOSITION_COUNTER, (double)counts.bytes},
+        {"paceline_relay_streams_total", "Pairs of connections that the relay has joined.",
+         EXPOSITION_COUNTER, (double)counts.joined},
+        {"paceline_relay_refused_total", "Connections to the relay with a wrong ticket or none.",
+         EXPOSITION_COUNTER, (double)counts.refused},
+        {"paceline_relay_streams", "Connections that are joined to another.", EXPOSITION_GAUGE,
+         (double)counts.streams},
+        {"paceline_relay_parked", "Connections of devices that wait for a caller.",
+         EXPOSITION_GAUGE, (double)counts.parked},
+    };
+    write_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
 }
 
 static void write_webhook(struct exposition *out, const struct webhook_statistics *webhook)
@@ -461,6 +480,9 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     write_store(&out, coordinator);
     write_states(&out, coordinator);
     write_events(&out, coordinator);
+    if (coordinator->relay) {
+        write_relay(&out, coordinator->relay);
+    }
     if (webhook) {
         write_webhook(&out, webhook);
     }

@@ -51,6 +51,13 @@ def relayed(fleet):
     return {(device["name"], names[other]) for device in devices for other in device["relayed"]}
 
 
+def relay_counts(fleet):
+    text = fleet.request("GET", "/metrics", expect=200).body.decode()
+    return {
+        name: float(value) for name, value in re.findall(r"^paceline_relay_(\w+) (\S+)$", text, re.M)
+    }
+
+
 def neighbours(fleet, job):
     """The pairs of names that exchange tensors."""
     names = {device["id"]: device["name"] for device in fleet.get("/v1/devices")["items"]}
@@ -73,6 +80,9 @@ def test_hidden_devices_train_with_the_weights_of_one_process():
         pairs = {pair for pair in neighbours(fleet, job) if pair[1].startswith("hidden")}
         must(pairs <= relayed(fleet), f"{pairs} is not in {relayed(fleet)}")
         must(all(to != "open" for _, to in relayed(fleet)), f"{relayed(fleet)}")
+        counts = relay_counts(fleet)
+        must(counts["bytes_total"] > 1 << 20 and counts["streams_total"] >= len(pairs), counts)
+        must(counts["refused_total"] == 0, counts)
         incidents = fleet.get(f"/v1/jobs/{job['id']}/incidents")["items"]
         must(incidents == [], incidents)
 
