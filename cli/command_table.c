@@ -45,6 +45,10 @@ const struct conf_option option_table[OPTION_COUNT] = {
     TEXT("role", OPTION_ROLE, "ROLE", "What the token may do. Default: read."),
     FLAG("join", OPTION_JOIN, "Make a token for 'paceline-agent join'. Default: off."),
     TEXT("uses", OPTION_USES, "N", "How many devices may join with the token. Default: 1."),
+    TEXT("max-bytes", OPTION_MAX_BYTES, "N",
+         "How many bytes the token may upload, all uploads together. Default: any."),
+    TEXT("max-jobs", OPTION_MAX_JOBS, "N",
+         "How many jobs the token may submit or clone. Default: any."),
     FLAG("pending", OPTION_PENDING,
          "Devices that join with the token wait for device accept. Default: off."),
     TEXT("expires", OPTION_EXPIRES, "TIME",
@@ -62,7 +66,8 @@ const struct conf_option option_table[OPTION_COUNT] = {
                     .value_name = "FIELD=VALUE",
                     .help = "Set a field, such as optimizer.type=adamw; repeatable. "
                             "Default: none."},
-    TEXT("name", OPTION_NAME, "NAME", "Name of the job. Default: that of the file or of the cloned job, else\n"
+    TEXT("name", OPTION_NAME, "NAME",
+         "Name of the job. Default: that of the file or of the cloned job, else\n"
          "that of --model."),
     TEXT("model", OPTION_MODEL, "MODEL", "Name of the model. Default: that of the file."),
     TEXT("train", OPTION_TRAIN, "DATA",
@@ -101,6 +106,8 @@ const struct option_use option_uses[OPTION_COUNT] = {
     [OPTION_ROLE] = {.field = "role", .choices = "join read submit operate admin"},
     [OPTION_JOIN] = {.field = "role", .word = "join"},
     [OPTION_USES] = {.field = "uses", .value = VALUE_NUMBER},
+    [OPTION_MAX_BYTES] = {.field = "max_bytes", .value = VALUE_NUMBER},
+    [OPTION_MAX_JOBS] = {.field = "max_jobs", .value = VALUE_NUMBER},
     [OPTION_PENDING] = {.field = "pending"},
     [OPTION_EXPIRES] = {.field = "expires_seconds", .value = VALUE_DURATION},
     [OPTION_NAME] = {.field = "name"},
@@ -262,7 +269,8 @@ const struct command commands[] = {
 
     {"token", "create", "Make a token; its secret is shown this once.",
      .argument = {{ARGUMENT_NEW_NAME, "NAME", .optional = true, .field = "name"}},
-     .options = OPTION(ROLE) | OPTION(JOIN) | OPTION(USES) | OPTION(PENDING) | OPTION(EXPIRES),
+     .options = OPTION(ROLE) | OPTION(JOIN) | OPTION(USES) | OPTION(PENDING) | OPTION(EXPIRES) |
+                OPTION(MAX_BYTES) | OPTION(MAX_JOBS),
      POST = "/v1/tokens", .body = BODY_FIELDS, .layout = &layout_token},
     {"token", "list", "List the tokens, without their secrets.", GET = "/v1/tokens",
      .layout = &layout_tokens},

@@ -271,6 +271,10 @@ static const struct column token_columns[] = {
     COLUMN("USED", "last_used_at", CELL_AGE),
     COLUMN("AGE", "created_at", CELL_AGE),
     COLUMN("DEVICE", "device", CELL_DEVICE, .wide = true),
+    COLUMN("BYTES", "used_bytes", CELL_BYTES, .wide = true),
+    COLUMN("MAX-BYTES", "max_bytes", CELL_BYTES, .wide = true),
+    COLUMN("JOBS", "used_jobs", CELL_TEXT, .wide = true),
+    COLUMN("MAX-JOBS", "max_jobs", CELL_TEXT, .wide = true),
 };
 LAYOUT(layout_tokens, "items", "id", token_columns, .pages = true);
 
@@ -283,6 +287,8 @@ static const struct column one_token_columns[] = {
     COLUMN("USES", "uses_left", CELL_TEXT),
     COLUMN("USED", "last_used_at", CELL_AGE),
     COLUMN("DEVICE", "device", CELL_DEVICE),
+    COLUMN("MAX-BYTES", "max_bytes", CELL_BYTES),
+    COLUMN("MAX-JOBS", "max_jobs", CELL_TEXT),
     COLUMN("TOKEN", "token", CELL_TEXT),
 };
 LAYOUT(layout_token, "", "id", one_token_columns);

@@ -14,6 +14,7 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
                                    "A parameter of the request is not valid", false},
     [PROBLEM_UNAUTHORIZED] = {"unauthorized", 401, "A valid token is required", false},
     [PROBLEM_FORBIDDEN] = {"forbidden", 403, "The token's role does not allow this", false},
+    [PROBLEM_QUOTA_EXCEEDED] = {"quota_exceeded", 403, "The token's quota is used up", false},
     [PROBLEM_INVALID_DATASET] = {"invalid_dataset", 422, "The data set cannot be read", false},
     [PROBLEM_INVALID_CHECKPOINT] = {"invalid_checkpoint", 422, "The checkpoint cannot be read",
                                     false},

@@ -17,6 +17,7 @@ enum problem_code {
     PROBLEM_INVALID_PARAMETER,      /* 400: query, header or path */
     PROBLEM_UNAUTHORIZED,           /* 401: no token, or one that is not accepted */
     PROBLEM_FORBIDDEN,              /* 403: the token's role is too low */
+    PROBLEM_QUOTA_EXCEEDED,         /* 403: the token has used up what it may upload or submit */
     PROBLEM_INVALID_DATASET,        /* 422 */
     PROBLEM_INVALID_CHECKPOINT,     /* 422 */
     PROBLEM_INVALID_BLOB,           /* 422: hash or length is not as announced */

@@ -40,6 +40,14 @@ const char *const token_state_names[] = {
                     .about = "To the minute; null: not yet used."),                                \
         MEMBER_TIME(T, m revoked_ms, "revoked_at", FIELD_NULLABLE,                                 \
                     .about = "Null: it was not revoked."),                                         \
+        MEMBER_INT(T, m max_bytes, "max_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                  \
+                   .about = "How many bytes it may upload, all uploads together. Absent: any."),   \
+        MEMBER_INT(T, m used_bytes, "used_bytes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                \
+                   .about = "How many of `max_bytes` it has uploaded."),                           \
+        MEMBER_INT(T, m max_jobs, "max_jobs", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                    \
+                   .about = "How many jobs it may submit or clone. Absent: any."),                 \
+        MEMBER_INT(T, m used_jobs, "used_jobs", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,                  \
+                   .about = "How many of `max_jobs` it has submitted or cloned."),                 \
         MEMBER_INT(T, m uses_left, "uses_left", FIELD_SKIP_EMPTY, 0, TOKEN_USES_MAX,               \
                    .about = "How many devices may still join with it. Absent: none."),             \
         MEMBER_BOOL(T, m pending, "pending", FIELD_SKIP_EMPTY,                                     \
@@ -75,6 +83,12 @@ static const struct field request_fields[] = {
                TOKEN_SECONDS_MAX,
                .about = "From now on. Default: a day for the role `join`; other tokens do not "
                         "expire."),
+    MEMBER_INT(struct token_request, max_bytes, "max_bytes", FIELD_NULLABLE, 1, INTEGER_MAX,
+               .about = "Roles `submit`, `operate` and `admin`: how many bytes it may upload, all "
+                        "uploads together, also those that fail. Default: any."),
+    MEMBER_INT(struct token_request, max_jobs, "max_jobs", FIELD_NULLABLE, 1, INTEGER_MAX,
+               .about = "Roles `submit`, `operate` and `admin`: how many jobs it may submit or "
+                        "clone, deleted ones included. Default: any."),
     MEMBER_INT(struct token_request, uses, "uses", FIELD_NULLABLE, 1, TOKEN_USES_MAX,
                .about = "Role `join` only: how many devices may join. Default: 1."),
     MEMBER_BOOL(struct token_request, pending, "pending", 0,
@@ -130,7 +144,17 @@ int token_request_settle(struct token_request *request, struct record_faults *fa
     } fields[] = {{"/uses", request->uses > 0},
                   {"/pending", request->pending},
                   {"/device", request->device[0] != '\0'}};
+    const struct {
+        const char *pointer;
+        bool given;
+    } quotas[] = {{"/max_bytes", request->max_bytes > 0}, {"/max_jobs", request->max_jobs > 0}};
     const bool joins = request->role == TOKEN_ROLE(ROLE_JOIN);
+    const bool submits = request->role >= TOKEN_ROLE(ROLE_SUBMIT);
+    for (size_t i = 0; !submits && i < sizeof(quotas) / sizeof(quotas[0]); i++) {
+        if (quotas[i].given) {
+            record_fault(faults, quotas[i].pointer, "belongs to roles from 'submit' on");
+        }
+    }
     for (size_t i = 0; !joins && i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (fields[i].given) {
             record_fault(faults, fields[i].pointer, "belongs to the role 'join' only");

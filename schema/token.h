@@ -38,6 +38,9 @@ struct token {
     char sha256[SHA256_SIZE];
     int64_t revision;
     int64_t created_ms, expires_ms, last_used_ms, revoked_ms; /* wall times; 0: never, not yet */
+    /* Quotas, of the roles from submit on; 0: none. Only what has one is counted. */
+    int64_t max_bytes, used_bytes; /* of uploads */
+    int64_t max_jobs, used_jobs;   /* submitted and cloned ones */
     /* of role join: */
     int64_t uses_left;
     bool pending;         /* a user accepts the devices that join with it */
@@ -56,6 +59,8 @@ struct token_request {
     char name[NAME_SIZE]; /* "": the role and a part of the id */
     int role;
     int64_t expires_seconds; /* 0: never, or TOKEN_JOIN_SECONDS with role join */
+    int64_t max_bytes;       /* of the roles from submit on; 0: no quota */
+    int64_t max_jobs;        /* the same */
     int64_t uses;            /* of role join, as all that follow; 0: one */
     bool pending;
     char device[ID_SIZE];

@@ -6,10 +6,11 @@ _paceline()
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [ -n "$value" ]; then value=; continue; fi
         case $word in
-        --server | --context | --format | --ca | --ca-sha256 | --role | --uses | --expires | \
-        --get | --output | -o | --set | --name | --model | --train | --test | --epochs | --steps | \
-        --batch | --from | --cuts | --devices | --without | --generation | --job | --dataset | \
-        --metric | --since | --after | --text | --sound | --size | --channels) value=1 ;;
+        --server | --context | --format | --ca | --ca-sha256 | --role | --uses | --max-bytes | \
+        --max-jobs | --expires | --get | --output | -o | --set | --name | --model | --train | \
+        --test | --epochs | --steps | --batch | --from | --cuts | --devices | --without | \
+        --generation | --job | --dataset | --metric | --since | --after | --text | --sound | \
+        --size | --channels) value=1 ;;
         -*) ;;
         *) given="$given${given:+ }$word" ;;
         esac
@@ -129,7 +130,7 @@ _paceline()
     'checkpoint get' | 'checkpoint get '*)
         options='--output' ;;
     'token create' | 'token create '*)
-        options='--role --join --uses --pending --expires' ;;
+        options='--role --join --uses --max-bytes --max-jobs --pending --expires' ;;
     'plan' | 'plan '*)
         options='--set --devices --without --job' ;;
     'events' | 'events '*)

@@ -8,10 +8,10 @@ function __paceline_given
             continue
         end
         switch $word
-            case --server --context --format --ca --ca-sha256 --role --uses --expires --get \
-        --output -o --set --name --model --train --test --epochs --steps --batch --from --cuts \
-        --devices --without --generation --job --dataset --metric --since --after --text --sound \
-        --size --channels
+            case --server --context --format --ca --ca-sha256 --role --uses --max-bytes \
+        --max-jobs --expires --get --output -o --set --name --model --train --test --epochs \
+        --steps --batch --from --cuts --devices --without --generation --job --dataset --metric \
+        --since --after --text --sound --size --channels
                 set -a value 1
             case '-*'
             case '*'
@@ -341,6 +341,10 @@ complete -c paceline -n '__paceline_in "token create"' -l join \
     -d 'Make a token for \'paceline-agent join\'. Default: off.'
 complete -c paceline -n '__paceline_in "token create"' -l uses -x \
     -d 'How many devices may join with the token. Default: 1.'
+complete -c paceline -n '__paceline_in "token create"' -l max-bytes -x \
+    -d 'How many bytes the token may upload, all uploads together. Default: any.'
+complete -c paceline -n '__paceline_in "token create"' -l max-jobs -x \
+    -d 'How many jobs the token may submit or clone. Default: any.'
 complete -c paceline -n '__paceline_in "token create"' -l pending \
     -d 'Devices that join with the token wait for device accept. Default: off.'
 complete -c paceline -n '__paceline_in "token create"' -l expires -x \

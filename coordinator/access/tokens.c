@@ -17,8 +17,9 @@
 #define ID_END 8 /* characters of an id that make a name */
 
 struct entry {
-    struct token token; /* id "": free */
-    int64_t used_ms;    /* the last use; the token has the last one that was written */
+    struct token token;    /* id "": free */
+    int64_t used_ms;       /* the last use; the token has the last one that was written */
+    int64_t written_bytes; /* its used_bytes as they were written */
 };
 
 struct tokens {
@@ -60,7 +61,8 @@ static bool read_row(void *arg, const struct state_row *row)
         tokens->code = err_wrap(&tokens->err, "token '%s'", row->id);
         return false;
     }
-    tokens->entry[place] = (struct entry){.token = token, .used_ms = token.last_used_ms};
+    tokens->entry[place] = (struct entry){
+        .token = token, .used_ms = token.last_used_ms, .written_bytes = token.used_bytes};
     return true;
 }
 
@@ -224,6 +226,8 @@ int tokens_create(struct tokens *tokens, const struct token_request *request, in
         .revision = 1,
         .created_ms = wall_ms,
         .expires_ms = request->expires_seconds ? wall_ms + request->expires_seconds * 1000 : 0,
+        .max_bytes = request->max_bytes,
+        .max_jobs = request->max_jobs,
         .uses_left = request->uses,
         .pending = request->pending};
     uint8_t bytes[TOKEN_BYTES];
@@ -254,14 +258,21 @@ int tokens_create(struct tokens *tokens, const struct token_request *request, in
 int tokens_spend(struct tokens *tokens, const char *id, int64_t wall_ms, struct err *err)
 {
     const size_t place = tokens_find(tokens, id);
-    ASSERT(place != TOKENS_NONE && tokens->entry[place].token.uses_left > 0);
+    ASSERT(place != TOKENS_NONE);
     struct token token = tokens->entry[place].token;
-    token.uses_left--;
+    if (token_role(&token) == ROLE_JOIN) {
+        ASSERT(token.uses_left > 0);
+        token.uses_left--;
+    } else {
+        ASSERT(token.used_jobs < token.max_jobs);
+        token.used_jobs++;
+    }
     token.last_used_ms = wall_ms;
     token.revision++;
     int rc = put(tokens, &token, err);
     if (!rc) {
-        tokens->entry[place] = (struct entry){.token = token, .used_ms = wall_ms};
+        tokens->entry[place] =
+            (struct entry){.token = token, .used_ms = wall_ms, .written_bytes = token.used_bytes};
     }
     return rc;
 }
@@ -281,7 +292,14 @@ int tokens_revoke(struct tokens *tokens, size_t place, int64_t wall_ms, struct e
 /* A use that waits to be written. A clock that was set back makes no rows until it catches up. */
 static bool is_due(const struct entry *entry)
 {
-    return entry->used_ms - entry->token.last_used_ms >= USE_WRITTEN_MS;
+    return entry->used_ms - entry->token.last_used_ms >= USE_WRITTEN_MS ||
+           entry->token.used_bytes != entry->written_bytes;
+}
+
+void tokens_add_bytes(struct tokens *tokens, size_t place, int64_t bytes)
+{
+    tokens->entry[place].token.used_bytes += bytes;
+    tokens->used = true;
 }
 
 void tokens_use(struct tokens *tokens, size_t place, int64_t wall_ms)
@@ -305,7 +323,10 @@ int tokens_write_uses(struct tokens *tokens, struct err *err)
             struct token token = entry->token;
             token.last_used_ms = entry->used_ms;
             rc = put(tokens, &token, err);
-            entry->token = rc ? entry->token : token;
+            if (!rc) {
+                entry->token = token;
+                entry->written_bytes = token.used_bytes;
+            }
         }
     }
     tokens->used = rc != 0;

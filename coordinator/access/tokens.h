@@ -37,10 +37,13 @@ size_t tokens_admins(const struct tokens *tokens, int64_t wall_ms);
 NODISCARD int tokens_create(struct tokens *tokens, const struct token_request *request,
                             int64_t wall_ms, bool (*may_drop)(void *arg, size_t place), void *arg,
                             size_t *place, char secret[TOKEN_TEXT_SIZE], struct err *err);
-/* Count a use of a join token, which has one left, in the open transaction. */
+/* Count a use of a join token, or a job of a token with max_jobs, in the open transaction. One is
+ * left. */
 NODISCARD int tokens_spend(struct tokens *tokens, const char *id, int64_t wall_ms, struct err *err);
 /* Revoke a token, in the open transaction. */
 NODISCARD int tokens_revoke(struct tokens *tokens, size_t place, int64_t wall_ms, struct err *err);
+/* Count bytes of an upload. They are written with the uses, at once. */
+void tokens_add_bytes(struct tokens *tokens, size_t place, int64_t bytes);
 /* Note a use. Whether it is to be written: not within a minute of the use that was written last. */
 void tokens_use(struct tokens *tokens, size_t place, int64_t wall_ms);
 bool tokens_used(const struct tokens *tokens);

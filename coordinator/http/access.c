@@ -307,6 +307,62 @@ const struct token *access_token(const struct coordinator *coordinator,
                : NULL;
 }
 
+/* ---- quotas ---- */
+
+static bool refuse_bytes(struct http_exchange *exchange, const struct token *token)
+{
+    answer_problem(exchange, PROBLEM_QUOTA_EXCEEDED,
+                   "token '%s' has uploaded %" PRId64 " of the %" PRId64
+                   " bytes that it may (max_bytes); an admin makes another token",
+                   token->name, token->used_bytes, token->max_bytes);
+    return false;
+}
+
+bool access_check_bytes(struct coordinator *coordinator, struct http_exchange *exchange)
+{
+    const struct token *token = access_token(coordinator, exchange);
+    const int64_t length = http_content_length(exchange);
+    if (!token || !token->max_bytes) {
+        return true;
+    }
+    const int64_t left = token->max_bytes - token->used_bytes;
+    return (left > 0 && length <= left) || refuse_bytes(exchange, token);
+}
+
+bool access_spend_bytes(struct coordinator *coordinator, struct http_exchange *exchange,
+                        size_t bytes)
+{
+    const struct token *token = access_token(coordinator, exchange);
+    coordinator->edge->bytes_received += bytes;
+    if (!token || !token->max_bytes) {
+        return true;
+    }
+    if (bytes > (uint64_t)(token->max_bytes - token->used_bytes)) {
+        return refuse_bytes(exchange, token);
+    }
+    tokens_add_bytes(coordinator->edge->access.tokens,
+                     (size_t)(http_mark(exchange) & MARK_PLACE) - 1, (int64_t)bytes);
+    return true;
+}
+
+bool access_spend_job(struct coordinator *coordinator, struct http_exchange *exchange,
+                      struct turn_extra *extra)
+{
+    const struct token *token = access_token(coordinator, exchange);
+    if (!token || !token->max_jobs) {
+        return true;
+    }
+    if (token->used_jobs >= token->max_jobs) {
+        answer_problem(exchange, PROBLEM_QUOTA_EXCEEDED,
+                       "token '%s' has submitted the %" PRId64
+                       " jobs that it may (max_jobs); an admin makes another token",
+                       token->name, token->max_jobs);
+        return false;
+    }
+    memcpy(extra->spent_token, token->id, sizeof(extra->spent_token));
+    return true;
+}
+
 void access_break_off(struct coordinator *coordinator, size_t place,
                       const struct http_exchange *except)
 {

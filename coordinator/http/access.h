@@ -13,6 +13,7 @@
 #include "schema/token.h"
 
 struct edge;
+struct turn_extra;
 
 /* Read the tokens; the state store is open. */
 NODISCARD int access_open(struct coordinator *coordinator, uint64_t seed, struct err *err);
@@ -37,6 +38,14 @@ void access_end(struct coordinator *coordinator, const struct http_exchange *exc
  * and a problem was answered. */
 bool access_take(struct coordinator *coordinator, struct http_exchange *exchange,
                  enum share_kind kind);
+/* Quotas of the caller's token; false: a problem was answered. Bytes before the first of an upload,
+ * and as they arrive, which counts them, of a token with a quota or not; a job right before its
+ * event, which spends it. */
+bool access_check_bytes(struct coordinator *coordinator, struct http_exchange *exchange);
+bool access_spend_bytes(struct coordinator *coordinator, struct http_exchange *exchange,
+                        size_t bytes);
+bool access_spend_job(struct coordinator *coordinator, struct http_exchange *exchange,
+                      struct turn_extra *extra);
 /* The token of the request; NULL: it needed none. */
 const struct token *access_token(const struct coordinator *coordinator,
                                  const struct http_exchange *exchange);

@@ -238,7 +238,8 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
                        CHECKPOINTS_MAX);
         return false;
     }
-    if (!access_take(coordinator, exchange, SHARE_CHECKPOINTS)) {
+    if (!access_check_bytes(coordinator, exchange) ||
+        !access_take(coordinator, exchange, SHARE_CHECKPOINTS)) {
         return false;
     }
     struct checkpoint_upload *upload = upload_new(&checkpoint_kind, coordinator, exchange, NULL);

@@ -324,7 +324,7 @@ static bool sink_open(void *context, struct http_exchange *exchange, void **stat
         return false;
     }
     disk_look(coordinator);
-    if (!edge_takes_rows(coordinator, exchange) ||
+    if (!edge_takes_rows(coordinator, exchange) || !access_check_bytes(coordinator, exchange) ||
         !access_take(coordinator, exchange, SHARE_DATASETS)) {
         return false;
     }
@@ -381,8 +381,8 @@ static size_t sink_write(void *state, const void *data, size_t size)
         answer_problem(upload->exchange, PROBLEM_INVALID_DATASET, "%s", err.text);
         return size;
     }
-    upload->coordinator->edge->bytes_received += (uint64_t)taken;
-    return (size_t)taken;
+    return access_spend_bytes(upload->coordinator, upload->exchange, (size_t)taken) ? (size_t)taken
+                                                                                    : size;
 }
 
 static void sink_finish(void *state)

@@ -14,6 +14,7 @@
 #include "coordinator/content/forecasts.h"
 #include "coordinator/content/work.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/ask.h"
 #include "coordinator/http/edge.h"
@@ -204,6 +205,9 @@ static void submit(struct submission **place, struct http_exchange *exchange,
     extra->description = submission->posted.model->text.data;
     extra->description_size = submission->posted.model->text.size;
     memcpy(extra->description_sha256, submission->posted.model->sha256, SHA256_SIZE);
+    if (!access_spend_job(submission->coordinator, exchange, extra)) {
+        return;
+    }
     struct event event = {.type = EVENT_JOB_SUBMIT, .job_submit = event_of(submission)};
     turn_event(submission->coordinator->turn, &event, exchange, extra);
 }

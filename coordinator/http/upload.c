@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/content/disk.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/audit.h"
 #include "coordinator/http/edge.h"
@@ -81,11 +82,13 @@ size_t upload_write(void *state, const void *data, size_t size)
         answer_err(upload->exchange, &err);
         return size;
     }
+    if (!access_spend_bytes(upload->coordinator, upload->exchange, (size_t)taken)) {
+        return size;
+    }
     if (upload->kind->look && !upload->kind->look(upload, data, (size_t)taken)) {
         return size;
     }
     upload->bytes += (uint64_t)taken;
-    upload->coordinator->edge->bytes_received += (uint64_t)taken;
     return (size_t)taken;
 }
 

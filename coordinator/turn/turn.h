@@ -94,7 +94,7 @@ struct turn_extra {
     size_t part_count;
     char replay_key[REPLAY_KEY_SIZE]; /* Idempotency-Key of its token; "": none */
     char request_sha256[SHA256_SIZE];
-    char spent_token[ID_SIZE];        /* a join token, of which the change takes a use; "": none */
+    char spent_token[ID_SIZE]; /* a token of which the change takes a use or a job; "": none */
     const struct audit_entry *origin; /* of a request whose client may leave before its effect;
                                          NULL: the exchange tells */
 };

@@ -14,7 +14,7 @@ import urllib.parse
 
 from api import BINARY, JOB, JSON, Api, check_answer, operations, record
 from connections import HEAD, answer_of, talk, wait_for
-from fake_agent import FakeAgent
+from fake_agent import FakeAgent, finish
 from paceline import BIN, ROOT, Answer, data_files, must, request, tar_of
 from service import concrete
 
@@ -309,6 +309,9 @@ def test_wrong_requests_about_tokens_are_refused():
             ({"expires_seconds": 0}, ("/expires_seconds",)),
             ({"expires_seconds": 10**12}, ("/expires_seconds",)),
             ({"expire": 5}, ("/expire", "expires_seconds")),
+            ({"max_bytes": 5}, ("/max_bytes", "submit")),
+            ({"max_jobs": 5}, ("/max_jobs", "submit")),
+            ({"role": "submit", "max_jobs": 0}, ("/max_jobs",)),
         ):
             api.problem(
                 "POST", "/v1/tokens", {**good, **fields}, code="invalid_fields", words=words
@@ -793,6 +796,42 @@ def test_a_client_with_wrong_tokens_is_limited_and_logged_once():
             not any(entry["status"] == 401 for entry in api.get("/v1/audit")["items"]),
             "refused attempts are stored",
         )
+
+
+def test_a_quota_ends_uploads_and_jobs():
+    with Locked(data=True) as api:
+        agent = FakeAgent(api, "one")
+        data = tar_of(*data_files("digits", "train"))
+        token, secret = api.create("half", "submit", max_bytes=2 * len(data) - 1, max_jobs=1)
+        mine, path = bearer(secret), f"/v1/tokens/{token}"
+        api.request("PUT", "/v1/datasets/first", data, {**BINARY, **mine}, expect=201)
+        must(api.get(path)["used_bytes"] == len(data), f"{api.get(path)}")
+        for method, where in (("PUT", "/v1/datasets/second"), ("POST", "/v1/checkpoints")):
+            words = ("half", str(len(data)), str(2 * len(data) - 1))
+            headers = {**BINARY, **mine}
+            api.problem(method, where, data, headers, code="quota_exceeded", words=words)
+        # A body that does not say its length is stopped where the quota ends.
+        chunked = http.client.HTTPConnection(api.coordinator.address, timeout=20)
+        with contextlib.closing(chunked):
+            where, body = "/v1/datasets/second", iter([data])
+            chunked.request("PUT", where, body, headers, encode_chunked=True)
+            must(chunked.getresponse().status == 403, "accepted")
+        must(api.get(path)["used_bytes"] < 2 * len(data), f"{api.get(path)}")
+        must(api.get("/v1/datasets?name=second")["items"] == [], "a data set")
+        job = api.request("POST", "/v1/jobs", {**JOB, "steps": 3}, mine, expect=201).json
+        words = ("half", "max_jobs")
+        api.problem("POST", "/v1/jobs", JOB, mine, code="quota_exceeded", words=words)
+        api.request("POST", "/v1/jobs?dry_run=true", JOB, mine, expect=200)
+        finish(api, job, [agent])
+        clone = f"/v1/jobs/{job['id']}/clone"
+        api.problem("POST", clone, {"from": "last"}, mine, code="quota_exceeded", words=words)
+        before = api.get(path)
+        must(before["used_jobs"] == 1, f"{before}")
+        api.coordinator.kill()
+        api.restart_coordinator()
+        must(api.get(path)["used_jobs"] == 1, "forgotten")
+        must(api.get(path)["used_bytes"] == before["used_bytes"], "forgotten")
+        api.problem("POST", "/v1/jobs", JOB, mine, code="quota_exceeded")
 
 
 def test_one_token_cannot_open_all_event_streams_or_uploads():

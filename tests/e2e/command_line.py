@@ -466,11 +466,14 @@ def test_tokens_are_made_listed_and_revoked():
                 "ci",
                 "--role=submit",
                 "--expires=7d",
+                "--max-bytes=1000000",
+                "--max-jobs=5",
                 "--format=json",
                 **env,
             ).stdout
         )
         must(made["token"].startswith("pl_") and made["role"] == "submit", made)
+        must(made["max_bytes"] == 1000000 and made["max_jobs"] == 5, made)
         machine = fleet.join("board", token=fleet.join_token())
         must(machine.returncode == 0, machine.stderr)
         renamed = command(fleet, "device", "rename", "board", "cellar", **env).stdout

@@ -53,9 +53,8 @@ def relayed(fleet):
 
 def relay_counts(fleet):
     text = fleet.request("GET", "/metrics", expect=200).body.decode()
-    return {
-        name: float(value) for name, value in re.findall(r"^paceline_relay_(\w+) (\S+)$", text, re.M)
-    }
+    samples = re.findall(r"^paceline_relay_(\w+) (\S+)$", text, re.MULTILINE)
+    return {name: float(value) for name, value in samples}
 
 
 def neighbours(fleet, job):

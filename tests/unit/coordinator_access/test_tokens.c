@@ -232,6 +232,43 @@ static void a_use_is_written_once_a_minute(void **state)
     close_room(&room);
 }
 
+static void bytes_and_jobs_of_a_quota_are_counted_and_written(void **state)
+{
+    struct room room;
+    struct err err = {0};
+    char secret[TOKEN_TEXT_SIZE];
+    struct token_request request = request_for("student", ROLE_SUBMIT, 0);
+    size_t place;
+    request.max_bytes = 1000;
+    request.max_jobs = 2;
+    open_room(&room, *state);
+    begin(&room);
+    assert_ok(tokens_create(room.tokens, &request, NOW_MS, always, NULL, &place, secret, &err),
+              &err);
+    commit(&room);
+    const struct token *token = tokens_at(room.tokens, place);
+    assert_int_equal(token->max_bytes, 1000);
+    tokens_add_bytes(room.tokens, place, 300);
+    tokens_add_bytes(room.tokens, place, 50);
+    assert_true(tokens_used(room.tokens));
+    begin(&room);
+    assert_ok(tokens_write_uses(room.tokens, &err), &err);
+    commit(&room);
+    assert_false(tokens_used(room.tokens));
+    reopen(&room, *state);
+    assert_int_equal(tokens_at(room.tokens, 0)->used_bytes, 350);
+    /* A row for another reason has the bytes too. */
+    tokens_add_bytes(room.tokens, 0, 50);
+    begin(&room);
+    assert_ok(tokens_spend(room.tokens, tokens_at(room.tokens, 0)->id, NOW_MS, &err), &err);
+    commit(&room);
+    reopen(&room, *state);
+    assert_int_equal(tokens_at(room.tokens, 0)->used_bytes, 400);
+    assert_int_equal(tokens_at(room.tokens, 0)->used_jobs, 1);
+    assert_int_equal(token_state_at(tokens_at(room.tokens, 0), NOW_MS), TOKEN_ACTIVE);
+    close_room(&room);
+}
+
 static void the_first_admin_token_switches_tokens_on_for_good(void **state)
 {
     struct room room;
@@ -335,6 +372,7 @@ int main(void)
         test_with_directory(a_revoked_token_stays_revoked_and_frees_its_name),
         test_with_directory(the_token_that_ended_first_makes_room_and_an_active_one_never),
         test_with_directory(a_use_is_written_once_a_minute),
+        test_with_directory(bytes_and_jobs_of_a_quota_are_counted_and_written),
         test_with_directory(the_first_admin_token_switches_tokens_on_for_good),
         cmocka_unit_test(a_join_token_reads_as_it_is_written),
         test_with_directory(a_join_token_ends_with_its_last_use_and_makes_room),
