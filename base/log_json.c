@@ -100,7 +100,8 @@ static void copy_plain(const char *value, size_t length, bool number, char **out
     }
 }
 
-/* Text without a key, which no event should have, gets the key "text". */
+/* Text without a key, which no event should have, gets the key "text" as far as the next key: a
+ * member for each of its words would make the line longer than LOG_JSON_SIZE. */
 static const char *write_pair(const char *format, const char *at, char **out)
 {
     const size_t length = key_length(at);
@@ -110,7 +111,7 @@ static const char *write_pair(const char *format, const char *at, char **out)
     *(*out)++ = ',';
     copy_plain(key, key_size, false, out);
     *(*out)++ = ':';
-    if (*value == '"') {
+    if (length > 0 && *value == '"') {
         return copy_quoted(value, out);
     }
     const char *end = plain_end(value);

@@ -5,8 +5,9 @@
 
 #include <stddef.h>
 
-/* The most that log_json_write writes for pairs of `size` bytes: every byte may need an escape. */
-#define LOG_JSON_SIZE(size) (2 * (size) + 256)
+/* The most that log_json_write writes for pairs of `size` bytes: every byte may need an escape, and
+ * the members of careless text grow to three times its size (`a=""x b=""x`). */
+#define LOG_JSON_SIZE(size) (3 * (size) + 256)
 
 /* Write {"time": ..., "level": ..., "event": ..., KEY: VALUE ...} without a line feed and return
  * its size. time, level and event need no escapes.

@@ -465,7 +465,8 @@ int loop_run(const struct coordinator_config *config, struct err *err)
     if (!rc) {
         log_info("listening", "address=%s tls=%s state_dir=%s version=" PACELINE_VERSION,
                  http_server_address(coordinator.server)->text,
-                 certificates.served.certificate ? "true" : "false", config->state_dir);
+                 certificates.served.certificate ? "true" : "false",
+                 log_quote(config->state_dir).text);
         access_log_mode(&coordinator);
         struct err told = {0};
         warn_service(service_ready(&service, &told), &told);

@@ -124,14 +124,16 @@ static void a_line_of_nothing_but_escapes_fits(void **state)
     pairs[1] = '=';
     pairs[2] = '"';
     json_decref(parsed("a=%s", pairs));
-    for (size_t i = 0; i + 4 < sizeof(pairs); i += 4) {
-        char pair[8];
-        (void)snprintf(pair, sizeof(pair), "%c%c= ", (char)('a' + i % 26),
-                       (char)('a' + i / 4 % 26));
-        memcpy(pairs + i, pair, 4);
+    static const char *const pieces[] = {"a= ",      "ab= ",   "\"",   "\"\" ",
+                                         "a=\"\"x ", "a=\"\"", "x a= "};
+    static char line[LOG_JSON_SIZE(sizeof(pairs) - 1)];
+    for (size_t piece = 0; piece < sizeof(pieces) / sizeof(pieces[0]); piece++) {
+        const size_t size = strlen(pieces[piece]);
+        for (size_t i = 0; i < sizeof(pairs) - 1; i++) {
+            pairs[i] = pieces[piece][i % size];
+        }
+        assert_true(log_json_write("t", "info", "e", "", pairs, line) < sizeof(line));
     }
-    static char line[LOG_JSON_SIZE(sizeof(pairs))];
-    assert_true(log_json_write("t", "info", "e", "", pairs, line) < sizeof(line));
 }
 
 int main(void)
