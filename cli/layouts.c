@@ -194,7 +194,7 @@ static const struct column link_columns[] = {
     COLUMN("RATE/S", "bytes_per_second", CELL_BYTES),
     COLUMN("AGE", "at", CELL_AGE),
 };
-LAYOUT(layout_links, "items", "to", link_columns);
+LAYOUT(layout_links, "items", "to", link_columns, .pages = true);
 
 static const struct column measurement_columns[] = {
     COLUMN("JOB", "job", CELL_TEXT),
@@ -203,7 +203,7 @@ static const struct column measurement_columns[] = {
     COLUMN("BACKWARD", "backward_seconds", CELL_SECONDS),
     COLUMN("AGE", "at", CELL_AGE),
 };
-LAYOUT(layout_measurements, "items", "unit", measurement_columns);
+LAYOUT(layout_measurements, "items", "unit", measurement_columns, .pages = true);
 
 static const struct column dataset_columns[] = {
     COLUMN("NAME", "name", CELL_TEXT),         COLUMN("SAMPLES", "samples", CELL_TEXT),

@@ -16,10 +16,9 @@ static const struct record unit_record = RECORD(struct measured_unit, "measured_
 static const struct field unit_list_fields[] = {
     MEMBER_RECORDS(struct measured_unit_list, item, item_count, "items", FIELD_REQUIRED,
                    &unit_record, .about = "The oldest first."),
-    MEMBER_BOOL(struct measured_unit_list, more, "more", FIELD_REQUIRED,
-                .about = "There are later ones: ask again with `cursor`."),
-    MEMBER_TEXT(struct measured_unit_list, next_cursor, "next_cursor", FIELD_SKIP_EMPTY,
-                .about = "With `more`: the `cursor` of the next page."),
+    MEMBER_TEXT(struct measured_unit_list, next_cursor, "next_cursor",
+                FIELD_REQUIRED | FIELD_NULLABLE,
+                .about = "The `cursor` of the next page; null: this is the last one."),
 };
 const struct record measured_unit_list_record =
     RECORD_WITH(struct measured_unit_list, "measured_unit_list", unit_list_fields,
@@ -48,8 +47,9 @@ static const struct record link_record =
 static const struct field link_list_fields[] = {
     MEMBER_RECORDS(struct measured_link_list, item, item_count, "items", FIELD_REQUIRED,
                    &link_record),
-    MEMBER_BOOL(struct measured_link_list, more, "more", FIELD_REQUIRED,
-                .about = "There are others: ask for those of one device."),
+    MEMBER_TEXT(struct measured_link_list, next_cursor, "next_cursor",
+                FIELD_REQUIRED | FIELD_NULLABLE,
+                .about = "The `cursor` of the next page; null: this is the last one."),
 };
 const struct record measured_link_list_record = RECORD_WITH(
     struct measured_link_list, "measured_link_list", link_list_fields, .about = "Measured links.");

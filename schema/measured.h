@@ -3,7 +3,6 @@
 #ifndef SCHEMA_MEASURED_H
 #define SCHEMA_MEASURED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,7 +10,6 @@
 #include "schema/id.h"
 #include "schema/limits.h"
 
-#define MEASURED_ITEMS_MAX 500 /* of one answer */
 #define MEASURED_CURSOR_SIZE 64
 
 /* A unit in a minute, or in an hour of the older history. */
@@ -23,10 +21,9 @@ struct measured_unit {
 };
 
 struct measured_unit_list {
-    struct measured_unit item[MEASURED_ITEMS_MAX];
+    struct measured_unit item[LIST_LIMIT_MAX];
     size_t item_count;
-    bool more; /* there are later ones: ask again with the cursor */
-    char next_cursor[MEASURED_CURSOR_SIZE];
+    char next_cursor[MEASURED_CURSOR_SIZE]; /* "": the last page */
 };
 extern const struct record measured_unit_list_record;
 
@@ -42,9 +39,9 @@ struct measured_link {
 };
 
 struct measured_link_list {
-    struct measured_link item[MEASURED_ITEMS_MAX];
+    struct measured_link item[LIST_LIMIT_MAX];
     size_t item_count;
-    bool more; /* there are others: ask for those of one device */
+    char next_cursor[MEASURED_CURSOR_SIZE]; /* "": the last page */
 };
 extern const struct record measured_link_list_record;
 

@@ -7,10 +7,10 @@ _paceline()
         if [ -n "$value" ]; then value=; continue; fi
         case $word in
         --server | --context | --format | --ca | --ca-sha256 | --role | --uses | --max-bytes | \
-        --max-jobs | --expires | --get | --output | -o | --set | --name | --model | --train | \
-        --test | --epochs | --steps | --batch | --from | --cuts | --devices | --without | \
-        --generation | --job | --dataset | --metric | --since | --after | --text | --sound | \
-        --size | --channels) value=1 ;;
+        --max-jobs | --expires | --get | --output | -o | --set | --name | --state | --label | \
+        --order | --model | --train | --test | --epochs | --steps | --batch | --from | --cuts | \
+        --devices | --without | --generation | --job | --dataset | --metric | --since | --after | \
+        --text | --sound | --size | --channels) value=1 ;;
         -*) ;;
         *) given="$given${given:+ }$word" ;;
         esac
@@ -23,13 +23,14 @@ _paceline()
     --role) choice='join read submit operate admin' ;;
     --get) files=1 ;;
     --output | -o) files=1 ;;
+    --order) choice='asc desc' ;;
     --model) list=model ;;
     --from) choice='best last' ;;
     --devices) list=device ;;
     --without) list=device ;;
     --job) list=job ;;
     --dataset) list=dataset ;;
-    --metric) choice='loss step_seconds test_loss test_accuracy recall' ;;
+    --metric) choice='loss step_seconds test_loss test_accuracy recall least_recall' ;;
     esac
     else
     case "$given" in
@@ -106,6 +107,8 @@ _paceline()
     'job submit' | 'job submit '*)
         options='--wait --get --set --name --model --train --test --epochs --steps --batch
         --dry-run' ;;
+    'job list' | 'job list '*)
+        options='--name --state --order' ;;
     'job cancel' | 'job cancel '*)
         options='--keep' ;;
     'job clone' | 'job clone '*)
@@ -115,22 +118,42 @@ _paceline()
         options='--cuts --devices --generation' ;;
     'job change' | 'job change '*)
         options='--set' ;;
+    'job plans' | 'job plans '*)
+        options='--order' ;;
+    'job incidents' | 'job incidents '*)
+        options='--state --order' ;;
     'job metrics' | 'job metrics '*)
         options='--metric --since' ;;
+    'job checkpoints' | 'job checkpoints '*)
+        options='--order' ;;
+    'device list' | 'device list '*)
+        options='--name --state --label --order' ;;
     'device rekey' | 'device rekey '*)
         options='--expires' ;;
     'device measurements' | 'device measurements '*)
         options='--job' ;;
     'dataset put' | 'dataset put '*)
         options='--text --sound --size --channels' ;;
+    'dataset list' | 'dataset list '*)
+        options='--name --order' ;;
     'dataset get' | 'dataset get '*)
         options='--output' ;;
+    'model list' | 'model list '*)
+        options='--name --order' ;;
     'model get' | 'model get '*)
         options='--dataset' ;;
+    'checkpoint list' | 'checkpoint list '*)
+        options='--order' ;;
     'checkpoint get' | 'checkpoint get '*)
         options='--output' ;;
+    'incident list' | 'incident list '*)
+        options='--state --order' ;;
     'token create' | 'token create '*)
         options='--role --join --uses --max-bytes --max-jobs --pending --expires' ;;
+    'token list' | 'token list '*)
+        options='--order' ;;
+    'audit' | 'audit '*)
+        options='--order' ;;
     'plan' | 'plan '*)
         options='--set --devices --without --job' ;;
     'events' | 'events '*)

@@ -9,9 +9,9 @@ function __paceline_given
         end
         switch $word
             case --server --context --format --ca --ca-sha256 --role --uses --max-bytes \
-        --max-jobs --expires --get --output -o --set --name --model --train --test --epochs \
-        --steps --batch --from --cuts --devices --without --generation --job --dataset --metric \
-        --since --after --text --sound --size --channels
+        --max-jobs --expires --get --output -o --set --name --state --label --order --model \
+        --train --test --epochs --steps --batch --from --cuts --devices --without --generation \
+        --job --dataset --metric --since --after --text --sound --size --channels
                 set -a value 1
             case '-*'
             case '*'
@@ -107,7 +107,7 @@ complete -c paceline -n '__paceline_at "job kernels"' \
     -a '(paceline job list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at ""' -a device
 complete -c paceline -n '__paceline_at "device"' -a list \
-    -d 'List the devices.'
+    -d 'List the devices, the oldest first.'
 complete -c paceline -n '__paceline_at "device"' -a get \
     -d 'Show a device.'
 complete -c paceline -n '__paceline_at "device get"' \
@@ -263,7 +263,7 @@ complete -c paceline -n '__paceline_in "job submit"' -l get -r -F \
 complete -c paceline -n '__paceline_in "job submit"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "job submit"' -l name -x \
-    -d 'Name of the job. Default: that of the file or of the cloned job, else'
+    -d 'Name of the new job; of a list, only items of this name, or with NAME* of names that'
 complete -c paceline -n '__paceline_in "job submit"' -l model -x \
     -d 'Name of the model. Default: that of the file.'
 complete -c paceline -n '__paceline_in "job submit"' -l train -x \
@@ -278,6 +278,13 @@ complete -c paceline -n '__paceline_in "job submit"' -l batch -x \
     -d 'Samples of a step. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "job submit"' -l dry-run \
     -d 'Show the plan that the job would get; submit nothing. Default: off.'
+complete -c paceline -n '__paceline_in "job list"' -l name -x \
+    -d 'Name of the new job; of a list, only items of this name, or with NAME* of names that'
+complete -c paceline -n '__paceline_in "job list"' -l state -x \
+    -d 'Only items in one of these states. Default: all.'
+complete -c paceline -n '__paceline_in "job list"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "job cancel"' -l keep \
     -d 'Store the newest whole version as a checkpoint. Default: off.'
 complete -c paceline -n '__paceline_in "job clone"' -s w -l wait \
@@ -287,7 +294,7 @@ complete -c paceline -n '__paceline_in "job clone"' -l get -r -F \
 complete -c paceline -n '__paceline_in "job clone"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "job clone"' -l name -x \
-    -d 'Name of the job. Default: that of the file or of the cloned job, else'
+    -d 'Name of the new job; of a list, only items of this name, or with NAME* of names that'
 complete -c paceline -n '__paceline_in "job clone"' -l train -x \
     -d 'Training data: a file or directory, uploaded unless it is there, or the'
 complete -c paceline -n '__paceline_in "job clone"' -l test -x \
@@ -311,11 +318,31 @@ complete -c paceline -n '__paceline_in "job replan"' -l generation -x \
     -d 'Return to the plan of this generation. Default: a new plan.'
 complete -c paceline -n '__paceline_in "job change"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
+complete -c paceline -n '__paceline_in "job plans"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
+complete -c paceline -n '__paceline_in "job incidents"' -l state -x \
+    -d 'Only items in one of these states. Default: all.'
+complete -c paceline -n '__paceline_in "job incidents"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "job metrics"' -l metric -x \
-    -a 'loss step_seconds test_loss test_accuracy recall' \
+    -a 'loss step_seconds test_loss test_accuracy recall least_recall' \
     -d 'Only this metric. Default: all.'
 complete -c paceline -n '__paceline_in "job metrics"' -l since -x \
     -d 'Only later steps. Default: all.'
+complete -c paceline -n '__paceline_in "job checkpoints"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
+complete -c paceline -n '__paceline_in "device list"' -l name -x \
+    -d 'Name of the new job; of a list, only items of this name, or with NAME* of names that'
+complete -c paceline -n '__paceline_in "device list"' -l state -x \
+    -d 'Only items in one of these states. Default: all.'
+complete -c paceline -n '__paceline_in "device list"' -l label -x \
+    -d 'Only devices with all these labels. Default: all.'
+complete -c paceline -n '__paceline_in "device list"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "device rekey"' -l expires -x \
     -d 'How long the token is valid: seconds, or 30m, 12h, 7d. Default: a day for joining,'
 complete -c paceline -n '__paceline_in "device measurements"' -l job -x \
@@ -328,12 +355,30 @@ complete -c paceline -n '__paceline_in "dataset put"' -l size -x \
     -d 'Height and width of image files. Default: theirs.'
 complete -c paceline -n '__paceline_in "dataset put"' -l channels -x \
     -d 'Channels of image files: 1 or 3. Default: 3.'
+complete -c paceline -n '__paceline_in "dataset list"' -l name -x \
+    -d 'Name of the new job; of a list, only items of this name, or with NAME* of names that'
+complete -c paceline -n '__paceline_in "dataset list"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "dataset get"' -s o -l output -r -F \
     -d 'Write the content to this file; - is the standard output.'
+complete -c paceline -n '__paceline_in "model list"' -l name -x \
+    -d 'Name of the new job; of a list, only items of this name, or with NAME* of names that'
+complete -c paceline -n '__paceline_in "model list"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "model get"' -l dataset -x \
     -d 'The data set that gives the shape of the input. Default: the usual shape.'
+complete -c paceline -n '__paceline_in "checkpoint list"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "checkpoint get"' -s o -l output -r -F \
     -d 'Write the content to this file; - is the standard output.'
+complete -c paceline -n '__paceline_in "incident list"' -l state -x \
+    -d 'Only items in one of these states. Default: all.'
+complete -c paceline -n '__paceline_in "incident list"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "token create"' -l role -x \
     -a 'join read submit operate admin' \
     -d 'What the token may do. Default: read.'
@@ -349,6 +394,12 @@ complete -c paceline -n '__paceline_in "token create"' -l pending \
     -d 'Devices that join with the token wait for device accept. Default: off.'
 complete -c paceline -n '__paceline_in "token create"' -l expires -x \
     -d 'How long the token is valid: seconds, or 30m, 12h, 7d. Default: a day for joining,'
+complete -c paceline -n '__paceline_in "token list"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
+complete -c paceline -n '__paceline_in "audit"' -l order -x \
+    -a 'asc desc' \
+    -d 'asc: rising by time, or by name; desc: falling. Default: the API\'s.'
 complete -c paceline -n '__paceline_in "plan"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "plan"' -l devices -x \

@@ -93,7 +93,8 @@ static bool read_name(struct http_exchange *exchange, struct list *list)
     }
     const size_t length = strlen(text);
     const bool beginning = length > 1 && text[length - 1] == '*';
-    snprintf(name, sizeof(name), "%.*s", length < NAME_SIZE ? (int)length - beginning : NAME_SIZE,
+    /* One that is too long stays too long, and is no name. */
+    snprintf(name, sizeof(name), "%.*s", length <= NAME_SIZE ? (int)length - beginning : NAME_SIZE,
              text);
     if (!name_valid(name)) {
         return refuse(exchange, "name", text, "a name, or the beginning of one and '*'");
@@ -103,12 +104,27 @@ static bool read_name(struct http_exchange *exchange, struct list *list)
     return true;
 }
 
+/* The length of the pair that `text` begins with. A value may have commas: only the one before a
+ * further KEY= ends it. */
+static size_t pair_length(const char *text)
+{
+    const char *comma = strchr(text, ',');
+    for (; comma; comma = strchr(comma + 1, ',')) {
+        const size_t key = strcspn(comma + 1, ",=");
+        if (key > 0 && comma[1 + key] == '=') {
+            return (size_t)(comma - text);
+        }
+    }
+    return strlen(text);
+}
+
+/* "KEY=VALUE", or several with commas. */
 static bool read_labels(struct http_exchange *exchange, struct list *list)
 {
     const char *text = list->form->labels ? http_query(exchange, "label") : NULL;
     const char *whole = text;
     while (text) {
-        const size_t length = strcspn(text, ",");
+        const size_t length = pair_length(text);
         const char *equals = memchr(text, '=', length);
         if (!equals || equals - text >= NAME_SIZE || text + length - equals > NAME_SIZE ||
             list->label_count == LABELS_MAX) {
@@ -118,7 +134,7 @@ static bool read_labels(struct http_exchange *exchange, struct list *list)
         snprintf(label->key, sizeof(label->key), "%.*s", (int)(equals - text), text);
         snprintf(label->value, sizeof(label->value), "%.*s", (int)(text + length - equals - 1),
                  equals + 1);
-        if (!name_valid(label->key) || !name_valid(label->value)) {
+        if (!name_valid(label->key) || !word_form.valid(label->value)) {
             return refuse(exchange, "label", whole, "KEY=VALUE, or several with commas");
         }
         text = text[length] == ',' ? text + length + 1 : NULL;

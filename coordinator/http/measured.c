@@ -24,6 +24,7 @@ static bool device_known(struct coordinator *coordinator, struct http_exchange *
     return true;
 }
 
+/* Takes the list. NULL: there was no memory for one. */
 static void answer_list(struct http_exchange *exchange, const struct record *record, void *list)
 {
     if (list) {
@@ -35,13 +36,26 @@ static void answer_list(struct http_exchange *exchange, const struct record *rec
     }
 }
 
+/* The items are few numbers each: a page is as long as it may be, unless a query asks for less. */
+static bool read_limit(struct http_exchange *exchange, int64_t *out)
+{
+    return answer_query_int(exchange, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_MAX, out);
+}
+
 /* ---- units ---- */
+
+struct unit_page {
+    struct measured_unit_list list; /* first: it is what is answered */
+    size_t limit;
+    bool more;
+};
 
 static bool add_unit(void *arg, const struct state_measurement *row)
 {
-    struct measured_unit_list *list = arg;
-    list->more = list->item_count == MEASURED_ITEMS_MAX;
-    if (list->more) {
+    struct unit_page *page = arg;
+    struct measured_unit_list *list = &page->list;
+    page->more = list->item_count == page->limit;
+    if (page->more) {
         return false;
     }
     struct measured_unit *unit = &list->item[list->item_count++];
@@ -104,42 +118,40 @@ static void fill_cursor(struct measured_unit_list *list)
 
 void serve_measurements(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {"job", "unit", "since", "cursor", NULL};
+    static const char *const allowed[] = {"job", "unit", "since", "limit", "cursor", NULL};
     struct coordinator *coordinator = context;
     const char *job = http_query(exchange, "job");
     struct state_measurement after;
     struct job_id after_job;
-    int64_t unit;
+    int64_t unit, limit;
     struct err err = {0};
     if (!answer_check_query(exchange, allowed) || !device_known(coordinator, exchange) ||
         !answer_query_int(exchange, "unit", 0, UNITS_MAX - 1, -1, &unit) ||
-        !read_start(exchange, &after_job, &after)) {
+        !read_limit(exchange, &limit) || !read_start(exchange, &after_job, &after)) {
         return;
     }
-    struct measured_unit_list *list = calloc(1, sizeof(*list));
-    if (list && state_measurements(coordinator->state, http_param(exchange, "id"), job, unit,
-                                   &after, MEASURED_ITEMS_MAX + 1, add_unit, list, &err)) {
-        free(list);
+    struct unit_page *page = calloc(1, sizeof(*page));
+    if (page) {
+        page->limit = (size_t)limit;
+    }
+    if (page && state_measurements(coordinator->state, http_param(exchange, "id"), job, unit,
+                                   &after, (size_t)limit + 1, add_unit, page, &err)) {
+        free(page);
         answer_err(exchange, &err);
         return;
     }
-    if (list && list->more) {
-        fill_cursor(list);
+    if (page && page->more) {
+        fill_cursor(&page->list);
     }
-    answer_list(exchange, &measured_unit_list_record, list);
+    answer_list(exchange, &measured_unit_list_record, page);
 }
 
 /* ---- links ---- */
 
-static void add_link(struct measured_link_list *list, const struct link_row *row)
+static void show_link(const struct link_row *row, struct measured_link *out)
 {
-    list->more = list->item_count == MEASURED_ITEMS_MAX;
-    if (list->more) {
-        return;
-    }
     const struct partition_link link = link_estimate(&row->sums);
     const double count = fmax(row->sums.count, 1);
-    struct measured_link *out = &list->item[list->item_count++];
     *out = (struct measured_link){.from = row->from,
                                   .to = row->to,
                                   .kind = row->kind,
@@ -152,16 +164,35 @@ static void add_link(struct measured_link_list *list, const struct link_row *row
     memcpy(out->codec, row->codec, sizeof(out->codec));
 }
 
-/* id NULL: of all devices. */
+/* A cursor is the place after the last link in the core's table: a link keeps its place until
+ * another one replaces it. id NULL: of all devices. */
 static void list_links(struct coordinator *coordinator, struct http_exchange *exchange,
                        const char *id)
 {
+    static const char *const allowed[] = {"limit", "cursor", NULL};
+    const char *cursor = http_query(exchange, "cursor");
+    int64_t limit, start = 0;
+    struct err err = {0};
+    if (!answer_check_query(exchange, allowed) || !read_limit(exchange, &limit)) {
+        return;
+    }
+    if (cursor && parse_i64(cursor, 0, INT32_MAX, &start, &err)) {
+        answer_bad_cursor(exchange, cursor);
+        return;
+    }
     struct measured_link_list *list = calloc(1, sizeof(*list));
     const struct link_row *row;
-    size_t at = 0;
-    while (list && !list->more && (row = core_next_link(coordinator->core, &at)) != NULL) {
-        if (!id || id_equal(row->from.text, id) || id_equal(row->to.text, id)) {
-            add_link(list, row);
+    size_t at = (size_t)start, next = at;
+    while (list && list->next_cursor[0] == '\0' &&
+           (row = core_next_link(coordinator->core, &at)) != NULL) {
+        if (id && !id_equal(row->from.text, id) && !id_equal(row->to.text, id)) {
+            continue;
+        }
+        if (list->item_count == (size_t)limit) {
+            (void)snprintf(list->next_cursor, sizeof(list->next_cursor), "%zu", next);
+        } else {
+            show_link(row, &list->item[list->item_count++]);
+            next = at;
         }
     }
     answer_list(exchange, &measured_link_list_record, list);
@@ -169,16 +200,12 @@ static void list_links(struct coordinator *coordinator, struct http_exchange *ex
 
 void serve_links(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {NULL};
-    if (answer_check_query(exchange, allowed)) {
-        list_links(context, exchange, NULL);
-    }
+    list_links(context, exchange, NULL);
 }
 
 void serve_device_links(void *context, struct http_exchange *exchange)
 {
-    static const char *const allowed[] = {NULL};
-    if (answer_check_query(exchange, allowed) && device_known(context, exchange)) {
+    if (device_known(context, exchange)) {
         list_links(context, exchange, http_param(exchange, "id"));
     }
 }

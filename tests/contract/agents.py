@@ -554,7 +554,8 @@ def measure(api, job, agent):
         for unit in range(run["stage"]["first"], run["stage"]["end"])
     ]
     link = {**example("heartbeat.running")["links"][0], "device": peer}
-    agent.heartbeat("run", run, unit_seconds=rows, links=[link])
+    links = [{**link, "codec": codec} for codec in ("none", "q8", "bfloat16")]
+    agent.heartbeat("run", run, unit_seconds=rows, links=links)
     return run, peer
 
 
@@ -580,9 +581,9 @@ def fill_minute(api, device):
 def check_pages(api, path, expected):
     """The rows of one minute fill more than a page, and none is lost."""
     first = api.get(path)
-    must(len(first["items"]) == 500 and first["more"], f"{len(first['items'])} items")
+    must(len(first["items"]) == 500 and first["next_cursor"], f"{len(first['items'])} items")
     second = api.get(f"{path}?cursor={first['next_cursor']}")
-    must(not second["more"] and "next_cursor" not in second, "two pages")
+    must(second["next_cursor"] is None, "two pages")
     rows = [(item["job"], item["unit"]) for item in first["items"] + second["items"]]
     must(rows[: len(expected)] == expected, f"{len(rows)} rows")
     for cursor in ("x", "1.2", f"1.job_{0:026}.256", f"1.job_{0:026}.1.1", 70 * "1"):
@@ -604,18 +605,30 @@ def test_measured_times_and_links_are_listed():
         must(
             len(first["items"]) == 1
             and first["items"][0]["forward_seconds"] == 0.25
-            and not first["more"],
+            and first["next_cursor"] is None,
             f"{first}",
         )
         must(api.get(f"{path}/measurements?since=9000000000000")["items"] == [], "none later")
         links = api.get(f"{path}/links")["items"]
         must(links and links[0]["from"] == agents[0].id and links[0]["to"] == peer, f"{links}")
-        must(api.get("/v1/links")["items"] == links, "all links")
+        must(len(links) == 3, f"{links}")
+        for every in ("/v1/links", f"{path}/links", f"/v1/devices/{agents[1].id}/links"):
+            must(api.pages(every, 1) == (links, 3) and api.pages(every, 2) == (links, 2), every)
+            must(api.get(every) == {"items": links, "next_cursor": None}, every)
+            for query in ("cursor=x", "cursor=-1", "limit=0", "limit=501", "after=1"):
+                api.problem("GET", f"{every}?{query}", code="invalid_parameter")
+        must(api.get("/v1/links?cursor=2147483647")["items"] == [], "a cursor beyond the end")
+        rows = api.get(f"{path}/measurements")["items"]
+        must(rows and api.pages(f"{path}/measurements", 1) == (rows, len(rows)), "pages of one")
         history = api.get(f"{path}/measurements")
         api.coordinator.kill()
         minute = fill_minute(api, agents[1].id)
         api.restart_coordinator("--lease-ms", "20000")
-        must(api.get(f"{path}/links")["items"] == links, "the links after a restart")
+        found = sorted(api.get(f"{path}/links")["items"], key=lambda link: link["codec"])
+        must(
+            found == sorted(links, key=lambda link: link["codec"]),
+            f"the links after a restart: {found}",
+        )
         must(api.get(f"{path}/measurements") == history, "the history after a restart")
         check_pages(api, f"/v1/devices/{agents[1].id}/measurements", minute)
         for unknown in ("measurements", "links"):

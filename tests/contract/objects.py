@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from api import BINARY, JSON, Api, example
+from api import BINARY, CONTRACT, JSON, Api, example
 from fake_agent import FakeAgent, read_safetensors
 from paceline import Failure, data_files, must, tar_of
 
@@ -811,6 +811,7 @@ def test_lists_of_jobs_are_filtered_ordered_and_short():
             ("state=queued", [one, three]),
             ("state=queued,cancelled&order=desc", [three, two, one]),
             ("state=failed", []),
+            (f"name={'n' * 63}*", []),
             ("name=night-1", [one]),
             ("name=night*", [one, two]),
             ("name=night*&state=cancelled", [two]),
@@ -833,6 +834,8 @@ def test_lists_of_jobs_are_filtered_ordered_and_short():
             ("state=queue", ("did you mean 'queued'",)),
             ("state=", ("is not a state",)),
             ("name=Night", ("is not a name",)),
+            (f"name={'n' * 64}", ("is not a name",)),
+            (f"name={'n' * 64}*", ("is not a name",)),
             ("view=brief", ("'short' or 'full'",)),
             ("order=newest", ("'desc' or 'asc'",)),
             ("label=a=b", ("unknown query parameter 'label'",)),
@@ -843,7 +846,7 @@ def test_lists_of_jobs_are_filtered_ordered_and_short():
 def test_lists_of_devices_are_filtered_by_state_name_and_label():
     with Api(data=False) as api:
         one = FakeAgent(api, "board-1", labels={"room": "kitchen", "gpu": "no"}).id
-        two = FakeAgent(api, "board-2", labels={"room": "attic"}).id
+        two = FakeAgent(api, "board-2", labels={"room": "Attic,2", "eq": "a=b"}).id
         for query, expected in (
             ("order=desc", [two, one]),
             ("state=online", [one, two]),
@@ -853,11 +856,29 @@ def test_lists_of_devices_are_filtered_by_state_name_and_label():
             ("label=room=kitchen", [one]),
             ("label=room=kitchen,gpu=no&state=online&name=board*", [one]),
             ("label=room=kitchen,gpu=yes", []),
+            ("label=room=Attic", []),
+            ("label=room=Attic,2", [two]),
+            ("label=room=Attic,2,eq=a=b", [two]),
+            ("label=eq=a%3Db,room=Attic%2C2", [two]),
         ):
             must(ids(api.get(f"/v1/devices?{query}")) == expected, query)
+        for query in ("room", "room=", "=kitchen", "Room=kitchen", f"room={'x' * 64}"):
+            api.problem("GET", f"/v1/devices?label={query}", code="invalid_parameter")
         short = api.get("/v1/devices?view=short")["items"][0]
         whole = api.get(f"/v1/devices/{one}")
         must("inventory" not in short and short.items() <= whole.items(), f"{short}")
+
+
+def test_lists_take_every_state_of_the_contract():
+    schemas = CONTRACT["components"]["schemas"]
+    with Api(data=False) as api:
+        for thing in ("device", "job", "incident"):
+            parameter = CONTRACT["components"]["parameters"][f"{thing}_states"]
+            place = f"#/components/schemas/{thing}/properties/state"
+            must(parameter["schema"]["items"] == {"$ref": place}, f"{parameter}")
+            states = schemas[thing]["properties"]["state"]["enum"]
+            for state in [*states, ",".join(states)]:
+                must(api.get(f"/v1/{thing}s?state={state}")["items"] == [], state)
 
 
 def test_a_list_is_waited_for_until_an_object_of_its_kind_changes():

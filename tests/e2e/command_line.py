@@ -120,6 +120,29 @@ def fleet_of_one():
     return fleet
 
 
+def check_filters(fleet, job, same):
+    """Options of lists choose and order the items."""
+    device = fleet.get("/v1/devices")["items"][0]
+    for words, expected in (
+        (("job", "list", "--order", "desc"), [same, job]),
+        (("job", "list", "--name", "dig*"), [job, same]),
+        (("job", "list", "--name", "other"), []),
+        (("job", "list", "--state", "failed,cancelled"), []),
+        (("device", "list", "--state", "lost"), []),
+        (("device", "list", "--label", "room=kitchen"), []),
+        (("device", "list", "--name", device["name"], "--order", "desc"), [device["id"]]),
+        (("dataset", "list", "--order", "desc"), ["digits-train", "digits-test"]),
+        (("model", "list", "--name", "lenet*"), ["lenet5"]),
+        (("incident", "list", "--state", "open,resolved", "--order", "desc"), []),
+    ):
+        must(command(fleet, *words, "-q").stdout.split() == expected, f"{words}")
+        by_curl(fleet, *words)
+    refused = command(fleet, "job", "list", "--state", "quened", status=REFUSED).stderr
+    must("did you mean 'queued'" in refused, refused)
+    command(fleet, "job", "list", "--order", "up", status=USAGE)
+    command(fleet, "dataset", "list", "--state", "failed", status=USAGE)
+
+
 def check_things(fleet, seen):
     """Data sets, models and devices."""
 
@@ -164,6 +187,7 @@ def check_job(fleet, seen):
     fleet.wait({"id": same}, "succeeded")
     look("job", "list", titles=("ID", "NAME", "STATE"))
     must(command(fleet, "job", "list", "-q").stdout.split() == [job, same], "ids")
+    check_filters(fleet, job, same)
     look("job", "get", job, titles=("MODEL", "STATE"))
     look("job", "plans", job, titles=("GENERATION", "PREDICTED"))
     look("job", "plan", job, "1", titles=("DEVICE", "MEMORY"))
