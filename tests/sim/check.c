@@ -166,15 +166,15 @@ static void check_kernels(struct world *world, const struct run *run)
     struct check *check = world->check;
     const struct assignment_run *desired = run->desired;
     const size_t at = check_known(check, desired->job.text);
-    if (at == check->known_count) {
-        return;
+    const struct plan *plan = rows_plan(&world->coordinator->rows, desired->job.text);
+    if (at == check->known_count || !plan || !id_equal(plan->id.text, desired->plan.text)) {
+        return; /* a device that has not heard of the newest plan yet */
     }
-    if (desired->resume_version == 0 && desired->generation >= check->known[at].first_generation) {
-        check->known[at].first_generation = desired->generation;
-        memcpy(check->known[at].model, desired->job_spec.model.sha256, SHA256_SIZE);
-    } else if (desired->generation >= check->known[at].first_generation &&
-               desired->resume_version > 0 &&
-               strcmp(check->known[at].model, desired->job_spec.model.sha256) != 0) {
+    const char *model = desired->job_spec.model.sha256;
+    if (desired->resume_version == 0) {
+        memcpy(check->known[at].model, model, SHA256_SIZE);
+    } else if (strcmp(check->known[at].model, model) != 0 &&
+               strcmp(check->known[at].model_put_back, model) != 0) {
         check_fail(world, "%s trains generation %" PRId64 " with other kernels than it began with",
                    run->agent->name, desired->generation);
     }
@@ -366,6 +366,10 @@ void check_backup(struct world *world)
         check->known[i].corrected = job && job->corrected;
         check->known[i].generation = job ? job->generation : 0;
         check->known[i].plan_generation = 0;
+        memset(check->known[i].model_put_back, 0, SHA256_SIZE);
+        if (job && (job->version > 0 || job->neighbor_version > 0)) {
+            memcpy(check->known[i].model_put_back, job->spec.model.sha256, SHA256_SIZE);
+        }
         check->known[i].put_back = (int)world->agent_count + 1;
     }
 }

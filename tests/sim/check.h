@@ -29,10 +29,10 @@ struct check {
         int64_t
             neighbor_version; /* committed, and how often devices had lost their memory by then */
         uint64_t losses[SIM_DEVICES_MAX];
-        int64_t first_generation; /* the newest that trained from 0, and the model that it did */
-        char model[SHA256_SIZE];
-        int64_t furthest;        /* step that any of its devices has applied */
-        int64_t plan_generation; /* the newest plan that was seen */
+        char model[SHA256_SIZE]; /* of the newest plan that trained from 0, and of the versions */
+        char model_put_back[SHA256_SIZE]; /* that a restored backup knows; "": of none */
+        int64_t furthest;                 /* step that any of its devices has applied */
+        int64_t plan_generation;          /* the newest plan that was seen */
         struct {
             int64_t furthest; /* then */
             int count;
