@@ -160,29 +160,6 @@ void check_snapshot(struct world *world, const struct agent *agent, const struct
     }
 }
 
-/* Kernels decide bits: they may change only where nothing is kept of what others computed. */
-static void check_kernels(struct world *world, const struct run *run)
-{
-    struct check *check = world->check;
-    const struct assignment_run *desired = run->desired;
-    const size_t at = check_known(check, desired->job.text);
-    const struct plan *plan = rows_plan(&world->coordinator->rows, desired->job.text);
-    if (at == check->known_count || !plan || !id_equal(plan->id.text, desired->plan.text)) {
-        return; /* a device that has not heard of the newest plan yet */
-    }
-    const char *model = desired->job_spec.model.sha256;
-    if (desired->resume_version == 0) {
-        memcpy(check->known[at].model, model, SHA256_SIZE);
-    } else if (strcmp(check->known[at].model, model) != 0 &&
-               strcmp(check->known[at].model_put_back, model) != 0) {
-        check_fail(world, "%s trains generation %" PRId64 " with other kernels than it began with",
-                   run->agent->name, desired->generation);
-    }
-    if (desired->tune) {
-        check_fail(world, "%s trains where it shall measure", run->agent->name);
-    }
-}
-
 void check_step(struct world *world, const struct run *run)
 {
     const struct reference *reference = check_reference(world, run->desired->job.text);
@@ -366,10 +343,7 @@ void check_backup(struct world *world)
         check->known[i].corrected = job && job->corrected;
         check->known[i].generation = job ? job->generation : 0;
         check->known[i].plan_generation = 0;
-        memset(check->known[i].model_put_back, 0, SHA256_SIZE);
-        if (job && (job->version > 0 || job->neighbor_version > 0)) {
-            memcpy(check->known[i].model_put_back, job->spec.model.sha256, SHA256_SIZE);
-        }
+        check_kernels_put_back(world, i, job);
         check->known[i].put_back = (int)world->agent_count + 1;
     }
 }

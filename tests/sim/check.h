@@ -112,6 +112,13 @@ void check_alive(struct world *world);
 /* A core of these rows alone has the same jobs, versions, and generations not below. */
 void check_restore(struct world *world);
 
+/* ---- check_kernels.c ---- */
+/* A device trains with the kernels that computed what its generation resumes: they may change only
+ * where nothing of others is kept. */
+void check_kernels(struct world *world, const struct run *run);
+/* The job's row of an earlier time was put back, or (NULL) that time did not know the job. */
+void check_kernels_put_back(struct world *world, size_t known, const struct job *job);
+
 /* ---- check_stop.c ---- */
 /* The step that a job which succeeds ends with. */
 int64_t check_last_step(const struct world *world, const struct job *job);
