@@ -212,6 +212,15 @@ struct scan {
     double seconds;
 };
 
+/* The last stage has no link that its replicas share. */
+static double spared(const struct bound *bound, size_t group, size_t first, size_t end)
+{
+    const struct kinds *kinds = bound->kinds;
+    return end < kinds->problem->unit_count
+               ? 0
+               : bound->replica_seconds[group] * stages_sum(kinds->replica_sum, first, end);
+}
+
 /* Try the ends from `near` upward until the stage alone takes too long, then downward until the
  * rest does. */
 static struct scan scan_ends(struct bound *bound, const struct after *after, size_t group,
@@ -227,7 +236,8 @@ static struct scan scan_ends(struct bound *bound, const struct after *after, siz
     }
     near = near < ends.least ? ends.least : near > ends.most ? ends.most : near;
     for (size_t end = near; end <= ends.most && sums->alone_to[end] - alone < scan.seconds; end++) {
-        const double seconds = stages_max(sums->alone_to[end] - alone, after->seconds[end] - trip);
+        const double through = after->seconds[end] - trip - spared(bound, group, first, end);
+        const double seconds = stages_max(sums->alone_to[end] - alone, through);
         if (seconds < scan.seconds) {
             scan = (struct scan){end, seconds};
         }
@@ -254,8 +264,9 @@ static struct scan scan_first(struct bound *bound, const struct after *after, si
     for (size_t end = ends.least; end <= ends.most; end++) {
         double update = stages_update_seconds(kinds, kinds->count + group, 0, end);
         update = kinds->problem->async ? 0 : update;
-        const double seconds = stages_max(sums->alone_to[end] - sums->alone_from[0],
-                                          after->seconds[end] - sums->trip_from[0]);
+        const double through =
+            after->seconds[end] - sums->trip_from[0] - spared(bound, group, 0, end);
+        const double seconds = stages_max(sums->alone_to[end] - sums->alone_from[0], through);
         if (seconds + update < scan.seconds) {
             scan = (struct scan){end, seconds + update};
         }

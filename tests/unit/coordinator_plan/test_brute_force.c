@@ -60,6 +60,29 @@ static void the_fastest_plan_equals_brute_force(void **state)
     assert_true(infeasible * 100 > cases && infeasible * 3 < cases);
 }
 
+/* Nothing hides the replicas of a step of one micro-batch. */
+static void the_last_stage_sends_no_replicas(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(1, 15);
+    for (int i = 0; i < cases; i++) {
+        struct partition_plan plan;
+        struct err err = {0};
+        do {
+            sample_draw(&sample, &draws, 8, 4, 1, 2);
+        } while (!is_possible(&sample.problem));
+        for (size_t u = 0; u < sample.problem.unit_count; u++) {
+            sample.replica_bytes[u] *= 100;
+        }
+        sample.problem.replica_bytes = sample.replica_bytes;
+        sample.problem.order = PARTITION_GREEDY;
+        const struct sample_answer expected = sample_brute_force(&sample);
+        if (partition_solve(&sample.problem, scratch, &plan, &err) == 0) {
+            assert_close(&plan.lower_seconds, &expected.step_seconds, 1, 1e-9);
+        }
+    }
+}
+
 static double solve(struct err *err)
 {
     struct partition_plan plan;
@@ -173,6 +196,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_plan_equals_brute_force),
+        cmocka_unit_test(the_last_stage_sends_no_replicas),
         cmocka_unit_test(one_more_device_or_more_memory_never_costs_speed),
         cmocka_unit_test(in_the_strict_order_faster_units_and_links_never_cost_speed),
         cmocka_unit_test(the_strict_order_is_taken_where_it_is_faster),
