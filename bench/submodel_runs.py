@@ -91,13 +91,19 @@ class Runs:
             self.own_fleet.start_agents(self.options.threads)
         return self.own_fleet
 
-    def units_of(self, description, query=""):
-        """Operations of the forward pass of each unit, per sample."""
+    def units_of(self, description):
+        """Operations of the forward pass of each unit, per sample of the data."""
         fleet = self.fleet()
+        data = fleet.get("/v1/datasets/train")
+        shape = [data[side] for side in ("height", "width", "channels")]
         self.posted += 1
         name = f"counted-{self.posted}"
-        fleet.request("POST", "/v1/models", {**description, "name": name}, expect=201)
-        units = fleet.get(f"/v1/models/{name}{query}")["units"]
+        dtype = {"U8": "uint8", "F32": "float32"}[data["dtype"]]
+        reading = {**description.get("input", {}), "shape": shape, "dtype": dtype}
+        fleet.request(
+            "POST", "/v1/models", {**description, "name": name, "input": reading}, expect=201
+        )
+        units = fleet.get(f"/v1/models/{name}")["units"]
         return [unit["forward_flops"] for unit in units]
 
     def target(self):
@@ -105,7 +111,7 @@ class Runs:
         description = description_of(self.case.model)
 
         def make():
-            units = self.units_of(description, "?dataset=train")
+            units = self.units_of(description)
             samples = self.fleet().get("/v1/datasets/train")["samples"]
             return {"units": units, "samples": samples // BATCH * BATCH}
 
@@ -139,7 +145,7 @@ class Runs:
             low, high = 0.02, 1.0
             for _ in range(BISECTIONS):
                 middle = (low + high) / 2
-                units = self.units_of(scaled(description, middle, "narrow"), "?dataset=train")
+                units = self.units_of(scaled(description, middle, "narrow"))
                 low, high = (middle, high) if PASSES * sum(units) < load else (low, middle)
             return {"scale": high}
 
