@@ -29,10 +29,11 @@ struct check {
         int64_t
             neighbor_version; /* committed, and how often devices had lost their memory by then */
         uint64_t losses[SIM_DEVICES_MAX];
-        char model[SHA256_SIZE]; /* of the newest plan that trained from 0, and of the versions */
-        char model_put_back[SHA256_SIZE]; /* that a restored backup knows; "": of none */
-        int64_t furthest;                 /* step that any of its devices has applied */
-        int64_t plan_generation;          /* the newest plan that was seen */
+        char model[SHA256_SIZE]; /* of the newest plan that trained from 0 */
+        char
+            model_put_back[SHA256_SIZE]; /* of the versions in a restored backup; "": it has none */
+        int64_t furthest;                /* step that any of its devices has applied */
+        int64_t plan_generation;         /* the newest plan that was seen */
         struct {
             int64_t furthest; /* then */
             int count;
