@@ -4,12 +4,13 @@ out.
 """
 
 import os
+import random
 import re
 import shutil
 import socket
 import time
 
-from paceline import SLOW_LEASE_MS, Fleet, data_files, must, on_devices, train
+from paceline import SLOW_LEASE_MS, Failure, Fleet, data_files, must, on_devices, train
 from runner import Skip, run
 
 NOWHERE = "127.0.0.1:1"  # nothing listens there
@@ -24,6 +25,19 @@ JOB = {
     "replan": {"first": 0, "every": 0},
     **on_devices(3, 3),
 }
+
+
+def free_ports(count):
+    """Consecutive free ports that the system gives to nobody: they lie below its own range."""
+    for _ in range(100):
+        first = random.randrange(10000, 32768 - count)
+        try:
+            for port in range(first, first + count):
+                socket.create_server(("127.0.0.1", port)).close()
+            return range(first, first + count)
+        except OSError:
+            continue
+    raise Failure(f"no {count} free ports in a row")
 
 
 def open_fleet(fleet, tls, *arguments, lease_ms=SLOW_LEASE_MS):
@@ -133,7 +147,7 @@ def test_a_relay_that_was_killed_recovers():
     job = {**JOB, "epochs": 2, **on_devices(2, 2)}
     expected, _ = train(job, {"digits-train": data_files("digits", "train")})
     with Fleet() as fleet:
-        open_fleet(fleet, False, "--relay", f"127.0.0.1:{free_port()}", lease_ms=4000)
+        open_fleet(fleet, False, "--relay", f"127.0.0.1:{free_ports(1)[0]}", lease_ms=4000)
         for name in ("hidden0", "hidden1"):
             start_hidden(fleet, name, "--slowdown", 20)
         fleet.wait_for_devices(2)
@@ -146,11 +160,6 @@ def test_a_relay_that_was_killed_recovers():
         done = fleet.wait(job, "succeeded")
         must(fleet.checkpoint_sha256(job) == expected, "other weights")
         must(done["generation"] <= 2, f"{done['generation']} generations")
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def ask(address, text):
@@ -178,9 +187,9 @@ def test_strangers_are_refused():
 
 
 def test_a_taken_port_costs_the_relay_alone():
-    with Fleet() as fleet, socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        fleet.start_coordinator(listen=f"127.0.0.1:{port - 2}")
+    port, _, of_relay = free_ports(3)
+    with Fleet() as fleet, socket.create_server(("127.0.0.1", of_relay)):
+        fleet.start_coordinator(listen=f"127.0.0.1:{port}")
         must(fleet.get("/healthz") == {"status": "ok"}, "not healthy")
         must("event=relay_off" in fleet.coordinator.log_text(), fleet.coordinator.log_text())
 
