@@ -36,7 +36,7 @@ static const struct field link_fields[] = {
     MEMBER_DOUBLE(struct measured_link, mean_bytes, "mean_bytes", FIELD_REQUIRED, 0, 0,
                   .about = "On the wire."),
     MEMBER_DOUBLE(struct measured_link, latency_seconds, "latency_seconds", FIELD_REQUIRED, 0, 0,
-                  .about = "As estimated from these transfers."),
+                  .about = "Of a round trip, as estimated from these transfers."),
     MEMBER_DOUBLE(struct measured_link, bytes_per_second, "bytes_per_second", FIELD_REQUIRED, 0, 0),
     MEMBER_TIME(struct measured_link, wall_ms, "at", FIELD_REQUIRED, .about = "The last report."),
 };

@@ -47,7 +47,8 @@ static const struct field link_fields[] = {
      .count_offset = offsetof(struct what_if_link, between_count),
      .element = &between_element,
      .about = "Two devices: ids, or names of hypothetical devices."},
-    MEMBER_DOUBLE(struct what_if_link, latency_seconds, "latency_seconds", 0, 0, 3600),
+    MEMBER_DOUBLE(struct what_if_link, latency_seconds, "latency_seconds", 0, 0, 3600,
+                  .about = "Of a round trip."),
     MEMBER_DOUBLE(struct what_if_link, bytes_per_second, "bytes_per_second", FIELD_REQUIRED, 1,
                   1e11),
 };

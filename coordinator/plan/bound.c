@@ -58,7 +58,7 @@ struct crossing bound_crossing(const struct kinds *kinds, const struct partition
         const struct crossing other = stages_cross(kinds, link, c, first, end);
         least.forward_seconds = stages_min(least.forward_seconds, other.forward_seconds);
         least.backward_seconds = stages_min(least.backward_seconds, other.backward_seconds);
-        least.latency_seconds = stages_min(least.latency_seconds, other.latency_seconds);
+        least.after_seconds = stages_min(least.after_seconds, other.after_seconds);
     }
     return least;
 }
@@ -67,21 +67,16 @@ static void fill_crossings(struct bound *bound)
 {
     const struct kinds *kinds = bound->kinds;
     const struct partition_problem *problem = kinds->problem;
-    double decode = problem->codec_count == 0 ? 0 : INFINITY;
-    for (size_t c = 0; c < problem->codec_count; c++) {
-        decode = fmin(decode, 1 / problem->codec[c].decode_bytes_per_second);
-    }
     for (size_t g = 0; g < kinds->group_count; g++) {
         double fastest = 0;
         for (size_t h = 0; h < kinds->group_count; h++) {
             const struct partition_link *link = &kinds->group_link[g][h];
             fastest = stages_max(fastest, link->bytes_per_second);
             for (size_t end = 1; end < problem->unit_count; end++) {
-                const double seconds = bound_crossing(kinds, link, end, end).backward_seconds;
-                const double latency =
-                    link->latency_seconds + decode * (double)problem->border_bytes[end - 1];
-                bound->crossing[g][h][end] = seconds;
-                bound->trip[g][h][end] = problem->async ? 0 : 2 * (seconds + latency);
+                const struct crossing least = bound_crossing(kinds, link, end, end);
+                bound->crossing[g][h][end] = least.backward_seconds;
+                bound->trip[g][h][end] =
+                    problem->async ? 0 : 2 * (least.backward_seconds + least.after_seconds);
             }
         }
         /* A single device has no link, and sends nothing. */

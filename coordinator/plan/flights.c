@@ -126,7 +126,7 @@ static void fill_limits(struct flights *flights, double turns, double share)
     for (size_t i = count; i-- > 0;) {
         if (i + 1 < count) {
             travel += stage[i].send_forward_seconds + stage[i].send_backward_seconds +
-                      2 * stage[i].latency_seconds;
+                      2 * stage[i].after_seconds;
         }
         double wanted = turns * (double)(count - i);
         if (share > 0 && slowest > 0) {

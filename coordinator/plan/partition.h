@@ -18,7 +18,8 @@
 #define PARTITION_CODECS_MAX 16
 #define PARTITION_LEFT_OUT_MAX 32
 
-/* A link between two devices: seconds = latency + bytes / bandwidth, each direction for itself. */
+/* A link between two devices: seconds = latency + bytes / bandwidth, each direction for itself,
+ * until the answer comes. */
 struct partition_link {
     double latency_seconds;
     double bytes_per_second; /* > 0 */

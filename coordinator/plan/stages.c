@@ -25,13 +25,14 @@ struct crossing stages_cross(const struct kinds *kinds, const struct partition_l
     const struct partition_codec *coding = codec_of(kinds, codec);
     const double bytes = (double)kinds->problem->border_bytes[end - 1];
     const double replicas = stages_sum(kinds->replica_sum, first, end);
-    const double tensor =
-        bytes / coding->encode_bytes_per_second + bytes / (coding->ratio * link->bytes_per_second);
+    const double tensor = bytes / coding->encode_bytes_per_second +
+                          bytes / (coding->ratio * link->bytes_per_second) + link->latency_seconds;
     const double count = (double)kinds->problem->micro_batches;
     return (struct crossing){
         .forward_seconds = tensor + replicas / (count * link->bytes_per_second),
         .backward_seconds = tensor,
-        .latency_seconds = link->latency_seconds + bytes / coding->decode_bytes_per_second};
+        .latency_seconds = link->latency_seconds,
+        .after_seconds = bytes / coding->decode_bytes_per_second - link->latency_seconds / 2};
 }
 
 size_t stages_codec(const struct kinds *kinds, const struct partition_link *link, size_t first,
@@ -41,7 +42,7 @@ size_t stages_codec(const struct kinds *kinds, const struct partition_link *link
     double least = 0;
     for (size_t c = 0; c < kinds->problem->codec_count; c++) {
         const struct crossing crossing = stages_cross(kinds, link, c, first, end);
-        double seconds = crossing.forward_seconds + crossing.latency_seconds;
+        double seconds = crossing.forward_seconds + crossing.after_seconds;
         if (c == 0 || seconds < least * (1 - KINDS_EQUAL)) {
             best = c;
             least = seconds;
@@ -72,6 +73,7 @@ void stages_fill(const struct kinds *kinds, const struct layout *layout,
             stage[i].send_forward_seconds = crossing.forward_seconds;
             stage[i].send_backward_seconds = crossing.backward_seconds;
             stage[i].latency_seconds = crossing.latency_seconds;
+            stage[i].after_seconds = crossing.after_seconds;
         }
         first = end;
         received = sent;
@@ -95,7 +97,7 @@ static double round_trip(const struct timeline_stage *stage, size_t first, size_
     for (size_t i = first; i < end; i++) {
         seconds += stage[i].forward_seconds + stage[i].backward_seconds;
         if (i + 1 < count) {
-            seconds += 2 * stage[i].latency_seconds + stage[i].send_forward_seconds +
+            seconds += 2 * stage[i].after_seconds + stage[i].send_forward_seconds +
                        stage[i].send_backward_seconds;
         }
     }
@@ -114,7 +116,7 @@ double stages_bound(const struct partition_problem *problem, const struct timeli
     for (size_t i = 0; i < count; i++) {
         const struct crossing crossing = {.forward_seconds = stage[i].send_forward_seconds,
                                           .backward_seconds = stage[i].send_backward_seconds,
-                                          .latency_seconds = stage[i].latency_seconds};
+                                          .after_seconds = stage[i].after_seconds};
         const struct stage_cost cost = {stage[i].forward_seconds + stage[i].backward_seconds,
                                         stage[i].update_seconds, i == 0};
         bound = stages_bound_add(problem, bound, cost, i + 1 < count ? &crossing : NULL);

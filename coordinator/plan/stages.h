@@ -16,8 +16,10 @@ struct layout {
 
 /* A link as a boundary's tensor sees it. */
 struct crossing {
-    double forward_seconds, backward_seconds; /* for which the tensor occupies the link */
-    double latency_seconds;
+    /* For which the tensor occupies its direction of the link: until it is answered. */
+    double forward_seconds, backward_seconds;
+    double latency_seconds; /* of these: without data, half of it before, half for the answer */
+    double after_seconds; /* from then on until it is used; below 0: it arrives before its answer */
 };
 
 /* Plain comparisons are inlined; fmin and fmax are calls, because they handle NaN. */
@@ -102,7 +104,7 @@ static inline struct stage_bound stages_bound_add(const struct partition_problem
     }
     double most = count * cost.work_seconds, through = cost.work_seconds;
     if (crossing) {
-        through += 2 * crossing->latency_seconds + forth + back;
+        through += 2 * crossing->after_seconds + forth + back;
         most = stages_max(most, through + (count - 1) * stages_max(forth, back));
     }
     const double update = cost.first ? cost.update_seconds : 0;

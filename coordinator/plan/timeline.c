@@ -120,12 +120,16 @@ static enum schedule_work next_work(struct game *game, size_t index, double now)
     return work;
 }
 
-/* A tensor leaves when both its work and the tensor before it on the link are done. */
-static double send(double *link_free_at, double ready_at, double send_seconds,
-                   double latency_seconds)
+/* A tensor leaves when both its work is done and the tensor before it on the link is answered. */
+static double send(double *link_free_at, double ready_at, double send_seconds, double after_seconds)
 {
     *link_free_at = (*link_free_at > ready_at ? *link_free_at : ready_at) + send_seconds;
-    return *link_free_at + latency_seconds;
+    return *link_free_at + after_seconds;
+}
+
+static double send_sum(double *link_free_at, double ready_at, double latency_seconds)
+{
+    return send(link_free_at, ready_at, latency_seconds, -latency_seconds / 2);
 }
 
 /* The stage does work of that running time. It runs until it is as far ahead of its share of the
@@ -159,7 +163,7 @@ static void work_forward(struct game *game, size_t index, double now)
     if (index + 1 < game->stage_count) {
         ring_put(&game->player[index + 1].input,
                  send(&player->forward_link_free_at, player->free_at, stage->send_forward_seconds,
-                      stage->latency_seconds));
+                      stage->after_seconds));
     }
 }
 
@@ -172,7 +176,7 @@ static void work_backward(struct game *game, size_t index, double now)
         const struct timeline_stage *previous = &game->stage[index - 1];
         ring_put(&game->player[index - 1].gradient,
                  send(&player->backward_link_free_at, player->free_at,
-                      previous->send_backward_seconds, previous->latency_seconds));
+                      previous->send_backward_seconds, previous->after_seconds));
     }
 }
 
@@ -190,8 +194,8 @@ static bool has_total(struct game *game, size_t index, double now)
         if (index == 0) {
             player->total_at = now;
         } else {
-            game->player[index - 1].norm_at = send(&player->backward_link_free_at, now, 0,
-                                                   game->stage[index - 1].latency_seconds);
+            game->player[index - 1].norm_at = send_sum(&player->backward_link_free_at, now,
+                                                       game->stage[index - 1].latency_seconds);
         }
     }
     if (player->total_at > now) {
@@ -199,7 +203,7 @@ static bool has_total(struct game *game, size_t index, double now)
     }
     if (!last) {
         game->player[index + 1].total_at =
-            send(&player->forward_link_free_at, now, 0, game->stage[index].latency_seconds);
+            send_sum(&player->forward_link_free_at, now, game->stage[index].latency_seconds);
     }
     return true;
 }

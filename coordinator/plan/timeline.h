@@ -32,16 +32,17 @@ struct timeline_stage {
     /* Of its processor, which the stage gets in the long run; 0: all. */
     double share;
     size_t in_flight; /* 1 .. TIMELINE_IN_FLIGHT_MAX */
-    /* To the next stage. Each direction is a link that carries one tensor at a time. Unused on the
-     * last stage. */
+    /* To the next stage. Each direction is a link that carries one tensor at a time, until it is
+     * answered. Unused on the last stage. */
     double send_forward_seconds, send_backward_seconds;
-    double latency_seconds;
+    double latency_seconds; /* of a tensor without data: it arrives after the first half */
+    double after_seconds;   /* from the answer until a tensor is used; below 0: before the answer */
 };
 
 struct timeline_rules {
     size_t micro_batches; /* of a step, >= 1 */
     /* Every stage waits for the norm of all gradients before its update. The parts of the norm
-     * travel from the last stage to the first and back, each with the latency of a link. */
+     * travel from the last stage to the first and back, as tensors without data. */
     bool clips_norm;
     /* The strict order (libtrain/schedule): the limits must fit (schedule_limits_fit). */
     bool strict;

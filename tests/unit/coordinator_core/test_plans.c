@@ -99,12 +99,12 @@ static void a_plan_promises_the_memory_that_the_stage_will_plan(void **state)
     }
 }
 
-/* Devices of which one is ten times slower, which enrols as number `slow`. */
+/* Devices of which one is forty times slower, which enrols as number `slow`. */
 static void enrol_unequal(struct world *world, size_t slow)
 {
     static const char *const names[] = {"a", "b", "c"};
     for (size_t i = 0; i < 3; i++) {
-        (void)world_agent(world, names[i], i == slow ? 1 : 10);
+        (void)world_agent(world, names[i], i == slow ? 1 : 40);
     }
     struct job_spec spec = world_spec("j", 40);
     world_dry_run(world, &spec);

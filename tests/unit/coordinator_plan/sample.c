@@ -225,11 +225,13 @@ static void fill(struct trial *trial)
                 encode = bytes / codec->encode_bytes_per_second;
                 decode = bytes / codec->decode_bytes_per_second;
             }
-            stage.send_backward_seconds = encode + sent / link.bytes_per_second;
+            stage.send_backward_seconds =
+                encode + sent / link.bytes_per_second + link.latency_seconds;
             stage.send_forward_seconds =
                 stage.send_backward_seconds +
                 replicas / (double)problem->micro_batches / link.bytes_per_second;
-            stage.latency_seconds = link.latency_seconds + decode;
+            stage.latency_seconds = link.latency_seconds;
+            stage.after_seconds = decode - link.latency_seconds / 2;
         }
         const double each = problem->overhead_seconds ? problem->overhead_seconds[d] / 2 : 0;
         const double bytes_seconds = problem->overhead_seconds_per_byte

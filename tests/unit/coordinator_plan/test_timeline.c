@@ -95,15 +95,15 @@ static void one_micro_batch_in_flight_does_not_overlap(void **state)
     assert_seconds(step_of(stage, 2, 4), 16);
 }
 
-/* One micro-batch: there 1 + send 2 + latency 3, F 1 B 1 there, back 2 + 3, B 1. */
-static void a_link_adds_its_sending_time_and_latency_both_ways(void **state)
+/* One micro-batch: there 1 + 5 - 2, F 1 B 1 there, back 5 - 2, B 1. */
+static void a_tensor_arrives_before_its_answer(void **state)
 {
     (void)state;
     struct timeline_stage stage[] = {stage_of(1, 1, 1), stage_of(1, 1, 1)};
-    stage[0].send_forward_seconds = 2;
-    stage[0].send_backward_seconds = 2;
-    stage[0].latency_seconds = 3;
-    assert_seconds(step_of(stage, 2, 1), 14);
+    stage[0].send_forward_seconds = 5;
+    stage[0].send_backward_seconds = 5;
+    stage[0].after_seconds = -2;
+    assert_seconds(step_of(stage, 2, 1), 10);
 }
 
 /* Stage 1 and the way there take no time: the forward link carries one tensor at a time, 5 s each:
@@ -212,15 +212,17 @@ static void clipping_by_the_norm_adds_latency_that_work_does_not_hide(void **sta
     struct timeline_stage stage[] = {stage_of(1, 1, 1), stage_of(1, 1, 1)};
     assert_seconds(clipped_step_of(stage, 2, 1, true), 4);
     stage[0].update_seconds = stage[1].update_seconds = 3;
-    stage[0].latency_seconds = 1;
+    stage[0].latency_seconds = stage[0].send_forward_seconds = stage[0].send_backward_seconds = 2;
+    stage[0].after_seconds = -1;
     /* 0: F 0-1, way 2, stage 1: F B 2-4, way 5, stage 0: B 5-6, update 6-9, F 9-10, way 11. */
     assert_seconds(clipped_step_of(stage, 2, 1, false), 9);
-    /* Stage 1 updates with the total, 7-10: ready before the activation is there. */
-    assert_seconds(clipped_step_of(stage, 2, 1, true), 9);
-    /* Were its update longer, it would be in the way: 7-17 instead of 4-14. */
+    /* The sum leaves when the gradient is answered, 6, way 7: stage 0 updates 7-10. Stage 1 has the
+     * total at 8, 8-11: ready before the activation is there. */
+    assert_seconds(clipped_step_of(stage, 2, 1, true), 10);
+    /* Were its update longer, it would be in the way: 8-18 instead of 4-14. */
     stage[1].update_seconds = 10;
     assert_seconds(clipped_step_of(stage, 2, 1, false), 12);
-    assert_seconds(clipped_step_of(stage, 2, 1, true), 15);
+    assert_seconds(clipped_step_of(stage, 2, 1, true), 16);
 }
 
 static void one_stage_has_its_norm_at_once(void **state)
@@ -244,9 +246,11 @@ struct naive_link {
 };
 
 struct naive_stage {
-    int forward, backward, update, in_flight, send_forward, send_backward, latency;
+    int forward, backward, update, in_flight, send_forward, send_backward;
+    int half_latency; /* the way of an answer, and of a sum */
+    int decode;
     int step, forwards, backwards;
-    bool summed, relayed;
+    bool summed, sum_sent, relayed;
     int norm_at, total_at; /* -1: not sent */
     int busy_until;
     enum schedule_work doing; /* until busy_until */
@@ -262,11 +266,11 @@ static int naive_arrived(const struct naive_link *link, int step, int micro_batc
     return count;
 }
 
-static void naive_send(struct naive_link *link, int send, int latency, int now)
+static void naive_send(struct naive_link *link, int send, const struct naive_stage *before, int now)
 {
     while (link->sent < link->queued && link->busy_until <= now) {
-        link->busy_until = now + send;
-        link->arrival[link->sent++] = now + send + latency;
+        link->busy_until = now + before->half_latency + send + before->half_latency;
+        link->arrival[link->sent++] = now + before->half_latency + send + before->decode;
     }
 }
 
@@ -281,7 +285,7 @@ static void naive_finish(struct naive_stage *stage, int index, int count, int no
     if (stage->doing == SCHEDULE_UPDATE) {
         stage->step++;
         stage->forwards = stage->backwards = 0;
-        stage->summed = stage->relayed = false;
+        stage->summed = stage->sum_sent = stage->relayed = false;
         stage->norm_at = stage->total_at = -1;
     }
     stage->doing = SCHEDULE_WAIT;
@@ -310,14 +314,16 @@ static bool naive_sums(struct naive_stage *all, int count, int micro_batches, in
             stage->summed = changed = true;
             stage->total_at = i == 0 ? now : stage->total_at;
         }
-        if (done && i > 0 && stage->summed && all[i - 1].norm_at < 0 &&
+        if (done && i > 0 && stage->summed && !stage->sum_sent &&
             naive_idle(&stage->to_previous, now)) {
-            all[i - 1].norm_at = now + all[i - 1].latency;
-            changed = true;
+            all[i - 1].norm_at = now + all[i - 1].half_latency;
+            stage->to_previous.busy_until = now + 2 * all[i - 1].half_latency;
+            stage->sum_sent = changed = true;
         }
         if (done && i + 1 < count && !stage->relayed && naive_there(stage->total_at, now) &&
             naive_idle(&stage->to_next, now)) {
-            all[i + 1].total_at = now + stage->latency;
+            all[i + 1].total_at = now + stage->half_latency;
+            stage->to_next.busy_until = now + 2 * stage->half_latency;
             stage->relayed = changed = true;
         }
     }
@@ -371,8 +377,8 @@ static double naive_play(struct naive_stage *stage, int count, int micro_batches
             }
         }
         for (int i = 0; i + 1 < count; i++) {
-            naive_send(&stage[i].to_next, stage[i].send_forward, stage[i].latency, now);
-            naive_send(&stage[i + 1].to_previous, stage[i].send_backward, stage[i].latency, now);
+            naive_send(&stage[i].to_next, stage[i].send_forward, &stage[i], now);
+            naive_send(&stage[i + 1].to_previous, stage[i].send_backward, &stage[i], now);
         }
         while (clips && naive_sums(stage, count, micro_batches, now)) {
         }
@@ -407,15 +413,18 @@ static void the_timeline_equals_a_naive_simulation(void **state)
             naive[i].in_flight = draw(&stream, &index, 1, 7);
             naive[i].send_forward = draw(&stream, &index, 1, 6);
             naive[i].send_backward = draw(&stream, &index, 1, 6);
-            naive[i].latency = draw(&stream, &index, 0, 5);
+            naive[i].half_latency = draw(&stream, &index, 0, 4);
+            naive[i].decode = draw(&stream, &index, 0, 3);
+            const int latency = 2 * naive[i].half_latency;
             stage[i] = (struct timeline_stage){
                 .forward_seconds = naive[i].forward,
                 .backward_seconds = naive[i].backward,
                 .update_seconds = naive[i].update,
                 .in_flight = (size_t)naive[i].in_flight,
-                .send_forward_seconds = naive[i].send_forward,
-                .send_backward_seconds = naive[i].send_backward,
-                .latency_seconds = naive[i].latency,
+                .send_forward_seconds = latency + naive[i].send_forward,
+                .send_backward_seconds = latency + naive[i].send_backward,
+                .latency_seconds = latency,
+                .after_seconds = naive[i].decode - naive[i].half_latency,
             };
         }
         const bool clips = trial % 2 == 1;
@@ -468,7 +477,7 @@ int main(void)
         cmocka_unit_test(the_strict_order_may_save_a_wait),
         cmocka_unit_test(equal_stages_have_the_bubble_of_the_field),
         cmocka_unit_test(one_micro_batch_in_flight_does_not_overlap),
-        cmocka_unit_test(a_link_adds_its_sending_time_and_latency_both_ways),
+        cmocka_unit_test(a_tensor_arrives_before_its_answer),
         cmocka_unit_test(a_link_carries_one_tensor_at_a_time),
         cmocka_unit_test(an_update_of_a_later_stage_delays_the_next_step),
         cmocka_unit_test(busy_shares_are_work_over_step),
