@@ -38,8 +38,8 @@ void stall_take(const struct core *core, struct job_slot *job, int64_t busy_ms)
     }
 }
 
-/* Slow is not stalled: a stage has begun a task not long ago, so others have ended. A heartbeat has
- * told of it, and the next one may be due only now. */
+/* A stage has begun a task not long ago, so others have ended. A heartbeat has told of it, and the
+ * next one may be due only now. */
 static bool goes_on(const struct core *core, const struct job_slot *job)
 {
     int64_t recent_ms = deadlines_step_ms(job) / 2 + core->config.heartbeat_ms;
@@ -59,17 +59,27 @@ static int64_t task_limit_ms(const struct job_slot *job, size_t s)
     return slow_ms > job->job.deadlines.step_ms ? slow_ms : job->job.deadlines.step_ms;
 }
 
-/* A task that has taken longer than a step may, and not yet as long as a task may. */
-static bool is_slow(const struct core *core, const struct job_slot *job)
+/* When a present task has ended or was heard to take longer than a task may, at the latest; 0: none
+ * may take longer. */
+static int64_t tasks_end_ms(const struct core *core, const struct job_slot *job)
 {
+    int64_t longest_ms = 0;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         const struct device_slot *device = slots_stage_device(core, job, s);
-        if (device && device->challenge.busy_ms > job->job.deadlines.step_ms &&
-            device->challenge.busy_ms <= task_limit_ms(job, s)) {
-            return true;
+        if (device && device->challenge.busy_ms > 0) {
+            const int64_t left_ms = task_limit_ms(job, s) - device->challenge.busy_ms;
+            longest_ms = left_ms > longest_ms ? left_ms : longest_ms;
         }
     }
-    return false;
+    return longest_ms > 0 ? core->now_ms + longest_ms + core->config.heartbeat_ms : 0;
+}
+
+/* When to look at the step again, because slow is not stalled; 0: it is stalled. */
+static int64_t look_again_ms(const struct core *core, const struct job_slot *job)
+{
+    const int64_t after_step_ms = core->now_ms + deadlines_step_ms(job);
+    const int64_t after_tasks_ms = tasks_end_ms(core, job);
+    return goes_on(core, job) || after_tasks_ms > after_step_ms ? after_step_ms : after_tasks_ms;
 }
 
 /* The device that holds work without progress: its current task takes longer than a task may. */
@@ -113,11 +123,12 @@ void stall_tick(struct core *core, struct job_slot *job)
     if (job->timer_ms[TIMER_STEP] > core->now_ms) {
         return;
     }
+    const int64_t again_ms = look_again_ms(core, job);
     mark_job(core, job);
     if (states_phase(job) != PHASE_RUN) {
         job->timer_ms[TIMER_STEP] = NEVER;
-    } else if (goes_on(core, job) || is_slow(core, job)) {
-        job->timer_ms[TIMER_STEP] = core->now_ms + deadlines_step_ms(job);
+    } else if (again_ms > 0) {
+        job->timer_ms[TIMER_STEP] = again_ms;
     } else if (job->job.stalled) {
         stall_settle(core, job);
     } else {
