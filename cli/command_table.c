@@ -11,20 +11,19 @@
 #include "cli/job.h"
 #include "cli/version.h"
 
-#define TEXT(key, option, value, about, ...)                                                       \
+/* What follows are the help and further fields. */
+#define TEXT(key, option, value, ...)                                                              \
     [option] = {.name = (key),                                                                     \
                 .type = CONF_TEXT,                                                                 \
                 .offset = offsetof(struct options, text) + (size_t)(option)*OPTION_TEXT_SIZE,      \
                 .size = OPTION_TEXT_SIZE,                                                          \
                 .value_name = (value),                                                             \
-                .help = (about),                                                                   \
-                __VA_ARGS__}
-#define FLAG(key, option, about, ...)                                                              \
+                .help = __VA_ARGS__}
+#define FLAG(key, option, ...)                                                                     \
     [option] = {.name = (key),                                                                     \
                 .type = CONF_FLAG,                                                                 \
                 .offset = offsetof(struct options, flag) + (size_t)(option) * sizeof(bool),        \
-                .help = (about),                                                                   \
-                __VA_ARGS__}
+                .help = __VA_ARGS__}
 
 const struct conf_option option_table[OPTION_COUNT] = {
     TEXT("server", OPTION_SERVER, "URL",
@@ -166,7 +165,7 @@ const struct thing things[ARGUMENT_THINGS] = {
 
 const struct command commands[] = {
     {"job", "submit", "Submit a job, described by a file, standard input (-) or options.",
-     .argument = {{ARGUMENT_FILE, "FILE.json", .optional = true}},
+     .argument = {{.kind = ARGUMENT_FILE, .name = "FILE.json", .optional = true}},
      .options = OPTION(WAIT) | OPTION(GET) | OPTION(DRY_RUN) | OPTION(NAME) | OPTION(MODEL) |
                 OPTION(TRAIN) | OPTION(TEST) | OPTION(EPOCHS) | OPTION(STEPS) | OPTION(BATCH) |
                 OPTION(SET),
@@ -199,7 +198,8 @@ const struct command commands[] = {
     {"job", "plans", "List the plans that a job has had.", JOB, .options = OPTION(ORDER),
      GET = "/v1/jobs/{0}/plans", .layout = &layout_plans},
     {"job", "plan", "Show the stages of one plan of a job.",
-     .argument = {{ARGUMENT_JOB, "JOB"}, {ARGUMENT_NUMBER, "GENERATION"}},
+     .argument = {{.kind = ARGUMENT_JOB, .name = "JOB"},
+                  {.kind = ARGUMENT_NUMBER, .name = "GENERATION"}},
      GET = "/v1/jobs/{0}/plans/{1}", .layout = &layout_plan},
     {"job", "incidents", "List the failures of a job.", JOB,
      .options = OPTION(STATE) | OPTION(ORDER), GET = "/v1/jobs/{0}/incidents",
@@ -223,11 +223,13 @@ const struct command commands[] = {
     {"device", "accept", "Let plans use a device that has joined and is pending.", DEVICE,
      POST = "/v1/devices/{0}/accept", .layout = &layout_device},
     {"device", "rename", "Give a device another name.",
-     .argument = {{ARGUMENT_DEVICE, "DEVICE"}, {ARGUMENT_NEW_NAME, "NAME", .field = "name"}},
+     .argument = {{.kind = ARGUMENT_DEVICE, .name = "DEVICE"},
+                  {.kind = ARGUMENT_NEW_NAME, .name = "NAME", .field = "name"}},
      .method = "PATCH", .path = "/v1/devices/{0}", .body = BODY_FIELDS, .layout = &layout_device},
     {"device", "rekey", "Make a token with which a machine that was set up anew becomes DEVICE.",
-     .argument = {{ARGUMENT_DEVICE, "DEVICE", .field = "device"}}, .options = OPTION(EXPIRES),
-     POST = "/v1/tokens", .body = BODY_FIELDS, .constant = "role=join", .layout = &layout_token},
+     .argument = {{.kind = ARGUMENT_DEVICE, .name = "DEVICE", .field = "device"}},
+     .options = OPTION(EXPIRES), POST = "/v1/tokens", .body = BODY_FIELDS, .constant = "role=join",
+     .layout = &layout_token},
     {"device", "cordon", "Keep a device out of further plans.", DEVICE,
      POST = "/v1/devices/{0}/cordon", .layout = &layout_device},
     {"device", "uncordon", "Allow a device in further plans again.", DEVICE,
@@ -244,7 +246,8 @@ const struct command commands[] = {
      .options = OPTION(JOB), GET = "/v1/devices/{0}/measurements", .layout = &layout_measurements},
 
     {"dataset", "put", "Upload a data set: a file, or a directory as a tar.",
-     .argument = {{ARGUMENT_NEW_NAME, "NAME"}, {ARGUMENT_FILE, "PATH"}},
+     .argument = {{.kind = ARGUMENT_NEW_NAME, .name = "NAME"},
+                  {.kind = ARGUMENT_FILE, .name = "PATH"}},
      .options = OPTION(TEXT) | OPTION(SOUND) | OPTION(SIZE) | OPTION(CHANNELS), .method = "PUT",
      .path = "/v1/datasets/{0}", .body = BODY_FILE, .layout = &layout_dataset, .run = content_put},
     {"dataset", "list", "List the data sets.", .options = OPTION(NAME) | OPTION(ORDER),
@@ -283,7 +286,7 @@ const struct command commands[] = {
      .method = "DELETE", .path = "/v1/incidents/{0}"},
 
     {"token", "create", "Make a token; its secret is shown this once.",
-     .argument = {{ARGUMENT_NEW_NAME, "NAME", .optional = true, .field = "name"}},
+     .argument = {{.kind = ARGUMENT_NEW_NAME, .name = "NAME", .optional = true, .field = "name"}},
      .options = OPTION(ROLE) | OPTION(JOIN) | OPTION(USES) | OPTION(PENDING) | OPTION(EXPIRES) |
                 OPTION(MAX_BYTES) | OPTION(MAX_JOBS),
      POST = "/v1/tokens", .body = BODY_FIELDS, .layout = &layout_token},
@@ -297,7 +300,7 @@ const struct command commands[] = {
      GET = "/v1/audit", .layout = &layout_audit},
 
     {"plan", "", "Show the plan that a job would get with other devices or fields.",
-     .argument = {{ARGUMENT_FILE, "FILE.json", .optional = true}},
+     .argument = {{.kind = ARGUMENT_FILE, .name = "FILE.json", .optional = true}},
      .options = OPTION(JOB) | OPTION(DEVICES) | OPTION(WITHOUT) | OPTION(SET), POST = "/v1/plans",
      .body = BODY_FIELDS, .layout = &layout_forecast},
     {"events", "", "Print events as they happen.", .options = OPTION(AFTER) | OPTION(JOB),
@@ -307,7 +310,8 @@ const struct command commands[] = {
     {"doctor", "", "Show what is wrong with an installation.", GET = "/version",
      .layout = &layout_findings, .run = doctor_run},
     {"login", "", "Store an address and a token (of standard input unless given) as a context.",
-     .argument = {{ARGUMENT_URL, "URL"}, {ARGUMENT_TOKEN, "TOKEN", .optional = true}},
+     .argument = {{.kind = ARGUMENT_URL, .name = "URL"},
+                  {.kind = ARGUMENT_TOKEN, .name = "TOKEN", .optional = true}},
      .options = OPTION(CA) | OPTION(CA_SHA256), .run = account_login},
     {"context", "list", "List the contexts.", .layout = &layout_contexts, .run = account_list},
     {"context", "use", "Make a context the current one.", WITH(ARGUMENT_CONTEXT, "CONTEXT"),

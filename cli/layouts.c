@@ -1,15 +1,16 @@
 #include "cli/layouts.h"
 
-#define COLUMN(title_, path_, cell_, ...)                                                          \
+/* What follows are the kind of cell and further fields. */
+#define COLUMN(title_, path_, ...)                                                                 \
     {                                                                                              \
-        .title = (title_), .path = (path_), .cell = (cell_), __VA_ARGS__                           \
+        .title = (title_), .path = (path_), .cell = __VA_ARGS__                                    \
     }
-#define LAYOUT(name, rows_, id_, columns, ...)                                                     \
+/* What follows are the path of the id and further fields. */
+#define LAYOUT(name, rows_, columns, ...)                                                          \
     const struct layout name = {.rows = (rows_),                                                   \
-                                .id = (id_),                                                       \
                                 .column = (columns),                                               \
                                 .column_count = sizeof(columns) / sizeof((columns)[0]),            \
-                                __VA_ARGS__}
+                                .id = __VA_ARGS__}
 
 #define SUMMARY(columns)                                                                           \
     .summary = (columns), .summary_count = sizeof(columns) / sizeof((columns)[0])
@@ -28,7 +29,7 @@ static const struct column job_columns[] = {
     COLUMN("AGE", "created_at", CELL_AGE),
     COLUMN("MESSAGE", "message", CELL_TEXT, .wide = true),
 };
-LAYOUT(layout_jobs, "items", "id", job_columns, .pages = true);
+LAYOUT(layout_jobs, "items", job_columns, "id", .pages = true);
 
 static const struct column one_job_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),
@@ -50,7 +51,7 @@ static const struct column one_job_columns[] = {
     COLUMN("CHECKPOINT", "checkpoint", CELL_TEXT),
     COLUMN("AGE", "created_at", CELL_AGE),
 };
-LAYOUT(layout_job, "", "id", one_job_columns);
+LAYOUT(layout_job, "", one_job_columns, "id");
 
 static const struct column plan_columns[] = {
     COLUMN("GENERATION", "generation", CELL_TEXT),
@@ -64,7 +65,7 @@ static const struct column plan_columns[] = {
     COLUMN("GAP", "gap", CELL_SHARE, .wide = true),
     COLUMN("AGE", "created_at", CELL_AGE),
 };
-LAYOUT(layout_plans, "items", "generation", plan_columns, .pages = true);
+LAYOUT(layout_plans, "items", plan_columns, "generation", .pages = true);
 
 static const struct column stage_columns[] = {
     COLUMN("STAGE", ".", CELL_TEXT),
@@ -87,7 +88,7 @@ static const struct column plan_summary[] = {
     COLUMN("MEASURED", "measured_step_seconds", CELL_SECONDS),
     COLUMN("EFFICIENCY", "predicted_efficiency", CELL_SHARE),
 };
-LAYOUT(layout_plan, "stages", "device", stage_columns, SUMMARY(plan_summary));
+LAYOUT(layout_plan, "stages", stage_columns, "device", SUMMARY(plan_summary));
 
 static const struct column preview_summary[] = {
     COLUMN("STARTS", "starts", CELL_TEXT),
@@ -96,7 +97,7 @@ static const struct column preview_summary[] = {
     COLUMN("TOTAL", "predicted_total_seconds", CELL_SECONDS),
     COLUMN("EFFICIENCY", "predicted_efficiency", CELL_SHARE),
 };
-LAYOUT(layout_preview, "stages", "device", stage_columns, SUMMARY(preview_summary));
+LAYOUT(layout_preview, "stages", stage_columns, "device", SUMMARY(preview_summary));
 
 static const struct column forecast_summary[] = {
     COLUMN("STARTS", "plan/starts", CELL_TEXT),
@@ -107,7 +108,7 @@ static const struct column forecast_summary[] = {
     COLUMN("FROM", "resume_version", CELL_TEXT),
     COLUMN("STEPS_LOST", "steps_lost", CELL_TEXT),
 };
-LAYOUT(layout_forecast, "plan/stages", "device", stage_columns, SUMMARY(forecast_summary));
+LAYOUT(layout_forecast, "plan/stages", stage_columns, "device", SUMMARY(forecast_summary));
 
 static const struct column incident_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),
@@ -124,8 +125,8 @@ static const struct column incident_columns[] = {
     COLUMN("AGE", "timeline/suspected_at", CELL_AGE),
     COLUMN("MESSAGE", "message", CELL_TEXT, .wide = true),
 };
-LAYOUT(layout_incidents, "items", "id", incident_columns, .pages = true);
-LAYOUT(layout_incident, "", "id", incident_columns);
+LAYOUT(layout_incidents, "items", incident_columns, "id", .pages = true);
+LAYOUT(layout_incident, "", incident_columns, "id");
 
 static const struct column metric_columns[] = {
     COLUMN("STEP", "step", CELL_TEXT),
@@ -134,7 +135,7 @@ static const struct column metric_columns[] = {
     COLUMN("PART", "part", CELL_TEXT, .wide = true),
     COLUMN("GROUP", "group", CELL_TEXT, .wide = true),
 };
-LAYOUT(layout_metrics, "items", "step", metric_columns, .pages = true);
+LAYOUT(layout_metrics, "items", metric_columns, "step", .pages = true);
 
 static const struct column loss_columns[] = {
     COLUMN("LOST", "devices", CELL_DEVICES),
@@ -142,7 +143,7 @@ static const struct column loss_columns[] = {
     COLUMN("FROM", "resume_version", CELL_TEXT),
     COLUMN("STEPS_LOST", "steps_lost", CELL_TEXT),
 };
-LAYOUT(layout_replicas, "single", "devices", loss_columns);
+LAYOUT(layout_replicas, "single", loss_columns, "devices");
 
 static const struct column device_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),
@@ -158,7 +159,7 @@ static const struct column device_columns[] = {
     COLUMN("AGENT", "inventory/agent_version", CELL_TEXT, .wide = true),
     COLUMN("AGE", "created_at", CELL_AGE, .wide = true),
 };
-LAYOUT(layout_devices, "items", "id", device_columns, .pages = true);
+LAYOUT(layout_devices, "items", device_columns, "id", .pages = true);
 
 static const struct column one_device_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),
@@ -180,7 +181,7 @@ static const struct column one_device_columns[] = {
     COLUMN("JOINED BY", "join_token", CELL_TEXT),
     COLUMN("AGE", "created_at", CELL_AGE),
 };
-LAYOUT(layout_device, "", "id", one_device_columns);
+LAYOUT(layout_device, "", one_device_columns, "id");
 
 static const struct column link_columns[] = {
     COLUMN("FROM", "from", CELL_DEVICE),
@@ -194,7 +195,7 @@ static const struct column link_columns[] = {
     COLUMN("RATE/S", "bytes_per_second", CELL_BYTES),
     COLUMN("AGE", "at", CELL_AGE),
 };
-LAYOUT(layout_links, "items", "to", link_columns, .pages = true);
+LAYOUT(layout_links, "items", link_columns, "to", .pages = true);
 
 static const struct column measurement_columns[] = {
     COLUMN("JOB", "job", CELL_TEXT),
@@ -203,7 +204,7 @@ static const struct column measurement_columns[] = {
     COLUMN("BACKWARD", "backward_seconds", CELL_SECONDS),
     COLUMN("AGE", "at", CELL_AGE),
 };
-LAYOUT(layout_measurements, "items", "unit", measurement_columns, .pages = true);
+LAYOUT(layout_measurements, "items", measurement_columns, "unit", .pages = true);
 
 static const struct column dataset_columns[] = {
     COLUMN("NAME", "name", CELL_TEXT),         COLUMN("SAMPLES", "samples", CELL_TEXT),
@@ -212,16 +213,16 @@ static const struct column dataset_columns[] = {
     COLUMN("SIZE", "size_bytes", CELL_BYTES),  COLUMN("SHA256", "sha256", CELL_SHORT),
     COLUMN("AGE", "created_at", CELL_AGE),
 };
-LAYOUT(layout_datasets, "items", "name", dataset_columns, .pages = true);
-LAYOUT(layout_dataset, "", "name", dataset_columns);
+LAYOUT(layout_datasets, "items", dataset_columns, "name", .pages = true);
+LAYOUT(layout_dataset, "", dataset_columns, "name");
 
 static const struct column model_columns[] = {
     COLUMN("NAME", "name", CELL_TEXT),
     COLUMN("SHA256", "sha256", CELL_SHORT),
     COLUMN("AGE", "created_at", CELL_AGE),
 };
-LAYOUT(layout_models, "items", "name", model_columns, .pages = true);
-LAYOUT(layout_model_row, "", "name", model_columns);
+LAYOUT(layout_models, "items", model_columns, "name", .pages = true);
+LAYOUT(layout_model_row, "", model_columns, "name");
 
 static const struct column unit_columns[] = {
     COLUMN("UNIT", ".", CELL_TEXT),
@@ -235,22 +236,22 @@ static const struct column unit_columns[] = {
     COLUMN("FORWARD_FLOPS", "forward_flops", CELL_TEXT, .wide = true),
     COLUMN("BACKWARD_FLOPS", "backward_flops", CELL_TEXT, .wide = true),
 };
-LAYOUT(layout_model_units, "units", "name", unit_columns);
+LAYOUT(layout_model_units, "units", unit_columns, "name");
 
 static const struct column checkpoint_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),           COLUMN("JOB", "job", CELL_TEXT),
     COLUMN("VERSION", "version", CELL_TEXT), COLUMN("SIZE", "size_bytes", CELL_BYTES),
     COLUMN("SHA256", "sha256", CELL_SHORT),  COLUMN("AGE", "created_at", CELL_AGE),
 };
-LAYOUT(layout_checkpoints, "items", "id", checkpoint_columns, .pages = true);
-LAYOUT(layout_checkpoint, "", "id", checkpoint_columns);
+LAYOUT(layout_checkpoints, "items", checkpoint_columns, "id", .pages = true);
+LAYOUT(layout_checkpoint, "", checkpoint_columns, "id");
 
 static const struct column version_columns[] = {
     COLUMN("NAME", "name", CELL_TEXT),
     COLUMN("VERSION", "version", CELL_TEXT),
     COLUMN("PROTOCOL", "protocol", CELL_TEXT),
 };
-LAYOUT(layout_version, "versions", "version", version_columns);
+LAYOUT(layout_version, "versions", version_columns, "version");
 
 static const struct column context_columns[] = {
     COLUMN("CURRENT", "current", CELL_TEXT),
@@ -259,7 +260,7 @@ static const struct column context_columns[] = {
     COLUMN("TOKEN", "token", CELL_TEXT),
     COLUMN("CA", "ca", CELL_TEXT, .wide = true),
 };
-LAYOUT(layout_contexts, "items", "name", context_columns);
+LAYOUT(layout_contexts, "items", context_columns, "name");
 
 static const struct column token_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),
@@ -276,7 +277,7 @@ static const struct column token_columns[] = {
     COLUMN("JOBS", "used_jobs", CELL_TEXT, .wide = true),
     COLUMN("MAX-JOBS", "max_jobs", CELL_TEXT, .wide = true),
 };
-LAYOUT(layout_tokens, "items", "id", token_columns, .pages = true);
+LAYOUT(layout_tokens, "items", token_columns, "id", .pages = true);
 
 static const struct column one_token_columns[] = {
     COLUMN("ID", "id", CELL_TEXT),
@@ -291,7 +292,7 @@ static const struct column one_token_columns[] = {
     COLUMN("MAX-JOBS", "max_jobs", CELL_TEXT),
     COLUMN("TOKEN", "token", CELL_TEXT),
 };
-LAYOUT(layout_token, "", "id", one_token_columns);
+LAYOUT(layout_token, "", one_token_columns, "id");
 
 static const struct column audit_columns[] = {
     COLUMN("TIME", "created_at", CELL_TEXT),
@@ -302,11 +303,11 @@ static const struct column audit_columns[] = {
     COLUMN("PATH", "path", CELL_TEXT),
     COLUMN("SUBJECT", "subject", CELL_TEXT, .wide = true),
 };
-LAYOUT(layout_audit, "items", "id", audit_columns, .pages = true);
+LAYOUT(layout_audit, "items", audit_columns, "id", .pages = true);
 
 static const struct column finding_columns[] = {
     COLUMN("RESULT", "result", CELL_TEXT),
     COLUMN("CHECK", "check", CELL_TEXT),
     COLUMN("MESSAGE", "message", CELL_TEXT),
 };
-LAYOUT(layout_findings, "items", "check", finding_columns);
+LAYOUT(layout_findings, "items", finding_columns, "check");

@@ -130,11 +130,13 @@ static void do_deed(struct world *world, void *arg, int64_t number)
     if (!world->operators->at_work) {
         return;
     }
-    switch ((enum deed)(bits / 8 % DEEDS)) {
+    const enum deed deed = (enum deed)(bits / 8 % DEEDS);
+    switch (deed) {
     case DEED_SWITCH_OFF:
-        world->operators->switches[index] = !harmless;
-        /* fall through */
     case DEED_DRAIN:
+        if (deed == DEED_SWITCH_OFF) {
+            world->operators->switches[index] = !harmless;
+        }
         world->operators->drains[index] = true;
         world_at(world, ACTOR_NONE, world->now_us + (int64_t)(bits / 64 % DRAIN_US_MAX), undrain,
                  NULL, (int64_t)index);
