@@ -7,32 +7,44 @@
 #include "coordinator/coordinator.h"
 #include "schema/wire.h"
 
-#define PARTS_MAX 256 /* stem, groups, joint phase, repeats */
+#define PIECE_PARTS 1024 /* of one event: its step has room for an action of each */
 
 /* What belongs to the object. */
 struct belongings {
     char (*sha256)[SHA256_SIZE];
     size_t count, capacity, unit_count;
-    struct job_id part[PARTS_MAX];
-    size_t part_count;
+    struct job_id *part;
+    size_t part_count, part_capacity;
     struct event_delete *deletion;
     int code;
     struct err *err;
 };
 
+/* Make room for one more item. Returns the array, moved perhaps; NULL: out of memory, which is
+ * noted, and it stays as it was. */
+static void *grow(struct belongings *all, void *item, size_t item_size, size_t count,
+                  size_t *capacity)
+{
+    if (count < *capacity) {
+        return item;
+    }
+    const size_t larger = *capacity ? 2 * *capacity : 16;
+    void *moved = realloc(item, larger * item_size);
+    if (!moved) {
+        all->code = err_set(all->err, ERR_MEMORY, "out of memory");
+        return NULL;
+    }
+    *capacity = larger;
+    return moved;
+}
+
 static void add_blob(struct belongings *all, const char *sha256)
 {
-    if (all->count == all->capacity) {
-        const size_t capacity = all->capacity ? 2 * all->capacity : 16;
-        char(*larger)[SHA256_SIZE] = realloc(all->sha256, capacity * sizeof(*larger));
-        if (!larger) {
-            all->code = err_set(all->err, ERR_MEMORY, "out of memory");
-            return;
-        }
-        all->sha256 = larger;
-        all->capacity = capacity;
+    void *grown = grow(all, all->sha256, sizeof(*all->sha256), all->count, &all->capacity);
+    if (grown) {
+        all->sha256 = grown;
+        memcpy(all->sha256[all->count++], sha256, SHA256_SIZE);
     }
-    memcpy(all->sha256[all->count++], sha256, SHA256_SIZE);
 }
 
 static bool read_document(struct belongings *all, const struct record *record,
@@ -72,12 +84,16 @@ static bool read_part(void *arg, const struct state_row *row)
 {
     struct belongings *all = arg;
     const size_t size = strlen(row->id) + 1;
-    if (all->part_count == sizeof(all->part) / sizeof(all->part[0]) || size > ID_SIZE) {
-        all->code = err_set(all->err, ERR_LIMIT, "job '%s' has too many parts", row->parent);
+    if (size > ID_SIZE) {
+        all->code = err_set(all->err, ERR_FORMAT, "state.db: job '%.80s' has no valid id", row->id);
         return false;
     }
-    memcpy(all->part[all->part_count++].text, row->id, size);
-    return true;
+    void *grown = grow(all, all->part, sizeof(*all->part), all->part_count, &all->part_capacity);
+    if (grown) {
+        all->part = grown;
+        memcpy(all->part[all->part_count++].text, row->id, size);
+    }
+    return !all->code;
 }
 
 static bool read_job(void *arg, const struct state_row *row)
@@ -174,6 +190,32 @@ static void discard_blobs(struct coordinator *coordinator, const struct belongin
     }
 }
 
+/* A job of sub-models has a part for each attempt, also for those that a damaged model caused: any
+ * number. Those that exceed a piece are forgotten before the job, so that a crash in between leaves
+ * a job that can be deleted. */
+static void delete_all(struct coordinator *coordinator, struct event *event,
+                       const struct belongings *all, struct http_exchange *exchange,
+                       const struct turn_extra *extra)
+{
+    struct event_delete *deletion = &event->delete;
+    deletion->sha256 = (const char(*)[SHA256_SIZE])all->sha256;
+    deletion->sha256_count = all->count;
+    deletion->unit_count = all->unit_count;
+    deletion->part = all->part;
+    deletion->part_count = all->part_count;
+    const bool refused = exchange && turn_held(coordinator->turn); /* the disk is full */
+    deletion->parts_only = true;
+    while (!refused && deletion->part_count > PIECE_PARTS) {
+        const size_t left = deletion->part_count - PIECE_PARTS;
+        deletion->part_count = PIECE_PARTS;
+        turn_event(coordinator->turn, event, NULL, NULL);
+        deletion->part += PIECE_PARTS;
+        deletion->part_count = left;
+    }
+    deletion->parts_only = false;
+    turn_event(coordinator->turn, event, exchange, extra);
+}
+
 int deletion_run(struct coordinator *coordinator, enum delete_kind kind, const char *id,
                  int64_t if_revision, struct http_exchange *exchange,
                  const struct turn_extra *extra, struct err *err)
@@ -188,14 +230,10 @@ int deletion_run(struct coordinator *coordinator, enum delete_kind kind, const c
     int rc = find(coordinator, &all);
     rc = rc ? rc : all.code;
     if (rc == 0) {
-        event.delete.sha256 = (const char(*)[SHA256_SIZE])all.sha256;
-        event.delete.sha256_count = all.count;
-        event.delete.unit_count = all.unit_count;
-        event.delete.part = all.part;
-        event.delete.part_count = all.part_count;
-        turn_event(coordinator->turn, &event, exchange, extra);
+        delete_all(coordinator, &event, &all, exchange, extra);
         discard_blobs(coordinator, &all);
     }
     free(all.sha256);
+    free(all.part);
     return rc;
 }

@@ -178,10 +178,15 @@ void deletions_on_delete(struct core *core, const struct event *event)
         return;
     }
     release(core, deletion);
+    if (!deletion->parts_only) { /* before its parts: the audit names the first that changes */
+        act_forget(core, kind->object, deletion->id, 0);
+    }
     for (size_t i = 0; i < deletion->part_count; i++) {
         act_forget(core, OBJECT_JOB, deletion->part[i].text, 0);
     }
-    act_forget(core, kind->object, deletion->id, 0);
+    if (deletion->parts_only) {
+        return;
+    }
     act_reply(core, 204, OBJECT_NOTHING, NULL);
     if (kind->object == OBJECT_JOB || kind->object == OBJECT_INCIDENT) {
         act_wake(core, kind->object, deletion->id);

@@ -3,6 +3,7 @@
 #ifndef COORDINATOR_CORE_USER_EVENT_H
 #define COORDINATOR_CORE_USER_EVENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,7 @@ struct event_delete {
     size_t sha256_count, unit_count;
     const struct job_id *part; /* [part_count] of a job: the jobs that are its parts */
     size_t part_count;
+    bool parts_only; /* forget these parts; the job and its other parts follow */
 };
 
 #endif

@@ -63,6 +63,7 @@ struct metric_page {
 static void page_free(struct metric_page *page)
 {
     page->coordinator->edge->metric_pages--;
+    parts_done(&page->parts);
     buf_done(&page->body);
     free(page);
 }

@@ -1,6 +1,7 @@
 #include "coordinator/http/parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -30,14 +31,32 @@ static int read_place(const struct state_row *row, struct part_of *out, struct e
     return 0;
 }
 
+/* A part more, of this id. NULL: out of memory. */
+static struct part_row *add_part(struct parts *parts, const char *id)
+{
+    if (parts->count == parts->capacity) {
+        const size_t capacity = parts->capacity ? 2 * parts->capacity : 16;
+        struct part_row *larger = realloc(parts->row, capacity * sizeof(*larger));
+        if (!larger) {
+            return NULL;
+        }
+        parts->row = larger;
+        parts->capacity = capacity;
+    }
+    struct part_row *part = &parts->row[parts->count++];
+    *part = (struct part_row){0};
+    snprintf(part->job.text, sizeof(part->job.text), "%s", id);
+    return part;
+}
+
 static bool list_part(void *arg, const struct state_row *row)
 {
     struct listing *listing = arg;
-    struct part_row *part = &listing->parts->row[listing->parts->count++];
     const struct job *live = core_job(listing->core, row->id);
-    *part = (struct part_row){0};
-    snprintf(part->job.text, sizeof(part->job.text), "%s", row->id);
-    if (live) {
+    struct part_row *part = add_part(listing->parts, row->id);
+    if (!part) {
+        listing->code = err_set(&listing->err, ERR_MEMORY, "out of memory");
+    } else if (live) {
         part->of = job_part_of(live);
     } else {
         listing->code = read_place(row, &part->of, &listing->err);
@@ -48,16 +67,21 @@ static bool list_part(void *arg, const struct state_row *row)
 int parts_list(struct coordinator *coordinator, const char *id, struct parts *out, struct err *err)
 {
     struct listing listing = {.core = coordinator->core, .parts = out};
-    out->count = 0;
-    int rc = state_list(coordinator->state, STATE_JOBS, id, "", PARTS_MAX, false, list_part,
+    *out = (struct parts){0};
+    int rc = state_list(coordinator->state, STATE_JOBS, id, "", SIZE_MAX, false, list_part,
                         &listing, err);
     if (!rc && listing.code) {
         *err = listing.err;
         rc = listing.code;
     }
-    if (!rc && out->count == 0) {
-        out->row[out->count++] = (struct part_row){0};
-        snprintf(out->row[0].job.text, sizeof(out->row[0].job.text), "%s", id);
+    if (!rc && out->count == 0 && !add_part(out, id)) {
+        rc = err_set(err, ERR_MEMORY, "out of memory");
     }
     return rc;
+}
+
+void parts_done(struct parts *parts)
+{
+    free(parts->row);
+    *parts = (struct parts){0};
 }

@@ -6,21 +6,21 @@
 #include "coordinator/coordinator.h"
 #include "schema/part_of.h"
 
-/* Stem, joint phase, and each group with its retries (SUBMODEL_ATTEMPTS_MAX). */
-#define PARTS_MAX (4 * GROUPS_MAX)
-
 struct part_row {
     struct job_id job;
     struct part_of of;
 };
 
 struct parts {
-    struct part_row row[PARTS_MAX];
-    size_t count;
+    struct part_row *row; /* [count] */
+    size_t count, capacity;
 };
+/* One that parts_list has filled, or {0}. */
+void parts_done(struct parts *parts);
 
 /* List the jobs that are or were parts of the job, in the order in which they began. A job without
- * parts: the job alone, as no part. */
+ * parts: the job alone, as no part. parts_done follows in any case. ERR_MEMORY, ERR_IO,
+ * ERR_FORMAT. */
 NODISCARD int parts_list(struct coordinator *coordinator, const char *id, struct parts *out,
                          struct err *err);
 

@@ -1,5 +1,7 @@
 """DELETE of what is stored: refused while a job uses it, and what goes with it."""
 
+import contextlib
+import sqlite3
 import threading
 import time
 
@@ -192,6 +194,49 @@ def test_a_part_is_deleted_with_its_job():
         gone(api, stem, "unknown_job")
         must(api.get("/v1/checkpoints")["items"] == [], "checkpoints of the parts stay")
         must(blobs(api, 2) == 2, "blobs of the parts stay")
+
+
+def repeated(api, part, count):
+    """Rows as after `count` further trainings of a part: one that ended, with a metric each."""
+    with contextlib.closing(sqlite3.connect(api.path / "coordinator/state.db")) as database:
+        for row in range(count):
+            job = f"job_{row:026}"
+            database.execute(
+                "INSERT INTO jobs SELECT ?, parent, revision, created_ms,"
+                " json_set(document, '$.id', ?) FROM jobs WHERE id = ?",
+                (job, job, part),
+            )
+            database.execute(
+                "INSERT INTO metrics (job, step, name, value) VALUES (?, 1, 'loss', 1.0)", (job,)
+            )
+        database.commit()
+
+
+def rows(api, query):
+    with contextlib.closing(sqlite3.connect(api.path / "coordinator/state.db")) as database:
+        return database.execute(query).fetchone()[0]
+
+
+def test_a_job_with_any_number_of_parts_is_listed_and_deleted():
+    with Api() as api:
+        job = api.submit({**PARTED, "submodel": {"groups": HALVES}})
+        path = f"/v1/jobs/{job['id']}"
+        stem = api.get(f"{path}/groups")["stem"]["job"]
+        api.verb(job, "cancel")
+        api.coordinator.stop()
+        repeated(api, stem, 1100)
+        api.restart_coordinator()
+        metrics = api.get(f"{path}/metrics?limit=10000")
+        must(len({item["job"] for item in metrics["items"]}) == 1100, "parts without metrics")
+        api.problem("DELETE", path, headers={"If-Match": '"1"'}, code="revision_mismatch")
+        must(rows(api, "SELECT count(*) FROM jobs") == 1102, "a refused deletion deletes parts")
+        deleted(api, path)
+        (audited,) = api.get("/v1/audit?limit=1")["items"]
+        must(audited["subject"] == job["id"], f"{audited}")
+        gone(api, path, "unknown_job")
+        gone(api, f"/v1/jobs/{stem}", "unknown_job")
+        for table in ("jobs", "metrics"):
+            must(rows(api, f"SELECT count(*) FROM {table}") == 0, f"rows of {table} stay")
 
 
 def test_an_incident_is_deleted_when_it_is_over():
