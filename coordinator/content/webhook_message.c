@@ -69,11 +69,18 @@ int webhook_sign(const struct webhook_key *key, const char *id, int64_t wall_ms,
     return 0;
 }
 
-/* Answers that say that the same message may be taken later: request timeout, too early, too many
- * requests, and every fault of the server or of a proxy. */
-static bool is_passing(int status)
+/* Answers about the message: the receiver cannot read it (Bad Request, Content Too Large,
+ * Unsupported Media Type, Unprocessable Content), or wants no more (Gone). Any other is about the
+ * receiver or a proxy before it, which may be repaired: docs/adr/0130. */
+static bool is_rejection(int status)
 {
-    return status == 0 || status == 408 || status == 425 || status == 429 || status >= 500;
+    static const int rejections[] = {400, 410, 413, 415, 422};
+    for (size_t i = 0; i < sizeof(rejections) / sizeof(rejections[0]); i++) {
+        if (status == rejections[i]) {
+            return true;
+        }
+    }
+    return false;
 }
 
 enum webhook_verdict webhook_judge(int status, int attempt, int64_t retry_after_ms,
@@ -83,7 +90,7 @@ enum webhook_verdict webhook_judge(int status, int attempt, int64_t retry_after_
     if (status >= 200 && status < 300) {
         return WEBHOOK_DELIVERED;
     }
-    if (!is_passing(status)) {
+    if (is_rejection(status)) {
         return WEBHOOK_REFUSED;
     }
     if (attempt >= WEBHOOK_ATTEMPTS_MAX) {

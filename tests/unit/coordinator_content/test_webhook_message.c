@@ -91,9 +91,10 @@ static void each_answer_has_its_verdict(void **state)
     } cases[] = {
         {200, WEBHOOK_DELIVERED}, {204, WEBHOOK_DELIVERED}, {0, WEBHOOK_AGAIN},
         {408, WEBHOOK_AGAIN},     {425, WEBHOOK_AGAIN},     {429, WEBHOOK_AGAIN},
-        {500, WEBHOOK_AGAIN},     {503, WEBHOOK_AGAIN},     {301, WEBHOOK_REFUSED},
-        {400, WEBHOOK_REFUSED},   {401, WEBHOOK_REFUSED},   {404, WEBHOOK_REFUSED},
-        {410, WEBHOOK_REFUSED},
+        {500, WEBHOOK_AGAIN},     {503, WEBHOOK_AGAIN},     {301, WEBHOOK_AGAIN},
+        {401, WEBHOOK_AGAIN},     {403, WEBHOOK_AGAIN},     {404, WEBHOOK_AGAIN},
+        {405, WEBHOOK_AGAIN},     {400, WEBHOOK_REFUSED},   {410, WEBHOOK_REFUSED},
+        {413, WEBHOOK_REFUSED},   {415, WEBHOOK_REFUSED},   {422, WEBHOOK_REFUSED},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int64_t delay_ms;
