@@ -10,11 +10,13 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/restore_capacities.h"
 #include "coordinator/turn/objects.h"
+#include "schema/id.h"
 #include "schema/wire.h"
 
 /* Rows of one kind read into an array. */
 struct table {
     enum object_kind kind;
+    const char *parent; /* rows of this one only; NULL: all */
     size_t element_size;
     void *item;
     size_t count, capacity;
@@ -64,6 +66,13 @@ static bool read_row(void *arg, const struct state_row *row)
     struct record_faults faults = {0};
     const struct record *record = object_facts(table->kind)->row;
     table->code = wire_read(record, row->document, row->document_size, item, &faults, table->err);
+    if (table->code && table->kind == OBJECT_CHECKPOINT) { /* nothing else depends on it */
+        log_error("checkpoint_row_damaged", "id=%s error=%s", row->id,
+                  log_quote(table->err->text).text);
+        *table->err = (struct err){0};
+        table->code = 0;
+        return true;
+    }
     if (table->code) {
         table->code = err_wrap(table->err, "state.db: %s '%s'", record->name, row->id);
         return false;
@@ -75,8 +84,8 @@ static bool read_row(void *arg, const struct state_row *row)
 static int read_table(struct coordinator *coordinator, struct table *table, struct err *err)
 {
     table->err = err;
-    int rc = state_list(coordinator->state, object_facts(table->kind)->table, NULL, "", SIZE_MAX,
-                        false, read_row, table, err);
+    int rc = state_list(coordinator->state, object_facts(table->kind)->table, table->parent, "",
+                        SIZE_MAX, false, read_row, table, err);
     return rc ? rc : table->code;
 }
 
@@ -124,14 +133,10 @@ struct references {
     bool *seen;
     size_t count, capacity;
     bool failed;
-    struct table *uploads; /* uploaded checkpoints, counted meanwhile */
 };
 
 static void refer(struct references *references, const char *sha256)
 {
-    if (!sha256[0] || references->failed) {
-        return;
-    }
     void *grown = grow(references->sha256, sizeof(*references->sha256), references->count,
                        &references->capacity);
     if (!grown) {
@@ -146,42 +151,13 @@ static void refer(struct references *references, const char *sha256)
 static bool take_reference(void *arg, const char *table, const char *id, const char *sha256)
 {
     struct references *references = arg;
-    if (sha256) {
+    if (sha256 && sha256_form.valid(sha256)) {
         refer(references, sha256);
     } else {
         references->failed = true;
         log_error("row_damaged", "table=%s id=%s", table, id);
     }
     return !references->failed;
-}
-
-static void take_upload(struct references *references, const struct checkpoint *checkpoint)
-{
-    struct table *uploads = references->uploads;
-    struct checkpoint *grown =
-        grow(uploads->item, uploads->element_size, uploads->count, &uploads->capacity);
-    if (!grown) {
-        uploads->code = err_set(uploads->err, ERR_MEMORY, "out of memory");
-        return;
-    }
-    uploads->item = grown;
-    grown[uploads->count++] = *checkpoint;
-}
-
-static bool read_checkpoint(void *arg, const struct state_row *row)
-{
-    struct checkpoint checkpoint = {0};
-    struct record_faults faults = {0};
-    struct err err = {0};
-    struct references *references = arg;
-    if (wire_read(&checkpoint_record, row->document, row->document_size, &checkpoint, &faults,
-                  &err)) {
-        references->failed = true;
-        log_error("checkpoint_row_damaged", "id=%s error=%s", row->id, log_quote(err.text).text);
-    } else if (checkpoint.job.text[0] == '\0') {
-        take_upload(references, &checkpoint);
-    }
-    return true;
 }
 
 static int compare_hashes(const void *a, const void *b)
@@ -225,11 +201,7 @@ static bool keep_blob(void *arg, const char *sha256, uint64_t size)
 static int reconcile(struct coordinator *coordinator, struct references *references,
                      struct err *err)
 {
-    references->uploads->err = err;
-    int rc = state_list(coordinator->state, STATE_CHECKPOINTS, NULL, "", SIZE_MAX, false,
-                        read_checkpoint, references, err);
-    rc = rc ? rc : state_references(coordinator->state, take_reference, references, err);
-    rc = rc ? rc : references->uploads->code;
+    int rc = state_references(coordinator->state, take_reference, references, err);
     if (rc || references->failed) {
         return rc;
     }
@@ -257,11 +229,13 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
     struct table models = {.kind = OBJECT_MODEL, .element_size = sizeof(struct model_row)};
     struct table incidents = {.kind = OBJECT_INCIDENT, .element_size = sizeof(struct incident)};
     struct table units = {.kind = OBJECT_CENTER_UNIT, .element_size = sizeof(struct center_unit)};
-    struct table uploads = {.kind = OBJECT_CHECKPOINT, .element_size = sizeof(struct checkpoint)};
+    /* Those of jobs stay in the rows. */
+    struct table uploads = {
+        .kind = OBJECT_CHECKPOINT, .parent = "", .element_size = sizeof(struct checkpoint)};
     struct capacity_lists capacities = {0};
-    struct references references = {.uploads = &uploads};
+    struct references references = {0};
     struct restored_job *restored = NULL;
-    struct table *all[] = {&devices, &jobs, &parents, &datasets, &models, &units};
+    struct table *all[] = {&devices, &jobs, &parents, &datasets, &models, &units, &uploads};
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof(all) / sizeof(all[0]); i++) {
         rc = read_table(coordinator, all[i], err);
@@ -319,7 +293,6 @@ int restore_all(struct coordinator *coordinator, uint64_t seed, struct err *err)
         free(all[i]->item);
     }
     free(plans.item);
-    free(uploads.item);
     free(incidents.item);
     restore_capacities_free(&capacities);
     return rc;

@@ -57,8 +57,9 @@ static int visit_rows(sqlite3 *db, const struct reference *reference, state_refe
             break;
         }
         const char *sha256 = sqlite3_column_int(statement, 1) ? text_of(statement, 2) : NULL;
-        if (!sha256 || sha256[0]) {
-            *goes_on = visit(arg, reference->table, text_of(statement, 0), sha256);
+        const bool none = sha256 && !sha256[0];
+        if (!none || !reference->live) { /* a job may name none; without it others are damaged */
+            *goes_on = visit(arg, reference->table, text_of(statement, 0), none ? NULL : sha256);
         }
     }
     sql_finalize(&statement);

@@ -1,11 +1,13 @@
 """Devices, models and data sets: lists, revisions, uploads, downloads."""
 
+import contextlib
 import gzip
 import hashlib
 import http.client
 import json
 import math
 import shutil
+import sqlite3
 import struct
 import tempfile
 import threading
@@ -476,6 +478,32 @@ def test_a_damaged_checkpoint_is_never_served_and_an_upload_repairs_it():
             "the content is not restored",
         )
         must(api.get(path) == stored, "it is still damaged")
+
+
+def test_damaged_rows_of_checkpoints_keep_all_blobs_and_are_named_once():
+    job = "job_" + "0" * 26
+    for document in ("{", "{}", '{"sha256":"short"}'):
+        with Api(data=False) as api:
+            stored = [
+                api.request(
+                    "POST", "/v1/checkpoints", safetensors({"a.0.weight": [n, 3]}), BINARY
+                ).json["id"]
+                for n in range(1, 4)
+            ]
+            api.coordinator.stop()
+            path = api.path / "coordinator/state.db"
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                change = "UPDATE checkpoints SET document = ?, parent = ? WHERE id = ?"
+                database.execute(change, (document, job, stored[0]))
+                database.execute(change, (document, "", stored[1]))
+                database.commit()
+            api.restart_coordinator()
+            log = api.coordinator.log_text()
+            must(log.count("event=row_damaged table=checkpoints") == 1, log)
+            must(log.count("checkpoint_row_damaged") == 1, "a job's row was read twice")
+            must(f"checkpoint_row_damaged id={stored[1]}" in log, log)
+            must(blobs(api) == 3, f"{document}: a blob is lost")
+            api.request("GET", f"/v1/checkpoints/{stored[2]}/content", expect=200)
 
 
 def test_bad_checkpoints_are_rejected():

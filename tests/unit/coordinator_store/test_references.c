@@ -86,11 +86,12 @@ static void rows_name_the_blobs_that_they_need(void **state)
     assert_string_equal(named.text,
                         "datasets d D;checkpoints c C;center_units u U;jobs live T;jobs live I;");
     begin(store);
+    put(store, STATE_CHECKPOINTS, "nameless", "{\"id\":\"nameless\"}");
     put(store, STATE_CHECKPOINTS, "torn", "{\"sha256\":");
     commit(store);
     named.text[0] = '\0';
     assert_ok(state_references(store, note_reference, &named, &err), &err);
-    assert_holds(named.text, "checkpoints torn ?;");
+    assert_holds(named.text, "checkpoints nameless ?;checkpoints torn ?;");
     state_close(&store);
 }
 
