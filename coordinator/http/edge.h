@@ -68,7 +68,7 @@ struct edge {
     struct replays replays;
     size_t metric_pages;                 /* being written (metrics.c) */
     uint64_t requests, errors;           /* answered; with 5xx */
-    uint64_t bytes_received, bytes_sent; /* of blobs and data sets */
+    uint64_t bytes_received, bytes_sent; /* of blobs, data sets, models */
     uint64_t heartbeats_refused;         /* unreadable ones */
     size_t requests_open;
     uint64_t refusals; /* of requests and connections, at the last routes_look */

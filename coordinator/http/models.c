@@ -4,6 +4,7 @@
 
 #include "coordinator/content/catalog.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/http/access.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/describe.h"
 #include "coordinator/http/edge.h"
@@ -263,8 +264,12 @@ void serve_model_post(void *context, struct http_exchange *exchange)
     struct coordinator *coordinator = context;
     struct turn_extra extra = {0};
     json_auto_t *description = NULL;
+    size_t size;
+    (void)http_body(exchange, &size);
     if (!answer_check_query(exchange, allowed) || !replay_check(coordinator, exchange, &extra) ||
-        !edge_takes_rows(coordinator, exchange) || !answer_read_json(exchange, &description)) {
+        !edge_takes_rows(coordinator, exchange) ||
+        !access_spend_bytes(coordinator, exchange, size) ||
+        !answer_read_json(exchange, &description)) {
         return;
     }
     struct model_row row = {0};

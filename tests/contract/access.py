@@ -5,6 +5,7 @@ one caller can take from the others.
 import concurrent.futures
 import contextlib
 import http.client
+import json
 import re
 import socket
 import sqlite3
@@ -15,6 +16,7 @@ import urllib.parse
 from api import BINARY, JOB, JSON, Api, check_answer, operations, record
 from connections import HEAD, answer_of, talk, wait_for
 from fake_agent import FakeAgent, finish
+from objects import TINY
 from paceline import BIN, ROOT, Answer, data_files, must, request, tar_of
 from service import concrete
 
@@ -832,6 +834,20 @@ def test_a_quota_ends_uploads_and_jobs():
         must(api.get(path)["used_jobs"] == 1, "forgotten")
         must(api.get(path)["used_bytes"] == before["used_bytes"], "forgotten")
         api.problem("POST", "/v1/jobs", JOB, mine, code="quota_exceeded")
+
+
+def test_descriptions_of_models_count_as_bytes():
+    with Locked() as api:
+        body = json.dumps(TINY).encode()
+        token, secret = api.create("poster", "submit", max_bytes=2 * len(body) - 1)
+        mine, path = {**JSON, **bearer(secret)}, f"/v1/tokens/{token}"
+        once = {**mine, "Idempotency-Key": "once"}
+        api.request("POST", "/v1/models", body, once, expect=201)
+        api.request("POST", "/v1/models", body, once, expect=201)  # replayed: nothing is stored
+        must(api.get(path)["used_bytes"] == len(body), f"{api.get(path)}")
+        words = ("poster", str(len(body)), str(2 * len(body) - 1))
+        api.problem("POST", "/v1/models", body, mine, code="quota_exceeded", words=words)
+        must(api.get(path)["used_bytes"] == len(body), "a refused model counts")
 
 
 def test_one_token_cannot_open_all_event_streams_or_uploads():
