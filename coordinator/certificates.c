@@ -167,9 +167,13 @@ static void say_times(struct certificates *certificates, int64_t wall_ms)
     certificates->told = before || after;
 }
 
-static void say_failure(const struct err *err)
+/* Once for each failure: it is tried again every minute. */
+static void say_failure(struct certificates *certificates, const struct err *err)
 {
-    log_warn("certificate_not_renewed", "error=%s", log_quote(err->text).text);
+    if (strcmp(certificates->failure, err->text) != 0) {
+        log_warn("certificate_not_renewed", "error=%s", log_quote(err->text).text);
+        (void)snprintf(certificates->failure, sizeof(certificates->failure), "%s", err->text);
+    }
 }
 
 static int open_own(struct certificates *certificates, int64_t wall_ms, struct err *err)
@@ -195,7 +199,7 @@ static int open_own(struct certificates *certificates, int64_t wall_ms, struct e
     bool renewed;
     rc = certificates_renew(certificates, wall_ms, &renewed, err);
     if (rc && certificates->served.certificate) {
-        say_failure(err);
+        say_failure(certificates, err);
         rc = 0;
     }
     return rc;
@@ -207,11 +211,14 @@ int certificates_open(const struct coordinator_config *config, int64_t wall_ms,
     certificate_pair_init(&out->authority);
     certificate_pair_init(&out->server);
     out->served = (struct tls_server){0};
-    out->directory[0] = out->fingerprint[0] = '\0';
+    out->certificate_file = out->key_file = NULL;
+    out->directory[0] = out->fingerprint[0] = out->failure[0] = '\0';
     out->told = false;
     int rc = 0;
     if (config->tls_cert[0]) {
-        rc = read_pair(config->tls_cert, config->tls_key, &out->server, err);
+        out->certificate_file = config->tls_cert;
+        out->key_file = config->tls_key;
+        rc = read_pair(out->certificate_file, out->key_file, &out->server, err);
         rc = rc ? rc : serve(out, err);
     } else if (certificates_exist(config->state_dir)) {
         path_of(out->directory, config->state_dir, "tls");
@@ -342,6 +349,48 @@ int certificates_add_names(struct certificates *certificates, const char *const 
     return rc ? rc : replace_server(certificates, &names, &times, err);
 }
 
+/* ---- now and then ---- */
+
+static int look_at_own(struct certificates *certificates, struct http_server *server,
+                       int64_t wall_ms, bool *renewed, struct err *err)
+{
+    int rc = certificates_renew(certificates, wall_ms, renewed, err);
+    return rc || !*renewed ? rc : http_server_use_certificate(server, &certificates->served, err);
+}
+
+static bool is_same(const struct buf *a, const struct buf *b)
+{
+    return a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+/* The contents are compared, not the times of the files: programs that renew them replace links,
+ * or one file after the other. A pair that is half replaced does not fit, until the next look. */
+static int look_at_files(struct certificates *certificates, struct http_server *server,
+                         bool *renewed, struct err *err)
+{
+    struct certificate_pair *present = &certificates->server;
+    struct certificate_pair next AUTO(certificate_pair_done);
+    struct certificate_times times;
+    certificate_pair_init(&next);
+    int rc = read_pair(certificates->certificate_file, certificates->key_file, &next, err);
+    if (rc ||
+        (is_same(&next.certificate, &present->certificate) && is_same(&next.key, &present->key))) {
+        return rc;
+    }
+    const struct tls_server offered = {next.certificate.data, next.key.data};
+    rc = certificate_read_times(next.certificate.data, &times, err);
+    rc = rc ? rc : http_server_use_certificate(server, &offered, err);
+    if (!rc) {
+        const struct certificate_pair former = *present;
+        *present = next;
+        next = former;
+        certificates->times = times;
+        certificates->served = offered;
+        *renewed = true;
+    }
+    return rc;
+}
+
 void certificates_look(struct certificates *certificates, struct http_server *server,
                        int64_t wall_ms)
 {
@@ -350,13 +399,14 @@ void certificates_look(struct certificates *certificates, struct http_server *se
     if (!certificates->served.certificate) {
         return;
     }
-    int rc = certificates_renew(certificates, wall_ms, &renewed, &err);
-    if (!rc && renewed) {
-        rc = http_server_use_certificate(server, &certificates->served, &err);
+    if (certificates->certificate_file
+            ? look_at_files(certificates, server, &renewed, &err)
+            : look_at_own(certificates, server, wall_ms, &renewed, &err)) {
+        say_failure(certificates, &err);
+    } else {
+        certificates->failure[0] = '\0';
     }
-    if (rc) {
-        say_failure(&err);
-    } else if (renewed) {
+    if (renewed) {
         char end[CLOCK_RFC3339_SIZE];
         clock_format_rfc3339(certificates->times.end * 1000, end);
         log_info("certificate_renewed", "until=%s", end);

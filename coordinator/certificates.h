@@ -17,12 +17,14 @@ struct http_server;
 #define CERTIFICATES_PATH_MAX 4096
 
 struct certificates {
-    char directory[CERTIFICATES_PATH_MAX]; /* of the authority; "": the user's files */
+    char directory[CERTIFICATES_PATH_MAX];   /* of the authority; "": the user's files */
+    const char *certificate_file, *key_file; /* the user's; NULL: those of the authority */
     struct certificate_pair authority, server;
     char fingerprint[HASH_TEXT_SIZE]; /* of the authority; "": none */
     struct tls_server served;         /* its texts are of `server`; certificate NULL: no TLS */
     struct certificate_times times;
-    bool told; /* the log says that the clock is wrong */
+    bool told;                  /* the log says that the clock is wrong */
+    char failure[ERR_TEXT_MAX]; /* that the log says; "": the last look had none */
 };
 
 /* Whether STATE_DIR/tls is there. */
@@ -36,7 +38,8 @@ NODISCARD int certificates_draft(const char *state_dir, const char *const *name,
 NODISCARD int certificates_keep(const char *state_dir, struct err *err);
 void certificates_drop(const char *state_dir);
 
-/* Read what the options and the state directory say, and renew what is due. No TLS is a success. */
+/* Read what the options and the state directory say, and renew what is due. No TLS is a success.
+ * The configuration stays in place until certificates_close. */
 NODISCARD int certificates_open(const struct coordinator_config *config, int64_t wall_ms,
                                 struct certificates *out, struct err *err);
 void certificates_close(struct certificates *certificates);
@@ -49,7 +52,8 @@ NODISCARD int certificates_renew(struct certificates *certificates, int64_t wall
 NODISCARD int certificates_add_names(struct certificates *certificates, const char *const *name,
                                      size_t count, int64_t wall_ms, struct err *err);
 
-/* Now and then: renew what is due, let the server use it, and log it. */
+/* Now and then: renew what is due, or read the user's files if they have changed; let the server
+ * use it, and log it. After a failure the server goes on with the pair that it has. */
 void certificates_look(struct certificates *certificates, struct http_server *server,
                        int64_t wall_ms);
 

@@ -37,6 +37,7 @@ static const struct conf_option options[] = {
      .help = "Listen beyond loopback without tokens and TLS. Default: off."},
     TEXT(tls_cert, "tls-cert", "FILE",
          "Serve TLS with this certificate (PEM, with those of its issuers).\n"
+         "It and its key are read again each minute.\n"
          "Default: that of 'paceline-coordinator init', if it was run."),
     TEXT(tls_key, "tls-key", "FILE", "Key of --tls-cert (PEM). Default: none."),
     {.name = "allow-host",

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,6 +12,8 @@
 #include "base/file.h"
 #include "coordinator/config.h"
 #include "tests/support/test.h"
+#include "tests/unit/net/serve.h"
+#include "tests/unit/net/tls_kit.h"
 
 #define DAY_MS INT64_C(86400000)
 #define NOW_MS INT64_C(1795000000000) /* in November 2026 */
@@ -278,6 +281,111 @@ static void a_certificate_of_the_user_is_checked(void **state)
     certificates_close(&certificates);
 }
 
+/* ---- a server at work ---- */
+
+struct fixture {
+    struct tls_kit kit;
+    struct serve serve;
+    struct coordinator_config config;
+    struct certificates certificates;
+};
+
+static void look(void *context, struct http_exchange *exchange)
+{
+    struct fixture *f = context;
+    certificates_look(&f->certificates, f->serve.server, NOW_MS);
+    reply_text(exchange, 200, "looked");
+}
+
+static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/look", .handle = look},
+};
+
+/* The server looks at its files; *out: the fingerprint of what a new connection then gets. */
+static void look_again(struct fixture *f, char out[HASH_TEXT_SIZE])
+{
+    struct raw_tls raw;
+    char answer[512];
+    assert_int_equal(raw_tls_open(&f->serve, NULL, &raw), 0);
+    raw_tls_send(&raw, "GET /look HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_tls_read(&raw, "looked", answer, sizeof(answer));
+    raw_tls_close(&raw);
+    unsigned count = 0;
+    assert_int_equal(raw_tls_open(&f->serve, NULL, &raw), 0);
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(raw.session, &count);
+    assert_true(count > 0);
+    sha256_text(chain[0].data, chain[0].size, out);
+    raw_tls_close(&raw);
+}
+
+static void put(const char *path, const char *text, size_t size)
+{
+    struct err err = {0};
+    assert_ok(file_write_atomic(path, text, size, 0600, &err), &err);
+}
+
+static void start(struct fixture *f, const char *directory)
+{
+    struct err err = {0};
+    tls_kit_make(&f->kit);
+    use(f->config.tls_cert, directory, "mine.pem");
+    use(f->config.tls_key, directory, "mine.key");
+    put(f->config.tls_cert, f->kit.server.certificate, strlen(f->kit.server.certificate));
+    put(f->config.tls_key, f->kit.server.key, strlen(f->kit.server.key));
+    assert_ok(certificates_open(&f->config, NOW_MS, &f->certificates, &err), &err);
+    struct http_server_config server = serve_config(routes, 1, f);
+    server.tls = f->certificates.served;
+    serve_start(&f->serve, &server);
+}
+
+static void files_of_the_user_that_are_replaced_count_without_a_restart(void **state)
+{
+    const struct certificate_times times = {NOW_MS / 1000 - 1000, NOW_MS / 1000 + 1000};
+    struct fixture *f = calloc(1, sizeof(*f));
+    char first[HASH_TEXT_SIZE], second[HASH_TEXT_SIZE], served[HASH_TEXT_SIZE];
+    struct certificate_pair next;
+    struct err err = {0};
+    assert_non_null(f);
+    start(f, *state);
+    const char *certificate = f->config.tls_cert, *key = f->config.tls_key;
+    tls_kit_server(&f->kit, "127.0.0.1", &times, &next);
+    assert_ok(certificate_fingerprint(f->kit.server.certificate, first, &err), &err);
+    assert_ok(certificate_fingerprint(next.certificate.data, second, &err), &err);
+    look_again(f, served);
+    assert_string_equal(served, first);
+    assert_string_equal(f->certificates.failure, "");
+
+    /* Half replaced, cut, gone: the old pair stays, and the failure is named. */
+    put(certificate, next.certificate.data, next.certificate.size);
+    look_again(f, served);
+    assert_string_equal(served, first);
+    assert_holds(f->certificates.failure, "the key belongs to another certificate");
+    put(certificate, next.certificate.data, next.certificate.size / 2);
+    look_again(f, served);
+    assert_string_equal(served, first);
+    assert_holds(f->certificates.failure, "mine.pem");
+    assert_int_equal(unlink(key), 0);
+    look_again(f, served);
+    assert_string_equal(served, first);
+    put(certificate, "", 0);
+    put(key, next.key.data, next.key.size);
+    look_again(f, served);
+    assert_string_equal(served, first);
+
+    put(certificate, next.certificate.data, next.certificate.size);
+    look_again(f, served);
+    assert_string_equal(served, second);
+    assert_string_equal(f->certificates.failure, "");
+    assert_int_equal(f->certificates.times.end, times.end);
+    look_again(f, served); /* nothing has changed */
+    assert_string_equal(served, second);
+    serve_stop(&f->serve);
+    certificates_close(&f->certificates);
+    certificate_pair_done(&next);
+    tls_kit_done(&f->kit);
+    free(f);
+}
+
 static void damaged_certificates_are_named(void **state)
 {
     static const char *const files[] = {"tls/ca.pem", "tls/ca.key", "tls/server.pem",
@@ -310,6 +418,7 @@ int main(void)
         test_with_directory(a_renewal_on_a_full_disk_leaves_the_old_pair),
         test_with_directory(names_are_added_and_the_authority_stays),
         test_with_directory(a_certificate_of_the_user_is_checked),
+        test_with_directory(files_of_the_user_that_are_replaced_count_without_a_restart),
         test_with_directory(damaged_certificates_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
