@@ -51,6 +51,23 @@ static bool job_uses(const struct job *job, const struct event_delete *deletion)
     return false;
 }
 
+/* Its next phase starts from the models of its parts, which are jobs that have ended, and of its
+ * harvest. */
+static bool parent_uses(const struct parent_slot *slot, const struct event_delete *deletion)
+{
+    const struct parent *row = &slot->parent;
+    bool uses = job_uses(&slot->job, deletion);
+    for (size_t i = 0; !uses && i < deletion->sha256_count; i++) {
+        const char *sha256 = deletion->sha256[i];
+        uses = same(row->stem.sha256, sha256) || same(row->harvest_sha256, sha256) ||
+               same(row->joint.sha256, sha256);
+        for (size_t g = 0; !uses && g < row->groups.count; g++) {
+            uses = same(row->part[g].sha256, sha256);
+        }
+    }
+    return uses;
+}
+
 /* Live jobs that need one of the contents. The parts of a parent use what it uses. */
 static struct users find_users(const struct core *core, const struct event_delete *deletion)
 {
@@ -63,7 +80,7 @@ static struct users find_users(const struct core *core, const struct event_delet
     }
     for (size_t i = 0; i < core->parents.count; i++) {
         const struct parent_slot *parent = table_at(&core->parents, i);
-        if (job_uses(&parent->job, deletion)) {
+        if (parent_uses(parent, deletion)) {
             add_user(&users, &parent->job);
         }
     }

@@ -1,4 +1,5 @@
-/* Damaged models of the parts of a job of sub-models: what is trained again, and what stays. */
+/* Models of the parts of a job of sub-models, damaged or deleted: what is trained again, and what
+ * stays. */
 #include <stdio.h>
 #include <string.h>
 
@@ -142,6 +143,49 @@ static void a_stem_that_the_user_gave_waits_for_its_upload(void **state)
     bench_end(&bench);
 }
 
+/* The jobs that made them have ended, and the harvest reads their models. */
+static void a_model_that_the_next_phase_needs_cannot_be_deleted(void **state)
+{
+    (void)state;
+    static const struct {
+        char sha256[SHA256_SIZE];
+        int status;
+    } rows[] = {{"model-0", 409}, {"model-2", 409}, {"stem", 409},
+                {"harvest", 409}, {"joint", 409},   {"model-3", 204}};
+    struct bench bench;
+    bench_begin(&bench, 8, 3);
+    struct parent_slot *parent = train_groups(&bench);
+    (void)snprintf(parent->parent.stem.sha256, SHA256_SIZE, "stem");
+    (void)snprintf(parent->parent.joint.sha256, SHA256_SIZE, "joint");
+    (void)snprintf(parent->parent.harvest_sha256, SHA256_SIZE, "harvest");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct event event = {.type = EVENT_DELETE,
+                              .request = 1,
+                              .delete = {.kind = DELETE_CHECKPOINT,
+                                         .id = "ckpt_00000000000000000000000007",
+                                         .revision = 1,
+                                         .sha256 = &rows[i].sha256,
+                                         .sha256_count = 1}};
+        bench_step(&bench, &event);
+        size_t answers = 0;
+        for (size_t a = 0; a < bench.actions.count; a++) {
+            const struct action *action = &bench.actions.item[a];
+            assert_false(rows[i].status == 409 && action->type == ACTION_FORGET);
+            if (action->type == ACTION_PROBLEM) {
+                assert_int_equal(rows[i].status, 409);
+                assert_int_equal(action->problem, PROBLEM_IN_USE);
+                assert_non_null(strstr(action->text, bench.job.text));
+                answers++;
+            } else if (action->type == ACTION_REPLY) {
+                assert_int_equal(action->status, rows[i].status);
+                answers++;
+            }
+        }
+        assert_int_equal(answers, 1);
+    }
+    bench_end(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +194,7 @@ int main(void)
         cmocka_unit_test(groups_of_another_stem_are_trained_again),
         cmocka_unit_test(groups_that_train_go_on_while_the_stem_is_damaged),
         cmocka_unit_test(a_stem_that_the_user_gave_waits_for_its_upload),
+        cmocka_unit_test(a_model_that_the_next_phase_needs_cannot_be_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
