@@ -288,7 +288,8 @@ static void check_end(struct world *world, const struct job *job)
             return;
         }
     }
-    if (succeeded || job->checkpoint.text[0] != '\0') {
+    if ((succeeded || job->checkpoint.text[0] != '\0') &&
+        !check_deleted(world, job->checkpoint.text)) {
         check_fail(world, "%s has ended without a model", job->spec.name);
     }
 }
@@ -319,6 +320,8 @@ void check_commit(struct world *world, const struct transaction *transaction)
         } else if (change->kind == OBJECT_PLAN && !change->forget) {
             learn_plan(world, change->row);
             check_plan(world, change->row);
+        } else if (change->kind == OBJECT_CHECKPOINT && change->forget) {
+            check_delete_checkpoint(world, change->id);
         }
     }
     check_curves(world, transaction);

@@ -13,6 +13,7 @@ struct core;
 #define CHECK_IDS_MAX 256
 #define CHECK_STEPS_MAX 128
 #define CHECK_LOSSES_MAX 4096
+#define CHECK_DELETED_MAX 128
 
 struct check {
     uint64_t
@@ -58,10 +59,12 @@ struct check {
         int64_t step, at_us;
     } loss[CHECK_LOSSES_MAX]; /* taken since the last commit */
     size_t loss_count;
-    bool drained[SIM_DEVICES_MAX]; /* as their rows said last */
-    int repeats;                   /* the highest count of them all */
-    int backups;                   /* how often rows of an earlier time were put back */
-    uint64_t restored;             /* commits since rows were last compared with the core */
+    bool drained[SIM_DEVICES_MAX];                   /* as their rows said last */
+    struct checkpoint_id deleted[CHECK_DELETED_MAX]; /* by users */
+    size_t deleted_count;
+    int repeats;       /* the highest count of them all */
+    int backups;       /* how often rows of an earlier time were put back */
+    uint64_t restored; /* commits since rows were last compared with the core */
 };
 
 int check_new(struct world *world, struct err *err);
@@ -98,6 +101,14 @@ bool check_is_whole(const struct world *world, const struct job *job, int64_t ve
                     size_t except);
 /* Whether a device has lost its memory since the newest version was committed to devices. */
 bool check_lost_any(const struct world *world, const struct job *job);
+
+/* ---- check_deleted.c ---- */
+/* A checkpoint's row is about to be deleted: no live job needs it. */
+void check_delete_checkpoint(struct world *world, const char *id);
+/* The core lets a user delete it. */
+void check_note_deleted(struct world *world, const char *id);
+/* Whether a user ever deleted that checkpoint. */
+bool check_deleted(const struct world *world, const char *id);
 
 /* ---- check_parents.c ---- */
 /* Parents and parts agree, in the rows and in the core. */

@@ -34,7 +34,9 @@ static void check_trained(struct world *world, const struct job *parent,
     const struct checkpoint *checkpoint = find_checkpoint(rows, part->checkpoint.text);
     const struct job *job = checkpoint ? rows_job(rows, checkpoint->job.text) : NULL;
     const bool given = kind == JOB_STEM && parent->spec.submodel.stem_epochs == 0;
-    if (part->state != PART_TRAINED || given) {
+    const bool deleted =
+        job_state_ended(parent->state) && check_deleted(world, part->checkpoint.text);
+    if (part->state != PART_TRAINED || given || deleted) {
         return;
     }
     if (!job || job->state != JOB_SUCCEEDED || job->part != kind || job->group != (int64_t)group ||
@@ -207,6 +209,10 @@ static void check_model(struct world *world, const struct job *job, const struct
     const struct checkpoint *harvest = find_checkpoint(rows, parent->harvest.text);
     const struct job *joint = rows_job(rows, parent->joint.job.text);
     char right[SHA256_SIZE];
+    if (job_state_ended(job->state) && (check_deleted(world, parent->harvest.text) ||
+                                        check_deleted(world, job->checkpoint.text))) {
+        return;
+    }
     digest_text(coordinator_harvested(parent), right);
     if (parent->harvest.text[0] != '\0' && (!harvest || strcmp(harvest->sha256, right) != 0 ||
                                             !blobs_have(&world->coordinator->blobs, right))) {

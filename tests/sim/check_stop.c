@@ -66,6 +66,7 @@ static void check_kept(struct world *world, const struct job *job)
         const struct kept_checkpoint *kept = &job->kept[i];
         bool found = kept->id.text[0] == '\0';
         stored += !found;
+        found = found || (job_state_ended(job->state) && check_deleted(world, kept->id.text));
         for (size_t r = 0; r < rows->checkpoint_count && !found; r++) {
             found = id_equal(rows->checkpoint[r].id.text, kept->id.text) &&
                     rows->checkpoint[r].version == kept->version;

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/check.h"
+#include "tests/sim/deletions.h"
 #include "tests/sim/digest.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/note.h"
@@ -221,6 +222,8 @@ static void take_item(struct world *world, struct inbox_item *item)
         note_heartbeat(world, call->from, call->heartbeat);
         check_heartbeat(world, call);
         step(world, &event, call);
+    } else if (call->type == CALL_USER && call->event->type == EVENT_DELETE) {
+        deletions_take(world, call, step);
     } else if (call->type == CALL_USER) {
         event = *call->event;
         step(world, &event, call);
@@ -261,6 +264,23 @@ static bool upload_under_way(const struct world *world, const char *sha256)
     return false;
 }
 
+/* An export has made the blob, and its row follows. */
+static bool export_under_way(const struct coordinator *coordinator, const char *sha256)
+{
+    bool found = false;
+    for (size_t i = 0; i < EXPORTS_MAX && !found; i++) {
+        found =
+            coordinator->exporting_busy[i] && strcmp(coordinator->exporting[i].sha256, sha256) == 0;
+    }
+    for (size_t i = 0; i < coordinator->inbox_count && !found; i++) {
+        const struct inbox_item *item = &coordinator->inbox[i];
+        found = !item->call && (strcmp(item->exported.sha256, sha256) == 0 ||
+                                (item->parent.type == EVENT_HARVESTED &&
+                                 strcmp(item->parent.harvested.sha256, sha256) == 0));
+    }
+    return found;
+}
+
 static void send_late(struct world *world)
 {
     struct coordinator *coordinator = world->coordinator;
@@ -282,7 +302,8 @@ static void send_late(struct world *world)
         } else {
             const bool of_row = action->type == ACTION_DELETE_CHECKPOINT &&
                                 (rows_refer(&coordinator->rows, action->sha256) ||
-                                 core_refers(coordinator->core, action->sha256));
+                                 core_refers(coordinator->core, action->sha256) ||
+                                 export_under_way(coordinator, action->sha256));
             if (of_row || upload_under_way(world, action->sha256)) {
                 continue; /* its own event decides again whether the blob is needed */
             }

@@ -56,6 +56,12 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
         'JOB_SUCCEEDED, "", message',
     ),
     (
+        "a live parent keeps the models of its parts",
+        "coordinator/core/deletions.c",
+        "if (parent_uses(parent, deletion)) {",
+        "if (job_uses(&parent->job, deletion)) {",
+    ),
+    (
         "one phase at a time: the harvest follows the last group",
         SUBMODEL,
         "} else if (count_parts(row, PART_TRAINS) == 0) {",
@@ -81,6 +87,18 @@ JOB_MUTANTS = (
         "coordinator/core/kept.c",
         "(size_t)policy->count + (open ? 1 : 0)",
         "(size_t)policy->count + 1",
+    ),
+    (
+        "what a user deletes is gone",
+        "coordinator/core/deletions.c",
+        "    act_forget(core, kind->object, deletion->id, 0);\n",
+        "",
+    ),
+    (
+        "a deleted checkpoint is no longer listed",
+        "coordinator/core/deletions.c",
+        "        kept_deleted(core, deletion->id);\n",
+        "",
     ),
 )
 # With the first seed that simulates such jobs.

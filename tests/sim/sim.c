@@ -13,6 +13,7 @@
 #include "tests/sim/agent.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/deletions.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/operators.h"
 #include "tests/sim/speeds.h"
@@ -483,6 +484,7 @@ int sim_run(uint64_t seed, const struct models *models, struct trace *trace, str
         speeds_begin(&world);
         faults_begin(&world);
         operators_begin(&world);
+        deletions_begin(&world);
         sim_pass(&world, world.faults->end_us);
         faults_heal(&world);
         operators_end(&world);
