@@ -7,7 +7,7 @@
 #   dev      every label but slow                     8 min
 #   asan     labels unit golden contract sim fuzz e2e 10 min (not border: it looks at sources)
 #   tsan     label threads                            2 min
-#   fuzz     every fuzz target, $FUZZ_SECONDS s in all       90 s
+#   fuzz     every fuzz target, $FUZZ_SECONDS s in all       75 s
 #   onednn   what computes, with the kernels of oneDNN, with the label slow only
 #   clang, cov, clang-tidy                            with the label slow only
 #
@@ -21,7 +21,7 @@ unset OPENBLAS_CORETYPE
 
 ASAN_LABELS='^(unit|golden|contract|sim|fuzz|e2e)$'
 ONEDNN_TESTS='^(law|test_(onednn|conv2d|stage|memory|law|law_zoo|threads|tune|golden_(nets|ops)))$'
-FUZZ_SECONDS=${FUZZ_SECONDS:-75}
+FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 JOBS=$(nproc)
 TESTS=$((JOBS + 1)) # at once: those of whole programs wait for more than half of their time
 
