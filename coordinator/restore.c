@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/log.h"
 #include "coordinator/content/catalog.h"
 #include "coordinator/coordinator.h"
@@ -23,19 +24,6 @@ struct table {
     int code;
     struct err *err;
 };
-
-/* Make room for one more element. Returns the array, moved perhaps; NULL when out of memory: it
- * stays as it was. */
-static void *grow(void *item, size_t element_size, size_t count, size_t *capacity)
-{
-    if (count < *capacity) {
-        return item;
-    }
-    size_t larger = *capacity ? *capacity * 2 : 16;
-    void *moved = realloc(item, larger * element_size);
-    *capacity = moved ? larger : *capacity;
-    return moved;
-}
 
 /* Ended jobs and incidents stay in the rows. */
 static bool is_over(enum object_kind kind, const void *item)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "coordinator/content/awaited.h"
 #include "coordinator/coordinator.h"
 #include "schema/wire.h"
@@ -20,31 +21,15 @@ struct belongings {
     struct err *err;
 };
 
-/* Make room for one more item. Returns the array, moved perhaps; NULL: out of memory, which is
- * noted, and it stays as it was. */
-static void *grow(struct belongings *all, void *item, size_t item_size, size_t count,
-                  size_t *capacity)
-{
-    if (count < *capacity) {
-        return item;
-    }
-    const size_t larger = *capacity ? 2 * *capacity : 16;
-    void *moved = realloc(item, larger * item_size);
-    if (!moved) {
-        all->code = err_set(all->err, ERR_MEMORY, "out of memory");
-        return NULL;
-    }
-    *capacity = larger;
-    return moved;
-}
-
 static void add_blob(struct belongings *all, const char *sha256)
 {
-    void *grown = grow(all, all->sha256, sizeof(*all->sha256), all->count, &all->capacity);
-    if (grown) {
-        all->sha256 = grown;
-        memcpy(all->sha256[all->count++], sha256, SHA256_SIZE);
+    void *grown = grow(all->sha256, sizeof(*all->sha256), all->count, &all->capacity);
+    if (!grown) {
+        all->code = err_set(all->err, ERR_MEMORY, "out of memory");
+        return;
     }
+    all->sha256 = grown;
+    memcpy(all->sha256[all->count++], sha256, SHA256_SIZE);
 }
 
 static bool read_document(struct belongings *all, const struct record *record,
@@ -88,12 +73,14 @@ static bool read_part(void *arg, const struct state_row *row)
         all->code = err_set(all->err, ERR_FORMAT, "state.db: job '%.80s' has no valid id", row->id);
         return false;
     }
-    void *grown = grow(all, all->part, sizeof(*all->part), all->part_count, &all->part_capacity);
-    if (grown) {
-        all->part = grown;
-        memcpy(all->part[all->part_count++].text, row->id, size);
+    void *grown = grow(all->part, sizeof(*all->part), all->part_count, &all->part_capacity);
+    if (!grown) {
+        all->code = err_set(all->err, ERR_MEMORY, "out of memory");
+        return false;
     }
-    return !all->code;
+    all->part = grown;
+    memcpy(all->part[all->part_count++].text, row->id, size);
+    return true;
 }
 
 static bool read_job(void *arg, const struct state_row *row)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/json.h"
 #include "schema/job.h"
 
@@ -34,15 +35,11 @@ static int read_place(const struct state_row *row, struct part_of *out, struct e
 /* A part more, of this id. NULL: out of memory. */
 static struct part_row *add_part(struct parts *parts, const char *id)
 {
-    if (parts->count == parts->capacity) {
-        const size_t capacity = parts->capacity ? 2 * parts->capacity : 16;
-        struct part_row *larger = realloc(parts->row, capacity * sizeof(*larger));
-        if (!larger) {
-            return NULL;
-        }
-        parts->row = larger;
-        parts->capacity = capacity;
+    void *grown = grow(parts->row, sizeof(*parts->row), parts->count, &parts->capacity);
+    if (!grown) {
+        return NULL;
     }
+    parts->row = grown;
     struct part_row *part = &parts->row[parts->count++];
     *part = (struct part_row){0};
     snprintf(part->job.text, sizeof(part->job.text), "%s", id);
