@@ -4,72 +4,20 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "coordinator/core/codecs.h"
 #include "coordinator/core/holdings.h"
-#include "coordinator/core/matching.h"
+#include "coordinator/core/keepers.h"
+#include "coordinator/core/peers.h"
 #include "coordinator/core/relays.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/sources.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 #include "coordinator/core/tuning.h"
 #include "schema/job_check.h"
 
-/* A device that speaks TLS is trusted by its key. */
-static void fill_key(const struct device_slot *device, char out[SHA256_SIZE])
-{
-    static const char scheme[] = "https://";
-    if (strncmp(device->device.address, scheme, sizeof(scheme) - 1) == 0) {
-        memcpy(out, device->device.public_key, SHA256_SIZE);
-    }
-}
-
 /* ---- allowed callers ---- */
-
-static void add_caller(const struct core *core, struct assignment *out, const struct job_slot *job,
-                       const struct device_id *device)
-{
-    const struct device_slot *calling = slots_device(core, device->text);
-    for (size_t i = 0; i < out->caller_count; i++) {
-        if (id_equal(out->caller[i].device.text, device->text) &&
-            id_equal(out->caller[i].job.text, job->job.id.text)) {
-            return;
-        }
-    }
-    if (out->caller_count < STAGES_MAX) {
-        struct caller *caller = &out->caller[out->caller_count++];
-        *caller = (struct caller){
-            .job = job->job.id, .generation = job->plan.generation, .device = *device};
-        if (out->relay_count > 0) {
-            caller->plan = job->plan.id;
-        }
-        if (calling) {
-            fill_key(calling, caller->public_key);
-        }
-    }
-}
-
-/* The stages before and after this one, and the stage before it in the ring, which sends its
- * replicas here. */
-static void add_neighbours(const struct core *core, const struct device_slot *device,
-                           struct assignment *out)
-{
-    const struct job_slot *job = device->job;
-    if (!job) {
-        return;
-    }
-    size_t count = job->plan.stage_count;
-    if (device->stage > 0) {
-        add_caller(core, out, job, &job->plan.stage[device->stage - 1].device);
-    }
-    if (device->stage + 1 < count) {
-        add_caller(core, out, job, &job->plan.stage[device->stage + 1].device);
-    }
-    if (count > 1) {
-        add_caller(core, out, job, &job->plan.stage[(device->stage + count - 1) % count].device);
-    }
-}
 
 /* Devices that fetch units from this one while they prepare, in its plan or another. */
 static void add_fetchers(const struct core *core, const struct device_slot *device,
@@ -84,7 +32,7 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
             const struct plan_stage *stage = &job->plan.stage[s];
             for (int64_t u = stage->first; u < stage->end; u++) {
                 if (sources_is(job, u, device)) {
-                    add_caller(core, out, job, &stage->device);
+                    peers_allow(core, job, &stage->device, out);
                     break;
                 }
             }
@@ -93,18 +41,6 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
 }
 
 /* ---- the run ---- */
-
-static void fill_peer(const struct core *core, const struct job_slot *job, size_t stage,
-                      enum codec codec, struct peer *out)
-{
-    const struct device_slot *device = slots_stage_device(core, job, stage);
-    out->device = job->plan.stage[stage].device;
-    text_set(out->codec, sizeof(out->codec), "%s", codec_info(codec)->name);
-    if (device) {
-        memcpy(out->url, device->device.address, URL_SIZE);
-        fill_key(device, out->public_key);
-    }
-}
 
 static void fill_sources(const struct core *core, const struct job_slot *job,
                          const struct plan_stage *stage, struct assignment_run *run)
@@ -126,12 +62,31 @@ static void fill_sources(const struct core *core, const struct job_slot *job,
             source->device = from->device;
             if (holder) {
                 memcpy(source->url, holder->device.address, URL_SIZE);
-                fill_key(holder, source->public_key);
+                peers_key(holder, source->public_key);
             }
         }
     }
 }
 
+/* The stages that keep units send copies of them around a ring. */
+static void fill_ring(const struct core *core, const struct device_slot *device,
+                      struct assignment *out)
+{
+    const struct job_slot *job = device->job;
+    const struct plan *plan = &job->plan;
+    const size_t before = keepers_before(plan->stage, plan->stage_count, device->stage);
+    if (!keepers_has(&plan->stage[device->stage]) || before == device->stage) {
+        return;
+    }
+    peers_allow(core, job, &plan->stage[before].device, out);
+    out->run.has_neighbor = job->job.spec.neighbor_every > 0;
+    if (out->run.has_neighbor) {
+        const size_t after = keepers_after(plan->stage, plan->stage_count, device->stage);
+        peers_fill(core, job, after, CODEC_NONE, &out->run.neighbor);
+    }
+}
+
+/* What every strategy is told. */
 static void fill_run(const struct core *core, const struct device_slot *device,
                      struct assignment_run *run)
 {
@@ -147,25 +102,9 @@ static void fill_run(const struct core *core, const struct device_slot *device,
     run->stage_count = (int64_t)plan->stage_count;
     run->first = stage->first;
     run->end = stage->end;
-    run->in_flight = stage->in_flight;
-    run->strict = plan->strict && matching_strict_order(&device->device);
     run->tune = tuning_wanted(job);
     if (run->phase == PHASE_PREPARE) {
         fill_sources(core, job, stage, run); /* afterwards the device has its units */
-    }
-    run->has_previous = device->stage > 0;
-    run->has_next = device->stage + 1 < plan->stage_count;
-    if (run->has_previous) {
-        fill_peer(core, job, device->stage - 1, plan->stage[device->stage - 1].codec,
-                  &run->previous);
-        run->previous_in_flight = plan->stage[device->stage - 1].in_flight;
-    }
-    if (run->has_next) {
-        fill_peer(core, job, device->stage + 1, stage->codec, &run->next);
-    }
-    run->has_neighbor = plan->stage_count > 1 && job->job.spec.neighbor_every > 0;
-    if (run->has_neighbor) {
-        fill_peer(core, job, (device->stage + 1) % plan->stage_count, CODEC_NONE, &run->neighbor);
     }
     run->replica_bytes = stage->replica_bytes;
     run->step_ms = job->job.deadlines.step_ms;
@@ -193,12 +132,13 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
     memcpy(out->challenge, device->challenge.nonce, sizeof(out->challenge));
     out->drop_count = holdings_drops(core, device, out->drop);
     relays_fill(core, out);
-    add_neighbours(core, device, out);
-    add_fetchers(core, device, out);
     out->has_run = device->job != NULL;
     if (out->has_run) {
         fill_run(core, device, &out->run);
+        device->job->strategy->fill_assignment(core, device, out);
+        fill_ring(core, device, out);
     }
+    add_fetchers(core, device, out);
     return true;
 }
 
@@ -219,15 +159,23 @@ static void name_ticket(const struct core *core, const char *job, const char *fr
     (void)snprintf(ticket->relay_name, sizeof(ticket->relay_name), "%s.%s", to, plan->id.text);
 }
 
+/* The devices that it calls, those of which it fetches units excepted. Return their count. */
+static size_t list_peers(struct assignment_run *run, struct peer *out[STRATEGY_PEERS_MAX + 1])
+{
+    size_t count = strategy_of((enum job_strategy)run->job_spec.strategy)->peers(run, out);
+    if (run->has_neighbor) {
+        out[count++] = &run->neighbor;
+    }
+    return count;
+}
+
 bool core_next_ticket(const struct core *core, const char *device_id, struct assignment *assignment,
                       size_t *at, struct core_ticket *ticket)
 {
     const bool relays = assignment->relay_count > 0;
     struct assignment_run *run = &assignment->run;
-    struct peer *const peer[] = {run->has_previous ? &run->previous : NULL,
-                                 run->has_next ? &run->next : NULL,
-                                 run->has_neighbor ? &run->neighbor : NULL};
-    const size_t peers = sizeof(peer) / sizeof(peer[0]);
+    struct peer *peer[STRATEGY_PEERS_MAX + 1]; /* and the neighbour in the ring */
+    size_t peers = assignment->has_run ? list_peers(run, peer) : 0;
     if (*at < assignment->caller_count) {
         struct caller *caller = &assignment->caller[(*at)++];
         *ticket = (struct core_ticket){.out = caller->ticket,
@@ -245,7 +193,7 @@ bool core_next_ticket(const struct core *core, const char *device_id, struct ass
             name_ticket(core, run->job.text, device_id, source->device.text, ticket);
             return true;
         }
-        if (!source && peer[i]) {
+        if (!source) {
             *ticket = (struct core_ticket){.out = peer[i]->ticket,
                                            .relay_out = relays ? peer[i]->relay_ticket : NULL};
             name_ticket(core, run->job.text, device_id, peer[i]->device.text, ticket);

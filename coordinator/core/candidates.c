@@ -12,6 +12,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 
 /* It works for another job, or an earlier job of this pass of the scheduler keeps it. */
@@ -182,6 +183,7 @@ void candidates_fill(struct core *core, const struct placement_request *request,
     keep_best(core, &all, most - assumed_count(request->question));
     planning->spec = *request->spec;
     planning->spec.model.description = planning->spec.kernels = NULL;
+    planning->strategy = strategy_of((enum job_strategy)request->spec->strategy);
     planning->model = request->model;
     text_set(planning->numeric_class, sizeof(planning->numeric_class), "%s",
              request->job ? request->job->job.numeric_class : "");

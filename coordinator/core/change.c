@@ -11,6 +11,7 @@
 #include "coordinator/core/device.h"
 #include "coordinator/core/drift.h"
 #include "coordinator/core/generations.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/placement.h"
 #include "coordinator/core/profile.h"
@@ -19,6 +20,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/traffic.h"
 
 #define REBUILD_SECONDS 1.0 /* of a plan that has not been prepared yet */
@@ -33,7 +35,8 @@ static bool may_change(const struct job_slot *job)
 static bool may_grow(const struct core *core, const struct job_slot *job)
 {
     return (int64_t)job->plan.stage_count < job->job.spec.devices_max &&
-           job->plan.stage_count < job->unit_count && scheduler_any_free(core);
+           job->plan.stage_count < strategy_stages_max(job->strategy, job->unit_count) &&
+           scheduler_any_free(core);
 }
 
 /* ---- what a change takes ---- */
@@ -60,7 +63,7 @@ static double state_bytes(const struct core *core, const struct job_slot *job, d
 }
 
 /* Units that change hands come from their devices one after the other; stages load side by side.
- * The round of copies that follows goes from each stage to the next one. */
+ * The round of copies that follows goes from each keeper to the next one. */
 static void time_move(struct core *core, const struct job_slot *job, const struct planned *planned,
                       struct drift_change *change)
 {
@@ -79,10 +82,10 @@ static void time_move(struct core *core, const struct job_slot *job, const struc
             }
         }
         change->move = fmax(change->move, seconds);
-        if (stages > 1 && job->job.spec.neighbor_every > 0) {
-            seconds =
-                seconds_over(core, to->device.text, planned->stage[(s + 1) % stages].device.text,
-                             state_bytes(core, job, total, to->first, to->end));
+        const size_t after = keepers_after(planned->stage, stages, s);
+        if (after != s && keepers_has(to) && job->job.spec.neighbor_every > 0) {
+            seconds = seconds_over(core, to->device.text, planned->stage[after].device.text,
+                                   state_bytes(core, job, total, to->first, to->end));
             change->copies = fmax(change->copies, seconds);
         }
     }

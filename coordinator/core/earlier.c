@@ -8,18 +8,7 @@
 #include "coordinator/core/device.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
-
-bool earlier_fits(const struct job_slot *job, const struct plan *plan)
-{
-    int64_t first = 0;
-    for (size_t s = 0; s < plan->stage_count; s++) {
-        if (plan->stage[s].first != first || plan->stage[s].end <= first) {
-            return false;
-        }
-        first = plan->stage[s].end;
-    }
-    return first == (int64_t)job->unit_count;
-}
+#include "coordinator/core/strategy.h"
 
 static bool is_present(const struct job_slot *job, const struct plan *plan)
 {
@@ -57,7 +46,7 @@ bool earlier_refuse(struct core *core, const struct job_slot *job, const struct 
                     plan->generation);
         return true;
     }
-    if (!earlier_fits(job, plan)) {
+    if (!job->strategy->plan_fits(plan, job->unit_count)) {
         act_problem(core, PROBLEM_WRONG_STATE,
                     "generation %" PRId64 " is of a model with other units", plan->generation);
         return true;

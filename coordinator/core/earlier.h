@@ -6,8 +6,6 @@
 
 struct job_slot;
 
-/* Return whether the stages of the plan cover the job's units one after the other. */
-bool earlier_fits(const struct job_slot *job, const struct plan *plan);
 /* Answer a problem if the running job cannot take the cuts and devices of the plan. Returns whether
  * it did. */
 bool earlier_refuse(struct core *core, const struct job_slot *job, const struct plan *plan);

@@ -22,6 +22,7 @@
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/ids.h"
 #include "coordinator/core/incidents.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/lineage.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/matching.h"
@@ -68,21 +69,9 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     job->plan.reason = reason;
     job->plan.resume_version = start;
     job->plan.created_ms = core->wall_ms;
-    const struct planned *planned = core->planned;
-    memcpy(job->plan.stage, planned->stage, planned->stage_count * sizeof(planned->stage[0]));
-    job->plan.stage_count = planned->stage_count;
-    memcpy(job->plan.link, planned->link, sizeof(job->plan.link));
-    job->plan.link_count = planned->stage_count - 1;
-    job->plan.bottleneck = planned->bottleneck;
-    job->plan.predicted_step_seconds = planned->expected_seconds;
-    job->plan.predicted_efficiency = planned->efficiency;
-    job->plan.strict = planned->strict;
-    job->plan.optimal = planned->optimal;
-    job->plan.gap = planned->gap;
-    memcpy(job->plan.left_out, planned->left_out, sizeof(job->plan.left_out));
-    job->plan.left_out_count = planned->left_out_count;
-    job->plan.unbound = planned->unbound;
-    job->generation.state_bytes = planned->state_bytes;
+    planning_write(core->planned, &job->plan);
+    ASSERT(keepers_cover(&job->plan, job->unit_count));
+    job->generation.state_bytes = core->planned->state_bytes;
     job->has_plan = true;
     job->job.generation = job->plan.generation;
     lineage_push(&job->job, job->plan.generation, start);
@@ -395,11 +384,13 @@ static bool all_ready(const struct job_slot *job)
     return true;
 }
 
-/* Whether every stage has stopped at the same version and holds its units of it. */
+/* Whether every keeper has stopped at the same version and holds its units of it. What others do
+ * ends with the next generation. */
 static bool stop_complete(struct core *core, struct job_slot *job, int64_t *version)
 {
-    *version = job->report[0].stopped_version;
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
+    const struct plan *plan = &job->plan;
+    *version = job->report[keepers_first(plan)].stopped_version;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
         if (!job->report[s].stopped || job->report[s].stopped_version != *version) {
             return false;
         }

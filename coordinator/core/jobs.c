@@ -25,6 +25,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
@@ -34,6 +35,7 @@ void jobs_init(struct core *core, struct job_slot *job, const struct model *mode
 {
     job->job.spec.model.description = NULL;
     job->job.spec.kernels = NULL;
+    job->strategy = strategy_of((enum job_strategy)job->job.spec.strategy);
     job->model = model;
     job->unit_count = model->unit_count;
     early_stops_init(job);
@@ -55,7 +57,8 @@ bool jobs_refuse(struct core *core, const struct event_job_submit *submit,
                     job_epoch_samples(submit->data));
         return true;
     }
-    if (spec->devices_min > (int64_t)submit->model->unit_count) {
+    const struct strategy *strategy = strategy_of((enum job_strategy)spec->strategy);
+    if (spec->devices_min > (int64_t)strategy_stages_max(strategy, submit->model->unit_count)) {
         act_problem(core, PROBLEM_INVALID_FIELDS,
                     "/devices/min: %" PRId64 " is more than the model's %zu units",
                     spec->devices_min, submit->model->unit_count);

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/planning.h"
-#include "coordinator/core/problem.h"
 #include "coordinator/core/shortage.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 
 #define BLOB_HEADER_BYTES 16384 /* of a unit's blob, at most */
@@ -76,8 +77,7 @@ static size_t list_classes(struct planning *planning, const struct planning_atte
 
 /* An answer that is kept while other classes are tried. */
 struct kept {
-    struct partition_plan plan;
-    size_t chosen[STAGES_MAX];
+    struct solution solution;
     struct partition_left_out left_out[PARTITION_LEFT_OUT_MAX]; /* devices are candidates */
     size_t left_out_count;
     struct plan_unbound unbound;
@@ -91,29 +91,28 @@ static bool has_time(const struct planning *planning)
 
 static void keep(struct planning *planning, const struct problem_request *request, struct kept *out)
 {
-    out->plan = planning->plan;
-    memcpy(out->chosen, planning->chosen, sizeof(out->chosen));
+    out->solution = planning->solution;
     out->left_out_count = 0;
     out->unbound = (struct plan_unbound){0};
     if (!has_time(planning) || request->end || request->in_order) {
         return;
     }
-    problem_left_out(planning);
+    planning->strategy->leave_out(planning);
     out->left_out_count = planning->left_out_count;
     for (size_t i = 0; i < planning->left_out_count; i++) {
         out->left_out[i] = planning->left_out[i];
         out->left_out[i].device = planning->pool[planning->left_out[i].device];
     }
     /* What fewer devices than the job requires would do. */
-    if (request->stages_min > 1 && out->plan.stage_count == request->stages_min) {
+    if (request->stages_min > 1 && out->solution.stage_count == request->stages_min) {
         struct problem_request unbound = *request;
         struct err err = {0};
         unbound.stages_min = 1;
         unbound.stages_max = request->stages_min - 1;
-        if (problem_solve(planning, &unbound, &err) == 0 &&
-            planning->plan.step_seconds < out->plan.step_seconds * (1 - PARTITION_TIE)) {
-            out->unbound = (struct plan_unbound){.devices = (int64_t)planning->plan.stage_count,
-                                                 .step_seconds = planning->plan.step_seconds};
+        if (planning->strategy->solve(planning, &unbound, &err) == 0 &&
+            planning->solution.step_seconds < out->solution.step_seconds * (1 - PARTITION_TIE)) {
+            out->unbound = (struct plan_unbound){.devices = (int64_t)planning->solution.stage_count,
+                                                 .step_seconds = planning->solution.step_seconds};
         }
     }
 }
@@ -129,12 +128,12 @@ static int solve_classes(struct planning *planning, const struct planning_attemp
     struct problem_request share = *request;
     int rc = ERR_MEMORY;
     share.work_share /= (double)(count > 1 ? count : 1);
-    best->plan.step_seconds = INFINITY;
+    best->solution.step_seconds = INFINITY;
     for (size_t i = 0; i < count; i++) {
         struct err failure = {0};
         (void)fill_pool(planning, attempt, list[i]);
-        int one = problem_solve(planning, &share, &failure);
-        if (one == 0 && planning->plan.step_seconds < best->plan.step_seconds) {
+        int one = planning->strategy->solve(planning, &share, &failure);
+        if (one == 0 && planning->solution.step_seconds < best->solution.step_seconds) {
             keep(planning, &share, best);
         }
         if (rc != 0 && (i == 0 || one == 0)) {
@@ -144,7 +143,7 @@ static int solve_classes(struct planning *planning, const struct planning_attemp
     }
     if (rc == ERR_MEMORY && fill_pool(planning, attempt, NULL) >= request->stages_min) {
         struct err mixed = {0};
-        rc = problem_solve(planning, request, count > 0 ? &mixed : err);
+        rc = planning->strategy->solve(planning, request, count > 0 ? &mixed : err);
         if (rc == 0) {
             keep(planning, request, best);
         }
@@ -191,7 +190,7 @@ static int place_requested(struct planning *planning, const struct planning_atte
     size_t end[STAGES_MAX];
     size_t least = (size_t)planning->spec.devices_min, most = (size_t)planning->spec.devices_max;
     const char *where = wanted->has_cuts ? "/cuts" : "/devices";
-    if (count > units || count > STAGES_MAX) {
+    if (count > strategy_stages_max(planning->strategy, units)) {
         return err_set(err, ERR_INVALID, "%s: %zu stages, but the model has %zu unit%s", where,
                        count, units, units == 1 ? "" : "s");
     }
@@ -217,7 +216,7 @@ static int place_requested(struct planning *planning, const struct planning_atte
         return solve_classes(planning, attempt, &request, out, err);
     }
     int rc = take_requested(planning, attempt, wanted, err);
-    rc = rc == 0 ? problem_solve(planning, &request, err) : rc;
+    rc = rc == 0 ? planning->strategy->solve(planning, &request, err) : rc;
     if (rc == 0) {
         keep(planning, &request, out);
     }
@@ -231,8 +230,8 @@ static int place_best(struct planning *planning, const struct planning_attempt *
 {
     size_t units = planning->model->unit_count, there = count_candidates(planning, attempt);
     size_t least = (size_t)planning->spec.devices_min, most = (size_t)planning->spec.devices_max;
-    most = most < units ? most : units;
-    most = most < STAGES_MAX ? most : STAGES_MAX;
+    const size_t stages_max = strategy_stages_max(planning->strategy, units);
+    most = most < stages_max ? most : stages_max;
     if (there < least) {
         return shortage_explain(&planning->shortage, &planning->spec, least, there, err);
     }
@@ -257,9 +256,8 @@ static int place(struct planning *planning, const struct planning_attempt *attem
                  ? place_requested(planning, attempt, wanted, out, err)
                  : place_best(planning, attempt, out, err);
     if (rc == 0) {
-        planning->plan = out->plan;
-        memcpy(planning->chosen, out->chosen, sizeof(planning->chosen));
-        problem_continue(planning);
+        planning->solution = out->solution;
+        planning->strategy->resume(planning);
     }
     planning->work += planning->memory_work;
     planning->hasty = planning->hasty || planning->memory_work >= HASTY * planning->memory_max;
@@ -343,29 +341,30 @@ static bool was_tried(const struct planning *planning, size_t index)
 
 /* ---- the answer ---- */
 
-/* Two versions of the stage before it in the ring, with the metadata of the blobs, as far as there
+/* Two versions of the keeper before it in the ring, with the metadata of the blobs, as far as there
  * is memory. */
-static uint64_t replica_bytes(struct planning *planning, size_t stage)
+static uint64_t replica_bytes(struct planning *planning, const struct planned *out, size_t stage)
 {
-    size_t count = planning->plan.stage_count;
-    const struct planning_device *device = &planning->device[planning->chosen[stage]];
-    uint64_t used = planning->plan.memory_bytes[stage];
+    const size_t before = keepers_before(out->stage, out->stage_count, stage);
+    const struct planning_device *device = &planning->device[planning->solution.chosen[stage]];
+    uint64_t used = (uint64_t)out->stage[stage].memory_bytes;
     uint64_t cap = planning->caps ? device->cap_bytes : device->memory_bytes;
-    if (count < 2 || planning->spec.neighbor_every == 0 || used >= cap) {
+    if (before == stage || !keepers_has(&out->stage[stage]) || planning->spec.neighbor_every == 0 ||
+        used >= cap) {
         return 0;
     }
-    size_t before = (stage + count - 1) % count;
-    size_t first = before == 0 ? 0 : planning->plan.end[before - 1];
-    uint64_t headers = (planning->plan.end[before] - first) * BLOB_HEADER_BYTES;
-    uint64_t wanted = 2 * (problem_state_bytes(planning, before) + headers);
+    uint64_t headers =
+        (uint64_t)(out->stage[before].end - out->stage[before].first) * BLOB_HEADER_BYTES;
+    uint64_t wanted = 2 * (planning->strategy->state_bytes(planning, before) + headers);
     return wanted < cap - used ? wanted : cap - used;
 }
 
 static const char *class_of(const struct planning *planning)
 {
-    const char *first = planning->device[planning->chosen[0]].numeric_class;
-    for (size_t s = 1; s < planning->plan.stage_count; s++) {
-        if (strcmp(planning->device[planning->chosen[s]].numeric_class, first) != 0) {
+    const struct solution *found = &planning->solution;
+    const char *first = planning->device[found->chosen[0]].numeric_class;
+    for (size_t s = 1; s < found->stage_count; s++) {
+        if (strcmp(planning->device[found->chosen[s]].numeric_class, first) != 0) {
             return "mixed";
         }
     }
@@ -392,46 +391,22 @@ static void fill_left_out(const struct planning *planning, const struct kept *ke
 
 static void fill(struct planning *planning, struct planned *out)
 {
-    const struct partition_plan *found = &planning->plan;
-    size_t units = planning->model->unit_count, first = 0;
-    out->stage_count = found->stage_count;
-    out->strict = found->strict;
-    out->optimal = found->optimal;
-    out->gap = found->gap;
-    out->step_seconds = found->step_seconds;
-    out->efficiency = found->step_seconds > 0 ? found->fluid_seconds / found->step_seconds : 0;
-    problem_expect(planning);
-    out->expected_seconds = found->step_seconds;
+    out->strategy = planning->strategy;
+    out->stage_count = planning->solution.stage_count;
+    out->step_seconds = planning->solution.step_seconds;
+    planning->strategy->fill_plan(planning, out);
     out->state_bytes = 0;
     out->replication =
         (struct replication_periods){planning->spec.neighbor_every, planning->spec.center_every};
     text_set(out->numeric_class, sizeof(out->numeric_class), "%s", class_of(planning));
-    for (size_t s = 0; s < planning->plan.stage_count; s++) {
+    for (size_t s = 0; s < out->stage_count; s++) {
         struct plan_stage *stage = &out->stage[s];
-        const size_t d = planning->chosen[s];
-        *stage = (struct plan_stage){
-            .device = planning->device[d].id,
-            .first = (int64_t)first,
-            .end = (int64_t)found->end[s],
-            .in_flight = (int64_t)found->in_flight[s],
-            .memory_bytes = (int64_t)(found->memory_bytes[s] + replica_bytes(planning, s)),
-            .replica_bytes = (int64_t)replica_bytes(planning, s),
-            .memory = problem_memory(planning, s),
-            .predicted_busy = found->busy[s],
-        };
+        stage->device = planning->device[planning->solution.chosen[s]].id;
+        stage->replica_bytes = (int64_t)replica_bytes(planning, out, s);
         stage->memory.replicas_bytes = stage->replica_bytes;
-        if (s + 1 < found->stage_count) {
-            out->link[s] = problem_link(planning, s);
-            stage->codec = out->link[s].codec;
-        }
-        for (size_t u = first; u < found->end[s]; u++) {
-            stage->predicted_forward_seconds += planning->expected_forward_seconds[d * units + u];
-            stage->predicted_backward_seconds += planning->expected_backward_seconds[d * units + u];
-        }
-        out->state_bytes += (int64_t)problem_state_bytes(planning, s);
-        first = found->end[s];
+        stage->memory_bytes += stage->replica_bytes;
+        out->state_bytes += (int64_t)planning->strategy->state_bytes(planning, s);
     }
-    out->bottleneck = problem_bottleneck(planning);
 }
 
 int placement_solve(struct planning *planning, struct planned *out, struct err *err)
@@ -448,7 +423,7 @@ int placement_solve(struct planning *planning, struct planned *out, struct err *
     planning->codes = planning->present_coded;
     if (planning->has_present && place(planning, &present, &planning->present,
                                        planning->spec.recompute, &kept, &impossible) == 0) {
-        out->present_seconds = planning->plan.step_seconds;
+        out->present_seconds = planning->solution.step_seconds;
     }
     planning->codes = true;
     for (size_t i = 0; i < planning->attempt_count; i++) {

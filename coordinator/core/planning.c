@@ -36,6 +36,23 @@ void planning_free(struct planning **pointer)
     }
 }
 
+void planning_write(const struct planned *planned, struct plan *out)
+{
+    memcpy(out->stage, planned->stage, planned->stage_count * sizeof(planned->stage[0]));
+    out->stage_count = planned->stage_count;
+    memcpy(out->link, planned->link, sizeof(out->link));
+    out->link_count = planned->link_count;
+    out->bottleneck = planned->bottleneck;
+    out->predicted_step_seconds = planned->expected_seconds;
+    out->predicted_efficiency = planned->efficiency;
+    out->strict = planned->strict;
+    out->optimal = planned->optimal;
+    out->gap = planned->gap;
+    memcpy(out->left_out, planned->left_out, sizeof(out->left_out));
+    out->left_out_count = planned->left_out_count;
+    out->unbound = planned->unbound;
+}
+
 size_t planning_find(const struct planning *planning, const char *device_id)
 {
     size_t first = 0, end = planning->device_count;

@@ -1,6 +1,7 @@
 /* planning.h: a question to the planner and its answer, as plain values: ids, names, numbers. The
  * core fills the question (core_planning), placement_solve answers it on any thread, and the answer
- * comes back as an event. Nothing points into the core; the asker keeps the model alive. */
+ * comes back as an event. Nothing points into the core; the asker keeps the model alive, and the
+ * rows of strategies are constants. */
 #ifndef COORDINATOR_CORE_PLANNING_H
 #define COORDINATOR_CORE_PLANNING_H
 
@@ -8,6 +9,7 @@
 #include "coordinator/core/codecs.h"
 #include "coordinator/core/matching.h"
 #include "coordinator/core/shortage.h"
+#include "coordinator/core/solution.h"
 #include "coordinator/plan/partition.h"
 #include "libtrain/memory/memory.h"
 #include "libtrain/model/cost.h"
@@ -32,6 +34,8 @@
 #define PLANNING_ESTIMATES_MAX 256
 
 #define PLANNING_CLASS_SIZE 128 /* of a numeric class, as in struct device */
+
+struct strategy;
 
 /* A candidate. */
 struct planning_device {
@@ -76,6 +80,7 @@ struct stage_bytes {
 struct planning {
     /* The question. */
     struct job_spec spec; /* without JSON */
+    const struct strategy *strategy;
     const struct model *model;
     char numeric_class[PLANNING_CLASS_SIZE]; /* of the job so far; "": none */
     bool is_new;                             /* the job has not been submitted yet */
@@ -111,15 +116,14 @@ struct planning {
     size_t pool[PLANNING_DEVICES_MAX]; /* candidates of the problem */
     size_t pool_count;
     size_t uncoded_pool[PLANNING_DEVICES_MAX]; /* the pool before devices without codecs left it */
-    size_t chosen[STAGES_MAX];                 /* candidates in the order of the stages */
+    struct solution solution;                  /* of the last search */
     enum recompute recompute; /* the spec's, or a trial of one that needs less memory */
     bool first_fit;           /* stop at the first plan that fits */
     bool caps;                /* respect cap_bytes */
     bool codes;               /* links may have codecs */
     enum codec widest;        /* for the memory of a stage: the codec that takes most */
     struct partition_codec codec[CODECS_AUTO];
-    struct partition_problem problem; /* of the last search */
-    struct partition_plan plan;
+    struct partition_problem problem;                           /* of the last search */
     struct partition_left_out left_out[PARTITION_LEFT_OUT_MAX]; /* of the pool's devices */
     size_t left_out_count;
     double memory_work; /* work of computing the memory of this job's stages */
@@ -141,9 +145,11 @@ struct planning {
 
 /* The answer. */
 struct planned {
+    const struct strategy *strategy;
     struct plan_stage stage[STAGES_MAX];
     size_t stage_count;
-    struct plan_link link[STAGES_MAX]; /* stage_count - 1 */
+    struct plan_link link[STAGES_MAX]; /* of struct plan */
+    size_t link_count;
     struct plan_bottleneck bottleneck;
     double step_seconds, efficiency; /* as searched: with the margins of units not measured */
     double expected_seconds;         /* of a step, without them */
@@ -166,6 +172,8 @@ struct planned {
 NODISCARD int planning_new(struct planning **out, struct err *err);
 void planning_free(struct planning **planning);
 
+/* Write the part of a plan that the planner decides. */
+void planning_write(const struct planned *planned, struct plan *out);
 /* Return the index of the candidate; device_count: there is none. */
 size_t planning_find(const struct planning *planning, const char *device_id);
 /* Add an attempt. */

@@ -1,10 +1,9 @@
 #include "coordinator/core/previews.h"
 
-#include <string.h>
-
 #include "coordinator/core/planning.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 
 void previews_name_device(const struct core *core, const struct plan_question *question,
@@ -38,11 +37,7 @@ void previews_fill(const struct core *core, const struct plan_question *question
     preview->predicted_step_seconds = planned->expected_seconds;
     preview->predicted_efficiency = planned->efficiency;
     preview->predicted_total_seconds = planned->expected_seconds * (double)preview->steps;
-    preview->optimal = planned->optimal;
-    preview->gap = planned->gap;
-    preview->bottleneck = planned->bottleneck;
-    preview->link_count = planned->stage_count - 1;
-    memcpy(preview->link, planned->link, sizeof(preview->link));
+    planned->strategy->preview(planned, preview);
     fill_left_out(core, question, planned, preview);
     for (size_t s = 0; s < planned->stage_count; s++) {
         const struct plan_stage *from = &planned->stage[s];
@@ -50,8 +45,6 @@ void previews_fill(const struct core *core, const struct plan_question *question
         previews_name_device(core, question, &from->device, &stage->device, stage->name);
         stage->first = from->first;
         stage->end = from->end;
-        stage->in_flight = from->in_flight;
-        stage->codec = from->codec;
         stage->memory_bytes = from->memory_bytes;
         stage->memory = from->memory;
         stage->predicted_forward_seconds = from->predicted_forward_seconds;

@@ -1,4 +1,4 @@
-/* A job on given devices as a problem of coordinator/plan: times, boundary tensors, links and
+/* A pipeline on given devices as a problem of coordinator/plan: times, boundary tensors, links and
  * memory. */
 #include "coordinator/core/problem.h"
 
@@ -102,12 +102,13 @@ static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end,
 
 struct plan_memory problem_memory(const struct planning *planning, size_t stage)
 {
-    size_t first = stage == 0 ? 0 : planning->plan.end[stage - 1];
-    struct memory_request request = request_of(planning, first, planning->plan.end[stage]);
+    const struct partition_plan *plan = &planning->solution.pipeline;
+    size_t first = stage == 0 ? 0 : plan->end[stage - 1];
+    struct memory_request request = request_of(planning, first, plan->end[stage]);
     struct memory_bytes bytes;
-    request.in_flight = planning->plan.in_flight[stage];
-    request.threads = threads_of(planning, planning->chosen[stage]);
-    request.versions = job_versions(&planning->spec, planning->plan.stage_count, request.in_flight);
+    request.in_flight = plan->in_flight[stage];
+    request.threads = threads_of(planning, planning->solution.chosen[stage]);
+    request.versions = job_versions(&planning->spec, plan->stage_count, request.in_flight);
     if (memory_of_stage(planning->model, &planning->spec.optimizer, &request, &bytes, NULL) != 0) {
         return (struct plan_memory){0};
     }
@@ -123,8 +124,9 @@ struct plan_memory problem_memory(const struct planning *planning, size_t stage)
 
 uint64_t problem_state_bytes(struct planning *planning, size_t stage)
 {
-    size_t first = stage == 0 ? 0 : planning->plan.end[stage - 1];
-    return range_bytes(planning, first, planning->plan.end[stage])->snapshot;
+    const struct partition_plan *plan = &planning->solution.pipeline;
+    size_t first = stage == 0 ? 0 : plan->end[stage - 1];
+    return range_bytes(planning, first, plan->end[stage])->snapshot;
 }
 
 /* ---- the problem ---- */
@@ -294,13 +296,16 @@ static int solve(struct planning *planning, const struct problem_request *reques
     }
     set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));
     planning->problem = problem_of(planning, request, coded);
-    int rc = partition_solve(&planning->problem, planning->search, &planning->plan, err);
+    struct solution *out = &planning->solution;
+    int rc = partition_solve(&planning->problem, planning->search, &out->pipeline, err);
     if (rc != 0) {
         return rc;
     }
-    planning->work += planning->plan.work;
-    for (size_t s = 0; s < planning->plan.stage_count; s++) {
-        planning->chosen[s] = planning->pool[planning->plan.device[s]];
+    planning->work += out->pipeline.work;
+    out->stage_count = out->pipeline.stage_count;
+    out->step_seconds = out->pipeline.step_seconds;
+    for (size_t s = 0; s < out->stage_count; s++) {
+        out->chosen[s] = planning->pool[out->pipeline.device[s]];
     }
     return 0;
 }
@@ -332,13 +337,13 @@ static int solve_auto(struct planning *planning, const struct problem_request *r
     if (rc != 0) {
         return rc;
     }
-    const double plain_seconds = planning->plan.step_seconds;
+    const double plain_seconds = planning->solution.step_seconds;
     const size_t plain_count = planning->pool_count;
     size_t *plain = planning->uncoded_pool;
     memcpy(plain, planning->pool, plain_count * sizeof(plain[0]));
     struct err failure = {0};
     if (keep_coding(planning, request) && solve(planning, &share, true, &failure) == 0 &&
-        planning->plan.step_seconds * (1 + CODECS_AUTO_GAIN) < plain_seconds) {
+        planning->solution.step_seconds * (1 + CODECS_AUTO_GAIN) < plain_seconds) {
         return 0;
     }
     memcpy(planning->pool, plain, plain_count * sizeof(plain[0]));
@@ -355,17 +360,17 @@ int problem_solve(struct planning *planning, const struct problem_request *reque
 void problem_left_out(struct planning *planning)
 {
     planning->left_out_count = partition_left_out(&planning->problem, planning->search,
-                                                  &planning->plan, planning->left_out);
+                                                  &planning->solution.pipeline, planning->left_out);
 }
 
 void problem_expect(struct planning *planning)
 {
-    struct partition_plan plan = planning->plan;
+    struct partition_plan plan = planning->solution.pipeline;
     const struct problem_request request = {.in_order = true};
     bool coded = false;
     planning->pool_count = plan.stage_count;
     for (size_t s = 0; s < plan.stage_count; s++) {
-        planning->pool[s] = planning->chosen[s];
+        planning->pool[s] = planning->solution.chosen[s];
         plan.device[s] = s;
         coded = coded || plan.codec[s] > 0;
     }
@@ -376,22 +381,22 @@ void problem_expect(struct planning *planning)
         planning->pool_cap_bytes[s] = UINT64_MAX; /* it fits */
     }
     partition_play(&planning->problem, planning->search, &plan);
-    memcpy(plan.device, planning->plan.device, sizeof(plan.device));
-    planning->plan = plan;
+    memcpy(plan.device, planning->solution.pipeline.device, sizeof(plan.device));
+    planning->solution.pipeline = plan;
 }
 
 static enum codec codec_of(const struct planning *planning, size_t stage)
 {
     const bool is_auto = planning->spec.compression == COMPRESSION_AUTO;
-    return codecs_of_link(is_auto ? codecs_auto[planning->plan.codec[stage]]
+    return codecs_of_link(is_auto ? codecs_auto[planning->solution.pipeline.codec[stage]]
                                   : codecs_wanted(&planning->spec),
-                          planning->device[planning->chosen[stage]].codecs,
-                          planning->device[planning->chosen[stage + 1]].codecs);
+                          planning->device[planning->solution.chosen[stage]].codecs,
+                          planning->device[planning->solution.chosen[stage + 1]].codecs);
 }
 
 struct plan_link problem_link(const struct planning *planning, size_t stage)
 {
-    const struct partition_plan *plan = &planning->plan;
+    const struct partition_plan *plan = &planning->solution.pipeline;
     const enum codec codec = codec_of(planning, stage);
     const uint64_t values = planning->border_bytes[plan->end[stage] - 1] / sizeof(float);
     const double bytes = (double)codec_bytes(codec, values);
@@ -403,7 +408,7 @@ struct plan_link problem_link(const struct planning *planning, size_t stage)
 
 struct plan_bottleneck problem_bottleneck(const struct planning *planning)
 {
-    const struct partition_plan *plan = &planning->plan;
+    const struct partition_plan *plan = &planning->solution.pipeline;
     struct plan_bottleneck most = {.part = PART_STAGE, .busy = plan->busy[0]};
     for (size_t s = 1; s < plan->stage_count; s++) {
         if (plan->link_busy[s - 1] > most.busy) {
@@ -419,8 +424,8 @@ struct plan_bottleneck problem_bottleneck(const struct planning *planning)
 void problem_continue(struct planning *planning)
 {
     bool coded = false;
-    for (size_t s = 0; s + 1 < planning->plan.stage_count; s++) {
-        coded = coded || planning->plan.codec[s] > 0;
+    for (size_t s = 0; s + 1 < planning->solution.stage_count; s++) {
+        coded = coded || planning->solution.pipeline.codec[s] > 0;
     }
     set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));
 }

@@ -1,41 +1,32 @@
-/* problem.h: states the placement of a job on candidates as a partition problem, and solves it.
- * Any thread. */
+/* problem.h: states the placement of a pipeline on candidates as a partition problem, and solves
+ * it. Any thread. */
 #ifndef COORDINATOR_CORE_PROBLEM_H
 #define COORDINATOR_CORE_PROBLEM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "coordinator/core/solution.h"
 #include "schema/plan.h"
 
 struct planning;
 
-/* What a problem asks of the devices in planning->pool. */
-struct problem_request {
-    size_t stages_min, stages_max;
-    bool in_order;     /* each device gets a stage, in the order of the pool */
-    const size_t *end; /* [end_count]: given stage boundaries; NULL: free */
-    size_t end_count;
-    double work_share; /* of planning->work_max */
-};
-
-/* Choose among planning->pool and split the model across them. The answer is planning->plan and
- * planning->chosen. Errors as partition_solve. */
+/* Choose among planning->pool and split the model across them. The answer is
+ * planning->solution. Errors as partition_solve. */
 NODISCARD int problem_solve(struct planning *planning, const struct problem_request *request,
                             struct err *err);
 /* Say what the devices of the pool outside of the answer would change, in planning->left_out. To be
  * called after problem_solve. */
 void problem_left_out(struct planning *planning);
-/* Return the link after a stage of planning->plan but the last. */
+/* Return the link after a stage of the solution but the last. */
 struct plan_link problem_link(const struct planning *planning, size_t stage);
-/* Return the busiest stage or link of planning->plan. */
+/* Return the busiest stage or link of the solution. */
 struct plan_bottleneck problem_bottleneck(const struct planning *planning);
-/* Set the step time and the shares of planning->plan to the expected ones, without margins. The
+/* Set the step time and the shares of the solution to the expected ones, without margins. The
  * search is over: planning->pool is overwritten. */
 void problem_expect(struct planning *planning);
-/* Let the memory of stages be that of planning->plan, after another search. */
+/* Let the memory of stages be that of the solution, after another search. */
 void problem_continue(struct planning *planning);
 /* Return the memory of the planned stage by use, without replicas. */
 struct plan_memory problem_memory(const struct planning *planning, size_t stage);

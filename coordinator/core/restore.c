@@ -28,6 +28,7 @@
 #include "coordinator/core/stall.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 
 /* Revisions rise with progress without a row: more than clients can have seen since the last one.
@@ -78,7 +79,7 @@ static void restore_plan(struct core *core, const struct plan *row)
 {
     struct job_slot *job = slots_job(core, row->job.text);
     ids_seen(core, row->id.text);
-    if (job && earlier_fits(job, row) &&
+    if (job && job->strategy->plan_fits(row, job->unit_count) &&
         (!job->has_plan || row->generation > job->plan.generation)) {
         job->plan = *row;
         job->has_plan = true;

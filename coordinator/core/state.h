@@ -69,6 +69,7 @@ struct stage_report {
 
 struct job_slot {
     struct job job;
+    const struct strategy *strategy; /* how it trains */
     const struct model *model;
     size_t unit_count;
     int64_t total_steps;

@@ -1,0 +1,30 @@
+/* solution.h: what the planner asks of a strategy about the devices of a pool, and the answer,
+ * before it is a plan. Values; planning.h owns them. */
+#ifndef COORDINATOR_CORE_SOLUTION_H
+#define COORDINATOR_CORE_SOLUTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coordinator/plan/partition.h"
+#include "schema/limits.h"
+
+/* What is asked of the devices in planning->pool. */
+struct problem_request {
+    size_t stages_min, stages_max;
+    bool in_order;     /* each device gets a stage, in the order of the pool */
+    const size_t *end; /* [end_count]: given stage boundaries; NULL: free */
+    size_t end_count;
+    double work_share; /* of planning->work_max */
+};
+
+/* What a strategy answers. The first three members are what choices between answers need, the
+ * others are the strategy's own. */
+struct solution {
+    size_t stage_count;
+    size_t chosen[STAGES_MAX]; /* candidates in the order of the stages */
+    double step_seconds;       /* as searched: with the margins of units not measured */
+    struct partition_plan pipeline;
+};
+
+#endif

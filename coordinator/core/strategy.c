@@ -1,0 +1,12 @@
+#include "coordinator/core/strategy.h"
+
+#include "coordinator/core/pipeline.h"
+
+const struct strategy *strategy_of(enum job_strategy strategy)
+{
+    static const struct strategy *const rows[] = {
+        [STRATEGY_PIPELINE] = &pipeline_strategy,
+        [STRATEGY_SUBMODEL] = &pipeline_strategy,
+    };
+    return rows[strategy];
+}

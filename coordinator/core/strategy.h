@@ -1,0 +1,68 @@
+/* strategy.h: how the devices of a plan train together, as one row of functions. Which devices a
+ * job gets, generations, sources, copies, suspicion and incidents are the same for all of them:
+ * their code calls the row of the job and knows no strategy. docs/adr/0135. */
+#ifndef COORDINATOR_CORE_STRATEGY_H
+#define COORDINATOR_CORE_STRATEGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "coordinator/core/solution.h"
+#include "schema/assignment.h"
+#include "schema/plan.h"
+#include "schema/job_preview.h"
+#include "schema/submodel.h"
+
+struct core;
+struct device_slot;
+struct planned;
+struct planning;
+
+/* Devices that one device calls to train, at most. */
+#define STRATEGY_PEERS_MAX STAGES_MAX
+
+struct strategy {
+    bool all_keep; /* every stage keeps units, so that there are no more stages than units */
+
+    /* ---- a question to the planner; any thread ---- */
+    /* Choose among planning->pool and plan their work. The answer is planning->solution.
+     * ERR_MEMORY: too little memory; ERR_INVALID: the request cannot be fulfilled. */
+    int (*solve)(struct planning *planning, const struct problem_request *request, struct err *err);
+    /* Say what the devices of the pool outside of the answer would change, in planning->left_out.
+     * Called directly after solve. */
+    void (*leave_out)(struct planning *planning);
+    /* planning->solution is an earlier answer again: later calls are about it. */
+    void (*resume)(struct planning *planning);
+    /* Write planning->solution as a plan: units, memory without replicas, times, links, bottleneck.
+     * Devices are the caller's. The search is over: planning->pool is overwritten. */
+    void (*fill_plan)(struct planning *planning, struct planned *out);
+    /* Return the bytes of one version of the units that the stage keeps. */
+    uint64_t (*state_bytes)(struct planning *planning, size_t stage);
+
+    /* ---- the core's thread ---- */
+    /* Whether a plan of the store is one of this strategy for a model of so many units. */
+    bool (*plan_fits)(const struct plan *plan, size_t unit_count);
+    /* Whether the plan can stop at a version of all its units without this stage. */
+    bool (*survives)(const struct plan *plan, size_t stage);
+    /* Write what users see of the plan beside its stages' devices, units and memory. */
+    void (*preview)(const struct planned *planned, struct job_preview *out);
+    /* Write what the device does in out->run, with the devices that it calls; let those call it
+     * that do so in turn. */
+    void (*fill_assignment)(const struct core *core, const struct device_slot *device,
+                            struct assignment *out);
+    /* List the peers that fill_assignment wrote. Return their count. */
+    size_t (*peers)(struct assignment_run *run, struct peer *out[STRATEGY_PEERS_MAX]);
+};
+
+/* Return how jobs of a strategy train. The parts of a job of sub-models are pipelines, and so is
+ * what the planner is asked about the job itself. */
+const struct strategy *strategy_of(enum job_strategy strategy);
+/* Return the most stages that a plan for so many units has. */
+static inline size_t strategy_stages_max(const struct strategy *strategy, size_t unit_count)
+{
+    return strategy->all_keep && unit_count < STAGES_MAX ? unit_count : STAGES_MAX;
+}
+
+#endif
