@@ -6,6 +6,7 @@
 
 #include "coordinator/core/act.h"
 #include "coordinator/core/holdings.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -49,8 +50,9 @@ static bool is_awaited(const struct core *core, const struct job_slot *job, cons
         job->center.version[1 - job->center.whole].version == 0) {
         return false;
     }
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+    const struct plan *plan = &job->plan;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
+        for (int64_t u = plan->stage[s].first; u < plan->stage[s].end; u++) {
             const struct holding *holding = center_holding(core, job, s, u);
             if (holding && strcmp(holding->sha256, sha256) == 0) {
                 return true;

@@ -11,6 +11,7 @@
 #include "coordinator/core/ending.h"
 #include "coordinator/core/exports.h"
 #include "coordinator/core/holdings.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/kept.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/progress.h"
@@ -69,8 +70,9 @@ void collect_begin(struct core *core, struct job_slot *job, int64_t version)
 static bool is_confirmed(const struct core *core, const struct job_slot *job)
 {
     const struct center_version *coming = &job->center.version[1 - job->center.whole];
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+    const struct plan *plan = &job->plan;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
+        for (int64_t u = plan->stage[s].first; u < plan->stage[s].end; u++) {
             const struct holding *holding = center_holding(core, job, s, u);
             if (!holding || strcmp(holding->sha256, coming->unit[u].sha256) != 0) {
                 return false;

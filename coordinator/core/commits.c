@@ -1,4 +1,5 @@
-/* Stage 0 proposes rounds; a round counts when the reports of the devices prove every copy. */
+/* The first keeper leads: it proposes rounds. A round counts when the reports of the devices prove
+ * every copy. */
 #include "coordinator/core/commits.h"
 
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "coordinator/core/collect.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/holdings.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/rounds.h"
@@ -16,15 +18,15 @@
 /* Two devices hold every unit with one hash, the stage's own among them. */
 static bool neighbor_complete(const struct core *core, const struct job_slot *job, int64_t version)
 {
-    size_t stages = job->plan.stage_count;
-    for (size_t s = 0; s < stages; s++) {
-        const struct plan_stage *stage = &job->plan.stage[s];
+    const struct plan *plan = &job->plan;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
+        const struct plan_stage *stage = &plan->stage[s];
         const struct device_slot *own = slots_stage_device(core, job, s);
         for (int64_t u = stage->first; u < stage->end; u++) {
             const struct holding *first =
                 own && device_reachable(own) ? holdings_find(core, own, job, version, u) : NULL;
             bool second = false;
-            for (size_t t = 0; first && !second && t < stages; t++) {
+            for (size_t t = 0; first && !second && t < plan->stage_count; t++) {
                 const struct device_slot *other = slots_stage_device(core, job, t);
                 const struct holding *copy = t != s && other && device_reachable(other)
                                                  ? holdings_find(core, other, job, version, u)
@@ -56,7 +58,7 @@ void commits_check(struct core *core, struct job_slot *job)
     }
 }
 
-/* ---- requests of stage 0 ---- */
+/* ---- requests of the lead ---- */
 
 static enum round_state ask(struct core *core, struct job_slot *job, enum round_kind kind,
                             int64_t version)
@@ -87,9 +89,10 @@ static int state_of(struct core *core, const struct device_slot *device,
                     const struct heartbeat *heartbeat, enum round_kind kind, int64_t version)
 {
     struct job_slot *job = device->job;
-    bool stage_0 = job && device->stage == 0 && id_equal(heartbeat->plan.text, job->plan.id.text) &&
-                   states_plan_active(job) && job->failure.cause == FAILURE_NONE;
-    if (stage_0) {
+    bool leads = job && device->stage == keepers_first(&job->plan) &&
+                 id_equal(heartbeat->plan.text, job->plan.id.text) && states_plan_active(job) &&
+                 job->failure.cause == FAILURE_NONE;
+    if (leads) {
         return ask(core, job, kind, version);
     }
     return version > 0 ? ROUND_ABANDONED : rounds_is_paused(core, kind) ? ROUND_PAUSED : ROUND_NONE;

@@ -1,4 +1,4 @@
-/* commits.h: commits complete rounds and answers the requests of stage 0. */
+/* commits.h: commits complete rounds and answers the requests of the lead, its first keeper. */
 #ifndef COORDINATOR_CORE_COMMITS_H
 #define COORDINATOR_CORE_COMMITS_H
 
@@ -9,7 +9,7 @@ struct job_slot;
 
 /* Commit the open rounds of which every copy is proven. */
 void commits_check(struct core *core, struct job_slot *job);
-/* Take the rounds that stage 0 proposes, and write the answer into the heartbeat reply. */
+/* Take the rounds that the lead proposes, and write the answer into the heartbeat reply. */
 void commits_take(struct core *core, const struct device_slot *device,
                   const struct heartbeat *heartbeat);
 

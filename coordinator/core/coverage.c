@@ -109,7 +109,9 @@ static struct replica_loss loss_of(const struct core *core, const struct job_slo
         loss.device[loss.device_count++] = job->plan.stage[second].device;
     }
     const struct absent absent = {.device = loss.device, .count = loss.device_count};
-    loss.resume_version = recovery_without(core, job, held, &absent);
+    loss.resume_version = recovery_survives(job, &absent)
+                              ? job->job.progress.step
+                              : recovery_without(core, job, held, &absent);
     loss.can_continue = can_continue(core, job, &absent, need);
     return loss;
 }
@@ -265,7 +267,9 @@ void coverage_on_question(struct core *core, const struct event *event)
     fill_preview(core, asked, job, &answer->preview);
     previews_add_forecast(asked->forecast, &answer->preview);
     if (job) {
-        answer->resume_version = recovery_start(core, job, &absent, &cut);
+        answer->resume_version = recovery_survives(job, &absent)
+                                     ? job->job.progress.step
+                                     : recovery_start(core, job, &absent, &cut);
         answer->steps_lost = steps_lost(job, answer->resume_version);
     }
     answer->combination_count = asked->combination_count;

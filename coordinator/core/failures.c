@@ -15,6 +15,7 @@
 #include "coordinator/core/failure.h"
 #include "coordinator/core/generations.h"
 #include "coordinator/core/incidents.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/recovery.h"
@@ -35,7 +36,7 @@ static bool is_late(const struct job_slot *job, size_t stage)
     switch (states_phase(job)) {
     case PHASE_PREPARE: return !job->report[stage].ready;
     case PHASE_RUN:
-    case PHASE_STOPPING: return !job->report[stage].stopped;
+    case PHASE_STOPPING: return keepers_has(&job->plan.stage[stage]) && !job->report[stage].stopped;
     case PHASE_FINISHED: return center_owes(job, stage);
     case PHASE_IDLE:
     case PHASE_READY:
@@ -51,6 +52,8 @@ static void fail_late(struct core *core, struct job_slot *job)
     const struct device_slot *late[STAGES_MAX];
     const char *phase = phase_names[states_phase(job)];
     int64_t seconds = (core->now_ms - job->generation.decided_ms) / 1000;
+    const bool prepares = states_phase(job) == PHASE_PREPARE;
+    const size_t waited = prepares ? job->plan.stage_count : keepers_count(&job->plan);
     size_t count = 0;
     if (job->failure.cause != FAILURE_NONE) {
         return; /* another failure was noted in this turn: it is not theirs */
@@ -62,7 +65,7 @@ static void fail_late(struct core *core, struct job_slot *job)
             late[count++] = device;
         }
     }
-    if (count == 0 || (count > 1 && count == job->plan.stage_count)) {
+    if (count == 0 || (count > 1 && count == waited)) {
         failure_note(core, job, blame, "phase %s timed out %" PRId64 " s after the plan was made",
                      phase, seconds);
         return;
@@ -107,6 +110,27 @@ static bool is_hopeless(const struct job_slot *job, const struct failure *failur
            strcmp(failure->code, "peer") != 0;
 }
 
+/* The plan stops at the version of its lead, instead of failing, if its strategy can do without the
+ * devices that were lost. */
+static bool stops(struct core *core, struct job_slot *job, const struct failure *failure,
+                  int reason)
+{
+    struct device_id lost[STAGES_MAX];
+    const struct absent absent = {.device = lost, .count = failure->device_count};
+    for (size_t i = 0; i < failure->device_count; i++) {
+        lost[i] = failure->device[i].id;
+    }
+    if (failure->cause != FAILURE_DEVICE_LOST || !recovery_survives(job, &absent)) {
+        return false;
+    }
+    if (job->job.state == JOB_RUNNING) {
+        states_set(core, job, JOB_RECOVERING, plan_reason_names[reason], "stops: %.200s",
+                   failure->text);
+    }
+    generations_stop(core, job, reason);
+    return true;
+}
+
 void failures_settle(struct core *core, struct job_slot *job)
 {
     const struct failure failure = job->failure;
@@ -118,6 +142,9 @@ void failures_settle(struct core *core, struct job_slot *job)
     bool guilty = charges_count(core, job, &failure);
     job->stay = failure.cause == FAILURE_LINK && links_can_stay(core, job);
     incidents_failed(core, job, &failure);
+    if (stops(core, job, &failure, reason)) {
+        return;
+    }
     memcpy(job->plan.failure, failure.text, MESSAGE_SIZE);
     mark_plan_changed(core, job);
     act_publish_job(core, "generation_failed", &job->job, job->plan.id.text,

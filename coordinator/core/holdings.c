@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/sort.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/lineage.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
@@ -340,8 +341,9 @@ bool holdings_take_cut(const struct core *core, struct job_slot *job, int64_t ve
 {
     static const struct cut none;
     const struct holding *found[UNITS_MAX] = {NULL};
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        const struct plan_stage *stage = &job->plan.stage[s];
+    const struct plan *plan = &job->plan;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
+        const struct plan_stage *stage = &plan->stage[s];
         const struct device_slot *device = slots_stage_device(core, job, s);
         for (int64_t u = stage->first; u < stage->end; u++) {
             found[u] = device ? holdings_find(core, device, job, version, u) : NULL;
@@ -353,7 +355,7 @@ bool holdings_take_cut(const struct core *core, struct job_slot *job, int64_t ve
     job->cut = none;
     job->cut.version = version;
     for (size_t u = 0; u < job->unit_count; u++) {
-        ASSERT(found[u]); /* the stages cover all units */
+        ASSERT(found[u]); /* the keepers cover all units */
         memcpy(job->cut.unit[u].sha256, found[u]->sha256, SHA256_SIZE);
         job->cut.unit[u].bytes = found[u]->bytes;
     }

@@ -6,6 +6,7 @@
 #include "coordinator/core/act.h"
 #include "coordinator/core/capacity_rows.h"
 #include "coordinator/core/ids.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/traffic.h"
 
@@ -255,7 +256,7 @@ void measured_take(struct core *core, struct job_slot *job, struct device_slot *
     take_links(core, &job->plan, device, heartbeat);
     core->capacity->refused += (step->step != 0 || waits_of(step) != 0) && !is_step(step);
     core->capacity->refused += heartbeat->update_seconds != 0 && !is_update(heartbeat);
-    if (heartbeat->unit_seconds_count == 0) {
+    if (heartbeat->unit_seconds_count == 0 || !keepers_has(stage)) {
         return;
     }
     take_units(core, job, device, stage, heartbeat);

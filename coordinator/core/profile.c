@@ -5,6 +5,7 @@
 
 #include "coordinator/core/capacity.h"
 #include "coordinator/core/capacity_units.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -40,8 +41,12 @@ static void list_ran(const struct core *core, const struct job_slot *job,
     for (size_t u = 0; u < planning->model->unit_count; u++) {
         out->device[u] = NULL;
     }
-    for (size_t s = 0; job && s < job->plan.stage_count; s++) {
-        const struct plan_stage *stage = &job->plan.stage[s];
+    if (!job) {
+        return;
+    }
+    const struct plan *plan = &job->plan;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
+        const struct plan_stage *stage = &plan->stage[s];
         const struct device_slot *device = slots_device(core, stage->device.text);
         if (!device) {
             continue;

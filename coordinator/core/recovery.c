@@ -6,9 +6,11 @@
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/held.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/strategy.h"
 
 /* ---- the newest version that is whole ---- */
 
@@ -43,6 +45,21 @@ int64_t recovery_start(const struct core *core, const struct job_slot *job,
     return version > 0 ? version : recovery_center(job);
 }
 
+bool recovery_survives(const struct job_slot *job, const struct absent *absent)
+{
+    const struct plan *plan = &job->plan;
+    size_t stages = 0, survived = 0;
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        for (size_t i = 0; i < absent->count; i++) {
+            if (id_equal(plan->stage[s].device.text, absent->device[i].text)) {
+                stages++;
+                survived += job->strategy->survives(plan, s);
+            }
+        }
+    }
+    return stages > 0 && survived == stages && states_phase(job) == PHASE_RUN;
+}
+
 /* The newest version that the job is known to have had: committed, or its last start. */
 static int64_t newest_had(const struct job_slot *job)
 {
@@ -54,9 +71,10 @@ int64_t recovery_patience_ms(const struct core *core, const struct job_slot *job
 {
     int64_t had = newest_had(job);
     bool away = false;
-    for (size_t s = 0; job->has_plan && !away && s < job->plan.stage_count; s++) {
+    const struct plan *plan = &job->plan;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
         const struct device_slot *device = slots_stage_device(core, job, s);
-        away = device && !device_reachable(device);
+        away = away || (device && !device_reachable(device));
     }
     bool older = had > start && !states_waits_in_queue(job);
     int64_t redo = deadlines_redo_ms(job, had - start);

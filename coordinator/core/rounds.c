@@ -1,10 +1,11 @@
-/* Rounds of replication. Stage 0 proposes a version; the core commits it when every copy is proven,
- * or abandons it after a timeout. Only a committed version lets devices drop older ones, so a slow
- * or failed round never costs a version that the job may need. */
+/* Rounds of replication. The plan's first keeper proposes a version; the core commits it when every
+ * copy is proven, or abandons it after a timeout. Only a committed version lets devices drop older
+ * ones, so a slow or failed round never costs a version that the job may need. */
 #include "coordinator/core/rounds.h"
 
 #include "coordinator/core/center.h"
 #include "coordinator/core/holdings.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/state.h"
 #include "schema/job_check.h"
@@ -26,8 +27,9 @@ bool rounds_is_paused(const struct core *core, enum round_kind kind)
 
 bool rounds_is_wanted(const struct job_slot *job, enum round_kind kind)
 {
-    return kind == ROUND_OF_CENTER ? job_center_rounds(&job->job.spec)
-                                   : job->job.spec.neighbor_every > 0 && job->plan.stage_count > 1;
+    return kind == ROUND_OF_CENTER
+               ? job_center_rounds(&job->job.spec)
+               : job->job.spec.neighbor_every > 0 && keepers_count(&job->plan) > 1;
 }
 
 void rounds_finish(struct core *core, struct job_slot *job, enum round_kind kind)
@@ -54,7 +56,7 @@ void rounds_begin(struct core *core, struct job_slot *job, enum round_kind kind,
 {
     struct open_round *round = &job->round[kind];
     if (round->version > 0) {
-        abandon(core, job, kind); /* stage 0 would not begin another one otherwise */
+        abandon(core, job, kind); /* the lead would not begin another one otherwise */
     }
     *round = (struct open_round){.version = version, .last = version};
     job->timer_ms[TIMER_ROUND + kind] = core->now_ms + job->job.deadlines.round_ms;

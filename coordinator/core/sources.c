@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "coordinator/core/device.h"
 #include "coordinator/core/held.h"
+#include "coordinator/core/keepers.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/traffic.h"
 #include "coordinator/core/recovery.h"
@@ -107,8 +108,9 @@ bool sources_serves(const struct job_slot *job, const struct device_slot *device
     if (!job->sources.from_peers || states_phase(job) != PHASE_PREPARE) {
         return false;
     }
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
-        const struct plan_stage *stage = &job->plan.stage[s];
+    const struct plan *plan = &job->plan;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
+        const struct plan_stage *stage = &plan->stage[s];
         for (int64_t u = stage->first; !job->report[s].ready && u < stage->end; u++) {
             if (sources_is(job, u, device)) {
                 return true;
@@ -164,9 +166,10 @@ void sources_choose(struct core *core, struct job_slot *job)
     for (size_t i = 0; i < count; i++) {
         core->held[i].device->asked_bytes = 0;
     }
-    for (size_t s = 0; s < job->plan.stage_count; s++) {
+    const struct plan *plan = &job->plan;
+    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
         const struct device_slot *device = slots_stage_device(core, job, s);
-        for (int64_t u = job->plan.stage[s].first; u < job->plan.stage[s].end; u++) {
+        for (int64_t u = plan->stage[s].first; u < plan->stage[s].end; u++) {
             struct holders holders = {.item = &core->held[at]};
             for (; at < count && core->held[at].unit == u; at++) {
                 holders.count++;

@@ -286,7 +286,7 @@ static void take_assignment(struct world *world, struct agent *agent)
         desired.revision <= agent->after) {
         return;
     }
-    assert_ok(assignment_check(&desired, &err), &err); /* as real agents do */
+    assert_ok(agent_check(&desired, &err), &err);
     agent->poll_sent = false;
     agent->desired = &desired;
     struct session_event event = {.type = SESSION_ASSIGNED, .assignment = &desired};

@@ -35,7 +35,9 @@ void agent_build(struct agent *agent)
                                                .resume_version = run->resume_version};
     struct err err = {0};
     assert_ok(pipeline_new(&stage, &agent->pipeline, &err), &err);
-    assert_ok(outbox_queue_new(&outbox, &agent->outbox, &err), &err);
+    if (outbox.first < outbox.end) { /* else it has nothing to copy */
+        assert_ok(outbox_queue_new(&outbox, &agent->outbox, &err), &err);
+    }
     follow_orders(agent, false);
     agent->step = run->resume_version;
 }
@@ -74,7 +76,7 @@ void agent_tell(struct world *world, struct agent *agent, const struct session_a
         pipeline_take_rounds(agent->pipeline, action->round);
     } else if (action->type == SESSION_DO_UPLOAD) {
         agent->collecting = action->version;
-        if (action->version > 0) {
+        if (action->version > 0 && agent->outbox) {
             check_collected(agent, action->version);
             outbox_queue_collect(agent->outbox, action->version);
         } else {
@@ -155,7 +157,7 @@ static void update(struct world *world, struct agent *agent, const struct pipeli
 {
     const struct assignment_run *run = &agent->assignment.run;
     agent->step = task->step;
-    if (task->mark.kinds != 0) {
+    if (task->mark.kinds != 0 && agent->outbox) {
         take_snapshot(agent, task->step, &task->mark);
     }
     if (run->stage_index + 1 == run->stage_count) {
@@ -170,7 +172,7 @@ static void stop(struct world *world, struct agent *agent, int64_t version)
 {
     static const struct round_mark none;
     struct session_event event = {.type = SESSION_STOPPED, .version = version};
-    if (version > 0 && agent->taken != version) {
+    if (version > 0 && agent->taken != version && agent->outbox) {
         take_snapshot(agent, version, &none);
     }
     agent_event(world, agent, &event);
