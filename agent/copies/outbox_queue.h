@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/core/pipeline.h"
+#include "agent/core/rounds.h"
 #include "base/err.h"
 #include "schema/limits.h"
 

@@ -8,15 +8,3 @@ void orders_take(struct orders *orders, const struct session_action *action)
     orders->held = type == SESSION_DO_HOLD || (orders->held && type != SESSION_DO_RELEASE);
     orders->away = type == SESSION_DO_AWAY || (orders->away && type != SESSION_DO_BACK);
 }
-
-void orders_give(const struct orders *orders, struct pipeline *pipeline)
-{
-    if (orders->run) {
-        pipeline_run(pipeline);
-    }
-    if (orders->stop) {
-        pipeline_stop(pipeline);
-    }
-    pipeline_hold(pipeline, orders->held);
-    pipeline_away(pipeline, orders->away);
-}

@@ -2,7 +2,6 @@
 #ifndef AGENT_CORE_ORDERS_H
 #define AGENT_CORE_ORDERS_H
 
-#include "agent/core/pipeline.h"
 #include "agent/core/session_actions.h"
 
 struct orders {
@@ -11,7 +10,5 @@ struct orders {
 
 /* Remember RUN, STOP, HOLD, RELEASE, AWAY or BACK; others change nothing. */
 void orders_take(struct orders *orders, const struct session_action *action);
-/* Make the pipeline follow them. */
-void orders_give(const struct orders *orders, struct pipeline *pipeline);
 
 #endif

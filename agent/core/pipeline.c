@@ -97,22 +97,22 @@ void pipeline_free(struct pipeline **pipeline)
 
 /* ---- received tensors ---- */
 
-enum pipeline_verdict pipeline_offer(struct pipeline *pipeline, const struct transfer *transfer,
+enum transfer_verdict pipeline_offer(struct pipeline *pipeline, const struct transfer *transfer,
                                      struct slot_claim *claim)
 {
-    enum pipeline_verdict verdict = progress_judge(&pipeline->at, transfer);
-    if (verdict != PIPELINE_TAKE) {
+    enum transfer_verdict verdict = progress_judge(&pipeline->at, transfer);
+    if (verdict != TRANSFER_TAKE) {
         return verdict;
     }
     if (pipeline->stopped) {
-        return PIPELINE_DUPLICATE;
+        return TRANSFER_DUPLICATE;
     }
     switch (slots_claim(&pipeline->slots, transfer, claim)) {
-    case SLOT_CLAIMED: return PIPELINE_TAKE;
-    case SLOT_OCCUPIED: return PIPELINE_FULL;
-    case SLOT_HAS_IT: return PIPELINE_DUPLICATE;
+    case SLOT_CLAIMED: return TRANSFER_TAKE;
+    case SLOT_OCCUPIED: return TRANSFER_FULL;
+    case SLOT_HAS_IT: return TRANSFER_DUPLICATE;
     }
-    return PIPELINE_REFUSE;
+    return TRANSFER_REFUSE;
 }
 
 bool pipeline_holds(const struct pipeline *pipeline, const struct transfer *transfer,
@@ -129,7 +129,7 @@ bool pipeline_received(struct pipeline *pipeline, const struct transfer *transfe
     }
     /* A stop may have abandoned the evaluation while the tensor was on its way. */
     slots_fill(&pipeline->slots, transfer, claim,
-               progress_judge(&pipeline->at, transfer) == PIPELINE_TAKE);
+               progress_judge(&pipeline->at, transfer) == TRANSFER_TAKE);
     return true;
 }
 
@@ -168,16 +168,17 @@ void pipeline_away(struct pipeline *pipeline, bool away)
     pipeline->rounds.away = away;
 }
 
+void pipeline_follow(struct pipeline *pipeline, const struct orders *orders)
+{
+    pipeline->running = pipeline->running || orders->run;
+    pipeline->stop_asked = pipeline->stop_asked || orders->stop;
+    pipeline_hold(pipeline, orders->held);
+    pipeline_away(pipeline, orders->away);
+}
+
 void pipeline_take_rounds(struct pipeline *pipeline, const struct round round[REPLICA_KINDS])
 {
-    for (int i = 0; i < REPLICA_KINDS; i++) {
-        const enum replica_kind kind = (enum replica_kind)i;
-        const int state = round[kind].state;
-        pipeline->rounds.paused[kind] = state == ROUND_PAUSED;
-        if (state == ROUND_COMMITTED || state == ROUND_ABANDONED) {
-            rounds_close(&pipeline->rounds, kind, round[kind].version, state == ROUND_COMMITTED);
-        }
-    }
+    rounds_take(&pipeline->rounds, round);
 }
 
 int64_t pipeline_round(const struct pipeline *pipeline, enum replica_kind kind)
@@ -187,8 +188,7 @@ int64_t pipeline_round(const struct pipeline *pipeline, enum replica_kind kind)
 
 void pipeline_report(const struct pipeline *pipeline, struct heartbeat *out)
 {
-    out->round_neighbor = pipeline_round(pipeline, REPLICA_NEIGHBOR);
-    out->round_center = pipeline_round(pipeline, REPLICA_CENTER);
+    rounds_report(&pipeline->rounds, out);
     out->has_early_stop = pipeline->at.judged.version > 0;
     out->early_stop = pipeline->at.judged;
 }

@@ -30,6 +30,7 @@
 #ifndef AGENT_CORE_PIPELINE_H
 #define AGENT_CORE_PIPELINE_H
 
+#include "agent/core/orders.h"
 #include "agent/core/pipeline_task.h"
 #include "agent/core/slots.h"
 #include "agent/core/transfer.h"
@@ -45,7 +46,7 @@ void pipeline_free(struct pipeline **pipeline);
 
 /* ---- received tensors ---- */
 
-enum pipeline_verdict pipeline_offer(struct pipeline *pipeline, const struct transfer *transfer,
+enum transfer_verdict pipeline_offer(struct pipeline *pipeline, const struct transfer *transfer,
                                      struct slot_claim *claim);
 /* Whether the claim still counts (a newer connection may have taken the slot over). */
 bool pipeline_holds(const struct pipeline *pipeline, const struct transfer *transfer,
@@ -68,6 +69,8 @@ void pipeline_stop(struct pipeline *pipeline);
 /* While held, no step begins: the coordinator has been away for too long. Overlapping steps that
  * have begun may wait for later ones, and go on when these do. */
 void pipeline_hold(struct pipeline *pipeline, bool held);
+/* Run, stop, hold and be away as ordered. */
+void pipeline_follow(struct pipeline *pipeline, const struct orders *orders);
 
 /* While the coordinator is away no round is opened. */
 void pipeline_away(struct pipeline *pipeline, bool away);

@@ -1,5 +1,5 @@
-/* pipeline_task.h: the types of pipeline.h: how a stage is set up, what becomes of a tensor that is
- * offered to it, and what its compute thread does next. For the modules that pipeline.h uses. */
+/* pipeline_task.h: the types of pipeline.h: how a stage is set up and what its compute thread does
+ * next. For the modules that pipeline.h uses. */
 #ifndef AGENT_CORE_PIPELINE_TASK_H
 #define AGENT_CORE_PIPELINE_TASK_H
 
@@ -28,14 +28,6 @@ struct pipeline_config {
     struct early_stop judged;  /* after these evaluations */
     int64_t round_every[REPLICA_KINDS]; /* stage 0: steps between rounds; 0: never */
     int64_t checkpoint_every;           /* the same between rounds of checkpoints */
-};
-
-enum pipeline_verdict {
-    PIPELINE_TAKE,      /* claimed: write into the slot, then pipeline_received */
-    PIPELINE_MARK,      /* the stop mark: there is no data; pipeline_mark */
-    PIPELINE_DUPLICATE, /* it is here or was used: accept and discard the body */
-    PIPELINE_FULL,      /* its slot is still in use: wait */
-    PIPELINE_REFUSE,    /* not a tensor of this generation and stage */
 };
 
 enum pipeline_work {

@@ -60,12 +60,12 @@ static bool is_used(const struct progress *at, const struct transfer *transfer)
 
 /* How far ahead a neighbour may be, and whether the tensor was used already. The rules of a kind
  * differ; progress_judge holds what they share. */
-static enum pipeline_verdict judge_activation(const struct progress *at,
+static enum transfer_verdict judge_activation(const struct progress *at,
                                               const struct transfer *transfer)
 {
     const struct pipeline_config *config = &at->config;
     if (transfer->micro_batch > config->micro_batches || transfer->step > config->total_steps) {
-        return PIPELINE_REFUSE;
+        return TRANSFER_REFUSE;
     }
     /* The previous stage may have updated while this one still does; where steps overlap, it has
      * the gradients of the batches that are backward here. */
@@ -74,72 +74,72 @@ static enum pipeline_verdict judge_activation(const struct progress *at,
     if (transfer->micro_batch == config->micro_batches) {
         const int64_t most = config->async ? (int64_t)ahead : 1;
         return transfer->step < progress_begun(at) || transfer->step > at->version + most
-                   ? PIPELINE_REFUSE
-                   : PIPELINE_MARK;
+                   ? TRANSFER_REFUSE
+                   : TRANSFER_MARK;
     }
     if (after_version(at, transfer) >= (int64_t)ahead) {
-        return PIPELINE_REFUSE;
+        return TRANSFER_REFUSE;
     }
-    return is_used(at, transfer) ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    return is_used(at, transfer) ? TRANSFER_DUPLICATE : TRANSFER_TAKE;
 }
 
-static enum pipeline_verdict judge_evaluation(const struct progress *at,
+static enum transfer_verdict judge_evaluation(const struct progress *at,
                                               const struct transfer *transfer)
 {
     if (transfer->micro_batch >= at->config.evaluation_batches ||
         transfer->step > at->version + 1 || !progress_evaluation_due(at, transfer->step)) {
-        return PIPELINE_REFUSE;
+        return TRANSFER_REFUSE;
     }
     const bool used = transfer->step < at->version ||
                       (transfer->step == at->version &&
                        (!at->evaluating || transfer->micro_batch < at->evaluated));
-    return used ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    return used ? TRANSFER_DUPLICATE : TRANSFER_TAKE;
 }
 
-static enum pipeline_verdict judge_gradient(const struct progress *at,
+static enum transfer_verdict judge_gradient(const struct progress *at,
                                             const struct transfer *transfer)
 {
     if (transfer->micro_batch >= at->config.micro_batches ||
         after_version(at, transfer) >= (int64_t)at->forwards) {
-        return PIPELINE_REFUSE;
+        return TRANSFER_REFUSE;
     }
-    return is_used(at, transfer) ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    return is_used(at, transfer) ? TRANSFER_DUPLICATE : TRANSFER_TAKE;
 }
 
-static enum pipeline_verdict judge_norm(const struct progress *at, const struct transfer *transfer)
+static enum transfer_verdict judge_norm(const struct progress *at, const struct transfer *transfer)
 {
     const int64_t current = at->version + 1;
     if (!at->config.clips_norm || transfer->step > current ||
         (transfer->step == current && at->forwards < at->config.micro_batches)) {
-        return PIPELINE_REFUSE;
+        return TRANSFER_REFUSE;
     }
-    return transfer->step < current || at->summed ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    return transfer->step < current || at->summed ? TRANSFER_DUPLICATE : TRANSFER_TAKE;
 }
 
-static enum pipeline_verdict judge_total(const struct progress *at, const struct transfer *transfer)
+static enum transfer_verdict judge_total(const struct progress *at, const struct transfer *transfer)
 {
     const int64_t current = at->version + 1;
     if (!at->config.clips_norm || transfer->step > current ||
         (transfer->step == current && !at->summed)) {
-        return PIPELINE_REFUSE;
+        return TRANSFER_REFUSE;
     }
-    return transfer->step < current ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    return transfer->step < current ? TRANSFER_DUPLICATE : TRANSFER_TAKE;
 }
 
-static enum pipeline_verdict judge_judged(const struct progress *at,
+static enum transfer_verdict judge_judged(const struct progress *at,
                                           const struct transfer *transfer)
 {
     const bool early = transfer->step == at->version && at->evaluating;
     if (!at->config.judges || transfer->step > at->version || early ||
         !progress_evaluation_due(at, transfer->step)) {
-        return PIPELINE_REFUSE;
+        return TRANSFER_REFUSE;
     }
-    return transfer->step < at->version || !at->judging ? PIPELINE_DUPLICATE : PIPELINE_TAKE;
+    return transfer->step < at->version || !at->judging ? TRANSFER_DUPLICATE : TRANSFER_TAKE;
 }
 
-enum pipeline_verdict progress_judge(const struct progress *at, const struct transfer *transfer)
+enum transfer_verdict progress_judge(const struct progress *at, const struct transfer *transfer)
 {
-    static enum pipeline_verdict (*const rule[TRANSFER_KINDS])(const struct progress *at,
+    static enum transfer_verdict (*const rule[TRANSFER_KINDS])(const struct progress *at,
                                                                const struct transfer *transfer) = {
         [TRANSFER_ACTIVATION] = judge_activation, [TRANSFER_GRADIENT] = judge_gradient,
         [TRANSFER_EVALUATION] = judge_evaluation, [TRANSFER_NORM] = judge_norm,
@@ -148,7 +148,7 @@ enum pipeline_verdict progress_judge(const struct progress *at, const struct tra
     const struct transfer_info *info = transfer_info(transfer);
     const bool no_sender = info->back ? progress_is_last(at) : progress_is_first(at);
     const bool unknown = info->key == KEY_STEP && transfer->micro_batch != 0;
-    return no_sender || unknown ? PIPELINE_REFUSE : rule[transfer->kind](at, transfer);
+    return no_sender || unknown ? TRANSFER_REFUSE : rule[transfer->kind](at, transfer);
 }
 
 bool progress_output(const struct progress *at, const struct pipeline_task *task,

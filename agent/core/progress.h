@@ -33,7 +33,7 @@ int64_t progress_begun(const struct progress *at);
  * `stop_version`. */
 size_t progress_flush(const struct progress *at, int64_t stop_version);
 /* TAKE, MARK, DUPLICATE or REFUSE, whatever the slots hold. */
-enum pipeline_verdict progress_judge(const struct progress *at, const struct transfer *transfer);
+enum transfer_verdict progress_judge(const struct progress *at, const struct transfer *transfer);
 /* As pipeline_output. */
 bool progress_output(const struct progress *at, const struct pipeline_task *task,
                      struct transfer *out);

@@ -51,7 +51,8 @@ void rounds_open(struct rounds *rounds, int64_t step, struct round_mark *mark)
     }
 }
 
-void rounds_close(struct rounds *rounds, enum replica_kind kind, int64_t version, bool committed)
+static void close_round(struct rounds *rounds, enum replica_kind kind, int64_t version,
+                        bool committed)
 {
     if (version == 0 || rounds->open[kind] != version) {
         return;
@@ -60,4 +61,22 @@ void rounds_close(struct rounds *rounds, enum replica_kind kind, int64_t version
     if (committed && version > rounds->committed) {
         rounds->committed = version;
     }
+}
+
+void rounds_take(struct rounds *rounds, const struct round round[REPLICA_KINDS])
+{
+    for (int i = 0; i < REPLICA_KINDS; i++) {
+        const enum replica_kind kind = (enum replica_kind)i;
+        const int state = round[kind].state;
+        rounds->paused[kind] = state == ROUND_PAUSED;
+        if (state == ROUND_COMMITTED || state == ROUND_ABANDONED) {
+            close_round(rounds, kind, round[kind].version, state == ROUND_COMMITTED);
+        }
+    }
+}
+
+void rounds_report(const struct rounds *rounds, struct heartbeat *out)
+{
+    out->round_neighbor = rounds->open[REPLICA_NEIGHBOR];
+    out->round_center = rounds->open[REPLICA_CENTER];
 }

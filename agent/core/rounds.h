@@ -1,16 +1,18 @@
-/* rounds.h: stage 0 decides which step opens a round of replication.
+/* rounds.h: the lead (of a pipeline: stage 0) decides which step opens a round of replication.
  *
  * A round copies one version of every stage to the neighbour or to the center. At most one round of
  * each kind is open, so that copies of an old version never compete with a new one, and none is
  * opened while the coordinator is away: only it commits versions. One exception: the round of a
- * checkpoint takes the place of an open one to the center that is none. The step's activations
- * carry the mark of the round; each stage takes its snapshot at its own update of that step. A
- * round ends when the coordinator says so (rounds_close), or with the generation. Pure. */
+ * checkpoint takes the place of an open one to the center that is none. The strategy carries the
+ * mark of the round to every stage that keeps units; each takes its snapshot at its own update of
+ * that step. A round ends when the coordinator says so, or with the generation. Pure. */
 #ifndef AGENT_CORE_ROUNDS_H
 #define AGENT_CORE_ROUNDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "schema/heartbeat.h"
 
 /* Where the snapshots of a round go. */
 enum replica_kind { REPLICA_NEIGHBOR, REPLICA_CENTER };
@@ -38,7 +40,10 @@ struct rounds {
 
 /* The step begins: open the rounds that are due and mark it. *mark: 0 kinds when none is. */
 void rounds_open(struct rounds *rounds, int64_t step, struct round_mark *mark);
-/* The round of that version is committed or abandoned. Ignored unless that round is open. */
-void rounds_close(struct rounds *rounds, enum replica_kind kind, int64_t version, bool committed);
+/* The coordinator's answer about the reported rounds, by enum replica_kind: those that were
+ * committed or abandoned end, if they are open; paused kinds open none. */
+void rounds_take(struct rounds *rounds, const struct round round[REPLICA_KINDS]);
+/* Report the open ones. */
+void rounds_report(const struct rounds *rounds, struct heartbeat *out);
 
 #endif

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/core/pipeline.h"
+#include "agent/core/pipeline_task.h"
 #include "schema/heartbeat.h"
 
 #define TIMING_SECONDS 5.0

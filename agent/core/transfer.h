@@ -54,6 +54,15 @@ static inline const struct transfer_info *transfer_info(const struct transfer *t
     return &transfer_table[transfer->kind];
 }
 
+/* What becomes of a tensor that is offered to its receiver. */
+enum transfer_verdict {
+    TRANSFER_TAKE,      /* claimed: write into the slot, then report it received */
+    TRANSFER_MARK,      /* the stop mark: there is no data */
+    TRANSFER_DUPLICATE, /* it is here or was used: accept and discard the body */
+    TRANSFER_FULL,      /* its slot is still in use: wait */
+    TRANSFER_REFUSE,    /* not a tensor of this generation and device */
+};
+
 bool transfer_equal(const struct transfer *a, const struct transfer *b);
 /* Count the tensors of a kind that may be on their way together: slots and buffers are assigned by
  * it, modulo their number. Steps overlap in the asynchronous schedule, evaluations never do. */

@@ -166,14 +166,14 @@ static void offer(struct receive *receive)
 {
     void *slot = NULL;
     switch (stage_offer(receive->stage, &receive->transfer, &receive->claim, &slot)) {
-    case PIPELINE_TAKE:
+    case TRANSFER_TAKE:
         receive->slot = slot;
         set_state(receive, RECEIVE_SLOT);
         break;
-    case PIPELINE_MARK: set_state(receive, RECEIVE_MARK); break;
-    case PIPELINE_DUPLICATE: set_state(receive, RECEIVE_DUPLICATE); break;
-    case PIPELINE_FULL: set_state(receive, RECEIVE_PARKED); break;
-    case PIPELINE_REFUSE:
+    case TRANSFER_MARK: set_state(receive, RECEIVE_MARK); break;
+    case TRANSFER_DUPLICATE: set_state(receive, RECEIVE_DUPLICATE); break;
+    case TRANSFER_FULL: set_state(receive, RECEIVE_PARKED); break;
+    case TRANSFER_REFUSE:
         set_state(receive, RECEIVE_BROKEN);
         receive->why = "the stage does not expect this tensor";
         break;

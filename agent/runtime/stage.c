@@ -406,7 +406,7 @@ const struct stage_config *stage_config(const struct stage *stage)
 void stage_follow(struct stage *stage, const struct orders *orders)
 {
     (void)pthread_mutex_lock(&stage->lock);
-    orders_give(orders, stage->pipeline);
+    pipeline_follow(stage->pipeline, orders);
     (void)pthread_cond_signal(&stage->work);
     (void)pthread_mutex_unlock(&stage->lock);
 }

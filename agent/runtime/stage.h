@@ -111,7 +111,7 @@ struct stage_tensor {
 struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer);
 /* As pipeline_offer; TAKE: *slot is where its data goes. FULL: the room descriptor will be written
  * to. */
-enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
+enum transfer_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
                                   struct slot_claim *claim, void **slot);
 bool stage_holds(struct stage *stage, const struct transfer *transfer,
                  const struct slot_claim *claim);

@@ -45,16 +45,16 @@ struct stage_tensor stage_expect(const struct stage *stage, const struct transfe
     return stage_tensor_of(stage, transfer, false);
 }
 
-enum pipeline_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
+enum transfer_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
                                   struct slot_claim *claim, void **slot)
 {
     (void)pthread_mutex_lock(&stage->lock);
-    enum pipeline_verdict verdict = pipeline_offer(stage->pipeline, transfer, claim);
-    if (verdict == PIPELINE_FULL) {
+    enum transfer_verdict verdict = pipeline_offer(stage->pipeline, transfer, claim);
+    if (verdict == TRANSFER_FULL) {
         stage->room_wanted = true;
     }
     (void)pthread_mutex_unlock(&stage->lock);
-    if (verdict == PIPELINE_TAKE) {
+    if (verdict == TRANSFER_TAKE) {
         *slot = stage->slot[transfer_info(transfer)->lane][claim->slot];
     }
     return verdict;

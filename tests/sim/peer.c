@@ -88,11 +88,11 @@ static void offer(struct world *world, struct run *run, struct receive *receive)
 {
     struct call *call = receive->call;
     switch (pipeline_offer(run->pipeline, &call->peer.transfer, &receive->claim)) {
-    case PIPELINE_TAKE: break;
-    case PIPELINE_MARK: receive->marks = true; break;
-    case PIPELINE_DUPLICATE: receive->duplicate = true; break;
-    case PIPELINE_FULL: receive->parked = true; return;
-    case PIPELINE_REFUSE:
+    case TRANSFER_TAKE: break;
+    case TRANSFER_MARK: receive->marks = true; break;
+    case TRANSFER_DUPLICATE: receive->duplicate = true; break;
+    case TRANSFER_FULL: receive->parked = true; return;
+    case TRANSFER_REFUSE:
         net_answer(world, call, 422);
         let_go(world, receive);
         return;

@@ -111,7 +111,7 @@ static void begin(struct world *world, struct run *run)
 static void publish(struct world *world, struct run *run)
 {
     run->published = true;
-    orders_give(&run->orders, run->pipeline);
+    pipeline_follow(run->pipeline, &run->orders);
     run->agent->stage = run;
     if (run->desired->has_next) {
         sender_start(world, run, TO_NEXT);
@@ -264,7 +264,7 @@ void run_tell(struct world *world, struct run *run, const struct session_action 
     } else if (action->type == SESSION_DO_ROUNDS) {
         pipeline_take_rounds(run->pipeline, action->round);
     }
-    orders_give(&run->orders, run->pipeline);
+    pipeline_follow(run->pipeline, &run->orders);
     run_work(world, run);
 }
 

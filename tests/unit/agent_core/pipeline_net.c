@@ -24,14 +24,14 @@ static bool receive(struct net *net, struct stage_of_net *stage, const struct pa
 {
     struct slot_claim claim;
     switch (pipeline_offer(stage->pipeline, &packet->transfer, &claim)) {
-    case PIPELINE_REFUSE: assert_true(false); break;
-    case PIPELINE_FULL: return false;
-    case PIPELINE_DUPLICATE: return true;
-    case PIPELINE_MARK:
+    case TRANSFER_REFUSE: assert_true(false); break;
+    case TRANSFER_FULL: return false;
+    case TRANSFER_DUPLICATE: return true;
+    case TRANSFER_MARK:
         assert_true(packet->mark);
         pipeline_mark(stage->pipeline, packet->transfer.step);
         return true;
-    case PIPELINE_TAKE: break;
+    case TRANSFER_TAKE: break;
     }
     if (draw(net, 8) == 0) {
         if (draw(net, 2) == 0) {
@@ -52,11 +52,11 @@ static void move_wire(struct net *net, struct stage_of_net *from, struct wire *w
         /* A late repeat of something long answered: the far side must say yes or have no room, and
          * not be disturbed. */
         struct slot_claim claim;
-        enum pipeline_verdict verdict = pipeline_offer(to->pipeline, &wire->stale.transfer, &claim);
+        enum transfer_verdict verdict = pipeline_offer(to->pipeline, &wire->stale.transfer, &claim);
         if (wire->stale.mark) {
-            assert_int_equal(verdict, PIPELINE_MARK);
+            assert_int_equal(verdict, TRANSFER_MARK);
         } else {
-            assert_int_equal(verdict, PIPELINE_DUPLICATE);
+            assert_int_equal(verdict, TRANSFER_DUPLICATE);
         }
     }
     if (wire->count == 0 || draw(net, 3) == 0) {

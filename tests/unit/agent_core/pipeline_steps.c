@@ -8,7 +8,7 @@ struct pipeline *make(const struct pipeline_config *config)
     return pipeline;
 }
 
-enum pipeline_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step,
+enum transfer_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step,
                             size_t micro_batch, struct slot_claim *claim)
 {
     struct transfer transfer = {kind, step, micro_batch};
@@ -20,7 +20,7 @@ void deliver(struct pipeline *pipeline, enum transfer_kind kind, int64_t step, s
 {
     struct transfer transfer = {kind, step, micro_batch};
     struct slot_claim claim;
-    assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), PIPELINE_TAKE);
+    assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), TRANSFER_TAKE);
     assert_true(pipeline_received(pipeline, &transfer, &claim));
 }
 

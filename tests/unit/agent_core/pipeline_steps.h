@@ -7,7 +7,7 @@
 
 struct pipeline *make(const struct pipeline_config *config);
 /* claim NULL: of no interest. */
-enum pipeline_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step,
+enum transfer_verdict offer(struct pipeline *pipeline, enum transfer_kind kind, int64_t step,
                             size_t micro_batch, struct slot_claim *claim);
 /* It is taken, and arrives whole. */
 void deliver(struct pipeline *pipeline, enum transfer_kind kind, int64_t step, size_t micro_batch);

@@ -74,14 +74,14 @@ static void a_repeat_is_a_duplicate_before_and_after_its_use(void **state)
     struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
     pipeline_run(pipeline);
     deliver(pipeline, TRANSFER_ACTIVATION, 1, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 0, NULL), TRANSFER_DUPLICATE);
     do_work(pipeline, PIPELINE_FORWARD, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 0, NULL), TRANSFER_DUPLICATE);
     deliver(pipeline, TRANSFER_GRADIENT, 1, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), TRANSFER_DUPLICATE);
     do_work(pipeline, PIPELINE_BACKWARD, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 0, NULL), PIPELINE_DUPLICATE);
-    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 0, NULL), TRANSFER_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), TRANSFER_DUPLICATE);
 }
 
 static void a_slot_in_use_is_full_until_its_backward(void **state)
@@ -92,9 +92,9 @@ static void a_slot_in_use_is_full_until_its_backward(void **state)
     for (size_t i = 0; i < 3; i++) {
         deliver(pipeline, TRANSFER_ACTIVATION, 1, i);
     }
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 3, NULL), PIPELINE_FULL);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 3, NULL), TRANSFER_FULL);
     do_work(pipeline, PIPELINE_FORWARD, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 3, NULL), PIPELINE_FULL);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 3, NULL), TRANSFER_FULL);
     deliver(pipeline, TRANSFER_GRADIENT, 1, 0);
     do_work(pipeline, PIPELINE_BACKWARD, 0);
     deliver(pipeline, TRANSFER_ACTIVATION, 1, 3);
@@ -106,14 +106,14 @@ static void the_newest_connection_wins_a_slot(void **state)
     struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
     struct slot_claim first, second;
     const struct transfer transfer = {TRANSFER_ACTIVATION, 1, 0};
-    assert_int_equal(pipeline_offer(pipeline, &transfer, &first), PIPELINE_TAKE);
-    assert_int_equal(pipeline_offer(pipeline, &transfer, &second), PIPELINE_TAKE);
+    assert_int_equal(pipeline_offer(pipeline, &transfer, &first), TRANSFER_TAKE);
+    assert_int_equal(pipeline_offer(pipeline, &transfer, &second), TRANSFER_TAKE);
     assert_false(pipeline_holds(pipeline, &transfer, &first));
     assert_true(pipeline_holds(pipeline, &transfer, &second));
     pipeline_abandon(pipeline, &transfer, &first);
     assert_false(pipeline_received(pipeline, &transfer, &first));
     assert_true(pipeline_received(pipeline, &transfer, &second));
-    assert_int_equal(pipeline_offer(pipeline, &transfer, &first), PIPELINE_DUPLICATE);
+    assert_int_equal(pipeline_offer(pipeline, &transfer, &first), TRANSFER_DUPLICATE);
 }
 
 static void a_broken_off_body_frees_its_slot(void **state)
@@ -122,7 +122,7 @@ static void a_broken_off_body_frees_its_slot(void **state)
     struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
     struct slot_claim claim;
     const struct transfer transfer = {TRANSFER_ACTIVATION, 1, 0};
-    assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), PIPELINE_TAKE);
+    assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), TRANSFER_TAKE);
     pipeline_abandon(pipeline, &transfer, &claim);
     assert_false(pipeline_received(pipeline, &transfer, &claim));
     deliver(pipeline, TRANSFER_ACTIVATION, 1, 3);
@@ -132,15 +132,15 @@ static void impossible_tensors_are_rejected(void **state)
 {
     (void)state;
     struct pipeline *pipeline AUTO(pipeline_free) = make(&middle);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 3, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 11, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 5, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 2, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_EVALUATION, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 3, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 11, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 5, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 2, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_EVALUATION, 1, 0, NULL), TRANSFER_REFUSE);
     struct pipeline *leading AUTO(pipeline_free) = make(&stage_0);
-    assert_int_equal(offer(leading, TRANSFER_ACTIVATION, 1, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(leading, TRANSFER_EVALUATION, 0, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(leading, TRANSFER_ACTIVATION, 1, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(leading, TRANSFER_EVALUATION, 0, 0, NULL), TRANSFER_REFUSE);
 }
 
 static void a_send_buffer_is_not_overwritten_before_it_was_sent(void **state)
@@ -189,16 +189,16 @@ static void a_mark_stops_the_stage_after_that_step(void **state)
     struct pipeline *pipeline AUTO(pipeline_free) = make(&config);
     pipeline_run(pipeline);
     deliver(pipeline, TRANSFER_ACTIVATION, 1, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 1, NULL), PIPELINE_MARK);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 2, 1, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 1, NULL), TRANSFER_MARK);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 2, 1, NULL), TRANSFER_REFUSE);
     pipeline_mark(pipeline, 1);
     do_work(pipeline, PIPELINE_FORWARD, 0);
     do_work(pipeline, PIPELINE_BACKWARD, 0);
     do_work(pipeline, PIPELINE_UPDATE, 0);
     do_work(pipeline, PIPELINE_STOP, 0);
     assert_int_equal(pipeline_version(pipeline), 1);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 1, NULL), PIPELINE_MARK);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 2, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 1, NULL), TRANSFER_MARK);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 2, 0, NULL), TRANSFER_DUPLICATE);
 }
 
 static void a_stop_gives_an_evaluation_up_and_the_resumed_generation_makes_up_for_it(void **state)
@@ -240,11 +240,11 @@ static void tensors_of_an_abandoned_evaluation_occupy_no_slot(void **state)
     deliver(pipeline, TRANSFER_EVALUATION, 1, 0);
     const struct transfer late = {TRANSFER_EVALUATION, 1, 1};
     struct slot_claim claim;
-    assert_int_equal(pipeline_offer(pipeline, &late, &claim), PIPELINE_TAKE);
+    assert_int_equal(pipeline_offer(pipeline, &late, &claim), TRANSFER_TAKE);
     pipeline_mark(pipeline, 1);
     do_work(pipeline, PIPELINE_STOP, 0);
     assert_true(pipeline_received(pipeline, &late, &claim));
-    assert_int_equal(offer(pipeline, TRANSFER_EVALUATION, 1, 2, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_EVALUATION, 1, 2, NULL), TRANSFER_DUPLICATE);
 }
 
 static void while_held_no_step_begins(void **state)
@@ -447,7 +447,7 @@ static void a_mark_is_of_its_own_step(void **state)
     for (size_t i = 0; i < 4; i++) {
         const struct transfer transfer = {TRANSFER_ACTIVATION, 1, i};
         struct slot_claim claim;
-        assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), PIPELINE_TAKE);
+        assert_int_equal(pipeline_offer(pipeline, &transfer, &claim), TRANSFER_TAKE);
         assert_int_equal(claim.mark.kinds, 0);
         claim.mark = mark;
         assert_true(pipeline_received(pipeline, &transfer, &claim));

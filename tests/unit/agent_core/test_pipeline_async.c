@@ -38,8 +38,8 @@ static void a_stop_lets_the_batches_in_flight_run_out(void **state)
 {
     (void)state;
     struct pipeline *pipeline AUTO(pipeline_free) = wait_for_the_second_batch();
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 0, 1, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 1, NULL), PIPELINE_MARK);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 0, 1, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 1, 1, NULL), TRANSFER_MARK);
     pipeline_mark(pipeline, 1);
     struct pipeline_task task;
     assert_int_equal(pipeline_next(pipeline, &task), PIPELINE_LAST);
@@ -59,10 +59,10 @@ static void overlapping_steps_are_taken_as_far_as_the_previous_stage_may_be(void
     deliver(pipeline, TRANSFER_ACTIVATION, 1, 0);
     deliver(pipeline, TRANSFER_ACTIVATION, 2, 0);
     deliver(pipeline, TRANSFER_ACTIVATION, 3, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 4, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 3, 1, NULL), PIPELINE_MARK);
-    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 4, 1, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 4, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 3, 1, NULL), TRANSFER_MARK);
+    assert_int_equal(offer(pipeline, TRANSFER_ACTIVATION, 4, 1, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_GRADIENT, 1, 0, NULL), TRANSFER_REFUSE);
 }
 
 static void expect_wait_for(struct pipeline *pipeline, enum pipeline_wait why)

@@ -67,9 +67,9 @@ static void the_first_stage_begins_no_step_before_the_metric_is_here(void **stat
     expect_wait(pipeline);
     assert_int_equal(pipeline_waits(pipeline), PIPELINE_WAITS_FOR_GRADIENT);
     deliver(pipeline, TRANSFER_JUDGED, 1, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_JUDGED, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_JUDGED, 1, 0, NULL), TRANSFER_DUPLICATE);
     judge(pipeline, 0.5);
-    assert_int_equal(offer(pipeline, TRANSFER_JUDGED, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_JUDGED, 1, 0, NULL), TRANSFER_DUPLICATE);
     do_work(pipeline, PIPELINE_FORWARD, 0);
 }
 
@@ -105,7 +105,7 @@ static void a_stop_abandons_the_judgement(void **state)
     struct pipeline *pipeline AUTO(pipeline_free) = evaluated_stage(0, 2, NULL);
     struct slot_claim claim;
     const struct transfer judged = {TRANSFER_JUDGED, 1, 0};
-    assert_int_equal(offer(pipeline, TRANSFER_JUDGED, 1, 0, &claim), PIPELINE_TAKE);
+    assert_int_equal(offer(pipeline, TRANSFER_JUDGED, 1, 0, &claim), TRANSFER_TAKE);
     pipeline_stop(pipeline);
     do_work(pipeline, PIPELINE_STOP, 0);
     assert_true(pipeline_received(pipeline, &judged, &claim)); /* without an effect */
@@ -126,10 +126,10 @@ static void a_metric_that_cannot_be_is_refused(void **state)
 {
     (void)state;
     struct pipeline *first AUTO(pipeline_free) = evaluated_stage(0, 2, NULL);
-    assert_int_equal(offer(first, TRANSFER_JUDGED, 2, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(first, TRANSFER_JUDGED, 1, 1, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(first, TRANSFER_JUDGED, 2, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(first, TRANSFER_JUDGED, 1, 1, NULL), TRANSFER_REFUSE);
     struct pipeline *last AUTO(pipeline_free) = evaluated_stage(1, 2, NULL);
-    assert_int_equal(offer(last, TRANSFER_JUDGED, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(last, TRANSFER_JUDGED, 1, 0, NULL), TRANSFER_REFUSE);
     struct pipeline_config plain = {.count = 2,
                                     .micro_batches = 1,
                                     .in_flight = 1,
@@ -140,7 +140,7 @@ static void a_metric_that_cannot_be_is_refused(void **state)
     struct pipeline *without AUTO(pipeline_free) = make(&plain);
     pipeline_run(without);
     do_work(without, PIPELINE_EVALUATE, 0);
-    assert_int_equal(offer(without, TRANSFER_JUDGED, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(without, TRANSFER_JUDGED, 1, 0, NULL), TRANSFER_REFUSE);
 }
 
 int main(void)

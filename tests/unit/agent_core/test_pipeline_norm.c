@@ -47,11 +47,11 @@ static void the_first_stage_waits_for_the_norm_and_updates(void **state)
     struct pipeline *pipeline AUTO(pipeline_free) = clipping_stage(0, 2);
     expect_wait(pipeline);
     deliver(pipeline, TRANSFER_NORM, 1, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, NULL), TRANSFER_DUPLICATE);
     do_work(pipeline, PIPELINE_SUM, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, NULL), TRANSFER_DUPLICATE);
     do_work(pipeline, PIPELINE_UPDATE, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, NULL), TRANSFER_DUPLICATE);
 }
 
 static void a_middle_stage_passes_the_total_on_before_it_updates(void **state)
@@ -59,20 +59,20 @@ static void a_middle_stage_passes_the_total_on_before_it_updates(void **state)
     (void)state;
     struct pipeline *pipeline AUTO(pipeline_free) = clipping_stage(1, 3);
     struct slot_claim claim;
-    assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, &claim), PIPELINE_TAKE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, &claim), TRANSFER_TAKE);
     assert_int_equal(claim.slot, 0);
     expect_wait(pipeline);
     deliver(pipeline, TRANSFER_NORM, 1, 0); /* by a newer connection */
     do_work(pipeline, PIPELINE_SUM, 0);
     expect_wait(pipeline);
-    assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, &claim), PIPELINE_TAKE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, &claim), TRANSFER_TAKE);
     assert_int_equal(claim.slot, 0);
     deliver(pipeline, TRANSFER_NORM_TOTAL, 1, 0);
     do_work(pipeline, PIPELINE_TOTAL, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, NULL), TRANSFER_DUPLICATE);
     do_work(pipeline, PIPELINE_UPDATE, 0);
-    assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_DUPLICATE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM_TOTAL, 1, 0, NULL), TRANSFER_DUPLICATE);
 }
 
 /* The next stage has the total, but what it says of that is lost for a while. */
@@ -111,7 +111,7 @@ static void the_last_stage_sums_at_once_and_waits_for_the_total(void **state)
     struct pipeline *pipeline AUTO(pipeline_free) = clipping_stage(1, 2);
     do_work(pipeline, PIPELINE_SUM, 0);
     expect_wait(pipeline);
-    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(pipeline, TRANSFER_NORM, 1, 0, NULL), TRANSFER_REFUSE);
     deliver(pipeline, TRANSFER_ACTIVATION, 2, 0); /* the stage before has updated already */
     deliver(pipeline, TRANSFER_NORM_TOTAL, 1, 0);
     do_work(pipeline, PIPELINE_UPDATE, 0);
@@ -122,14 +122,14 @@ static void impossible_norms_are_rejected(void **state)
 {
     (void)state;
     struct pipeline *clips AUTO(pipeline_free) = clipping_stage(1, 3);
-    assert_int_equal(offer(clips, TRANSFER_NORM, 2, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(clips, TRANSFER_NORM, 1, 1, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(clips, TRANSFER_NORM, 2, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(clips, TRANSFER_NORM, 1, 1, NULL), TRANSFER_REFUSE);
     deliver(clips, TRANSFER_NORM, 1, 0);
     do_work(clips, PIPELINE_SUM, 0);
-    assert_int_equal(offer(clips, TRANSFER_NORM_TOTAL, 2, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(clips, TRANSFER_NORM_TOTAL, 1, 1, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(clips, TRANSFER_NORM_TOTAL, 2, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(clips, TRANSFER_NORM_TOTAL, 1, 1, NULL), TRANSFER_REFUSE);
     struct pipeline *leading AUTO(pipeline_free) = clipping_stage(0, 2);
-    assert_int_equal(offer(leading, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(leading, TRANSFER_NORM_TOTAL, 1, 0, NULL), TRANSFER_REFUSE);
     struct pipeline_config config = {.index = 1,
                                      .count = 3,
                                      .micro_batches = 4,
@@ -137,11 +137,11 @@ static void impossible_norms_are_rejected(void **state)
                                      .previous_in_flight = 3,
                                      .total_steps = 10};
     struct pipeline *plain AUTO(pipeline_free) = make(&config);
-    assert_int_equal(offer(plain, TRANSFER_NORM, 1, 0, NULL), PIPELINE_REFUSE);
-    assert_int_equal(offer(plain, TRANSFER_NORM_TOTAL, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(plain, TRANSFER_NORM, 1, 0, NULL), TRANSFER_REFUSE);
+    assert_int_equal(offer(plain, TRANSFER_NORM_TOTAL, 1, 0, NULL), TRANSFER_REFUSE);
     config.clips_norm = true;
     struct pipeline *early AUTO(pipeline_free) = make(&config);
-    assert_int_equal(offer(early, TRANSFER_NORM, 1, 0, NULL), PIPELINE_REFUSE);
+    assert_int_equal(offer(early, TRANSFER_NORM, 1, 0, NULL), TRANSFER_REFUSE);
 }
 
 int main(void)

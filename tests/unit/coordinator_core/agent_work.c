@@ -12,7 +12,7 @@
 static void follow_orders(struct agent *agent, bool begins)
 {
     const bool waits = agent->assignment.run.stage_index == 0 && !begins;
-    orders_give(&agent->orders, agent->pipeline);
+    pipeline_follow(agent->pipeline, &agent->orders);
     pipeline_hold(agent->pipeline, agent->orders.held || waits);
 }
 
@@ -107,11 +107,11 @@ static bool deliver(struct world *world, struct agent *agent, enum direction dir
         return false;
     }
     switch (pipeline_offer(other->pipeline, &outgoing->transfer, &claim)) {
-    case PIPELINE_FULL: return false;
-    case PIPELINE_REFUSE: fail_msg("%s refuses a tensor of %s", other->name, agent->name); break;
-    case PIPELINE_DUPLICATE: break;
-    case PIPELINE_MARK: pipeline_mark(other->pipeline, outgoing->transfer.step); break;
-    case PIPELINE_TAKE:
+    case TRANSFER_FULL: return false;
+    case TRANSFER_REFUSE: fail_msg("%s refuses a tensor of %s", other->name, agent->name); break;
+    case TRANSFER_DUPLICATE: break;
+    case TRANSFER_MARK: pipeline_mark(other->pipeline, outgoing->transfer.step); break;
+    case TRANSFER_TAKE:
         claim.mark = outgoing->mark;
         assert_true(pipeline_received(other->pipeline, &outgoing->transfer, &claim));
         break;
