@@ -7,7 +7,7 @@
 #include "agent/device.h"
 #include "agent/runtime/cancel.h"
 #include "agent/runtime/data.h"
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 #include "agent/runtime/trouble.h"
 #include "libtrain/kernels/kernel_text.h"
 #include "schema/assignment.h"

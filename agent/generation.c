@@ -14,7 +14,7 @@
 #include "agent/peer/sender.h"
 #include "agent/copies/outbox.h"
 #include "agent/core/needs.h"
-#include "agent/runtime/stage_loop.h"
+#include "agent/pipeline/stage_loop.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 #include "base/log.h"

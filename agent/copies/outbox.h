@@ -13,7 +13,7 @@
 
 #include "agent/copies/outbox_queue.h"
 #include "agent/copies/snapshot.h"
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 #include "base/err.h"
 
 /* Send one blob (send->whole), or ask whether the target has it. Blocks. 0: the target has it;

@@ -9,7 +9,7 @@
 #include "agent/copies/outbox_queue.h"
 #include "agent/copies/snapshot.h"
 #include "agent/peer/trust.h"
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 #include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
 

@@ -1,7 +1,7 @@
 /* pipeline.h: the stage protocol of one generation: which tensor of a neighbour a stage accepts
  * into which slot, what the compute thread does next, when a send buffer is free again, where the
  * stage stops. Holds no tensors and does no arithmetic: slots and buffers are indices into arrays
- * of the owner. Pure; not locked: its owner (agent/runtime/stage) guards it for receiver, senders
+ * of the owner. Pure; not locked: its owner (agent/pipeline/stage) guards it for receiver, senders
  * and compute thread.
  *
  * Work of a step: schedule.h (1F1B). Where steps overlap, the pipeline runs empty at borders only:

@@ -10,8 +10,8 @@
 #define AGENT_OFFLINE_STAGED_H
 
 #include "agent/offline/plan_file.h"
-#include "agent/runtime/stage.h"
-#include "agent/runtime/stage_loop.h"
+#include "agent/pipeline/stage.h"
+#include "agent/pipeline/stage_loop.h"
 #include "base/err.h"
 #include "libtrain/state/checkpoint.h"
 #include "libtrain/train.h"

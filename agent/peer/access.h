@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "agent/core/admission.h"
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 #include "net/http_server.h"
 
 struct access;

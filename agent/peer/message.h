@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 
 #define MESSAGE_HEADER_MAX 512 /* bytes of a safetensors header as written here */
 #define MESSAGE_PATH_MAX 384

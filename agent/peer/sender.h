@@ -8,7 +8,7 @@
 
 #include "agent/peer/trust.h"
 #include "agent/peer/ways.h"
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 #include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
 #include "schema/heartbeat.h"

@@ -107,7 +107,7 @@ static int make_run(struct run *run, size_t micro_batch, struct train_pool *pool
     return rc;
 }
 
-/* As the clock of a stage (agent/runtime/stage.c). */
+/* As the clock of a stage (agent/pipeline/stage.c). */
 static double running_seconds(const struct run *run)
 {
     return clock_thread_seconds() + train_pool_waited_seconds(run->pool);

@@ -36,6 +36,7 @@ DESCRIBING = [
 ]
 COMPUTING = ["backend", "ops", "optim", "data", "stage"]
 COORDINATOR_BASE = ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room in DESCRIBING]
+AGENT_BASE = ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"]
 ROOMS = {
     "base": [],
     "net": ["base/"],
@@ -59,9 +60,11 @@ ROOMS = {
     "agent/core": PURE_BASE
     + ["schema/", "!schema/wire.h", "libtrain/schedule/", "libtrain/model/"],
     "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"],
-    "agent/peer": ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"],
-    "agent/offline": ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"],
-    "agent/copies": ["base/", "net/", "schema/", "agent/core/", "agent/runtime/", "agent/peer/"],
+    "agent/pipeline": AGENT_BASE,
+    "agent/peer": AGENT_BASE + ["agent/pipeline/"],
+    "agent/offline": AGENT_BASE + ["agent/pipeline/"],
+    "agent/copies": ["base/", "net/", "schema/", "agent/core/"]
+    + ["agent/runtime/", "agent/pipeline/", "agent/peer/"],
     "agent": ["base/", "net/", "schema/", "libtrain/"],
     "cli": ["base/", "net/", "schema/"],
 }

@@ -1,4 +1,5 @@
-/* The compute thread of a run (agent/runtime/stage_loop): tasks of the pipeline core on digests. */
+/* The compute thread of a run (agent/pipeline/stage_loop): tasks of the pipeline core on digests.
+ */
 #include <inttypes.h>
 
 #include "agent/core/evaluations.h"

@@ -1,5 +1,5 @@
 /* run.h: what a device does for one generation: prepare, train, upload, wait to be cancelled; the
- * simulated counterpart of agent/generation, agent/build, agent/runtime/stage_loop and
+ * simulated counterpart of agent/generation, agent/build, agent/pipeline/stage_loop and
  * agent/peer/sender around a real pipeline core. */
 #ifndef TESTS_SIM_RUN_H
 #define TESTS_SIM_RUN_H

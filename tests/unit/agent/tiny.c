@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/runtime/stage_loop.h"
+#include "agent/pipeline/stage_loop.h"
 #include "base/rng.h"
 #include "libtrain/description/description.h"
 #include "libtrain/formats/safetensors.h"

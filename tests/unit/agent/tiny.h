@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_AGENT_TINY_H
 #define TESTS_UNIT_AGENT_TINY_H
 
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 #include "libtrain/model/model.h"
 #include "net/hash.h"
 #include "schema/job.h"

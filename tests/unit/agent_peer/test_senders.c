@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/peer/sender.h"
-#include "agent/runtime/stage_loop.h"
+#include "agent/pipeline/stage_loop.h"
 #include "base/log.h"
 #include "tests/support/test.h"
 #include "tests/unit/agent/side.h"

@@ -3,15 +3,15 @@
  * jobs in one process (stage_loop.c, offline/staged.c).
  * The micro-batches of an evaluation are those of core/evaluations. One thread; nothing allocates
  * after samples_new. */
-#ifndef AGENT_RUNTIME_SAMPLES_H
-#define AGENT_RUNTIME_SAMPLES_H
+#ifndef AGENT_PIPELINE_SAMPLES_H
+#define AGENT_PIPELINE_SAMPLES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/runtime/stage.h"
-#include "agent/runtime/stage_loop.h"
+#include "agent/pipeline/stage.h"
+#include "agent/pipeline/stage_loop.h"
 #include "base/err.h"
 #include "libtrain/train.h"
 #include "schema/job.h"

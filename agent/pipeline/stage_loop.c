@@ -1,11 +1,11 @@
-#include "agent/runtime/stage_loop.h"
+#include "agent/pipeline/stage_loop.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <unistd.h>
 
 #include "agent/core/evaluations.h"
-#include "agent/runtime/stage_parts.h"
+#include "agent/pipeline/stage_parts.h"
 #include "base/assert.h"
 #include "base/clock.h"
 

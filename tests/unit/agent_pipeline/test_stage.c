@@ -1,7 +1,7 @@
 /* A stage alone: what it rejects, and the end of its loop after a fault. */
 #include <string.h>
 
-#include "agent/runtime/stage_loop.h"
+#include "agent/pipeline/stage_loop.h"
 #include "tests/support/test.h"
 #include "tests/unit/agent/tiny.h"
 

@@ -1,8 +1,8 @@
 /* stage_loop.h: the compute thread: runs the tasks of the pipeline until it stops. */
-#ifndef AGENT_RUNTIME_STAGE_LOOP_H
-#define AGENT_RUNTIME_STAGE_LOOP_H
+#ifndef AGENT_PIPELINE_STAGE_LOOP_H
+#define AGENT_PIPELINE_STAGE_LOOP_H
 
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 
 /* Called on the compute thread; must not block or allocate. */
 struct stage_listener {

@@ -1,14 +1,14 @@
 /* stage_parts.h: shared by stage.c (memory, the control side), stage_ports.c (neighbours) and
  * stage_loop.c (the compute thread). For these three only. */
-#ifndef AGENT_RUNTIME_STAGE_PARTS_H
-#define AGENT_RUNTIME_STAGE_PARTS_H
+#ifndef AGENT_PIPELINE_STAGE_PARTS_H
+#define AGENT_PIPELINE_STAGE_PARTS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "agent/core/timing.h"
-#include "agent/runtime/samples.h"
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/samples.h"
+#include "agent/pipeline/stage.h"
 #include "libtrain/train.h"
 
 /* A bounded queue: each tensor in it holds a buffer, so it cannot outgrow their number, one sum,

@@ -8,8 +8,8 @@
  * guards pipeline, queues and measurements. A claimed slot belongs to the receiver, a filled one
  * and the buffers to the compute thread, a queued buffer to the sender; so tensors move without the
  * lock. References are counted: the last release frees the stage. */
-#ifndef AGENT_RUNTIME_STAGE_H
-#define AGENT_RUNTIME_STAGE_H
+#ifndef AGENT_PIPELINE_STAGE_H
+#define AGENT_PIPELINE_STAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 #include "agent/core/evaluations.h"
-#include "agent/runtime/stage_parts.h"
+#include "agent/pipeline/stage_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/assert.h"
 

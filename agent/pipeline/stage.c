@@ -1,11 +1,11 @@
-#include "agent/runtime/stage.h"
+#include "agent/pipeline/stage.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/core/evaluations.h"
-#include "agent/runtime/stage_parts.h"
+#include "agent/pipeline/stage_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 #include "base/size.h"

@@ -1,4 +1,4 @@
-#include "agent/runtime/samples.h"
+#include "agent/pipeline/samples.h"
 
 #include <inttypes.h>
 #include <math.h>
