@@ -10,6 +10,7 @@
 #include "agent/peer/fetch.h"
 #include "agent/runtime/inventory.h"
 #include "agent/runtime/tune.h"
+#include "agent/work_table.h"
 #include "base/clock.h"
 #include "libtrain/description/description.h"
 #include "libtrain/memory/memory.h"
@@ -23,7 +24,9 @@
 /* One build in progress. */
 struct build {
     const struct device_context *device;
+    struct work_config *config;
     const struct assignment_run *run;
+    const struct work_row *row; /* of the job's strategy */
     struct troubles *troubles;
     struct fetch *fetch;
     struct model *model;
@@ -34,7 +37,7 @@ struct build {
 
 void built_done(struct built *built)
 {
-    stage_release(&built->stage);
+    work_release(&built->work);
     if (built->test != built->train) {
         data_close(&built->test);
     }
@@ -61,33 +64,20 @@ static int read_model(struct build *build, struct err *err)
     return needs_check_sources(run, err);
 }
 
-/* Of the link to a neighbour: assignment_check knows its name. */
-static enum codec peer_codec(bool there, const struct peer *peer)
-{
-    enum codec codec = CODEC_NONE;
-    if (there && peer->codec[0] != '\0') {
-        (void)codec_find(peer->codec, &codec);
-    }
-    return codec;
-}
-
 /* Linux promises memory that it does not have: fail now rather than be killed later. */
 static int check_memory(const struct build *build, struct err *err)
 {
     const struct assignment_run *run = build->run;
-    const struct memory_request request = {
+    struct memory_request request = {
         .first = (size_t)run->first,
         .end = (size_t)run->end,
         .micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches),
-        .in_flight = (size_t)run->in_flight,
-        .versions = job_versions(&run->job_spec, (size_t)run->stage_count, (size_t)run->in_flight),
         .threads = build->device->threads,
-        .codec = {[MEMORY_OUTPUT] = peer_codec(run->has_next, &run->next),
-                  [MEMORY_INPUT] = peer_codec(run->has_previous, &run->previous)},
         .recompute = run->job_spec.recompute,
         .backend = train_backend(),
     };
     struct memory_bytes bytes;
+    build->row->memory(run, &request);
     int rc = memory_of_stage(build->model, &run->job_spec.optimizer, &request, &bytes, err);
     if (rc != 0) {
         return rc;
@@ -160,7 +150,7 @@ static int open_data(struct build *build, struct err *err)
     const struct assignment_run *run = build->run;
     const struct job_data *data = &run->data;
     struct built *out = build->out;
-    build->needs = needs_data(run);
+    build->needs = build->row->needs(run);
     if (!build->needs.train) {
         return 0;
     }
@@ -202,7 +192,8 @@ static int load_file(struct build *build, const struct source *source, const str
             snapshot_discard(build->device->snapshots, own);
         }
     }
-    rc = rc ? rc : stage_load_unit(build->out->stage, (size_t)source->unit, blob, size, err);
+    rc =
+        rc ? rc : keeper_load_unit(build->out->work->keeper, (size_t)source->unit, blob, size, err);
     free(blob);
     return rc;
 }
@@ -220,8 +211,8 @@ static int load_own(struct build *build, const struct source *source, struct err
     if (rc == 0 && !own->data) {
         rc = load_file(build, source, own, err);
     } else if (rc == 0) {
-        rc = stage_load_unit(build->out->stage, (size_t)source->unit, own->data,
-                             (size_t)own->holding.bytes, err);
+        rc = keeper_load_unit(build->out->work->keeper, (size_t)source->unit, own->data,
+                              (size_t)own->holding.bytes, err);
     }
     snapshot_put_back(own);
     return rc;
@@ -230,7 +221,7 @@ static int load_own(struct build *build, const struct source *source, struct err
 static int load_foreign(struct build *build, const struct source *source, struct err *err)
 {
     const struct assignment_run *run = build->run;
-    const size_t size = stage_unit_bytes(build->out->stage, (size_t)source->unit);
+    const size_t size = keeper_unit_bytes(build->out->work->keeper, (size_t)source->unit);
     void *blob = malloc(size);
     if (!blob) {
         return err_set(err, ERR_MEMORY, "%zu bytes", size);
@@ -259,7 +250,8 @@ static int load_foreign(struct build *build, const struct source *source, struct
         got = fetch_get_whole(build->fetch, url, NULL, blob, size, err);
     }
     int rc = got < 0 ? (int)got : check_blob(source, blob, size, err);
-    rc = rc ? rc : stage_load_unit(build->out->stage, (size_t)source->unit, blob, size, err);
+    rc =
+        rc ? rc : keeper_load_unit(build->out->work->keeper, (size_t)source->unit, blob, size, err);
     free(blob);
     return rc;
 }
@@ -291,7 +283,8 @@ static int load_start(struct build *build, const struct source *source, struct e
         rc = checkpoint_file_open(read_checkpoint, build, &build->checkpoint, err);
     }
     return rc ? rc
-              : stage_start_unit(build->out->stage, (size_t)source->unit, build->checkpoint, err);
+              : keeper_start_unit(build->out->work->keeper, (size_t)source->unit, build->checkpoint,
+                                  err);
 }
 
 static int load_units(struct build *build, const char **code, struct err *err)
@@ -303,7 +296,7 @@ static int load_units(struct build *build, const char **code, struct err *err)
         int rc = 0;
         *code = needs_error_code(source->from);
         if (source->from == SOURCE_SEED) {
-            rc = stage_load_unit(build->out->stage, (size_t)source->unit, NULL, 0, err);
+            rc = keeper_load_unit(build->out->work->keeper, (size_t)source->unit, NULL, 0, err);
         } else if (source->from == SOURCE_CHECKPOINT) {
             rc = load_start(build, source, err);
         } else if (source->from == SOURCE_SELF) {
@@ -324,40 +317,17 @@ static int load_units(struct build *build, const char **code, struct err *err)
 
 /* ---- the whole ---- */
 
-static int make_stage(struct build *build, struct err *err)
+static int make_work(struct build *build, struct err *err)
 {
-    const struct assignment_run *run = build->run;
-    const struct device_context *device = build->device;
-    struct built *out = build->out;
     const struct needs_data *needs = &build->needs;
-    struct stage_config config = {
-        .job = run->job,
-        .generation = run->generation,
-        .index = (size_t)run->stage_index,
-        .count = (size_t)run->stage_count,
-        .first = (size_t)run->first,
-        .end = (size_t)run->end,
-        .in_flight = (size_t)run->in_flight,
-        .previous_in_flight = (size_t)run->previous_in_flight,
-        .strict = run->strict,
-        .codec = {[STAGE_TO_NEXT] = peer_codec(run->has_next, &run->next),
-                  [STAGE_TO_PREVIOUS] = peer_codec(run->has_previous, &run->previous)},
-        .resume_version = run->resume_version,
-        .total_steps = run->total_steps,
-        .early_stop = run->early_stop,
-        .spec = &run->job_spec,
-        .samples = run->data,
-        .threads = device->threads,
-        .slowdown = device->slowdown,
-        .park_ms = repeat_park_ms(run->peer_ms),
-        .has_neighbor = run->has_neighbor,
-        .room_fd = device->room_fd,
+    const struct built *out = build->out;
+    build->config->data = (struct work_data){
+        .train_inputs = needs->inputs ? data_inputs(out->train) : NULL,
+        .train_labels = needs->labels ? data_labels(out->train) : NULL,
+        .test_inputs = needs->inputs && out->test ? data_inputs(out->test) : NULL,
+        .test_labels = needs->labels && out->test ? data_labels(out->test) : NULL,
     };
-    config.data.train_inputs = needs->inputs ? data_inputs(out->train) : NULL;
-    config.data.train_labels = needs->labels ? data_labels(out->train) : NULL;
-    config.data.test_inputs = needs->inputs && out->test ? data_inputs(out->test) : NULL;
-    config.data.test_labels = needs->labels && out->test ? data_labels(out->test) : NULL;
-    return stage_new(&config, &build->model, &out->stage, err);
+    return build->row->make(build->config, &build->model, &build->out->work, err);
 }
 
 static int build_all(struct build *build, const char **code, struct err *err)
@@ -379,15 +349,19 @@ static int build_all(struct build *build, const char **code, struct err *err)
         return rc;
     }
     *code = "format";
-    rc = make_stage(build, err);
+    rc = make_work(build, err);
     return rc ? rc : load_units(build, code, err);
 }
 
-int build_stage(const struct device_context *device, const struct assignment_run *run,
-                struct cancel *cancel, struct troubles *troubles, struct built *out,
-                const char **code, struct err *err)
+int build_work(const struct device_context *device, struct work_config *config,
+               struct cancel *cancel, struct built *out, const char **code, struct err *err)
 {
-    struct build build = {.device = device, .run = run, .troubles = troubles, .out = out};
+    struct build build = {.device = device,
+                          .config = config,
+                          .run = config->run,
+                          .row = work_table_row(config->run->job_spec.strategy),
+                          .troubles = config->troubles,
+                          .out = out};
     *code = "internal";
     int rc = fetch_new(cancel, device->trust, device->ways, &build.fetch, err);
     rc = rc ? rc : build_all(&build, code, err);
@@ -401,7 +375,8 @@ int build_kernels(const struct device_context *device, const struct assignment_r
                   struct cancel *cancel, char kernels[KERNEL_TEXT_SIZE], const char **code,
                   struct err *err)
 {
-    struct build build = {.device = device, .run = run};
+    struct build build = {
+        .device = device, .run = run, .row = work_table_row(run->job_spec.strategy)};
     const size_t micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches);
     *code = "format";
     int rc = read_model(&build, err);
@@ -444,14 +419,13 @@ static int ping_one(struct fetch *fetch, const struct assignment_run *run, const
 int build_ping(const struct device_context *device, const struct assignment_run *run,
                struct cancel *cancel, struct troubles *troubles, const char **code, struct err *err)
 {
+    const struct peer *peer[WORK_PEERS_MAX];
+    const size_t count = work_table_row(run->job_spec.strategy)->peers(run, peer);
     struct fetch *fetch AUTO(fetch_free) = NULL;
     *code = "peer";
     int rc = fetch_new(cancel, device->trust, device->ways, &fetch, err);
-    if (rc == 0 && run->has_previous) {
-        rc = ping_one(fetch, run, &run->previous, troubles, err);
-    }
-    if (rc == 0 && run->has_next) {
-        rc = ping_one(fetch, run, &run->next, troubles, err);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = ping_one(fetch, run, peer[i], troubles, err);
     }
     return rc;
 }

@@ -11,10 +11,8 @@
 #include "agent/build.h"
 #include "agent/calls.h"
 #include "agent/copies/outbox_upload.h"
-#include "agent/peer/sender.h"
 #include "agent/copies/outbox.h"
 #include "agent/core/needs.h"
-#include "agent/pipeline/stage_loop.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -37,7 +35,6 @@ struct generation {
 
     pthread_mutex_t lock; /* guards the members below */
     struct built built;
-    struct sender *sender[2];
     struct outbox *outbox;
     struct orders orders;
     char kernels[KERNEL_TEXT_SIZE]; /* as measured, of a generation that does that alone */
@@ -84,8 +81,8 @@ static int send_copy(void *arg, const struct outbox_send *send, const struct sna
     return outbox_upload_send(generation->upload, send, snapshot, retry_ms, err);
 }
 
-/* On a sender's thread. */
-static void sender_failed(void *arg, const struct err *why)
+/* On a thread of the work. */
+static void peer_refused(void *arg, const struct err *why)
 {
     struct generation *generation = arg;
     reporter_error(&generation->reporter, "peer", why);
@@ -93,35 +90,12 @@ static void sender_failed(void *arg, const struct err *why)
 
 /* ---- the thread ---- */
 
-static int start_sender(struct generation *generation, enum stage_direction direction,
-                        const struct peer *peer, struct err *err)
-{
-    const struct sender_config config = {
-        .stage = generation->built.stage,
-        .direction = direction,
-        .peer = *peer,
-        .plan = generation->run->plan,
-        .ways = generation->device.ways,
-        .trust = generation->device.trust,
-        .peer_ms = generation->run->peer_ms,
-        .troubles = generation->troubles,
-        .failed = sender_failed,
-        .arg = generation,
-    };
-    struct sender *sender = NULL;
-    int rc = sender_start(&config, &sender, err);
-    (void)pthread_mutex_lock(&generation->lock);
-    generation->sender[direction] = sender;
-    (void)pthread_mutex_unlock(&generation->lock);
-    return rc;
-}
-
 static int start_outbox(struct generation *generation, struct err *err)
 {
     const struct assignment_run *run = generation->run;
     const struct device_context *device = &generation->device;
     struct outbox_upload_config upload = {
-        .stage = generation->built.stage,
+        .keeper = generation->built.work->keeper,
         .has_neighbor = run->has_neighbor,
         .neighbor = run->neighbor,
         .plan = run->plan,
@@ -141,7 +115,7 @@ static int start_outbox(struct generation *generation, struct err *err)
         return rc;
     }
     const struct outbox_config config = {
-        .stage = generation->built.stage,
+        .keeper = generation->built.work->keeper,
         .snapshots = device->snapshots,
         .replica_bytes = run->replica_bytes,
         .stops_only = !needs_rounds(run),
@@ -162,15 +136,16 @@ static int start_outbox(struct generation *generation, struct err *err)
     return rc;
 }
 
-/* The stage exists: apply earlier calls to it, and show it to the other threads. */
+/* The work exists: apply earlier calls to it, and show it to the other threads. */
 static void publish(struct generation *generation, struct built *built)
 {
     (void)pthread_mutex_lock(&generation->lock);
     generation->built = *built;
-    if (built->stage) {
-        stage_follow(built->stage, &generation->orders);
+    struct work *work = built->work;
+    if (work) {
+        work->row->follow(work, &generation->orders);
         if (cancel_is_set(&generation->cancel)) {
-            stage_cancel(built->stage);
+            work->row->cancel(work);
         }
     }
     (void)pthread_mutex_unlock(&generation->lock);
@@ -179,9 +154,20 @@ static void publish(struct generation *generation, struct built *built)
 static int prepare(struct generation *generation, const char **code, struct err *err)
 {
     const struct assignment_run *run = generation->run;
+    const struct device_context *device = &generation->device;
+    struct work_config config = {
+        .run = run,
+        .threads = device->threads,
+        .slowdown = device->slowdown,
+        .room_fd = device->room_fd,
+        .ways = device->ways,
+        .trust = device->trust,
+        .troubles = generation->troubles,
+        .failed = peer_refused,
+        .arg = generation,
+    };
     struct built built = {0};
-    int rc = build_stage(&generation->device, run, &generation->cancel, generation->troubles,
-                         &built, code, err);
+    int rc = build_work(device, &config, &generation->cancel, &built, code, err);
     publish(generation, &built);
     if (rc != 0) {
         return rc;
@@ -191,16 +177,9 @@ static int prepare(struct generation *generation, const char **code, struct err 
     if (rc != 0) {
         return rc;
     }
-    access_set_stage(generation->device.access, built.stage);
-    if (run->has_next) {
-        rc = start_sender(generation, STAGE_TO_NEXT, &run->next, err);
-    }
-    if (rc == 0 && run->has_previous) {
-        rc = start_sender(generation, STAGE_TO_PREVIOUS, &run->previous, err);
-    }
-    return rc ? rc
-              : build_ping(&generation->device, run, &generation->cancel, generation->troubles,
-                           code, err);
+    access_set_work(device->access, built.work);
+    rc = built.work->row->start(built.work, &config, err);
+    return rc ? rc : build_ping(device, run, &generation->cancel, generation->troubles, code, err);
 }
 
 /* On the compute thread. */
@@ -212,14 +191,15 @@ static void take_snapshot(void *arg, int64_t version, const struct round_mark *m
 
 static int train(struct generation *generation, const char **code, struct err *err)
 {
-    const struct stage_listener listener = {.metric = take_metric,
-                                            .snapshot = take_snapshot,
-                                            .round_opened = round_opened,
-                                            .arg = generation};
+    const struct work_listener listener = {.metric = take_metric,
+                                           .snapshot = take_snapshot,
+                                           .round_opened = round_opened,
+                                           .arg = generation};
     int64_t version = 0;
     *code = "internal";
     thread_set_name("compute");
-    int rc = stage_loop(generation->built.stage, &listener, &version, err);
+    struct work *work = generation->built.work;
+    int rc = work->row->loop(work, &listener, &version, err);
     if (rc == ERR_INVALID) {
         *code = "data";
     }
@@ -232,18 +212,15 @@ static int train(struct generation *generation, const char **code, struct err *e
 
 static void release(struct generation *generation)
 {
-    struct stage *stage = generation->built.stage;
-    if (stage) {
-        access_clear_stage(generation->device.access, stage);
-        stage_cancel(stage);
+    struct work *work = generation->built.work;
+    if (work) {
+        access_clear_work(generation->device.access, work);
+        work->row->cancel(work);
     }
-    /* The control thread reads stage and senders under the lock: it must find them complete, or
-     * none. */
+    /* The control thread reads the work under the lock: it must find it complete, or none. */
     (void)pthread_mutex_lock(&generation->lock);
-    struct sender *sender[2] = {generation->sender[0], generation->sender[1]};
     struct built built = generation->built;
     struct outbox *outbox = generation->outbox;
-    generation->sender[0] = generation->sender[1] = NULL;
     generation->outbox = NULL;
     memset(&generation->built, 0, sizeof(generation->built));
     (void)pthread_mutex_unlock(&generation->lock);
@@ -256,8 +233,9 @@ static void release(struct generation *generation)
         outbox_free(&outbox);
     }
     outbox_upload_free(&generation->upload);
-    sender_free(&sender[0]);
-    sender_free(&sender[1]);
+    if (work) {
+        work->row->release(work);
+    }
     built_done(&built);
     snapshot_trim(generation->device.snapshots);
     (void)malloc_trim(0);
@@ -276,7 +254,7 @@ static int measure_kernels(struct generation *generation, const char **code, str
     return rc;
 }
 
-static void *work(void *arg)
+static void *live(void *arg)
 {
     struct generation *generation = arg;
     struct err err = {0};
@@ -362,7 +340,7 @@ int generation_start(const struct generation_config *config, struct assignment *
     generation->run = &generation->assignment->run;
     generation->previous = *previous;
     *previous = NULL;
-    rc = thread_start(&generation->thread, work, generation, err);
+    rc = thread_start(&generation->thread, live, generation, err);
     if (rc != 0) {
         generation_free(&generation->previous);
         free_generation(generation);
@@ -376,8 +354,9 @@ void generation_cancel(struct generation *generation)
 {
     cancel_set(&generation->cancel);
     (void)pthread_mutex_lock(&generation->lock);
-    if (generation->built.stage) {
-        stage_cancel(generation->built.stage);
+    struct work *work = generation->built.work;
+    if (work) {
+        work->row->cancel(work);
     }
     if (generation->outbox) {
         outbox_cancel(generation->outbox);
@@ -421,10 +400,11 @@ void generation_tell(struct generation *generation, const struct session_action 
     }
     (void)pthread_mutex_lock(&generation->lock);
     orders_take(&generation->orders, action);
-    if (generation->built.stage) {
-        stage_follow(generation->built.stage, &generation->orders);
+    struct work *work = generation->built.work;
+    if (work) {
+        work->row->follow(work, &generation->orders);
         if (action->type == SESSION_DO_ROUNDS) {
-            stage_take_rounds(generation->built.stage, action->round);
+            work->row->take_rounds(work, action->round);
         }
     }
     (void)pthread_mutex_unlock(&generation->lock);
@@ -452,17 +432,12 @@ void generation_measure(struct generation *generation, struct heartbeat *out)
 {
     troubles_list(generation->troubles, out);
     (void)pthread_mutex_lock(&generation->lock);
-    if (generation->built.stage) {
-        out->step = stage_step(generation->built.stage);
+    struct work *work = generation->built.work;
+    if (work) {
         out->bytes_moved = generation->built.bytes_moved;
         out->fetch_seconds = generation->built.fetch_seconds;
-        stage_measure(generation->built.stage, out);
+        work->row->measure(work, out);
     }
     memcpy(out->kernels, generation->kernels, sizeof(out->kernels));
-    for (int direction = 0; direction < 2; direction++) {
-        if (generation->sender[direction]) {
-            sender_report_link(generation->sender[direction], out);
-        }
-    }
     (void)pthread_mutex_unlock(&generation->lock);
 }

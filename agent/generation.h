@@ -1,7 +1,7 @@
-/* generation.h: the work of this device for one generation of a job: one thread, with its senders
- * and the outbox. It builds the stage, computes, keeps snapshots and uploads them to the center on
- * request. The control thread starts and controls it and takes its reports; only generation_free
- * makes the control thread wait. */
+/* generation.h: the work of this device for one generation of a job: one thread, with its work
+ * (runtime/work.h) and the outbox. It builds the work, computes, keeps snapshots and uploads them
+ * to the center on request. The control thread starts and controls it and takes its reports; only
+ * generation_free makes the control thread wait. */
 #ifndef AGENT_GENERATION_H
 #define AGENT_GENERATION_H
 

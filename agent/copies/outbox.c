@@ -15,8 +15,7 @@
 
 struct outbox {
     struct outbox_config config;
-    struct stage *stage;
-    const struct stage_config *at; /* the stage's */
+    const struct keeper_config *at; /* the keeper's */
     size_t units;
     pthread_t thread;
 
@@ -36,7 +35,7 @@ struct outbox {
 
 static size_t unit_bytes(const struct outbox *outbox, size_t index)
 {
-    return stage_unit_bytes(outbox->stage, outbox->at->first + index);
+    return keeper_unit_bytes(outbox->config.keeper, outbox->at->first + index);
 }
 
 static int64_t set_bytes(const struct outbox *outbox)
@@ -110,7 +109,7 @@ static int keep_unit(struct outbox *outbox, const struct outbox_task *task, size
 {
     const struct snapshot_waiter waiter = {.done = written, .arg = outbox};
     void *block = outbox->block[task->set][index];
-    const struct stage_config *at = outbox->at;
+    const struct keeper_config *at = outbox->at;
     *holding = (struct holding){.job = at->job,
                                 .generation = at->generation,
                                 .version = task->version,
@@ -189,7 +188,7 @@ static void take_result(struct outbox *outbox, const struct outbox_send *send, i
 /* Called with the lock, which it releases while it sends. */
 static void send_one(struct outbox *outbox, const struct outbox_send *send)
 {
-    const struct stage_config *at = outbox->at;
+    const struct keeper_config *at = outbox->at;
     struct err err = {0};
     int64_t retry_ms = 0;
     atomic_store(outbox->config.interrupt, outbox->cancelled);
@@ -214,7 +213,7 @@ static void send_one(struct outbox *outbox, const struct outbox_send *send)
 
 static struct outbox_room count_room(const struct outbox *outbox)
 {
-    const struct stage_config *at = outbox->at;
+    const struct keeper_config *at = outbox->at;
     struct snapshot_store *snapshots = outbox->config.snapshots;
     return (struct outbox_room){
         .own = snapshot_count_bytes(snapshots, SNAPSHOT_OWN, true, &at->job, at->generation),
@@ -281,7 +280,7 @@ static void fill(struct outbox *outbox, size_t set)
 {
     (void)pthread_mutex_unlock(&outbox->lock);
     for (size_t i = 0; i < outbox->units; i++) {
-        stage_save_unit(outbox->stage, outbox->at->first + i, outbox->block[set][i]);
+        keeper_save_unit(outbox->config.keeper, outbox->at->first + i, outbox->block[set][i]);
     }
     (void)pthread_mutex_lock(&outbox->lock);
     outbox_tasks_filled(outbox->tasks, set);
@@ -367,7 +366,6 @@ static void free_outbox(struct outbox *outbox)
         free(outbox->block[i]);
     }
     outbox_tasks_free(&outbox->tasks);
-    stage_release(&outbox->stage);
     (void)pthread_cond_destroy(&outbox->work);
     (void)pthread_cond_destroy(&outbox->done);
     (void)pthread_mutex_destroy(&outbox->lock);
@@ -412,8 +410,7 @@ int outbox_start(const struct outbox_config *config, struct outbox **out, struct
         return rc;
     }
     outbox->config = *config;
-    outbox->stage = stage_retain(config->stage);
-    outbox->at = stage_config(outbox->stage);
+    outbox->at = keeper_config(config->keeper);
     outbox->units = outbox->at->end - outbox->at->first;
     rc = fill_outbox(outbox, err);
     rc = rc ? rc : thread_start(&outbox->thread, work, outbox, err);

@@ -13,7 +13,7 @@
 
 #include "agent/copies/outbox_queue.h"
 #include "agent/copies/snapshot.h"
-#include "agent/pipeline/stage.h"
+#include "agent/runtime/keeper.h"
 #include "base/err.h"
 
 /* Send one blob (send->whole), or ask whether the target has it. Blocks. 0: the target has it;
@@ -24,7 +24,7 @@ typedef int (*outbox_send_fn)(void *arg, const struct outbox_send *send,
                               const struct snapshot *snapshot, int64_t *retry_ms, struct err *err);
 
 struct outbox_config {
-    struct stage *stage; /* a reference is taken */
+    struct keeper *keeper; /* borrowed */
     struct snapshot_store *snapshots;
     int64_t replica_bytes; /* bound of replicas; if it is full, abandoned rounds are dropped */
     bool stops_only;       /* the generation has no rounds */

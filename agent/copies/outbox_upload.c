@@ -23,7 +23,6 @@
 
 struct outbox_upload {
     struct outbox_upload_config config;
-    struct stage *stage;
     struct http_client *client[REPLICA_KINDS];
     struct buf reply;
     struct repeat repeat; /* of the neighbor */
@@ -42,7 +41,6 @@ int outbox_upload_new(const struct outbox_upload_config *config, struct outbox_u
         return err_set(err, ERR_MEMORY, "uploads of snapshots");
     }
     upload->config = *config;
-    upload->stage = stage_retain(config->stage);
     trust_peer(config->trust, config->neighbor.public_key, &upload->tls[REPLICA_NEIGHBOR]);
     if (config->trust) {
         upload->tls[REPLICA_CENTER] = config->trust->coordinator;
@@ -67,7 +65,6 @@ void outbox_upload_free(struct outbox_upload **upload)
         for (int kind = 0; kind < REPLICA_KINDS; kind++) {
             http_client_free(&(*upload)->client[kind]);
         }
-        stage_release(&(*upload)->stage);
         buf_done(&(*upload)->reply);
         free(*upload);
         *upload = NULL;
@@ -80,7 +77,7 @@ static ssize_t read_chunk(void *arg, void *out, size_t size)
     struct err err = {0};
     const size_t count = size < CHUNK_BYTES ? size : CHUNK_BYTES;
     const double began = clock_now_seconds();
-    stage_wait_quiet(upload->stage, YIELD_NS);
+    keeper_wait_quiet(upload->config.keeper, YIELD_NS);
     upload->yielded_seconds += clock_now_seconds() - began;
     if (snapshot_read(upload->snapshot, upload->offset, out, count, &err) != 0) {
         return -1;
@@ -92,7 +89,7 @@ static ssize_t read_chunk(void *arg, void *out, size_t size)
 static void write_url(const struct outbox_upload *upload, const struct outbox_send *send,
                       char out[URL_MAX])
 {
-    const struct stage_config *at = stage_config(upload->stage);
+    const struct keeper_config *at = keeper_config(upload->config.keeper);
     const struct outbox_upload_config *config = &upload->config;
     if (send->kind == REPLICA_NEIGHBOR) {
         const struct message_path path = message_snapshot_path(

@@ -9,12 +9,12 @@
 #include "agent/copies/outbox_queue.h"
 #include "agent/copies/snapshot.h"
 #include "agent/peer/trust.h"
-#include "agent/pipeline/stage.h"
+#include "agent/runtime/keeper.h"
 #include "agent/runtime/trouble.h"
 #include "schema/assignment.h"
 
 struct outbox_upload_config {
-    struct stage *stage; /* a reference is taken */
+    struct keeper *keeper; /* borrowed */
     bool has_neighbor;
     struct peer neighbor;
     struct plan_id plan;

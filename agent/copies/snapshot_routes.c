@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/peer/answers.h"
 #include "agent/peer/receive.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -103,16 +104,16 @@ static bool read_request(struct snapshot_routes *routes, struct http_exchange *e
     const char *job = http_param(exchange, "job");
     struct err err = {0};
     memset(out, 0, sizeof(*out));
-    if (!receive_let_in(routes->access, exchange, &out->generation) ||
-        !receive_number(exchange, "version", &out->version) ||
-        !receive_number(exchange, "unit", &out->unit)) {
+    if (!answers_let_in(routes->access, exchange, &out->generation) ||
+        !answers_number(exchange, "version", &out->version) ||
+        !answers_number(exchange, "unit", &out->unit)) {
         return false;
     }
     if (!sha256 || !sha256_form.valid(sha256) || !bytes ||
         parse_i64(bytes, 1, (int64_t)BLOB_BYTES_MAX, &out->bytes, &err) != 0 || out->version < 1 ||
         out->version > STEPS_MAX || out->unit >= UNITS_MAX ||
         strlen(job) >= sizeof(out->job.text)) {
-        receive_problem(exchange, 400, "invalid_parameter",
+        answers_problem(exchange, 400, "invalid_parameter",
                         "version, unit, sha256 and bytes are required");
         return false;
     }
@@ -120,7 +121,7 @@ static bool read_request(struct snapshot_routes *routes, struct http_exchange *e
     memcpy(out->sha256, sha256, sizeof(out->sha256));
     const int64_t length = http_content_length(exchange);
     if (length < 0 || (length > 0 && length != out->bytes)) {
-        receive_problem(exchange, length < 0 ? 411 : 422,
+        answers_problem(exchange, length < 0 ? 411 : 422,
                         length < 0 ? "length_required" : "invalid_blob",
                         "the body must have the stated number of bytes");
         return false;
@@ -146,7 +147,7 @@ static void answer_error(struct http_exchange *exchange, int rc, const struct er
                        : rc == ERR_STALE   ? "stale_generation"
                        : rc == ERR_FORMAT  ? "invalid_blob"
                                            : "no_room";
-    receive_problem(exchange, status, code,
+    answers_problem(exchange, status, code,
                     rc == ERR_NOT_FOUND ? "this device does not hold these bytes: send them"
                                         : why->text);
 }
@@ -219,7 +220,7 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
         abandon_bodies(routes, &holding.job);
     }
     if (body && !has_room(routes, &holding)) {
-        receive_problem(exchange, 507, "no_room", "the memory for replicas of this device is full");
+        answers_problem(exchange, 507, "no_room", "the memory for replicas of this device is full");
         return false;
     }
     struct replica *replica = take_place(routes);
@@ -228,7 +229,7 @@ static bool open_replica(void *context, struct http_exchange *exchange, void **s
         if (replica) {
             give_back(replica);
         }
-        receive_problem(exchange, 503, "too_many",
+        answers_problem(exchange, 503, "too_many",
                         "too many transfers at once, or not enough memory");
         return false;
     }
@@ -358,7 +359,7 @@ static void answer_file(struct snapshot_routes *routes, struct http_exchange *ex
     struct replica *replica = take_place(routes);
     if (!replica) {
         snapshot_put_back(snapshot);
-        receive_problem(exchange, 503, "too_many", "too many transfers at once");
+        answers_problem(exchange, 503, "too_many", "too many transfers at once");
         return;
     }
     replica->snapshot = snapshot;
@@ -380,15 +381,15 @@ static void answer_snapshot(void *context, struct http_exchange *exchange)
     int64_t generation = 0;
     int64_t version = 0;
     int64_t unit = 0;
-    if (!receive_let_in(routes->access, exchange, &generation) ||
-        !receive_number(exchange, "version", &version) ||
-        !receive_number(exchange, "unit", &unit)) {
+    if (!answers_let_in(routes->access, exchange, &generation) ||
+        !answers_number(exchange, "version", &version) ||
+        !answers_number(exchange, "unit", &unit)) {
         return;
     }
     const struct snapshot *snapshot =
         snapshot_get(routes->snapshots, http_param(exchange, "job"), version, unit);
     if (!snapshot) {
-        receive_problem(exchange, 404, "unknown_blob", "this device does not hold that snapshot");
+        answers_problem(exchange, 404, "unknown_blob", "this device does not hold that snapshot");
         return;
     }
     if (!snapshot->data) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/core/evaluations.h"
-#include "agent/pipeline/samples.h"
+#include "agent/runtime/samples.h"
 #include "base/clock.h"
 #include "libtrain/quant/coder.h"
 #include "schema/job_check.h"

@@ -10,8 +10,7 @@
 #define AGENT_OFFLINE_STAGED_H
 
 #include "agent/offline/plan_file.h"
-#include "agent/pipeline/stage.h"
-#include "agent/pipeline/stage_loop.h"
+#include "agent/runtime/work.h"
 #include "base/err.h"
 #include "libtrain/state/checkpoint.h"
 #include "libtrain/train.h"
@@ -22,11 +21,11 @@ struct staged_config {
     const struct model *model;
     const struct job_spec *spec;
     struct job_data samples;
-    struct stage_data data;
+    struct work_data data;
     size_t threads;
     int64_t total_steps;
     struct checkpoint_file *checkpoint; /* of units that start from it; NULL: none do */
-    const struct stage_listener *listener;
+    const struct work_listener *listener;
 };
 
 struct staged;

@@ -277,11 +277,11 @@ static void take_metric(void *arg, const struct metric *metric)
 
 /* ---- the run ---- */
 
-static struct stage_data data_of(const struct training *training)
+static struct work_data data_of(const struct training *training)
 {
     const struct data *train = training->data.train, *test = training->data.test;
-    struct stage_data data = {.train_inputs = data_inputs(train),
-                              .train_labels = data_labels(train)};
+    struct work_data data = {.train_inputs = data_inputs(train),
+                             .train_labels = data_labels(train)};
     if (test) {
         data.test_inputs = data_inputs(test);
         data.test_labels = data_labels(test);
@@ -322,13 +322,13 @@ static int make_stage(struct training *training, struct err *err)
     rc = rc ? rc : stage_new(&config, &model, &training->stage, err);
     for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
         rc = job_from_checkpoint(&training->spec, training->model->unit[unit].name)
-                 ? stage_start_unit(training->stage, unit, training->checkpoint, err)
-                 : stage_load_unit(training->stage, unit, NULL, 0, err);
+                 ? keeper_start_unit(stage_keeper(training->stage), unit, training->checkpoint, err)
+                 : keeper_load_unit(stage_keeper(training->stage), unit, NULL, 0, err);
     }
     return rc;
 }
 
-static int train_one_stage(struct training *training, const struct stage_listener *listener,
+static int train_one_stage(struct training *training, const struct work_listener *listener,
                            struct err *err)
 {
     int64_t version = 0;
@@ -340,7 +340,7 @@ static int train_one_stage(struct training *training, const struct stage_listene
     return rc;
 }
 
-static int train_plans(struct training *training, const struct stage_listener *listener,
+static int train_plans(struct training *training, const struct work_listener *listener,
                        struct err *err)
 {
     const struct staged_config config = {.model = training->model,
@@ -358,8 +358,9 @@ static int train_plans(struct training *training, const struct stage_listener *l
 static int export_unit(void *of, size_t unit, train_write_fn write, void *arg, struct err *err)
 {
     const struct training *training = of;
-    return training->staged ? staged_export_unit(training->staged, unit, write, arg, err)
-                            : stage_export_unit(training->stage, unit, write, arg, err);
+    return training->staged
+               ? staged_export_unit(training->staged, unit, write, arg, err)
+               : keeper_export_unit(stage_keeper(training->stage), unit, write, arg, err);
 }
 
 static int open_metrics(struct training *training, struct err *err)
@@ -404,7 +405,7 @@ static int run(struct training *training, struct err *err)
         return rc;
     }
     training->began_seconds = training->printed_seconds = clock_now_seconds();
-    const struct stage_listener listener = {.metric = take_metric, .arg = training};
+    const struct work_listener listener = {.metric = take_metric, .arg = training};
     /* Synchronous stages give the bits of one stage. */
     const bool staged = training->plans.count > 0 && training->spec.pipeline == JOB_ASYNC;
     const struct model_source source = {.export_unit = export_unit, .of = training};

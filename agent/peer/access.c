@@ -9,7 +9,7 @@
 struct access {
     pthread_mutex_t lock;
     struct admission admission;
-    struct stage *stage;
+    struct work *work;
 };
 
 int access_new(struct access **out, struct err *err)
@@ -26,7 +26,7 @@ int access_new(struct access **out, struct err *err)
 void access_free(struct access **access)
 {
     if (*access) {
-        stage_release(&(*access)->stage);
+        work_release(&(*access)->work);
         (void)pthread_mutex_destroy(&(*access)->lock);
         free(*access);
         *access = NULL;
@@ -40,25 +40,25 @@ void access_set_callers(struct access *access, const struct assignment *assignme
     (void)pthread_mutex_unlock(&access->lock);
 }
 
-void access_set_stage(struct access *access, struct stage *stage)
+void access_set_work(struct access *access, struct work *work)
 {
     (void)pthread_mutex_lock(&access->lock);
-    struct stage *old = access->stage;
-    access->stage = stage ? stage_retain(stage) : NULL;
+    struct work *old = access->work;
+    access->work = work ? work_retain(work) : NULL;
     (void)pthread_mutex_unlock(&access->lock);
-    stage_release(&old);
+    work_release(&old);
 }
 
-void access_clear_stage(struct access *access, const struct stage *stage)
+void access_clear_work(struct access *access, const struct work *work)
 {
-    struct stage *old = NULL;
+    struct work *old = NULL;
     (void)pthread_mutex_lock(&access->lock);
-    if (access->stage == stage) {
-        old = access->stage;
-        access->stage = NULL;
+    if (access->work == work) {
+        old = access->work;
+        access->work = NULL;
     }
     (void)pthread_mutex_unlock(&access->lock);
-    stage_release(&old);
+    work_release(&old);
 }
 
 enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
@@ -88,16 +88,15 @@ int64_t access_replica_bytes(struct access *access, const char *job, int64_t gen
     return bytes;
 }
 
-struct stage *access_stage(struct access *access, const char *job, int64_t generation,
-                           enum admission_verdict *verdict)
+struct work *access_work(struct access *access, const char *job, int64_t generation,
+                         enum admission_verdict *verdict)
 {
     (void)pthread_mutex_lock(&access->lock);
-    const struct stage_config *config = access->stage ? stage_config(access->stage) : NULL;
-    const bool present =
-        config && id_equal(config->job.text, job) && config->generation == generation;
-    struct stage *stage = present ? stage_retain(access->stage) : NULL;
+    const struct keeper_config *at = access->work ? keeper_config(access->work->keeper) : NULL;
+    const bool present = at && id_equal(at->job.text, job) && at->generation == generation;
+    struct work *work = present ? work_retain(access->work) : NULL;
     *verdict =
         present ? ADMISSION_GRANTED : admission_without_stage(&access->admission, job, generation);
     (void)pthread_mutex_unlock(&access->lock);
-    return stage;
+    return work;
 }

@@ -1,4 +1,4 @@
-/* access.h: the callers that this device's peer side accepts, and the stage that takes their
+/* access.h: the callers that this device's peer side accepts, and the work that takes their
  * tensors. Set by the control and the compute thread, read by the receiver. Any thread. */
 #ifndef AGENT_PEER_ACCESS_H
 #define AGENT_PEER_ACCESS_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "agent/core/admission.h"
-#include "agent/pipeline/stage.h"
+#include "agent/runtime/work.h"
 #include "net/http_server.h"
 
 struct access;
@@ -16,18 +16,18 @@ void access_free(struct access **access);
 
 /* Accept the callers of the assignment only. */
 void access_set_callers(struct access *access, const struct assignment *assignment);
-/* The stage that takes tensors from now on; NULL: none. A reference is taken. */
-void access_set_stage(struct access *access, struct stage *stage);
-/* No tensors any more, if it is still this stage. */
-void access_clear_stage(struct access *access, const struct stage *stage);
+/* The work that takes tensors from now on; NULL: none. A reference is taken. */
+void access_set_work(struct access *access, struct work *work);
+/* No tensors any more, if it is still this work. */
+void access_clear_work(struct access *access, const struct work *work);
 
 /* The verdict of admission_judge on the request, by the key that its connection proves. */
 enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
                                     const char *job, int64_t generation, const char *bearer);
 /* As admission_replica_bytes. */
 int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation);
-/* The stage of that generation, a reference to be released. NULL: see the verdict. */
-struct stage *access_stage(struct access *access, const char *job, int64_t generation,
-                           enum admission_verdict *verdict);
+/* The work of that generation, a reference to be released. NULL: see the verdict. */
+struct work *access_work(struct access *access, const char *job, int64_t generation,
+                         enum admission_verdict *verdict);
 
 #endif

@@ -40,7 +40,7 @@ struct message_path message_ping_path(const char *url, const struct job_id *job,
 }
 
 /* The header's tensor. A coded one is bytes: its shape follows from the path. */
-static void fill(const struct stage_tensor *tensor, size_t coded_bytes,
+static void fill(const struct work_tensor *tensor, size_t coded_bytes,
                  struct safetensors_tensor *out)
 {
     if (tensor->codec != CODEC_NONE) {
@@ -120,7 +120,7 @@ static bool read_note(const struct safetensors_header *header, struct message_no
     return note->mark.kinds != 0 && keep && read_keep(keep, note->mark.keep);
 }
 
-size_t message_write_header(const struct stage_tensor *tensor, const struct message_note *note,
+size_t message_write_header(const struct work_tensor *tensor, const struct message_note *note,
                             char out[MESSAGE_HEADER_MAX])
 {
     struct safetensors_tensor own;
@@ -139,7 +139,7 @@ size_t message_write_header(const struct stage_tensor *tensor, const struct mess
 }
 
 /* Check the codec that the header names, and take the bytes of a coded tensor. */
-static int read_codec(const struct safetensors_header *header, const struct stage_tensor *expected,
+static int read_codec(const struct safetensors_header *header, const struct work_tensor *expected,
                       size_t *coded_bytes, struct err *err)
 {
     const char *agreed = codec_info(expected->codec)->name;
@@ -156,7 +156,7 @@ static int read_codec(const struct safetensors_header *header, const struct stag
     return 0;
 }
 
-int message_read_header(const void *bytes, size_t size, const struct stage_tensor *expected,
+int message_read_header(const void *bytes, size_t size, const struct work_tensor *expected,
                         struct message_note *note, struct err *err)
 {
     struct safetensors_tensor tensor = {0};
@@ -191,7 +191,7 @@ int message_read_header(const void *bytes, size_t size, const struct stage_tenso
     return 0;
 }
 
-size_t message_data_bytes(const struct stage_tensor *tensor)
+size_t message_data_bytes(const struct work_tensor *tensor)
 {
     const size_t values = tensor->samples * shape_elements(tensor->shape);
     return tensor->wide ? values * sizeof(double) : (size_t)codec_bytes_max(tensor->codec, values);

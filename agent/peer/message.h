@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/pipeline/stage.h"
+#include "agent/runtime/work.h"
 
 #define MESSAGE_HEADER_MAX 512 /* bytes of a safetensors header as written here */
 #define MESSAGE_PATH_MAX 384
@@ -42,13 +42,13 @@ struct message_note {
 };
 
 /* Write the header of a tensor. Returns its size. */
-size_t message_write_header(const struct stage_tensor *tensor, const struct message_note *note,
+size_t message_write_header(const struct work_tensor *tensor, const struct message_note *note,
                             char out[MESSAGE_HEADER_MAX]);
 /* Check that a header is that of the tensor expected. ERR_FORMAT. */
 NODISCARD int message_read_header(const void *bytes, size_t size,
-                                  const struct stage_tensor *expected, struct message_note *note,
+                                  const struct work_tensor *expected, struct message_note *note,
                                   struct err *err);
 /* Data bytes of a tensor; of a coded one the most that can be. */
-size_t message_data_bytes(const struct stage_tensor *tensor);
+size_t message_data_bytes(const struct work_tensor *tensor);
 
 #endif

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "agent/core/repeat.h"
+#include "agent/peer/answers.h"
 #include "agent/peer/message.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/parse.h"
 #include "libtrain/formats/safetensors.h"
 
 /* Where a body goes. */
@@ -26,14 +26,13 @@ struct receive {
     struct receive_pool *pool;
     struct receive *next_free;
     struct http_exchange *exchange;
-    struct stage *stage;
+    struct work *work;
     struct transfer transfer;
-    struct stage_tensor expected;
+    struct work_expected expected;
     enum receive_state state;
     struct slot_claim claim;
     int64_t deadline_ms; /* PARKED */
     unsigned char *slot;
-    struct coder *decoder; /* NULL: the data goes to the slot as it comes */
     char header[MESSAGE_HEADER_MAX];
     size_t header_size; /* as stated; 0: not known yet */
     size_t header_got, data_got;
@@ -72,86 +71,6 @@ void receive_pool_free(struct receive_pool **pool)
     *pool = NULL;
 }
 
-/* ---- answers ---- */
-
-void receive_problem(struct http_exchange *exchange, int status, const char *code,
-                     const char *detail)
-{
-    char body[512];
-    /* Details are made of our own words, checked words of the path and numbers: nothing needs
-     * escaping but quotes. */
-    char plain[256];
-    (void)snprintf(plain, sizeof(plain), "%s", detail);
-    for (char *at = plain; *at; at++) {
-        if (*at == '"' || *at == '\\' || (unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e) {
-            *at = '?';
-        }
-    }
-    const int size = snprintf(body, sizeof(body),
-                              "{\"title\":\"%s\",\"status\":%d,\"code\":\"%s\",\"detail\":\"%s\"}",
-                              code, status, code, plain);
-    ASSERT(size > 0 && (size_t)size < sizeof(body));
-    if (status == 503) {
-        http_reply_header(exchange, "Retry-After", "1");
-    }
-    http_reply(exchange, status, "application/problem+json", body, (size_t)size);
-}
-
-void receive_refuse(struct http_exchange *exchange, enum admission_verdict verdict)
-{
-    switch (verdict) {
-    case ADMISSION_GRANTED: break;
-    case ADMISSION_NO_TICKET:
-        http_reply_header(exchange, "WWW-Authenticate", "Bearer");
-        receive_problem(exchange, 401, "ticket_missing", "a ticket is required");
-        break;
-    case ADMISSION_WRONG_TICKET:
-        receive_problem(exchange, 403, "ticket_wrong",
-                        "the ticket is not valid for this job, generation and caller");
-        break;
-    case ADMISSION_STALE:
-        receive_problem(exchange, 409, "stale_generation",
-                        "this device is in a newer generation of the job");
-        break;
-    case ADMISSION_EARLY:
-        receive_problem(exchange, 503, "early", "this device is not in that generation yet");
-        break;
-    }
-}
-
-const char *receive_bearer(const struct http_exchange *exchange)
-{
-    static const char scheme[] = "Bearer ";
-    const char *text = http_header(exchange, "Authorization");
-    return text && strncmp(text, scheme, sizeof(scheme) - 1) == 0 ? text + sizeof(scheme) - 1
-                                                                  : NULL;
-}
-
-bool receive_number(struct http_exchange *exchange, const char *name, int64_t *out)
-{
-    struct err err = {0};
-    if (parse_i64(http_param(exchange, name), 0, INT64_MAX, out, &err) == 0) {
-        return true;
-    }
-    receive_problem(exchange, 400, "invalid_parameter", err.text);
-    return false;
-}
-
-bool receive_let_in(struct access *access, struct http_exchange *exchange, int64_t *generation)
-{
-    if (!receive_number(exchange, "generation", generation)) {
-        return false;
-    }
-    const enum admission_verdict verdict = access_judge(
-        access, exchange, http_param(exchange, "job"), *generation, receive_bearer(exchange));
-    if (verdict != ADMISSION_GRANTED) {
-        receive_refuse(exchange, verdict);
-        return false;
-    }
-    http_know_client(exchange);
-    return true;
-}
-
 /* ---- slots ---- */
 
 static void set_state(struct receive *receive, enum receive_state state)
@@ -165,7 +84,8 @@ static void set_state(struct receive *receive, enum receive_state state)
 static void offer(struct receive *receive)
 {
     void *slot = NULL;
-    switch (stage_offer(receive->stage, &receive->transfer, &receive->claim, &slot)) {
+    struct work *work = receive->work;
+    switch (work->row->offer(work, &receive->transfer, &receive->claim, &slot)) {
     case TRANSFER_TAKE:
         receive->slot = slot;
         set_state(receive, RECEIVE_SLOT);
@@ -180,10 +100,22 @@ static void offer(struct receive *receive)
     }
 }
 
+static void abandon(struct receive *receive)
+{
+    struct work *work = receive->work;
+    work->row->abandon(work, &receive->transfer, &receive->claim);
+}
+
+static bool holds(struct receive *receive)
+{
+    struct work *work = receive->work;
+    return work->row->holds(work, &receive->transfer, &receive->claim);
+}
+
 static void give_back(struct receive *receive)
 {
     set_state(receive, RECEIVE_BROKEN);
-    stage_release(&receive->stage);
+    work_release(&receive->work);
     receive->exchange = NULL;
     receive->next_free = receive->pool->first_free;
     receive->pool->first_free = receive;
@@ -196,7 +128,7 @@ static bool read_kind(struct http_exchange *exchange, enum transfer_kind *out)
     if (transfer_find(http_param(exchange, "kind"), out)) {
         return true;
     }
-    receive_problem(exchange, 400, "invalid_parameter",
+    answers_problem(exchange, 400, "invalid_parameter",
                     "expected activation, gradient, evaluation, norm, norm_total or judged");
     return false;
 }
@@ -205,44 +137,44 @@ static bool read_path(struct http_exchange *exchange, struct transfer *transfer,
                       int64_t *generation, int64_t *boundary)
 {
     int64_t micro_batch = 0;
-    if (!receive_number(exchange, "generation", generation) ||
-        !receive_number(exchange, "step", &transfer->step) ||
-        !receive_number(exchange, "micro_batch", &micro_batch) ||
-        !receive_number(exchange, "boundary", boundary) || !read_kind(exchange, &transfer->kind)) {
+    if (!answers_number(exchange, "generation", generation) ||
+        !answers_number(exchange, "step", &transfer->step) ||
+        !answers_number(exchange, "micro_batch", &micro_batch) ||
+        !answers_number(exchange, "boundary", boundary) || !read_kind(exchange, &transfer->kind)) {
         return false;
     }
     transfer->micro_batch = (size_t)micro_batch;
     return true;
 }
 
-static struct stage *find_stage(struct receive_pool *pool, struct http_exchange *exchange,
-                                int64_t generation)
+static struct work *find_work(struct receive_pool *pool, struct http_exchange *exchange,
+                              int64_t generation)
 {
     const char *job = http_param(exchange, "job");
-    struct stage *stage = NULL;
+    struct work *work = NULL;
     enum admission_verdict verdict =
-        access_judge(pool->access, exchange, job, generation, receive_bearer(exchange));
+        access_judge(pool->access, exchange, job, generation, answers_bearer(exchange));
     if (verdict == ADMISSION_GRANTED) {
         http_know_client(exchange);
-        stage = access_stage(pool->access, job, generation, &verdict);
+        work = access_work(pool->access, job, generation, &verdict);
     }
-    if (!stage) {
-        receive_refuse(exchange, verdict);
+    if (!work) {
+        answers_refuse(exchange, verdict);
     }
-    return stage;
+    return work;
 }
 
-static bool check_size(struct http_exchange *exchange, const struct stage_tensor *expected)
+static bool check_size(struct http_exchange *exchange, const struct work_tensor *expected)
 {
     const int64_t length = http_content_length(exchange);
     if (length < 0) {
-        receive_problem(exchange, 411, "length_required", "a Content-Length is required");
+        answers_problem(exchange, 411, "length_required", "a Content-Length is required");
         return false;
     }
     const uint64_t most = message_data_bytes(expected);
     const uint64_t least = expected->codec == CODEC_NONE ? most : 0;
     if ((uint64_t)length <= least || (uint64_t)length > most + MESSAGE_HEADER_MAX) {
-        receive_problem(exchange, 422, "invalid_blob",
+        answers_problem(exchange, 422, "invalid_blob",
                         "the length of the body does not match the tensor");
         return false;
     }
@@ -258,38 +190,37 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     if (!read_path(exchange, &transfer, &generation, &boundary)) {
         return false;
     }
-    struct stage *stage AUTO(stage_release) = find_stage(pool, exchange, generation);
-    if (!stage) {
+    struct work *work AUTO(work_release) = find_work(pool, exchange, generation);
+    if (!work) {
         return false;
     }
-    const struct stage_config *config = stage_config(stage);
-    const size_t border = transfer_info(&transfer)->back ? config->end : config->first;
+    struct work_expected expected;
+    work->row->expect(work, &transfer, &expected);
     struct receive *receive = pool->first_free;
-    if ((size_t)boundary != border || !receive) {
-        receive_problem(exchange, receive ? 422 : 503, receive ? "unexpected" : "too_many",
+    if ((size_t)boundary != expected.boundary || !receive) {
+        answers_problem(exchange, receive ? 422 : 503, receive ? "unexpected" : "too_many",
                         receive ? "the path names a stage boundary that this device does not have"
                                 : "too many transfers at once");
         return false;
     }
     pool->first_free = receive->next_free;
     receive->exchange = exchange;
-    receive->stage = stage_retain(stage);
+    receive->work = work_retain(work);
     receive->transfer = transfer;
+    receive->expected = expected;
     receive->header_size = receive->header_got = receive->data_got = receive->data_size = 0;
     receive->note = (struct message_note){0};
     receive->deadline_ms =
-        clock_now_ms() + (config->park_ms > 0 ? config->park_ms : REPEAT_PARK_MS_MAX);
+        clock_now_ms() + (work->park_ms > 0 ? work->park_ms : REPEAT_PARK_MS_MAX);
     offer(receive);
     if (receive->state == RECEIVE_BROKEN) {
-        receive_problem(exchange, 422, "unexpected", receive->why);
+        answers_problem(exchange, 422, "unexpected", receive->why);
         give_back(receive);
         return false;
     }
-    receive->expected = stage_expect(stage, &transfer);
-    receive->decoder = stage_decoder(stage, &transfer);
-    if (!check_size(exchange, &receive->expected)) {
+    if (!check_size(exchange, &expected.tensor)) {
         if (receive->state == RECEIVE_SLOT) {
-            stage_abandon(receive->stage, &receive->transfer, &receive->claim);
+            abandon(receive);
         }
         give_back(receive);
         return false;
@@ -304,7 +235,7 @@ static void spoil(struct receive *receive, const char *why)
 {
     receive->why = why;
     if (receive->state == RECEIVE_SLOT) {
-        stage_abandon(receive->stage, &receive->transfer, &receive->claim);
+        abandon(receive);
     }
     set_state(receive, RECEIVE_BROKEN);
 }
@@ -329,11 +260,12 @@ static size_t take_header(struct receive *receive, const char *data, size_t size
         }
         receive->header_size = (size_t)bytes;
     } else {
-        rc = message_read_header(receive->header, receive->header_size, &receive->expected,
+        rc = message_read_header(receive->header, receive->header_size, &receive->expected.tensor,
                                  &receive->note, &receive->err);
         receive->claim.mark = receive->note.mark;
-        receive->data_size =
-            receive->decoder ? receive->note.coded_bytes : message_data_bytes(&receive->expected);
+        receive->data_size = receive->expected.decoder
+                                 ? receive->note.coded_bytes
+                                 : message_data_bytes(&receive->expected.tensor);
     }
     if (rc != 0) {
         spoil(receive, receive->err.text);
@@ -348,8 +280,8 @@ static void take_decoder(struct receive *receive)
     for (size_t i = 0; i < RECEIVES_MAX; i++) {
         struct receive *other = &receive->pool->item[i];
         if (other != receive && other->state == RECEIVE_SLOT &&
-            other->decoder == receive->decoder && other->data_got > 0) {
-            stage_abandon(other->stage, &other->transfer, &other->claim);
+            other->expected.decoder == receive->expected.decoder && other->data_got > 0) {
+            abandon(other);
             set_state(other, RECEIVE_REPLACED);
         }
     }
@@ -362,14 +294,15 @@ static size_t take_data(struct receive *receive, const char *data, size_t size)
         spoil(receive, "the body continues after the tensor");
         return size;
     }
-    if (!stage_holds(receive->stage, &receive->transfer, &receive->claim)) {
+    if (!holds(receive)) {
         set_state(receive, RECEIVE_REPLACED);
         return size;
     }
-    if (receive->decoder && receive->data_got == 0) {
+    if (receive->expected.decoder && receive->data_got == 0) {
         take_decoder(receive);
     }
-    unsigned char *to = receive->decoder ? coder_buffer(receive->decoder) : receive->slot;
+    unsigned char *to =
+        receive->expected.decoder ? coder_buffer(receive->expected.decoder) : receive->slot;
     memcpy(to + receive->data_got, data, size);
     receive->data_got += size;
     return size;
@@ -389,7 +322,7 @@ static size_t write_receive(void *state, const void *data, size_t size)
     switch (receive->state) {
     case RECEIVE_PARKED:
         if (clock_now_ms() >= receive->deadline_ms) {
-            receive_problem(receive->exchange, 503, "no_room", "its slot is still in use");
+            answers_problem(receive->exchange, 503, "no_room", "its slot is still in use");
         }
         return 0;
     case RECEIVE_MARK:
@@ -422,12 +355,12 @@ static const char *find_fault(const struct receive *receive)
 /* Fill the slot from a coded body. */
 static void decode(struct receive *receive)
 {
-    const struct stage_tensor *tensor = &receive->expected;
-    if (!stage_holds(receive->stage, &receive->transfer, &receive->claim)) {
+    const struct work_tensor *tensor = &receive->expected.tensor;
+    if (!holds(receive)) {
         set_state(receive, RECEIVE_REPLACED);
         return;
     }
-    if (coder_decode(receive->decoder, receive->data_size, (float *)(void *)receive->slot,
+    if (coder_decode(receive->expected.decoder, receive->data_size, (float *)(void *)receive->slot,
                      tensor->samples * shape_elements(tensor->shape), &receive->err) != 0) {
         spoil(receive, receive->err.text);
     }
@@ -443,19 +376,19 @@ static void finish_receive(void *state)
             spoil(receive, fault);
         }
     }
-    if (receive->state == RECEIVE_SLOT && receive->decoder) {
+    if (receive->state == RECEIVE_SLOT && receive->expected.decoder) {
         decode(receive);
     }
     if (receive->state == RECEIVE_MARK) {
-        stage_mark(receive->stage, receive->transfer.step);
+        receive->work->row->mark(receive->work, receive->transfer.step);
     } else if (receive->state == RECEIVE_SLOT &&
-               !stage_received(receive->stage, &receive->transfer, &receive->claim)) {
+               !receive->work->row->received(receive->work, &receive->transfer, &receive->claim)) {
         set_state(receive, RECEIVE_REPLACED);
     }
     if (receive->state == RECEIVE_BROKEN) {
-        receive_problem(exchange, 422, "invalid_blob", receive->why);
+        answers_problem(exchange, 422, "invalid_blob", receive->why);
     } else if (receive->state == RECEIVE_REPLACED || receive->state == RECEIVE_PARKED) {
-        receive_problem(exchange, 503, "no_room", "a newer connection sends the same tensor");
+        answers_problem(exchange, 503, "no_room", "a newer connection sends the same tensor");
     } else {
         http_reply(exchange, 204, NULL, NULL, 0);
     }

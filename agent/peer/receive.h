@@ -24,16 +24,4 @@ void receive_retry(struct receive_pool *pool);
 /* When the first one has waited long enough, for a poll: -1 for never. */
 int receive_timeout_ms(const struct receive_pool *pool);
 
-/* Whether the request's job, generation and ticket let it in; false when a problem was answered. */
-bool receive_let_in(struct access *access, struct http_exchange *exchange, int64_t *generation);
-/* Reply with the problem of a verdict other than GRANTED. */
-void receive_refuse(struct http_exchange *exchange, enum admission_verdict verdict);
-/* Reply with a problem; code is a word ("invalid_parameter"), detail a sentence. */
-void receive_problem(struct http_exchange *exchange, int status, const char *code,
-                     const char *detail);
-/* Read a number of the path; false when a problem was answered. */
-bool receive_number(struct http_exchange *exchange, const char *name, int64_t *out);
-/* The ticket of a request; NULL: none. */
-const char *receive_bearer(const struct http_exchange *exchange);
-
 #endif

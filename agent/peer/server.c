@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agent/peer/answers.h"
 #include "agent/peer/receive.h"
 #include "agent/runtime/thread.h"
 #include "base/assert.h"
@@ -50,7 +51,7 @@ struct peer_server {
 static bool let_in(struct peer_server *server, struct http_exchange *exchange)
 {
     int64_t generation = 0;
-    return receive_let_in(server->access, exchange, &generation);
+    return answers_let_in(server->access, exchange, &generation);
 }
 
 static void answer_ping(void *context, struct http_exchange *exchange)
@@ -88,15 +89,15 @@ static void answer_metrics(void *context, struct http_exchange *exchange)
     BUF_AUTO struct buf body;
     buf_init(&body, METRICS_BYTES_MAX);
     struct exposition out = {.out = &body};
-    if (!is_token(server->metrics.token, receive_bearer(exchange)) && !is_local(exchange)) {
+    if (!is_token(server->metrics.token, answers_bearer(exchange)) && !is_local(exchange)) {
         http_reply_header(exchange, "WWW-Authenticate", "Bearer");
-        receive_problem(exchange, 401, "token_missing",
+        answers_problem(exchange, 401, "token_missing",
                         "from other machines, metrics need the token of --metrics-token");
         return;
     }
     server->metrics.write(server->metrics.arg, &out);
     if (out.rc) {
-        receive_problem(exchange, 500, "internal", out.err.text);
+        answers_problem(exchange, 500, "internal", out.err.text);
     } else {
         http_reply(exchange, 200, EXPOSITION_CONTENT_TYPE, body.data, body.size);
     }
@@ -105,31 +106,31 @@ static void answer_metrics(void *context, struct http_exchange *exchange)
 static void answer_not_found(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    receive_problem(exchange, 404, "not_found", "no such route");
+    answers_problem(exchange, 404, "not_found", "no such route");
 }
 
 static void answer_method(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    receive_problem(exchange, 405, "method_not_allowed", "the route does not support this method");
+    answers_problem(exchange, 405, "method_not_allowed", "the route does not support this method");
 }
 
 static void answer_too_large(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    receive_problem(exchange, 413, "body_too_large", "no body is expected");
+    answers_problem(exchange, 413, "body_too_large", "no body is expected");
 }
 
 static void answer_bad_request(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    receive_problem(exchange, 400, "invalid_parameter", "the request cannot be read");
+    answers_problem(exchange, 400, "invalid_parameter", "the request cannot be read");
 }
 
 static void answer_busy(void *context, struct http_exchange *exchange)
 {
     (void)context;
-    receive_problem(exchange, 503, "busy", "too many requests without a ticket are under way");
+    answers_problem(exchange, 503, "busy", "too many requests without a ticket are under way");
 }
 
 static const struct http_route own_routes[] = {

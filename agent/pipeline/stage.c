@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/core/evaluations.h"
+#include "agent/pipeline/pipeline_work.h"
 #include "agent/pipeline/stage_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
@@ -42,12 +43,12 @@ static int check_range(const struct stage_config *config, const struct model *mo
 
 static int check_data(const struct stage *stage, struct err *err)
 {
-    const struct stage_data *data = &stage->config.data;
+    const struct work_data *data = &stage->config.data;
     const bool test = stage->evaluation_batches > 0 && stage->config.samples.test_samples > 0;
     if (stage_is_first(stage) && (!data->train_inputs || (test && !data->test_inputs))) {
         return err_set(err, ERR_INVALID, "the first stage needs the inputs");
     }
-    if (stage_is_first(stage) && stage->spec.has_view && !data->train_labels) {
+    if (stage_is_first(stage) && stage->spec->has_view && !data->train_labels) {
         return err_set(err, ERR_INVALID, "the first stage needs the labels of a view");
     }
     if (stage_is_last(stage) && (!data->train_labels || (test && !data->test_labels))) {
@@ -62,22 +63,22 @@ static int make_pipeline(struct stage *stage, struct err *err)
     const struct pipeline_config pipeline = {
         .index = config->index,
         .count = config->count,
-        .async = stage->spec.pipeline == JOB_ASYNC,
+        .async = stage->spec->pipeline == JOB_ASYNC,
         .strict = config->strict,
-        .micro_batches = (size_t)stage->spec.micro_batches,
+        .micro_batches = (size_t)stage->spec->micro_batches,
         .in_flight = config->in_flight,
         .previous_in_flight = config->previous_in_flight,
         .resume_version = config->resume_version,
         .total_steps = config->total_steps,
-        .evaluate_every = job_evaluate_steps(&stage->spec, &config->samples),
+        .evaluate_every = job_evaluate_steps(stage->spec, &config->samples),
         .evaluation_batches = stage->evaluation_batches,
-        .clips_norm = stage->spec.optimizer.clip_norm > 0,
-        .judges = stage->spec.has_stop,
-        .stop = stage->spec.stop,
+        .clips_norm = stage->spec->optimizer.clip_norm > 0,
+        .judges = stage->spec->has_stop,
+        .stop = stage->spec->stop,
         .judged = config->early_stop,
-        .round_every = {[REPLICA_NEIGHBOR] = config->has_neighbor ? stage->spec.neighbor_every : 0,
-                        [REPLICA_CENTER] = stage->spec.center_every},
-        .checkpoint_every = job_checkpoint_steps(&stage->spec, &config->samples),
+        .round_every = {[REPLICA_NEIGHBOR] = config->has_neighbor ? stage->spec->neighbor_every : 0,
+                        [REPLICA_CENTER] = stage->spec->center_every},
+        .checkpoint_every = job_checkpoint_steps(stage->spec, &config->samples),
     };
     return pipeline_new(&pipeline, &stage->pipeline, err);
 }
@@ -150,25 +151,6 @@ static int make_buffers(struct stage *stage, struct err *err)
     return 0;
 }
 
-/* In which the compute thread had its processor, or slept until the other threads were done. */
-static double running_seconds(void *arg)
-{
-    return clock_thread_seconds() + train_pool_waited_seconds(arg);
-}
-
-/* The clock of libtrain, and the times that it takes. */
-static int make_clock(struct stage *stage, struct err *err)
-{
-    const size_t units = stage->config.end - stage->config.first;
-    stage->forward_seconds = calloc(units, sizeof(double));
-    stage->backward_seconds = calloc(units, sizeof(double));
-    if (!stage->forward_seconds || !stage->backward_seconds) {
-        return err_set(err, ERR_MEMORY, "times of %zu units", units);
-    }
-    timing_begin(&stage->timing, units);
-    return 0;
-}
-
 int stage_new_coder(const struct stage *stage, enum stage_direction direction, struct coder **out,
                     struct err *err)
 {
@@ -190,60 +172,55 @@ static int make_decoders(struct stage *stage, struct err *err)
                : stage_new_coder(stage, STAGE_TO_PREVIOUS, &stage->decoder[STAGE_TO_PREVIOUS], err);
 }
 
-static int make_train(struct stage *stage, struct err *err)
+static int make_keeper(struct stage *stage, struct model **model, struct err *err)
 {
     const struct stage_config *config = &stage->config;
-    int rc = train_pool_new(config->threads, &stage->pool, err);
-    rc = rc ? rc : make_clock(stage, err);
+    const struct keeper_config keeper = {
+        .job = config->job,
+        .generation = config->generation,
+        .first = config->first,
+        .end = config->end,
+        .resume_version = config->resume_version,
+        .spec = config->spec,
+        .in_flight = config->in_flight,
+        .versions = stage->versions,
+        .threads = config->threads,
+        .slowdown = config->slowdown,
+    };
+    int rc = keeper_new(&keeper, model, &stage->work.keeper, err);
     if (rc != 0) {
         return rc;
     }
-    train_pool_time_waits(stage->pool, clock_now_seconds);
-    stage->versions = job_versions(&stage->spec, config->count, config->in_flight);
-    const struct train_stage_config train = {
-        .model = stage->model,
-        .first = config->first,
-        .end = config->end,
-        .micro_batch = stage->micro_batch,
-        .micro_batches = (size_t)stage->spec.micro_batches,
-        .in_flight = config->in_flight,
-        .versions = stage->versions,
-        .aggregate_every = stage->versions > 1 ? stage->spec.aggregate_every : 0,
-        .recompute = stage->spec.recompute,
-        .optimizer = stage->spec.optimizer,
-        .seed = (uint64_t)stage->spec.seed,
-        .pool = stage->pool,
-        .clock = {.seconds = running_seconds,
-                  .arg = stage->pool,
-                  .forward_seconds = stage->forward_seconds,
-                  .backward_seconds = stage->backward_seconds},
-    };
-    rc = train_stage_new(&train, &stage->train, err);
-    if (rc != 0 || (!stage_is_first(stage) && !stage_is_last(stage))) {
-        return rc;
-    }
-    const struct samples_config samples = {.model = stage->model,
-                                           .spec = &stage->spec,
-                                           .counts = config->samples,
-                                           .data = config->data,
+    stage->spec = keeper_config(stage->work.keeper)->spec;
+    stage->config.spec = stage->spec;
+    stage->cancel = keeper_cancelled(stage->work.keeper);
+    stage->pool = keeper_pool(stage->work.keeper);
+    stage->train = keeper_train(stage->work.keeper);
+    timing_begin(&stage->timing, config->end - config->first);
+    return 0;
+}
+
+static int make_samples(struct stage *stage, struct err *err)
+{
+    const struct samples_config samples = {.model = keeper_model(stage->work.keeper),
+                                           .spec = stage->spec,
+                                           .counts = stage->config.samples,
+                                           .data = stage->config.data,
                                            .micro_batch = stage->micro_batch,
                                            .last = stage_is_last(stage)};
-    return samples_new(&samples, &stage->samples, err);
+    return stage_is_first(stage) || stage_is_last(stage)
+               ? samples_new(&samples, &stage->samples, err)
+               : 0;
 }
 
 static int make_locks(struct stage *stage, struct err *err)
 {
-    int rc = cancel_init(&stage->cancel, err);
-    if (rc != 0) {
-        return rc;
-    }
     if (pthread_mutex_init(&stage->lock, NULL) != 0) {
-        cancel_done(&stage->cancel);
         return err_set(err, ERR_MEMORY, "mutex of a stage");
     }
-    pthread_cond_t *const conditions[] = {&stage->work, &stage->quiet,
-                                          &stage->queue[STAGE_TO_NEXT].filled,
+    pthread_cond_t *const conditions[] = {&stage->changed, &stage->queue[STAGE_TO_NEXT].filled,
                                           &stage->queue[STAGE_TO_PREVIOUS].filled};
+    int rc = 0;
     size_t made = 0;
     while (rc == 0 && made < sizeof(conditions) / sizeof(conditions[0])) {
         rc = thread_condition_init(conditions[made], err);
@@ -254,17 +231,16 @@ static int make_locks(struct stage *stage, struct err *err)
             (void)pthread_cond_destroy(conditions[--made]);
         }
         (void)pthread_mutex_destroy(&stage->lock);
-        cancel_done(&stage->cancel);
     }
     return rc;
 }
 
-static void free_stage(struct stage *stage)
+void stage_free(struct work *work)
 {
+    struct stage *stage = stage_of(work);
     pipeline_free(&stage->pipeline);
     samples_free(&stage->samples);
-    train_stage_free(&stage->train);
-    train_pool_free(&stage->pool);
+    keeper_free(&work->keeper);
     free(stage->queue[STAGE_TO_NEXT].item);
     free(stage->queue[STAGE_TO_PREVIOUS].item);
     free(stage->arena);
@@ -275,35 +251,30 @@ static void free_stage(struct stage *stage)
         free(stage->buffer[lane]);
     }
     free(stage->labels);
-    free(stage->forward_seconds);
-    free(stage->backward_seconds);
-    model_free(&stage->model);
-    (void)pthread_cond_destroy(&stage->work);
-    (void)pthread_cond_destroy(&stage->quiet);
+    (void)pthread_cond_destroy(&stage->changed);
     (void)pthread_cond_destroy(&stage->queue[STAGE_TO_NEXT].filled);
     (void)pthread_cond_destroy(&stage->queue[STAGE_TO_PREVIOUS].filled);
     (void)pthread_mutex_destroy(&stage->lock);
-    cancel_done(&stage->cancel);
     free(stage);
 }
 
-static int fill_stage(struct stage *stage, struct err *err)
+static int fill_stage(struct stage *stage, struct model **model_, struct err *err)
 {
     const struct stage_config *config = &stage->config;
-    stage->micro_batch = (size_t)(stage->spec.batch / stage->spec.micro_batches);
-    stage->label_count = stage->model->positions;
-    stage->sample_bytes =
-        shape_elements(stage->model->input) * dtype_size(stage->model->input_dtype);
-    stage->input = stage->model->unit[config->first].in;
-    stage->output = stage->model->unit[config->end - 1].out;
+    const struct model *model = *model_;
+    stage->micro_batch = (size_t)(config->spec->batch / config->spec->micro_batches);
+    stage->label_count = model->positions;
+    stage->sample_bytes = shape_elements(model->input) * dtype_size(model->input_dtype);
+    stage->input = model->unit[config->first].in;
+    stage->output = model->unit[config->end - 1].out;
+    stage->versions = job_versions(config->spec, config->count, config->in_flight);
     stage->evaluation_batches =
-        evaluations_batches(&stage->spec, &config->samples, stage->micro_batch);
+        evaluations_batches(config->spec, &config->samples, stage->micro_batch);
     int rc = check_data(stage, err);
     rc = rc ? rc : make_pipeline(stage, err);
-    rc = rc ? rc
-            : make_train(
-                  stage,
-                  err); /* before sizes are multiplied here: it refuses what cannot be addressed */
+    /* Before sizes are multiplied here: it refuses what cannot be addressed. */
+    rc = rc ? rc : make_keeper(stage, model_, err);
+    rc = rc ? rc : make_samples(stage, err);
     rc = rc ? rc : make_buffers(stage, err);
     return rc ? rc : make_decoders(stage, err);
 }
@@ -316,84 +287,43 @@ int stage_new(const struct stage_config *config, struct model **model, struct st
     if (rc == 0 && !stage) {
         rc = err_set(err, ERR_MEMORY, "stage");
     }
-    if (rc == 0) {
-        rc = make_locks(stage, err);
-    }
+    rc = rc ? rc : make_locks(stage, err);
     if (rc != 0) {
         free(stage);
         model_free(model);
         return rc;
     }
+    stage->work.row = &pipeline_work;
+    stage->work.park_ms = config->park_ms;
     stage->config = *config;
-    stage->spec = *config->spec;
-    stage->spec.model.description = NULL;
-    stage->config.spec = &stage->spec;
-    stage->model = *model;
-    *model = NULL;
-    atomic_init(&stage->references, 1);
+    stage->spec = config->spec; /* until the keeper has its own */
+    atomic_init(&stage->work.references, 1);
     atomic_init(&stage->step, config->resume_version);
-    rc = fill_stage(stage, err);
+    rc = fill_stage(stage, model, err);
+    model_free(model);
     if (rc != 0) {
-        free_stage(stage);
+        stage_free(&stage->work);
         return rc;
     }
     *out = stage;
     return 0;
 }
 
-struct stage *stage_retain(struct stage *stage)
+struct work *stage_work(struct stage *stage)
 {
-    (void)atomic_fetch_add(&stage->references, 1);
-    return stage;
+    return &stage->work;
 }
 
 void stage_release(struct stage **stage)
 {
-    if (*stage && atomic_fetch_sub(&(*stage)->references, 1) == 1) {
-        free_stage(*stage);
-    }
+    struct work *work = *stage ? &(*stage)->work : NULL;
+    work_release(&work);
     *stage = NULL;
 }
 
-int stage_load_unit(struct stage *stage, size_t unit, const void *blob, size_t size,
-                    struct err *err)
+struct keeper *stage_keeper(const struct stage *stage)
 {
-    if (!blob) {
-        train_unit_initialise(stage->train, unit);
-        return 0;
-    }
-    return train_unit_load(stage->train, unit, blob, size, err);
-}
-
-int stage_start_unit(struct stage *stage, size_t unit, struct checkpoint_file *file,
-                     struct err *err)
-{
-    struct state_layout *layout AUTO(state_layout_free) = NULL;
-    int rc = state_layout_new(stage->model, unit, &stage->spec.optimizer, &layout, err);
-    void *blob = rc == 0 ? malloc((size_t)layout->blob_bytes) : NULL;
-    if (rc == 0 && !blob) {
-        rc = err_set(err, ERR_MEMORY, "unit %zu of %zu bytes", unit, (size_t)layout->blob_bytes);
-    }
-    rc = rc ? rc : checkpoint_read_unit(file, stage->model, unit, layout, blob, err);
-    rc = rc ? rc : train_unit_load(stage->train, unit, blob, (size_t)layout->blob_bytes, err);
-    free(blob);
-    return rc;
-}
-
-size_t stage_unit_bytes(const struct stage *stage, size_t unit)
-{
-    return train_unit_bytes(stage->train, unit);
-}
-
-void stage_save_unit(const struct stage *stage, size_t unit, void *out)
-{
-    train_unit_save(stage->train, unit, out);
-}
-
-int stage_export_unit(struct stage *stage, size_t unit, train_write_fn write, void *arg,
-                      struct err *err)
-{
-    return train_unit_export(stage->train, unit, write, arg, err);
+    return stage->work.keeper;
 }
 
 const struct stage_config *stage_config(const struct stage *stage)
@@ -407,7 +337,7 @@ void stage_follow(struct stage *stage, const struct orders *orders)
 {
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_follow(stage->pipeline, orders);
-    (void)pthread_cond_signal(&stage->work);
+    (void)pthread_cond_signal(&stage->changed);
     (void)pthread_mutex_unlock(&stage->lock);
 }
 
@@ -420,21 +350,15 @@ void stage_take_rounds(struct stage *stage, const struct round round[REPLICA_KIN
 
 void stage_cancel(struct stage *stage)
 {
-    cancel_set(&stage->cancel);
+    keeper_cancel(stage->work.keeper);
     (void)pthread_mutex_lock(&stage->lock);
-    (void)pthread_cond_broadcast(&stage->work);
-    (void)pthread_cond_broadcast(&stage->quiet);
+    (void)pthread_cond_broadcast(&stage->changed);
     (void)pthread_cond_broadcast(&stage->queue[STAGE_TO_NEXT].filled);
     (void)pthread_cond_broadcast(&stage->queue[STAGE_TO_PREVIOUS].filled);
     (void)pthread_mutex_unlock(&stage->lock);
 }
 
-struct cancel *stage_cancelled(struct stage *stage)
-{
-    return &stage->cancel;
-}
-
-/* ---- looked at ---- */
+/* ---- inspection ---- */
 
 int64_t stage_step(const struct stage *stage)
 {
@@ -450,4 +374,5 @@ void stage_measure(struct stage *stage, struct heartbeat *out)
     const int64_t busy_since_ms = atomic_load(&stage->busy_since_ms);
     const int64_t busy_ms = busy_since_ms > 0 ? clock_now_ms() - busy_since_ms : 0;
     out->busy_ms = busy_ms > 0 ? busy_ms : 0;
+    out->step = stage_step(stage);
 }

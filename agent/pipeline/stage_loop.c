@@ -9,9 +9,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
-/* Shorter debts are added up: a timed wait costs about as much. */
-#define REST_SECONDS_MIN 0.002
-
 /* ---- one task ---- */
 
 /* Samples that are not in memory come from the disk: the wait is work, not a stop. */
@@ -87,8 +84,8 @@ static int do_sum(struct stage *stage, struct err *err)
 static int do_update(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
     const double rate =
-        learning_rate_at(&stage->spec.learning_rate, task->step, stage->config.total_steps);
-    if (stage->spec.optimizer.clip_norm > 0) {
+        learning_rate_at(&stage->spec->learning_rate, task->step, stage->config.total_steps);
+    if (stage->spec->optimizer.clip_norm > 0) {
         unsigned char **lane =
             stage_is_first(stage) ? stage->buffer[LANE_TOTAL] : stage->slot[LANE_TOTAL];
         int rc = train_clip(stage->train, *stage_number(lane), err);
@@ -103,7 +100,7 @@ static int do_update(struct stage *stage, const struct pipeline_task *task, stru
 static double do_judge(struct stage *stage)
 {
     const double value = stage_is_last(stage)
-                             ? samples_metric(stage->samples, stage->spec.stop.metric)
+                             ? samples_metric(stage->samples, stage->spec->stop.metric)
                              : *stage_number(stage->slot[LANE_JUDGED]);
     *stage_number(stage->buffer[LANE_JUDGED]) = value;
     return value;
@@ -130,36 +127,17 @@ static int do_task(struct stage *stage, struct pipeline_task *task, struct err *
 
 /* ---- around it ---- */
 
-/* How long --slowdown waits after work of thread_seconds. Only processor time is stretched, not
- * time in which another process ran. */
-static double rest_of(const struct stage *stage, double thread_seconds)
-{
-    return (stage->config.slowdown - 1) * thread_seconds;
-}
-
-/* It waits after it has worked: its processor is free for others meanwhile. */
-static void rest(struct stage *stage, double seconds)
-{
-    stage->owed_seconds += seconds;
-    if (stage->owed_seconds < REST_SECONDS_MIN) {
-        return;
-    }
-    const double began = clock_now_seconds();
-    (void)cancel_wait(&stage->cancel, (int64_t)(stage->owed_seconds * 1e9));
-    stage->owed_seconds -= clock_now_seconds() - began;
-}
-
-static void report(const struct stage_listener *listener, int64_t step, enum metric_name name,
+static void report(const struct work_listener *listener, int64_t step, enum metric_name name,
                    double value)
 {
     const struct metric metric = {.step = step, .name = name, .value = value};
     listener->metric(listener->arg, &metric);
 }
 
-static void report_step(struct stage *stage, const struct stage_listener *listener, int64_t step)
+static void report_step(struct stage *stage, const struct work_listener *listener, int64_t step)
 {
     if (stage_is_last(stage)) {
-        report(listener, step, METRIC_LOSS, stage->loss_sum / (double)stage->spec.batch);
+        report(listener, step, METRIC_LOSS, stage->loss_sum / (double)stage->spec->batch);
         stage->loss_sum = 0;
     }
     if (stage_is_first(stage)) {
@@ -177,6 +155,7 @@ static void enqueue(struct stage *stage, enum stage_direction direction,
     ASSERT(queue->count < queue->capacity);
     queue->item[(queue->first + queue->count++) % queue->capacity] = *outgoing;
     (void)pthread_cond_signal(&queue->filled);
+    keeper_add_waiting(stage->work.keeper, 1);
 }
 
 /* Hand the task's tensor to its sender. Under the lock. */
@@ -241,8 +220,9 @@ static void finish(struct stage *stage, const struct pipeline_task *task, const 
         .ended_seconds = clock_now_seconds(),
         .seconds = spell->running + spell->rested,
         .stopped_seconds = spell->before + fmax(spell->worked - spell->running, 0),
-        .unit_seconds =
-            task->work == PIPELINE_BACKWARD ? stage->backward_seconds : stage->forward_seconds,
+        .unit_seconds = task->work == PIPELINE_BACKWARD
+                            ? keeper_backward_seconds(stage->work.keeper)
+                            : keeper_forward_seconds(stage->work.keeper),
         .scale = spell->running > 0 ? 1 + spell->rested / spell->running : 1,
     };
     (void)pthread_mutex_lock(&stage->lock);
@@ -259,13 +239,13 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
     (void)pthread_mutex_lock(&stage->lock);
     enum pipeline_work work = PIPELINE_WAIT;
     atomic_store(&stage->busy_since_ms, 0);
-    while (!cancel_is_set(&stage->cancel)) {
+    while (!cancel_is_set(stage->cancel)) {
         work = pipeline_next(stage->pipeline, task);
         if (work != PIPELINE_WAIT) {
             break;
         }
         const double began = clock_now_seconds();
-        (void)pthread_cond_wait(&stage->work, &stage->lock);
+        (void)pthread_cond_wait(&stage->changed, &stage->lock);
         timing_wait(&stage->timing, pipeline_waits(stage->pipeline), clock_now_seconds() - began);
         note_free(stage);
     }
@@ -296,7 +276,7 @@ static void begin_after(struct stage *stage, int64_t version)
     }
 }
 
-static void end_evaluation(struct stage *stage, const struct stage_listener *listener,
+static void end_evaluation(struct stage *stage, const struct work_listener *listener,
                            int64_t version)
 {
     if (stage_is_last(stage)) {
@@ -305,7 +285,7 @@ static void end_evaluation(struct stage *stage, const struct stage_listener *lis
     begin_after(stage, version);
 }
 
-int stage_loop(struct stage *stage, const struct stage_listener *listener, int64_t *version,
+int stage_loop(struct stage *stage, const struct work_listener *listener, int64_t *version,
                struct err *err)
 {
     struct pipeline_task task;
@@ -335,9 +315,8 @@ int stage_loop(struct stage *stage, const struct stage_listener *listener, int64
         spell.worked = stage->free_seconds - spell.began;
         spell.running =
             used + train_pool_waited_seconds(stage->pool) - waited + stage->reading_seconds;
-        spell.rested = rest_of(stage, used);
+        spell.rested = keeper_rest(stage->work.keeper, used);
         if (spell.rested > 0) {
-            rest(stage, spell.rested);
             note_free(stage);
         }
         if (work == PIPELINE_UPDATE) {

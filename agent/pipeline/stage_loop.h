@@ -4,20 +4,10 @@
 
 #include "agent/pipeline/stage.h"
 
-/* Called on the compute thread; must not block or allocate. */
-struct stage_listener {
-    void (*metric)(void *arg, const struct metric *metric);
-    /* The state is that of `version`, for which the mark asks a snapshot. May be NULL, as the next
-     * one. */
-    void (*snapshot)(void *arg, int64_t version, const struct round_mark *mark);
-    void (*round_opened)(void *arg); /* stage 0 */
-    void *arg;
-};
-
 /* Work until the pipeline stops: *version is the final state, and the stop mark is queued.
  * ERR_DIVERGED if a loss or gradient is not finite (nothing of that step was applied here);
  * ERR_INVALID for a label outside the model's classes; ERR_CANCELLED. Allocates nothing. */
-NODISCARD int stage_loop(struct stage *stage, const struct stage_listener *listener,
+NODISCARD int stage_loop(struct stage *stage, const struct work_listener *listener,
                          int64_t *version, struct err *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* stage_parts.h: shared by stage.c (memory, the control side), stage_ports.c (neighbours) and
- * stage_loop.c (the compute thread). For these three only. */
+/* stage_parts.h: shared by stage.c (memory, the control side), stage_ports.c (neighbours),
+ * stage_loop.c (the compute thread) and pipeline_work.c (the row of the strategy). For these
+ * only. */
 #ifndef AGENT_PIPELINE_STAGE_PARTS_H
 #define AGENT_PIPELINE_STAGE_PARTS_H
 
@@ -7,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "agent/core/timing.h"
-#include "agent/pipeline/samples.h"
+#include "agent/runtime/samples.h"
 #include "agent/pipeline/stage.h"
 #include "libtrain/train.h"
 
@@ -20,29 +21,26 @@ struct outgoing_queue {
 };
 
 struct stage {
-    struct stage_config config;
-    struct job_spec spec;
-    struct model *model;
-    atomic_uint references;
-    atomic_int_least64_t step;
-    atomic_int_least64_t busy_since_ms; /* of the present task; 0: the compute thread waits */
-    struct cancel cancel;
-    size_t micro_batch;         /* samples */
-    size_t sample_bytes;        /* as stored */
-    size_t label_count;         /* of a sample: the model's positions */
-    size_t versions;            /* of its parameters: job_versions */
-    size_t evaluation_batches;  /* micro-batches of an evaluation */
-    struct shape input, output; /* of the stage */
-
-    /* the compute thread's */
+    struct work work;            /* first: what the row is called with */
+    const struct job_spec *spec; /* the keeper's, as the next four */
+    struct cancel *cancel;
     struct train_pool *pool;
     struct train_stage *train;
-    struct samples *samples;                    /* of stage 0 and of the last one */
-    double loss_sum;                            /* of the step */
-    double step_began_seconds;                  /* stage 0; 0: not known */
-    double owed_seconds;                        /* slowdown not waited for yet */
-    double *forward_seconds, *backward_seconds; /* [end - first], of the last passes */
-    double free_seconds, free_process_seconds;  /* when it was last ready for a task */
+    struct stage_config config;
+    atomic_int_least64_t step;
+    atomic_int_least64_t busy_since_ms; /* of the present task; 0: the compute thread waits */
+    size_t micro_batch;                 /* samples */
+    size_t sample_bytes;                /* as stored */
+    size_t label_count;                 /* of a sample: the model's positions */
+    size_t versions;                    /* of its parameters: job_versions */
+    size_t evaluation_batches;          /* micro-batches of an evaluation */
+    struct shape input, output;         /* of the stage */
+
+    /* the compute thread's */
+    struct samples *samples;                   /* of stage 0 and of the last one */
+    double loss_sum;                           /* of the step */
+    double step_began_seconds;                 /* stage 0; 0: not known */
+    double free_seconds, free_process_seconds; /* when it was last ready for a task */
     double reading_seconds; /* of its task: it waited for samples from the disk */
 
     /* tensors: pointers into the arena */
@@ -55,12 +53,12 @@ struct stage {
     int32_t *labels; /* [micro_batch][label_count] of the last stage */
 
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* something changed for the compute thread */
-    pthread_cond_t quiet; /* no tensor waits to be sent */
+    pthread_cond_t changed; /* something did for the compute thread */
     struct pipeline *pipeline;
     struct outgoing_queue queue[2];
     bool room_wanted; /* somebody waits for a slot */
     struct timing timing;
+    struct sender *sender[2]; /* of its row; NULL: not started */
 };
 
 static inline bool stage_is_first(const struct stage *stage)
@@ -85,7 +83,26 @@ static inline enum stage_direction stage_direction_of(const struct transfer *tra
 }
 
 /* The form of a tensor that the stage receives, or (outgoing) sends. */
-struct stage_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
-                                    bool outgoing);
+struct work_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
+                                   bool outgoing);
+
+/* ---- parts of the row, as in work.h ---- */
+void stage_free(struct work *work);
+void stage_expects(struct work *work, const struct transfer *transfer, struct work_expected *out);
+enum transfer_verdict stage_offer(struct work *work, const struct transfer *transfer,
+                                  struct slot_claim *claim, void **slot);
+bool stage_holds(struct work *work, const struct transfer *transfer,
+                 const struct slot_claim *claim);
+bool stage_received(struct work *work, const struct transfer *transfer,
+                    const struct slot_claim *claim);
+void stage_abandon(struct work *work, const struct transfer *transfer,
+                   const struct slot_claim *claim);
+void stage_mark(struct work *work, int64_t step);
+
+/* The stage of a work of that row. */
+static inline struct stage *stage_of(struct work *work)
+{
+    return (struct stage *)(void *)work;
+}
 
 #endif

@@ -11,18 +11,18 @@ static enum stage_direction neighbour_of(const struct transfer *transfer, bool o
     return transfer_info(transfer)->back != outgoing ? STAGE_TO_NEXT : STAGE_TO_PREVIOUS;
 }
 
-struct stage_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
-                                    bool outgoing)
+struct work_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
+                                   bool outgoing)
 {
     const struct transfer_info *info = transfer_info(transfer);
     const enum stage_direction neighbour = neighbour_of(transfer, outgoing);
-    struct stage_tensor tensor = {
-        .samples = stage->micro_batch,
-        .shape = neighbour == STAGE_TO_NEXT ? stage->output : stage->input,
-        .codec = info->coded ? stage->config.codec[neighbour] : CODEC_NONE};
+    struct work_tensor tensor = {.samples = stage->micro_batch,
+                                 .shape = neighbour == STAGE_TO_NEXT ? stage->output : stage->input,
+                                 .codec =
+                                     info->coded ? stage->config.codec[neighbour] : CODEC_NONE};
     switch (info->form) {
     case FORM_MICRO_BATCH:
-        if (transfer->micro_batch == (size_t)stage->spec.micro_batches) {
+        if (transfer->micro_batch == (size_t)stage->spec->micro_batches) {
             tensor.samples = 0; /* the stop mark */
             tensor.codec = CODEC_NONE;
         }
@@ -34,20 +34,30 @@ struct stage_tensor stage_tensor_of(const struct stage *stage, const struct tran
         break;
     case FORM_NUMBER:
         tensor =
-            (struct stage_tensor){.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
+            (struct work_tensor){.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
         break;
     }
     return tensor;
 }
 
-struct stage_tensor stage_expect(const struct stage *stage, const struct transfer *transfer)
+struct work_tensor stage_expect(const struct stage *stage, const struct transfer *transfer)
 {
     return stage_tensor_of(stage, transfer, false);
 }
 
-enum transfer_verdict stage_offer(struct stage *stage, const struct transfer *transfer,
+void stage_expects(struct work *work, const struct transfer *transfer, struct work_expected *out)
+{
+    const struct stage *stage = stage_of(work);
+    out->tensor = stage_expect(stage, transfer);
+    out->boundary = transfer_info(transfer)->back ? stage->config.end : stage->config.first;
+    out->decoder =
+        out->tensor.codec == CODEC_NONE ? NULL : stage->decoder[neighbour_of(transfer, false)];
+}
+
+enum transfer_verdict stage_offer(struct work *work, const struct transfer *transfer,
                                   struct slot_claim *claim, void **slot)
 {
+    struct stage *stage = stage_of(work);
     (void)pthread_mutex_lock(&stage->lock);
     enum transfer_verdict verdict = pipeline_offer(stage->pipeline, transfer, claim);
     if (verdict == TRANSFER_FULL) {
@@ -60,47 +70,44 @@ enum transfer_verdict stage_offer(struct stage *stage, const struct transfer *tr
     return verdict;
 }
 
-bool stage_holds(struct stage *stage, const struct transfer *transfer,
-                 const struct slot_claim *claim)
+bool stage_holds(struct work *work, const struct transfer *transfer, const struct slot_claim *claim)
 {
+    struct stage *stage = stage_of(work);
     (void)pthread_mutex_lock(&stage->lock);
     bool holds = pipeline_holds(stage->pipeline, transfer, claim);
     (void)pthread_mutex_unlock(&stage->lock);
     return holds;
 }
 
-bool stage_received(struct stage *stage, const struct transfer *transfer,
+bool stage_received(struct work *work, const struct transfer *transfer,
                     const struct slot_claim *claim)
 {
+    struct stage *stage = stage_of(work);
     (void)pthread_mutex_lock(&stage->lock);
     bool received = pipeline_received(stage->pipeline, transfer, claim);
     if (received) {
-        (void)pthread_cond_signal(&stage->work);
+        (void)pthread_cond_signal(&stage->changed);
     }
     (void)pthread_mutex_unlock(&stage->lock);
     return received;
 }
 
-void stage_abandon(struct stage *stage, const struct transfer *transfer,
+void stage_abandon(struct work *work, const struct transfer *transfer,
                    const struct slot_claim *claim)
 {
+    struct stage *stage = stage_of(work);
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_abandon(stage->pipeline, transfer, claim);
     (void)pthread_mutex_unlock(&stage->lock);
 }
 
-void stage_mark(struct stage *stage, int64_t step)
+void stage_mark(struct work *work, int64_t step)
 {
+    struct stage *stage = stage_of(work);
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_mark(stage->pipeline, step);
-    (void)pthread_cond_signal(&stage->work);
+    (void)pthread_cond_signal(&stage->changed);
     (void)pthread_mutex_unlock(&stage->lock);
-}
-
-struct coder *stage_decoder(struct stage *stage, const struct transfer *transfer)
-{
-    const bool coded = stage_expect(stage, transfer).codec != CODEC_NONE;
-    return coded ? stage->decoder[neighbour_of(transfer, false)] : NULL;
 }
 
 /* ---- the senders ---- */
@@ -110,10 +117,10 @@ bool stage_wait_outgoing(struct stage *stage, enum stage_direction direction, in
     struct outgoing_queue *queue = &stage->queue[direction];
     (void)pthread_mutex_lock(&stage->lock);
     int failed = 0;
-    while (queue->count == 0 && !cancel_is_set(&stage->cancel) && failed == 0) {
+    while (queue->count == 0 && !cancel_is_set(stage->cancel) && failed == 0) {
         failed = thread_condition_wait(&queue->filled, &stage->lock, wait_ns);
     }
-    const bool there = queue->count > 0 || cancel_is_set(&stage->cancel);
+    const bool there = queue->count > 0 || cancel_is_set(stage->cancel);
     (void)pthread_mutex_unlock(&stage->lock);
     return there;
 }
@@ -123,31 +130,15 @@ bool stage_next_outgoing(struct stage *stage, enum stage_direction direction,
 {
     struct outgoing_queue *queue = &stage->queue[direction];
     (void)pthread_mutex_lock(&stage->lock);
-    while (queue->count == 0 && !cancel_is_set(&stage->cancel)) {
+    while (queue->count == 0 && !cancel_is_set(stage->cancel)) {
         (void)pthread_cond_wait(&queue->filled, &stage->lock);
     }
-    const bool found = !cancel_is_set(&stage->cancel);
+    const bool found = !cancel_is_set(stage->cancel);
     if (found) {
         *out = queue->item[queue->first];
     }
     (void)pthread_mutex_unlock(&stage->lock);
     return found;
-}
-
-/* Under the lock. */
-static bool is_quiet(const struct stage *stage)
-{
-    return stage->queue[STAGE_TO_NEXT].count == 0 && stage->queue[STAGE_TO_PREVIOUS].count == 0;
-}
-
-void stage_wait_quiet(struct stage *stage, int64_t wait_ns)
-{
-    (void)pthread_mutex_lock(&stage->lock);
-    /* Woken early or not, it has waited once. */
-    if (!is_quiet(stage) && !cancel_is_set(&stage->cancel)) {
-        (void)thread_condition_wait(&stage->quiet, &stage->lock, wait_ns);
-    }
-    (void)pthread_mutex_unlock(&stage->lock);
 }
 
 void stage_outgoing_sent(struct stage *stage, const struct stage_outgoing *outgoing)
@@ -157,12 +148,10 @@ void stage_outgoing_sent(struct stage *stage, const struct stage_outgoing *outgo
     ASSERT(queue->count > 0);
     queue->first = (queue->first + 1) % queue->capacity;
     queue->count--;
-    if (is_quiet(stage)) {
-        (void)pthread_cond_signal(&stage->quiet);
-    }
     if (!outgoing->last) {
         pipeline_sent(stage->pipeline, outgoing->transfer.kind, outgoing->output);
-        (void)pthread_cond_signal(&stage->work);
+        (void)pthread_cond_signal(&stage->changed);
     }
     (void)pthread_mutex_unlock(&stage->lock);
+    keeper_add_waiting(stage->work.keeper, -1);
 }

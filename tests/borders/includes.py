@@ -36,6 +36,8 @@ DESCRIBING = [
 ]
 COMPUTING = ["backend", "ops", "optim", "data", "stage"]
 COORDINATOR_BASE = ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room in DESCRIBING]
+# What concerns every strategy of the agent knows none of them.
+NO_STRATEGY = ["!agent/pipeline/", "!agent/core/pipeline"]
 AGENT_BASE = ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"]
 ROOMS = {
     "base": [],
@@ -59,13 +61,14 @@ ROOMS = {
     "coordinator": COORDINATOR_BASE,
     "agent/core": PURE_BASE
     + ["schema/", "!schema/wire.h", "libtrain/schedule/", "libtrain/model/"],
-    "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"],
-    "agent/pipeline": AGENT_BASE,
-    "agent/peer": AGENT_BASE + ["agent/pipeline/"],
+    "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"] + NO_STRATEGY,
+    "agent/peer": AGENT_BASE + NO_STRATEGY,
+    "agent/pipeline": AGENT_BASE + ["agent/peer/"],
     "agent/offline": AGENT_BASE + ["agent/pipeline/"],
-    "agent/copies": ["base/", "net/", "schema/", "agent/core/"]
-    + ["agent/runtime/", "agent/pipeline/", "agent/peer/"],
-    "agent": ["base/", "net/", "schema/", "libtrain/"],
+    "agent/copies": ["base/", "net/", "schema/", "agent/core/", "agent/runtime/", "agent/peer/"]
+    + NO_STRATEGY,
+    "agent": ["base/", "net/", "schema/", "libtrain/"] + NO_STRATEGY,
+    "agent/work_table": ["schema/", "agent/"],
     "cli": ["base/", "net/", "schema/"],
 }
 # The pure modules of agent/copies from the lowest to the highest.
@@ -181,7 +184,7 @@ def allowed(room, header):
     answer = header.startswith((room + "/", room + "."))
     for rule in ROOMS[room]:
         if rule.startswith("!"):
-            answer = answer and header != rule[1:]
+            answer = answer and not header.startswith(rule[1:])
         else:
             answer = answer or header.startswith(rule)
     return answer

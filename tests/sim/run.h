@@ -1,6 +1,6 @@
 /* run.h: what a device does for one generation: prepare, train, upload, wait to be cancelled; the
  * simulated counterpart of agent/generation, agent/build, agent/pipeline/stage_loop and
- * agent/peer/sender around a real pipeline core. */
+ * agent/pipeline/sender around a real pipeline core. */
 #ifndef TESTS_SIM_RUN_H
 #define TESTS_SIM_RUN_H
 

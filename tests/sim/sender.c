@@ -1,4 +1,4 @@
-/* A run's tensors on their way to its neighbours (agent/peer/sender). */
+/* A run's tensors on their way to its neighbours (agent/pipeline/sender). */
 #include <stdio.h>
 #include <string.h>
 

@@ -42,7 +42,7 @@ static void make_stage(struct side *device, size_t index, enum codec codec)
     config.codec[last ? STAGE_TO_PREVIOUS : STAGE_TO_NEXT] = codec;
     config.room_fd = peer_server_room_fd(device->server);
     device->stage = tiny_stage(&config);
-    access_set_stage(device->access, device->stage);
+    access_set_work(device->access, stage_work(device->stage));
 }
 
 static void ignore_change(void *arg)
@@ -84,7 +84,7 @@ void side_open_coded(struct side *device, size_t stage, enum codec codec)
 void side_close(struct side *device)
 {
     http_client_free(&device->client);
-    access_set_stage(device->access, NULL);
+    access_set_work(device->access, NULL);
     stage_release(&device->stage);
     peer_server_close(&device->server);
     snapshot_routes_free(&device->routes);
@@ -123,7 +123,7 @@ int side_put_tensor(struct side *device, const char *kind, int64_t step, size_t 
                     size_t samples)
 {
     const struct transfer transfer = {TRANSFER_ACTIVATION, step, micro_batch};
-    struct stage_tensor tensor = stage_expect(device->stage, &transfer);
+    struct work_tensor tensor = stage_expect(device->stage, &transfer);
     char header[MESSAGE_HEADER_MAX];
     char path[256];
     tensor.samples = samples;

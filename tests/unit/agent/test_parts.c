@@ -20,7 +20,7 @@
 
 /* ---- messages ---- */
 
-static const struct stage_tensor tensor = {.samples = 3, .shape = {.h = 4, .w = 5, .c = 6}};
+static const struct work_tensor tensor = {.samples = 3, .shape = {.h = 4, .w = 5, .c = 6}};
 
 static void a_header_is_read_as_it_was_written(void **state)
 {
@@ -37,7 +37,7 @@ static void a_header_is_read_as_it_was_written(void **state)
 static void the_stop_mark_is_an_empty_tensor(void **state)
 {
     (void)state;
-    const struct stage_tensor empty = {.samples = 0, .shape = tensor.shape};
+    const struct work_tensor empty = {.samples = 0, .shape = tensor.shape};
     char text[MESSAGE_HEADER_MAX];
     struct message_note note = {0};
     struct err err = {0};
@@ -50,8 +50,8 @@ static void the_stop_mark_is_an_empty_tensor(void **state)
 static void a_sum_of_squares_is_one_double(void **state)
 {
     (void)state;
-    const struct stage_tensor sum = {.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
-    struct stage_tensor narrow = sum;
+    const struct work_tensor sum = {.samples = 1, .shape = {.h = 1, .w = 1, .c = 1}, .wide = true};
+    struct work_tensor narrow = sum;
     narrow.wide = false;
     char text[MESSAGE_HEADER_MAX];
     struct message_note note = {0};
@@ -71,7 +71,7 @@ static void a_header_of_another_tensor_is_rejected(void **state)
     char text[MESSAGE_HEADER_MAX];
     struct message_note note;
     struct err err = {0};
-    struct stage_tensor other = tensor;
+    struct work_tensor other = tensor;
     other.samples = 2;
     size_t size = message_write_header(&other, &(struct message_note){0}, text);
     assert_int_equal(message_read_header(text, size, &tensor, &note, &err), ERR_FORMAT);

@@ -113,7 +113,7 @@ struct stage *tiny_stage(const struct stage_config *config)
     struct err err = {0};
     assert_ok(stage_new(config, &model, &stage, &err), &err);
     for (size_t unit = config->first; unit < config->end; unit++) {
-        assert_ok(stage_load_unit(stage, unit, NULL, 0, &err), &err);
+        assert_ok(keeper_load_unit(stage_keeper(stage), unit, NULL, 0, &err), &err);
     }
     return stage;
 }
@@ -155,16 +155,16 @@ static void train(struct tiny_job *job)
     struct err err = {0};
     job->step_seconds = INFINITY;
     tiny_result_init(&job->expected);
-    const struct stage_listener listener = {.metric = take_metric, .arg = job};
+    const struct work_listener listener = {.metric = take_metric, .arg = job};
     int64_t version = 0;
     stage_follow(stage, &(struct orders){.run = true});
     assert_ok(stage_loop(stage, &listener, &version, &err), &err);
     assert_int_equal(version, TINY_STEPS);
     for (size_t unit = 0; unit < TINY_UNITS; unit++) {
-        const size_t size = stage_unit_bytes(stage, unit);
+        const size_t size = keeper_unit_bytes(stage_keeper(stage), unit);
         void *blob = malloc(size);
         assert_non_null(blob);
-        stage_save_unit(stage, unit, blob);
+        keeper_save_unit(stage_keeper(stage), unit, blob);
         sha256_text(blob, size, job->expected.unit_sha256[unit]);
         free(blob);
     }

@@ -108,7 +108,7 @@ static void open_bench(struct bench *bench, const char *directory)
     bench->stage = tiny_stage(&config);
     assert_ok(snapshot_store_new(directory, &bench->snapshots, &err), &err);
     snapshot_retain(bench->snapshots);
-    const struct outbox_config outbox = {.stage = bench->stage,
+    const struct outbox_config outbox = {.keeper = stage_keeper(bench->stage),
                                          .snapshots = bench->snapshots,
                                          .send = send_one,
                                          .interrupt = &bench->interrupt,
@@ -224,7 +224,7 @@ static void rounds_that_are_abandoned_do_not_fill_the_memory(void **state)
     open_bench(&bench, NULL);
     int64_t set_bytes = 0;
     for (size_t unit = 0; unit < TINY_UNITS; unit++) {
-        set_bytes += (int64_t)stage_unit_bytes(bench.stage, unit);
+        set_bytes += (int64_t)keeper_unit_bytes(stage_keeper(bench.stage), unit);
     }
     bench.refuse = ERR_NETWORK;
     for (int64_t version = 1; version <= 200; version++) {

@@ -38,7 +38,7 @@ static int put(struct side *device, struct parcel *parcel, enum codec named, siz
 {
     char header[MESSAGE_HEADER_MAX];
     char path[256];
-    const struct stage_tensor tensor = {
+    const struct work_tensor tensor = {
         .samples = 4, .shape = {.h = 8, .w = 8, .c = 4}, .codec = named};
     const struct message_note note = {.coded_bytes = size};
     (void)snprintf(path, sizeof(path), "/peer/v1/%s/%d/1/%zu/%d/activation", SIDE_JOB,
@@ -86,7 +86,7 @@ static void a_plain_tensor_is_not_taken_where_a_codec_is_agreed(void **state)
     (void)state;
     struct side device;
     char header[MESSAGE_HEADER_MAX];
-    const struct stage_tensor plain = {.samples = 4, .shape = {.h = 8, .w = 8, .c = 4}};
+    const struct work_tensor plain = {.samples = 4, .shape = {.h = 8, .w = 8, .c = 4}};
     side_open_coded(&device, 1, CODEC_Q8);
     const size_t size = message_write_header(&plain, &(struct message_note){0}, header);
     assert_int_equal(side_call(&device, "PUT", "/peer/v1/" SIDE_JOB "/4/1/0/2/activation",
@@ -149,7 +149,7 @@ static int put_most(const struct side *device, const struct parcel *parcel)
     assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->length), 0);
     char header[MESSAGE_HEADER_MAX];
     char request[4096];
-    const struct stage_tensor tensor = {
+    const struct work_tensor tensor = {
         .samples = 4, .shape = {.h = 8, .w = 8, .c = 4}, .codec = CODEC_Q8};
     const struct message_note note = {.coded_bytes = parcel->size};
     const size_t header_size = message_write_header(&tensor, &note, header);

@@ -89,7 +89,7 @@ static void a_body_with_a_wrong_header_leaves_its_slot_free(void **state)
     char header[MESSAGE_HEADER_MAX];
     side_open(&device, 1, NULL);
     const struct transfer transfer = {TRANSFER_ACTIVATION, 1, 0};
-    const struct stage_tensor tensor = stage_expect(device.stage, &transfer);
+    const struct work_tensor tensor = stage_expect(device.stage, &transfer);
     const struct message_note none = {0};
     const size_t size = message_write_header(&tensor, &none, header);
     static const char path[] = "/peer/v1/" SIDE_JOB "/4/1/0/2/activation";
@@ -116,7 +116,7 @@ static void a_connection_that_breaks_leaves_its_slot_free(void **state)
     struct side device;
     side_open(&device, 1, NULL);
     const struct transfer transfer = {TRANSFER_ACTIVATION, 1, 0};
-    const struct stage_tensor tensor = stage_expect(device.stage, &transfer);
+    const struct work_tensor tensor = stage_expect(device.stage, &transfer);
     const int fd = side_put_half(&device, "/peer/v1/" SIDE_JOB "/4/1/0/2/activation",
                                  message_data_bytes(&tensor) + 128);
     /* The same tensor by another connection wins, whether or not the first is known to be dead. */

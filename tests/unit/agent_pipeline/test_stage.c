@@ -20,7 +20,7 @@ static void ignore(void *arg, const struct metric *metric)
 
 static int run(struct stage *stage, struct err *err)
 {
-    const struct stage_listener listener = {.metric = ignore};
+    const struct work_listener listener = {.metric = ignore};
     int64_t version = -1;
     return stage_loop(stage, &listener, &version, err);
 }
@@ -121,7 +121,7 @@ static void a_stop_keeps_the_state_of_a_whole_step(void **state)
     struct job_spec spec = tiny_spec();
     const struct stage_config config = tiny_whole(&spec);
     struct stage *stage = make(&config);
-    const struct stage_listener listener = {.metric = ignore};
+    const struct work_listener listener = {.metric = ignore};
     int64_t version = -1;
     struct err err = {0};
     stage_follow(stage, &(struct orders){.run = true, .stop = true});

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/peer/sender.h"
+#include "agent/pipeline/sender.h"
 #include "agent/pipeline/stage_loop.h"
 #include "base/log.h"
 #include "tests/support/test.h"
@@ -188,7 +188,7 @@ static void take_metric(void *arg, const struct metric *metric)
 static void *compute(void *arg)
 {
     struct compute *compute = arg;
-    const struct stage_listener listener = {.metric = take_metric, .arg = compute};
+    const struct work_listener listener = {.metric = take_metric, .arg = compute};
     int64_t version = 0;
     compute->rc = stage_loop(compute->stage, &listener, &version, &compute->err);
     return NULL;

@@ -3,15 +3,14 @@
  * jobs in one process (stage_loop.c, offline/staged.c).
  * The micro-batches of an evaluation are those of core/evaluations. One thread; nothing allocates
  * after samples_new. */
-#ifndef AGENT_PIPELINE_SAMPLES_H
-#define AGENT_PIPELINE_SAMPLES_H
+#ifndef AGENT_RUNTIME_SAMPLES_H
+#define AGENT_RUNTIME_SAMPLES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/pipeline/stage.h"
-#include "agent/pipeline/stage_loop.h"
+#include "agent/runtime/work.h"
 #include "base/err.h"
 #include "libtrain/train.h"
 #include "schema/job.h"
@@ -20,7 +19,7 @@ struct samples_config {
     const struct model *model; /* borrowed, as the next one */
     const struct job_spec *spec;
     struct job_data counts;
-    struct stage_data data; /* with the training labels, where the job has a view */
+    struct work_data data; /* with the training labels, where the job has a view */
     size_t micro_batch;
     bool last; /* evaluations end here */
 };
@@ -47,7 +46,7 @@ NODISCARD int samples_evaluate(struct samples *samples, struct train_stage *stag
  * the job's data does not have it. */
 double samples_metric(const struct samples *samples, int metric);
 /* Report the metrics of the evaluation of `version`, after its last micro-batch. */
-void samples_report(const struct samples *samples, const struct stage_listener *listener,
+void samples_report(const struct samples *samples, const struct work_listener *listener,
                     int64_t version);
 
 #endif

@@ -1,4 +1,4 @@
-#include "agent/peer/sender.h"
+#include "agent/pipeline/sender.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 struct sender {
     struct sender_config config;
-    struct stage *stage;
+    struct stage *stage; /* a reference */
     enum trouble_source source;
     size_t boundary;
     struct http_client *client;
@@ -85,7 +85,7 @@ static void take_try(struct sender *sender, struct repeat *repeat, int rc, const
 /* Encode a tensor whose form says so. Returns what to send. */
 static struct http_piece data_of(struct sender *sender, const struct stage_outgoing *outgoing)
 {
-    const struct stage_tensor *tensor = &outgoing->tensor;
+    const struct work_tensor *tensor = &outgoing->tensor;
     if (tensor->codec == CODEC_NONE) {
         return (struct http_piece){outgoing->data, message_data_bytes(tensor)};
     }
@@ -100,7 +100,7 @@ static int deliver(struct sender *sender, const struct stage_outgoing *outgoing,
 {
     const struct stage_config *stage = stage_config(sender->stage);
     const struct peer *peer = &sender->config.peer;
-    struct cancel *cancel = stage_cancelled(sender->stage);
+    struct cancel *cancel = keeper_cancelled(stage_keeper(sender->stage));
     char header[MESSAGE_HEADER_MAX];
     const struct http_piece data = data_of(sender, outgoing);
     const struct message_note note = {
@@ -151,7 +151,7 @@ static void ask(struct sender *sender)
         .reply = &sender->reply,
         .connect_timeout_ms = repeat_stall_ms(&repeat),
         .stall_ms = repeat_stall_ms(&repeat),
-        .cancel = &stage_cancelled(sender->stage)->flag,
+        .cancel = &keeper_cancelled(stage_keeper(sender->stage))->flag,
     };
     struct http_result result;
     struct err err = {0};
@@ -208,7 +208,8 @@ int sender_start(const struct sender_config *config, struct sender **out, struct
     }
     const struct stage_config *stage = stage_config(config->stage);
     sender->config = *config;
-    sender->stage = stage_retain(config->stage);
+    sender->stage = config->stage;
+    (void)work_retain(stage_work(sender->stage));
     sender->source = config->direction == STAGE_TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS;
     sender->boundary = config->direction == STAGE_TO_NEXT ? stage->end : stage->first;
     sender->link.report.device = config->peer.device;

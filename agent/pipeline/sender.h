@@ -3,8 +3,8 @@
  * device's assignment is on its way. While there is nothing to send, the sender pings now and then,
  * so that a neighbour that dies while the whole pipeline waits for it is noticed too. Allocates
  * nothing per tensor. */
-#ifndef AGENT_PEER_SENDER_H
-#define AGENT_PEER_SENDER_H
+#ifndef AGENT_PIPELINE_SENDER_H
+#define AGENT_PIPELINE_SENDER_H
 
 #include "agent/peer/trust.h"
 #include "agent/peer/ways.h"

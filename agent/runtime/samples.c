@@ -1,4 +1,4 @@
-#include "agent/pipeline/samples.h"
+#include "agent/runtime/samples.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -142,7 +142,7 @@ static struct evaluations_part evaluated(const struct samples *samples, size_t i
 
 void samples_test_inputs(const struct samples *samples, size_t index, void *out)
 {
-    const struct stage_data *data = &samples->config.data;
+    const struct work_data *data = &samples->config.data;
     const struct evaluations_part part = evaluated(samples, index);
     const size_t bytes = samples->sample_bytes;
     if (!part.held) {
@@ -225,7 +225,7 @@ static bool least_recall(const struct samples *samples, double *out)
     return any;
 }
 
-static void report(const struct stage_listener *listener, int64_t version, enum metric_name name,
+static void report(const struct work_listener *listener, int64_t version, enum metric_name name,
                    double value)
 {
     const struct metric metric = {.step = version, .name = name, .value = value};
@@ -254,7 +254,7 @@ double samples_metric(const struct samples *samples, int metric)
     return NAN;
 }
 
-void samples_report(const struct samples *samples, const struct stage_listener *listener,
+void samples_report(const struct samples *samples, const struct work_listener *listener,
                     int64_t version)
 {
     if (samples->config.counts.test_samples > 0) {

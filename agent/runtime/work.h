@@ -1,0 +1,153 @@
+/* work.h: how a device trains in one generation, as one row of functions for each strategy. The
+ * life of a generation (generation.c), the receiver (agent/peer), copies and sources call the row
+ * and the keeper, and know no strategy. docs/adr/0136.
+ *
+ * References are counted: the receiver may hold the last one. */
+#ifndef AGENT_RUNTIME_WORK_H
+#define AGENT_RUNTIME_WORK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "agent/core/needs.h"
+#include "agent/core/orders.h"
+#include "agent/core/rounds.h"
+#include "agent/core/slots.h"
+#include "agent/core/transfer.h"
+#include "agent/runtime/keeper.h"
+#include "libtrain/memory/memory.h"
+#include "libtrain/quant/coder.h"
+#include "schema/assignment.h"
+#include "schema/heartbeat.h"
+
+/* Devices that one device calls to train, at most. */
+#define WORK_PEERS_MAX 2
+
+struct trust;
+struct troubles;
+struct ways;
+
+/* The samples as stored, one after the other. NULL if the device does not need them (needs.h).
+ * Borrowed for the life of the work. */
+struct work_data {
+    const unsigned char *train_inputs, *test_inputs;
+    const unsigned char *train_labels, *test_labels; /* I32, little-endian, of any alignment */
+};
+
+struct work_config {
+    const struct assignment_run *run; /* borrowed, as everything here */
+    struct work_data data;
+    size_t threads;
+    double slowdown; /* >= 1 */
+    int room_fd;     /* an eventfd, written to when a slot becomes free that a tensor waits for; -1:
+                        none */
+    struct ways *ways;
+    const struct trust *trust; /* NULL: no TLS */
+    struct troubles *troubles;
+    /* Called once, on any thread, when a peer refuses a tensor; the work is cancelled then. */
+    void (*failed)(void *arg, const struct err *why);
+    void *arg;
+};
+
+/* Called on the compute thread; must not block or allocate. */
+struct work_listener {
+    void (*metric)(void *arg, const struct metric *metric);
+    /* The state is that of `version`, for which the mark asks a snapshot. May be NULL, as the next
+     * one. */
+    void (*snapshot)(void *arg, int64_t version, const struct round_mark *mark);
+    void (*round_opened)(void *arg); /* the lead */
+    void *arg;
+};
+
+/* The form of a tensor between two devices. */
+struct work_tensor {
+    size_t samples;
+    struct shape shape; /* of one sample */
+    bool wide;          /* float64 instead of float32: FORM_NUMBER */
+    enum codec codec;   /* how it travels */
+};
+
+/* What a received tensor must be. */
+struct work_expected {
+    struct work_tensor tensor;
+    size_t boundary;       /* of the path: the first unit after the stage boundary */
+    struct coder *decoder; /* of its form, the receiver's thread owns it; NULL: it is not coded */
+};
+
+/* Begins what a row makes. */
+struct work {
+    const struct work_row *row;
+    struct keeper *keeper; /* owned */
+    atomic_uint references;
+    int64_t park_ms; /* how long a tensor may wait for its slot: less than its sender's stall
+                        timeout */
+};
+
+struct work_row {
+    /* ---- what follows from the assignment ---- */
+    struct needs_data (*needs)(const struct assignment_run *run);
+    /* Complete the request for the units of the assignment. */
+    void (*memory)(const struct assignment_run *run, struct memory_request *out);
+    /* List the peers that must be reachable before the device is ready. Return their count. */
+    size_t (*peers)(const struct assignment_run *run, const struct peer *out[WORK_PEERS_MAX]);
+
+    /* ---- the generation's thread ---- */
+    /* Allocate all that the work needs, with its keeper, whose units have no state yet. model:
+     * taken, also on failure. ERR_INVALID, ERR_MEMORY. */
+    int (*make)(const struct work_config *config, struct model **model, struct work **out,
+                struct err *err);
+    /* Start what sends tensors: the units have their state. */
+    int (*start)(struct work *work, const struct work_config *config, struct err *err);
+    /* Work until a stop: *version is the final state. ERR_DIVERGED if a loss or gradient is not
+     * finite (nothing of that step was applied here); ERR_INVALID for a label outside the model's
+     * classes; ERR_CANCELLED. Allocates nothing. */
+    int (*loop)(struct work *work, const struct work_listener *listener, int64_t *version,
+                struct err *err);
+    /* End what start began, after cancel. */
+    void (*release)(struct work *work);
+    /* After the last reference. */
+    void (*free)(struct work *work);
+
+    /* ---- the control side; any thread, not at once with release ---- */
+    /* Run, stop, hold and be away as ordered. */
+    void (*follow)(struct work *work, const struct orders *orders);
+    /* As rounds_take. */
+    void (*take_rounds)(struct work *work, const struct round round[REPLICA_KINDS]);
+    /* End every wait. */
+    void (*cancel)(struct work *work);
+    /* Report the last step applied, times, links and open rounds. */
+    void (*measure)(struct work *work, struct heartbeat *out);
+
+    /* ---- the receiver ---- */
+    void (*expect)(struct work *work, const struct transfer *transfer, struct work_expected *out);
+    /* TAKE: *slot is where its data goes. FULL: the room descriptor will be written to. */
+    enum transfer_verdict (*offer)(struct work *work, const struct transfer *transfer,
+                                   struct slot_claim *claim, void **slot);
+    /* Whether the claim still counts: no newer connection has taken the slot over. */
+    bool (*holds)(struct work *work, const struct transfer *transfer,
+                  const struct slot_claim *claim);
+    /* The slot is filled. false: it was taken over. */
+    bool (*received)(struct work *work, const struct transfer *transfer,
+                     const struct slot_claim *claim);
+    /* The body did not arrive. */
+    void (*abandon)(struct work *work, const struct transfer *transfer,
+                    const struct slot_claim *claim);
+    /* A stop mark came for that step. */
+    void (*mark)(struct work *work, int64_t step);
+};
+
+static inline struct work *work_retain(struct work *work)
+{
+    (void)atomic_fetch_add(&work->references, 1);
+    return work;
+}
+
+static inline void work_release(struct work **work)
+{
+    if (*work && atomic_fetch_sub(&(*work)->references, 1) == 1) {
+        (*work)->row->free(*work);
+    }
+    *work = NULL;
+}
+
+#endif
