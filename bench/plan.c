@@ -68,10 +68,10 @@ static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end,
     return bytes;
 }
 
-static struct partition_link draw_link(struct bench *bench)
+static struct link_speed draw_link(struct bench *bench)
 {
-    return (struct partition_link){.latency_seconds = between(bench, 0.0002, 0.005),
-                                   .bytes_per_second = between(bench, 10e6, 1000e6) / 8};
+    return (struct link_speed){.latency_seconds = between(bench, 0.0002, 0.005),
+                               .bytes_per_second = between(bench, 10e6, 1000e6) / 8};
 }
 
 static void draw_devices(struct bench *bench, const struct size *size, const double *work)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "coordinator/plan/latency.h"
-#include "coordinator/plan/link.h"
+#include "libtrain/schedule/link.h"
 #include "schema/heartbeat.h"
 #include "schema/id.h"
 #include "schema/limits.h"

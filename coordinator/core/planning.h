@@ -52,8 +52,8 @@ struct planning_device {
     bool avoided; /* the job excludes it for a while */
     bool failed;  /* the same, for a failure of its own */
     double processor_share, overhead_seconds, overhead_seconds_per_byte; /* of partition_problem */
-    bool has_link;              /* its transfers with others are known: */
-    struct partition_link link; /* what they show of its links, also of those never used */
+    bool has_link;          /* its transfers with others are known: */
+    struct link_speed link; /* what they show of its links, also of those never used */
 };
 
 /* The stages that an attempt may choose. */

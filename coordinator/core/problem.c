@@ -6,7 +6,7 @@
 
 #include "coordinator/core/codecs.h"
 #include "coordinator/core/planning.h"
-#include "coordinator/plan/link.h"
+#include "libtrain/schedule/link.h"
 #include "libtrain/memory/memory.h"
 #include "schema/job_check.h"
 

@@ -36,7 +36,7 @@ static double cost_seconds(const struct core *core, const struct job_slot *job,
                            const struct device_slot *from, const struct device_slot *to,
                            int64_t bytes)
 {
-    struct partition_link link = traffic_link(core, from, to);
+    struct link_speed link = traffic_link(core, from, to);
     bool last = from->challenge.silent || may_fail(core, job, from, to);
     return link.latency_seconds + (double)(from->asked_bytes + bytes) / link.bytes_per_second +
            (last ? SILENT_SECONDS : 0);

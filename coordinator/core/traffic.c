@@ -148,7 +148,7 @@ static double kept(const struct link_sums *sums, const struct link_sums *more, i
 {
     double share = elementary_exp(-0.6931471805599453 * fmax((double)age_ms, 0) / HALF_LIFE_MS);
     if (sums->count >= 2 && more->count >= 2) {
-        const struct partition_link link = link_estimate(sums);
+        const struct link_speed link = link_estimate(sums);
         const double expected =
             link.latency_seconds + more->bytes / more->count / link.bytes_per_second;
         const double ratio = more->seconds / more->count / expected;
@@ -209,7 +209,7 @@ static struct link_sums pair_sums(const struct core *core, const struct device_s
 }
 
 bool traffic_device_link(const struct core *core, const struct device_slot *device,
-                         struct partition_link *out)
+                         struct link_speed *out)
 {
     const struct link_sums *sums = sums_of(core, device);
     if (sums->count < 2) {
@@ -221,15 +221,15 @@ bool traffic_device_link(const struct core *core, const struct device_slot *devi
 
 /* A link has equal properties in both directions, so the sizes of both give a better estimate. Of a
  * pair that needs a relay in one direction, it is the mean of both. */
-struct partition_link traffic_link(const struct core *core, const struct device_slot *a,
-                                   const struct device_slot *b)
+struct link_speed traffic_link(const struct core *core, const struct device_slot *a,
+                               const struct device_slot *b)
 {
     const struct link_sums sums = pair_sums(core, a, b);
     if (sums.count >= 2) {
         return link_estimate(&sums);
     }
     static const struct link_sums none;
-    struct partition_link first, second;
+    struct link_speed first, second;
     const bool known =
         traffic_device_link(core, a, &first) && traffic_device_link(core, b, &second);
     if (!known) {

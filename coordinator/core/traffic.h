@@ -5,7 +5,7 @@
 
 #include "coordinator/core/capacity_row.h"
 #include "coordinator/core/core.h"
-#include "coordinator/plan/link.h"
+#include "libtrain/schedule/link.h"
 
 struct device_slot;
 
@@ -36,11 +36,11 @@ bool traffic_take(struct core *core, const struct device_slot *device,
 /* Return the estimated link between two devices: of their own transfers; of each one's transfers
  * with others, the slower of both; or a usual one, as a slow link of one device alone may be the
  * other device's fault. Through a relay, both after each other. */
-struct partition_link traffic_link(const struct core *core, const struct device_slot *a,
-                                   const struct device_slot *b);
+struct link_speed traffic_link(const struct core *core, const struct device_slot *a,
+                               const struct device_slot *b);
 /* Fill in the link that a device's transfers with all others show. false: too few are known. */
 bool traffic_device_link(const struct core *core, const struct device_slot *device,
-                         struct partition_link *out);
+                         struct link_speed *out);
 /* Return the next measured direction after *at, which begins at 0; NULL: no more. */
 const struct link_row *traffic_next(const struct core *core, size_t *at);
 /* Write the row of a reported direction. false: it is not known. */

@@ -150,7 +150,7 @@ void serve_measurements(void *context, struct http_exchange *exchange)
 
 static void show_link(const struct link_row *row, struct measured_link *out)
 {
-    const struct partition_link link = link_estimate(&row->sums);
+    const struct link_speed link = link_estimate(&row->sums);
     const double count = fmax(row->sums.count, 1);
     *out = (struct measured_link){.from = row->from,
                                   .to = row->to,

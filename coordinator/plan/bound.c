@@ -50,7 +50,7 @@ static size_t used_of(const struct bound *bound, size_t state, size_t group)
     return state / bound->stride[group] % (bound->count[group] + 1);
 }
 
-struct crossing bound_crossing(const struct kinds *kinds, const struct partition_link *link,
+struct crossing bound_crossing(const struct kinds *kinds, const struct link_speed *link,
                                size_t first, size_t end)
 {
     struct crossing least = stages_cross(kinds, link, 0, first, end);
@@ -70,7 +70,7 @@ static void fill_crossings(struct bound *bound)
     for (size_t g = 0; g < kinds->group_count; g++) {
         double fastest = 0;
         for (size_t h = 0; h < kinds->group_count; h++) {
-            const struct partition_link *link = &kinds->group_link[g][h];
+            const struct link_speed *link = &kinds->group_link[g][h];
             fastest = stages_max(fastest, link->bytes_per_second);
             for (size_t end = 1; end < problem->unit_count; end++) {
                 const struct crossing least = bound_crossing(kinds, link, end, end);

@@ -86,7 +86,7 @@ void bound_path(struct bound *bound, struct layout *out);
 
 /* Return the least crossing of a boundary over a link. The shortest time and the least latency need
  * not be of one codec: a bound may take the best of each. */
-struct crossing bound_crossing(const struct kinds *kinds, const struct partition_link *link,
+struct crossing bound_crossing(const struct kinds *kinds, const struct link_speed *link,
                                size_t first, size_t end);
 /* Return the bound of the last stage: all its micro-batches; or one, and the longest pass of the
  * others. */

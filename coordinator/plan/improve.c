@@ -193,7 +193,7 @@ void improve_path(struct search *search)
         }
     }
     for (size_t i = 0, first = 0; i + 1 < layout.count; first = layout.end[i++]) {
-        const struct partition_link *link = kinds_link(kinds, layout.kind[i], layout.kind[i + 1]);
+        const struct link_speed *link = kinds_link(kinds, layout.kind[i], layout.kind[i + 1]);
         layout.codec[i] = (uint8_t)stages_codec(kinds, link, first, layout.end[i]);
     }
     (void)search_try(search, &layout, false);

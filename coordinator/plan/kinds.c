@@ -8,7 +8,7 @@
 
 /* ---- kinds ---- */
 
-static const struct partition_link *device_link(const struct kinds *kinds, size_t a, size_t b)
+static const struct link_speed *device_link(const struct kinds *kinds, size_t a, size_t b)
 {
     const struct partition_problem *problem = kinds->problem;
     size_t pair = kinds->pair_of[a * problem->device_count + b];
@@ -46,8 +46,8 @@ static bool same_value(const double *value, size_t a, size_t b)
 static bool same_links(const struct kinds *kinds, size_t a, size_t b)
 {
     for (size_t x = 0; x < kinds->problem->device_count; x++) {
-        const struct partition_link *to_a = device_link(kinds, a, x);
-        const struct partition_link *to_b = device_link(kinds, b, x);
+        const struct link_speed *to_a = device_link(kinds, a, x);
+        const struct link_speed *to_b = device_link(kinds, b, x);
         if (x != a && x != b && to_a != to_b && memcmp(to_a, to_b, sizeof(*to_a)) != 0) {
             return false;
         }
@@ -302,7 +302,7 @@ static void fill_group_links(struct kinds *kinds)
 {
     for (size_t g = 0; g < kinds->group_count; g++) {
         for (size_t h = 0; h < kinds->group_count; h++) {
-            kinds->group_link[g][h] = (struct partition_link){INFINITY, 0};
+            kinds->group_link[g][h] = (struct link_speed){INFINITY, 0};
         }
     }
     for (size_t a = 0; a < kinds->count; a++) {
@@ -310,9 +310,9 @@ static void fill_group_links(struct kinds *kinds)
             if (a == b && kinds->kind[a].count == 1) {
                 continue;
             }
-            struct partition_link *best = &kinds->group_link[kinds->group_of[a] - kinds->count]
-                                                            [kinds->group_of[b] - kinds->count];
-            const struct partition_link *link = kinds_link(kinds, a, b);
+            struct link_speed *best = &kinds->group_link[kinds->group_of[a] - kinds->count]
+                                                        [kinds->group_of[b] - kinds->count];
+            const struct link_speed *link = kinds_link(kinds, a, b);
             best->latency_seconds = fmin(best->latency_seconds, link->latency_seconds);
             best->bytes_per_second = fmax(best->bytes_per_second, link->bytes_per_second);
         }
@@ -351,7 +351,7 @@ bool kinds_exact(const struct kinds *kinds)
     return kinds->group_count == kinds->count;
 }
 
-const struct partition_link *kinds_link(const struct kinds *kinds, size_t a, size_t b)
+const struct link_speed *kinds_link(const struct kinds *kinds, size_t a, size_t b)
 {
     size_t device = kinds->kind[a].device, other = kinds->kind[b].device;
     if (a == b) {

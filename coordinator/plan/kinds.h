@@ -36,7 +36,7 @@ struct kinds {
     uint16_t kind_of[PARTITION_DEVICES_MAX];
     uint16_t group_of[PARTITION_DEVICES_MAX]; /* by kind: row of its group */
     uint16_t by_speed[PARTITION_DEVICES_MAX]; /* kinds, fastest first */
-    struct partition_link group_link[KINDS_GROUPS_MAX][KINDS_GROUPS_MAX]; /* the best */
+    struct link_speed group_link[KINDS_GROUPS_MAX][KINDS_GROUPS_MAX]; /* the best */
     double replica_sum[PARTITION_UNITS_MAX + 1];
     double wire_bytes[PARTITION_UNITS_MAX + 1]; /* before unit u with the narrowest codec */
     uint16_t pair_of[PARTITION_DEVICES_MAX * PARTITION_DEVICES_MAX]; /* 0: usual, else index + 1 */
@@ -51,7 +51,7 @@ void kinds_group(struct kinds *kinds, size_t stages_max, size_t states_max);
 /* Return whether all groups are single kinds. */
 bool kinds_exact(const struct kinds *kinds);
 /* Return the link between a device of kind a and another one of kind b. */
-const struct partition_link *kinds_link(const struct kinds *kinds, size_t a, size_t b);
+const struct link_speed *kinds_link(const struct kinds *kinds, size_t a, size_t b);
 /* Return whether the search is to end at once. */
 bool kinds_cancelled(const struct kinds *kinds);
 /* Return the work; if the search is cancelled, more than any search may do. */

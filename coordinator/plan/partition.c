@@ -194,7 +194,7 @@ static bool present_layout(const struct search *search, struct layout *out)
         out->codec[i] = 0;
     }
     for (size_t i = 0, first = 0; i + 1 < out->count; first = out->end[i++]) {
-        const struct partition_link *link = kinds_link(kinds, out->kind[i], out->kind[i + 1]);
+        const struct link_speed *link = kinds_link(kinds, out->kind[i], out->kind[i + 1]);
         out->codec[i] = (uint8_t)stages_codec(kinds, link, first, out->end[i]);
     }
     return out->count > 0 && out->end[out->count - 1] == problem->unit_count;
@@ -304,7 +304,7 @@ static void fill_links(const struct kinds *kinds, const struct layout *layout,
 {
     const double count = (double)kinds->problem->micro_batches;
     for (size_t i = 0, first = 0; i + 1 < layout->count; first = layout->end[i++]) {
-        const struct partition_link *link = kinds_link(kinds, layout->kind[i], layout->kind[i + 1]);
+        const struct link_speed *link = kinds_link(kinds, layout->kind[i], layout->kind[i + 1]);
         const struct crossing crossing =
             stages_cross(kinds, link, layout->codec[i], first, layout->end[i]);
         const double seconds =

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "libtrain/schedule/link.h"
 
 #define PARTITION_STAGES_MAX 32
 #define PARTITION_DEVICES_MAX 1024
@@ -18,17 +19,10 @@
 #define PARTITION_CODECS_MAX 16
 #define PARTITION_LEFT_OUT_MAX 32
 
-/* A link between two devices: seconds = latency + bytes / bandwidth, each direction for itself,
- * until the answer comes. */
-struct partition_link {
-    double latency_seconds;
-    double bytes_per_second; /* > 0 */
-};
-
 /* The link between devices a and b, in both directions. */
 struct partition_pair {
     size_t a, b;
-    struct partition_link link;
+    struct link_speed link;
 };
 
 /* A way to code the tensors of a boundary. Rates are of the bytes before coding; INFINITY: no
@@ -66,7 +60,7 @@ struct partition_problem {
     const uint64_t *border_bytes;
     const double *replica_bytes; /* by unit: sent to the next stage in a mean step; NULL: none */
     const uint64_t *state_bytes; /* by unit: moved if the unit changes its device; NULL: equal */
-    struct partition_link usual_link;
+    struct link_speed usual_link;
     /* [pair_count]; of a pair that is listed twice the later counts, others have the usual link. */
     const struct partition_pair *pair;
     size_t pair_count;
@@ -121,8 +115,8 @@ struct partition_plan {
     size_t in_flight[PARTITION_STAGES_MAX];
     bool strict; /* the order of work */
     uint64_t memory_bytes[PARTITION_STAGES_MAX];
-    double busy[PARTITION_STAGES_MAX];                /* share of the step each stage computes */
-    struct partition_link link[PARTITION_STAGES_MAX]; /* after each stage but the last */
+    double busy[PARTITION_STAGES_MAX];            /* share of the step each stage computes */
+    struct link_speed link[PARTITION_STAGES_MAX]; /* after each stage but the last */
     double
         link_busy[PARTITION_STAGES_MAX]; /* share of the step its busier direction codes, sends */
     double step_seconds;                 /* by the timeline */

@@ -19,8 +19,8 @@ double stages_wire_bytes(const struct kinds *kinds, size_t codec, size_t end)
                : (double)problem->border_bytes[end - 1] / codec_of(kinds, codec)->ratio;
 }
 
-struct crossing stages_cross(const struct kinds *kinds, const struct partition_link *link,
-                             size_t codec, size_t first, size_t end)
+struct crossing stages_cross(const struct kinds *kinds, const struct link_speed *link, size_t codec,
+                             size_t first, size_t end)
 {
     const struct partition_codec *coding = codec_of(kinds, codec);
     const double bytes = (double)kinds->problem->border_bytes[end - 1];
@@ -35,7 +35,7 @@ struct crossing stages_cross(const struct kinds *kinds, const struct partition_l
         .after_seconds = bytes / coding->decode_bytes_per_second - link->latency_seconds / 2};
 }
 
-size_t stages_codec(const struct kinds *kinds, const struct partition_link *link, size_t first,
+size_t stages_codec(const struct kinds *kinds, const struct link_speed *link, size_t first,
                     size_t end)
 {
     size_t best = 0;

@@ -64,10 +64,10 @@ static inline double stages_update_seconds(const struct kinds *kinds, size_t row
 double stages_wire_bytes(const struct kinds *kinds, size_t codec, size_t end);
 /* Return the crossing of the boundary at `end` over `link`. The replicas of the stage [first, end)
  * share the link with the activations. Coding precedes sending on one thread. */
-struct crossing stages_cross(const struct kinds *kinds, const struct partition_link *link,
-                             size_t codec, size_t first, size_t end);
+struct crossing stages_cross(const struct kinds *kinds, const struct link_speed *link, size_t codec,
+                             size_t first, size_t end);
 /* Return the codec with which the boundary is crossed in the shortest time. */
-size_t stages_codec(const struct kinds *kinds, const struct partition_link *link, size_t first,
+size_t stages_codec(const struct kinds *kinds, const struct link_speed *link, size_t first,
                     size_t end);
 /* Fill stage[layout->count] but for the in-flight limits. */
 void stages_fill(const struct kinds *kinds, const struct layout *layout,

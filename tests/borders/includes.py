@@ -56,7 +56,7 @@ ROOMS = {
     "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
     "coordinator/plan": PURE_BASE + ["libtrain/schedule/"],
     "coordinator/core": PURE_BASE
-    + ["schema/", "!schema/wire.h", "coordinator/plan/"]
+    + ["schema/", "!schema/wire.h", "coordinator/plan/", "libtrain/schedule/"]
     + ["libtrain/model/", "libtrain/kernels/", "libtrain/memory/", "libtrain/quant/codec.h"],
     "coordinator": COORDINATOR_BASE,
     "agent/core": PURE_BASE

@@ -405,7 +405,7 @@ static void a_link_never_used_is_as_slow_as_those_of_both_its_devices(void **sta
                                .bytes_squared_sum = 1e13,
                                .bytes_seconds_sum = 1e7};
     assert_true(traffic_take(core, slot[0], &slow)); /* a to b: 1 MB/s */
-    struct partition_link link = traffic_link(core, slot[0], slot[2]);
+    struct link_speed link = traffic_link(core, slot[0], slot[2]);
     assert_true(link.bytes_per_second == LINK_BYTES_PER_SECOND);
     assert_true(traffic_take(core, slot[2], &slow)); /* c to b */
     link = traffic_link(core, slot[0], slot[2]);
@@ -428,7 +428,7 @@ static void a_link_that_changed_is_noticed_within_a_few_reports(void **state)
         report_of.bytes_seconds_sum = 1e6 * report_of.seconds_sum;
         assert_true(traffic_take(core, a, &report_of));
     }
-    const struct partition_link link = traffic_link(core, a, b);
+    const struct link_speed link = traffic_link(core, a, b);
     const double seconds = link.latency_seconds + 1e6 / link.bytes_per_second;
     assert_true(seconds > 0.08 && seconds < 0.11);
 }

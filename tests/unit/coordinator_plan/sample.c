@@ -91,8 +91,8 @@ static void draw_links(struct sample *sample, struct draws *draws)
     const double slow = draw_below(draws, 2) ? 1 : 0.05;
     const bool all = draw_below(draws, 2) == 0;
     sample->problem.usual_link =
-        (struct partition_link){.latency_seconds = slow * draw_uniform(draws, 0, 1),
-                                .bytes_per_second = draw_uniform(draws, 200, 2000) / slow};
+        (struct link_speed){.latency_seconds = slow * draw_uniform(draws, 0, 1),
+                            .bytes_per_second = draw_uniform(draws, 200, 2000) / slow};
     for (size_t a = 0; a < devices; a++) {
         for (size_t b = a + 1; b < devices; b++) {
             if (!all && draw_below(draws, 4) > 0) {
@@ -187,7 +187,7 @@ struct trial {
     struct timeline_stage stage[PARTITION_STAGES_MAX];
 };
 
-static struct partition_link link_of(const struct partition_problem *problem, size_t a, size_t b)
+static struct link_speed link_of(const struct partition_problem *problem, size_t a, size_t b)
 {
     for (size_t i = 0; i < problem->pair_count; i++) {
         const struct partition_pair *pair = &problem->pair[i];
@@ -215,7 +215,7 @@ static void fill(struct trial *trial)
             replicas += problem->replica_bytes ? problem->replica_bytes[u] : 0;
         }
         if (i + 1 < trial->count) {
-            const struct partition_link link = link_of(problem, d, trial->device[i + 1]);
+            const struct link_speed link = link_of(problem, d, trial->device[i + 1]);
             const double bytes = (double)problem->border_bytes[trial->end[i] - 1];
             double encode = 0, decode = 0;
             sent = bytes;

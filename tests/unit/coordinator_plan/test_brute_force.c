@@ -129,7 +129,7 @@ static void improve_one(struct draws *draws)
     const double share = draw_uniform(draws, 0.2, 1);
     const size_t unit = draw_below(draws, problem->device_count * problem->unit_count);
     const size_t pair = problem->pair_count > 0 ? draw_below(draws, problem->pair_count) : 0;
-    struct partition_link *link =
+    struct link_speed *link =
         problem->pair_count > 0 ? &sample.pair[pair].link : &problem->usual_link;
     switch (draw_below(draws, 5)) {
     case 0: sample.forward[unit] *= share; break;

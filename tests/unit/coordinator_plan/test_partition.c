@@ -135,7 +135,7 @@ static void neighbours_are_devices_with_a_good_link(void **state)
     for (size_t u = 0; u < 6; u++) {
         sample.border[u] = 100;
     }
-    sample.problem.usual_link = (struct partition_link){20, 10};
+    sample.problem.usual_link = (struct link_speed){20, 10};
     sample.pair[0] = (struct partition_pair){2, 0, {0, 1e9}};
     sample.problem.pair_count = 1;
     sample.problem.stages_max = 2;
@@ -172,7 +172,7 @@ static void slow_links_raise_the_in_flight_limit(void **state)
     for (size_t u = 0; u < 6; u++) {
         sample.border[u] = 9;
     }
-    sample.problem.usual_link = (struct partition_link){5, 1};
+    sample.problem.usual_link = (struct link_speed){5, 1};
     solve();
     assert_true(plan.in_flight[0] > 2);
     assert_int_equal(plan.in_flight[1], 1);

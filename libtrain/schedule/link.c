@@ -1,4 +1,4 @@
-#include "coordinator/plan/link.h"
+#include "libtrain/schedule/link.h"
 
 #include <math.h>
 
@@ -57,10 +57,10 @@ static double moving_share(const struct link_sums *sums, double bytes, double se
     return isfinite(share) ? share : expected;
 }
 
-struct partition_link link_estimate(const struct link_sums *sums)
+struct link_speed link_estimate(const struct link_sums *sums)
 {
-    struct partition_link link = {.latency_seconds = LINK_LATENCY_SECONDS,
-                                  .bytes_per_second = LINK_BYTES_PER_SECOND};
+    struct link_speed link = {.latency_seconds = LINK_LATENCY_SECONDS,
+                              .bytes_per_second = LINK_BYTES_PER_SECOND};
     const double bytes = sums->bytes / sums->count, seconds = sums->seconds / sums->count;
     if (!(sums->count >= 2) || !(bytes >= 1) || !(seconds > 0) || !isfinite(bytes) ||
         !isfinite(seconds)) {
@@ -74,16 +74,15 @@ struct partition_link link_estimate(const struct link_sums *sums)
     return link;
 }
 
-struct partition_link link_in_series(struct partition_link a, struct partition_link b)
+struct link_speed link_in_series(struct link_speed a, struct link_speed b)
 {
-    struct partition_link link = link_slower(a, b);
+    struct link_speed link = link_slower(a, b);
     link.latency_seconds = fmin(a.latency_seconds + b.latency_seconds, LINK_LATENCY_SECONDS_MAX);
     return link;
 }
 
-struct partition_link link_slower(struct partition_link a, struct partition_link b)
+struct link_speed link_slower(struct link_speed a, struct link_speed b)
 {
-    return (struct partition_link){.latency_seconds = fmax(a.latency_seconds, b.latency_seconds),
-                                   .bytes_per_second =
-                                       fmin(a.bytes_per_second, b.bytes_per_second)};
+    return (struct link_speed){.latency_seconds = fmax(a.latency_seconds, b.latency_seconds),
+                               .bytes_per_second = fmin(a.bytes_per_second, b.bytes_per_second)};
 }

@@ -1,9 +1,15 @@
-/* link.h: estimates latency and bandwidth of a link from its transfers. Pure: sums in, estimate
- * out. docs/adr/0028 says why a least-squares line is not enough. */
-#ifndef COORDINATOR_PLAN_LINK_H
-#define COORDINATOR_PLAN_LINK_H
+/* link.h: estimates latency and bandwidth of a link from its transfers, for planners and for
+ * agents. Pure: sums in, estimate out. docs/adr/0028 says why a least-squares line is not enough.
+ */
+#ifndef LIBTRAIN_SCHEDULE_LINK_H
+#define LIBTRAIN_SCHEDULE_LINK_H
 
-#include "coordinator/plan/partition.h"
+/* A link between two devices: seconds = latency + bytes / bandwidth, each direction for itself,
+ * until the answer comes. */
+struct link_speed {
+    double latency_seconds;
+    double bytes_per_second; /* > 0 */
+};
 
 /* Sums over the transfers, sufficient for a least-squares line. */
 struct link_sums {
@@ -25,11 +31,11 @@ void link_add(struct link_sums *sums, const struct link_sums *more);
 /* Return the estimated link. A transfer of the mean size takes the mean time by it (within the
  * bounds), so the bandwidth is never below the mean rate. Only the shares of latency and bandwidth
  * in that time are estimated. */
-struct partition_link link_estimate(const struct link_sums *sums);
+struct link_speed link_estimate(const struct link_sums *sums);
 /* Return a link with the latency and the bandwidth of the slower one. */
-struct partition_link link_slower(struct partition_link a, struct partition_link b);
+struct link_speed link_slower(struct link_speed a, struct link_speed b);
 /* Return the link of bytes that pass through both, the second after the first: a relay passes them
  * on as they come, so the latencies add up and the slower bandwidth counts. */
-struct partition_link link_in_series(struct partition_link a, struct partition_link b);
+struct link_speed link_in_series(struct link_speed a, struct link_speed b);
 
 #endif
