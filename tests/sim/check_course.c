@@ -184,8 +184,7 @@ void check_measured(struct world *world, const struct run *run)
 {
     struct check *check = world->check;
     const size_t at = check_known(check, run->desired->job.text);
-    const bool last = run->desired->stage_index + 1 == run->desired->stage_count;
-    if (at == check->known_count || !last || run->step >= CHECK_STEPS_MAX) {
+    if (at == check->known_count || !run->row->has_loss(run) || run->step >= CHECK_STEPS_MAX) {
         return;
     }
     if (run->desired->generation >= check->known[at].measured[run->step].generation) {

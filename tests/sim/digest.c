@@ -211,11 +211,8 @@ static void fill(struct reference *reference, const struct reference_job *job)
         stage.state[u] = taken ? digest_start(job->checkpoint, u) : digest_initial(job->seed, u);
     }
     for (int64_t step = 0; step <= reference->steps; step++) {
-        for (size_t m = 0; step > 0 && m < job->micro_batches; m++) {
-            (void)digest_forward(&stage, 0, step, digest_samples(job->samples_seed, step, m));
-            (void)digest_backward(&stage, 0, 0);
-        }
         if (step > 0) {
+            job->train_step(&stage, job, step);
             reference->loss[step] = digest_number(stage.loss);
             digest_update(&stage, step, digest_sum(&stage, 0));
         }

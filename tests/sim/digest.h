@@ -85,6 +85,8 @@ struct reference_job {
     size_t taken;         /* first units whose state at version 0 is that of the checkpoint */
     size_t units, micro_batches, test_batches;
     bool clips;
+    /* All passes of a step on one device: struct run_row. */
+    void (*train_step)(struct digest_stage *stage, const struct reference_job *job, int64_t step);
 };
 
 int reference_new(const struct reference_job *job, struct reference **out, struct err *err);

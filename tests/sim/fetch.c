@@ -29,7 +29,7 @@ static bool has_data(const struct agent *agent, const char *sha256)
 static struct call *data_call(struct world *world, struct run *run)
 {
     const struct assignment_run *desired = run->desired;
-    const struct needs_data needs = needs_data(desired);
+    const struct needs_data needs = run->row->needs(desired);
     const char *const set[] = {desired->data.train_sha256, desired->data.test_sha256};
     const bool needed[] = {needs.train, needs.test};
     while (run->fetch.at < 2 &&
@@ -114,13 +114,11 @@ static struct call *unit_call(struct world *world, struct run *run)
 
 static struct call *ping_call(struct world *world, struct run *run)
 {
-    const struct assignment_run *desired = run->desired;
-    run->fetch.at += run->fetch.at == 0 && !desired->has_previous;
-    run->fetch.at += run->fetch.at == 1 && !desired->has_next;
-    if (run->fetch.at == 2) {
+    const struct peer *list[RUN_PEERS_MAX];
+    if (run->fetch.at == run->row->peers(run->desired, list)) {
         return NULL;
     }
-    const struct peer *peer = run->fetch.at == 0 ? &desired->previous : &desired->next;
+    const struct peer *peer = list[run->fetch.at];
     return peer_call(world, run, CALL_PING, &peer->device, peer->url, peer->ticket);
 }
 

@@ -4,7 +4,7 @@
 #ifndef TESTS_SIM_NET_H
 #define TESTS_SIM_NET_H
 
-#include "agent/core/pipeline.h"
+#include "agent/core/slots.h"
 #include "coordinator/core/event.h"
 #include "schema/assignment.h"
 #include "schema/heartbeat.h"

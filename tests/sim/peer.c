@@ -38,21 +38,17 @@ static void take_whole(struct world *world, struct run *run, struct receive *rec
 {
     const struct peer_request *peer = &receive->call->peer;
     if (receive->marks) {
-        pipeline_mark(run->pipeline, peer->transfer.step);
+        run->row->mark(run, peer->transfer.step);
     } else if (!receive->duplicate) {
-        if (!pipeline_holds(run->pipeline, &peer->transfer, &receive->claim)) {
+        receive->claim.mark = peer->mark;
+        if (!run->row->take(run, &peer->transfer, &receive->claim, peer->digest)) {
             net_answer(world, receive->call,
                        ADMISSION_EARLY); /* it is on its way by another connection */
             return;
         }
-        *run_slot(run, &peer->transfer, receive->claim.slot) =
-            run_code(run, &peer->transfer, false, peer->digest);
-        receive->claim.mark = peer->mark;
-        const bool received = pipeline_received(run->pipeline, &peer->transfer, &receive->claim);
-        ASSERT(received);
     }
     net_answer(world, receive->call, 204);
-    run_work(world, run);
+    run->row->go_on(world, run);
 }
 
 static void body_is_here(struct world *world, void *arg, int64_t number)
@@ -68,7 +64,7 @@ static void body_is_here(struct world *world, void *arg, int64_t number)
         struct run *run = stage_of(agent, receive);
         const bool broken = world_chance(world, DRAW_NET, world->net->rates.break_request);
         if (run && broken && !receive->marks && !receive->duplicate) {
-            pipeline_abandon(run->pipeline, &call->peer.transfer, &receive->claim);
+            run->row->abandon(run, &call->peer.transfer, &receive->claim);
         }
         if (broken) {
             net_break(world, call);
@@ -87,7 +83,7 @@ static void body_is_here(struct world *world, void *arg, int64_t number)
 static void offer(struct world *world, struct run *run, struct receive *receive)
 {
     struct call *call = receive->call;
-    switch (pipeline_offer(run->pipeline, &call->peer.transfer, &receive->claim)) {
+    switch (run->row->offer(run, &call->peer.transfer, &receive->claim)) {
     case TRANSFER_TAKE: break;
     case TRANSFER_MARK: receive->marks = true; break;
     case TRANSFER_DUPLICATE: receive->duplicate = true; break;
@@ -136,13 +132,11 @@ static void take_tensor(struct world *world, struct agent *agent, struct call *c
     if (!run) {
         return;
     }
-    const int64_t border =
-        transfer_info(&peer->transfer)->back ? run->desired->end : run->desired->first;
     size_t at = 0;
     while (at < RECEIVES_MAX && agent->receive[at].call) {
         at++;
     }
-    if (peer->boundary != border || at == RECEIVES_MAX) {
+    if (peer->boundary != run->row->boundary(run, &peer->transfer) || at == RECEIVES_MAX) {
         net_answer(world, call, at == RECEIVES_MAX ? 503 : 422);
         return;
     }

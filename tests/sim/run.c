@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/needs.h"
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/pipeline.h"
 #include "tests/sim/trace.h"
 
 #define BUILD_US (20 * MS)
@@ -16,6 +16,18 @@
 
 const char *const run_state_names[] = {"waits", "measures kernels", "opens its data", "takes units",
                                        "pings", "trains",           "stopped",        "ended"};
+
+/* ---- strategies ---- */
+
+/* The parts of a job of sub-models are pipelines. */
+const struct run_row *run_row_of(enum job_strategy strategy)
+{
+    static const struct run_row *const rows[] = {
+        [STRATEGY_PIPELINE] = &pipeline_row,
+        [STRATEGY_SUBMODEL] = &pipeline_row,
+    };
+    return rows[strategy];
+}
 
 /* ---- reports ---- */
 
@@ -57,7 +69,7 @@ static void tuned(struct world *world, void *arg, int64_t number)
 /* Whether something is wrong with the device alone. */
 static bool fails_by_itself(struct world *world, struct run *run)
 {
-    const bool reads = needs_data(run->desired).train;
+    const bool reads = run->row->needs(run->desired).train;
     switch (run->agent->local_fault) {
     case LOCAL_NONE:
     case LOCAL_FAULTS:
@@ -111,14 +123,9 @@ static void begin(struct world *world, struct run *run)
 static void publish(struct world *world, struct run *run)
 {
     run->published = true;
-    pipeline_follow(run->pipeline, &run->orders);
+    run->row->follow(run, &run->orders);
     run->agent->stage = run;
-    if (run->desired->has_next) {
-        sender_start(world, run, TO_NEXT);
-    }
-    if (run->desired->has_previous) {
-        sender_start(world, run, TO_PREVIOUS);
-    }
+    run->row->start(world, run);
     run_fetch(world, run, RUN_PINGS);
 }
 
@@ -126,7 +133,7 @@ static void make_stage(struct world *world, struct run *run)
 {
     struct err err = {0};
     const struct assignment_run *desired = run->desired;
-    int rc = run_make_pipeline(world, run, &err);
+    int rc = run->row->make(world, run, &err);
     rc = rc ? rc : outbox_start(world, run, &err);
     if (rc != 0) {
         run_fail(world, run, "format", err.text);
@@ -135,7 +142,6 @@ static void make_stage(struct world *world, struct run *run)
     run->stage.first = (size_t)desired->first;
     run->stage.end = (size_t)desired->end;
     run->step = desired->resume_version;
-    timing_begin(&run->timing, run->stage.end - run->stage.first);
     run_fetch(world, run, RUN_UNITS);
 }
 
@@ -152,7 +158,7 @@ void run_advance(struct world *world, struct run *run)
     case RUN_PINGS:
         run->state = RUN_TRAINS;
         run_report(world, run, SESSION_PREPARED, 0);
-        run_work(world, run);
+        run->row->go_on(world, run);
         break;
     case RUN_TRAINS:
         run->state = RUN_STOPPED;
@@ -165,6 +171,17 @@ void run_advance(struct world *world, struct run *run)
     }
 }
 
+void run_stop(struct world *world, struct run *run, int64_t version)
+{
+    TRACE(world, run->agent->actor, "has stopped at %" PRId64, version);
+    run->stopped_version = version;
+    if (outbox_keep(world, run, version)) {
+        run_advance(world, run);
+    } else {
+        run_fail(world, run, "internal", "too many snapshots are held already");
+    }
+}
+
 void run_release(struct world *world, struct run *run)
 {
     struct agent *agent = run->agent;
@@ -174,9 +191,8 @@ void run_release(struct world *world, struct run *run)
     run->state = RUN_ENDED;
     agent->stage = agent->stage == run ? NULL : agent->stage;
     run_fetch_cancel(world, run);
-    sender_cancel(world, run);
+    run->row->release(world, run);
     outbox_free(world, run);
-    pipeline_free(&run->pipeline);
     run->published = false;
     for (struct run *next = agent->run; next; next = next->previous) {
         if (next->previous == run) {
@@ -198,6 +214,7 @@ void run_start(struct world *world, struct agent *agent, int64_t serial,
     run->serial = serial;
     run->assignment = *assignment;
     run->desired = &run->assignment->run;
+    run->row = run_row_of((enum job_strategy)run->desired->job_spec.strategy);
     run->previous = *slot;
     *assignment = NULL;
     *slot = run;
@@ -233,9 +250,8 @@ void run_free(struct world *world, struct run **pointer)
     run_free(world, &run->previous);
     run->agent->stage = run->agent->stage == run ? NULL : run->agent->stage;
     run_fetch_cancel(world, run);
-    sender_cancel(world, run);
+    run->row->release(world, run);
     outbox_free(world, run);
-    pipeline_free(&run->pipeline);
     net_put_assignment(world, &run->assignment);
     free(run);
 }
@@ -262,10 +278,10 @@ void run_tell(struct world *world, struct run *run, const struct session_action 
     if (action->type == SESSION_DO_RUN) {
         TRACE(world, run->agent->actor, "runs generation %" PRId64, run->desired->generation);
     } else if (action->type == SESSION_DO_ROUNDS) {
-        pipeline_take_rounds(run->pipeline, action->round);
+        run->row->take_rounds(run, action->round);
     }
-    pipeline_follow(run->pipeline, &run->orders);
-    run_work(world, run);
+    run->row->follow(run, &run->orders);
+    run->row->go_on(world, run);
 }
 
 struct repeat_next run_tried(struct world *world, struct run *run, struct repeat *repeat,
@@ -308,8 +324,5 @@ void run_measure(const struct world *world, struct run *run, struct heartbeat *o
         return;
     }
     out->step = run->step;
-    timing_report(&run->timing, run->stage.first, out);
-    pipeline_report(run->pipeline, out);
-    timing_link_report(&run->sender[TO_NEXT].link, out);
-    timing_link_report(&run->sender[TO_PREVIOUS].link, out);
+    run->row->measure(run, out);
 }

@@ -4,16 +4,16 @@
 #ifndef TESTS_SIM_RUN_H
 #define TESTS_SIM_RUN_H
 
+#include "agent/core/needs.h"
 #include "agent/core/orders.h"
-#include "agent/core/pipeline.h"
 #include "agent/core/repeat.h"
-#include "agent/core/timing.h"
+#include "agent/core/slots.h"
 #include "agent/core/trouble_list.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/digest.h"
 #include "tests/sim/outbox.h"
 
-#define OUTGOING_MAX (2 * DIGEST_SLOTS_MAX + 2)
+#define RUN_PEERS_MAX 2
 
 enum run_state {
     RUN_WAITS,   /* for the run before to end */
@@ -26,30 +26,6 @@ enum run_state {
     RUN_ENDED,
 };
 extern const char *const run_state_names[];
-
-/* A tensor on its way to a neighbour. */
-struct outgoing {
-    struct transfer transfer;
-    uint64_t digest;
-    size_t output;
-    struct round_mark mark;
-    bool last;
-};
-
-enum direction { TO_NEXT, TO_PREVIOUS };
-
-struct sender {
-    bool ended;
-    struct outgoing item[OUTGOING_MAX];
-    size_t first, count, capacity;
-    struct call *call; /* of the first one, or a ping of an idle sender */
-    struct repeat repeat;
-    int64_t began_us;
-    bool waiting;          /* until the next try */
-    int64_t idle_since_us; /* while there is neither a tensor nor a call */
-    bool idle_timer;       /* under way */
-    struct timing_link link;
-};
 
 /* One call that is repeated until it is answered for good. */
 struct fetch {
@@ -71,23 +47,53 @@ struct run {
     int64_t stopped_version;
     struct fetch fetch;
     struct trouble_list troubles;
-    struct pipeline *pipeline;
-    bool published; /* the stage is built: it can be run and stopped */
-    struct digest_stage stage;
-    uint64_t slot[TRANSFER_LANES][DIGEST_SLOTS_MAX];
-    struct sender sender[2];
+    const struct run_row *row; /* of the job's strategy */
+    void *work;                /* the row's; NULL: not made */
+    bool published;            /* the work is made: it can be run and stopped */
+    struct digest_stage stage; /* the units that the device keeps */
     struct outbox outbox;
-    bool computing;
-    struct pipeline_task task;
-    int64_t task_began_us, task_running_us, fetch_began_us, fetched_us;
-    int64_t step, step_began_us;
-    uint64_t test_sum;
-    uint64_t total; /* stage 0: of the step's gradients */
+    bool computing; /* a task, since task_began_us */
+    int64_t task_began_us, fetch_began_us, fetched_us;
+    int64_t step; /* the last one applied */
     int64_t bytes_moved;
-    struct timing timing;
-    int64_t idle_since_us;          /* since when it has no task */
     char kernels[KERNEL_TEXT_SIZE]; /* as measured */
 };
+
+/* How a device trains: one row for each strategy. */
+struct run_row {
+    struct needs_data (*needs)(const struct assignment_run *desired);
+    /* List the peers that must be reachable. Return their count. */
+    size_t (*peers)(const struct assignment_run *desired, const struct peer *out[RUN_PEERS_MAX]);
+    /* Make run->work, and describe its arithmetic in run->stage. */
+    int (*make)(const struct world *world, struct run *run, struct err *err);
+    /* The units have their state: start what sends tensors. */
+    void (*start)(struct world *world, struct run *run);
+    /* Do the next task, if there is one and none is under way. */
+    void (*go_on)(struct world *world, struct run *run);
+    void (*follow)(struct run *run, const struct orders *orders);
+    void (*take_rounds)(struct run *run, const struct round round[REPLICA_KINDS]);
+    void (*measure)(struct run *run, struct heartbeat *out);
+    /* End all calls and free run->work, if it was made. */
+    void (*release)(struct world *world, struct run *run);
+
+    /* ---- received tensors, as in agent/runtime/work.h ---- */
+    int64_t (*boundary)(const struct run *run, const struct transfer *transfer);
+    enum transfer_verdict (*offer)(struct run *run, const struct transfer *transfer,
+                                   struct slot_claim *claim);
+    /* The body is here. false: the claim no longer counts. */
+    bool (*take)(struct run *run, const struct transfer *transfer, struct slot_claim *claim,
+                 uint64_t digest);
+    void (*abandon)(struct run *run, const struct transfer *transfer,
+                    const struct slot_claim *claim);
+    void (*mark)(struct run *run, int64_t step);
+
+    /* ---- for the checker ---- */
+    /* Train one step of the whole model on one device that nothing disturbs. */
+    void (*train_step)(struct digest_stage *stage, const struct reference_job *job, int64_t step);
+    /* Whether this device reports the loss. */
+    bool (*has_loss)(const struct run *run);
+};
+const struct run_row *run_row_of(enum job_strategy strategy);
 
 /* Start a run of the assignment, which it takes. The run in *slot ends first; the new one replaces
  * it. */
@@ -111,31 +117,13 @@ void run_fail(struct world *world, struct run *run, const char *code, const char
 struct run *run_find(const struct agent *agent, int64_t serial);
 /* Give everything back; what waits for it goes on. */
 void run_release(struct world *world, struct run *run);
-
-/* ---- compute.c ---- */
-/* Do the next task, if there is one and none is under way. */
-void run_work(struct world *world, struct run *run);
-/* Where a tensor goes that has come in. */
-uint64_t *run_slot(struct run *run, const struct transfer *transfer, size_t slot);
-int run_make_pipeline(const struct world *world, struct run *run, struct err *err);
+/* The work has ended at this version: keep it. */
+void run_stop(struct world *world, struct run *run, int64_t version);
 
 /* ---- fetch.c ---- */
 void run_fetch(struct world *world, struct run *run, enum run_state state);
 void run_fetch_cancel(struct world *world, struct run *run);
 /* What was fetched is all here. */
 void run_advance(struct world *world, struct run *run);
-
-/* ---- sender.c ---- */
-/* Code a tensor's digest by the codec of its link, or decode it: the same. Ends that disagree about
- * the codec come to another state. `outgoing`: at the sender. */
-uint64_t run_code(const struct run *run, const struct transfer *transfer, bool outgoing,
-                  uint64_t digest);
-/* The codec of the link to that neighbour. */
-enum codec run_codec(const struct run *run, enum direction direction);
-
-void sender_start(struct world *world, struct run *run, enum direction direction);
-void sender_add(struct world *world, struct run *run, enum direction direction,
-                const struct outgoing *outgoing);
-void sender_cancel(struct world *world, struct run *run);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "schema/job_check.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/run.h"
 #include "tests/sim/trace.h"
 
 #define LOOK_US (200 * MS)
@@ -299,6 +300,7 @@ int users_reference(const struct model *model, const struct job_spec *spec,
         .clips = spec->optimizer.clip_norm > 0,
         .checkpoint = data->checkpoint_sha256[0] ? digest_of_text(data->checkpoint_sha256) : 0,
         .taken = count_taken(model, spec),
+        .train_step = run_row_of((enum job_strategy)spec->strategy)->train_step,
     };
     int rc = reference_new(&reference, reference_out, err);
     if (rc != 0 || spec->pipeline != JOB_ASYNC) {

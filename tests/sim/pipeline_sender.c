@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
-#include "tests/sim/run.h"
+#include "tests/sim/pipeline.h"
 #include "tests/sim/speeds.h"
 
 #define IDLE_US (REPEAT_IDLE_MS * MS)
@@ -36,8 +36,8 @@ static struct call *new_call(struct world *world, struct run *run, enum directio
     call->owner = run->agent;
     call->number = run->serial * 2 + direction;
     call->peer.device = peer->device;
-    call->timeout_us = repeat_stall_ms(&run->sender[direction].repeat) * MS;
-    run->sender[direction].call = call;
+    call->timeout_us = repeat_stall_ms(&pipeline_of(run)->sender[direction].repeat) * MS;
+    pipeline_of(run)->sender[direction].call = call;
     return call;
 }
 
@@ -52,7 +52,7 @@ static void idle_due(struct world *world, void *arg, int64_t number)
     if (!run) {
         return;
     }
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     const int64_t due_us = sender->idle_since_us + IDLE_US;
     sender->idle_timer = false;
     if (sender->call || sender->count > 0 || sender->ended) {
@@ -69,7 +69,7 @@ static void idle_due(struct world *world, void *arg, int64_t number)
 
 static void be_idle(struct world *world, struct run *run, enum direction direction)
 {
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     sender->idle_since_us = world->now_us;
     if (!sender->idle_timer) {
         sender->idle_timer = true;
@@ -81,7 +81,7 @@ static void be_idle(struct world *world, struct run *run, enum direction directi
 /* With the first tensor of its queue. */
 static void go_on(struct world *world, struct run *run, enum direction direction)
 {
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     repeat_begin(&sender->repeat, REPEAT_TENSOR, run->desired->peer_ms);
     if (sender->count > 0) {
         send_first(world, run, direction);
@@ -94,10 +94,10 @@ static void asked(struct world *world, struct call *call)
 {
     enum direction direction;
     struct run *run = find(call->owner, call->number, &direction);
-    if (!run || run->sender[direction].call != call) {
+    if (!run || pipeline_of(run)->sender[direction].call != call) {
         return;
     }
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     sender->call = NULL;
     if (run_tried(world, run, &sender->repeat, source_of(direction), call).again) {
         ask(world, run, direction);
@@ -119,8 +119,8 @@ static void try_again(struct world *world, void *arg, int64_t number)
 {
     enum direction direction;
     struct run *run = find(arg, number, &direction);
-    if (run && run->sender[direction].waiting) {
-        run->sender[direction].waiting = false;
+    if (run && pipeline_of(run)->sender[direction].waiting) {
+        pipeline_of(run)->sender[direction].waiting = false;
         send_first(world, run, direction);
     }
 }
@@ -139,7 +139,7 @@ static double tensor_bytes(const struct world *world, const struct run *run,
 
 static void delivered(struct world *world, struct run *run, enum direction direction)
 {
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     const struct outgoing outgoing = sender->item[sender->first];
     sender->first = (sender->first + 1) % sender->capacity;
     sender->count--;
@@ -148,20 +148,20 @@ static void delivered(struct world *world, struct run *run, enum direction direc
         timing_link_add(&sender->link, tensor_bytes(world, run, direction), seconds);
     }
     if (!outgoing.last) {
-        pipeline_sent(run->pipeline, outgoing.transfer.kind, outgoing.output);
+        pipeline_sent(pipeline_of(run)->pipeline, outgoing.transfer.kind, outgoing.output);
     }
     go_on(world, run, direction);
-    run_work(world, run);
+    run->row->go_on(world, run);
 }
 
 static void answered(struct world *world, struct call *call)
 {
     enum direction direction;
     struct run *run = find(call->owner, call->number, &direction);
-    if (!run || run->sender[direction].call != call) {
+    if (!run || pipeline_of(run)->sender[direction].call != call) {
         return;
     }
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     sender->call = NULL;
     const struct repeat_next next =
         run_tried(world, run, &sender->repeat, source_of(direction), call);
@@ -184,7 +184,7 @@ static void answered(struct world *world, struct call *call)
 
 static void send_first(struct world *world, struct run *run, enum direction direction)
 {
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     const struct outgoing *outgoing = &sender->item[sender->first];
     if (sender->call || sender->waiting || sender->ended || sender->count == 0) {
         return;
@@ -204,7 +204,7 @@ static void send_first(struct world *world, struct run *run, enum direction dire
 
 void sender_start(struct world *world, struct run *run, enum direction direction)
 {
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     sender->capacity = (size_t)(run->desired->in_flight + run->desired->previous_in_flight) + 2;
     repeat_begin(&sender->repeat, REPEAT_TENSOR, run->desired->peer_ms);
     sender->link.report.device =
@@ -220,7 +220,7 @@ void sender_start(struct world *world, struct run *run, enum direction direction
 void sender_add(struct world *world, struct run *run, enum direction direction,
                 const struct outgoing *outgoing)
 {
-    struct sender *sender = &run->sender[direction];
+    struct sender *sender = &pipeline_of(run)->sender[direction];
     ASSERT(sender->count < sender->capacity);
     sender->item[(sender->first + sender->count++) % sender->capacity] = *outgoing;
     send_first(world, run, direction);
@@ -229,7 +229,7 @@ void sender_add(struct world *world, struct run *run, enum direction direction,
 void sender_cancel(struct world *world, struct run *run)
 {
     for (int direction = 0; direction < 2; direction++) {
-        struct sender *sender = &run->sender[direction];
+        struct sender *sender = &pipeline_of(run)->sender[direction];
         if (sender->call) {
             net_cancel(world, sender->call);
             sender->call = NULL;

@@ -1,12 +1,13 @@
 /* The compute thread of a run (agent/pipeline/stage_loop): tasks of the pipeline core on digests.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "agent/core/evaluations.h"
 #include "schema/job_check.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
-#include "tests/sim/run.h"
+#include "tests/sim/pipeline.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/trace.h"
 #include "tests/sim/users.h"
@@ -14,9 +15,15 @@
 #define CODED 0x636f6465
 #define UNIT_US 400 /* of a forward pass on a usual device */
 
-int run_make_pipeline(const struct world *world, struct run *run, struct err *err)
+static int make(const struct world *world, struct run *run, struct err *err)
 {
     const struct assignment_run *desired = run->desired;
+    struct pipeline_run *work = calloc(1, sizeof(*work));
+    if (!work) {
+        return err_set(err, ERR_MEMORY, "stage");
+    }
+    run->work = work;
+    timing_begin(&work->timing, (size_t)(desired->end - desired->first));
     const struct pipeline_config config = {
         .index = (size_t)desired->stage_index,
         .count = (size_t)desired->stage_count,
@@ -46,12 +53,7 @@ int run_make_pipeline(const struct world *world, struct run *run, struct err *er
         job_versions(&desired->job_spec, config.count, (size_t)desired->in_flight);
     run->stage.aggregate_every = desired->job_spec.aggregate_every;
     run->stage.units = coordinator_model(world, &desired->job_spec)->unit_count;
-    return pipeline_new(&config, &run->pipeline, err);
-}
-
-uint64_t *run_slot(struct run *run, const struct transfer *transfer, size_t slot)
-{
-    return &run->slot[transfer_info(transfer)->lane][slot];
+    return pipeline_new(&config, &work->pipeline, err);
 }
 
 enum codec run_codec(const struct run *run, enum direction direction)
@@ -94,7 +96,7 @@ static void send(struct world *world, struct run *run, const struct pipeline_tas
 {
     struct outgoing outgoing = {
         .digest = digest, .output = task->output, .mark = task->mark, .last = task->announce};
-    if (pipeline_output(run->pipeline, task, &outgoing.transfer)) {
+    if (pipeline_output(pipeline_of(run)->pipeline, task, &outgoing.transfer)) {
         sender_add(world, run, transfer_info(&outgoing.transfer)->back ? TO_PREVIOUS : TO_NEXT,
                    &outgoing);
     }
@@ -105,11 +107,11 @@ static void send(struct world *world, struct run *run, const struct pipeline_tas
 static uint64_t forward(struct world *world, struct run *run, const struct pipeline_task *task)
 {
     const int64_t seed = digest_samples_seed(&run->desired->job_spec);
-    if (is_first(run) && run->step_began_us == 0) {
-        run->step_began_us = world->now_us;
+    if (is_first(run) && pipeline_of(run)->step_began_us == 0) {
+        pipeline_of(run)->step_began_us = world->now_us;
     }
     const uint64_t input = is_first(run) ? digest_samples(seed, task->step, task->micro_batch)
-                                         : run->slot[LANE_ACTIVATION][task->input];
+                                         : pipeline_of(run)->slot[LANE_ACTIVATION][task->input];
     return digest_forward(&run->stage, task->slot, task->step, input);
 }
 
@@ -127,19 +129,21 @@ static void report_recall(struct world *world, const struct run *run, int64_t st
 static uint64_t evaluate(struct world *world, struct run *run, const struct pipeline_task *task)
 {
     if (task->micro_batch == 0) {
-        run->test_sum = 0;
+        pipeline_of(run)->test_sum = 0;
     }
     const uint64_t input =
         is_first(run)
             ? digest_test_samples(digest_samples_seed(&run->desired->job_spec), task->micro_batch)
-            : run->slot[LANE_ACTIVATION][task->input];
+            : pipeline_of(run)->slot[LANE_ACTIVATION][task->input];
     const uint64_t output = digest_evaluate(&run->stage, input);
-    run->step_began_us = 0;
+    pipeline_of(run)->step_began_us = 0;
     if (is_last(run)) {
-        run->test_sum = digest_mix(run->test_sum, output);
+        pipeline_of(run)->test_sum = digest_mix(pipeline_of(run)->test_sum, output);
         if (task->evaluation_ends) {
-            report(world, run, task->step, METRIC_TEST_LOSS, digest_number(run->test_sum));
-            report(world, run, task->step, METRIC_TEST_ACCURACY, digest_number(run->test_sum));
+            report(world, run, task->step, METRIC_TEST_LOSS,
+                   digest_number(pipeline_of(run)->test_sum));
+            report(world, run, task->step, METRIC_TEST_ACCURACY,
+                   digest_number(pipeline_of(run)->test_sum));
             report_recall(world, run, task->step);
         }
     }
@@ -148,16 +152,18 @@ static uint64_t evaluate(struct world *world, struct run *run, const struct pipe
 
 static uint64_t sum(struct run *run)
 {
-    const uint64_t sum = digest_sum(&run->stage, is_last(run) ? 0 : run->slot[LANE_NORM][0]);
+    const uint64_t sum =
+        digest_sum(&run->stage, is_last(run) ? 0 : pipeline_of(run)->slot[LANE_NORM][0]);
     if (is_first(run)) {
-        run->total = sum;
+        pipeline_of(run)->total = sum;
     }
     return sum;
 }
 
 static uint64_t judge(struct run *run, struct pipeline_task *task)
 {
-    const uint64_t sum = is_last(run) ? run->test_sum : run->slot[LANE_JUDGED][0];
+    const uint64_t sum =
+        is_last(run) ? pipeline_of(run)->test_sum : pipeline_of(run)->slot[LANE_JUDGED][0];
     task->value = digest_number(sum);
     return sum;
 }
@@ -165,29 +171,19 @@ static uint64_t judge(struct run *run, struct pipeline_task *task)
 static void update(struct world *world, struct run *run, const struct pipeline_task *task)
 {
     const double loss = digest_number(run->stage.loss);
-    digest_update(&run->stage, task->step, is_first(run) ? run->total : run->slot[LANE_TOTAL][0]);
+    digest_update(&run->stage, task->step,
+                  is_first(run) ? pipeline_of(run)->total : pipeline_of(run)->slot[LANE_TOTAL][0]);
     if (is_last(run)) {
         report(world, run, task->step, METRIC_LOSS, loss);
     }
     if (is_first(run)) {
         report(world, run, task->step, METRIC_STEP_SECONDS,
-               (double)(world->now_us - run->step_began_us + 1) / 1e6);
-        run->step_began_us = world->now_us;
+               (double)(world->now_us - pipeline_of(run)->step_began_us + 1) / 1e6);
+        pipeline_of(run)->step_began_us = world->now_us;
     }
     run->step = task->step;
     check_step(world, run);
     outbox_take(world, run, task->step, &task->mark);
-}
-
-static void stop(struct world *world, struct run *run, int64_t version)
-{
-    TRACE(world, run->agent->actor, "has stopped at %" PRId64, version);
-    run->stopped_version = version;
-    if (outbox_keep(world, run, version)) {
-        run_advance(world, run);
-    } else {
-        run_fail(world, run, "internal", "too many snapshots are held already");
-    }
 }
 
 /* The first units of a model, if they are frozen, have no backward pass. */
@@ -219,9 +215,9 @@ static void take_time(const struct world *world, struct run *run, enum pipeline_
         .work = work,
         .began_seconds = (double)run->task_began_us / 1e6,
         .ended_seconds = (double)world->now_us / 1e6,
-        .seconds = (double)run->task_running_us / 1e6,
+        .seconds = (double)pipeline_of(run)->task_running_us / 1e6,
         .stopped_seconds =
-            (double)(world->now_us - run->task_began_us - run->task_running_us) / 1e6,
+            (double)(world->now_us - run->task_began_us - pipeline_of(run)->task_running_us) / 1e6,
         .unit_seconds = unit_seconds,
         .scale = 1};
     for (size_t u = run->stage.first; u < run->stage.end; u++) {
@@ -232,7 +228,7 @@ static void take_time(const struct world *world, struct run *run, enum pipeline_
             total_us > 0 ? timed.seconds * (double)unit_us(world, run, u, work) / (double)total_us
                          : 0;
     }
-    timing_add(&run->timing, &timed);
+    timing_add(&pipeline_of(run)->timing, &timed);
 }
 
 static void finish(struct world *world, void *arg, int64_t number)
@@ -241,25 +237,26 @@ static void finish(struct world *world, void *arg, int64_t number)
     if (!run) {
         return;
     }
-    struct pipeline_task task = run->task;
+    struct pipeline_task task = pipeline_of(run)->task;
     uint64_t output = 0;
     run->computing = false;
-    run->idle_since_us = world->now_us;
+    pipeline_of(run)->idle_since_us = world->now_us;
     switch (task.work) {
     case PIPELINE_WAIT:
     case PIPELINE_LAST:
     case PIPELINE_STOP: break;
     case PIPELINE_FORWARD: output = forward(world, run, &task); break;
     case PIPELINE_BACKWARD:
-        output = digest_backward(&run->stage, task.slot, run->slot[LANE_GRADIENT][task.gradient]);
+        output = digest_backward(&run->stage, task.slot,
+                                 pipeline_of(run)->slot[LANE_GRADIENT][task.gradient]);
         break;
     case PIPELINE_SUM: output = sum(run); break;
-    case PIPELINE_TOTAL: output = run->slot[LANE_TOTAL][0]; break;
+    case PIPELINE_TOTAL: output = pipeline_of(run)->slot[LANE_TOTAL][0]; break;
     case PIPELINE_UPDATE: update(world, run, &task); break;
     case PIPELINE_EVALUATE: output = evaluate(world, run, &task); break;
     case PIPELINE_JUDGE: output = judge(run, &task); break;
     }
-    pipeline_done(run->pipeline, &task);
+    pipeline_done(pipeline_of(run)->pipeline, &task);
     take_time(world, run, task.work);
     if (run->cancelled) {
         run_release(world, run);
@@ -269,9 +266,9 @@ static void finish(struct world *world, void *arg, int64_t number)
     run->agent->room = true;
     agent_poke(world, run->agent);
     if (task.work == PIPELINE_STOP) {
-        stop(world, run, task.step);
+        run_stop(world, run, task.step);
     } else {
-        run_work(world, run);
+        run->row->go_on(world, run);
     }
 }
 
@@ -285,24 +282,139 @@ static int64_t running_us(struct world *world, const struct run *run, enum pipel
     return speeds_running_us(world, run->agent, usual) + 1;
 }
 
-void run_work(struct world *world, struct run *run)
+static void go_on(struct world *world, struct run *run)
 {
     if (run->state != RUN_TRAINS || run->computing || run->cancelled) {
         return;
     }
-    timing_wait(&run->timing, pipeline_waits(run->pipeline),
-                (double)(world->now_us - run->idle_since_us) / 1e6);
-    run->idle_since_us = world->now_us;
-    if (pipeline_next(run->pipeline, &run->task) == PIPELINE_WAIT) {
+    timing_wait(&pipeline_of(run)->timing, pipeline_waits(pipeline_of(run)->pipeline),
+                (double)(world->now_us - pipeline_of(run)->idle_since_us) / 1e6);
+    pipeline_of(run)->idle_since_us = world->now_us;
+    if (pipeline_next(pipeline_of(run)->pipeline, &pipeline_of(run)->task) == PIPELINE_WAIT) {
         return;
     }
-    if (run->task.opens_round) {
+    if (pipeline_of(run)->task.opens_round) {
         agent_tell(world, run->agent, SESSION_ROUND_OPENED);
     }
     run->computing = true;
     run->task_began_us = world->now_us;
-    run->task_running_us = running_us(world, run, run->task.work);
+    pipeline_of(run)->task_running_us = running_us(world, run, pipeline_of(run)->task.work);
     world_at(world, run->agent->actor,
-             world->now_us + speeds_elapsed_us(world, run->agent, run->task_running_us), finish,
-             run->agent, run->serial);
+             world->now_us +
+                 speeds_elapsed_us(world, run->agent, pipeline_of(run)->task_running_us),
+             finish, run->agent, run->serial);
 }
+
+/* ---- the row ---- */
+
+static size_t list_peers(const struct assignment_run *desired,
+                         const struct peer *out[RUN_PEERS_MAX])
+{
+    size_t count = 0;
+    if (desired->has_previous) {
+        out[count++] = &desired->previous;
+    }
+    if (desired->has_next) {
+        out[count++] = &desired->next;
+    }
+    return count;
+}
+
+static void start(struct world *world, struct run *run)
+{
+    if (run->desired->has_next) {
+        sender_start(world, run, TO_NEXT);
+    }
+    if (run->desired->has_previous) {
+        sender_start(world, run, TO_PREVIOUS);
+    }
+}
+
+static void follow(struct run *run, const struct orders *orders)
+{
+    pipeline_follow(pipeline_of(run)->pipeline, orders);
+}
+
+static void take_rounds(struct run *run, const struct round round[REPLICA_KINDS])
+{
+    pipeline_take_rounds(pipeline_of(run)->pipeline, round);
+}
+
+static void measure(struct run *run, struct heartbeat *out)
+{
+    struct pipeline_run *work = pipeline_of(run);
+    timing_report(&work->timing, run->stage.first, out);
+    pipeline_report(work->pipeline, out);
+    timing_link_report(&work->sender[TO_NEXT].link, out);
+    timing_link_report(&work->sender[TO_PREVIOUS].link, out);
+}
+
+static void release(struct world *world, struct run *run)
+{
+    if (run->work) {
+        sender_cancel(world, run);
+        pipeline_free(&pipeline_of(run)->pipeline);
+        free(run->work);
+        run->work = NULL;
+    }
+}
+
+static int64_t boundary(const struct run *run, const struct transfer *transfer)
+{
+    return transfer_info(transfer)->back ? run->desired->end : run->desired->first;
+}
+
+static enum transfer_verdict offer(struct run *run, const struct transfer *transfer,
+                                   struct slot_claim *claim)
+{
+    return pipeline_offer(pipeline_of(run)->pipeline, transfer, claim);
+}
+
+static bool take(struct run *run, const struct transfer *transfer, struct slot_claim *claim,
+                 uint64_t digest)
+{
+    struct pipeline_run *work = pipeline_of(run);
+    if (!pipeline_holds(work->pipeline, transfer, claim)) {
+        return false;
+    }
+    work->slot[transfer_info(transfer)->lane][claim->slot] = run_code(run, transfer, false, digest);
+    return pipeline_received(work->pipeline, transfer, claim);
+}
+
+static void abandon(struct run *run, const struct transfer *transfer,
+                    const struct slot_claim *claim)
+{
+    pipeline_abandon(pipeline_of(run)->pipeline, transfer, claim);
+}
+
+static void mark(struct run *run, int64_t step)
+{
+    pipeline_mark(pipeline_of(run)->pipeline, step);
+}
+
+static void train_step(struct digest_stage *stage, const struct reference_job *job, int64_t step)
+{
+    for (size_t m = 0; m < job->micro_batches; m++) {
+        (void)digest_forward(stage, 0, step, digest_samples(job->samples_seed, step, m));
+        (void)digest_backward(stage, 0, 0);
+    }
+}
+
+const struct run_row pipeline_row = {
+    .needs = needs_data,
+    .peers = list_peers,
+    .make = make,
+    .start = start,
+    .go_on = go_on,
+    .follow = follow,
+    .take_rounds = take_rounds,
+    .measure = measure,
+    .release = release,
+    .boundary = boundary,
+    .offer = offer,
+    .take = take,
+    .abandon = abandon,
+    .mark = mark,
+    .train_step = train_step,
+    .has_loss = is_last,
+};
