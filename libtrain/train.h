@@ -24,6 +24,12 @@
  * and backward the one of its forward (weight stashing); with as many versions as the pipeline has
  * stages, all stages use the same one (vertical sync).
  *
+ * Reduction. In place, each backward adds to the gradients of the step. By the tree, the gradients
+ * of each micro-batch start from zero and are added in the order of model/reduce.h, and so do the
+ * statistics of batch-norm: c of a micro-batch is what its forward adds to arrays of zeros; with
+ * the update, r = (1 - momentum) r + c for each micro-batch in order, in double, rounded once.
+ * Other devices may then compute other micro-batches: the bits are the same.
+ *
  * Running statistics are not stashed: those of version t are those after forward t. So the state of
  * a version depends on nothing that is in flight.
  *
@@ -40,6 +46,7 @@
 #include "libtrain/memory/memory.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/model/reduce.h"
 #include "libtrain/model/view.h"
 #include "libtrain/state/state.h"
 
@@ -118,9 +125,13 @@ struct train_stage_config {
     size_t in_flight;     /* activation slots; 0: a stage that only evaluates */
     size_t versions;      /* of the trained parameters; 0 counts as 1. Above 1: at least in_flight,
                              micro_batches 1 and no clip_norm */
-    int64_t aggregate_every;  /* updates after which the latest version becomes the mean of those
-                                 kept since the restart; 0: never. Not with one version */
-    enum recompute recompute; /* kept tensors of a slot; changes memory and time, never results */
+    int64_t aggregate_every;   /* updates after which the latest version becomes the mean of those
+                                  kept since the restart; 0: never. Not with one version */
+    enum recompute recompute;  /* kept tensors of a slot; changes memory and time, never results */
+    enum reduction reduction;  /* how the micro-batches of a step are added (model/reduce.h). The
+                                  tree: with one version */
+    struct reduce_range share; /* with the tree: the micro-batches that this stage computes; empty:
+                                  all of them */
     struct optimizer optimizer;
     uint64_t seed;            /* initial weights, dropout */
     struct train_pool *pool;  /* borrowed */
@@ -215,6 +226,42 @@ NODISCARD int train_update(struct train_stage *stage, int64_t step, double learn
                            struct err *err);
 /* Discard an unfinished step: its gradients, and its changes to running statistics. */
 void train_discard(struct train_stage *stage);
+
+/* ---- a batch that several devices share (REDUCTION_TREE): a worker computes a share of the
+ * micro-batches with all units, a server keeps units and updates them ---- */
+
+/* The smallest part of a transfer: the trained parameters of an op and of the norms that follow
+ * it. Consecutive layers are contiguous in the arenas of parameters and gradients; every stage that
+ * has the layer has it in the same form, padded with zeros. */
+struct train_layer {
+    size_t unit;  /* in the model */
+    size_t first; /* float of the stage's arenas */
+    size_t count;
+};
+/* The layers of the stage, in order; borrowed for its life. *count: how many. */
+const struct train_layer *train_layers(const struct train_stage *stage, size_t *count);
+
+/* The trained parameters of the latest version, all layers one after the other. One who writes to
+ * them says so afterwards: what was computed from the weights before is computed anew. */
+float *train_parameters(struct train_stage *stage);
+void train_parameters_changed(struct train_stage *stage);
+
+/* Worker: the sum of the gradients of a block (model/reduce.h) of its share, in the form of the
+ * parameters; NULL: it is not whole. Valid until it is released, at the latest before the next
+ * step: the stage has room for all sums of its share. */
+const float *train_block(struct train_stage *stage, struct reduce_range block);
+void train_block_release(struct train_stage *stage, struct reduce_range block);
+
+/* Server: the gradient of the step, zero before, in the form of the parameters: the sum of all
+ * blocks is written to it before train_update. train_add: sum[i] += block[i]. */
+float *train_gradient(struct train_stage *stage);
+void train_add(const struct train_stage *stage, size_t count, const float *block, float *sum);
+
+/* What the forward of a micro-batch of this step added to the statistics of batch-norm: a worker
+ * reads it, a server writes it before train_update. Those of a unit are contiguous. */
+float *train_statistics(struct train_stage *stage, size_t micro_batch);
+/* The floats [*first, *end) of them that belong to a unit. */
+void train_statistics_of(const struct train_stage *stage, size_t unit, size_t *first, size_t *end);
 
 /* Evaluate `count` <= micro_batch samples with running statistics and without dropout. Reads the
  * state, never writes it; needs no slot. Last stage: with labels, adds to *loss_sum (in sample

@@ -69,15 +69,19 @@ static int sum_up(const struct arena *arena, const struct optimizer *optimizer,
 {
     size_t arrays = optimizer_state_arrays(optimizer);
     struct memory_bytes bytes = {
-        .gradients = (arena->trained_floats + arena->turn_floats) * sizeof(float),
         .optimizer = arena->trained_floats * arrays * sizeof(float),
         .packed = arena->packed_bytes,
         .snapshot = state_bytes(arena->model, request, arrays),
     };
-    const uint64_t running = request->versions > 1 ? request->in_flight : 1;
+    const uint64_t running = request->versions > 1 ? request->in_flight
+                             : request->tree > 0   ? request->tree
+                                                   : 1;
+    const uint64_t gradients = 1 + reduce_waiting_max(request->tree, request->share);
     const uint64_t stashed = request->versions > 1 ? request->versions - 1 : 0;
     bool fits = multiply_add(arena->buffer_floats * sizeof(float), 1 + running,
                              arena->parameter_floats * sizeof(float), &bytes.parameters) &&
+                multiply_add(arena->trained_floats * sizeof(float), gradients,
+                             arena->turn_floats * sizeof(float), &bytes.gradients) &&
                 multiply_add(arena->trained_floats * sizeof(float), stashed, 0, &bytes.stashed) &&
                 multiply_add(arena->slot_bytes, request->in_flight, 0, &bytes.activations) &&
                 multiply_add(arena->worker_bytes, request->threads,

@@ -12,6 +12,7 @@
 #include "libtrain/kernels/conv2d_kernel.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
+#include "libtrain/model/reduce.h"
 #include "libtrain/quant/codec.h"
 
 /* Buffers of the stage's runtime at each boundary, in addition to in_flight receive slots: one is
@@ -25,10 +26,13 @@ struct arena_scratch;
 enum memory_boundary { MEMORY_INPUT, MEMORY_OUTPUT };
 
 struct memory_request {
-    size_t first, end;   /* units [first, end) */
-    size_t micro_batch;  /* samples, 1 to ARENA_MICRO_BATCH_MAX */
-    size_t in_flight;    /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
-    size_t versions;     /* of the trained parameters, as train_stage_config; 0 counts as 1 */
+    size_t first, end;  /* units [first, end) */
+    size_t micro_batch; /* samples, 1 to ARENA_MICRO_BATCH_MAX */
+    size_t in_flight;   /* micro-batches between forward and backward, 1 to MEMORY_IN_FLIGHT_MAX */
+    size_t versions;    /* of the trained parameters, as train_stage_config; 0 counts as 1 */
+    size_t tree; /* micro-batches of a step, if they are added by the tree (model/reduce.h); 0: in
+                    place */
+    struct reduce_range share; /* of these, on this device */
     size_t threads;      /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
     enum codec codec[2]; /* of the links at both boundaries, by enum memory_boundary */
     enum recompute recompute;
@@ -38,9 +42,10 @@ struct memory_request {
 
 struct memory_bytes {
     uint64_t parameters; /* parameters and buffers; buffers of the last step and of the running
-                            one, or with several versions of each batch in flight */
+                            one, or with several versions of each batch in flight, with a tree of
+                            each micro-batch */
     uint64_t stashed;    /* trained parameters of the other versions */
-    uint64_t gradients;
+    uint64_t gradients;  /* with a tree those that wait for others, too */
     uint64_t optimizer;
     uint64_t activations; /* all slots */
     uint64_t workspace;   /* scratch of ops, gradients between ops, recomputed activations */

@@ -170,3 +170,34 @@ void gradient_scale(const struct compute *compute, size_t count, float factor, f
              (struct each_job){
                  .count = count, .gradient = gradient, .number = factor, .each = scale_loop});
 }
+
+/* ---- adding ---- */
+
+struct add_job {
+    size_t count, slabs;
+    const float *gradient;
+    float *sum;
+};
+
+SIMD_CLONES static void add_loop(size_t count, const float *restrict gradient, float *restrict sum)
+{
+    for (size_t i = 0; i < count; i++) {
+        sum[i] += gradient[i];
+    }
+}
+
+static void add_slab(const void *arg, size_t task, size_t worker)
+{
+    const struct add_job *job = arg;
+    (void)worker;
+    const size_t first = slab_begin(job->count, job->slabs, task);
+    add_loop(slab_begin(job->count, job->slabs, task + 1) - first, job->gradient + first,
+             job->sum + first);
+}
+
+void gradient_add(const struct compute *compute, size_t count, const float *gradient, float *sum)
+{
+    const struct add_job job = {
+        .count = count, .slabs = slab_count(count, 1, SLABS_MAX), .gradient = gradient, .sum = sum};
+    pool_run(compute->pool, job.slabs, add_slab, &job);
+}

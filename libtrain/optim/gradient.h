@@ -20,6 +20,8 @@ double gradient_sum_squares(const struct compute *compute, size_t count, const f
 /* Return the factor that limits the Euclidean norm of gradients, the root of `squares`, to limit >
  * 0: limit / (norm + 1e-6), at most 1, as torch.nn.utils.clip_grad_norm_. */
 float gradient_norm_factor(double limit, double squares);
+/* sum[i] += gradient[i]: the other order of the two gives the same bits. No overlap. */
+void gradient_add(const struct compute *compute, size_t count, const float *gradient, float *sum);
 /* gradient[i] *= factor. */
 void gradient_scale(const struct compute *compute, size_t count, float factor, float *gradient);
 

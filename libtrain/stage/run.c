@@ -7,6 +7,7 @@
 #include "libtrain/ops/join.h"
 #include "libtrain/ops/softmax_cross_entropy.h"
 #include "libtrain/stage/op_table.h"
+#include "libtrain/stage/reduction.h"
 #include "libtrain/stage/versions.h"
 
 /* The addresses of the plan's areas in this call. */
@@ -223,6 +224,23 @@ static void forward_unit(const struct train_stage *stage, size_t slot, const str
     }
 }
 
+/* The running statistics that the micro-batch of a slot uses, before and after its forward. */
+static float *begin_statistics(const struct train_stage *stage, size_t slot)
+{
+    const struct train_position *position = &stage->slot[slot].position;
+    return stage->config.reduction == REDUCTION_TREE
+               ? reduction_begin(stage, position->micro_batch)
+               : versions_begin_running(stage, position->step);
+}
+
+static float *statistics_of(const struct train_stage *stage, size_t slot)
+{
+    const struct train_position *position = &stage->slot[slot].position;
+    return stage->config.reduction == REDUCTION_TREE
+               ? reduction_statistics(stage, position->micro_batch)
+               : versions_running(stage, position->step);
+}
+
 static int forward(struct train_stage *stage, size_t slot, const void *input, float *output,
                    const int32_t *labels, double *loss_sum, struct err *err)
 {
@@ -232,7 +250,7 @@ static int forward(struct train_stage *stage, size_t slot, const void *input, fl
     struct areas areas = {.slot = slot_memory(stage, slot),
                           .workspace = stage->workspace,
                           .version = versions_of_step(stage, step),
-                          .buffer = versions_begin_running(stage, step)};
+                          .buffer = begin_statistics(stage, slot)};
     const struct train_clock *clock = &config->clock;
     const size_t units = config->end - config->first;
     clear(stage, clock->forward_seconds);
@@ -310,7 +328,7 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     struct areas areas = {.slot = slot_memory(stage, slot),
                           .workspace = stage->workspace,
                           .version = versions_of_step(stage, step),
-                          .buffer = versions_running(stage, step),
+                          .buffer = statistics_of(stage, slot),
                           .input = stage->slot[slot].input,
                           .output_gradient = output_gradient,
                           .input_gradient = input_gradient};
@@ -333,6 +351,9 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
             op_functions(call.plan).backward(&call);
         }
         lap(clock, clock->backward_seconds, unit, &began);
+    }
+    if (stage->config.reduction == REDUCTION_TREE) {
+        reduction_add(stage, stage->slot[slot].position.micro_batch);
     }
     denormal_restore(mode);
 }

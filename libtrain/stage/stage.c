@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "libtrain/stage/kernels.h"
+#include "libtrain/stage/layers.h"
+#include "libtrain/stage/reduction.h"
 #include "libtrain/stage/versions.h"
 
 /* Allocate one arena: aligned for vectors, of exactly the promised size (a multiple of the
@@ -35,7 +37,7 @@ static int allocate_arenas(struct train_stage *stage, struct err *err)
     }
     int rc = allocate(bytes->parameters, true, "parameters", &stage->parameter, err);
     rc = rc ? rc : allocate(bytes->stashed, true, "stashed parameters", &stage->stashed, err);
-    rc = rc ? rc : allocate(bytes->gradients, true, "gradients", &stage->gradient, err);
+    rc = rc ? rc : allocate(bytes->gradients, true, "gradients", &stage->gradients, err);
     rc =
         rc ? rc : allocate(bytes->optimizer, true, "optimizer state", &stage->optimizer_state, err);
     rc = rc ? rc : allocate(bytes->activations, false, "activations", &stage->activation, err);
@@ -45,6 +47,7 @@ static int allocate_arenas(struct train_stage *stage, struct err *err)
         return rc;
     }
     const struct arena *arena = stage->arena;
+    stage->gradient = stage->gradients;
     if (arena->buffer_floats > 0) {
         stage->buffer = stage->parameter + arena->parameter_floats;
         stage->running = stage->buffer + arena->buffer_floats;
@@ -91,16 +94,24 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
     }
     stage->config = *config;
     stage->config.versions = config->versions > 0 ? config->versions : 1;
-    const struct memory_request request = {.first = config->first,
-                                           .end = config->end,
-                                           .micro_batch = config->micro_batch,
-                                           .in_flight =
-                                               config->in_flight > 0 ? config->in_flight : 1,
-                                           .versions = config->versions,
-                                           .threads = pool_threads(config->pool),
-                                           .recompute = config->recompute,
-                                           .backend = train_backend()};
-    int rc = memory_of_stage(config->model, &config->optimizer, &request, &stage->bytes, err);
+    if (stage->config.share.end == 0) {
+        stage->config.share.end = config->micro_batches;
+    }
+    const bool tree = config->reduction == REDUCTION_TREE;
+    const struct memory_request request = {
+        .first = config->first,
+        .end = config->end,
+        .micro_batch = config->micro_batch,
+        .in_flight = config->in_flight > 0 ? config->in_flight : 1,
+        .versions = config->versions,
+        .tree = tree ? config->micro_batches : 0,
+        .share = stage->config.share,
+        .threads = pool_threads(config->pool),
+        .recompute = config->recompute,
+        .backend = train_backend(),
+    };
+    int rc = reduction_check(&stage->config, err);
+    rc = rc ? rc : memory_of_stage(config->model, &config->optimizer, &request, &stage->bytes, err);
     if (config->in_flight == 0) {
         stage->bytes.activations = 0;
     }
@@ -113,11 +124,13 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
     rc = rc ? rc : kernels_prepare(stage, err);
     rc = rc ? rc : describe_units(stage, err);
     rc = rc ? rc : allocate_arenas(stage, err);
+    rc = rc ? rc : layers_init(stage, err);
     rc = rc ? rc : versions_init(stage, err);
     rc = rc ? rc : kernels_bind(stage, err);
     if (rc) {
         return rc;
     }
+    reduction_init(stage);
     *out = stage;
     stage = NULL;
     return 0;
@@ -140,7 +153,8 @@ void train_stage_free(struct train_stage **stage_pointer)
     free(stage->workspace);
     free(stage->activation);
     free(stage->optimizer_state);
-    free(stage->gradient);
+    free(stage->gradients);
+    free(stage->layer);
     free(stage->averaged);
     free(stage->ring);
     free(stage->stashed);

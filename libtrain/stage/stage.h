@@ -6,6 +6,7 @@
 #include "libtrain/backend/pool.h"
 #include "libtrain/memory/arena.h"
 #include "libtrain/memory/memory.h"
+#include "libtrain/model/reduce.h"
 #include "libtrain/state/state.h"
 #include "libtrain/train.h"
 
@@ -40,11 +41,13 @@ struct train_stage {
     int64_t version;            /* of the state; followed only if several are kept */
     int64_t restarted;          /* the oldest version that may still be used */
     uint64_t contents;          /* of the version changed last */
-    float *buffer;   /* [buffer_floats] as of the last update: saved, and read by evaluation */
-    float *running;  /* [buffer_floats] advanced by each training forward and taken over by the
-                        update, so a discarded step leaves no trace. With several versions one
-                        array for each batch in flight */
-    float *gradient; /* [trained_floats] zero between steps, [turn_floats] */
+    float *buffer;    /* [buffer_floats] as of the last update: saved, and read by evaluation */
+    float *running;   /* [buffer_floats] advanced by each training forward and taken over by the
+                         update, so a discarded step leaves no trace. With several versions one
+                         array for each batch in flight, with a tree one for each micro-batch */
+    float *gradients; /* [trained_floats], [turn_floats], and [trained_floats] for each sum that the
+                         tree lets wait */
+    float *gradient;  /* [trained_floats] of them: the one at work; zero between steps */
     float *optimizer_state;       /* [optimizer_state_arrays][trained_floats]; NULL without one */
     unsigned char *activation;    /* in_flight slots */
     unsigned char *workspace;     /* tensors of one call */
@@ -55,6 +58,11 @@ struct train_stage {
     struct onednn_conv2d **onednn_conv2d; /* [arena->op_count], NULL if there is none */
     unsigned char *packed;                /* weights in its layouts */
     bool clipped;                         /* by train_clip, since the last update */
+    struct reduce_sums sums;              /* REDUCTION_TREE: of the step's gradients */
+    struct reduce_sum sum[REDUCE_BLOCKS_MAX];
+    size_t gradient_buffer;    /* which one `gradient` is */
+    struct train_layer *layer; /* [layer_count] */
+    size_t layer_count;
 };
 
 static inline const struct model *stage_model(const struct train_stage *stage)

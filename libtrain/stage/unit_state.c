@@ -40,7 +40,8 @@ static float *parameter_of(const struct train_stage *stage, const struct arena_o
 static float *turn_memory(const struct train_stage *stage, const struct arena_op *plan,
                           size_t tensor)
 {
-    return stage->gradient + (plan->frozen ? stage->arena->trained_floats : plan->tensor[tensor]);
+    return plan->frozen ? stage->gradients + stage->arena->trained_floats
+                        : stage->gradient + plan->tensor[tensor];
 }
 
 /* ---- layouts: PyTorch's in blobs, ours in arenas ---- */

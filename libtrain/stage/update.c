@@ -10,6 +10,7 @@
 #include "libtrain/backend/denormal.h"
 #include "libtrain/optim/gradient.h"
 #include "libtrain/optim/optimizer.h"
+#include "libtrain/stage/reduction.h"
 #include "libtrain/stage/stage.h"
 #include "libtrain/stage/versions.h"
 
@@ -124,7 +125,9 @@ int train_update(struct train_stage *stage, int64_t step, double learning_rate, 
     if (rc == 0) {
         versions_advance(stage, step);
     }
-    if (rc == 0 && arena->buffer_floats > 0) {
+    if (rc == 0 && stage->config.reduction == REDUCTION_TREE) {
+        reduction_apply(stage);
+    } else if (rc == 0 && arena->buffer_floats > 0) {
         memcpy(stage->buffer, versions_running(stage, step),
                (size_t)arena->buffer_floats * sizeof(float));
     }
@@ -137,6 +140,7 @@ void train_discard(struct train_stage *stage)
 {
     const struct arena *arena = stage->arena;
     stage->clipped = false;
+    reduction_discard(stage);
     if (arena->trained_floats > 0) {
         memset(stage->gradient, 0, (size_t)arena->trained_floats * sizeof(float));
     }

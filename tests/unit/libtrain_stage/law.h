@@ -5,10 +5,14 @@
 
 #include "tests/unit/libtrain_stage/pipeline.h"
 
+/* Descriptions with every op of images, and of sequences. */
+extern const char law_everything[], law_sequence[];
+
 /* How long the training is that must agree. */
 struct law_run {
     size_t batch, micro_batches;
     int64_t steps;
+    enum reduction reduction;
 };
 
 /* A model with its data, and the result of one stage on one thread. */
@@ -49,5 +53,16 @@ void law_check_partition(struct law *law, const size_t *end, size_t count);
 size_t law_partition(uint64_t cuts, size_t units, size_t *end);
 size_t law_draw_partition(struct law *law, size_t *end);
 void law_check_random_partitions(struct law *law, int times);
+
+/* ---- the tree (REDUCTION_TREE) ---- */
+
+#define LAW_OPTIMIZERS 4
+extern const struct optimizer law_optimizers[LAW_OPTIMIZERS];
+/* A stage of units [first, end) at version 0 that computes a share (empty: all) of the
+ * micro-batches. */
+struct train_stage *law_tree_stage(const struct law *law, size_t first, size_t end,
+                                   size_t in_flight, struct reduce_range share, size_t threads);
+/* Forward and backward of one micro-batch by a stage of all units. Return its loss. */
+double law_pass(const struct law *law, struct train_stage *stage, int64_t step, size_t micro_batch);
 
 #endif

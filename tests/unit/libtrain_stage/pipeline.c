@@ -38,6 +38,7 @@ struct pipeline *pipeline_new(const struct pipeline_recipe *recipe, const size_t
             .micro_batches = recipe->micro_batches,
             .in_flight = schedule_in_flight(i, count, recipe->micro_batches),
             .recompute = recipe->recompute,
+            .reduction = recipe->reduction,
             .optimizer = recipe->optimizer,
             .seed = recipe->seed,
             .pool = pool};

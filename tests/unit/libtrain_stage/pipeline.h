@@ -18,6 +18,7 @@ struct pipeline_recipe {
     double learning_rate;
     uint64_t seed;
     enum recompute recompute;
+    enum reduction reduction;
 };
 
 struct pipeline {

@@ -15,7 +15,8 @@
 #define BATCH 8
 #define MICRO_BATCHES 4
 #define STEPS 3
-static const struct law_run usual_run = {BATCH, MICRO_BATCHES, STEPS};
+static const struct law_run usual_run = {
+    .batch = BATCH, .micro_batches = MICRO_BATCHES, .steps = STEPS};
 
 /* One in how many random partitions is tried, and the images of resnet8: fewer under a sanitizer,
  * where a step takes ten times as long, still fewer and smaller ones under an emulator. */
@@ -87,90 +88,22 @@ static void partitions_of_mobilenetv2_give_the_same_bits(void **state)
     law_done(&law);
 }
 
-/* Every op and every way to join them, stored bytes that are scaled and normalised, a sum of a
- * unit's input with itself. */
-static const char everything[] =
-    "{\"name\": \"everything\", \"input\": {\"shape\": [9, 11, 5], \"dtype\": \"uint8\", "
-    "\"scale\": 0.0078125,"
-    " \"mean\": [0.5, 0.6, 0.7, 0.8, 0.9], \"std\": [0.2, 0.3, 0.4, 0.5, 0.6]},"
-    " \"units\": ["
-    "  {\"name\": \"first\", \"ops\": [{\"type\": \"relu\"}, {\"type\": \"avg_pool\", \"kernel\": "
-    "3, \"stride\": 1,"
-    "    \"padding\": 1}]},"
-    "  {\"name\": \"groups\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 20, \"kernel\": 3, "
-    "\"padding\": 1,"
-    "    \"groups\": 5}, {\"type\": \"relu6\"}, {\"type\": \"dropout\", \"rate\": 0.25}]},"
-    "  {\"name\": \"mix\", \"branches\": [[{\"type\": \"conv2d\", \"filters\": 6, \"kernel\": 1}, "
-    "{\"type\": "
-    "\"relu\"}],"
-    "    [], [{\"type\": \"max_pool\", \"kernel\": 3, \"stride\": 1, \"padding\": 1}, {\"type\": "
-    "\"batch_norm\"}]],"
-    "    \"then\": [{\"type\": \"batch_norm\"}]},"
-    "  {\"name\": \"deep\", \"residual\": {\"body\": [{\"type\": \"conv2d\", \"filters\": 46, "
-    "\"kernel\": 3,"
-    "    \"padding\": 1, \"groups\": 46, \"bias\": false}, {\"type\": \"batch_norm\"}, {\"type\": "
-    "\"relu\"}]},"
-    "    \"then\": [{\"type\": \"relu\"}, {\"type\": \"dropout\", \"rate\": 0.5}]},"
-    "  {\"name\": \"twice\", \"residual\": {\"body\": [{\"type\": \"relu\"}]}},"
-    "  {\"name\": \"wide\", \"ops\": [{\"type\": \"conv2d\", \"filters\": 12, \"kernel\": [2, 5],"
-    "    \"stride\": [1, 2], \"padding\": [1, 2]}, {\"type\": \"max_pool\", \"kernel\": [3, 2], "
-    "\"stride\": 2,"
-    "    \"ceil_mode\": true}]},"
-    "  {\"name\": \"down\", \"residual\": {\"body\": [{\"type\": \"conv2d\", \"filters\": 8, "
-    "\"kernel\": 3, "
-    "\"stride\": 2,"
-    "    \"padding\": 1}, {\"type\": \"batch_norm\"}], \"shortcut\": [{\"type\": \"conv2d\", "
-    "\"filters\": 8,"
-    "    \"kernel\": 1, \"stride\": 2}]}, \"then\": [{\"type\": \"relu\"}]},"
-    "  {\"name\": \"flat\", \"ops\": [{\"type\": \"flatten\"}]},"
-    "  {\"name\": \"rest\", \"ops\": [{\"type\": \"dropout\", \"rate\": 0.1}]},"
-    "  {\"name\": \"dense\", \"ops\": [{\"type\": \"linear\", \"units\": 16}, {\"type\": "
-    "\"batch_norm\"},"
-    "    {\"type\": \"relu\"}]},"
-    "  {\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": \"classes\"}]}],"
-    " \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
-
 static void partitions_of_a_model_with_every_op_give_the_same_bits(void **state)
 {
-    struct law law = law_new(
-        state, good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}), usual_run);
+    struct law law =
+        law_new(state, good_model(law_everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}),
+                usual_run);
     law_check_random_partitions(&law, partitions(40));
     size_t every[PIPELINE_STAGES_MAX];
     law_check_partition(&law, every, law_partition(UINT64_MAX, law.model->unit_count, every));
     law_done(&law);
 }
 
-/* Token numbers, every op of a sequence, attention that sees everything, a label at each position.
- */
-static const char sequence[] =
-    "{\"name\": \"sequence\", \"input\": {\"scale\": 1},"
-    " \"units\": ["
-    "  {\"name\": \"embed\", \"ops\": [{\"type\": \"embedding\", \"rows\": 256, \"units\": 12},"
-    "    {\"type\": \"positions\"}, {\"type\": \"dropout\", \"rate\": 0.1}]},"
-    "  {\"name\": \"past\", \"residual\": {\"body\": [{\"type\": \"layer_norm\"}, {\"type\": "
-    "\"linear\", \"units\": "
-    "36},"
-    "    {\"type\": \"attention\", \"heads\": 3}, {\"type\": \"linear\", \"units\": 12}]}},"
-    "  {\"name\": \"more\", \"residual\": {\"body\": [{\"type\": \"layer_norm\"}, {\"type\": "
-    "\"linear\", \"units\": "
-    "20},"
-    "    {\"type\": \"gelu\"}, {\"type\": \"linear\", \"units\": 12}]}, \"then\": [{\"type\": "
-    "\"positions\"}]},"
-    "  {\"name\": \"all\", \"residual\": {\"body\": [{\"type\": \"linear\", \"units\": 36},"
-    "    {\"type\": \"attention\", \"heads\": 1, \"causal\": false}], \"shortcut\": [{\"type\": "
-    "\"silu\"},"
-    "    {\"type\": \"layer_norm\", \"epsilon\": 0.001}]}},"
-    "  {\"name\": \"gate\", \"ops\": [{\"type\": \"silu\"}]},"
-    "  {\"name\": \"mean\", \"branches\": [[{\"type\": \"gelu\"}], [{\"type\": \"layer_norm\"}], "
-    "[]]},"
-    "  {\"name\": \"norm\", \"ops\": [{\"type\": \"layer_norm\"}]},"
-    "  {\"name\": \"head\", \"ops\": [{\"type\": \"linear\", \"units\": \"classes\"}]}],"
-    " \"loss\": {\"type\": \"softmax_cross_entropy\"}}";
-
 static void partitions_of_a_sequence_model_give_the_same_bits(void **state)
 {
-    struct law law = law_new(
-        state, good_model(sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}), usual_run);
+    struct law law =
+        law_new(state, good_model(law_sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}),
+                usual_run);
     law_check_random_partitions(&law, partitions(30));
     size_t every[PIPELINE_STAGES_MAX];
     law_check_partition(&law, every, law_partition(UINT64_MAX, law.model->unit_count, every));
@@ -288,8 +221,9 @@ static void frozen_units_stay_unchanged_and_every_split_gives_the_same_bits(void
     static const uint64_t frozen[] = {0x1f, 0x55, 0xaa, 0x30c};
     for (size_t i = 0; i < 4; i++) {
         struct model *model[] = {
-            good_model(everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}),
-            good_model(sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}), resnet8()};
+            good_model(law_everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1}),
+            good_model(law_sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37}),
+            resnet8()};
         for (size_t m = 0; m < 3; m++) {
             struct law law = law_with(state, with_frozen(model[m], frozen[i]), usual_run,
                                       &optimizers[(2 * i + m) % OPTIMIZERS]);
@@ -415,7 +349,8 @@ static void micro_batches_change_the_result_within_rounding(void **state)
     static const char *const names[] = {"lenet5", "mlp"};
     for (size_t n = 0; n < 2; n++) {
         struct law whole =
-            law_new(state, zoo_model(names[n], 28, 28, 1), (struct law_run){BATCH, 1, STEPS});
+            law_new(state, zoo_model(names[n], 28, 28, 1),
+                    (struct law_run){.batch = BATCH, .micro_batches = 1, .steps = STEPS});
         struct law parts = law_new(state, zoo_model(names[n], 28, 28, 1), usual_run);
         size_t first = 0;
         assert_int_equal(whole.expected_size, parts.expected_size);

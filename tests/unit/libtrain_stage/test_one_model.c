@@ -239,7 +239,8 @@ static void a_slice_trains_to_the_same_bits_for_any_split(void **state)
         assert_ok(slices_divide(&slices, zoo_model(names[i], 8, 8, 3), 1, 3, true, &err), &err);
         assert_ok(slim_derive(&slices.split, 1, &model, &err), &err);
         slices_done(&slices);
-        struct law law = law_new(state, model, (struct law_run){6, 2, 2});
+        struct law law =
+            law_new(state, model, (struct law_run){.batch = 6, .micro_batches = 2, .steps = 2});
         law_check_random_partitions(&law, 2);
         law_done(&law);
     }

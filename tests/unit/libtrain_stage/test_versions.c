@@ -87,8 +87,10 @@ static struct law draw_law(void **state, size_t seed)
     for (size_t unit = 0; unit + 1 < model->unit_count; unit++) {
         model->unit[unit].frozen = seed % 4 == 0 && draw_size(&draws, 0, 2) == 0;
     }
-    struct law law = law_with(state, model, (struct law_run){TRIAL_BATCH, 1, TRIAL_STEPS},
-                              &optimizers[seed % (sizeof(optimizers) / sizeof(optimizers[0]))]);
+    struct law law =
+        law_with(state, model,
+                 (struct law_run){.batch = TRIAL_BATCH, .micro_batches = 1, .steps = TRIAL_STEPS},
+                 &optimizers[seed % (sizeof(optimizers) / sizeof(optimizers[0]))]);
     law.draws = draws;
     return law;
 }

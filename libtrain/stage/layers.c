@@ -1,0 +1,63 @@
+#include "libtrain/stage/layers.h"
+
+#include <stdlib.h>
+
+#include "libtrain/stage/versions.h"
+
+/* The first trained parameter of an op; NULL: it has none. */
+static const uint64_t *first_parameter(const struct arena_op *plan)
+{
+    for (size_t t = 0; t < plan->op->tensor_count && !plan->frozen; t++) {
+        if (plan->op->tensor[t].role == TENSOR_PARAMETER) {
+            return &plan->tensor[t];
+        }
+    }
+    return NULL;
+}
+
+/* A norm has few parameters: a transfer of its own would cost more than it hides. */
+static bool is_norm(const struct op *op)
+{
+    return op->type == OP_BATCH_NORM || op->type == OP_LAYER_NORM;
+}
+
+int layers_init(struct train_stage *stage, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    stage->layer = calloc(arena->op_count + 1, sizeof(stage->layer[0]));
+    if (!stage->layer) {
+        return err_set(err, ERR_MEMORY, "out of memory for the layers of %zu ops", arena->op_count);
+    }
+    for (size_t g = 0; g < arena->op_count; g++) {
+        const struct arena_op *plan = &arena->op[g];
+        const uint64_t *first = first_parameter(plan);
+        const bool follows =
+            stage->layer_count > 0 && stage->layer[stage->layer_count - 1].unit == plan->unit;
+        if (first && !(follows && is_norm(plan->op))) {
+            stage->layer[stage->layer_count++] =
+                (struct train_layer){.unit = plan->unit, .first = (size_t)*first};
+        }
+    }
+    for (size_t i = 0; i < stage->layer_count; i++) {
+        const size_t end =
+            i + 1 < stage->layer_count ? stage->layer[i + 1].first : (size_t)arena->trained_floats;
+        stage->layer[i].count = end - stage->layer[i].first;
+    }
+    return 0;
+}
+
+const struct train_layer *train_layers(const struct train_stage *stage, size_t *count)
+{
+    *count = stage->layer_count;
+    return stage->layer;
+}
+
+float *train_parameters(struct train_stage *stage)
+{
+    return versions_latest(stage)->trained;
+}
+
+void train_parameters_changed(struct train_stage *stage)
+{
+    versions_latest(stage)->contents = ++stage->contents;
+}
