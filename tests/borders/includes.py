@@ -54,7 +54,8 @@ ROOMS = {
     ],
     "schema/tables": ["base/", "schema/", "libtrain/model/kernel_names.h"],
     "libtrain": ["base/", "!base/clock.h", "!base/conf.h", "!base/log.h"],
-    "coordinator/plan": PURE_BASE + ["libtrain/schedule/"],
+    "coordinator/plan": PURE_BASE
+    + ["libtrain/schedule/", "libtrain/model/reduce.h", "libtrain/model/segments.h"],
     "coordinator/core": PURE_BASE
     + ["schema/", "!schema/wire.h", "coordinator/plan/", "libtrain/schedule/"]
     + ["libtrain/model/", "libtrain/kernels/", "libtrain/memory/", "libtrain/quant/codec.h"],
