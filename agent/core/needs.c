@@ -16,6 +16,19 @@ struct needs_data needs_data(const struct assignment_run *run)
                                .test = (first || last) && tests};
 }
 
+size_t needs_neighbours(const struct assignment_run *run,
+                        const struct peer *out[NEEDS_NEIGHBOURS_MAX])
+{
+    size_t count = 0;
+    if (run->has_previous) {
+        out[count++] = &run->previous;
+    }
+    if (run->has_next) {
+        out[count++] = &run->next;
+    }
+    return count;
+}
+
 int needs_check_sources(const struct assignment_run *run, struct err *err)
 {
     if (run->first < 0 || run->end <= run->first ||

@@ -1,6 +1,7 @@
-/* needs.h: what a stage needs before it is ready: the data sets that it reads, and the state of
- * each of its units, from the source that the assignment names. Also the word with which the device
- * reports that it cannot have it, which decides who is charged with the failure. Pure. */
+/* needs.h: what a stage needs before it is ready: the data sets that it reads, its neighbours, and
+ * the state of each of its units, from the source that the assignment names. Also the word with
+ * which the device reports that it cannot have it, which decides who is charged with the failure.
+ * Pure. */
 #ifndef AGENT_CORE_NEEDS_H
 #define AGENT_CORE_NEEDS_H
 
@@ -16,6 +17,10 @@ struct needs_data {
     bool train, test; /* the sets; they may have the same content */
 };
 struct needs_data needs_data(const struct assignment_run *run);
+/* List the devices that a stage of a pipeline exchanges tensors with. Return their count. */
+#define NEEDS_NEIGHBOURS_MAX 2
+size_t needs_neighbours(const struct assignment_run *run,
+                        const struct peer *out[NEEDS_NEIGHBOURS_MAX]);
 /* Whether the stage copies its state while it trains, not only at a stop. */
 bool needs_rounds(const struct assignment_run *run);
 

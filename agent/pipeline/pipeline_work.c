@@ -24,18 +24,6 @@ static void fill_memory(const struct assignment_run *run, struct memory_request 
     out->codec[MEMORY_INPUT] = peer_codec(run->has_previous, &run->previous);
 }
 
-static size_t list_peers(const struct assignment_run *run, const struct peer *out[WORK_PEERS_MAX])
-{
-    size_t count = 0;
-    if (run->has_previous) {
-        out[count++] = &run->previous;
-    }
-    if (run->has_next) {
-        out[count++] = &run->next;
-    }
-    return count;
-}
-
 static int make(const struct work_config *config, struct model **model, struct work **out,
                 struct err *err)
 {
@@ -148,7 +136,7 @@ static void measure(struct work *work, struct heartbeat *out)
 const struct work_row pipeline_work = {
     .needs = needs_data,
     .memory = fill_memory,
-    .peers = list_peers,
+    .peers = needs_neighbours,
     .make = make,
     .start = start,
     .loop = loop,

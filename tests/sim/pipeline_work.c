@@ -307,19 +307,6 @@ static void go_on(struct world *world, struct run *run)
 
 /* ---- the row ---- */
 
-static size_t list_peers(const struct assignment_run *desired,
-                         const struct peer *out[RUN_PEERS_MAX])
-{
-    size_t count = 0;
-    if (desired->has_previous) {
-        out[count++] = &desired->previous;
-    }
-    if (desired->has_next) {
-        out[count++] = &desired->next;
-    }
-    return count;
-}
-
 static void start(struct world *world, struct run *run)
 {
     if (run->desired->has_next) {
@@ -402,7 +389,7 @@ static void train_step(struct digest_stage *stage, const struct reference_job *j
 
 const struct run_row pipeline_row = {
     .needs = needs_data,
-    .peers = list_peers,
+    .peers = needs_neighbours,
     .make = make,
     .start = start,
     .go_on = go_on,
