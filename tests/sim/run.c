@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
-#include "tests/sim/pipeline.h"
 #include "tests/sim/trace.h"
 
 #define BUILD_US (20 * MS)
@@ -16,18 +15,6 @@
 
 const char *const run_state_names[] = {"waits", "measures kernels", "opens its data", "takes units",
                                        "pings", "trains",           "stopped",        "ended"};
-
-/* ---- strategies ---- */
-
-/* The parts of a job of sub-models are pipelines. */
-const struct run_row *run_row_of(enum job_strategy strategy)
-{
-    static const struct run_row *const rows[] = {
-        [STRATEGY_PIPELINE] = &pipeline_row,
-        [STRATEGY_SUBMODEL] = &pipeline_row,
-    };
-    return rows[strategy];
-}
 
 /* ---- reports ---- */
 

@@ -1,0 +1,12 @@
+/* The strategies of the simulator (run.h). */
+#include "tests/sim/pipeline.h"
+
+/* The parts of a job of sub-models are pipelines. */
+const struct run_row *run_row_of(enum job_strategy strategy)
+{
+    static const struct run_row *const rows[] = {
+        [STRATEGY_PIPELINE] = &pipeline_row,
+        [STRATEGY_SUBMODEL] = &pipeline_row,
+    };
+    return rows[strategy];
+}
