@@ -1,7 +1,7 @@
 /* The optimal segments against all others.
  *
- *   test_segments [EVERY [RANDOM]]   one in EVERY of the small cases (default 31), and RANDOM
- *                                    random cases (default 4000) */
+ *   test_segments [EVERY [RANDOM]]   one in EVERY of the small cases (default 97), and RANDOM
+ *                                    random cases (default 2000) */
 #include "libtrain/model/segments.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #define LAYERS_MAX 1000
 #define NEAR 1e-12
 
-static size_t every = 31, random_cases = 4000;
+static size_t every = 97, random_cases = 2000;
 static struct segments_scratch *scratch;
 
 /* A problem with its arrays. */
