@@ -131,7 +131,7 @@ struct train_stage_config {
     enum reduction reduction;  /* how the micro-batches of a step are added (model/reduce.h). The
                                   tree: with one version */
     struct reduce_range share; /* with the tree: the micro-batches that this stage computes; empty:
-                                  all of them */
+                                  none, it keeps units for others */
     struct optimizer optimizer;
     uint64_t seed;            /* initial weights, dropout */
     struct train_pool *pool;  /* borrowed */
@@ -247,8 +247,8 @@ float *train_parameters(struct train_stage *stage);
 void train_parameters_changed(struct train_stage *stage);
 
 /* Worker: the sum of the gradients of a block (model/reduce.h) of its share, in the form of the
- * parameters; NULL: it is not whole. Valid until it is released, at the latest before the next
- * step: the stage has room for all sums of its share. */
+ * parameters; NULL: it is not whole, or not a block of the share. Valid until it is released, at
+ * the latest before the next step: the stage has room for all sums of its share. */
 const float *train_block(struct train_stage *stage, struct reduce_range block);
 void train_block_release(struct train_stage *stage, struct reduce_range block);
 
@@ -260,7 +260,7 @@ void train_add(const struct train_stage *stage, size_t count, const float *block
 /* What the forward of a micro-batch of this step added to the statistics of batch-norm: a worker
  * reads it, a server writes it before train_update. Those of a unit are contiguous. */
 float *train_statistics(struct train_stage *stage, size_t micro_batch);
-/* The floats [*first, *end) of them that belong to a unit. */
+/* The floats [*first, *end) of them that belong to a unit; none of a frozen one. */
 void train_statistics_of(const struct train_stage *stage, size_t unit, size_t *first, size_t *end);
 
 /* Evaluate `count` <= micro_batch samples with running statistics and without dropout. Reads the

@@ -63,6 +63,14 @@ static bool border_bytes(const struct model *model, const struct memory_request 
     return fits;
 }
 
+/* Arrays of statistics with a tree: of the device's own micro-batches, or of all that others send
+ * it. */
+static uint64_t statistics_of(const struct memory_request *request)
+{
+    const size_t own = request->share.end - request->share.first;
+    return own > 0 ? own : request->tree;
+}
+
 /* The bytes of a range's plan with the request's threads and micro-batches in flight. */
 static int sum_up(const struct arena *arena, const struct optimizer *optimizer,
                   const struct memory_request *request, struct memory_bytes *out, struct err *err)
@@ -74,7 +82,7 @@ static int sum_up(const struct arena *arena, const struct optimizer *optimizer,
         .snapshot = state_bytes(arena->model, request, arrays),
     };
     const uint64_t running = request->versions > 1 ? request->in_flight
-                             : request->tree > 0   ? request->tree
+                             : request->tree > 0   ? statistics_of(request)
                                                    : 1;
     const uint64_t gradients = 1 + reduce_waiting_max(request->tree, request->share);
     const uint64_t stashed = request->versions > 1 ? request->versions - 1 : 0;
@@ -126,6 +134,14 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
         return err_set(err, ERR_INVALID, "%zu versions of the parameters: expected 1 to %u",
                        request->versions, MEMORY_IN_FLIGHT_MAX);
     }
+    if (request->tree > REDUCE_COUNT_MAX || request->share.first > request->share.end ||
+        request->share.end > request->tree) {
+        return err_set(err, ERR_INVALID, "micro-batches %zu to %zu of %zu, expected at most %d",
+                       request->share.first, request->share.end, request->tree, REDUCE_COUNT_MAX);
+    }
+    if (request->tree > 0 && request->versions > 1) {
+        return err_set(err, ERR_INVALID, "a stage that adds by the tree keeps one version");
+    }
     if (request->threads < 1 || request->threads > MEMORY_THREADS_MAX) {
         return err_set(err, ERR_INVALID, "%zu compute threads: expected 1 to %u", request->threads,
                        MEMORY_THREADS_MAX);
@@ -146,7 +162,7 @@ int memory_of_range(const struct model *model, const struct optimizer *optimizer
     struct memory_request thread = one, micro_batch = one, version = one;
     thread.threads++;
     micro_batch.in_flight++;
-    version.versions++;
+    version.versions += request->tree == 0;
     struct memory_bytes base, by_thread, by_micro_batch, by_version;
     ARENA_AUTO struct arena *arena = NULL;
     int rc = plan_range(model, request, &arena, err);

@@ -32,7 +32,7 @@ struct memory_request {
     size_t versions;    /* of the trained parameters, as train_stage_config; 0 counts as 1 */
     size_t tree; /* micro-batches of a step, if they are added by the tree (model/reduce.h); 0: in
                     place */
-    struct reduce_range share; /* of these, on this device */
+    struct reduce_range share; /* of these, on this device; empty: it keeps units for others */
     size_t threads;      /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
     enum codec codec[2]; /* of the links at both boundaries, by enum memory_boundary */
     enum recompute recompute;

@@ -108,14 +108,23 @@ bool reduce_put(struct reduce_sums *sums, struct reduce_sum *sum, size_t *added)
     return false;
 }
 
+/* Of all beginnings of the share, one that ends with ones in binary has most blocks: the end
+ * itself, or one that is a power of two below a higher digit. */
 size_t reduce_waiting_max(size_t count, struct reduce_range share)
 {
     struct reduce_range block[REDUCE_BLOCKS_MAX];
     size_t most = 0;
-    for (size_t end = share.first + 1; end <= share.end; end++) {
-        const struct reduce_range done = {share.first, end};
-        const size_t waiting = end - share.first < count ? reduce_blocks(count, done, block) : 0;
-        most = waiting > most ? waiting : most;
+    for (size_t power = 1; power <= REDUCE_COUNT_MAX; power *= 2) {
+        const size_t below = share.end / power * power;
+        const size_t end[] = {share.end, below > 0 ? below - 1 : 0};
+        for (size_t i = 0; i < 2; i++) {
+            const bool whole = end[i] - share.first >= count;
+            if (end[i] > share.first && !whole) {
+                const struct reduce_range done = {share.first, end[i]};
+                const size_t waiting = reduce_blocks(count, done, block);
+                most = waiting > most ? waiting : most;
+            }
+        }
     }
     return most;
 }

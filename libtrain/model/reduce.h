@@ -51,9 +51,9 @@ struct reduce_sums {
     size_t capacity, waiting;
 };
 
-/* A sum of this step is there: that of a node which was not there yet. true: its sibling waited and
- * leaves; the owner adds *added to the sum's buffer and puts the result, whose range is now that of
- * the parent, in turn. false: it waits, or its range is the whole step. */
+/* Take a sum of this step, of a node that has not been taken. true: its sibling waited and leaves.
+ * *sum is then that of their parent: the owner adds the buffer *added to sum->buffer and calls this
+ * again. false: the sum waits, or its range is the whole step. */
 bool reduce_put(struct reduce_sums *sums, struct reduce_sum *sum, size_t *added);
 /* Return the most sums that wait while the micro-batches of a share come in order, its blocks
  * included: log2(count), rounded down, for a share of all. */

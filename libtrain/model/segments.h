@@ -78,7 +78,7 @@ double segments_solve_slowly(const struct segments_problem *problem,
                              struct segments_scratch *scratch);
 
 /* Choose the segments of another way, of at least `bytes` each with SEGMENTS_FIXED. Not for STREAM,
- * which has one per server. Out as segments_solve. */
+ * which has one per server. Out as segments_solve. GREEDY takes O(count^3), the others O(count). */
 void segments_choose(const struct segments_problem *problem, enum segments_transfers transfers,
                      double bytes, struct segments_scratch *scratch, size_t *end, size_t *count);
 /* Return the seconds of given segments, one transfer at a time. */

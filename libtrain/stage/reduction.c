@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "libtrain/backend/denormal.h"
 #include "libtrain/optim/gradient.h"
 
 int reduction_check(const struct train_stage_config *config, struct err *err)
@@ -17,7 +18,7 @@ int reduction_check(const struct train_stage_config *config, struct err *err)
         return err_set(err, ERR_INVALID, "%zu micro-batches: the tree adds at most %d",
                        config->micro_batches, REDUCE_COUNT_MAX);
     }
-    if (config->share.first >= config->share.end || config->share.end > config->micro_batches) {
+    if (config->share.first > config->share.end || config->share.end > config->micro_batches) {
         return err_set(err, ERR_INVALID, "micro-batches %zu to %zu of %zu", config->share.first,
                        config->share.end, config->micro_batches);
     }
@@ -56,16 +57,20 @@ static size_t free_buffer(const struct train_stage *stage)
 void reduction_add(struct train_stage *stage, size_t micro_batch)
 {
     const size_t floats = (size_t)stage->arena->trained_floats;
+    const struct reduce_range *share = &stage->config.share;
     struct reduce_sum sum = {{micro_batch, micro_batch + 1}, stage->gradient_buffer};
     size_t added;
+    ASSERT(micro_batch >= share->first && micro_batch < share->end);
     if (floats == 0) {
         return;
     }
     while (reduce_put(&stage->sums, &sum, &added)) {
         gradient_add(&stage->compute, floats, buffer_at(stage, added), stage->gradient);
     }
-    if (sum.range.end - sum.range.first < stage->sums.count) {
+    stage->summed = sum.range.end - sum.range.first == stage->sums.count;
+    if (!stage->summed) {
         stage->gradient_buffer = free_buffer(stage);
+        ASSERT(stage->gradient_buffer <= reduce_waiting_max(stage->sums.count, *share));
         stage->gradient = buffer_at(stage, stage->gradient_buffer);
         memset(stage->gradient, 0, floats * sizeof(float));
     }
@@ -74,6 +79,7 @@ void reduction_add(struct train_stage *stage, size_t micro_batch)
 void reduction_discard(struct train_stage *stage)
 {
     stage->sums.waiting = 0;
+    stage->summed = false;
 }
 
 /* ---- shares ---- */
@@ -90,14 +96,28 @@ static struct reduce_sum *find_block(struct train_stage *stage, struct reduce_ra
     return NULL;
 }
 
+static bool is_step(const struct train_stage *stage, struct reduce_range block)
+{
+    return block.first == 0 && block.end == stage->sums.count;
+}
+
 const float *train_block(struct train_stage *stage, struct reduce_range block)
 {
+    if (is_step(stage, block)) {
+        return stage->summed ? stage->gradient : NULL;
+    }
     const struct reduce_sum *sum = find_block(stage, block);
     return sum ? buffer_at(stage, sum->buffer) : NULL;
 }
 
 void train_block_release(struct train_stage *stage, struct reduce_range block)
 {
+    if (is_step(stage, block)) {
+        ASSERT(stage->summed);
+        stage->summed = false;
+        memset(stage->gradient, 0, (size_t)stage->arena->trained_floats * sizeof(float));
+        return;
+    }
     struct reduce_sum *sum = find_block(stage, block);
     ASSERT(sum);
     *sum = stage->sum[--stage->sums.waiting];
@@ -110,14 +130,18 @@ float *train_gradient(struct train_stage *stage)
 
 void train_add(const struct train_stage *stage, size_t count, const float *block, float *sum)
 {
+    uint64_t mode = denormal_flush();
     gradient_add(&stage->compute, count, block, sum);
+    denormal_restore(mode);
 }
 
 /* ---- statistics of batch-norm ---- */
 
 float *reduction_statistics(const struct train_stage *stage, size_t micro_batch)
 {
-    return stage->running + micro_batch * (size_t)stage->arena->buffer_floats;
+    const struct reduce_range *share = &stage->config.share;
+    const size_t before = share->first < share->end ? share->first : 0;
+    return stage->running + (micro_batch - before) * (size_t)stage->arena->buffer_floats;
 }
 
 /* The next buffer of a trained unit from *op and *tensor on. NULL: there is none. */
@@ -177,7 +201,7 @@ void train_statistics_of(const struct train_stage *stage, size_t unit, size_t *f
     *first = *end = 0;
     for (size_t g = 0; g < arena->op_count; g++) {
         const struct arena_op *plan = &arena->op[g];
-        for (size_t t = 0; plan->unit == unit && t < plan->op->tensor_count; t++) {
+        for (size_t t = 0; plan->unit == unit && !plan->frozen && t < plan->op->tensor_count; t++) {
             const struct op_tensor *tensor = &plan->op->tensor[t];
             const size_t from = (size_t)plan->tensor[t], to = from + tensor->elements;
             if (tensor->role != TENSOR_PARAMETER) {

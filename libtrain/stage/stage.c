@@ -94,9 +94,6 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
     }
     stage->config = *config;
     stage->config.versions = config->versions > 0 ? config->versions : 1;
-    if (stage->config.share.end == 0) {
-        stage->config.share.end = config->micro_batches;
-    }
     const bool tree = config->reduction == REDUCTION_TREE;
     const struct memory_request request = {
         .first = config->first,
@@ -105,7 +102,7 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
         .in_flight = config->in_flight > 0 ? config->in_flight : 1,
         .versions = config->versions,
         .tree = tree ? config->micro_batches : 0,
-        .share = stage->config.share,
+        .share = tree ? config->share : (struct reduce_range){0, 0},
         .threads = pool_threads(config->pool),
         .recompute = config->recompute,
         .backend = train_backend(),

@@ -61,6 +61,7 @@ struct train_stage {
     struct reduce_sums sums;              /* REDUCTION_TREE: of the step's gradients */
     struct reduce_sum sum[REDUCE_BLOCKS_MAX];
     size_t gradient_buffer;    /* which one `gradient` is */
+    bool summed;               /* it is the sum of the whole step */
     struct train_layer *layer; /* [layer_count] */
     size_t layer_count;
 };

@@ -115,6 +115,7 @@ int train_update(struct train_stage *stage, int64_t step, double learning_rate, 
     const struct arena *arena = stage->arena;
     size_t count = (size_t)arena->trained_floats;
     ASSERT(step >= 1 && stage->clipped == (stage->config.optimizer.clip_norm > 0));
+    ASSERT(stage->sums.waiting == 0);
     uint64_t mode = denormal_flush();
     int rc = 0;
     if (count > 0 && !gradient_all_finite(&stage->compute, count, stage->gradient)) {
@@ -132,6 +133,7 @@ int train_update(struct train_stage *stage, int64_t step, double learning_rate, 
                (size_t)arena->buffer_floats * sizeof(float));
     }
     stage->clipped = false;
+    stage->summed = false;
     denormal_restore(mode);
     return rc;
 }

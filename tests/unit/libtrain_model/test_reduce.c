@@ -201,6 +201,16 @@ static void the_order_of_arrival_changes_nothing(void **state)
 static void a_share_in_the_middle_waits_with_its_blocks(void **state)
 {
     (void)state;
+    for (size_t count = 1; count <= COUNT_MAX; count++) {
+        for (size_t a = 0; a < count; a++) {
+            size_t most = 0;
+            for (size_t b = a + 1; b <= count; b++) {
+                const size_t waiting = b - a == count ? 0 : fewest(count, a, b);
+                most = waiting > most ? waiting : most;
+                assert_int_equal(reduce_waiting_max(count, (struct reduce_range){a, b}), most);
+            }
+        }
+    }
     assert_int_equal(reduce_waiting_max(8, (struct reduce_range){1, 7}), 4);
     assert_int_equal(reduce_waiting_max(8, (struct reduce_range){4, 8}), 2);
     assert_int_equal(reduce_waiting_max(8, (struct reduce_range){3, 3}), 0);

@@ -58,7 +58,7 @@ void law_check_random_partitions(struct law *law, int times);
 
 #define LAW_OPTIMIZERS 4
 extern const struct optimizer law_optimizers[LAW_OPTIMIZERS];
-/* A stage of units [first, end) at version 0 that computes a share (empty: all) of the
+/* A stage of units [first, end) at version 0 that computes a share of the
  * micro-batches. */
 struct train_stage *law_tree_stage(const struct law *law, size_t first, size_t end,
                                    size_t in_flight, struct reduce_range share, size_t threads);

@@ -39,6 +39,7 @@ struct pipeline *pipeline_new(const struct pipeline_recipe *recipe, const size_t
             .in_flight = schedule_in_flight(i, count, recipe->micro_batches),
             .recompute = recipe->recompute,
             .reduction = recipe->reduction,
+            .share = {0, recipe->micro_batches},
             .optimizer = recipe->optimizer,
             .seed = recipe->seed,
             .pool = pool};

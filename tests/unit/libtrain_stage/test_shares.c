@@ -118,7 +118,7 @@ static void send_blocks(struct shared *shared, struct draws *draws)
             struct train_stage *worker = shared->worker[owner[i]];
             block[i] = calloc(floats_of(shared->server[s]) + 1, sizeof(float));
             assert_non_null(block[i]);
-            const float *from = count == 1 ? train_gradient(worker) : train_block(worker, range[i]);
+            const float *from = train_block(worker, range[i]);
             struct copy copy = {.from = from, .to = block[i]};
             assert_non_null(from);
             each_layer(shared->server[s], worker, push, &copy);
@@ -134,7 +134,7 @@ static void send_blocks(struct shared *shared, struct draws *draws)
             free(block[i]);
         }
     }
-    for (size_t i = 0; i < count && count > 1; i++) {
+    for (size_t i = 0; i < count; i++) {
         train_block_release(shared->worker[owner[i]], range[i]);
     }
 }
