@@ -1,90 +1,77 @@
 #include "coordinator/plan/shares.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
 
 #include "base/assert.h"
 
-/* ---- a worker's step ---- */
+struct shares_scratch {
+    double seconds[SHARES_WORKERS_MAX + 1][REDUCE_COUNT_MAX + 1]; /* F */
+    uint16_t first[SHARES_WORKERS_MAX][REDUCE_COUNT_MAX + 1];     /* a of the best share [a, b) */
+};
 
-static double transfer(const struct shares_worker *worker, const struct segments_problem *problem,
-                       struct segments_scratch *scratch)
+int shares_scratch_new(struct shares_scratch **out, struct err *err)
 {
-    size_t end[SEGMENTS_LAYERS_MAX], count;
-    return worker->streams ? segments_stream(problem)
-                           : segments_solve(problem, scratch, end, &count);
+    *out = malloc(sizeof(**out));
+    return *out ? 0 : err_set(err, ERR_MEMORY, "%zu bytes for shares", sizeof(**out));
 }
 
-double shares_worker_seconds(const struct shares_worker *worker, size_t count,
-                             struct reduce_range share, struct segments_scratch *scratch)
+void shares_scratch_free(struct shares_scratch **scratch)
 {
-    struct reduce_range block[REDUCE_BLOCKS_MAX];
-    const size_t blocks = reduce_blocks(count, share, block);
-    const double passes = worker->forward_seconds + worker->backward_seconds;
-    struct segments_problem push = worker->push;
-    if (blocks == 0) {
-        return 0;
-    }
-    /* The forward pass of the first micro-batch ends with the pull. */
-    double computed = transfer(worker, &worker->pull, scratch), link = 0;
-    for (size_t i = 0; i < blocks; i++) {
-        const double others = (double)(block[i].end - block[i].first - 1) * passes;
-        const double last = computed + others + (i == 0 ? 0 : worker->forward_seconds);
-        push.busy_seconds = link > last ? link - last : 0;
-        link = last + transfer(worker, &push, scratch);
-        computed = last + worker->backward_seconds;
-    }
-    return link > computed ? link : computed;
+    free(*scratch);
+    *scratch = NULL;
 }
 
-/* ---- shares ---- */
-
-static double longer(double a, double b)
+/* F(worker + 1, b) from F(worker, a) of all a. */
+static double best_share(const struct shares_problem *problem, const double *before, size_t worker,
+                         size_t b, uint16_t *first)
 {
-    return a > b ? a : b;
-}
-
-/* The least that workers [0, w) take for micro-batches [0, b), and where the last of them begins:
- * at b if it has none. */
-static void fill_row(size_t w, size_t count,
-                     double (*seconds)(void *arg, size_t worker, struct reduce_range share),
-                     void *arg, struct shares_scratch *scratch)
-{
-    const double *before = scratch->least[w - 1];
-    for (size_t b = 0; b <= count; b++) {
-        double best = before[b];
-        size_t begin = b;
-        for (size_t a = b; a-- > 0;) {
-            if (before[a] >= best) {
-                continue; /* the others alone take as long */
-            }
-            const double slowest =
-                longer(before[a], seconds(arg, w - 1, (struct reduce_range){a, b}));
-            if (slowest < best) {
-                best = slowest;
-                begin = a;
-            }
+    const double least = problem->least_seconds ? problem->least_seconds[worker] : 0;
+    const double each = problem->each_seconds ? problem->each_seconds[worker] : 0;
+    const bool needed = problem->needed && problem->needed[worker];
+    double best = needed || before[b] >= problem->limit_seconds ? INFINITY : before[b];
+    *first = (uint16_t)b;
+    for (size_t n = 1; n <= b; n++) {
+        const size_t a = b - n;
+        const double bound = least + (double)(n - 1) * each;
+        if (bound >= best || bound >= problem->limit_seconds) {
+            break;
         }
-        scratch->least[w][b] = best;
-        scratch->begin[w][b] = (unsigned short)begin;
+        if (before[a] >= best) {
+            continue;
+        }
+        const double own = problem->seconds(problem->arg, worker, (struct reduce_range){a, b});
+        const double seconds = own > before[a] ? own : before[a];
+        if (seconds < best && seconds < problem->limit_seconds) {
+            best = seconds;
+            *first = (uint16_t)a;
+        }
     }
+    return best;
 }
 
-double shares_solve(size_t workers, size_t count,
-                    double (*seconds)(void *arg, size_t worker, struct reduce_range share),
-                    void *arg, struct shares_scratch *scratch, struct reduce_range *share)
+double shares_solve(const struct shares_problem *problem, struct shares_scratch *scratch,
+                    struct reduce_range *share)
 {
-    ASSERT(workers >= 1 && workers <= SHARES_WORKERS_MAX && count >= 1 &&
-           count <= SHARES_COUNT_MAX);
-    for (size_t b = 0; b <= count; b++) {
-        scratch->least[0][b] = b == 0 ? 0 : INFINITY;
+    const size_t workers = problem->worker_count, count = problem->micro_batches;
+    ASSERT(workers >= 1 && workers <= SHARES_WORKERS_MAX);
+    ASSERT(count >= 1 && count <= REDUCE_COUNT_MAX);
+    scratch->seconds[0][0] = 0;
+    for (size_t b = 1; b <= count; b++) {
+        scratch->seconds[0][b] = INFINITY;
     }
-    for (size_t w = 1; w <= workers; w++) {
-        fill_row(w, count, seconds, arg, scratch);
+    for (size_t w = 0; w < workers; w++) {
+        const size_t least = w + 1 < workers ? 0 : count; /* the last one ends the step */
+        for (size_t b = least; b <= count; b++) {
+            scratch->seconds[w + 1][b] =
+                best_share(problem, scratch->seconds[w], w, b, &scratch->first[w][b]);
+        }
     }
-    size_t end = count;
-    for (size_t w = workers; w > 0; w--) {
-        share[w - 1] = (struct reduce_range){scratch->begin[w][end], end};
-        end = share[w - 1].first;
+    const double best = scratch->seconds[workers][count];
+    for (size_t w = workers, b = count; w-- > 0 && isfinite(best);) {
+        share[w] = (struct reduce_range){scratch->first[w][b], b};
+        b = share[w].first;
     }
-    return scratch->least[workers][count];
+    return best;
 }

@@ -1,49 +1,48 @@
-/* shares.h: which micro-batches of a batch each worker computes, where servers keep the units
- * (libtrain/model/reduce.h, segments.h). Shares are contiguous. A larger share can take less time
- * than a smaller one: eight micro-batches can be one block and seven are three, and each block is
- * one push. So shares are found by an exact programme over all ranges, not by adding to the worker
- * that ends first. Our own derivation. Pure; nothing allocates. */
+/* shares.h: divides the micro-batches of a step among workers, in contiguous ranges, so that the
+ * slowest worker is as fast as possible. A worker's time need not rise with its share: a share of 8
+ * can be one block, one of 7 is three (libtrain/model/reduce.h). So no rule that adds micro-batches
+ * one by one is exact. Our own derivation. Pure; nothing allocates after shares_scratch_new. */
 #ifndef COORDINATOR_PLAN_SHARES_H
 #define COORDINATOR_PLAN_SHARES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
 #include "libtrain/model/reduce.h"
-#include "libtrain/model/segments.h"
 
 #define SHARES_WORKERS_MAX 32
-#define SHARES_COUNT_MAX 1024 /* micro-batches, = REDUCE_COUNT_MAX */
 
-/* What a worker's step takes, as segments_problem: its layers and its links to their servers. */
-struct shares_worker {
-    struct segments_problem pull, push; /* push.busy_seconds is ignored */
-    double forward_seconds;             /* of a micro-batch, all units */
-    double backward_seconds;
-    bool streams; /* its transfers are streams, else optimal segments */
+struct shares_problem {
+    size_t worker_count; /* 1 to SHARES_WORKERS_MAX; their ranges follow each other in this order */
+    size_t micro_batches; /* 1 to REDUCE_COUNT_MAX */
+    /* Seconds of a worker for a share that is not empty; INFINITY: it cannot compute it. */
+    double (*seconds)(void *arg, size_t worker, struct reduce_range share);
+    void *arg;
+    /* By worker: n micro-batches take at least least_seconds + (n - 1) * each_seconds, which saves
+     * questions. NULL: 0. */
+    const double *least_seconds, *each_seconds;
+    const bool *needed;   /* by worker: its share is not empty; NULL: any may be */
+    double limit_seconds; /* only shares that take less count; INFINITY: all */
 };
 
-/* Return the seconds of a step from the first pull to the end of the last push, by a worker that
- * computes this share of `count` micro-batches; 0 for an empty share. Pushes of earlier blocks
- * overlap with the computation of later ones. The scratch holds the worker's layers. */
-double shares_worker_seconds(const struct shares_worker *worker, size_t count,
-                             struct reduce_range share, struct segments_scratch *scratch);
+/* Memory of the search: times by worker and micro-batch. */
+struct shares_scratch;
+NODISCARD int shares_scratch_new(struct shares_scratch **out, struct err *err);
+void shares_scratch_free(struct shares_scratch **scratch);
 
-/* Memory of the programme, for SHARES_WORKERS_MAX workers: the caller's. */
-struct shares_scratch {
-    double least[SHARES_WORKERS_MAX + 1][SHARES_COUNT_MAX + 1];
-    unsigned short begin[SHARES_WORKERS_MAX + 1][SHARES_COUNT_MAX + 1];
-};
-
-/* Divide `count` micro-batches among workers, in this order, so that the slowest one is fastest;
- * of divisions that are equally fast, the one that leaves most workers out.
+/* Find the shares with the least seconds of the slowest worker.
  *
- *     seconds    the seconds of a worker for a share, which is not empty; finite and not negative
- *     share      out: [workers]; empty for a worker that would only lengthen the step
+ *     share  out: [worker_count], written if there is an answer
  *
- * Returns the seconds of the slowest worker. O(workers * count^2) calls of `seconds`. */
-double shares_solve(size_t workers, size_t count,
-                    double (*seconds)(void *arg, size_t worker, struct reduce_range share),
-                    void *arg, struct shares_scratch *scratch, struct reduce_range *share);
+ * Returns these seconds; INFINITY if there is no answer below the limit. A worker gets a share only
+ * if that is faster than leaving it without.
+ * With F(w, b) the least seconds in which the first w workers compute [0, b):
+ *
+ *     F(w, b) = min over a of max(F(w - 1, a), seconds of worker w for [a, b))
+ *
+ * Exact for this order of workers. O(worker_count * micro_batches^2). */
+double shares_solve(const struct shares_problem *problem, struct shares_scratch *scratch,
+                    struct reduce_range *share);
 
 #endif

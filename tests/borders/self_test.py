@@ -57,6 +57,7 @@ class Borders(unittest.TestCase):
             ("coordinator/effects.c", '#include "coordinator/http/edge.h"'),
             ("net/a.c", "#include <curl/curl.h>"),
             ("coordinator/plan/a.c", '#include "libtrain/schedule/schedule.h"'),
+            ("coordinator/plan/a.h", '#include "libtrain/model/reduce.h"'),
             ("libtrain/ops/a.c", '#include "libtrain/model/model.h"'),
             ("libtrain/state/a.c", '#include "libtrain/description/description.h"'),
             ("libtrain/stage/a.c", '#include "libtrain/train.h"'),

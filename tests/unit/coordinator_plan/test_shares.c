@@ -1,280 +1,310 @@
-/* Shares of workers against all divisions of a batch.
- *
- *   test_plan_shares [RANDOM]   RANDOM random problems (default 10000) */
 #include "coordinator/plan/shares.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/rng.h"
 #include "tests/support/test.h"
+#include "tests/unit/coordinator_plan/sample.h"
 
-#define WORKERS_MAX 3
-#define COUNT_MAX 8
-#define LAYERS_MAX 12
+#define WORKERS 5
+#define RANDOM_CASES 10000
 
-static size_t problems = 10000;
-static struct segments_scratch *scratch;
-static struct shares_scratch room;
+static struct shares_scratch *scratch;
 
-/* Workers with their layers, all from one or two servers. */
-struct fleet {
-    size_t workers, count;
-    double bytes[LAYERS_MAX], forward[WORKERS_MAX][LAYERS_MAX], backward[WORKERS_MAX][LAYERS_MAX];
-    size_t server[LAYERS_MAX];
-    struct segments_link link[WORKERS_MAX][2];
-    struct shares_worker worker[WORKERS_MAX];
+/* A worker takes `before`, then `each` for each micro-batch, and sends a sum of `push` seconds for
+ * each block while it computes the next one. */
+struct worker {
+    double before, each, push;
+    size_t most; /* micro-batches that it has memory for */
 };
 
-static void draw_fleet(uint64_t seed, struct fleet *out)
+struct team {
+    size_t count, micro_batches, asked;
+    struct worker worker[WORKERS];
+    double least[WORKERS], each[WORKERS];
+    bool needed[WORKERS];
+};
+
+static double team_seconds(void *arg, size_t worker, struct reduce_range share)
 {
-    const struct rng_stream random = rng_stream(seed, RNG_SIMULATION, 0, 0);
-    uint64_t next = 0;
-    const size_t layers = 1 + (size_t)rng_below(&random, next++, LAYERS_MAX);
-    const size_t border = (size_t)rng_below(&random, next++, 2 * layers);
-    const bool streams = rng_below(&random, next++, 4) == 0;
-    *out = (struct fleet){.workers = 1 + (size_t)rng_below(&random, next++, WORKERS_MAX),
-                          .count = 1 + (size_t)rng_below(&random, next++, COUNT_MAX)};
-    for (size_t l = 0; l < layers; l++) {
-        out->bytes[l] = rng_uniform(&random, next++);
-        out->server[l] = l >= border;
+    struct team *team = arg;
+    const struct worker *w = &team->worker[worker];
+    struct reduce_range block[REDUCE_BLOCKS_MAX];
+    const size_t blocks = reduce_blocks(team->micro_batches, share, block);
+    double computed = w->before, sent = 0;
+    team->asked++;
+    for (size_t i = 0; i < blocks; i++) {
+        computed += w->each * (double)(block[i].end - block[i].first);
+        sent = (sent > computed ? sent : computed) + w->push;
     }
-    for (size_t w = 0; w < out->workers; w++) {
-        struct shares_worker *worker = &out->worker[w];
-        const double slowness = exp(2 * rng_uniform(&random, next++));
-        for (size_t s = 0; s < 2; s++) {
-            out->link[w][s] =
-                (struct segments_link){.request_seconds = rng_uniform(&random, next++),
-                                       .bytes_per_second = 0.5 + 4 * rng_uniform(&random, next++)};
-        }
-        for (size_t l = 0; l < layers; l++) {
-            out->forward[w][l] = 0.3 * slowness * rng_uniform(&random, next++);
-            out->backward[w][l] = 2 * out->forward[w][l];
-            worker->forward_seconds += out->forward[w][l];
-            worker->backward_seconds += out->backward[w][l];
-        }
-        worker->streams = streams;
-        worker->pull = (struct segments_problem){.count = layers,
-                                                 .bytes = out->bytes,
-                                                 .seconds = out->forward[w],
-                                                 .server = out->server,
-                                                 .link = out->link[w],
-                                                 .pull = true};
-        worker->pull.first_request_seconds = out->link[w][0].request_seconds / 2;
-        worker->push = worker->pull;
-        worker->push.pull = false;
-        worker->push.seconds = out->backward[w];
-    }
+    return share.end - share.first > w->most ? INFINITY : sent;
 }
 
-static double seconds_of(void *arg, size_t worker, struct reduce_range share)
+static struct shares_problem problem_of(struct team *team, bool bounds)
 {
-    const struct fleet *fleet = arg;
-    return shares_worker_seconds(&fleet->worker[worker], fleet->count, share, scratch);
+    for (size_t w = 0; w < team->count; w++) {
+        team->least[w] = team->worker[w].before + team->worker[w].each + team->worker[w].push;
+        team->each[w] = team->worker[w].each;
+    }
+    return (struct shares_problem){.worker_count = team->count,
+                                   .micro_batches = team->micro_batches,
+                                   .seconds = team_seconds,
+                                   .arg = team,
+                                   .least_seconds = bounds ? team->least : NULL,
+                                   .each_seconds = bounds ? team->each : NULL,
+                                   .needed = team->needed,
+                                   .limit_seconds = INFINITY};
 }
 
-/* Every division, also those that leave workers out. */
-static double try_all(struct fleet *fleet, size_t worker, size_t first)
+/* Every way to give [first, micro_batches) to the workers from `worker` on. */
+static double try_all(struct team *team, size_t worker, size_t first)
 {
-    if (worker == fleet->workers) {
-        return first == fleet->count ? 0 : INFINITY;
-    }
+    const bool last = worker + 1 == team->count;
     double best = INFINITY;
-    for (size_t end = first; end <= fleet->count; end++) {
+    for (size_t end = last ? team->micro_batches : first; end <= team->micro_batches; end++) {
+        if (end == first && team->needed[worker]) {
+            continue;
+        }
         const double own =
-            end == first ? 0 : seconds_of(fleet, worker, (struct reduce_range){first, end});
-        const double rest = try_all(fleet, worker + 1, end);
-        const double slowest = own > rest ? own : rest;
-        best = slowest < best ? slowest : best;
+            end > first ? team_seconds(team, worker, (struct reduce_range){first, end}) : 0;
+        const double others = last ? 0 : try_all(team, worker + 1, end);
+        const double seconds = own > others ? own : others;
+        best = seconds < best ? seconds : best;
     }
     return best;
 }
 
-/* One micro-batch at a time to the worker that then ends first. */
-static double add_one_by_one(struct fleet *fleet)
+static double slowest(struct team *team, const struct reduce_range *share)
 {
-    size_t size[WORKERS_MAX] = {0};
-    for (size_t m = 0; m < fleet->count; m++) {
-        size_t best = 0;
-        double least = INFINITY;
-        for (size_t w = 0; w < fleet->workers; w++) {
-            size_t first = 0;
-            for (size_t v = 0; v < w; v++) {
-                first += size[v];
-            }
-            const double ends =
-                seconds_of(fleet, w, (struct reduce_range){first, first + size[w] + 1});
-            if (ends < least) {
-                least = ends;
-                best = w;
-            }
-        }
-        size[best]++;
+    double seconds = 0;
+    for (size_t w = 0; w < team->count; w++) {
+        const bool none = share[w].first == share[w].end;
+        const double own = none ? 0 : team_seconds(team, w, share[w]);
+        seconds = own > seconds ? own : seconds;
     }
-    double slowest = 0;
-    for (size_t w = 0, first = 0; w < fleet->workers; first += size[w++]) {
-        const double own =
-            size[w] == 0 ? 0 : seconds_of(fleet, w, (struct reduce_range){first, first + size[w]});
-        slowest = own > slowest ? own : slowest;
-    }
-    return slowest;
-}
-
-static double check(struct fleet *fleet)
-{
-    struct reduce_range share[WORKERS_MAX];
-    const double seconds =
-        shares_solve(fleet->workers, fleet->count, seconds_of, fleet, &room, share);
-    double slowest = 0;
-    size_t at = 0;
-    for (size_t w = 0; w < fleet->workers; w++) {
-        assert_int_equal(share[w].first, at);
-        assert_true(share[w].end >= at);
-        at = share[w].end;
-        const double own = share[w].first == at ? 0 : seconds_of(fleet, w, share[w]);
-        slowest = own > slowest ? own : slowest;
-    }
-    assert_int_equal(at, fleet->count);
-    assert_true(slowest >= seconds && slowest <= seconds);
     return seconds;
 }
 
-static void shares_equal_the_best_of_all_divisions(void **state)
+/* Returns the seconds, which must be those of all ways, with bounds and without. */
+static double check(struct team *team)
 {
-    (void)state;
-    static struct fleet fleet;
-    size_t worse = 0, several = 0;
-    for (uint64_t seed = 1; seed <= problems; seed++) {
-        draw_fleet(seed, &fleet);
-        const double seconds = check(&fleet);
-        const double best = try_all(&fleet, 0, 0);
-        assert_true(seconds >= best && seconds <= best);
-        if (fleet.workers > 1 && fleet.count > 1) {
-            several++;
-            worse += add_one_by_one(&fleet) > seconds * (1 + 1e-12);
+    struct reduce_range share[WORKERS];
+    const double expected = try_all(team, 0, 0);
+    for (int bounds = 0; bounds <= 1; bounds++) {
+        const struct shares_problem problem = problem_of(team, bounds);
+        const double seconds = shares_solve(&problem, scratch, share);
+        assert_true(seconds == expected);
+        if (!isfinite(seconds)) {
+            continue;
         }
+        size_t next = 0;
+        for (size_t w = 0; w < team->count; w++) {
+            assert_int_equal(share[w].first, next);
+            assert_true(share[w].end >= next);
+            assert_true(share[w].end > next || !team->needed[w]);
+            next = share[w].end;
+        }
+        assert_int_equal(next, team->micro_batches);
+        assert_true(slowest(team, share) == seconds);
     }
-    (void)printf("%zu problems; adding one micro-batch at a time is worse in %zu of %zu\n",
-                 problems, worse, several);
+    return expected;
 }
 
-/* Whole numbers of seconds by worker, share and its blocks: every table of them is a problem. */
-struct table {
-    const struct fleet *fleet;
-    double of[WORKERS_MAX];
-    double push;
+static const struct worker kinds[] = {
+    {0, 1, 0, 8}, {0, 1, 1, 8}, {0, 1, 4, 8}, {3, 1, 0, 8}, {3, 1, 1, 8}, {3, 1, 4, 3},
+    {0, 2, 0, 8}, {0, 2, 1, 8}, {0, 2, 4, 8}, {3, 2, 0, 8}, {3, 2, 1, 8}, {3, 2, 4, 3},
+    {0, 5, 0, 8}, {0, 5, 1, 8}, {0, 5, 4, 8}, {3, 5, 0, 8}, {3, 5, 1, 8}, {3, 5, 4, 3},
 };
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static double table_seconds(void *arg, size_t worker, struct reduce_range share)
-{
-    const struct table *table = arg;
-    struct reduce_range block[REDUCE_BLOCKS_MAX];
-    const size_t blocks = reduce_blocks(table->fleet->count, share, block);
-    return table->of[worker] * (double)(share.end - share.first) + table->push * (double)blocks;
-}
-
-static double try_table(struct table *table, size_t worker, size_t first)
-{
-    const size_t count = table->fleet->count;
-    if (worker == table->fleet->workers) {
-        return first == count ? 0 : INFINITY;
-    }
-    double best = INFINITY;
-    for (size_t end = first; end <= count; end++) {
-        const double own =
-            end == first ? 0 : table_seconds(table, worker, (struct reduce_range){first, end});
-        const double rest = try_table(table, worker + 1, end);
-        best = fmin(best, own > rest ? own : rest);
-    }
-    return best;
-}
-
-static void every_case_of_three_workers_and_eight_micro_batches_is_solved(void **state)
+static void every_small_case_equals_trying_all_shares(void **state)
 {
     (void)state;
-    static struct fleet fleet;
-    struct table table = {.fleet = &fleet};
     size_t cases = 0;
-    for (fleet.workers = 1; fleet.workers <= WORKERS_MAX; fleet.workers++) {
-        for (fleet.count = 1; fleet.count <= COUNT_MAX; fleet.count++) {
-            for (size_t i = 0; i < 5 * 5 * 5 * 4; i++) {
-                struct reduce_range share[WORKERS_MAX];
-                table.of[0] = 1 + (double)(i % 5);
-                table.of[1] = 1 + (double)(i / 5 % 5);
-                table.of[2] = 1 + (double)(i / 25 % 5);
-                table.push = 2 * (double)(i / 125);
-                const double seconds =
-                    shares_solve(fleet.workers, fleet.count, table_seconds, &table, &room, share);
-                const double best = try_table(&table, 0, 0);
-                assert_true(seconds >= best && seconds <= best);
+    for (size_t workers = 1, all = KINDS; workers <= 3; workers++, all *= KINDS) {
+        for (size_t i = 0; i < all; i++) {
+            struct team team = {.count = workers};
+            for (size_t w = 0, rest = i; w < workers; w++, rest /= KINDS) {
+                team.worker[w] = kinds[rest % KINDS];
+            }
+            for (team.micro_batches = 1; team.micro_batches <= 8; team.micro_batches++) {
+                (void)check(&team);
                 cases++;
             }
         }
     }
-    (void)printf("%zu cases\n", cases);
+    (void)printf("%zu cases of at most 3 workers and 8 micro-batches\n", cases);
 }
 
-static void a_worker_that_only_lengthens_the_step_gets_none(void **state)
+static void draw_team(struct draws *draws, struct team *team)
+{
+    *team = (struct team){.count = 1 + draw_below(draws, WORKERS),
+                          .micro_batches = 1 + draw_below(draws, 16)};
+    for (size_t w = 0; w < team->count; w++) {
+        team->worker[w] = (struct worker){
+            .before = draw_uniform(draws, 0, 3),
+            .each = draw_uniform(draws, 0.3, 3),
+            .push = draw_uniform(draws, 0, draw_below(draws, 2) ? 1 : 6),
+            .most = draw_below(draws, 4) > 0 ? team->micro_batches : draw_below(draws, 6)};
+        team->needed[w] = draw_below(draws, 12) == 0;
+    }
+}
+
+static void random_cases_equal_trying_all_shares(void **state)
 {
     (void)state;
-    static struct fleet fleet;
-    struct table table = {.fleet = &fleet, .of = {1, 100, 1}, .push = 0};
-    struct reduce_range share[WORKERS_MAX];
-    fleet.workers = 3;
-    fleet.count = 8;
-    assert_true(shares_solve(3, 8, table_seconds, &table, &room, share) <= 4);
-    assert_int_equal(share[1].first, share[1].end);
-    assert_int_equal(share[0].end, 4);
-    assert_int_equal(share[2].end - share[2].first, 4);
+    struct draws draws = draws_of(1, 71);
+    size_t impossible = 0;
+    for (int i = 0; i < RANDOM_CASES; i++) {
+        struct team team;
+        draw_team(&draws, &team);
+        impossible += !isfinite(check(&team));
+    }
+    (void)printf("%d random cases, %zu of them without an answer\n", RANDOM_CASES, impossible);
+    assert_true(impossible > 0 && impossible < RANDOM_CASES / 4);
 }
 
-/* 8 micro-batches are one block, 7 are three. */
+/* One micro-batch after the other to the worker that ends first with it. */
+static double one_by_one(struct team *team)
+{
+    size_t taken[WORKERS] = {0};
+    struct reduce_range share[WORKERS];
+    for (size_t n = 0; n < team->micro_batches; n++) {
+        size_t best = 0;
+        double best_seconds = INFINITY;
+        for (size_t w = 0; w < team->count; w++) {
+            /* Its range begins where those of the workers before it end. */
+            size_t first = 0;
+            for (size_t v = 0; v < w; v++) {
+                first += taken[v];
+            }
+            const struct reduce_range with = {first, first + taken[w] + 1};
+            const double seconds =
+                with.end > team->micro_batches ? INFINITY : team_seconds(team, w, with);
+            if (seconds < best_seconds) {
+                best = w;
+                best_seconds = seconds;
+            }
+        }
+        taken[best]++;
+    }
+    for (size_t w = 0, first = 0; w < team->count; w++) {
+        share[w] = (struct reduce_range){first, first + taken[w]};
+        first = share[w].end;
+    }
+    return slowest(team, share);
+}
+
+static void adding_micro_batches_one_by_one_is_worse_in_some_cases(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(1, 72);
+    size_t worse = 0, cases = 0;
+    double most = 0;
+    for (int i = 0; i < RANDOM_CASES; i++) {
+        struct team team;
+        struct reduce_range share[WORKERS];
+        draw_team(&draws, &team);
+        for (size_t w = 0; w < team.count; w++) {
+            team.worker[w].most = team.micro_batches;
+            team.needed[w] = false;
+        }
+        const struct shares_problem problem = problem_of(&team, true);
+        const double best = shares_solve(&problem, scratch, share);
+        const double other = one_by_one(&team);
+        assert_true(other >= best);
+        cases += team.count > 1 && team.micro_batches > 1;
+        worse += other > best * (1 + 1e-9);
+        most = other / best > most ? other / best : most;
+    }
+    (void)printf("one by one is slower in %zu of %zu cases, by up to %.0f %%\n", worse, cases,
+                 100 * (most - 1));
+    assert_true(worse > cases / 100);
+}
+
+/* Eight micro-batches are one block, seven are three. */
 static void a_larger_share_can_take_less_time(void **state)
 {
     (void)state;
-    static struct fleet fleet;
-    struct table table = {.fleet = &fleet, .of = {1, 1, 1}, .push = 2};
-    fleet.count = 16;
-    assert_true(table_seconds(&table, 0, (struct reduce_range){0, 8}) <
-                table_seconds(&table, 0, (struct reduce_range){0, 7}));
+    struct team team = {.count = 2, .micro_batches = 16, .worker = {{0, 1, 9, 16}, {0, 1, 9, 16}}};
+    const struct reduce_range seven = {0, 7}, eight = {0, 8};
+    struct reduce_range share[2];
+    assert_true(team_seconds(&team, 0, eight) < team_seconds(&team, 0, seven));
+    const struct shares_problem problem = problem_of(&team, true);
+    assert_true(shares_solve(&problem, scratch, share) == 17);
+    assert_int_equal(share[0].end, 8);
 }
 
-/* With free links only the passes are left. */
-static void a_step_over_free_links_is_its_passes(void **state)
+static void a_worker_that_would_only_lengthen_the_step_gets_no_share(void **state)
 {
     (void)state;
-    static struct fleet fleet;
-    for (uint64_t seed = 1; seed <= 200; seed++) {
-        draw_fleet(seed, &fleet);
-        const struct shares_worker *worker = &fleet.worker[0];
-        const double passes = worker->forward_seconds + worker->backward_seconds;
-        for (size_t s = 0; s < 2; s++) {
-            fleet.link[0][s] = (struct segments_link){.bytes_per_second = INFINITY};
+    struct team team = {.count = 2, .micro_batches = 8, .worker = {{0, 1, 0, 8}, {9, 1, 0, 8}}};
+    struct reduce_range share[2];
+    struct shares_problem problem = problem_of(&team, true);
+    assert_true(shares_solve(&problem, scratch, share) == 8);
+    assert_int_equal(share[0].end, 8);
+    assert_int_equal(share[1].first, share[1].end);
+    team.needed[1] = true;
+    assert_true(shares_solve(&problem, scratch, share) == 10);
+    assert_true(share[1].end > share[1].first);
+}
+
+static void a_limit_leaves_out_slower_answers(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(1, 73);
+    for (int i = 0; i < RANDOM_CASES / 10; i++) {
+        struct team team;
+        struct reduce_range share[WORKERS];
+        draw_team(&draws, &team);
+        struct shares_problem problem = problem_of(&team, true);
+        const double best = shares_solve(&problem, scratch, share);
+        if (!isfinite(best)) {
+            continue;
         }
-        fleet.worker[0].pull.first_request_seconds = 0;
-        for (size_t end = 1; end <= fleet.count; end++) {
-            const double seconds = seconds_of(&fleet, 0, (struct reduce_range){0, end});
-            assert_true(fabs(seconds - (double)end * passes) <= 1e-9 * (1 + seconds));
-        }
+        problem.limit_seconds = best;
+        assert_false(isfinite(shares_solve(&problem, scratch, share)));
+        problem.limit_seconds = best * 1.001;
+        assert_true(shares_solve(&problem, scratch, share) == best);
     }
 }
 
-int main(int argc, char **argv)
+static void bounds_save_most_questions_of_a_large_step(void **state)
+{
+    (void)state;
+    struct team team = {.count = WORKERS, .micro_batches = REDUCE_COUNT_MAX};
+    struct reduce_range share[WORKERS];
+    for (size_t w = 0; w < WORKERS; w++) {
+        team.worker[w] = (struct worker){1, 1 + (double)w, 2, REDUCE_COUNT_MAX};
+    }
+    struct shares_problem problem = problem_of(&team, false);
+    const double best = shares_solve(&problem, scratch, share);
+    const size_t asked = team.asked;
+    team.asked = 0;
+    problem = problem_of(&team, true);
+    assert_true(shares_solve(&problem, scratch, share) == best);
+    (void)printf("%zu micro-batches: asked %zu times, %zu with bounds\n", team.micro_batches, asked,
+                 team.asked);
+    assert_true(team.asked <= asked);
+}
+
+int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_equal_the_best_of_all_divisions),
-        cmocka_unit_test(every_case_of_three_workers_and_eight_micro_batches_is_solved),
-        cmocka_unit_test(a_worker_that_only_lengthens_the_step_gets_none),
+        cmocka_unit_test(every_small_case_equals_trying_all_shares),
+        cmocka_unit_test(random_cases_equal_trying_all_shares),
+        cmocka_unit_test(adding_micro_batches_one_by_one_is_worse_in_some_cases),
         cmocka_unit_test(a_larger_share_can_take_less_time),
-        cmocka_unit_test(a_step_over_free_links_is_its_passes),
+        cmocka_unit_test(a_worker_that_would_only_lengthen_the_step_gets_no_share),
+        cmocka_unit_test(a_limit_leaves_out_slower_answers),
+        cmocka_unit_test(bounds_save_most_questions_of_a_large_step),
     };
     struct err err = {0};
-    problems = argc > 1 ? strtoul(argv[1], NULL, 10) : problems;
-    if (segments_scratch_new(LAYERS_MAX, &scratch, &err) != 0) {
+    if (shares_scratch_new(&scratch, &err) != 0) {
         return 1;
     }
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    segments_scratch_free(&scratch);
+    shares_scratch_free(&scratch);
     return failed;
 }
