@@ -8,7 +8,7 @@
 
 struct shares_scratch {
     double seconds[SHARES_WORKERS_MAX + 1][REDUCE_COUNT_MAX + 1]; /* F */
-    uint16_t first[SHARES_WORKERS_MAX][REDUCE_COUNT_MAX + 1];     /* a of the best share [a, b) */
+    uint16_t first[SHARES_WORKERS_MAX][REDUCE_COUNT_MAX + 1];     /* where the best share begins */
 };
 
 int shares_scratch_new(struct shares_scratch **out, struct err *err)
@@ -23,29 +23,37 @@ void shares_scratch_free(struct shares_scratch **scratch)
     *scratch = NULL;
 }
 
-/* F(worker + 1, b) from F(worker, a) of all a. */
-static double best_share(const struct shares_problem *problem, const double *before, size_t worker,
-                         size_t b, uint16_t *first)
+/* The micro-batches before a boundary, by its number. */
+static size_t boundary(const struct shares_problem *problem, size_t number)
 {
+    const size_t at = number * (problem->grain > 0 ? problem->grain : 1);
+    return at < problem->micro_batches ? at : problem->micro_batches;
+}
+
+/* F(worker + 1, b) from F(worker, a) of all a. *first: the number of the best a. */
+static double best_share(const struct shares_problem *problem, const double *before, size_t worker,
+                         size_t number, uint16_t *first)
+{
+    const size_t b = boundary(problem, number);
     const double least = problem->least_seconds ? problem->least_seconds[worker] : 0;
     const double each = problem->each_seconds ? problem->each_seconds[worker] : 0;
     const bool needed = problem->needed && problem->needed[worker];
-    double best = needed || before[b] >= problem->limit_seconds ? INFINITY : before[b];
-    *first = (uint16_t)b;
-    for (size_t n = 1; n <= b; n++) {
-        const size_t a = b - n;
-        const double bound = least + (double)(n - 1) * each;
+    double best = needed || before[number] >= problem->limit_seconds ? INFINITY : before[number];
+    *first = (uint16_t)number;
+    for (size_t i = number; i-- > 0;) {
+        const size_t a = boundary(problem, i);
+        const double bound = least + (double)(b - a - 1) * each;
         if (bound >= best || bound >= problem->limit_seconds) {
             break;
         }
-        if (before[a] >= best) {
+        if (before[i] >= best) {
             continue;
         }
         const double own = problem->seconds(problem->arg, worker, (struct reduce_range){a, b});
-        const double seconds = own > before[a] ? own : before[a];
+        const double seconds = own > before[i] ? own : before[i];
         if (seconds < best && seconds < problem->limit_seconds) {
             best = seconds;
-            *first = (uint16_t)a;
+            *first = (uint16_t)i;
         }
     }
     return best;
@@ -54,24 +62,29 @@ static double best_share(const struct shares_problem *problem, const double *bef
 double shares_solve(const struct shares_problem *problem, struct shares_scratch *scratch,
                     struct reduce_range *share)
 {
-    const size_t workers = problem->worker_count, count = problem->micro_batches;
+    const size_t workers = problem->worker_count;
+    size_t last = 1;
     ASSERT(workers >= 1 && workers <= SHARES_WORKERS_MAX);
-    ASSERT(count >= 1 && count <= REDUCE_COUNT_MAX);
+    ASSERT(problem->micro_batches >= 1 && problem->micro_batches <= REDUCE_COUNT_MAX);
+    while (boundary(problem, last) < problem->micro_batches) {
+        last++;
+    }
     scratch->seconds[0][0] = 0;
-    for (size_t b = 1; b <= count; b++) {
-        scratch->seconds[0][b] = INFINITY;
+    for (size_t i = 1; i <= last; i++) {
+        scratch->seconds[0][i] = INFINITY;
     }
     for (size_t w = 0; w < workers; w++) {
-        const size_t least = w + 1 < workers ? 0 : count; /* the last one ends the step */
-        for (size_t b = least; b <= count; b++) {
-            scratch->seconds[w + 1][b] =
-                best_share(problem, scratch->seconds[w], w, b, &scratch->first[w][b]);
+        for (size_t i = w + 1 < workers ? 0 : last; i <= last;
+             i++) { /* the last one ends the step */
+            scratch->seconds[w + 1][i] =
+                best_share(problem, scratch->seconds[w], w, i, &scratch->first[w][i]);
         }
     }
-    const double best = scratch->seconds[workers][count];
-    for (size_t w = workers, b = count; w-- > 0 && isfinite(best);) {
-        share[w] = (struct reduce_range){scratch->first[w][b], b};
-        b = share[w].first;
+    const double best = scratch->seconds[workers][last];
+    for (size_t w = workers, i = last; w-- > 0 && isfinite(best);) {
+        const size_t from = scratch->first[w][i];
+        share[w] = (struct reduce_range){boundary(problem, from), boundary(problem, i)};
+        i = from;
     }
     return best;
 }

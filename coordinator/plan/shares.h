@@ -23,6 +23,8 @@ struct shares_problem {
      * questions. NULL: 0. */
     const double *least_seconds, *each_seconds;
     const bool *needed;   /* by worker: its share is not empty; NULL: any may be */
+    size_t grain;         /* shares begin at its multiples; 0 counts as 1. A power of 2 keeps
+                             blocks whole, and the search takes 1 / grain^2 of the time */
     double limit_seconds; /* only shares that take less count; INFINITY: all */
 };
 
@@ -41,7 +43,7 @@ void shares_scratch_free(struct shares_scratch **scratch);
  *
  *     F(w, b) = min over a of max(F(w - 1, a), seconds of worker w for [a, b))
  *
- * Exact for this order of workers. O(worker_count * micro_batches^2). */
+ * Exact for this order of workers and grain. O(worker_count * (micro_batches / grain)^2). */
 double shares_solve(const struct shares_problem *problem, struct shares_scratch *scratch,
                     struct reduce_range *share);
 

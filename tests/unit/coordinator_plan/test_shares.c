@@ -270,6 +270,27 @@ static void a_limit_leaves_out_slower_answers(void **state)
     }
 }
 
+static void a_grain_keeps_shares_at_its_multiples(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(1, 74);
+    for (int i = 0; i < RANDOM_CASES / 10; i++) {
+        struct team team;
+        struct reduce_range share[WORKERS];
+        draw_team(&draws, &team);
+        struct shares_problem problem = problem_of(&team, true);
+        const double best = shares_solve(&problem, scratch, share);
+        problem.grain = 4;
+        const double coarse = shares_solve(&problem, scratch, share);
+        assert_true(coarse >= best);
+        for (size_t w = 0; isfinite(coarse) && w < team.count; w++) {
+            assert_true(share[w].first % 4 == 0 || share[w].first == team.micro_batches);
+        }
+        assert_true(!isfinite(coarse) || share[team.count - 1].end == team.micro_batches);
+        assert_true(!isfinite(coarse) || slowest(&team, share) == coarse);
+    }
+}
+
 static void bounds_save_most_questions_of_a_large_step(void **state)
 {
     (void)state;
@@ -298,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_larger_share_can_take_less_time),
         cmocka_unit_test(a_worker_that_would_only_lengthen_the_step_gets_no_share),
         cmocka_unit_test(a_limit_leaves_out_slower_answers),
+        cmocka_unit_test(a_grain_keeps_shares_at_its_multiples),
         cmocka_unit_test(bounds_save_most_questions_of_a_large_step),
     };
     struct err err = {0};
