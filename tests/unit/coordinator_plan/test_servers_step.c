@@ -79,24 +79,75 @@ static void earlier_blocks_delay_the_last_push(void **state)
     assert_true(is_near(plan.step_seconds, 0.5 + 11 + 2 + 10 - 1 + 20 + 1.25));
 }
 
+/* Two workers send two sums each to the server that keeps nearly everything. Each uses the whole
+ * link while it sends, so the link is the bottleneck. */
 static void no_step_is_shorter_than_the_transfers_of_a_server(void **state)
 {
     (void)state;
+    const size_t server[] = {0, 1}, end[] = {1, 2}, share[] = {5, 3};
+    struct servers_plan plan;
+    servers_sample_init(&sample, 2, 4, 8);
+    for (size_t i = 0; i < 8; i++) {
+        sample.forward[i] = sample.backward[i] = 0;
+    }
+    sample.layer_bytes[1] = 0;
+    sample.may_work[0] = sample.may_work[1] = false;
+    sample.problem.server_count = 2;
+    sample.problem.server_device = server;
+    sample.problem.server_end = end;
+    sample.problem.shares = SERVERS_GIVEN;
+    sample.problem.share = share;
+    sample.problem.share_count = 2;
+    solve(&plan);
+    assert_true(is_near(plan.workers_seconds, 3 * 100.0 / 1000));
+    assert_true(is_near(plan.link_seconds, 4 * 100.0 / 1000));
+    assert_true(is_near(plan.step_seconds, plan.link_seconds));
+}
+
+/* Three workers on other devices pull from one server at a time. */
+static void workers_share_the_links_of_servers(void **state)
+{
+    (void)state;
+    const size_t share[] = {1, 1, 2}, server[] = {0}, end[] = {1};
     struct servers_plan plan;
     servers_sample_init(&sample, 1, 4, 4);
-    sample.rate[0] = 20;
-    for (size_t d = 0; d < 4; d++) {
-        sample.forward[d] = sample.backward[d] = 0;
-        sample.may_serve[d] = d == 0;
-        sample.may_work[d] = d > 0;
-    }
-    const size_t share[] = {1, 1, 2};
+    sample.may_work[0] = false;
+    sample.rate[0] = 60;
+    sample.problem.server_count = 1;
+    sample.problem.server_device = server;
+    sample.problem.server_end = end;
     sample.problem.shares = SERVERS_GIVEN;
     sample.problem.share = share;
     sample.problem.share_count = 3;
     solve(&plan);
-    assert_true(is_near(plan.link_seconds, 3 * 100.0 / 20));
-    assert_true(plan.step_seconds >= plan.link_seconds);
+    assert_true(is_near(plan.work[1].pull_seconds, 100.0 / (60.0 / 3) + 1));
+    sample.problem.usual_link.bytes_per_second = 10; /* the links between them are slower */
+    solve(&plan);
+    assert_true(is_near(plan.work[1].pull_seconds, 100.0 / 10 + 1));
+}
+
+/* The lead tells the other servers of the commit, and the parts of the norm travel to the first
+ * server and back. */
+static void several_servers_exchange_commits_and_norms(void **state)
+{
+    (void)state;
+    const size_t server[] = {0, 1}, end[] = {1, 2}, share[] = {1};
+    struct servers_plan plan;
+    servers_sample_init(&sample, 2, 3, 1);
+    sample.may_work[0] = sample.may_work[1] = false;
+    sample.problem.usual_link.latency_seconds = 1;
+    sample.problem.server_count = 2;
+    sample.problem.server_device = server;
+    sample.problem.server_end = end;
+    sample.problem.shares = SERVERS_GIVEN;
+    sample.problem.share = share;
+    sample.problem.share_count = 1;
+    sample.update[1 * 2 + 1] = 0.25;
+    solve(&plan);
+    assert_true(is_near(plan.commit_seconds, 0.5 + 0.25));
+    sample.problem.clips_norm = true;
+    solve(&plan);
+    assert_true(is_near(plan.commit_seconds, 0.5 + 1 + 0.25));
 }
 
 static void layers_of_its_own_cost_a_worker_nothing(void **state)
@@ -149,6 +200,8 @@ int main(void)
         cmocka_unit_test(a_step_pulls_computes_pushes_and_commits),
         cmocka_unit_test(earlier_blocks_delay_the_last_push),
         cmocka_unit_test(no_step_is_shorter_than_the_transfers_of_a_server),
+        cmocka_unit_test(workers_share_the_links_of_servers),
+        cmocka_unit_test(several_servers_exchange_commits_and_norms),
         cmocka_unit_test(layers_of_its_own_cost_a_worker_nothing),
         cmocka_unit_test(the_prediction_scales_with_all_times),
     };
