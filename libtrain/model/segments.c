@@ -58,12 +58,22 @@ static const struct segments_link *link_of(const struct segments_problem *proble
     return &problem->link[problem->server[layer]];
 }
 
+/* Whether a pull that begins with this layer is the first request of the step. */
+static bool is_first_request(const struct segments_problem *problem, size_t layer)
+{
+    while (layer > 0 && link_of(problem, layer - 1)->local) {
+        layer--;
+    }
+    return problem->pull && layer == 0;
+}
+
 /* The fixed time of a request whose first layer is this one. */
 static double request_of(const struct segments_problem *problem, size_t layer)
 {
     const struct segments_link *link = link_of(problem, layer);
-    const bool first = problem->pull && layer == 0;
-    return link->local ? 0 : first ? problem->first_request_seconds : link->request_seconds;
+    return link->local                        ? 0
+           : is_first_request(problem, layer) ? problem->first_request_seconds
+                                              : link->request_seconds;
 }
 
 static double bytes_seconds(const struct segments_problem *problem, size_t layer)
@@ -412,8 +422,7 @@ double segments_stream(const struct segments_problem *problem)
             time = at_least(time, computed);
         }
         if (opens && !link->local) {
-            const bool first = problem->pull && j == 0;
-            time += first ? problem->first_request_seconds : link->request_seconds;
+            time += request_of(problem, j);
             answer = link->request_seconds;
             requests++;
         }

@@ -10,7 +10,8 @@
  *     T[j] = min over i of  max(T[i], R[j]) + request + bytes[j, i) / rate,  T[count] = busy
  *
  * A pull is the same with time reversed. segments_solve finds the minimum in O(count), then the
- * fewest requests that reach it. A segment never spans two servers.
+ * fewest requests that reach it, which takes as long unless nearly all of the layers could begin
+ * late. A segment never spans two servers.
  *
  * Source: the idea of DynaComm (JSAC 40(2), 2022), optimal segments at run time. Only its abstract
  * was available; the model and the method are our own derivation. Pure; nothing allocates after

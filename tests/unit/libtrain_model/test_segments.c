@@ -230,7 +230,11 @@ static void a_pull_is_a_push_in_reversed_time(void **state)
         pull = push;
         point(&pull);
         pull.of.pull = true;
-        pull.of.first_request_seconds = push.link[0].local ? 0 : push.link[0].request_seconds;
+        size_t remote = 0;
+        while (remote + 1 < push.of.count && push.link[push.server[remote]].local) {
+            remote++;
+        }
+        pull.of.first_request_seconds = push.link[push.server[remote]].request_seconds;
         assert_true(is_near(check(&push), check(&pull)));
     }
 }
