@@ -21,7 +21,7 @@
 #include "schema/heartbeat.h"
 
 /* Devices that one device calls to train, at most. */
-#define WORK_PEERS_MAX NEEDS_NEIGHBOURS_MAX
+#define WORK_PEERS_MAX STAGES_MAX
 
 struct trust;
 struct troubles;

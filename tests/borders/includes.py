@@ -37,7 +37,7 @@ DESCRIBING = [
 COMPUTING = ["backend", "ops", "optim", "data", "stage"]
 COORDINATOR_BASE = ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room in DESCRIBING]
 # What concerns every strategy of the agent knows none of them.
-NO_STRATEGY = ["!agent/pipeline/", "!agent/core/pipeline"]
+NO_STRATEGY = ["!agent/pipeline/", "!agent/core/pipeline", "!agent/core/exchange"]
 AGENT_BASE = ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"]
 ROOMS = {
     "base": [],

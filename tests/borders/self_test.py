@@ -82,6 +82,7 @@ class Borders(unittest.TestCase):
             ("agent/offline/b.c", '#include "agent/loop.h"'),
             ("agent/peer/a.c", '#include "agent/copies/snapshot.h"'),
             ("agent/peer/b.c", '#include "agent/core/pipeline_task.h"'),
+            ("agent/runtime/b.c", '#include "agent/core/exchange.h"'),
             ("agent/generation.c", '#include "agent/pipeline/stage.h"'),
             ("agent/copies/outbox.c", '#include "agent/core/pipeline.h"'),
             ("agent/copies/outbox_queue.c", '#include "agent/copies/snapshot.h"'),

@@ -13,7 +13,7 @@
 #include "tests/sim/digest.h"
 #include "tests/sim/outbox.h"
 
-#define RUN_PEERS_MAX NEEDS_NEIGHBOURS_MAX
+#define RUN_PEERS_MAX STAGES_MAX
 
 enum run_state {
     RUN_WAITS,   /* for the run before to end */
