@@ -60,19 +60,6 @@ int pipeline_check(const struct pipeline_config *config, struct err *err)
     if (rc != 0) {
         return rc;
     }
-    if (config->resume_version < 0 || config->resume_version > config->total_steps) {
-        return err_set(err, ERR_INVALID, "version %lld of %lld steps",
-                       (long long)config->resume_version, (long long)config->total_steps);
-    }
-    if (config->evaluate_every < 0) {
-        return err_set(err, ERR_INVALID, "an evaluation every %lld steps",
-                       (long long)config->evaluate_every);
-    }
-    for (int kind = 0; kind < REPLICA_KINDS; kind++) {
-        if (config->round_every[kind] < 0) {
-            return err_set(err, ERR_INVALID, "a round of replication every %lld steps",
-                           (long long)config->round_every[kind]);
-        }
-    }
-    return 0;
+    return rounds_check(config->resume_version, config->total_steps, config->evaluate_every,
+                        config->round_every, err);
 }

@@ -1,5 +1,26 @@
 #include "agent/core/rounds.h"
 
+#include <inttypes.h>
+
+int rounds_check(int64_t resume_version, int64_t total_steps, int64_t evaluate_every,
+                 const int64_t every[REPLICA_KINDS], struct err *err)
+{
+    if (resume_version < 0 || resume_version > total_steps) {
+        return err_set(err, ERR_INVALID, "version %" PRId64 " of %" PRId64 " steps", resume_version,
+                       total_steps);
+    }
+    if (evaluate_every < 0) {
+        return err_set(err, ERR_INVALID, "an evaluation every %" PRId64 " steps", evaluate_every);
+    }
+    for (int kind = 0; kind < REPLICA_KINDS; kind++) {
+        if (every[kind] < 0) {
+            return err_set(err, ERR_INVALID, "a round of replication every %" PRId64 " steps",
+                           every[kind]);
+        }
+    }
+    return 0;
+}
+
 static bool is_checkpoint(const struct rounds *rounds, enum replica_kind kind, int64_t step)
 {
     return kind == REPLICA_CENTER && rounds->checkpoint_every > 0 &&

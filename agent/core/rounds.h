@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "schema/heartbeat.h"
 
 /* Where the snapshots of a round go. */
@@ -38,6 +39,10 @@ struct rounds {
     int64_t committed;           /* the newest of this generation; 0: none */
 };
 
+/* ERR_INVALID names the number of a generation that cannot be: versions, steps between two
+ * evaluations, or steps between two rounds, by enum replica_kind. */
+NODISCARD int rounds_check(int64_t resume_version, int64_t total_steps, int64_t evaluate_every,
+                           const int64_t every[REPLICA_KINDS], struct err *err);
 /* The step begins: open the rounds that are due and mark it. *mark: 0 kinds when none is. */
 void rounds_open(struct rounds *rounds, int64_t step, struct round_mark *mark);
 /* The coordinator's answer about the reported rounds, by enum replica_kind: those that were
