@@ -30,7 +30,7 @@ static const struct field peer_fields[] = {
                 .about = "Lets call the device through a relay."),
 };
 static const struct record peer_record =
-    RECORD_WITH(struct peer, "peer", peer_fields, .about = "A neighbour.");
+    RECORD_WITH(struct peer, "peer", peer_fields, .about = "Another device of the plan.");
 
 static const struct field source_fields[] = {
     MEMBER_INT(struct source, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
@@ -97,6 +97,21 @@ static const struct field stage_fields[] = {
 static const struct record stage_group =
     RECORD(struct assignment_run, "assignment_stage", stage_fields);
 
+static const struct field assigned_fields[] = {
+    MEMBER_RECORD(struct assigned_stage, peer, "peer", FIELD_REQUIRED, &peer_record),
+    MEMBER_INT(struct assigned_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX,
+               .about = "Units [first, end); equal: it keeps none."),
+    MEMBER_INT(struct assigned_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
+    MEMBER_INT(struct assigned_stage, share_first, "share_first", FIELD_REQUIRED, 0,
+               MICRO_BATCHES_MAX,
+               .about = "Micro-batches [share_first, share_end); equal: it computes none."),
+    MEMBER_INT(struct assigned_stage, share_end, "share_end", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX),
+};
+static const struct record assigned_record =
+    RECORD_WITH(struct assigned_stage, "assigned_stage", assigned_fields,
+                .about = "A stage of a plan of servers and workers. `url` is absent where this "
+                         "device does not call the other.");
+
 static const struct field deadlines_fields[] = {
     MEMBER_INT(struct assignment_run, step_ms, "step_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
     MEMBER_INT(struct assignment_run, peer_ms, "peer_ms", FIELD_REQUIRED, 0, INTEGER_MAX),
@@ -120,6 +135,9 @@ static const struct field run_fields[] = {
                         "to the center."),
     MEMBER_GROUP("stage", FIELD_REQUIRED, &stage_group),
     MEMBER_RECORDS(struct assignment_run, source, source_count, "sources", 0, &source_record),
+    MEMBER_RECORDS(struct assignment_run, stage, stages_listed, "stages", FIELD_SKIP_EMPTY,
+                   &assigned_record, .since = 5,
+                   .about = "`parameter_server`: all stages of the plan, servers first."),
     MEMBER_OPTIONAL(struct assignment_run, previous, has_previous, "previous", 0, &peer_record),
     MEMBER_OPTIONAL(struct assignment_run, next, has_next, "next", 0, &peer_record),
     MEMBER_OPTIONAL(struct assignment_run, neighbor, has_neighbor, "neighbor", 0, &peer_record,
@@ -157,20 +175,34 @@ static bool is_assigned(int phase)
            phase == PHASE_FINISHED;
 }
 
+void assignment_loads(const struct assignment_run *run, size_t *first, size_t *end)
+{
+    *first = (size_t)run->first;
+    *end = (size_t)run->end;
+    const struct assigned_stage *own = &run->stage[run->stage_index];
+    if (run->stages_listed > 0 && own->share_first < own->share_end) {
+        *first = 0;
+        for (size_t s = 0; s < run->stages_listed; s++) {
+            *end = (size_t)run->stage[s].end > *end ? (size_t)run->stage[s].end : *end;
+        }
+    }
+}
+
 static int check_sources(const struct assignment_run *run, struct err *err)
 {
     if (run->source_count == 0) {
         return 0;
     }
-    if ((int64_t)run->source_count != run->end - run->first) {
-        return err_set(err, ERR_INVALID, "/run/sources: has %zu for %" PRId64 " units",
-                       run->source_count, run->end - run->first);
+    size_t first, end;
+    assignment_loads(run, &first, &end);
+    if (run->source_count != end - first) {
+        return err_set(err, ERR_INVALID, "/run/sources: has %zu for %zu units", run->source_count,
+                       end - first);
     }
     for (size_t i = 0; i < run->source_count; i++) {
         const struct source *source = &run->source[i];
-        if (source->unit != run->first + (int64_t)i) {
-            return err_set(err, ERR_INVALID, "/run/sources/%zu/unit: must be %" PRId64, i,
-                           run->first + (int64_t)i);
+        if (source->unit != (int64_t)(first + i)) {
+            return err_set(err, ERR_INVALID, "/run/sources/%zu/unit: must be %zu", i, first + i);
         }
         if (source->from != SOURCE_SEED && source->sha256[0] == '\0') {
             return err_set(err, ERR_INVALID, "/run/sources/%zu/sha256: is required from '%s'", i,
@@ -189,23 +221,12 @@ static bool has_codec(const struct peer *peer)
     return peer->codec[0] == '\0' || (codec_find(peer->codec, &codec) && codec_available(codec));
 }
 
-int assignment_check(const struct assignment *assignment, struct err *err)
+/* A stage of a pipeline exchanges tensors with the one before it and the one after it. */
+static int check_neighbours(const struct assignment_run *run, struct err *err)
 {
-    const struct assignment_run *run = &assignment->run;
-    if (!assignment->has_run) {
-        return 0;
-    }
-    if (!is_assigned(run->phase)) {
-        return err_set(err, ERR_INVALID, "/run/phase: '%s' is only reported by agents",
-                       phase_names[run->phase]);
-    }
     if (run->first >= run->end) {
         return err_set(err, ERR_INVALID, "/run/stage: units %" PRId64 " to %" PRId64 " are none",
                        run->first, run->end);
-    }
-    if (run->stage_index >= run->stage_count) {
-        return err_set(err, ERR_INVALID, "/run/stage/index: must be below count (%" PRId64 ")",
-                       run->stage_count);
     }
     if (run->has_previous != (run->stage_index > 0)) {
         return err_set(err, ERR_INVALID, "/run/previous: stage 0 has none, every other has one");
@@ -214,8 +235,7 @@ int assignment_check(const struct assignment *assignment, struct err *err)
         return err_set(err, ERR_INVALID, "/run/next: the last stage has none, every other has one");
     }
     if ((run->has_previous && run->previous.url[0] == '\0') ||
-        (run->has_next && run->next.url[0] == '\0') ||
-        (run->has_neighbor && run->neighbor.url[0] == '\0')) {
+        (run->has_next && run->next.url[0] == '\0')) {
         return err_set(err, ERR_INVALID, "/run: a neighbour without url");
     }
     if ((run->has_previous && !has_codec(&run->previous)) ||
@@ -223,6 +243,83 @@ int assignment_check(const struct assignment *assignment, struct err *err)
         return err_set(err, ERR_INVALID, "/run/%s/codec: this build has no codec '%s'",
                        has_codec(&run->previous) ? "next" : "previous",
                        has_codec(&run->previous) ? run->next.codec : run->previous.codec);
+    }
+    return 0;
+}
+
+/* Whether the stage calls the other one: a worker all servers, the lead every stage, a server those
+ * next to it when the norm of the gradients is clipped. */
+static bool calls(const struct assignment_run *run, size_t other)
+{
+    const size_t own = (size_t)run->stage_index;
+    const struct assigned_stage *stage = run->stage;
+    const bool serves = stage[own].first < stage[own].end;
+    const bool other_serves = stage[other].first < stage[other].end;
+    return own == 0 || (stage[own].share_first < stage[own].share_end && other_serves) ||
+           (run->job_spec.optimizer.clip_norm > 0 && serves && other_serves &&
+            (own + 1 == other || other + 1 == own));
+}
+
+/* Servers come first and keep all units in order; the workers' shares follow each other. */
+static int check_stages(const struct assignment_run *run, struct err *err)
+{
+    if (run->has_previous || run->has_next || (int64_t)run->stages_listed != run->stage_count) {
+        return err_set(err, ERR_INVALID,
+                       "/run/stages: lists all stages, in place of previous and next");
+    }
+    const struct assigned_stage *own = &run->stage[run->stage_index];
+    if (own->first != run->first || own->end != run->end) {
+        return err_set(err, ERR_INVALID, "/run/stages/%" PRId64 ": differs from /run/stage",
+                       run->stage_index);
+    }
+    int64_t units = 0, samples = 0;
+    for (size_t s = 0; s < run->stages_listed; s++) {
+        const struct assigned_stage *stage = &run->stage[s];
+        const bool serves = stage->first < stage->end;
+        const bool works = stage->share_first < stage->share_end;
+        if ((serves && stage->first != units) || (s == 0 && !serves) || (!serves && !works) ||
+            (serves && s > 0 && run->stage[s - 1].first == run->stage[s - 1].end)) {
+            return err_set(err, ERR_INVALID, "/run/stages/%zu: its units or its place do not fit",
+                           s);
+        }
+        if (works && stage->share_first != samples) {
+            return err_set(err, ERR_INVALID, "/run/stages/%zu/share_first: must be %" PRId64, s,
+                           samples);
+        }
+        units = serves ? stage->end : units;
+        samples = works ? stage->share_end : samples;
+        if (s != (size_t)run->stage_index && calls(run, s) && stage->peer.url[0] == '\0') {
+            return err_set(err, ERR_INVALID, "/run/stages/%zu/peer: has no url", s);
+        }
+    }
+    if (samples != run->job_spec.micro_batches) {
+        return err_set(err, ERR_INVALID, "/run/stages: %" PRId64 " of %" PRId64 " micro-batches",
+                       samples, run->job_spec.micro_batches);
+    }
+    return 0;
+}
+
+int assignment_check(const struct assignment *assignment, struct err *err)
+{
+    static int (*const check_others[])(const struct assignment_run *run, struct err *err) = {
+        [STRATEGY_PIPELINE] = check_neighbours,
+        [STRATEGY_SUBMODEL] = check_neighbours,
+        [STRATEGY_PARAMETER_SERVER] = check_stages,
+    };
+    const struct assignment_run *run = &assignment->run;
+    if (!assignment->has_run) {
+        return 0;
+    }
+    if (!is_assigned(run->phase)) {
+        return err_set(err, ERR_INVALID, "/run/phase: '%s' is only reported by agents",
+                       phase_names[run->phase]);
+    }
+    if (run->stage_index >= run->stage_count) {
+        return err_set(err, ERR_INVALID, "/run/stage/index: must be below count (%" PRId64 ")",
+                       run->stage_count);
+    }
+    if (run->has_neighbor && run->neighbor.url[0] == '\0') {
+        return err_set(err, ERR_INVALID, "/run/neighbor: has no url");
     }
     const struct job_spec *spec = &run->job_spec;
     if (spec->learning_rate.type == LEARNING_RATE_STEP && spec->learning_rate.step_size < 1) {
@@ -235,5 +332,6 @@ int assignment_check(const struct assignment *assignment, struct err *err)
                        " is not divisible by %" PRId64,
                        spec->batch, spec->micro_batches);
     }
-    return check_sources(run, err);
+    const int rc = check_others[spec->strategy](run, err);
+    return rc == 0 ? check_sources(run, err) : rc;
 }

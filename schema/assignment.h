@@ -84,6 +84,13 @@ struct caller {
     char relay_ticket[TICKET_SIZE]; /* to park at a relay, for all callers of the plan */
 };
 
+/* A stage of a plan of parameter_server. */
+struct assigned_stage {
+    struct peer peer;               /* url "": this device does not call it */
+    int64_t first, end;             /* the units that it keeps; equal: none */
+    int64_t share_first, share_end; /* the micro-batches of a step that it computes; equal: none */
+};
+
 struct assignment_run {
     struct job_id job;
     int64_t generation;
@@ -98,8 +105,10 @@ struct assignment_run {
     bool strict; /* the order of work (libtrain/schedule); asynchronous: always */
     bool tune; /* prepare: measure the kernels of the stage's convolutions and report them; no stage
                   is built */
-    struct source source[UNITS_MAX]; /* one per unit of the stage, in order */
+    struct source source[UNITS_MAX]; /* one per unit that it loads, in order */
     size_t source_count;
+    struct assigned_stage stage[STAGES_MAX]; /* parameter_server: all, this one too, in order */
+    size_t stages_listed;                    /* 0 or stage_count */
     bool has_previous, has_next;
     struct peer previous, next;
     bool has_neighbor; /* where copies of this stage's snapshots go: the next stage's device, of the
@@ -130,9 +139,14 @@ struct assignment {
 };
 extern const struct record assignment_record;
 
-/* Check rules over several fields: an assignment may name the phase, the stage has units, sources
- * (if there are any) cover them in order and state where from, neighbours fit the stage's place,
- * batch and learning rate are usable. ERR_INVALID names the place as a JSON pointer. */
+/* Write the units [*first, *end) whose state the device loads: those that it keeps; with a share
+ * of the micro-batches, all of the model. */
+void assignment_loads(const struct assignment_run *run, size_t *first, size_t *end);
+
+/* Check rules over several fields: an assignment may name the phase, the stage has work, sources
+ * (if there are any) cover what it loads in order and state where from, the other stages that it
+ * needs are there and can be called, batch and learning rate are usable. ERR_INVALID names the
+ * place as a JSON pointer. */
 NODISCARD int assignment_check(const struct assignment *assignment, struct err *err);
 
 #endif

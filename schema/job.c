@@ -244,12 +244,19 @@ static const struct field spec_fields[] = {
     MEMBER_ENUM(struct job_spec, strategy, "strategy", 0, job_strategy_names,
                 .about = "`pipeline`: stages of the model on different devices. `submodel`: each "
                          "device trains a slice of the model for some of the classes. See "
-                         "[Sub-models](#sub-models)."),
+                         "[Sub-models](#sub-models). `parameter_server`: workers compute parts of "
+                         "each batch with the whole model, which servers keep. See "
+                         "[Parameter server](#parameter-server)."),
     MEMBER_OPTIONAL(struct job_spec, submodel, has_submodel, "submodel", 0,
                     &submodel_options_record, .since = 3,
                     .about = "How the model and the classes are divided. See "
                              "[Sub-models](#sub-models).",
                     .rule = "null without strategy `submodel`"),
+    MEMBER_OPTIONAL(struct job_spec, parameter_server, has_parameter_server, "parameter_server", 0,
+                    &server_options_record, .since = 5,
+                    .about = "Which devices keep the model, and how it travels. See "
+                             "[Parameter server](#parameter-server).",
+                    .rule = "null without strategy `parameter_server`"),
     MEMBER_ENUM(struct job_spec, pipeline, "pipeline", 0, job_pipeline_names,
                 .about = "`sync`: one update per step, after all micro-batches: the same weights "
                          "as on one device. `async`: no stage waits for another's update; the "
@@ -304,6 +311,7 @@ const struct job_spec job_spec_default = {
     .name = "job",
     .view = {.negatives = 1},
     .submodel = SUBMODEL_OPTIONS_DEFAULT,
+    .parameter_server = SERVER_OPTIONS_DEFAULT,
     .seed = 1,
     .batch = 32, /* micro_batches: job_spec_complete */
     .epochs = 1,

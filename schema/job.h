@@ -17,7 +17,9 @@
 #include "schema/job_change.h"
 #include "schema/job_progress.h"
 #include "schema/limits.h"
+#include "schema/parameter_server.h"
 #include "schema/plan.h"
+#include "schema/strategy.h"
 #include "schema/submodel.h"
 
 enum job_state {
@@ -79,6 +81,8 @@ struct job_spec {
     int strategy;                     /* enum job_strategy */
     struct submodel_options submodel; /* of a job of sub-models; has_submodel: it was given */
     bool has_submodel;
+    struct server_options parameter_server; /* of that strategy; has_parameter_server: given */
+    bool has_parameter_server;
     int pipeline;            /* enum job_pipeline */
     int64_t aggregate_every; /* async: updates between two aggregations; 0: never */
     bool vertical_sync;      /* async: all stages use the same version of a batch */

@@ -60,6 +60,13 @@ const struct record plan_memory_record =
 #define STAGE_SECONDS                                                                              \
     "Per micro-batch, without the time in which a quota or other programs have the processor."
 
+static const struct field share_fields[] = {
+    MEMBER_INT(struct plan_stage, share_first, "first", 0, 0, MICRO_BATCHES_MAX),
+    MEMBER_INT(struct plan_stage, share_end, "end", 0, 0, MICRO_BATCHES_MAX,
+               .about = "One past its last micro-batch."),
+};
+static const struct record share_group = RECORD(struct plan_stage, "plan_share", share_fields);
+
 static const struct field stage_fields[] = {
     MEMBER_FORM(struct plan_stage, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_INT(struct plan_stage, first, "first", FIELD_REQUIRED, 0, UNITS_MAX,
@@ -68,6 +75,9 @@ static const struct field stage_fields[] = {
                .about = "One past its last unit."),
     MEMBER_INT(struct plan_stage, in_flight, "in_flight", 0, 0, MICRO_BATCHES_MAX,
                .about = "Micro-batches in flight at most."),
+    MEMBER_GROUP("share", FIELD_SKIP_EMPTY, &share_group,
+                 .about = "`parameter_server`: the micro-batches of a step that it computes; "
+                          "absent: none."),
     MEMBER_ENUM(struct plan_stage, codec, "codec", FIELD_ADDED, codec_names,
                 .about = "Of the activations to the next stage and the gradients from it; `none` "
                          "for the last stage."),
@@ -82,6 +92,18 @@ static const struct field stage_fields[] = {
                   0, .about = STAGE_SECONDS),
     MEMBER_DOUBLE(struct plan_stage, predicted_busy, "predicted_busy", 0, 0, 0,
                   .about = "Share of the step it computes, or has work and is stopped."),
+    MEMBER_DOUBLE(struct plan_stage, predicted_pull_seconds, "predicted_pull_seconds",
+                  FIELD_SKIP_EMPTY, 0, 0,
+                  .about = "`parameter_server`: from its first request of a step to the end of its "
+                           "first forward pass."),
+    MEMBER_DOUBLE(struct plan_stage, predicted_push_seconds, "predicted_push_seconds",
+                  FIELD_SKIP_EMPTY, 0, 0,
+                  .about = "`parameter_server`: from the beginning of its last backward pass to "
+                           "the answer to its last sum."),
+    MEMBER_INT(struct plan_stage, pull_segments, "pull_segments", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "Requests for parameters in a step."),
+    MEMBER_INT(struct plan_stage, push_segments, "push_segments", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "Requests for each sum that it sends."),
     MEMBER_DOUBLE(struct plan_stage, measured_forward_seconds, "measured_forward_seconds",
                   FIELD_NULLABLE, 0, 0, .about = STAGE_SECONDS),
     MEMBER_DOUBLE(struct plan_stage, measured_backward_seconds, "measured_backward_seconds",

@@ -63,14 +63,20 @@ struct plan_stage {
     struct device_id device;
     int64_t first, end; /* units [first, end) */
     int64_t in_flight;
-    int codec;             /* enum codec: of the tensors to and from the next stage */
-    int64_t memory_bytes;  /* all that the stage needs: arena, its snapshots, replicas */
+    int64_t share_first, share_end; /* parameter_server: its micro-batches; equal: none */
+    int codec;                      /* enum codec: of the tensors to and from the next stage */
+    int64_t memory_bytes;           /* all that the stage needs: arena, its snapshots, replicas */
     int64_t replica_bytes; /* of these: the most it holds for the stage before it in the ring */
     struct plan_memory
         memory; /* the parts of memory_bytes; all 0 in a plan of an earlier version */
     double predicted_forward_seconds; /* per micro-batch */
     double predicted_backward_seconds;
-    double predicted_busy;           /* share of the step it computes */
+    double predicted_busy; /* share of the step it computes */
+    /* parameter_server, of a worker: from its first request of a step to the end of its first
+     * forward pass, and from its last backward pass to the answer to its last sum; requests of
+     * these, of a push those of one block. */
+    double predicted_pull_seconds, predicted_push_seconds;
+    int64_t pull_segments, push_segments;
     double measured_forward_seconds; /* per micro-batch, 0 before the first report */
     double measured_backward_seconds;
 };

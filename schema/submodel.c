@@ -1,8 +1,5 @@
 #include "schema/submodel.h"
 
-const char *const job_strategy_names[] = {
-    [STRATEGY_PIPELINE] = "pipeline", [STRATEGY_SUBMODEL] = "submodel", NULL};
-
 const char *const parent_phase_names[] = {
     [PARENT_STEM] = "stem",   [PARENT_GROUPS] = "groups", [PARENT_HARVEST] = "harvest",
     [PARENT_JOINT] = "joint", [PARENT_ENDED] = "ended",   NULL,

@@ -14,9 +14,6 @@
 #include "schema/limits.h"
 #include "schema/part_of.h"
 
-enum job_strategy { STRATEGY_PIPELINE, STRATEGY_SUBMODEL };
-extern const char *const job_strategy_names[];
-
 struct unit_name {
     char text[NAME_SIZE];
 };

@@ -536,8 +536,9 @@ class JobSpec(TypedDict):
     augment: NotRequired[list[Augment]]
     freeze: NotRequired[list[str]]
     kernels: NotRequired[KernelTable | None]
-    strategy: NotRequired[Literal["pipeline", "submodel"]]
+    strategy: NotRequired[Literal["pipeline", "submodel", "parameter_server"]]
     submodel: NotRequired[Submodel | None]
+    parameter_server: NotRequired[ParameterServer | None]
     pipeline: NotRequired[Literal["sync", "async"]]
     aggregate_every: NotRequired[int]
     vertical_sync: NotRequired[bool]
@@ -830,6 +831,7 @@ class AssignmentRun(TypedDict):
     resume_version: Count
     stage: AssignmentStage
     sources: NotRequired[list[Source]]
+    stages: NotRequired[list[AssignedStage]]
     previous: NotRequired[Peer | None]
     next: NotRequired[Peer | None]
     neighbor: NotRequired[Peer | None]
@@ -1254,6 +1256,19 @@ class Submodel(TypedDict):
     deadline_seconds: NotRequired[int | None]
 
 
+class ParameterServer(TypedDict):
+    """A job of servers and workers. See docs/jobs.md."""
+
+    servers: NotRequired[int | None]
+    server_labels: NotRequired[Labels]
+    worker_labels: NotRequired[Labels]
+    transfers: NotRequired[Literal[
+        "optimal", "stream", "layer", "layer_window", "greedy", "ready", "whole", "fixed", "auto",
+    ]]
+    segment_bytes: NotRequired[int]
+    shares: NotRequired[Literal["speed", "equal"]]
+
+
 class JobDevices(TypedDict):
     labels: NotRequired[Labels]
     min: NotRequired[int]
@@ -1339,6 +1354,7 @@ class PlanStage(TypedDict):
     first: int
     end: int
     in_flight: int
+    share: NotRequired[PlanShare]
     codec: NotRequired[Literal[
         "none", "bfloat16", "q8", "q6", "q4", "q3", "q2", "bfloat16+zstd", "q8+zstd", "q6+zstd",
         "q4+zstd", "q3+zstd", "q2+zstd",
@@ -1349,6 +1365,10 @@ class PlanStage(TypedDict):
     predicted_forward_seconds: float
     predicted_backward_seconds: float
     predicted_busy: float
+    predicted_pull_seconds: NotRequired[float]
+    predicted_push_seconds: NotRequired[float]
+    pull_segments: NotRequired[Count]
+    push_segments: NotRequired[Count]
     measured_forward_seconds: float | None
     measured_backward_seconds: float | None
 
@@ -1465,8 +1485,19 @@ Source = TypedDict(
 )
 
 
+class AssignedStage(TypedDict):
+    """A stage of a plan of servers and workers. `url` is absent where this device does not call
+    the other."""
+
+    peer: Peer
+    first: int
+    end: int
+    share_first: int
+    share_end: int
+
+
 class Peer(TypedDict):
-    """A neighbour."""
+    """Another device of the plan."""
 
     device: DeviceId
     url: NotRequired[str | None]
@@ -1525,6 +1556,11 @@ class ModelOutput(TypedDict):
     height: int
     width: int
     channels: int
+
+
+class PlanShare(TypedDict):
+    first: NotRequired[int]
+    end: NotRequired[int]
 
 
 class CombinationStage(TypedDict):

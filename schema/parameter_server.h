@@ -1,0 +1,55 @@
+/* parameter_server.h: the options of a job whose devices share each batch: some keep units
+ * (servers), some compute micro-batches with all units (workers). Defaults and meaning:
+ * docs/jobs.md. Plain structs. */
+#ifndef SCHEMA_PARAMETER_SERVER_H
+#define SCHEMA_PARAMETER_SERVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "libtrain/model/segments.h"
+#include "schema/device.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+#define SERVERS_OF_JOB_MAX 8
+
+/* How workers join layers into requests: enum segments_transfers by its numbers, and the faster of
+ * optimal and stream, as measured. */
+enum { TRANSFERS_AUTO = SEGMENTS_FIXED + 1 };
+extern const char *const transfers_names[];
+
+/* How the micro-batches of a step are divided among the workers, where their numbers are not
+ * given. */
+enum job_shares { SHARES_SPEED, SHARES_EQUAL };
+extern const char *const job_shares_names[];
+
+/* A server that the job asks for. */
+struct server_place {
+    struct device_id device;
+    int64_t end; /* one past its last unit */
+};
+
+struct server_options {
+    int64_t servers;                               /* how many; 0: planned, or given by place */
+    struct server_place place[SERVERS_OF_JOB_MAX]; /* in the order of their units; place_count 0:
+                                                      planned */
+    size_t place_count;
+    struct label server_label[LABELS_MAX]; /* that a server has, beside those of the job */
+    size_t server_label_count;
+    struct label worker_label[LABELS_MAX];
+    size_t worker_label_count;
+    int transfers;             /* enum segments_transfers, or TRANSFERS_AUTO */
+    int64_t segment_bytes;     /* of a request, at least: SEGMENTS_FIXED */
+    int shares;                /* enum job_shares */
+    int64_t share[STAGES_MAX]; /* micro-batches of each worker, given instead; share_count 0: not */
+    size_t share_count;
+};
+#define SERVER_OPTIONS_DEFAULT                                                                     \
+    {                                                                                              \
+        .transfers = TRANSFERS_AUTO, .segment_bytes = 4 << 20                                      \
+    }
+extern const struct record server_options_record;
+
+#endif
