@@ -132,6 +132,8 @@ struct train_stage_config {
                                   tree: with one version */
     struct reduce_range share; /* with the tree: the micro-batches that this stage computes; empty:
                                   none, it keeps units for others */
+    bool worker; /* with a share: the stage has no optimizer state, its parameters come from others.
+                    It is never updated nor saved */
     struct optimizer optimizer;
     uint64_t seed;            /* initial weights, dropout */
     struct train_pool *pool;  /* borrowed */
@@ -159,8 +161,9 @@ void train_restart(struct train_stage *stage, int64_t version);
  * weight 1, bias 0, running mean 0, running variance 1; optimizer state is 0. Weights of embeddings
  * and positions are uniform in [-sqrt(3), sqrt(3)): variance 1, as PyTorch's nn.Embedding. */
 void train_unit_initialise(struct train_stage *stage, size_t unit);
-/* Load a snapshot blob (state.h, of any alignment) and clear the unit's gradients. ERR_FORMAT if
- * its size or header is not exactly that of this unit's layout; the old state is kept then. */
+/* Load a snapshot blob (state.h, of any alignment) and clear the unit's gradients. A worker skips
+ * the optimizer's arrays. ERR_FORMAT if its size or header is not exactly that of this unit's
+ * layout; the old state is kept then. */
 NODISCARD int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, size_t size,
                               struct err *err);
 /* Write a snapshot blob of train_unit_bytes bytes: the state as of the last update, even in the

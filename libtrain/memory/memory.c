@@ -1,7 +1,5 @@
 #include "libtrain/memory/memory.h"
 
-#include <stdbool.h>
-
 #include "libtrain/memory/arena.h"
 
 /* a * b + c; false when that does not fit. */
@@ -77,9 +75,9 @@ static int sum_up(const struct arena *arena, const struct optimizer *optimizer,
 {
     size_t arrays = optimizer_state_arrays(optimizer);
     struct memory_bytes bytes = {
-        .optimizer = arena->trained_floats * arrays * sizeof(float),
+        .optimizer = request->worker ? 0 : arena->trained_floats * arrays * sizeof(float),
         .packed = arena->packed_bytes,
-        .snapshot = state_bytes(arena->model, request, arrays),
+        .snapshot = request->worker ? 0 : state_bytes(arena->model, request, arrays),
     };
     const uint64_t running = request->versions > 1 ? request->in_flight
                              : request->tree > 0   ? statistics_of(request)
@@ -138,6 +136,9 @@ int memory_of_stage(const struct model *model, const struct optimizer *optimizer
         request->share.end > request->tree) {
         return err_set(err, ERR_INVALID, "micro-batches %zu to %zu of %zu, expected at most %d",
                        request->share.first, request->share.end, request->tree, REDUCE_COUNT_MAX);
+    }
+    if (request->worker && request->share.first == request->share.end) {
+        return err_set(err, ERR_INVALID, "a worker computes a share of the micro-batches");
     }
     if (request->tree > 0 && request->versions > 1) {
         return err_set(err, ERR_INVALID, "a stage that adds by the tree keeps one version");

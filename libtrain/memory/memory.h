@@ -5,6 +5,7 @@
 #ifndef LIBTRAIN_MEMORY_MEMORY_H
 #define LIBTRAIN_MEMORY_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,7 @@ struct memory_request {
     size_t tree; /* micro-batches of a step, if they are added by the tree (model/reduce.h); 0: in
                     place */
     struct reduce_range share; /* of these, on this device; empty: it keeps units for others */
+    bool worker;               /* with a share: never updated nor saved, as train_stage_config */
     size_t threads;      /* compute threads, 1 to MEMORY_THREADS_MAX (workspace is per thread) */
     enum codec codec[2]; /* of the links at both boundaries, by enum memory_boundary */
     enum recompute recompute;
@@ -41,19 +43,19 @@ struct memory_request {
 };
 
 struct memory_bytes {
-    uint64_t parameters; /* parameters and buffers; buffers of the last step and of the running
-                            one, or with several versions of each batch in flight, with a tree of
-                            each micro-batch */
-    uint64_t stashed;    /* trained parameters of the other versions */
-    uint64_t gradients;  /* with a tree those that wait for others, too */
-    uint64_t optimizer;
+    uint64_t parameters;  /* parameters and buffers; buffers of the last step and of the running
+                             one, or with several versions of each batch in flight, with a tree of
+                             each micro-batch */
+    uint64_t stashed;     /* trained parameters of the other versions */
+    uint64_t gradients;   /* with a tree those that wait for others, too */
+    uint64_t optimizer;   /* none of a worker */
     uint64_t activations; /* all slots */
     uint64_t workspace;   /* scratch of ops, gradients between ops, recomputed activations */
     uint64_t packed;      /* weights in the layouts of oneDNN's kernels */
     uint64_t borders;     /* receive slots, send buffers and coders of the stage's runtime; not
                              allocated by libtrain */
-    uint64_t
-        snapshot; /* one copy of the stage's state, kept at a stop; not allocated by libtrain */
+    uint64_t snapshot;    /* one copy of the stage's state, kept at a stop, not by a worker; not
+                             allocated    by libtrain */
     uint64_t total;
 };
 

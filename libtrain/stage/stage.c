@@ -103,6 +103,7 @@ int train_stage_new(const struct train_stage_config *config, struct train_stage 
         .versions = config->versions,
         .tree = tree ? config->micro_batches : 0,
         .share = tree ? config->share : (struct reduce_range){0, 0},
+        .worker = config->worker,
         .threads = pool_threads(config->pool),
         .recompute = config->recompute,
         .backend = train_backend(),

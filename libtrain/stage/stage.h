@@ -48,7 +48,8 @@ struct train_stage {
     float *gradients; /* [trained_floats], [turn_floats], and [trained_floats] for each sum that the
                          tree lets wait */
     float *gradient;  /* [trained_floats] of them: the one at work; zero between steps */
-    float *optimizer_state;       /* [optimizer_state_arrays][trained_floats]; NULL without one */
+    float *optimizer_state;       /* [optimizer_state_arrays][trained_floats]; NULL without one, and
+                                     of a worker */
     unsigned char *activation;    /* in_flight slots */
     unsigned char *workspace;     /* tensors of one call */
     struct stage_slot *slot;      /* [in_flight] */

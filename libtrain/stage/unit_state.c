@@ -22,6 +22,11 @@ static const struct arena_op *op_of(const struct train_stage *stage, size_t unit
     return &stage->arena->op[stage->first_op[local_unit(stage, unit)] + op];
 }
 
+static bool has_optimizer_state(const struct train_stage *stage, const struct arena_op *plan)
+{
+    return !plan->frozen && !stage->config.worker;
+}
+
 /* [trained_floats] */
 static float *optimizer_array(const struct train_stage *stage, size_t array)
 {
@@ -120,8 +125,9 @@ static void initialise_parameter(struct train_stage *stage, const struct arena_o
         fill(to, elements, initial == INITIAL_ONE ? 1.0f : 0.0f);
     }
     fill(draws, elements, 0.0f);
-    for (size_t array = 0;
-         !plan->frozen && array < optimizer_state_arrays(&stage->config.optimizer); array++) {
+    const size_t arrays =
+        has_optimizer_state(stage, plan) ? optimizer_state_arrays(&stage->config.optimizer) : 0;
+    for (size_t array = 0; array < arrays; array++) {
         fill(optimizer_array(stage, array) + plan->tensor[tensor], elements, 0.0f);
     }
 }
@@ -170,7 +176,7 @@ void train_unit_save(const struct train_stage *stage, size_t unit, void *out)
 {
     const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
     unsigned char *data = (unsigned char *)out + layout->header.data_offset;
-    ASSERT((uintptr_t)out % sizeof(float) == 0);
+    ASSERT((uintptr_t)out % sizeof(float) == 0 && !stage->config.worker);
     memcpy(out, layout->header_text, (size_t)layout->header.data_offset);
     for (size_t i = 0; i < layout->header.tensor_count; i++) {
         const struct state_source *source = &layout->source[i];
@@ -240,6 +246,9 @@ int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, si
         size_t bytes = plan->op->tensor[source->tensor].elements * sizeof(float);
         const unsigned char *from = data + layout->header.tensor[i].begin;
         size_t offset = (size_t)plan->tensor[source->tensor];
+        if (source->kind == STATE_OPTIMIZER && !has_optimizer_state(stage, plan)) {
+            continue;
+        }
         if (source->kind == STATE_BUFFER) {
             memcpy(memory_of(stage, plan, source), from, bytes);
             memcpy(stage->running + offset, from, bytes);

@@ -194,28 +194,41 @@ const struct optimizer law_optimizers[LAW_OPTIMIZERS] = {
     {.type = OPTIMIZER_ADAMW, ADAM, .weight_decay = 0.1, .clip_norm = 0.1},
 };
 
-struct train_stage *law_tree_stage(const struct law *law, size_t first, size_t end,
-                                   size_t in_flight, struct reduce_range share, size_t threads)
+struct train_stage_config law_tree_config(const struct law *law, struct reduce_range share,
+                                          size_t threads)
 {
     const struct pipeline_recipe *recipe = &law->recipe;
-    const struct train_stage_config config = {.model = law->model,
-                                              .first = first,
-                                              .end = end,
-                                              .micro_batch = law->run.batch / recipe->micro_batches,
-                                              .micro_batches = recipe->micro_batches,
-                                              .in_flight = in_flight,
-                                              .optimizer = recipe->optimizer,
-                                              .reduction = REDUCTION_TREE,
-                                              .share = share,
-                                              .seed = recipe->seed,
-                                              .pool = law->pools->pool[threads]};
+    return (struct train_stage_config){.model = law->model,
+                                       .end = law->model->unit_count,
+                                       .micro_batch = law->run.batch / recipe->micro_batches,
+                                       .micro_batches = recipe->micro_batches,
+                                       .in_flight = 1,
+                                       .optimizer = recipe->optimizer,
+                                       .reduction = REDUCTION_TREE,
+                                       .share = share,
+                                       .seed = recipe->seed,
+                                       .pool = law->pools->pool[threads]};
+}
+
+struct train_stage *law_stage_of(const struct train_stage_config *config)
+{
     struct train_stage *stage = NULL;
     struct err err = {0};
-    assert_ok(train_stage_new(&config, &stage, &err), &err);
-    for (size_t unit = first; unit < end; unit++) {
+    assert_ok(train_stage_new(config, &stage, &err), &err);
+    for (size_t unit = config->first; unit < config->end; unit++) {
         train_unit_initialise(stage, unit);
     }
     return stage;
+}
+
+struct train_stage *law_tree_stage(const struct law *law, size_t first, size_t end,
+                                   size_t in_flight, struct reduce_range share, size_t threads)
+{
+    struct train_stage_config config = law_tree_config(law, share, threads);
+    config.first = first;
+    config.end = end;
+    config.in_flight = in_flight;
+    return law_stage_of(&config);
 }
 
 double law_pass(const struct law *law, struct train_stage *stage, int64_t step, size_t m)

@@ -58,8 +58,12 @@ void law_check_random_partitions(struct law *law, int times);
 
 #define LAW_OPTIMIZERS 4
 extern const struct optimizer law_optimizers[LAW_OPTIMIZERS];
-/* A stage of units [first, end) at version 0 that computes a share of the
- * micro-batches. */
+/* The config of a stage of all units that computes a share of the micro-batches. */
+struct train_stage_config law_tree_config(const struct law *law, struct reduce_range share,
+                                          size_t threads);
+/* A stage at version 0. */
+struct train_stage *law_stage_of(const struct train_stage_config *config);
+/* The same of units [first, end) that computes a share of the micro-batches. */
 struct train_stage *law_tree_stage(const struct law *law, size_t first, size_t end,
                                    size_t in_flight, struct reduce_range share, size_t threads);
 /* Forward and backward of one micro-batch by a stage of all units. Return its loss. */

@@ -98,6 +98,12 @@ static const struct optimizer optimizers[] = {
 };
 static const size_t optimizer_arrays[] = {0, 1, 2, 2};
 
+static uint64_t arena_bytes(const struct memory_bytes *bytes)
+{
+    return bytes->parameters + bytes->stashed + bytes->gradients + bytes->optimizer +
+           bytes->activations + bytes->workspace + bytes->packed;
+}
+
 static void a_stage_allocates_exactly_the_bytes_of_memory_of_stage(void **state)
 {
     SKIP_WITHOUT_COUNTING();
@@ -140,14 +146,10 @@ static void a_stage_allocates_exactly_the_bytes_of_memory_of_stage(void **state)
         if (train_backend() == CONV2D_BACKEND_ONEDNN) { /* estimated there */
             bytes = stage->bytes;
         }
-        assert_int_equal(aligned_bytes - before,
-                         bytes.parameters + bytes.stashed + bytes.gradients + bytes.optimizer +
-                             bytes.activations + bytes.workspace + bytes.packed);
+        assert_int_equal(aligned_bytes - before, arena_bytes(&bytes));
         assert_int_equal(bytes.stashed,
                          (versions - 1) * stage->arena->trained_floats * sizeof(float));
-        assert_int_equal(bytes.total, bytes.parameters + bytes.stashed + bytes.gradients +
-                                          bytes.optimizer + bytes.activations + bytes.workspace +
-                                          bytes.packed + bytes.borders + bytes.snapshot);
+        assert_int_equal(bytes.total, arena_bytes(&bytes) + bytes.borders + bytes.snapshot);
         uint64_t snapshot = 0;
         for (size_t unit = config.first; unit < config.end; unit++) {
             snapshot += stage->layout[unit - config.first]->header.data_bytes;
@@ -284,9 +286,7 @@ static struct memory_bytes freeze_half(const struct kernel_pools *pools, struct 
     assert_ok(memory_of_stage(model, &config.optimizer, &request, &bytes, &err), &err);
     size_t before = aligned_bytes;
     assert_ok(train_stage_new(&config, &stage, &err), &err);
-    assert_int_equal(aligned_bytes - before, bytes.parameters + bytes.gradients + bytes.optimizer +
-                                                 bytes.activations + bytes.workspace +
-                                                 bytes.packed);
+    assert_int_equal(aligned_bytes - before, arena_bytes(&bytes));
     assert_int_equal(bytes.optimizer, 2 * sizeof(float) * stage->arena->trained_floats);
     uint64_t snapshot = 0;
     for (size_t unit = 0; unit < model->unit_count; unit++) {
@@ -315,6 +315,54 @@ static void frozen_units_take_no_gradients_no_optimizer_state_and_no_slots(void 
         assert_true(frozen.gradients <= plain.gradients);
         assert_true(frozen.activations < plain.activations);
         assert_true(frozen.total < plain.total);
+        model_free(&model);
+    }
+}
+
+/* The stage is never updated. */
+static void a_worker_takes_no_optimizer_state_and_no_snapshot(void **state)
+{
+    SKIP_WITHOUT_COUNTING();
+    const struct kernel_pools *pools = *state;
+    for (size_t i = 0; i < 4; i++) {
+        struct model *model = zoo_model("resnet8", 32, 32, 3);
+        use_own_kernels(model);
+        const struct reduce_range share = {i, 4 + i};
+        const struct train_stage_config config = {.model = model,
+                                                  .end = model->unit_count,
+                                                  .micro_batch = 2,
+                                                  .micro_batches = 8,
+                                                  .in_flight = 1,
+                                                  .reduction = REDUCTION_TREE,
+                                                  .share = share,
+                                                  .worker = true,
+                                                  .optimizer = optimizers[i],
+                                                  .pool = pools->pool[0]};
+        struct memory_request request = {.end = config.end,
+                                         .micro_batch = 2,
+                                         .in_flight = 1,
+                                         .threads = 1,
+                                         .tree = 8,
+                                         .share = share};
+        struct memory_bytes plain, worker;
+        struct memory_growth growth;
+        struct train_stage *stage = NULL;
+        struct err err = {0};
+        assert_ok(memory_of_stage(model, &config.optimizer, &request, &plain, &err), &err);
+        request.worker = true;
+        assert_ok(memory_of_stage(model, &config.optimizer, &request, &worker, &err), &err);
+        assert_ok(memory_of_range(model, &config.optimizer, &request, &growth, &err), &err);
+        assert_int_equal(worker.optimizer, 0);
+        assert_int_equal(worker.snapshot, 0);
+        assert_true(plain.snapshot > 0 && (plain.optimizer > 0) == (optimizer_arrays[i] > 0));
+        assert_int_equal(worker.total, plain.total - plain.optimizer - plain.snapshot);
+        assert_int_equal(growth.base, worker.total);
+        assert_int_equal(growth.snapshot, 0);
+        const size_t before = aligned_bytes;
+        assert_ok(train_stage_new(&config, &stage, &err), &err);
+        assert_int_equal(aligned_bytes - before, arena_bytes(&worker));
+        assert_null(stage->optimizer_state);
+        train_stage_free(&stage);
         model_free(&model);
     }
 }
@@ -370,6 +418,8 @@ static void a_request_out_of_bounds_is_rejected(void **state)
         {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = 0},
         {.first = 0, .end = 2, .micro_batch = 1, .in_flight = 1, .threads = SIZE_MAX},
         {.end = 2, .micro_batch = 1, .in_flight = 1, .threads = 1, .versions = SIZE_MAX},
+        {.end = 2, .micro_batch = 1, .in_flight = 1, .threads = 1, .worker = true},
+        {.end = 2, .micro_batch = 1, .in_flight = 1, .threads = 1, .tree = 4, .worker = true},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(memory_of_stage(model, &optimizer, &bad[i], &bytes, &err), ERR_INVALID);
@@ -418,6 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stage_allocates_exactly_the_bytes_of_memory_of_stage),
+        cmocka_unit_test(a_worker_takes_no_optimizer_state_and_no_snapshot),
         cmocka_unit_test(frozen_units_take_no_gradients_no_optimizer_state_and_no_slots),
         cmocka_unit_test(training_and_evaluating_allocate_nothing_after_the_second_step),
         cmocka_unit_test(a_stage_of_several_versions_allocates_nothing_after_the_second_step),

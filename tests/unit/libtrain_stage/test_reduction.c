@@ -264,6 +264,14 @@ static void what_the_tree_does_not_support_is_rejected(void **state)
     config.micro_batches = REDUCE_COUNT_MAX + 1;
     assert_int_equal(train_stage_new(&config, &stage, &err), ERR_INVALID);
     assert_holds(err.text, "1025 micro-batches");
+    config.micro_batches = 1;
+    config.worker = true;
+    config.share = (struct reduce_range){0, 0};
+    assert_int_equal(train_stage_new(&config, &stage, &err), ERR_INVALID);
+    assert_holds(err.text, "a worker computes a share");
+    config.share = (struct reduce_range){0, 1};
+    config.reduction = REDUCTION_IN_PLACE;
+    assert_int_equal(train_stage_new(&config, &stage, &err), ERR_INVALID);
     model_free(&model);
 }
 

@@ -204,6 +204,41 @@ static void share_step(struct shared *shared, int64_t step, struct draws *draws)
     }
 }
 
+static struct train_stage *new_worker(const struct shared *shared, size_t w)
+{
+    struct train_stage_config config =
+        law_tree_config(shared->law, shared->share[w], w % KERNEL_POOLS);
+    config.worker = true;
+    return law_stage_of(&config);
+}
+
+static void check_same(void *arg, const struct train_layer *its, size_t first)
+{
+    const struct copy *copy = arg;
+    assert_memory_equal(copy->from + its->first, copy->to + first, its->count * sizeof(float));
+}
+
+/* Another worker takes over a share: it loads the servers' snapshots, as of any other stage. */
+static void replace_worker(struct shared *shared, size_t w)
+{
+    struct err err = {0};
+    train_stage_free(&shared->worker[w]);
+    shared->worker[w] = new_worker(shared, w);
+    for (size_t s = 0; s < shared->servers; s++) {
+        struct train_stage *server = shared->server[s];
+        for (size_t u = server->config.first; u < server->config.end; u++) {
+            unsigned char *blob = unit_save(server, u);
+            assert_ok(
+                train_unit_load(shared->worker[w], u, blob, train_unit_bytes(server, u), &err),
+                &err);
+            free(blob);
+        }
+        struct copy copy = {.from = train_parameters(server),
+                            .to = train_parameters(shared->worker[w])};
+        each_layer(server, shared->worker[w], check_same, &copy);
+    }
+}
+
 static void check_servers(const struct shared *shared)
 {
     const unsigned char *expected = shared->law->expected;
@@ -226,14 +261,16 @@ static void check_shares(const struct law *law, const size_t *share_end, size_t 
     struct shared shared = {.law = law, .workers = workers, .servers = servers};
     for (size_t w = 0; w < workers; w++) {
         shared.share[w] = (struct reduce_range){w == 0 ? 0 : share_end[w - 1], share_end[w]};
-        shared.worker[w] =
-            law_tree_stage(law, 0, law->model->unit_count, 1, shared.share[w], w % KERNEL_POOLS);
+        shared.worker[w] = new_worker(&shared, w);
     }
     for (size_t s = 0; s < servers; s++) {
         shared.server[s] = law_tree_stage(law, s == 0 ? 0 : unit_end[s - 1], unit_end[s], 0,
                                           (struct reduce_range){0, 0}, s % KERNEL_POOLS);
     }
     for (int64_t step = 1; step <= STEPS; step++) {
+        if (step > 1) {
+            replace_worker(&shared, (size_t)step % workers);
+        }
         share_step(&shared, step, draws);
     }
     check_servers(&shared);
