@@ -263,7 +263,11 @@ void train_add(const struct train_stage *stage, size_t count, const float *block
 /* What the forward of a micro-batch of this step added to the statistics of batch-norm: a worker
  * reads it, a server writes it before train_update. Those of a unit are contiguous. */
 float *train_statistics(struct train_stage *stage, size_t micro_batch);
-/* The floats [*first, *end) of them that belong to a unit; none of a frozen one. */
+/* The running statistics of the state, in the same form: those that an update of all statistics
+ * leaves, and that train_evaluate uses. A worker writes a server's before it evaluates a version.
+ * NULL: the stage has none. */
+float *train_running(struct train_stage *stage);
+/* The floats [*first, *end) of both that belong to a unit; none of a frozen one. */
 void train_statistics_of(const struct train_stage *stage, size_t unit, size_t *first, size_t *end);
 
 /* Evaluate `count` <= micro_batch samples with running statistics and without dropout. Reads the

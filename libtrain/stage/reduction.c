@@ -195,6 +195,11 @@ float *train_statistics(struct train_stage *stage, size_t micro_batch)
     return reduction_statistics(stage, micro_batch);
 }
 
+float *train_running(struct train_stage *stage)
+{
+    return stage->buffer;
+}
+
 void train_statistics_of(const struct train_stage *stage, size_t unit, size_t *first, size_t *end)
 {
     const struct arena *arena = stage->arena;

@@ -161,6 +161,76 @@ static void send_statistics(struct shared *shared)
     }
 }
 
+/* A stage of all units takes the servers' state. */
+static void load_snapshots(const struct shared *shared, struct train_stage *stage)
+{
+    struct err err = {0};
+    for (size_t s = 0; s < shared->servers; s++) {
+        struct train_stage *server = shared->server[s];
+        for (size_t u = server->config.first; u < server->config.end; u++) {
+            unsigned char *blob = unit_save(server, u);
+            assert_ok(train_unit_load(stage, u, blob, train_unit_bytes(server, u), &err), &err);
+            free(blob);
+        }
+    }
+}
+
+/* A worker evaluates with what it pulls from the servers: parameters and running statistics. */
+static void evaluate_by_worker(const struct shared *shared, size_t w, double *loss,
+                               uint64_t *correct)
+{
+    const struct law *law = shared->law;
+    struct train_stage *worker = shared->worker[w];
+    struct err err = {0};
+    for (size_t s = 0; s < shared->servers; s++) {
+        struct train_stage *server = shared->server[s];
+        struct copy copy = {.from = train_parameters(server), .to = train_parameters(worker)};
+        each_layer(server, worker, pull, &copy);
+        for (size_t u = server->config.first; u < server->config.end; u++) {
+            size_t first, end, to, to_end;
+            train_statistics_of(server, u, &first, &end);
+            train_statistics_of(worker, u, &to, &to_end);
+            assert_int_equal(end - first, to_end - to);
+            if (end > first) {
+                memcpy(train_running(worker) + to, train_running(server) + first,
+                       (end - first) * sizeof(float));
+            }
+        }
+    }
+    train_parameters_changed(worker);
+    assert_ok(train_evaluate(worker, law->run.batch / law->recipe.micro_batches, law_inputs(law, 1),
+                             NULL, law_labels(law, 1), loss, correct, &err),
+              &err);
+}
+
+/* The same by a stage that loads the servers' snapshots. */
+static void evaluate_by_snapshots(const struct shared *shared, double *loss, uint64_t *correct)
+{
+    const struct law *law = shared->law;
+    struct train_stage *stage =
+        law_tree_stage(law, 0, law->model->unit_count, 0, (struct reduce_range){0, 0}, 0);
+    struct err err = {0};
+    load_snapshots(shared, stage);
+    assert_ok(train_evaluate(stage, law->run.batch / law->recipe.micro_batches, law_inputs(law, 1),
+                             NULL, law_labels(law, 1), loss, correct, &err),
+              &err);
+    train_stage_free(&stage);
+}
+
+static void check_evaluation(const struct shared *shared)
+{
+    double expected = 0;
+    uint64_t expected_correct = 0;
+    evaluate_by_snapshots(shared, &expected, &expected_correct);
+    for (size_t w = 0; w < shared->workers; w++) {
+        double loss = 0;
+        uint64_t correct = 0;
+        evaluate_by_worker(shared, w, &loss, &correct);
+        assert_true(loss == expected);
+        assert_int_equal(correct, expected_correct);
+    }
+}
+
 static void update(struct shared *shared, int64_t step)
 {
     double squares = 0;
@@ -218,24 +288,16 @@ static void check_same(void *arg, const struct train_layer *its, size_t first)
     assert_memory_equal(copy->from + its->first, copy->to + first, its->count * sizeof(float));
 }
 
-/* Another worker takes over a share: it loads the servers' snapshots, as of any other stage. */
+/* Another worker takes over a share. */
 static void replace_worker(struct shared *shared, size_t w)
 {
-    struct err err = {0};
     train_stage_free(&shared->worker[w]);
     shared->worker[w] = new_worker(shared, w);
+    load_snapshots(shared, shared->worker[w]);
     for (size_t s = 0; s < shared->servers; s++) {
-        struct train_stage *server = shared->server[s];
-        for (size_t u = server->config.first; u < server->config.end; u++) {
-            unsigned char *blob = unit_save(server, u);
-            assert_ok(
-                train_unit_load(shared->worker[w], u, blob, train_unit_bytes(server, u), &err),
-                &err);
-            free(blob);
-        }
-        struct copy copy = {.from = train_parameters(server),
+        struct copy copy = {.from = train_parameters(shared->server[s]),
                             .to = train_parameters(shared->worker[w])};
-        each_layer(server, shared->worker[w], check_same, &copy);
+        each_layer(shared->server[s], shared->worker[w], check_same, &copy);
     }
 }
 
@@ -272,6 +334,7 @@ static void check_shares(const struct law *law, const size_t *share_end, size_t 
             replace_worker(&shared, (size_t)step % workers);
         }
         share_step(&shared, step, draws);
+        check_evaluation(&shared);
     }
     check_servers(&shared);
     for (size_t w = 0; w < workers; w++) {
