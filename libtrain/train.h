@@ -244,10 +244,27 @@ struct train_layer {
 /* The layers of the stage, in order; borrowed for its life. *count: how many. */
 const struct train_layer *train_layers(const struct train_stage *stage, size_t *count);
 
-/* The trained parameters of the latest version, all layers one after the other. One who writes to
- * them says so afterwards: what was computed from the weights before is computed anew. */
+/* The trained parameters of the latest version, all layers one after the other; one version: for
+ * the stage's life. One who writes to them says so afterwards: what was computed from the weights
+ * before is computed anew. */
 float *train_parameters(struct train_stage *stage);
 void train_parameters_changed(struct train_stage *stage);
+
+/* Worker: train_forward in parts, for a micro-batch that begins when only the first layers are
+ * there: begin; layers, as often as more of them are there; end. The bits are those of
+ * train_forward. Between the parts the stage does nothing else, except train_parameters_changed and
+ * train_discard, which abandons the forward.
+ *
+ * train_forward_begin: input, labels, errors as train_forward; labels are valid until the end.
+ * train_forward_layers: compute the layers before `end` that are not computed yet. An op without
+ * trained parameters is computed with the layer before it, the ops before layer 0 with that.
+ * train_forward_end: compute what is left. output, loss_sum, errors as train_forward. */
+NODISCARD int train_forward_begin(struct train_stage *stage, size_t slot,
+                                  struct train_position position, const void *input,
+                                  const int32_t *labels, struct err *err);
+void train_forward_layers(struct train_stage *stage, size_t end);
+NODISCARD int train_forward_end(struct train_stage *stage, float *output, double *loss_sum,
+                                struct err *err);
 
 /* Worker: the sum of the gradients of a block (model/reduce.h) of its share, in the form of the
  * parameters; NULL: it is not whole, or not a block of the share. Valid until it is released, at

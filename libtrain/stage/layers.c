@@ -25,7 +25,8 @@ int layers_init(struct train_stage *stage, struct err *err)
 {
     const struct arena *arena = stage->arena;
     stage->layer = calloc(arena->op_count + 1, sizeof(stage->layer[0]));
-    if (!stage->layer) {
+    stage->op_layer = calloc(arena->op_count, sizeof(stage->op_layer[0]));
+    if (!stage->layer || !stage->op_layer) {
         return err_set(err, ERR_MEMORY, "out of memory for the layers of %zu ops", arena->op_count);
     }
     for (size_t g = 0; g < arena->op_count; g++) {
@@ -37,6 +38,7 @@ int layers_init(struct train_stage *stage, struct err *err)
             stage->layer[stage->layer_count++] =
                 (struct train_layer){.unit = plan->unit, .first = (size_t)*first};
         }
+        stage->op_layer[g] = stage->layer_count > 0 ? stage->layer_count - 1 : 0;
     }
     for (size_t i = 0; i < stage->layer_count; i++) {
         const size_t end =

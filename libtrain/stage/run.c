@@ -192,35 +192,28 @@ static double now(const struct train_clock *clock)
     return clock->seconds ? clock->seconds(clock->arg) : 0;
 }
 
-/* Add the time since *began to the stage's unit `unit` and start anew. */
-static void lap(const struct train_clock *clock, double *seconds, size_t unit, double *began)
+/* Add the time since *began to the unit of op g and start anew. */
+static void lap(const struct train_stage *stage, double *seconds, size_t g, double *began)
 {
+    const struct train_clock *clock = &stage->config.clock;
     if (clock->seconds) {
         const double ended = clock->seconds(clock->arg);
-        seconds[unit] += ended - *began;
+        seconds[stage->arena->op[g].unit - stage->config.first] += ended - *began;
         *began = ended;
     }
+}
+
+/* The time of both ops is one: no lap between them. */
+static bool is_timed_with(const struct train_stage *stage, size_t g, size_t other)
+{
+    const struct arena *arena = stage->arena;
+    return other < arena->op_count && arena->op[g].unit == arena->op[other].unit;
 }
 
 static void clear(const struct train_stage *stage, double *seconds)
 {
     if (stage->config.clock.seconds) {
         memset(seconds, 0, (stage->config.end - stage->config.first) * sizeof(seconds[0]));
-    }
-}
-
-/* The ops of the stage's unit `unit`. */
-static void forward_unit(const struct train_stage *stage, size_t slot, const struct areas *areas,
-                         size_t unit)
-{
-    const struct arena *arena = stage->arena;
-    for (size_t g = stage->first_op[unit]; g < stage->first_op[unit + 1]; g++) {
-        if (arena->op[g].fusion == ARENA_DONE_BEFORE) {
-            continue;
-        }
-        struct op_call call = call_of(stage, areas, &arena->op[g], PASS_FORWARD);
-        call.position = stage->slot[slot].position;
-        op_functions(call.plan).forward(&call);
     }
 }
 
@@ -241,61 +234,120 @@ static float *statistics_of(const struct train_stage *stage, size_t slot)
                : versions_running(stage, position->step);
 }
 
-static int forward(struct train_stage *stage, size_t slot, const void *input, float *output,
-                   const int32_t *labels, double *loss_sum, struct err *err)
+/* The areas of a micro-batch whose forward has begun. */
+static struct areas areas_of(const struct train_stage *stage, size_t slot)
+{
+    return (struct areas){.slot = slot_memory(stage, slot),
+                          .workspace = stage->workspace,
+                          .version = versions_of_step(stage, stage->slot[slot].position.step),
+                          .buffer = statistics_of(stage, slot),
+                          .input = stage->slot[slot].input};
+}
+
+int train_forward_begin(struct train_stage *stage, size_t slot, struct train_position position,
+                        const void *input, const int32_t *labels, struct err *err)
+{
+    const size_t samples = stage->config.micro_batch;
+    ASSERT(slot < stage->config.in_flight && position.step >= 1 &&
+           position.micro_batch < stage->config.micro_batches);
+    ASSERT(!stage->forward.begun && (labels || !stage_is_last(stage)));
+    int refused = check_samples(stage, samples, input, labels, err);
+    if (refused) {
+        return refused;
+    }
+    stage->slot[slot] = (struct stage_slot){.position = position, .input = input, .labels = labels};
+    stage->forward = (struct stage_forward){.begun = true, .slot = slot};
+    uint64_t mode = denormal_flush();
+    (void)begin_statistics(stage, slot);
+    struct areas areas = areas_of(stage, slot);
+    double *seconds = stage->config.clock.forward_seconds;
+    clear(stage, seconds);
+    double began = now(&stage->config.clock);
+    enter(stage, &areas, stage->arena->input, samples, input);
+    lap(stage, seconds, 0, &began);
+    denormal_restore(mode);
+    return 0;
+}
+
+/* The ops from the next one up to `end`. Return the time after them where the clock runs. */
+static double forward_ops(struct train_stage *stage, const struct areas *areas, size_t end)
 {
     const struct arena *arena = stage->arena;
-    const struct train_stage_config *config = &stage->config;
-    const int64_t step = stage->slot[slot].position.step;
-    struct areas areas = {.slot = slot_memory(stage, slot),
-                          .workspace = stage->workspace,
-                          .version = versions_of_step(stage, step),
-                          .buffer = begin_statistics(stage, slot)};
-    const struct train_clock *clock = &config->clock;
-    const size_t units = config->end - config->first;
-    clear(stage, clock->forward_seconds);
-    double began = now(clock);
-    enter(stage, &areas, arena->input, config->micro_batch, input);
-    for (size_t unit = 0; unit < units; unit++) {
-        forward_unit(stage, slot, &areas, unit);
-        lap(clock, clock->forward_seconds, unit, &began);
+    double began = now(&stage->config.clock);
+    for (size_t g = stage->forward.op; g < end; g++) {
+        if (arena->op[g].fusion != ARENA_DONE_BEFORE) {
+            struct op_call call = call_of(stage, areas, &arena->op[g], PASS_FORWARD);
+            call.position = stage->slot[stage->forward.slot].position;
+            op_functions(call.plan).forward(&call);
+        }
+        if (g + 1 == end || !is_timed_with(stage, g, g + 1)) {
+            lap(stage, stage->config.clock.forward_seconds, g, &began);
+        }
     }
-    const float *result = readable(&areas, arena->output);
-    if (!stage_is_last(stage)) {
-        memcpy(output, result, output_bytes(stage, config->micro_batch));
-        lap(clock, clock->forward_seconds, units - 1, &began);
-        return 0;
+    stage->forward.op = end;
+    return began;
+}
+
+void train_forward_layers(struct train_stage *stage, size_t end)
+{
+    ASSERT(stage->forward.begun && end <= stage->layer_count);
+    struct areas areas = areas_of(stage, stage->forward.slot);
+    size_t g = stage->forward.op;
+    while (g < stage->arena->op_count && stage->op_layer[g] < end) {
+        g++;
     }
+    uint64_t mode = denormal_flush();
+    (void)forward_ops(stage, &areas, g);
+    denormal_restore(mode);
+}
+
+static int loss_of(struct train_stage *stage, const struct areas *areas, const float *scores,
+                   double *out, struct err *err)
+{
     const struct model *model = stage_model(stage);
+    const struct train_stage_config *config = &stage->config;
+    const struct stage_slot *slot = &stage->slot[stage->forward.slot];
     double labels_per_sample = (double)model->positions;
     double batch = (double)config->micro_batch * (double)config->micro_batches * labels_per_sample;
-    double loss = softmax_cross_entropy(&stage->compute, config->micro_batch * model->positions,
-                                        model->classes, result, labels, model->label_smoothing,
-                                        1.0 / batch, writable(&areas, arena->output_gradient));
-    lap(clock, clock->forward_seconds, units - 1, &began);
+    double loss =
+        softmax_cross_entropy(&stage->compute, config->micro_batch * model->positions,
+                              model->classes, scores, slot->labels, model->label_smoothing,
+                              1.0 / batch, writable(areas, stage->arena->output_gradient));
     if (!isfinite(loss)) {
-        return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite", step);
+        return err_set(err, ERR_DIVERGED, "the loss of step %" PRId64 " is not finite",
+                       slot->position.step);
     }
-    *loss_sum = loss / labels_per_sample;
+    *out = loss / labels_per_sample;
     return 0;
+}
+
+int train_forward_end(struct train_stage *stage, float *output, double *loss_sum, struct err *err)
+{
+    const struct arena *arena = stage->arena;
+    const bool last = stage_is_last(stage);
+    ASSERT(stage->forward.begun && (last ? loss_sum != NULL : output != NULL));
+    struct areas areas = areas_of(stage, stage->forward.slot);
+    uint64_t mode = denormal_flush();
+    int rc = 0;
+    double began = forward_ops(stage, &areas, arena->op_count);
+    const float *result = readable(&areas, arena->output);
+    if (last) {
+        rc = loss_of(stage, &areas, result, loss_sum, err);
+    } else {
+        memcpy(output, result, output_bytes(stage, stage->config.micro_batch));
+    }
+    lap(stage, stage->config.clock.forward_seconds, arena->op_count - 1, &began);
+    denormal_restore(mode);
+    stage->forward.begun = false;
+    return rc;
 }
 
 int train_forward(struct train_stage *stage, size_t slot, struct train_position position,
                   const void *input, float *output, const int32_t *labels, double *loss_sum,
                   struct err *err)
 {
-    ASSERT(slot < stage->config.in_flight && position.step >= 1 &&
-           position.micro_batch < stage->config.micro_batches);
-    ASSERT(stage_is_last(stage) ? labels && loss_sum : output != NULL);
-    int refused = check_samples(stage, stage->config.micro_batch, input, labels, err);
-    if (refused) {
-        return refused;
-    }
-    stage->slot[slot] = (struct stage_slot){.position = position, .input = input};
-    uint64_t mode = denormal_flush();
-    int rc = forward(stage, slot, input, output, labels, loss_sum, err);
-    denormal_restore(mode);
-    return rc;
+    int rc = train_forward_begin(stage, slot, position, input, labels, err);
+    return rc ? rc : train_forward_end(stage, output, loss_sum, err);
 }
 
 /* Recompute the activations that the backward of the stage's unit `unit` reads and forward did not
@@ -321,36 +373,32 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
                     float *input_gradient)
 {
     const struct arena *arena = stage->arena;
-    ASSERT(slot < stage->config.in_flight);
+    ASSERT(slot < stage->config.in_flight && !stage->forward.begun);
     ASSERT(stage_is_last(stage) || output_gradient);
     ASSERT(stage->config.first == 0 || input_gradient);
-    const int64_t step = stage->slot[slot].position.step;
-    struct areas areas = {.slot = slot_memory(stage, slot),
-                          .workspace = stage->workspace,
-                          .version = versions_of_step(stage, step),
-                          .buffer = statistics_of(stage, slot),
-                          .input = stage->slot[slot].input,
-                          .output_gradient = output_gradient,
-                          .input_gradient = input_gradient};
+    struct areas areas = areas_of(stage, slot);
+    areas.output_gradient = output_gradient;
+    areas.input_gradient = input_gradient;
     uint64_t mode = denormal_flush();
-    const struct train_clock *clock = &stage->config.clock;
-    clear(stage, clock->backward_seconds);
-    double began = now(clock);
+    double *seconds = stage->config.clock.backward_seconds;
+    clear(stage, seconds);
+    double began = now(&stage->config.clock);
     if (input_gradient && !arena->hands_back) {
         memset(input_gradient, 0, input_bytes(stage));
     }
     for (size_t unit = stage->config.end - stage->config.first; unit-- > 0;) {
         forward_again(stage, slot, &areas, unit);
         for (size_t g = stage->first_op[unit + 1]; g-- > stage->first_op[unit];) {
-            if (arena->op[g].output_gradient.area == ARENA_NOWHERE ||
-                arena->op[g].fusion == ARENA_DONE_BEFORE) {
-                continue;
+            if (arena->op[g].output_gradient.area != ARENA_NOWHERE &&
+                arena->op[g].fusion != ARENA_DONE_BEFORE) {
+                struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_BACKWARD);
+                call.position = stage->slot[slot].position;
+                op_functions(call.plan).backward(&call);
             }
-            struct op_call call = call_of(stage, &areas, &arena->op[g], PASS_BACKWARD);
-            call.position = stage->slot[slot].position;
-            op_functions(call.plan).backward(&call);
+            if (!is_timed_with(stage, g, g - 1)) {
+                lap(stage, seconds, g, &began);
+            }
         }
-        lap(clock, clock->backward_seconds, unit, &began);
     }
     if (stage->config.reduction == REDUCTION_TREE) {
         reduction_add(stage, stage->slot[slot].position.micro_batch);
@@ -411,7 +459,7 @@ static int evaluate(struct train_stage *stage, size_t count, const void *input, 
 int train_evaluate(struct train_stage *stage, size_t count, const void *input, float *output,
                    const int32_t *labels, double *loss_sum, uint64_t *correct, struct err *err)
 {
-    ASSERT(count >= 1 && count <= stage->config.micro_batch);
+    ASSERT(count >= 1 && count <= stage->config.micro_batch && !stage->forward.begun);
     ASSERT(labels ? stage_is_last(stage) && loss_sum && correct : output != NULL);
     int refused = check_samples(stage, count, input, labels, err);
     if (refused) {

@@ -152,6 +152,7 @@ void train_stage_free(struct train_stage **stage_pointer)
     free(stage->activation);
     free(stage->optimizer_state);
     free(stage->gradients);
+    free(stage->op_layer);
     free(stage->layer);
     free(stage->averaged);
     free(stage->ring);

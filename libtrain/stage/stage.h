@@ -16,7 +16,16 @@ struct onednn_conv2d;
 /* A micro-batch between forward and backward. */
 struct stage_slot {
     struct train_position position;
-    const void *input; /* the caller's */
+    const void *input; /* the caller's, and the labels */
+    const int32_t *labels;
+};
+
+/* A forward between its parts. What lives within one call stays in the workspace from part to part.
+ */
+struct stage_forward {
+    bool begun;
+    size_t slot;
+    size_t op; /* the next one in arena->op */
 };
 
 /* One version of the trained parameters. */
@@ -48,14 +57,15 @@ struct train_stage {
     float *gradients; /* [trained_floats], [turn_floats], and [trained_floats] for each sum that the
                          tree lets wait */
     float *gradient;  /* [trained_floats] of them: the one at work; zero between steps */
-    float *optimizer_state;       /* [optimizer_state_arrays][trained_floats]; NULL without one, and
-                                     of a worker */
-    unsigned char *activation;    /* in_flight slots */
-    unsigned char *workspace;     /* tensors of one call */
-    struct stage_slot *slot;      /* [in_flight] */
-    struct state_layout **layout; /* [end - first] */
-    size_t *first_op;             /* [end - first + 1] in arena->op */
-    struct onednn *onednn;        /* NULL if it computes nothing */
+    float *optimizer_state;    /* [optimizer_state_arrays][trained_floats]; NULL without one, and
+                                  of a worker */
+    unsigned char *activation; /* in_flight slots */
+    unsigned char *workspace;  /* tensors of one call */
+    struct stage_slot *slot;   /* [in_flight] */
+    struct stage_forward forward;
+    struct state_layout **layout;         /* [end - first] */
+    size_t *first_op;                     /* [end - first + 1] in arena->op */
+    struct onednn *onednn;                /* NULL if it computes nothing */
     struct onednn_conv2d **onednn_conv2d; /* [arena->op_count], NULL if there is none */
     unsigned char *packed;                /* weights in its layouts */
     bool clipped;                         /* by train_clip, since the last update */
@@ -65,6 +75,7 @@ struct train_stage {
     bool summed;               /* it is the sum of the whole step */
     struct train_layer *layer; /* [layer_count] */
     size_t layer_count;
+    size_t *op_layer; /* [arena->op_count] the layer that an op is computed with */
 };
 
 static inline const struct model *stage_model(const struct train_stage *stage)

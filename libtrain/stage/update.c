@@ -115,7 +115,7 @@ int train_update(struct train_stage *stage, int64_t step, double learning_rate, 
     const struct arena *arena = stage->arena;
     size_t count = (size_t)arena->trained_floats;
     ASSERT(step >= 1 && stage->clipped == (stage->config.optimizer.clip_norm > 0));
-    ASSERT(stage->sums.waiting == 0 && !stage->config.worker);
+    ASSERT(stage->sums.waiting == 0 && !stage->config.worker && !stage->forward.begun);
     uint64_t mode = denormal_flush();
     int rc = 0;
     if (count > 0 && !gradient_all_finite(&stage->compute, count, stage->gradient)) {
@@ -141,7 +141,7 @@ int train_update(struct train_stage *stage, int64_t step, double learning_rate, 
 void train_discard(struct train_stage *stage)
 {
     const struct arena *arena = stage->arena;
-    stage->clipped = false;
+    stage->clipped = stage->forward.begun = false;
     reduction_discard(stage);
     if (arena->trained_floats > 0) {
         memset(stage->gradient, 0, (size_t)arena->trained_floats * sizeof(float));

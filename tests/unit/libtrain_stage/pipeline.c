@@ -99,7 +99,28 @@ struct step_state {
     bool summed[PIPELINE_STAGES_MAX];
     double squares[PIPELINE_STAGES_MAX]; /* from the last stage to this one */
     bool updated[PIPELINE_STAGES_MAX];
+    struct draws *draws;
 };
+
+/* train_forward, or the same in up to four parts. */
+static int forward_stage(const struct step_state *state, size_t i, size_t slot, size_t micro_batch,
+                         const void *input, float *output, const int32_t *labels, double *loss,
+                         struct err *err)
+{
+    struct train_stage *stage = state->pipeline->stage[i];
+    const struct train_position position = {state->step, micro_batch};
+    if (!state->pipeline->in_parts) {
+        return train_forward(stage, slot, position, input, output, labels, loss, err);
+    }
+    size_t layers, end = 0;
+    (void)train_layers(stage, &layers);
+    int rc = train_forward_begin(stage, slot, position, input, labels, err);
+    for (size_t part = 0; part < 3 && rc == 0; part++) {
+        end = draw_size(state->draws, end, layers);
+        train_forward_layers(stage, end);
+    }
+    return rc ? rc : train_forward_end(stage, output, loss, err);
+}
 
 static void forward(struct step_state *state, size_t i)
 {
@@ -118,8 +139,7 @@ static void forward(struct step_state *state, size_t i)
     double loss = 0.0;
     struct err err = {0};
     poison(pipeline, i);
-    assert_ok(train_forward(pipeline->stage[i], m % progress->in_flight,
-                            (struct train_position){state->step, m}, input,
+    assert_ok(forward_stage(state, i, m % progress->in_flight, m, input,
                             last ? NULL : pipeline->activation[i] + m * border_floats(pipeline, i),
                             last ? state->labels + m * samples * positions : NULL,
                             last ? &loss : NULL, &err),
@@ -174,7 +194,7 @@ static void update_stage(const struct step_state *state, size_t i)
     assert_ok(train_update(stage, state->step, recipe->learning_rate, &err), &err);
 }
 
-static void run_step(struct step_state *state, bool update, struct draws *draws)
+static void run_step(struct step_state *state, bool update)
 {
     struct pipeline *pipeline = state->pipeline;
     const bool clips = pipeline->recipe.optimizer.clip_norm > 0;
@@ -188,7 +208,7 @@ static void run_step(struct step_state *state, bool update, struct draws *draws)
             .inputs = i == 0 ? micro_batches : 0};
     }
     for (size_t left = pipeline->count, idle = 0; left > 0;) {
-        size_t i = draw_size(draws, 0, pipeline->count - 1);
+        size_t i = draw_size(state->draws, 0, pipeline->count - 1);
         enum schedule_work work =
             state->updated[i] ? SCHEDULE_WAIT : schedule_next(&state->progress[i]);
         if (work == SCHEDULE_UPDATE && clips && !sum_squares(state, i)) {
@@ -215,16 +235,16 @@ void pipeline_step(struct pipeline *pipeline, int64_t step, const unsigned char 
                    const int32_t *labels, struct draws *draws)
 {
     struct step_state state = {
-        .pipeline = pipeline, .step = step, .inputs = inputs, .labels = labels};
-    run_step(&state, true, draws);
+        .pipeline = pipeline, .step = step, .inputs = inputs, .labels = labels, .draws = draws};
+    run_step(&state, true);
 }
 
 void pipeline_half_step(struct pipeline *pipeline, int64_t step, const unsigned char *inputs,
                         const int32_t *labels, struct draws *draws)
 {
     struct step_state state = {
-        .pipeline = pipeline, .step = step, .inputs = inputs, .labels = labels};
-    run_step(&state, false, draws);
+        .pipeline = pipeline, .step = step, .inputs = inputs, .labels = labels, .draws = draws};
+    run_step(&state, false);
 }
 
 void pipeline_evaluate(struct pipeline *pipeline, size_t count, const unsigned char *inputs,

@@ -30,8 +30,9 @@ struct pipeline {
     float *gradient[PIPELINE_STAGES_MAX];
     double last_loss;    /* sum over the batch of the last step */
     double last_squares; /* with clip_norm: of all gradients of the last step */
-    bool poison; /* fill the workspaces with NaN before each call: nothing may lie there from call
-                    to call */
+    bool poison;   /* fill the workspaces with NaN before each call: nothing may lie there from call
+                      to call */
+    bool in_parts; /* train_forward in parts, drawn */
 };
 
 /* end[count], the last one is the model's unit count. */

@@ -321,14 +321,14 @@ static void every_unit_is_timed_and_the_clock_changes_no_bit(void **state)
         assert_ok(train_forward(stages[i], 0, first_position, input, NULL, labels, &loss[i], &err),
                   &err);
     }
-    /* One reading at the start, one after each unit, one after the loss. */
-    assert_int_equal(readings, units + 2);
+    /* One reading at the start, one after the input; the same for the units; one after the loss. */
+    assert_int_equal(readings, units + 4);
     for (size_t i = 0; i < units; i++) {
-        assert_true(forward[i] == (i + 1 == units ? 2 : 1));
+        assert_true(forward[i] == (i == 0 || i + 1 == units ? 2 : 1));
     }
     train_backward(plain.stage, 0, NULL, NULL);
     train_backward(timed.stage, 0, NULL, NULL);
-    assert_int_equal(readings, 2 * units + 3);
+    assert_int_equal(readings, 2 * units + 5);
     for (size_t i = 0; i < units; i++) {
         assert_true(backward[i] == 1);
     }

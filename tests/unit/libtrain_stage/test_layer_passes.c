@@ -1,0 +1,224 @@
+/* Passes layer by layer: a forward that begins with the first layers' parameters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libtrain/stage/stage.h"
+#include "tests/unit/libtrain_stage/law.h"
+
+#define BATCH 8
+#define STEPS 2
+#define MICRO_BATCHES 4
+
+static const struct law_run run = {BATCH, MICRO_BATCHES, STEPS, REDUCTION_TREE};
+
+/* The models of a test by number: every op, sequences, residuals, and the deepest of the zoo. */
+#define MODELS 4
+static struct model *model_of(size_t i)
+{
+    switch (i % MODELS) {
+    case 0: return good_model(law_everything, &(struct model_fit){{9, 11, 5}, DTYPE_U8, 7, 1});
+    case 1: return good_model(law_sequence, &(struct model_fit){{37, 1, 1}, DTYPE_U8, 200, 37});
+    case 2: return zoo_model("resnet8", 16, 16, 1);
+    default: return zoo_model("mobilenetv2", 16, 16, 3);
+    }
+}
+
+static void freeze_some(struct model *model)
+{
+    for (size_t unit = 0; unit + 1 < model->unit_count; unit++) {
+        model->unit[unit].frozen = unit % 3 == 1;
+    }
+}
+
+/* ---- forward ---- */
+
+/* NaN in place of the parameters. */
+static void take_away(struct train_stage *stage)
+{
+    memset(train_parameters(stage), 0xff, (size_t)stage->arena->trained_floats * sizeof(float));
+    train_parameters_changed(stage);
+}
+
+static void bring(struct train_stage *stage, const float *parameters, size_t first, size_t end)
+{
+    size_t count;
+    const struct train_layer *layer = train_layers(stage, &count);
+    for (size_t l = first; l < end; l++) {
+        memcpy(train_parameters(stage) + layer[l].first, parameters + layer[l].first,
+               layer[l].count * sizeof(float));
+    }
+    train_parameters_changed(stage);
+}
+
+/* Forward with a part before each layer in `cuts`. Each part has the parameters of its own layers
+ * only: it uses no others, and it is computed when it is asked for. */
+static double forward_in_parts(const struct law *law, struct train_stage *stage, int64_t step,
+                               size_t m, uint64_t cuts)
+{
+    const size_t samples = law->run.batch / law->recipe.micro_batches;
+    const size_t floats = (size_t)stage->arena->trained_floats;
+    float *parameters = copy_floats(train_parameters(stage), floats);
+    size_t count;
+    double loss = 0;
+    struct err err = {0};
+    (void)train_layers(stage, &count);
+    take_away(stage);
+    assert_ok(train_forward_begin(
+                  stage, 0, (struct train_position){.step = step, .micro_batch = m},
+                  law_inputs(law, step) + m * law->batch_bytes / law->recipe.micro_batches,
+                  law_labels(law, step) + m * samples * law->model->positions, &err),
+              &err);
+    size_t first = 0;
+    for (size_t l = 1; l < count; l++) {
+        if (cuts >> (l % 64) & 1) {
+            bring(stage, parameters, first, l);
+            train_forward_layers(stage, l);
+            take_away(stage);
+            first = l;
+        }
+    }
+    bring(stage, parameters, first, count);
+    assert_ok(train_forward_end(stage, NULL, &loss, &err), &err);
+    take_away(stage);
+    bring(stage, parameters, 0, count);
+    free(parameters);
+    return loss;
+}
+
+static void check_saved(const struct law *law, const struct train_stage *stage)
+{
+    const unsigned char *expected = law->expected;
+    for (size_t unit = 0; unit < law->model->unit_count; unit++) {
+        unsigned char *blob = unit_save(stage, unit);
+        assert_memory_equal(blob, expected, train_unit_bytes(stage, unit));
+        expected += train_unit_bytes(stage, unit);
+        free(blob);
+    }
+}
+
+/* Train all steps with another cut in every micro-batch. cuts: of the first. */
+static void check_parts(const struct law *law, uint64_t cuts, enum recompute recompute,
+                        struct draws *draws)
+{
+    struct train_stage_config config =
+        law_tree_config(law, (struct reduce_range){0, MICRO_BATCHES}, 1);
+    config.recompute = recompute;
+    struct train_stage *stage = law_stage_of(&config);
+    struct err err = {0};
+    double loss = 0;
+    for (int64_t step = 1; step <= STEPS; step++) {
+        loss = 0;
+        for (size_t m = 0; m < MICRO_BATCHES; m++) {
+            loss += forward_in_parts(law, stage, step, m, cuts);
+            train_backward(stage, 0, NULL, NULL);
+            cuts = draw_size(draws, 0, SIZE_MAX - 1);
+        }
+        assert_ok(train_update(stage, step, law->recipe.learning_rate, &err), &err);
+    }
+    assert_true(loss == law->expected_loss);
+    check_saved(law, stage);
+    train_stage_free(&stage);
+}
+
+static void every_cut_of_lenet5_gives_the_same_bits(void **state)
+{
+    struct law law = law_new(state, zoo_model("lenet5", 28, 28, 1), run);
+    struct draws draws = draws_new(3);
+    for (uint64_t cuts = 0; cuts < 1u << 5; cuts++) {
+        check_parts(&law, cuts, cuts % 2 ? RECOMPUTE_UNIT : RECOMPUTE_NONE, &draws);
+    }
+    law_done(&law);
+}
+
+static void random_cuts_give_the_same_bits_with_every_op(void **state)
+{
+    struct draws draws = draws_new(4);
+    for (size_t i = 0; i < 2 * MODELS; i++) {
+        struct model *model = model_of(i);
+        if (i >= MODELS) {
+            freeze_some(model);
+        }
+        struct law law = law_new(state, model, run);
+        check_parts(&law, UINT64_MAX, RECOMPUTE_NONE, &draws);
+        check_parts(&law, 0, RECOMPUTE_UNIT, &draws);
+        law_done(&law);
+    }
+}
+
+static void stages_of_a_pipeline_in_parts_give_the_same_bits(void **state)
+{
+    for (size_t i = 0; i < 2 * MODELS; i++) {
+        const enum reduction reduction = i < MODELS ? REDUCTION_IN_PLACE : REDUCTION_TREE;
+        struct law law =
+            law_new(state, model_of(i), (struct law_run){BATCH, MICRO_BATCHES, STEPS, reduction});
+        size_t end[PIPELINE_STAGES_MAX];
+        const size_t count = law_draw_partition(&law, end);
+        struct pipeline *pipeline =
+            pipeline_new(&law.recipe, end, count, law.pools->pool[i % KERNEL_POOLS]);
+        pipeline->in_parts = true;
+        pipeline_initialise(pipeline);
+        law_steps(&law, pipeline, 1, STEPS);
+        law_check_state(&law, pipeline);
+        pipeline_free(pipeline);
+        law_done(&law);
+    }
+}
+
+static void an_abandoned_forward_leaves_no_trace(void **state)
+{
+    for (int reduction = REDUCTION_IN_PLACE; reduction <= REDUCTION_TREE; reduction++) {
+        struct law law =
+            law_new(state, zoo_model("resnet8", 16, 16, 1),
+                    (struct law_run){BATCH, MICRO_BATCHES, STEPS, (enum reduction)reduction});
+        struct pipeline *pipeline =
+            pipeline_new(&law.recipe, &law.model->unit_count, 1, law.pools->pool[0]);
+        struct train_stage *stage = pipeline->stage[0];
+        struct err err = {0};
+        pipeline_initialise(pipeline);
+        for (size_t end = 0; end < 10; end += 3) {
+            assert_ok(train_forward_begin(stage, 0, (struct train_position){1, 0},
+                                          law_inputs(&law, 1), law_labels(&law, 1), &err),
+                      &err);
+            train_forward_layers(stage, end);
+            train_discard(stage);
+        }
+        law_steps(&law, pipeline, 1, STEPS);
+        law_check_state(&law, pipeline);
+        pipeline_free(pipeline);
+        law_done(&law);
+    }
+}
+
+static void a_model_without_trained_layers_has_no_parts(void **state)
+{
+    struct model *model = zoo_model("lenet5", 28, 28, 1);
+    for (size_t unit = 0; unit < model->unit_count; unit++) {
+        model->unit[unit].frozen = true;
+    }
+    struct law law = law_new(state, model, run);
+    struct train_stage *stage =
+        law_tree_stage(&law, 0, model->unit_count, 1, (struct reduce_range){0, MICRO_BATCHES}, 0);
+    size_t count;
+    double loss = 0;
+    (void)train_layers(stage, &count);
+    assert_int_equal(count, 0);
+    for (size_t m = 0; m < MICRO_BATCHES; m++) {
+        loss += forward_in_parts(&law, stage, STEPS, m, UINT64_MAX);
+        train_backward(stage, 0, NULL, NULL);
+    }
+    assert_true(loss == law.expected_loss);
+    train_stage_free(&stage);
+    law_done(&law);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_cut_of_lenet5_gives_the_same_bits),
+        cmocka_unit_test(random_cuts_give_the_same_bits_with_every_op),
+        cmocka_unit_test(stages_of_a_pipeline_in_parts_give_the_same_bits),
+        cmocka_unit_test(an_abandoned_forward_leaves_no_trace),
+        cmocka_unit_test(a_model_without_trained_layers_has_no_parts),
+    };
+    return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);
+}
