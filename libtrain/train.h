@@ -134,6 +134,12 @@ struct train_stage_config {
                                   none, it keeps units for others */
     bool worker; /* with a share: the stage has no optimizer state, its parameters come from others.
                     It is never updated nor saved */
+    /* With the tree; NULL: not wanted. Called by train_backward of the last micro-batch of a block
+     * (model/reduce.h) of the share, from the last layer to layer 0: in `sum`, which train_block
+     * gives afterwards, the layers from `layer` on are final. Other threads may read them from then
+     * on. It returns soon and calls nothing of the stage. */
+    void (*summed)(void *arg, const float *sum, size_t layer);
+    void *summed_arg;
     struct optimizer optimizer;
     uint64_t seed;            /* initial weights, dropout */
     struct train_pool *pool;  /* borrowed */

@@ -54,25 +54,62 @@ static size_t free_buffer(const struct train_stage *stage)
     return buffer;
 }
 
-void reduction_add(struct train_stage *stage, size_t micro_batch)
+static bool is_step(const struct train_stage *stage, struct reduce_range range)
 {
-    const size_t floats = (size_t)stage->arena->trained_floats;
+    return range.first == 0 && range.end == stage->sums.count;
+}
+
+/* A block of the share is a node that this stage adds to no other. */
+static bool is_block(const struct train_stage *stage, struct reduce_range range)
+{
+    const struct reduce_range *share = &stage->config.share;
+    struct reduce_range sibling;
+    if (is_step(stage, range)) {
+        return true;
+    }
+    const struct reduce_range parent = reduce_parent(stage->sums.count, range, &sibling);
+    return parent.first < share->first || parent.end > share->end;
+}
+
+void reduction_open(struct train_stage *stage, size_t micro_batch)
+{
     const struct reduce_range *share = &stage->config.share;
     struct reduce_sum sum = {{micro_batch, micro_batch + 1}, stage->gradient_buffer};
-    size_t added;
+    struct stage_addition *addition = &stage->addition;
     ASSERT(micro_batch >= share->first && micro_batch < share->end);
-    if (floats == 0) {
+    *addition = (struct stage_addition){0};
+    if (stage->layer_count == 0) {
         return;
     }
-    while (reduce_put(&stage->sums, &sum, &added)) {
-        gradient_add(&stage->compute, floats, buffer_at(stage, added), stage->gradient);
+    while (reduce_put(&stage->sums, &sum, &addition->buffer[addition->count])) {
+        addition->count++;
     }
-    stage->summed = sum.range.end - sum.range.first == stage->sums.count;
-    if (!stage->summed) {
+    addition->step = is_step(stage, sum.range);
+    addition->block = is_block(stage, sum.range);
+}
+
+void reduction_add(struct train_stage *stage, size_t layer)
+{
+    const struct stage_addition *addition = &stage->addition;
+    const struct train_layer *at = &stage->layer[layer];
+    for (size_t i = 0; i < addition->count; i++) {
+        gradient_add(&stage->compute, at->count, buffer_at(stage, addition->buffer[i]) + at->first,
+                     stage->gradient + at->first);
+    }
+    if (addition->block && stage->config.summed) {
+        stage->config.summed(stage->config.summed_arg, stage->gradient, layer);
+    }
+}
+
+void reduction_close(struct train_stage *stage)
+{
+    stage->summed = stage->addition.step;
+    if (!stage->summed && stage->layer_count > 0) {
         stage->gradient_buffer = free_buffer(stage);
-        ASSERT(stage->gradient_buffer <= reduce_waiting_max(stage->sums.count, *share));
+        ASSERT(stage->gradient_buffer <=
+               reduce_waiting_max(stage->sums.count, stage->config.share));
         stage->gradient = buffer_at(stage, stage->gradient_buffer);
-        memset(stage->gradient, 0, floats * sizeof(float));
+        memset(stage->gradient, 0, (size_t)stage->arena->trained_floats * sizeof(float));
     }
 }
 
@@ -94,11 +131,6 @@ static struct reduce_sum *find_block(struct train_stage *stage, struct reduce_ra
         }
     }
     return NULL;
-}
-
-static bool is_step(const struct train_stage *stage, struct reduce_range block)
-{
-    return block.first == 0 && block.end == stage->sums.count;
 }
 
 const float *train_block(struct train_stage *stage, struct reduce_range block)

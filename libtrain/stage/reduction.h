@@ -15,9 +15,12 @@ float *reduction_statistics(const struct train_stage *stage, size_t micro_batch)
  * adds; those of frozen units are as they are. */
 float *reduction_begin(const struct train_stage *stage, size_t micro_batch);
 
-/* The gradient of that micro-batch is whole: add what belongs together, and begin another one. The
- * gradient of the last micro-batch is that of the step. */
-void reduction_add(struct train_stage *stage, size_t micro_batch);
+/* Before the backward of a micro-batch: find the sums that belong to its gradient. */
+void reduction_open(struct train_stage *stage, size_t micro_batch);
+/* Its gradient of a layer is whole: add theirs. */
+void reduction_add(struct train_stage *stage, size_t layer);
+/* After its last layer: begin another gradient. That of the last micro-batch is the step's. */
+void reduction_close(struct train_stage *stage);
 
 /* Apply the statistics of all micro-batches of the step to the state, in order:
  * r = (1 - momentum) r + c, in double, rounded once. */

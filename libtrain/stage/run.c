@@ -369,6 +369,12 @@ static void forward_again(const struct train_stage *stage, size_t slot, struct a
     }
 }
 
+/* Whether the backward of op g completes the gradient of its layer. */
+static bool begins_layer(const struct train_stage *stage, size_t g)
+{
+    return stage->layer_count > 0 && (g == 0 || stage->op_layer[g - 1] != stage->op_layer[g]);
+}
+
 void train_backward(struct train_stage *stage, size_t slot, const float *output_gradient,
                     float *input_gradient)
 {
@@ -380,6 +386,10 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     areas.output_gradient = output_gradient;
     areas.input_gradient = input_gradient;
     uint64_t mode = denormal_flush();
+    const bool tree = stage->config.reduction == REDUCTION_TREE;
+    if (tree) {
+        reduction_open(stage, stage->slot[slot].position.micro_batch);
+    }
     double *seconds = stage->config.clock.backward_seconds;
     clear(stage, seconds);
     double began = now(&stage->config.clock);
@@ -395,13 +405,16 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
                 call.position = stage->slot[slot].position;
                 op_functions(call.plan).backward(&call);
             }
+            if (tree && begins_layer(stage, g)) {
+                reduction_add(stage, stage->op_layer[g]);
+            }
             if (!is_timed_with(stage, g, g - 1)) {
                 lap(stage, seconds, g, &began);
             }
         }
     }
-    if (stage->config.reduction == REDUCTION_TREE) {
-        reduction_add(stage, stage->slot[slot].position.micro_batch);
+    if (tree) {
+        reduction_close(stage);
     }
     denormal_restore(mode);
 }

@@ -34,6 +34,13 @@ struct stage_version {
     uint64_t contents; /* from 1, another number after every change: packed weights follow it */
 };
 
+/* The buffers that a backward adds to its gradient, layer by layer (reduction.h). */
+struct stage_addition {
+    size_t buffer[REDUCE_BLOCKS_MAX]; /* in order */
+    size_t count;
+    bool block, step; /* the sum is that of a block of the share, of the step */
+};
+
 /* Used by one thread at a time. arena->op[].tensor gives the places of tensors in the float
  * arrays. */
 struct train_stage {
@@ -71,6 +78,7 @@ struct train_stage {
     bool clipped;                         /* by train_clip, since the last update */
     struct reduce_sums sums;              /* REDUCTION_TREE: of the step's gradients */
     struct reduce_sum sum[REDUCE_BLOCKS_MAX];
+    struct stage_addition addition;
     size_t gradient_buffer;    /* which one `gradient` is */
     bool summed;               /* it is the sum of the whole step */
     struct train_layer *layer; /* [layer_count] */

@@ -1,4 +1,5 @@
-/* Passes layer by layer: a forward that begins with the first layers' parameters. */
+/* Passes layer by layer: a forward that begins with the first layers' parameters, and sums that are
+ * final while a backward goes on. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,6 +212,104 @@ static void a_model_without_trained_layers_has_no_parts(void **state)
     law_done(&law);
 }
 
+/* ---- sums ---- */
+
+/* What the stage says of a block while its last backward runs. */
+struct sums {
+    const struct train_stage *stage;
+    const float *sum;
+    size_t calls;
+    float *seen; /* the layers as they were when they were final */
+};
+
+static void take_layer(void *arg, const float *sum, size_t layer)
+{
+    struct sums *sums = arg;
+    size_t count;
+    const struct train_layer *at = &train_layers(sums->stage, &count)[layer];
+    assert_true(sums->calls == 0 || sum == sums->sum);
+    assert_int_equal(layer, count - 1 - sums->calls);
+    memcpy(sums->seen + at->first, sum + at->first, at->count * sizeof(float));
+    sums->sum = sum;
+    sums->calls++;
+}
+
+/* The blocks of one step of a share: final where and when the stage says so, and until released. */
+static void check_blocks(const struct law *law, struct train_stage *stage, struct sums *sums,
+                         int64_t step)
+{
+    const struct reduce_range share = stage->config.share;
+    const size_t floats = (size_t)stage->arena->trained_floats;
+    struct reduce_range block[REDUCE_BLOCKS_MAX];
+    float *seen[REDUCE_BLOCKS_MAX];
+    size_t count, done = 0;
+    const size_t blocks = reduce_blocks(stage->config.micro_batches, share, block);
+    (void)train_layers(stage, &count);
+    for (size_t m = share.first; m < share.end; m++) {
+        sums->calls = 0;
+        (void)law_pass(law, stage, step, m);
+        if (m + 1 < block[done].end) {
+            assert_int_equal(sums->calls, 0);
+            continue;
+        }
+        assert_int_equal(sums->calls, count);
+        assert_ptr_equal(sums->sum, train_block(stage, block[done]));
+        seen[done++] = copy_floats(sums->seen, floats);
+    }
+    assert_int_equal(done, blocks);
+    for (size_t i = 0; i < blocks; i++) {
+        assert_memory_equal(seen[i], train_block(stage, block[i]), floats * sizeof(float));
+        train_block_release(stage, block[i]);
+        free(seen[i]);
+    }
+    train_discard(stage);
+}
+
+static void check_share(const struct law *law, struct reduce_range share, enum recompute recompute)
+{
+    struct sums sums = {0};
+    struct train_stage_config config = law_tree_config(law, share, 1);
+    config.worker = true;
+    config.recompute = recompute;
+    config.summed = take_layer;
+    config.summed_arg = &sums;
+    struct train_stage *stage = law_stage_of(&config);
+    sums.stage = stage;
+    sums.seen = calloc((size_t)stage->arena->trained_floats, sizeof(float));
+    assert_non_null(sums.seen);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        check_blocks(law, stage, &sums, step);
+    }
+    free(sums.seen);
+    train_stage_free(&stage);
+}
+
+static void sums_are_final_layer_by_layer_in_every_share(void **state)
+{
+    struct law law = law_new(state, zoo_model("lenet5", 28, 28, 1),
+                             (struct law_run){BATCH, 8, STEPS, REDUCTION_TREE});
+    for (size_t first = 0; first < 8; first++) {
+        for (size_t end = first + 1; end <= 8; end++) {
+            check_share(&law, (struct reduce_range){first, end}, RECOMPUTE_NONE);
+        }
+    }
+    law_done(&law);
+}
+
+static void sums_are_final_layer_by_layer_with_every_op(void **state)
+{
+    for (size_t i = 0; i < 2 * MODELS; i++) {
+        struct model *model = model_of(i);
+        if (i >= MODELS) {
+            freeze_some(model);
+        }
+        struct law law = law_new(state, model, run);
+        check_share(&law, (struct reduce_range){i % 2, MICRO_BATCHES},
+                    i % 3 ? RECOMPUTE_NONE : RECOMPUTE_UNIT);
+        law_done(&law);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +317,8 @@ int main(void)
         cmocka_unit_test(random_cuts_give_the_same_bits_with_every_op),
         cmocka_unit_test(stages_of_a_pipeline_in_parts_give_the_same_bits),
         cmocka_unit_test(an_abandoned_forward_leaves_no_trace),
+        cmocka_unit_test(sums_are_final_layer_by_layer_in_every_share),
+        cmocka_unit_test(sums_are_final_layer_by_layer_with_every_op),
         cmocka_unit_test(a_model_without_trained_layers_has_no_parts),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

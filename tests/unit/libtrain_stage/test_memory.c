@@ -182,13 +182,14 @@ static void training_and_evaluating_allocate_nothing_after_the_second_step(void 
         struct model *model = zoo_model(z->name, z->h, z->w, z->c);
         model->unit[1].frozen = i % 4 > 1;
         use_own_kernels(model);
-        const struct pipeline_recipe recipe = {.model = model,
-                                               .batch = 8,
-                                               .micro_batches = 4,
-                                               .optimizer = optimizers[(i + i / 4) % 4],
-                                               .learning_rate = 0.001,
-                                               .recompute =
-                                                   i % 2 ? RECOMPUTE_NONE : RECOMPUTE_UNIT};
+        const struct pipeline_recipe recipe = {
+            .model = model,
+            .batch = 8,
+            .micro_batches = 4,
+            .optimizer = optimizers[(i + i / 4) % 4],
+            .learning_rate = 0.001,
+            .reduction = i % 3 == 0 ? REDUCTION_TREE : REDUCTION_IN_PLACE,
+            .recompute = i % 2 ? RECOMPUTE_NONE : RECOMPUTE_UNIT};
         const size_t end[] = {1, model->unit_count};
         struct pipeline *pipeline = pipeline_new(&recipe, end, 2, pools->pool[i / 4 % 2]);
         unsigned char *inputs = draw_bytes(&draws, 8 * shape_elements(model->input));
