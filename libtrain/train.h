@@ -109,12 +109,16 @@ NODISCARD int train_tune(struct train_tuner *tuner, struct model *model,
 
 struct train_stage;
 
-/* Times units: libtrain reads no clock by itself. */
+/* Times units and layers: libtrain reads no clock by itself. */
 struct train_clock {
     double (*seconds)(void *arg); /* NULL: nothing is timed */
     void *arg;
     double *forward_seconds;  /* out: [end - first], of each unit in the last train_forward */
-    double *backward_seconds; /* the same of train_backward, recompute passes included */
+    double *backward_seconds; /* the same of train_backward; recompute passes and the additions of
+                                 the tree included */
+    double *layer_forward_seconds;  /* out: [train_layers], never more than the stage's ops: of each
+                                       layer with the ops computed with it; NULL: not timed */
+    double *layer_backward_seconds; /* the same of train_backward */
 };
 
 struct train_stage_config {

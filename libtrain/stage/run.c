@@ -6,6 +6,7 @@
 #include "libtrain/backend/denormal.h"
 #include "libtrain/ops/join.h"
 #include "libtrain/ops/softmax_cross_entropy.h"
+#include "libtrain/stage/laps.h"
 #include "libtrain/stage/op_table.h"
 #include "libtrain/stage/reduction.h"
 #include "libtrain/stage/versions.h"
@@ -186,37 +187,6 @@ static unsigned char *slot_memory(const struct train_stage *stage, size_t slot)
     return stage->activation ? stage->activation + slot * stage->arena->slot_bytes : NULL;
 }
 
-/* Return the time where the clock runs. */
-static double now(const struct train_clock *clock)
-{
-    return clock->seconds ? clock->seconds(clock->arg) : 0;
-}
-
-/* Add the time since *began to the unit of op g and start anew. */
-static void lap(const struct train_stage *stage, double *seconds, size_t g, double *began)
-{
-    const struct train_clock *clock = &stage->config.clock;
-    if (clock->seconds) {
-        const double ended = clock->seconds(clock->arg);
-        seconds[stage->arena->op[g].unit - stage->config.first] += ended - *began;
-        *began = ended;
-    }
-}
-
-/* The time of both ops is one: no lap between them. */
-static bool is_timed_with(const struct train_stage *stage, size_t g, size_t other)
-{
-    const struct arena *arena = stage->arena;
-    return other < arena->op_count && arena->op[g].unit == arena->op[other].unit;
-}
-
-static void clear(const struct train_stage *stage, double *seconds)
-{
-    if (stage->config.clock.seconds) {
-        memset(seconds, 0, (stage->config.end - stage->config.first) * sizeof(seconds[0]));
-    }
-}
-
 /* The running statistics that the micro-batch of a slot uses, before and after its forward. */
 static float *begin_statistics(const struct train_stage *stage, size_t slot)
 {
@@ -260,32 +230,28 @@ int train_forward_begin(struct train_stage *stage, size_t slot, struct train_pos
     uint64_t mode = denormal_flush();
     (void)begin_statistics(stage, slot);
     struct areas areas = areas_of(stage, slot);
-    double *seconds = stage->config.clock.forward_seconds;
-    clear(stage, seconds);
-    double began = now(&stage->config.clock);
+    struct laps laps = laps_begin(stage, LAPS_FORWARD);
     enter(stage, &areas, stage->arena->input, samples, input);
-    lap(stage, seconds, 0, &began);
+    laps_end(&laps, 0);
     denormal_restore(mode);
     return 0;
 }
 
-/* The ops from the next one up to `end`. Return the time after them where the clock runs. */
-static double forward_ops(struct train_stage *stage, const struct areas *areas, size_t end)
+/* The ops from the next one up to `end`. */
+static struct laps forward_ops(struct train_stage *stage, const struct areas *areas, size_t end)
 {
     const struct arena *arena = stage->arena;
-    double began = now(&stage->config.clock);
+    struct laps laps = laps_resume(stage, LAPS_FORWARD);
     for (size_t g = stage->forward.op; g < end; g++) {
         if (arena->op[g].fusion != ARENA_DONE_BEFORE) {
             struct op_call call = call_of(stage, areas, &arena->op[g], PASS_FORWARD);
             call.position = stage->slot[stage->forward.slot].position;
             op_functions(call.plan).forward(&call);
         }
-        if (g + 1 == end || !is_timed_with(stage, g, g + 1)) {
-            lap(stage, stage->config.clock.forward_seconds, g, &began);
-        }
+        laps_op(&laps, g, g + 1 < end ? g + 1 : SIZE_MAX);
     }
     stage->forward.op = end;
-    return began;
+    return laps;
 }
 
 void train_forward_layers(struct train_stage *stage, size_t end)
@@ -329,14 +295,14 @@ int train_forward_end(struct train_stage *stage, float *output, double *loss_sum
     struct areas areas = areas_of(stage, stage->forward.slot);
     uint64_t mode = denormal_flush();
     int rc = 0;
-    double began = forward_ops(stage, &areas, arena->op_count);
+    struct laps laps = forward_ops(stage, &areas, arena->op_count);
     const float *result = readable(&areas, arena->output);
     if (last) {
         rc = loss_of(stage, &areas, result, loss_sum, err);
     } else {
         memcpy(output, result, output_bytes(stage, stage->config.micro_batch));
     }
-    lap(stage, stage->config.clock.forward_seconds, arena->op_count - 1, &began);
+    laps_end(&laps, arena->op_count - 1);
     denormal_restore(mode);
     stage->forward.begun = false;
     return rc;
@@ -390,9 +356,7 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
     if (tree) {
         reduction_open(stage, stage->slot[slot].position.micro_batch);
     }
-    double *seconds = stage->config.clock.backward_seconds;
-    clear(stage, seconds);
-    double began = now(&stage->config.clock);
+    struct laps laps = laps_begin(stage, LAPS_BACKWARD);
     if (input_gradient && !arena->hands_back) {
         memset(input_gradient, 0, input_bytes(stage));
     }
@@ -408,9 +372,7 @@ void train_backward(struct train_stage *stage, size_t slot, const float *output_
             if (tree && begins_layer(stage, g)) {
                 reduction_add(stage, stage->op_layer[g]);
             }
-            if (!is_timed_with(stage, g, g - 1)) {
-                lap(stage, seconds, g, &began);
-            }
+            laps_op(&laps, g, g - 1);
         }
     }
     if (tree) {

@@ -1,5 +1,5 @@
 /* Passes layer by layer: a forward that begins with the first layers' parameters, and sums that are
- * final while a backward goes on. */
+ * final while a backward goes on; the times of both. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -310,6 +310,94 @@ static void sums_are_final_layer_by_layer_with_every_op(void **state)
     }
 }
 
+/* ---- times ---- */
+
+#define WAIT 1000.0
+
+static double tick(void *arg)
+{
+    double *now = arg;
+    return *now += 1;
+}
+
+static double sum_of(const double *seconds, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(seconds[i] >= 1 && seconds[i] < WAIT);
+        sum += seconds[i];
+    }
+    return sum;
+}
+
+/* Each unit and each layer takes its time, waiting between parts belongs to none. */
+static void every_layer_is_timed_and_the_clock_changes_no_bit(void **state)
+{
+    struct law law = law_new(state, zoo_model("resnet8", 16, 16, 1), run);
+    double unit[2][16], layer[2][16], now = 0;
+    const struct reduce_range share = {0, MICRO_BATCHES};
+    struct train_stage_config config = law_tree_config(&law, share, 1);
+    config.clock = (struct train_clock){.seconds = tick,
+                                        .arg = &now,
+                                        .forward_seconds = unit[0],
+                                        .backward_seconds = unit[1],
+                                        .layer_forward_seconds = layer[0],
+                                        .layer_backward_seconds = layer[1]};
+    struct train_stage *timed = law_stage_of(&config);
+    struct train_stage *plain = law_tree_stage(&law, 0, law.model->unit_count, 1, share, 1);
+    const size_t units = law.model->unit_count, layers = 10;
+    struct err err = {0};
+    for (size_t m = 0; m < MICRO_BATCHES; m++) {
+        double loss = 0;
+        const size_t at = m * (BATCH / MICRO_BATCHES);
+        assert_ok(train_forward_begin(timed, 0, (struct train_position){1, m},
+                                      law_inputs(&law, 1) + at * 16 * 16, law_labels(&law, 1) + at,
+                                      &err),
+                  &err);
+        for (size_t end = m; end < layers; end += 1 + m) {
+            now += WAIT;
+            train_forward_layers(timed, end);
+        }
+        now += WAIT;
+        assert_ok(train_forward_end(timed, NULL, &loss, &err), &err);
+        assert_true(sum_of(unit[0], units) == sum_of(layer[0], layers));
+        now += WAIT;
+        train_backward(timed, 0, NULL, NULL);
+        assert_true(sum_of(unit[1], units) == sum_of(layer[1], layers));
+        assert_true(loss == law_pass(&law, plain, 1, m));
+    }
+    assert_memory_equal(train_gradient(timed), train_gradient(plain),
+                        (size_t)plain->arena->trained_floats * sizeof(float));
+    train_stage_free(&timed);
+    train_stage_free(&plain);
+    law_done(&law);
+}
+
+/* A reading is 1: of the input, the ops of each part of a unit and the loss. lenet5's third unit
+ * begins with a flatten, which is computed with the second layer. */
+static void an_op_is_timed_with_its_unit_and_its_layer(void **state)
+{
+    static const double expected[4][5] = {
+        {2, 1, 2, 1, 2}, {2, 2, 1, 1, 2}, {1, 1, 2, 1, 1}, {1, 2, 1, 1, 1}};
+    double seconds[4][5], now = 0;
+    struct law law = law_new(state, zoo_model("lenet5", 28, 28, 1), run);
+    struct train_stage_config config =
+        law_tree_config(&law, (struct reduce_range){0, MICRO_BATCHES}, 0);
+    config.clock = (struct train_clock){.seconds = tick,
+                                        .arg = &now,
+                                        .forward_seconds = seconds[0],
+                                        .layer_forward_seconds = seconds[1],
+                                        .backward_seconds = seconds[2],
+                                        .layer_backward_seconds = seconds[3]};
+    struct train_stage *stage = law_stage_of(&config);
+    for (size_t m = 0; m < MICRO_BATCHES; m++) {
+        (void)law_pass(&law, stage, 1, m);
+        assert_memory_equal(seconds, expected, sizeof(expected));
+    }
+    train_stage_free(&stage);
+    law_done(&law);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +407,8 @@ int main(void)
         cmocka_unit_test(an_abandoned_forward_leaves_no_trace),
         cmocka_unit_test(sums_are_final_layer_by_layer_in_every_share),
         cmocka_unit_test(sums_are_final_layer_by_layer_with_every_op),
+        cmocka_unit_test(every_layer_is_timed_and_the_clock_changes_no_bit),
+        cmocka_unit_test(an_op_is_timed_with_its_unit_and_its_layer),
         cmocka_unit_test(a_model_without_trained_layers_has_no_parts),
     };
     return cmocka_run_group_tests(tests, kernel_pools_setup, kernel_pools_teardown);

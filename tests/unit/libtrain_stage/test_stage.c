@@ -304,7 +304,10 @@ static void every_unit_is_timed_and_the_clock_changes_no_bit(void **state)
     double forward[16];
     double backward[16];
     size_t readings = 0;
-    const struct train_clock clock = {tick, &readings, forward, backward};
+    const struct train_clock clock = {.seconds = tick,
+                                      .arg = &readings,
+                                      .forward_seconds = forward,
+                                      .backward_seconds = backward};
     struct whole plain = whole_new(state, "lenet5", 2);
     struct whole timed = whole_timed(state, zoo_model("lenet5", 28, 28, 1), 2, &clock);
     const size_t units = timed.model->unit_count;
