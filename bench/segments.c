@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "libtrain/description/description.h"
 #include "libtrain/description/zoo.h"
+#include "libtrain/model/layers.h"
 #include "libtrain/model/segments.h"
 
 #define SOLVES 2000
@@ -105,21 +106,19 @@ static double operations(const struct op *op)
     return 2 * taps * out;
 }
 
-/* As train_layers, with operations in place of seconds. */
+/* With operations in place of seconds. */
 static void read_layers(const struct model *model, struct layers *out)
 {
     memset(out, 0, sizeof(*out));
     for (size_t u = 0; u < model->unit_count; u++) {
-        const size_t before = out->count;
         for (size_t k = 0; k < model->unit[u].op_count; k++) {
             const struct op *op = &model->unit[u].op[k];
-            const bool norm = op->type == OP_BATCH_NORM || op->type == OP_LAYER_NORM;
             double bytes = 0;
             for (size_t t = 0; t < op->tensor_count; t++) {
                 const bool trained = op->tensor[t].role == TENSOR_PARAMETER;
                 bytes += trained ? (double)op->tensor[t].elements * sizeof(float) : 0;
             }
-            out->count += bytes > 0 && !(norm && out->count > before);
+            out->count += layers_begins(&model->unit[u], k);
             const size_t layer = out->count > 0 ? out->count - 1 : 0;
             out->bytes[layer] += bytes;
             out->forward[layer] += operations(op);

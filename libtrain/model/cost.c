@@ -244,6 +244,16 @@ void cost_count_unit(const struct unit *unit, bool hands_back, size_t input_size
     }
 }
 
+void cost_count_ops(const struct unit *unit, bool hands_back, struct op_cost *cost)
+{
+    bool gradient[MODEL_UNIT_OPS_MAX + 1] = {hands_back};
+    for (size_t i = 0; i < unit->op_count; i++) {
+        const struct wanted wanted = find_wanted(unit, i, gradient);
+        cost[i] = (struct op_cost){.forward_flops = forward_flops(&unit->op[i]),
+                                   .backward_flops = backward_flops(&unit->op[i], wanted)};
+    }
+}
+
 /* The unit's activation_bytes. *border: whether the unit's output is kept; then whether its input
  * is. */
 static uint64_t count_activations(const struct unit *unit, bool hands_back, bool *border)

@@ -26,11 +26,19 @@ struct unit_cost {
     uint64_t output_bytes;     /* per sample: the float32 tensor at its output boundary */
 };
 
+struct op_cost {
+    double forward_flops, backward_flops; /* as of a unit */
+};
+
 /* Compute the cost of every unit. cost[model->unit_count]: out. */
 void cost_count(const struct model *model, struct unit_cost *cost);
 /* Compute the cost of one unit but for activation_bytes, which depends on the unit after it.
  * hands_back: some unit before it is trained. input_size: bytes of an element of its input. */
 void cost_count_unit(const struct unit *unit, bool hands_back, size_t input_size,
                      struct unit_cost *cost);
+/* Compute the operations of each op of a unit, which add up to the unit's.
+ *
+ *     cost  out: [op_count] */
+void cost_count_ops(const struct unit *unit, bool hands_back, struct op_cost *cost);
 
 #endif

@@ -2,23 +2,17 @@
 
 #include <stdlib.h>
 
+#include "libtrain/model/layers.h"
 #include "libtrain/stage/versions.h"
 
-/* The first trained parameter of an op; NULL: it has none. */
-static const uint64_t *first_parameter(const struct arena_op *plan)
+/* Where the parameters of an op begin. */
+static uint64_t parameters_at(const struct arena_op *plan)
 {
-    for (size_t t = 0; t < plan->op->tensor_count && !plan->frozen; t++) {
-        if (plan->op->tensor[t].role == TENSOR_PARAMETER) {
-            return &plan->tensor[t];
-        }
+    size_t t = 0;
+    while (plan->op->tensor[t].role != TENSOR_PARAMETER) {
+        t++;
     }
-    return NULL;
-}
-
-/* A norm has few parameters: a transfer of its own would cost more than it hides. */
-static bool is_norm(const struct op *op)
-{
-    return op->type == OP_BATCH_NORM || op->type == OP_LAYER_NORM;
+    return plan->tensor[t];
 }
 
 int layers_init(struct train_stage *stage, struct err *err)
@@ -31,12 +25,9 @@ int layers_init(struct train_stage *stage, struct err *err)
     }
     for (size_t g = 0; g < arena->op_count; g++) {
         const struct arena_op *plan = &arena->op[g];
-        const uint64_t *first = first_parameter(plan);
-        const bool follows =
-            stage->layer_count > 0 && stage->layer[stage->layer_count - 1].unit == plan->unit;
-        if (first && !(follows && is_norm(plan->op))) {
+        if (layers_begins(&arena->model->unit[plan->unit], plan->index)) {
             stage->layer[stage->layer_count++] =
-                (struct train_layer){.unit = plan->unit, .first = (size_t)*first};
+                (struct train_layer){.unit = plan->unit, .first = (size_t)parameters_at(plan)};
         }
         stage->op_layer[g] = stage->layer_count > 0 ? stage->layer_count - 1 : 0;
     }
