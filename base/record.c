@@ -230,23 +230,6 @@ static void read_constant(struct record_reader *reader, const struct record_plac
     }
 }
 
-/* A word that stands for the list of it alone. */
-static void read_word(struct record_reader *reader, const struct record_place *place,
-                      const struct field *field, json_t *value, char *base)
-{
-    const struct field element = record_element(field);
-    const char *text = json_string_value(value);
-    if (find_name(field->names, text) == count_names(field->names)) {
-        char list[RECORD_MESSAGE_MAX];
-        list_names(field->names, list);
-        record_fault_add(reader, place, "unknown value '%.*s'; expected one of %s, or an array",
-                         QUOTE_BYTES, text, list);
-        return;
-    }
-    *record_count(field, base) = 1;
-    read_value(reader, place, &element, value, base + field->offset);
-}
-
 static void read_list(struct record_reader *reader, const struct record_place *place,
                       const struct field *field, const json_t *value, char *base)
 {
@@ -266,6 +249,42 @@ static void read_list(struct record_reader *reader, const struct record_place *p
         struct record_place here = {.parent = place, .index = i};
         read_value(reader, &here, &element, json_array_get(value, i),
                    elements + i * field->element_size);
+    }
+}
+
+/* A list, or the value of the field that takes its place. */
+static void read_either(struct record_reader *reader, const struct record_place *place,
+                        const struct field *field, json_t *value, char *base)
+{
+    const struct field *instead = field->instead;
+    const bool word = instead->type == FIELD_ENUM;
+    void *at = base + instead->offset;
+    char names[RECORD_MESSAGE_MAX], wanted[RECORD_MESSAGE_MAX + 24] = "an integer or an array";
+    ASSERT(field->min >= 1 && (word || instead->type == FIELD_INT));
+    if (json_is_array(value)) {
+        read_list(reader, place, field, value, base);
+        if (word) {
+            *(int *)at = (int)count_names(instead->names);
+        } else {
+            *(int64_t *)at = (int64_t)*record_count(field, base);
+        }
+        return;
+    }
+    record_clear_field(field, base);
+    if (json_is_null(value) && (instead->flags & FIELD_NULLABLE)) {
+        return;
+    }
+    if (word) {
+        list_names(instead->names, names);
+        (void)snprintf(wanted, sizeof(wanted), "one of %s, or an array", names);
+    }
+    const char *text = json_string_value(value);
+    if (word && text && find_name(instead->names, text) == count_names(instead->names)) {
+        record_fault_add(reader, place, "unknown value '%.*s'; expected %s", QUOTE_BYTES, text,
+                         wanted);
+    } else if (record_fault_expect(reader, place, value,
+                                   word ? text != NULL : json_is_integer(value), wanted)) {
+        read_value(reader, place, instead, value, base);
     }
 }
 
@@ -300,8 +319,8 @@ static void read_value(struct record_reader *reader, const struct record_place *
     case FIELD_TIME: read_time(reader, place, value, at); break;
     case FIELD_RECORD: read_record(reader, place, field->record, value, at); break;
     case FIELD_LIST:
-        if (field->names && json_is_string(value)) {
-            read_word(reader, place, field, value, base);
+        if (field->instead) {
+            read_either(reader, place, field, value, base);
         } else {
             read_list(reader, place, field, value, base);
         }

@@ -57,12 +57,14 @@ struct field {
     double min, max; /* INT and DOUBLE (both 0: no bound); of a LIST or MAP: how few and how many
                         elements (max 0: size) */
     size_t size;     /* TEXT: bytes of the array with the NUL; LIST, MAP: capacity in elements */
-    const char *const *names; /* ENUM; of a LIST of texts: each of them, not in a list, stands for
-                                 the list of it alone */
+    const char *const *names;     /* ENUM */
     const struct text_form *form; /* TEXT: NULL for any text */
     const char *constant;         /* CONSTANT: the value as JSON text */
     const struct record *record;  /* RECORD, MAP, and LIST of records */
     const struct field *element;  /* LIST: type, bounds and size of one element (its offset is 0) */
+    const struct field *instead;  /* LIST of min 1 or more: an INT or ENUM of the same struct, which
+                                     takes any other value than a list. A list sets the INT to its
+                                     number of elements, the ENUM to the index after the names */
     size_t element_size;          /* LIST, MAP: bytes of one element */
     size_t count_offset;          /* LIST, MAP: size_t */
     size_t presence_offset;       /* RECORD with FIELD_NULLABLE, FIELD_PRESENCE: bool */

@@ -61,6 +61,9 @@ void record_clear_field(const struct field *field, char *base)
     if (record_has_presence(field)) {
         *record_presence(field, base) = false;
     }
+    if (field->instead) {
+        record_clear_field(field->instead, base);
+    }
 }
 
 /* Recursion is bounded by the nesting of the tables. */
@@ -107,7 +110,9 @@ static bool is_zero(const struct field *field, const char *base)
     case FIELD_RECORD: return all_zero(field->record, at);
     case FIELD_CONSTANT: return false;
     case FIELD_LIST:
-    case FIELD_MAP: return element_count(field, base) == 0;
+    case FIELD_MAP:
+        return element_count(field, base) == 0 &&
+               (!field->instead || is_zero(field->instead, base));
     case FIELD_JSON: return *(json_t *const *)at == NULL;
     }
     return false;
@@ -154,22 +159,12 @@ static json_t *write_time(int64_t wall_ms)
 
 static json_t *write_value(const struct field *field, int version, const char *base);
 
-/* Whether the list is written as a word: record_table.h, names. */
-static bool is_word(const struct field *field, size_t count, const char *base)
-{
-    const char *const *name = field->names;
-    while (name && *name && strcmp(*name, base + field->offset) != 0) {
-        name++;
-    }
-    return count == 1 && name && *name;
-}
-
 static json_t *write_list(const struct field *field, int version, const char *base)
 {
     size_t count = element_count(field, base);
     const struct field element = record_element(field);
-    if (is_word(field, count, base)) {
-        return write_value(&element, version, base + field->offset);
+    if (field->instead && count == 0) {
+        return write_value(field->instead, version, base);
     }
     json_t *list = json_array();
     for (size_t i = 0; list && i < count; i++) {

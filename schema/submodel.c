@@ -19,12 +19,14 @@ const char *const joint_units_names[] = {[JOINT_HEAD] = "head", [JOINT_ALL] = "a
 
 static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
 
+static const struct field joint_word =
+    MEMBER_ENUM(struct submodel_options, joint_units, "units", 0, joint_units_names);
 static const struct field joint_fields[] = {
     MEMBER_INT(struct submodel_options, joint_epochs, "epochs", 0, 0, EPOCHS_MAX,
                .about = "Epochs of the harvested model, at a tenth of the rate; 0: the harvested "
                         "model is the result."),
     MEMBER_LIST(struct submodel_options, joint_unit, joint_unit_count, "units", 0,
-                &unit_name_element, .names = joint_units_names, .min = 1,
+                &unit_name_element, .instead = &joint_word, .min = 1,
                 .about = "What these epochs train: the last unit that has parameters (`head`), all "
                          "units, or those that are named.",
                 .rule = "names of units, one with parameters at least"),

@@ -28,19 +28,20 @@ struct submodel_options {
     bool allow_no_negatives;
     int64_t replicas;                             /* groups that serve each class */
     int64_t joint_epochs;                         /* 0: the harvested model is the result */
-    struct unit_name joint_unit[JOINT_UNITS_MAX]; /* what they train: names, or a word alone */
+    int joint_units;                              /* enum joint_units: what they train */
+    struct unit_name joint_unit[JOINT_UNITS_MAX]; /* JOINT_NAMED */
     size_t joint_unit_count;
     int64_t deadline_seconds; /* of the groups; 0: none */
     json_t *groups;           /* input; owned. struct class_groups afterwards: NULL inside cores */
 };
 #define SUBMODEL_OPTIONS_DEFAULT                                                                   \
     {                                                                                              \
-        .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1,             \
-        .joint_unit = {{"head"}}, .joint_unit_count = 1                                            \
+        .stem = 1, .stem_epochs = 1, .negatives = 1, .replicas = 1, .joint_epochs = 1              \
     }
 
-/* Words for what the joint phase trains: the last unit that has parameters, or all units. */
-enum joint_units { JOINT_HEAD, JOINT_ALL };
+/* What the joint phase trains: the last unit that has parameters, all units, or those of a list,
+ * for which there is no word. */
+enum joint_units { JOINT_HEAD, JOINT_ALL, JOINT_NAMED };
 extern const char *const joint_units_names[];
 
 #define WORK_DEVICES_MAX (2 * STAGES_MAX) /* whose operations are counted one by one */

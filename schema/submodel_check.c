@@ -75,12 +75,6 @@ int submodel_check(const struct job_spec *spec, struct record_faults *faults, st
 
 /* ---- the joint phase ---- */
 
-static bool is_word(const struct submodel_options *options, enum joint_units word)
-{
-    return options->joint_unit_count == 1 &&
-           strcmp(options->joint_unit[0].text, joint_units_names[word]) == 0;
-}
-
 static bool is_named(const struct submodel_options *options, const char *unit)
 {
     size_t at = 0;
@@ -99,9 +93,9 @@ bool submodel_joint_frozen(const struct submodel_options *options, const struct 
         head--;
     } while (head > 0 && !model_trains(model, head));
     for (size_t u = 0; u < model->unit_count; u++) {
-        frozen[u] = is_word(options, JOINT_HEAD)  ? u != head
-                    : is_word(options, JOINT_ALL) ? false
-                                                  : !is_named(options, model->unit[u].name);
+        frozen[u] = options->joint_units == JOINT_HEAD  ? u != head
+                    : options->joint_units == JOINT_ALL ? false
+                                                        : !is_named(options, model->unit[u].name);
         trains = trains || (!frozen[u] && model_trains(model, u));
     }
     return trains;
@@ -113,7 +107,7 @@ int submodel_joint_check(const struct submodel_options *options, const struct mo
     static const char pointer[] = "/submodel/joint/units";
     struct check check = {.faults = faults, .err = err};
     bool frozen[MODEL_UNITS_MAX];
-    if (is_word(options, JOINT_HEAD) || is_word(options, JOINT_ALL)) {
+    if (options->joint_units != JOINT_NAMED) {
         return 0;
     }
     int rc = job_units_check(options->joint_unit, options->joint_unit_count, model, pointer, faults,

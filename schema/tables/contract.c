@@ -170,15 +170,14 @@ static void add_array(struct page *page, const struct field *field)
     page_add(page, "}");
 }
 
-/* A list that a word can stand for has both. */
 static void add_list(struct page *page, const struct field *field)
 {
-    if (!field->names) {
+    if (!field->instead) {
         add_array(page, field);
         return;
     }
     page_add(page, "oneOf: [{");
-    add_enum(page, field);
+    add_value(page, field->instead);
     page_add(page, "}, {");
     add_array(page, field);
     page_add(page, "}]");

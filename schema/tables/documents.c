@@ -29,15 +29,16 @@ static void add_words(struct page *page, const struct field *field)
     }
 }
 
-/* The text that follows from the table; the field's rule is appended. */
+/* The text that follows from the table; the field's rule is appended. Recursion ends with the field
+ * that takes a list's place. */
 static bool add_bounds(struct page *page, const struct field *field)
 {
     if (field->type == FIELD_CONSTANT) {
         page_add(page, "only the default");
     } else if (field->type == FIELD_ENUM) {
         add_words(page, field);
-    } else if (field->type == FIELD_LIST && field->names) {
-        add_words(page, field);
+    } else if (field->type == FIELD_LIST && field->instead) {
+        (void)add_bounds(page, field->instead);
         page_add(page, ", or a list of at most %zu", field->size);
     } else if (field->type == FIELD_LIST || field->type == FIELD_MAP) {
         page_add(page, "at most %zu", field->size);
@@ -111,7 +112,13 @@ static void add_kind(struct page *page, const struct field *field)
     case FIELD_TEXT: page_add(page, "text"); break;
     case FIELD_ENUM: add_words(page, field); break;
     case FIELD_TIME: page_add(page, "time"); break;
-    case FIELD_LIST: page_add(page, "list"); break;
+    case FIELD_LIST:
+        if (field->instead) {
+            add_kind(page, field->instead);
+            page_add(page, ", or a ");
+        }
+        page_add(page, "list");
+        break;
     case FIELD_RECORD:
     case FIELD_MAP:
     case FIELD_JSON: page_add(page, "object"); break;

@@ -36,6 +36,12 @@ struct whole {
     size_t label_count;
     double limit;
     bool has_limit;
+    int64_t sizes[3];
+    size_t size_count;
+    int64_t size; /* in place of sizes */
+    struct part named[2];
+    size_t named_count;
+    int name; /* in place of named */
 };
 
 static const char *const kinds[] = {"none", "red", "green", NULL};
@@ -66,6 +72,11 @@ static const struct field limit_fields[] = {
 };
 static const struct record limit_record = RECORD(struct whole, "limits", limit_fields);
 
+static const struct field size_field = {.type = FIELD_INT, .min = -5, .max = 5};
+static const struct field size_alone =
+    MEMBER_INT(struct whole, size, "sizes", FIELD_NULLABLE, 1, 8);
+static const struct field name_alone = MEMBER_ENUM(struct whole, name, "named", 0, kinds);
+
 static const struct field number_field = {.type = FIELD_DOUBLE, .min = -1e300, .max = 1e300};
 
 static const struct field whole_fields[] = {
@@ -82,6 +93,10 @@ static const struct field whole_fields[] = {
     MEMBER_JSON(struct whole, any, "any", FIELD_NULLABLE),
     MEMBER_MAP(struct whole, labels, label_count, "labels", 0, &label_record),
     MEMBER_GROUP("limits", 0, &limit_record),
+    MEMBER_LIST(struct whole, sizes, size_count, "sizes", 0, &size_field, .instead = &size_alone,
+                .min = 1),
+    MEMBER_RECORDS(struct whole, named, named_count, "named", FIELD_SKIP_EMPTY, &part_record,
+                   .instead = &name_alone, .min = 1),
 };
 static const struct record whole_record = RECORD(struct whole, "whole", whole_fields);
 

@@ -31,6 +31,10 @@ struct node {
     size_t any_count;
     char words[3][8];
     size_t word_count;
+    int word; /* in place of words */
+    int64_t sizes[3];
+    size_t size_count;
+    int64_t size; /* in place of sizes */
 };
 
 static bool is_lower(const char *text)
@@ -57,6 +61,9 @@ static const struct record replan_record = RECORD(struct node, "replan", replan_
 static const struct field cut_field = {.type = FIELD_INT, .min = 1, .max = 9};
 static const struct field any_field = {.type = FIELD_JSON};
 static const struct field word_field = {.type = FIELD_TEXT, .size = 8};
+static const struct field word_alone = MEMBER_ENUM(struct node, word, "words", 0, word_names);
+static const struct field size_field = {.type = FIELD_INT, .min = 1, .max = 99};
+static const struct field size_alone = MEMBER_INT(struct node, size, "sizes", FIELD_NULLABLE, 1, 9);
 
 static const struct field node_fields[] = {
     MEMBER_FORM(struct node, name, "name", 0, &lower_form),
@@ -80,7 +87,9 @@ static const struct field node_fields[] = {
      .max = 2,
      .count_offset = offsetof(struct node, any_count)},
     MEMBER_LIST(struct node, words, word_count, "words", FIELD_SKIP_EMPTY, &word_field,
-                .names = word_names, .min = 1),
+                .instead = &word_alone, .min = 1),
+    MEMBER_LIST(struct node, sizes, size_count, "sizes", FIELD_SKIP_EMPTY, &size_field,
+                .instead = &size_alone, .min = 1),
 };
 static const struct record node_record = RECORD(struct node, "node", node_fields);
 
@@ -216,22 +225,77 @@ static void a_list_may_need_elements(void **state)
     "{\"name\":\"a\",\"clip_norm\":null,\"cuts\":null,\"replan\":{\"first\":5,\"every\":1},"       \
     "\"pipeline\":\"sync\",\"kind\":\"some\",\"flag\":true,\"rate\":2.0,\"text\":\"t\""
 
-static void a_word_stands_for_the_list_of_it_alone(void **state)
+static void a_word_takes_the_place_of_a_list(void **state)
 {
     (void)state;
     struct outcome out;
     read_node(&out, "{\"words\":\"last\"}");
     assert_ok(out.rc, &out.err);
-    assert_int_equal(out.node.word_count, 1);
-    assert_string_equal(out.node.words[0], "last");
-    check_written("{\"words\":\"all\"}", PLAIN ",\"words\":\"all\"}");
-    check_written("{\"words\":[\"all\"]}", PLAIN ",\"words\":\"all\"}");
+    assert_int_equal(out.node.word_count, 0);
+    assert_int_equal(out.node.word, 1);
+    read_node(&out, "{\"words\":[\"last\",\"b\"]}");
+    assert_ok(out.rc, &out.err);
+    assert_int_equal(out.node.word_count, 2);
+    assert_string_equal(out.node.words[1], "b");
+    assert_int_equal(out.node.word, 2); /* no word: the index after the last */
+    check_written("{\"words\":\"last\"}", PLAIN ",\"words\":\"last\"}");
+    check_written("{\"words\":\"all\"}", PLAIN "}"); /* the zero value is left out */
+    check_written("{\"words\":[\"all\"]}", PLAIN ",\"words\":[\"all\"]}");
     check_written("{\"words\":[\"all\",\"b\"]}", PLAIN ",\"words\":[\"all\",\"b\"]}");
-    check_written("{\"words\":[\"b\"]}", PLAIN ",\"words\":[\"b\"]}");
+}
+
+static void an_integer_takes_the_place_of_a_list(void **state)
+{
+    (void)state;
+    struct outcome out;
+    read_node(&out, "{\"sizes\":9}");
+    assert_ok(out.rc, &out.err);
+    assert_int_equal(out.node.size_count, 0);
+    assert_int_equal(out.node.size, 9);
+    read_node(&out, "{\"sizes\":[70,3]}");
+    assert_ok(out.rc, &out.err);
+    assert_int_equal(out.node.size_count, 2);
+    assert_int_equal(out.node.sizes[0], 70);
+    assert_int_equal(out.node.size, 2); /* how many */
+    check_written("{\"sizes\":9}", PLAIN ",\"sizes\":9}");
+    check_written("{\"sizes\":null}", PLAIN "}");
+    check_written("{\"sizes\":[5]}", PLAIN ",\"sizes\":[5]}");
+    record_clear(&node_record, &out.node);
+    assert_int_equal(out.node.size + out.node.sizes[0] + (int64_t)out.node.size_count, 0);
+}
+
+static void a_value_replaces_the_list_that_was_the_default(void **state)
+{
+    (void)state;
+    static const char *const given[] = {"{\"sizes\":4,\"words\":\"last\"}", "{\"sizes\":null}"};
+    static const int64_t expected[] = {4, 0};
+    for (size_t i = 0; i < 2; i++) {
+        struct node node = {.sizes = {5, 6}, .size_count = 2, .size = 2, .name = "a", .every = 1};
+        struct err err = {0};
+        json_auto_t *value = json_loads(given[i], 0, NULL);
+        assert_ok(record_read(&node_record, value, "", &node, NULL, &err), &err);
+        assert_int_equal(node.size_count, 0);
+        assert_int_equal(node.size, expected[i]);
+    }
+}
+
+static void a_fault_names_the_list_and_what_takes_its_place(void **state)
+{
+    (void)state;
     check_fault("{\"words\":\"b\"}", "/words",
                 "unknown value 'b'; expected one of all, last, or an array");
     check_fault("{\"words\":[]}", "/words", "has 0 elements; at least 1 are needed");
-    check_fault("{\"words\":7}", "/words", "expected an array, got an integer");
+    check_fault("{\"words\":7}", "/words",
+                "expected one of all, last, or an array, got an integer");
+    check_fault("{\"words\":null}", "/words", "expected one of all, last, or an array, got null");
+    check_fault("{\"words\":[\"all\",7]}", "/words/1", "expected a string, got an integer");
+    check_fault("{\"sizes\":\"two\"}", "/sizes", "expected an integer or an array, got a string");
+    check_fault("{\"sizes\":2.5}", "/sizes", "expected an integer or an array, got a number");
+    check_fault("{\"sizes\":{}}", "/sizes", "expected an integer or an array, got an object");
+    check_fault("{\"sizes\":0}", "/sizes", "must be at least 1");
+    check_fault("{\"sizes\":10}", "/sizes", "must be at most 9");
+    check_fault("{\"sizes\":[1,0]}", "/sizes/1", "must be at least 1");
+    check_fault("{\"sizes\":[1,2,3,4]}", "/sizes", "has 4 elements; at most 3 are allowed");
 }
 
 static void a_list_owns_its_values_until_done(void **state)
@@ -382,7 +446,10 @@ int main(void)
         cmocka_unit_test(a_constant_takes_its_one_value_only),
         cmocka_unit_test(a_zero_beside_a_presence_is_not_null),
         cmocka_unit_test(a_list_may_need_elements),
-        cmocka_unit_test(a_word_stands_for_the_list_of_it_alone),
+        cmocka_unit_test(a_word_takes_the_place_of_a_list),
+        cmocka_unit_test(an_integer_takes_the_place_of_a_list),
+        cmocka_unit_test(a_value_replaces_the_list_that_was_the_default),
+        cmocka_unit_test(a_fault_names_the_list_and_what_takes_its_place),
         cmocka_unit_test(a_list_owns_its_values_until_done),
         cmocka_unit_test(a_text_with_a_nul_is_refused),
         cmocka_unit_test(every_shape_is_written_as_it_is_read),

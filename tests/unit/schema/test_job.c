@@ -309,6 +309,7 @@ static void name_joint_unit(struct submodel_options *options, size_t index, cons
 {
     (void)snprintf(options->joint_unit[index].text, NAME_SIZE, "%s", name);
     options->joint_unit_count = index + 1;
+    options->joint_units = JOINT_NAMED;
 }
 
 static void the_joint_phase_trains_the_units_that_are_named(void **state)
@@ -326,7 +327,7 @@ static void the_joint_phase_trains_the_units_that_are_named(void **state)
     bool frozen[MODEL_UNITS_MAX];
     assert_true(submodel_joint_frozen(&options, &model, frozen));
     assert_true(frozen[0] && !frozen[1] && frozen[2]); /* head: the last that has parameters */
-    name_joint_unit(&options, 0, "all");
+    options.joint_units = JOINT_ALL;
     assert_true(submodel_joint_frozen(&options, &model, frozen));
     assert_false(frozen[0] || frozen[1] || frozen[2]);
     name_joint_unit(&options, 0, "conv1");

@@ -177,9 +177,9 @@ static void compare_field(const json_t *contract, const json_t *stated, const st
         const struct field element =
             field->element ? *field->element
                            : (struct field){.type = FIELD_RECORD, .record = field->record};
-        if (field->names) {
+        if (field->instead) {
             const json_t *choices = json_object_get(schema, "oneOf");
-            compare_words(json_array_get(choices, 0), field, where);
+            compare_field(contract, json_array_get(choices, 0), field->instead, where);
             schema = json_array_get(choices, 1);
         }
         compare_type(schema, field, "array", where);
