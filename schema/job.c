@@ -217,8 +217,8 @@ static const struct field spec_fields[] = {
                .rule = "divisible by `micro_batches`, at most the samples of `train`"),
     MEMBER_INT(struct job_spec, micro_batches, "micro_batches", FIELD_NULLABLE, 1,
                MICRO_BATCHES_MAX,
-               .about = "Parts of a batch that travel through the stages; null: 4 with `sync`, 1 "
-                        "with `async`. The answer states the number.",
+               .about = "Parts of a batch that travel through the stages, or that workers share; "
+                        "null: 4 with `sync`, 1 with `async`. The answer states the number.",
                .rule = "1 with `async`"),
     MEMBER_INT(struct job_spec, epochs, "epochs", 0, 1, EPOCHS_MAX,
                .about = "Passes over the data; the last partial batch of an epoch is dropped."),

@@ -195,6 +195,9 @@ static void check_rising(struct check *check, const int64_t *cut, size_t cut_cou
 static void check_pipeline(struct check *check, const struct job_spec *spec)
 {
     static const char other[] = "is for pipeline 'async' only";
+    if (spec->strategy == STRATEGY_PARAMETER_SERVER) {
+        return; /* parameter_server_check rejects these fields */
+    }
     if (spec->pipeline != JOB_ASYNC) {
         if (spec->aggregate_every > 0) {
             check_fault(check, "/aggregate_every", "%s", other);
@@ -257,6 +260,7 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_augment(&check, spec);
     check_compression(&check, spec);
     check_by(&check, spec, submodel_check);
+    check_by(&check, spec, parameter_server_check);
     check_by(&check, spec, job_stop_check);
     if (spec->devices_min > spec->devices_max) {
         check_fault(&check, "/devices/min", "must be at most max (%" PRId64 ")", spec->devices_max);

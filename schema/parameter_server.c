@@ -10,13 +10,32 @@ const char *const transfers_names[] = {
 
 const char *const job_shares_names[] = {[SHARES_SPEED] = "speed", [SHARES_EQUAL] = "equal", NULL};
 
+static const struct field place_fields[] = {
+    MEMBER_FORM(struct server_place, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_INT(struct server_place, end, "end", FIELD_REQUIRED, 1, UNITS_MAX,
+               .about = "One past its last unit. The first is that after the server before it."),
+};
+static const struct record place_record =
+    RECORD_WITH(struct server_place, "server_place", place_fields,
+                .about = "A device that keeps units of the model.");
+static const struct field servers_number =
+    MEMBER_INT(struct server_options, servers, "servers", FIELD_NULLABLE, 1, SERVERS_OF_JOB_MAX);
+
+static const struct field share_element = {.type = FIELD_INT, .min = 1, .max = MICRO_BATCHES_MAX};
+static const struct field shares_word =
+    MEMBER_ENUM(struct server_options, shares, "shares", 0, job_shares_names);
+
 static const struct field options_fields[] = {
-    MEMBER_INT(struct server_options, servers, "servers", FIELD_NULLABLE, 1, SERVERS_OF_JOB_MAX,
-               .about = "Devices that keep the model; null: planned.",
-               .rule = "at most `devices.max`"),
+    MEMBER_RECORDS(struct server_options, place, place_count, "servers", 0, &place_record,
+                   .instead = &servers_number, .min = 1,
+                   .about = "How many devices keep the model, or which, and up to which unit each: "
+                            "`[{\"device\": \"dev_...\", \"end\": 7}, ...]`; null: planned.",
+                   .rule = "at most `devices.max`; different devices, rising ends up to the "
+                           "model's number of units"),
     MEMBER_MAP(struct server_options, server_label, server_label_count, "server_labels", 0,
                &label_record, .shared = "labels",
-               .about = "Labels of a server, beside `devices.labels`."),
+               .about = "Labels of a server, beside `devices.labels`.",
+               .rule = "none with a list of `servers`"),
     MEMBER_MAP(struct server_options, worker_label, worker_label_count, "worker_labels", 0,
                &label_record, .shared = "labels",
                .about = "Labels of a worker, beside `devices.labels`."),
@@ -25,9 +44,12 @@ static const struct field options_fields[] = {
                          "[Parameter server](#parameter-server). It changes time only."),
     MEMBER_INT(struct server_options, segment_bytes, "segment_bytes", 0, 65536, 1073741824,
                .about = "The least bytes of a request.", .rule = "with `transfers: fixed` only"),
-    MEMBER_ENUM(struct server_options, shares, "shares", 0, job_shares_names,
+    MEMBER_LIST(struct server_options, share, share_count, "shares", 0, &share_element,
+                .instead = &shares_word, .min = 1,
                 .about = "How the micro-batches of a step are divided among the workers: so that "
-                         "the slowest one is as fast as possible (`speed`), or equally."),
+                         "the slowest one is as fast as possible (`speed`), equally (`equal`), or "
+                         "so many for each worker, the fastest first: `[4, 2, 2]`.",
+                .rule = "a list adds up to `micro_batches`"),
 };
 const struct record server_options_record =
     RECORD_WITH(struct server_options, "parameter_server", options_fields,

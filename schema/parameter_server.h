@@ -20,9 +20,9 @@
 enum { TRANSFERS_AUTO = SEGMENTS_FIXED + 1 };
 extern const char *const transfers_names[];
 
-/* How the micro-batches of a step are divided among the workers, where their numbers are not
- * given. */
-enum job_shares { SHARES_SPEED, SHARES_EQUAL };
+/* How the micro-batches of a step are divided among the workers. There is no word for the last,
+ * which a list states. */
+enum job_shares { SHARES_SPEED, SHARES_EQUAL, SHARES_GIVEN };
 extern const char *const job_shares_names[];
 
 /* A server that the job asks for. */
@@ -32,9 +32,9 @@ struct server_place {
 };
 
 struct server_options {
-    int64_t servers;                               /* how many; 0: planned, or given by place */
+    int64_t servers;                               /* how many, those of place too; 0: planned */
     struct server_place place[SERVERS_OF_JOB_MAX]; /* in the order of their units; place_count 0:
-                                                      planned */
+                                                      planned, or only how many */
     size_t place_count;
     struct label server_label[LABELS_MAX]; /* that a server has, beside those of the job */
     size_t server_label_count;
@@ -43,13 +43,22 @@ struct server_options {
     int transfers;             /* enum segments_transfers, or TRANSFERS_AUTO */
     int64_t segment_bytes;     /* of a request, at least: SEGMENTS_FIXED */
     int shares;                /* enum job_shares */
-    int64_t share[STAGES_MAX]; /* micro-batches of each worker, given instead; share_count 0: not */
-    size_t share_count;
+    int64_t share[STAGES_MAX]; /* SHARES_GIVEN: micro-batches of each worker, the fastest first */
+    size_t share_count;        /* else 0 */
 };
 #define SERVER_OPTIONS_DEFAULT                                                                     \
     {                                                                                              \
         .transfers = TRANSFERS_AUTO, .segment_bytes = 4 << 20                                      \
     }
 extern const struct record server_options_record;
+
+struct job_spec;
+/* Rules between the fields of a job with servers, and of parameter_server with the other fields.
+ * Adds faults. ERR_INVALID when there is one; err names the first. */
+NODISCARD int parameter_server_check(const struct job_spec *spec, struct record_faults *faults,
+                                     struct err *err);
+/* Check that the servers that a job names keep all units of its model. Adds faults. ERR_INVALID. */
+NODISCARD int parameter_server_units_check(const struct server_options *options, size_t unit_count,
+                                           struct record_faults *faults, struct err *err);
 
 #endif

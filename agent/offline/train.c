@@ -194,6 +194,9 @@ static int resolve_model(struct training *training, struct err *err)
     rc = rc ? rc
             : job_units_check(spec->init_except, spec->init_except_count, training->model,
                               "/init/except", NULL, err);
+    rc = rc ? rc
+            : parameter_server_units_check(&spec->parameter_server, training->model->unit_count,
+                                           NULL, err);
     rc = rc ? rc : job_freeze(spec, training->model, frozen, NULL, err);
     for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
         training->model->unit[unit].frozen = training->model->unit[unit].frozen || frozen[unit];

@@ -267,7 +267,9 @@ static int resolve_model(struct coordinator *coordinator, struct posted_job *pos
     int except = job_units_check(spec->init_except, spec->init_except_count, entry->model,
                                  "/init/except", faults, err);
     int joint = submodel_joint_check(&spec->submodel, entry->model, faults, err);
-    return rc ? rc : except ? except : joint;
+    int servers = parameter_server_units_check(&spec->parameter_server, entry->model->unit_count,
+                                               faults, err);
+    return rc ? rc : except ? except : joint ? joint : servers;
 }
 
 /* ---- sub-models ---- */

@@ -1259,14 +1259,14 @@ class Submodel(TypedDict):
 class ParameterServer(TypedDict):
     """A job of servers and workers. See docs/jobs.md."""
 
-    servers: NotRequired[int | None]
+    servers: NotRequired[int | None | list[ServerPlace]]
     server_labels: NotRequired[Labels]
     worker_labels: NotRequired[Labels]
     transfers: NotRequired[Literal[
         "optimal", "stream", "layer", "layer_window", "greedy", "ready", "whole", "fixed", "auto",
     ]]
     segment_bytes: NotRequired[int]
-    shares: NotRequired[Literal["speed", "equal"]]
+    shares: NotRequired[Literal["speed", "equal"] | list[int]]
 
 
 class JobDevices(TypedDict):
@@ -1550,6 +1550,13 @@ class PreviewGroup(TypedDict):
 class Joint(TypedDict):
     epochs: NotRequired[int]
     units: NotRequired[Literal["head", "all"] | list[str]]
+
+
+class ServerPlace(TypedDict):
+    """A device that keeps units of the model."""
+
+    device: DeviceId
+    end: int
 
 
 class ModelOutput(TypedDict):
