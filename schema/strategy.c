@@ -8,3 +8,13 @@ const char *const job_strategy_names[] = {
     [STRATEGY_PARAMETER_SERVER] = "parameter_server",
     NULL,
 };
+
+enum reduction strategy_reduction(int strategy)
+{
+    static const enum reduction of[] = {
+        [STRATEGY_PIPELINE] = REDUCTION_IN_PLACE,
+        [STRATEGY_SUBMODEL] = REDUCTION_IN_PLACE,
+        [STRATEGY_PARAMETER_SERVER] = REDUCTION_TREE,
+    };
+    return of[strategy];
+}

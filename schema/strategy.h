@@ -2,7 +2,12 @@
 #ifndef SCHEMA_STRATEGY_H
 #define SCHEMA_STRATEGY_H
 
+#include "libtrain/model/reduce.h"
+
 enum job_strategy { STRATEGY_PIPELINE, STRATEGY_SUBMODEL, STRATEGY_PARAMETER_SERVER };
 extern const char *const job_strategy_names[];
+/* Return the order in which a job adds the gradients of a step's micro-batches, on one device as on
+ * many. strategy: enum job_strategy. */
+enum reduction strategy_reduction(int strategy);
 
 #endif

@@ -28,9 +28,6 @@ int local_job_read(const char *path, struct job_spec *spec, struct err *err)
                      "/strategy: 'submodel' needs a coordinator; the spec of one of its groups "
                      "(GET /v1/jobs/ID/groups/N/spec) can be trained here");
     }
-    if (rc == 0 && spec->strategy == STRATEGY_PARAMETER_SERVER) {
-        rc = err_set(err, ERR_UNSUPPORTED, "/strategy: this build cannot train 'parameter_server'");
-    }
     return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
 }
 

@@ -184,6 +184,7 @@ static int make_keeper(struct stage *stage, struct model **model, struct err *er
         .spec = config->spec,
         .in_flight = config->in_flight,
         .versions = stage->versions,
+        .share = {0, (size_t)config->spec->micro_batches},
         .threads = config->threads,
         .slowdown = config->slowdown,
     };

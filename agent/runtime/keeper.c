@@ -83,6 +83,8 @@ static int make_train(struct keeper *keeper, struct err *err)
         .versions = config->versions,
         .aggregate_every = config->versions > 1 ? spec->aggregate_every : 0,
         .recompute = spec->recompute,
+        .reduction = strategy_reduction(spec->strategy),
+        .share = config->share,
         .optimizer = spec->optimizer,
         .seed = (uint64_t)spec->seed,
         .pool = keeper->pool,

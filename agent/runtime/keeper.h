@@ -26,6 +26,7 @@ struct keeper_config {
     int64_t resume_version;
     const struct job_spec *spec; /* copied; the description is not used */
     size_t in_flight, versions;  /* as train_stage_config */
+    struct reduce_range share;   /* as train_stage_config; the job says how it is added */
     size_t threads;
     double slowdown; /* >= 1 */
 };

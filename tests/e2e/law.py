@@ -55,9 +55,10 @@ def random_cuts(generator, units, most_stages):
 
 def test_one_process_gives_the_same_weights_at_1_and_2_threads():
     for model, steps in (("lenet5", 20), ("resnet8", 4), ("mobilenetv2", 2)):
-        job = fashion_job(model, steps=steps)
-        one, two = reference(job, 1), reference(job, 2)
-        must(one == two, f"{model}: {one} with one thread, {two} with two")
+        for strategy in ("pipeline", "parameter_server"):
+            job = fashion_job(model, steps=steps, strategy=strategy)
+            one, two = reference(job, 1), reference(job, 2)
+            must(one == two, f"{model}, {strategy}: {one} with one thread, {two} with two")
 
 
 def test_every_partition_of_lenet5_over_up_to_5_agents_gives_the_weights_of_one_process():
