@@ -136,33 +136,29 @@ void timing_add(struct timing *timing, const struct timing_task *task)
     timing->pass[TIMING_PASS_STOPPED] += task->stopped_seconds;
     timing->pass[TIMING_PASS_WHOLE] += task->seconds + task->stopped_seconds;
     switch (task->work) {
-    case PIPELINE_FORWARD: add_pass(timing, &timing->forward, timing->forward_sum, task); break;
-    case PIPELINE_BACKWARD: add_pass(timing, &timing->backward, timing->backward_sum, task); break;
-    case PIPELINE_SUM: timing->sum_seconds = task->seconds; break;
-    case PIPELINE_UPDATE:
+    case TIMING_FORWARD: add_pass(timing, &timing->forward, timing->forward_sum, task); break;
+    case TIMING_BACKWARD: add_pass(timing, &timing->backward, timing->backward_sum, task); break;
+    case TIMING_SUM: timing->sum_seconds = task->seconds; break;
+    case TIMING_UPDATE:
         update_seconds = timing->sum_seconds + task->seconds;
         add_sample(&timing->update, timing->update_sum, 1, task, &update_seconds);
         end_step(timing, task);
         break;
-    case PIPELINE_EVALUATE:
+    case TIMING_EVALUATE:
         timing->in_step = false;
         memset(timing->pass, 0, sizeof(timing->pass));
         break;
-    case PIPELINE_WAIT:
-    case PIPELINE_TOTAL:
-    case PIPELINE_JUDGE:
-    case PIPELINE_LAST:
-    case PIPELINE_STOP: break;
+    case TIMING_NEXT: end_step(timing, task); break;
+    case TIMING_OTHER: break;
     }
 }
 
-void timing_wait(struct timing *timing, enum pipeline_wait why, double seconds)
+void timing_wait(struct timing *timing, enum timing_share share, double seconds)
 {
-    switch (why) {
-    case PIPELINE_WAITS_FOR_INPUT: timing->share[TIMING_INPUT] += seconds; break;
-    case PIPELINE_WAITS_FOR_GRADIENT: timing->share[TIMING_GRADIENT] += seconds; break;
-    case PIPELINE_WAITS_FOR_ROOM: timing->share[TIMING_ROOM] += seconds; break;
-    case PIPELINE_WAITS_FOR_ORDERS: timing->in_step = false; break;
+    if (share == TIMING_SHARES) {
+        timing->in_step = false;
+    } else {
+        timing->share[share] += seconds;
     }
 }
 

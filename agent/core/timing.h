@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/core/pipeline_task.h"
 #include "schema/heartbeat.h"
 
 #define TIMING_SECONDS 5.0
@@ -37,13 +36,24 @@ struct timing_track {
     bool warm; /* the first sample, which touches its memory for the first time, was replaced */
 };
 
+/* Where the time of a step goes. */
 enum timing_share {
     TIMING_STEP,
     TIMING_COMPUTE,
-    TIMING_INPUT,
-    TIMING_GRADIENT,
-    TIMING_ROOM,
-    TIMING_SHARES
+    TIMING_INPUT,    /* it waits for an activation, or for parameters */
+    TIMING_GRADIENT, /* for a gradient, a sum of gradients or a number that follows from them */
+    TIMING_ROOM,     /* until what goes out has left its buffer */
+    TIMING_SHARES    /* in none: it is not to work */
+};
+
+enum timing_work {
+    TIMING_FORWARD,
+    TIMING_BACKWARD,
+    TIMING_SUM,    /* of the squares of gradients */
+    TIMING_UPDATE, /* a step ends with it */
+    TIMING_NEXT,   /* a step ends here without an update: others make it */
+    TIMING_EVALUATE,
+    TIMING_OTHER,
 };
 
 /* Of a pass, after its units. A window of passes shows sooner than one of steps how a quota has
@@ -75,7 +85,7 @@ void timing_begin(struct timing *timing, size_t units);
 
 /* A task that has ended. */
 struct timing_task {
-    enum pipeline_work work;
+    enum timing_work work;
     double began_seconds, ended_seconds; /* by the caller's clock */
     double seconds;                      /* of its work */
     double stopped_seconds; /* in it or before it: other programs or a quota had the processor */
@@ -83,8 +93,8 @@ struct timing_task {
     double scale;               /* by which unit_seconds are multiplied */
 };
 void timing_add(struct timing *timing, const struct timing_task *task);
-/* The stage had no task for so long. */
-void timing_wait(struct timing *timing, enum pipeline_wait why, double seconds);
+/* The stage had no task for so long: it counts as that share. */
+void timing_wait(struct timing *timing, enum timing_share share, double seconds);
 /* Report the seconds of the units from `first` on, of an update and of a step, unless nothing was
  * added since the last report. */
 void timing_report(struct timing *timing, size_t first, struct heartbeat *out);

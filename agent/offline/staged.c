@@ -247,8 +247,8 @@ static int evaluate_some(struct staged *staged, size_t index, struct err *err)
         input = staged->activation[i];
     }
     return rc ? rc
-              : samples_evaluate(staged->samples, staged->stage[last], index, input, staged->labels,
-                                 err);
+              : samples_evaluate_next(staged->samples, staged->stage[last], index, input,
+                                      staged->labels, err);
 }
 
 static int evaluate(struct staged *staged, int64_t version, struct err *err)
@@ -261,7 +261,7 @@ static int evaluate(struct staged *staged, int64_t version, struct err *err)
             return err_wrap(err, "evaluation of version %" PRId64, version);
         }
     }
-    samples_report(staged->samples, config->listener, version);
+    tally_report(samples_tally(staged->samples), config->listener, version);
     return 0;
 }
 

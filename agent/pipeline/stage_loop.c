@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/core/evaluations.h"
+#include "agent/core/pipeline_timing.h"
 #include "agent/pipeline/stage_parts.h"
 #include "base/assert.h"
 #include "base/clock.h"
@@ -64,8 +65,8 @@ static int do_evaluate(struct stage *stage, const struct pipeline_task *task, st
         samples_test_inputs(stage->samples, task->micro_batch, input);
     }
     if (stage_is_last(stage)) {
-        return samples_evaluate(stage->samples, stage->train, task->micro_batch, input,
-                                stage->labels, err);
+        return samples_evaluate_next(stage->samples, stage->train, task->micro_batch, input,
+                                     stage->labels, err);
     }
     const size_t count =
         evaluations_part(&stage->config.samples, stage->micro_batch, task->micro_batch).count;
@@ -100,7 +101,7 @@ static int do_update(struct stage *stage, const struct pipeline_task *task, stru
 static double do_judge(struct stage *stage)
 {
     const double value = stage_is_last(stage)
-                             ? samples_metric(stage->samples, stage->spec->stop.metric)
+                             ? tally_metric(samples_tally(stage->samples), stage->spec->stop.metric)
                              : *stage_number(stage->slot[LANE_JUDGED]);
     *stage_number(stage->buffer[LANE_JUDGED]) = value;
     return value;
@@ -215,7 +216,7 @@ struct spell {
 static void finish(struct stage *stage, const struct pipeline_task *task, const struct spell *spell)
 {
     const struct timing_task timed = {
-        .work = task->work,
+        .work = pipeline_timed_as(task->work),
         .began_seconds = spell->began,
         .ended_seconds = clock_now_seconds(),
         .seconds = spell->running + spell->rested,
@@ -246,7 +247,8 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
         }
         const double began = clock_now_seconds();
         (void)pthread_cond_wait(&stage->changed, &stage->lock);
-        timing_wait(&stage->timing, pipeline_waits(stage->pipeline), clock_now_seconds() - began);
+        timing_wait(&stage->timing, pipeline_share_of(pipeline_waits(stage->pipeline)),
+                    clock_now_seconds() - began);
         note_free(stage);
     }
     (void)pthread_mutex_unlock(&stage->lock);
@@ -280,7 +282,7 @@ static void end_evaluation(struct stage *stage, const struct work_listener *list
                            int64_t version)
 {
     if (stage_is_last(stage)) {
-        samples_report(stage->samples, listener, version);
+        tally_report(samples_tally(stage->samples), listener, version);
     }
     begin_after(stage, version);
 }

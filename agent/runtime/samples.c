@@ -1,13 +1,10 @@
 #include "agent/runtime/samples.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/core/evaluations.h"
-
-#define HELD_TELLING 10 /* of fewer samples a class may miss all by chance */
 
 struct samples {
     struct samples_config config;
@@ -19,11 +16,9 @@ struct samples {
     const uint32_t *held; /* [held_count] the hold-out; the sampler's */
     size_t held_count;
     /* of an evaluation, on the last stage */
-    double loss_sum;
-    uint64_t correct;
-    float *scores;          /* [micro_batch][classes] of the hold-out; NULL: none */
-    uint64_t *seen, *right; /* [outputs] held-out samples of each label, and those that it was
-                               chosen for */
+    struct tally *tally;
+    double *part;  /* [tally_numbers] of a micro-batch */
+    float *scores; /* [micro_batch][classes] of the hold-out; NULL: none */
 };
 
 /* ---- life ---- */
@@ -57,18 +52,30 @@ static int make_sampler(struct samples *samples, struct err *err)
     return 0;
 }
 
-static int make_recall(struct samples *samples, struct err *err)
+static int make_results(struct samples *samples, struct err *err)
 {
-    const size_t outputs = samples->config.model->classes;
-    if (samples->held_count == 0 || !samples->config.last) {
+    const struct samples_config *config = &samples->config;
+    const size_t outputs = config->model->classes;
+    const struct tally_config tally = {.spec = config->spec,
+                                       .test_samples = config->counts.test_samples,
+                                       .held_samples = (int64_t)samples->held_count,
+                                       .labels = samples->label_count,
+                                       .classes = outputs};
+    if (!config->last) {
         return 0;
     }
-    samples->scores = calloc(samples->config.micro_batch, outputs * sizeof(*samples->scores));
-    samples->seen = calloc(outputs, sizeof(*samples->seen));
-    samples->right = calloc(outputs, sizeof(*samples->right));
-    return samples->scores && samples->seen && samples->right
-               ? 0
-               : err_set(err, ERR_MEMORY, "scores of %zu samples", samples->config.micro_batch);
+    if (samples->held_count > 0) {
+        samples->scores = calloc(config->micro_batch, outputs * sizeof(*samples->scores));
+        if (!samples->scores) {
+            return err_set(err, ERR_MEMORY, "scores of %zu samples", config->micro_batch);
+        }
+    }
+    const int rc = tally_new(&tally, &samples->tally, err);
+    if (rc == 0) {
+        samples->part = calloc(tally_numbers(samples->tally), sizeof(*samples->part));
+        return samples->part ? 0 : err_set(err, ERR_MEMORY, "part of a tally");
+    }
+    return rc;
 }
 
 int samples_new(const struct samples_config *config, struct samples **out, struct err *err)
@@ -85,7 +92,7 @@ int samples_new(const struct samples_config *config, struct samples **out, struc
     samples->loader = train_loader_of(model, spec->augment, spec->augment_count,
                                       (uint64_t)spec->seed, config->data.train_inputs);
     int rc = make_sampler(samples, err);
-    rc = rc ? rc : make_recall(samples, err);
+    rc = rc ? rc : make_results(samples, err);
     if (rc == 0) {
         *out = samples;
         samples = NULL;
@@ -97,9 +104,9 @@ void samples_free(struct samples **samples)
 {
     if (*samples) {
         train_sampler_free(&(*samples)->sampler);
+        tally_free(&(*samples)->tally);
+        free((*samples)->part);
         free((*samples)->scores);
-        free((*samples)->seen);
-        free((*samples)->right);
     }
     free(*samples);
     *samples = NULL;
@@ -155,117 +162,57 @@ void samples_test_inputs(const struct samples *samples, size_t index, void *out)
     }
 }
 
-static void begin(struct samples *samples)
-{
-    const size_t outputs = samples->config.model->classes;
-    samples->loss_sum = 0;
-    samples->correct = 0;
-    if (samples->scores) {
-        memset(samples->seen, 0, outputs * sizeof(*samples->seen));
-        memset(samples->right, 0, outputs * sizeof(*samples->right));
-    }
-}
-
 static int evaluate_held(struct samples *samples, struct train_stage *stage,
-                         struct evaluations_part part, const void *input, struct err *err)
+                         struct evaluations_part part, const void *input, double *numbers,
+                         struct err *err)
 {
     const size_t outputs = samples->config.model->classes;
+    double *seen = numbers + TALLY_CLASSES;
+    double *right = seen + outputs;
     int rc = train_evaluate(stage, part.count, input, samples->scores, NULL, NULL, NULL, err);
     for (size_t i = 0; rc == 0 && i < part.count; i++) {
         int32_t label;
         copy_labels(samples, samples->config.data.train_labels, samples->held[part.first + i],
                     &label);
-        samples->seen[label]++;
-        samples->right[label] +=
-            train_best(samples->scores + i * outputs, outputs) == (size_t)label;
+        seen[label]++;
+        right[label] += train_best(samples->scores + i * outputs, outputs) == (size_t)label;
     }
     return rc;
 }
 
 int samples_evaluate(struct samples *samples, struct train_stage *stage, size_t index,
-                     const void *input, int32_t *labels, struct err *err)
+                     const void *input, int32_t *labels, double *part, struct err *err)
 {
-    const struct evaluations_part part = evaluated(samples, index);
-    if (index == 0) {
-        begin(samples);
+    const struct evaluations_part range = evaluated(samples, index);
+    memset(part, 0, tally_numbers(samples->tally) * sizeof(*part));
+    if (range.held) {
+        return evaluate_held(samples, stage, range, input, part, err);
     }
-    if (part.held) {
-        return evaluate_held(samples, stage, part, input, err);
-    }
-    for (size_t i = 0; i < part.count; i++) {
-        copy_labels(samples, samples->config.data.test_labels, part.first + i,
+    for (size_t i = 0; i < range.count; i++) {
+        copy_labels(samples, samples->config.data.test_labels, range.first + i,
                     labels + i * samples->label_count);
     }
-    return train_evaluate(stage, part.count, input, NULL, labels, &samples->loss_sum,
-                          &samples->correct, err);
+    uint64_t correct = 0;
+    const int rc =
+        train_evaluate(stage, range.count, input, NULL, labels, &part[TALLY_LOSS], &correct, err);
+    part[TALLY_CORRECT] = (double)correct;
+    return rc;
 }
 
-/* The mean of the recall of each own class. */
-static double mean_recall(const struct samples *samples)
+int samples_evaluate_next(struct samples *samples, struct train_stage *stage, size_t index,
+                          const void *input, int32_t *labels, struct err *err)
 {
-    double sum = 0;
-    for (size_t i = 0; i < samples->config.model->classes; i++) {
-        sum += samples->seen[i] > 0 ? (double)samples->right[i] / (double)samples->seen[i] : 0;
+    if (index == 0) {
+        tally_begin(samples->tally);
     }
-    return sum / (double)samples->config.spec->view.class_count;
-}
-
-/* The least recall of the own classes of which enough samples are held out; false: of none. */
-static bool least_recall(const struct samples *samples, double *out)
-{
-    bool any = false;
-    *out = 1;
-    for (size_t i = 0; i < samples->config.model->classes; i++) {
-        if (samples->seen[i] >= HELD_TELLING) {
-            const double recall = (double)samples->right[i] / (double)samples->seen[i];
-            *out = recall < *out ? recall : *out;
-            any = true;
-        }
+    const int rc = samples_evaluate(samples, stage, index, input, labels, samples->part, err);
+    if (rc == 0) {
+        tally_add(samples->tally, samples->part);
     }
-    return any;
+    return rc;
 }
 
-static void report(const struct work_listener *listener, int64_t version, enum metric_name name,
-                   double value)
+struct tally *samples_tally(const struct samples *samples)
 {
-    const struct metric metric = {.step = version, .name = name, .value = value};
-    listener->metric(listener->arg, &metric);
-}
-
-static double test_loss(const struct samples *samples)
-{
-    return samples->loss_sum / (double)samples->config.counts.test_samples;
-}
-
-static double test_accuracy(const struct samples *samples)
-{
-    const double tests = (double)samples->config.counts.test_samples;
-    return (double)samples->correct / tests / (double)samples->label_count;
-}
-
-double samples_metric(const struct samples *samples, int metric)
-{
-    const bool tests = samples->config.counts.test_samples > 0;
-    switch ((enum judged_metric)metric) {
-    case JUDGED_TEST_ACCURACY: return tests ? test_accuracy(samples) : NAN;
-    case JUDGED_TEST_LOSS: return tests ? test_loss(samples) : NAN;
-    case JUDGED_RECALL: return samples->scores ? mean_recall(samples) : NAN;
-    }
-    return NAN;
-}
-
-void samples_report(const struct samples *samples, const struct work_listener *listener,
-                    int64_t version)
-{
-    if (samples->config.counts.test_samples > 0) {
-        report(listener, version, METRIC_TEST_LOSS, test_loss(samples));
-        report(listener, version, METRIC_TEST_ACCURACY, test_accuracy(samples));
-    }
-    if (samples->scores) {
-        double least;
-        if (least_recall(samples, &least)) {
-            report(listener, version, METRIC_LEAST_RECALL, least);
-        }
-        report(listener, version, METRIC_RECALL, mean_recall(samples));
-    }
+    return samples->tally;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/runtime/tally.h"
 #include "agent/runtime/work.h"
 #include "base/err.h"
 #include "libtrain/train.h"
@@ -39,14 +40,14 @@ void samples_labels(struct samples *samples, int64_t step, size_t first, size_t 
 /* The inputs of micro-batch `index` of an evaluation. */
 void samples_test_inputs(const struct samples *samples, size_t index, void *out);
 /* Evaluate micro-batch `index` on the last stage: train_evaluate of its input. labels: room for
- * those of a micro-batch. Micro-batch 0 begins an evaluation. */
+ * those of a micro-batch. part: out, [tally_numbers]. */
 NODISCARD int samples_evaluate(struct samples *samples, struct train_stage *stage, size_t index,
-                               const void *input, int32_t *labels, struct err *err);
-/* The metric (enum judged_metric) of the evaluation, after its last micro-batch. Not a number where
- * the job's data does not have it. */
-double samples_metric(const struct samples *samples, int metric);
-/* Report the metrics of the evaluation of `version`, after its last micro-batch. */
-void samples_report(const struct samples *samples, const struct work_listener *listener,
-                    int64_t version);
+                               const void *input, int32_t *labels, double *part, struct err *err);
+/* The same, added to the tally. Micro-batch 0 begins an evaluation. */
+NODISCARD int samples_evaluate_next(struct samples *samples, struct train_stage *stage,
+                                    size_t index, const void *input, int32_t *labels,
+                                    struct err *err);
+/* The result of the evaluation, after its last micro-batch. Where evaluations end only. */
+struct tally *samples_tally(const struct samples *samples);
 
 #endif

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "agent/core/pipeline_timing.h"
 #include "agent/core/evaluations.h"
 #include "schema/job_check.h"
 #include "tests/sim/check.h"
@@ -212,7 +213,7 @@ static void take_time(const struct world *world, struct run *run, enum pipeline_
     double unit_seconds[UNITS_MAX];
     int64_t total_us = 0;
     const struct timing_task timed = {
-        .work = work,
+        .work = pipeline_timed_as(work),
         .began_seconds = (double)run->task_began_us / 1e6,
         .ended_seconds = (double)world->now_us / 1e6,
         .seconds = (double)pipeline_of(run)->task_running_us / 1e6,
@@ -287,7 +288,8 @@ static void go_on(struct world *world, struct run *run)
     if (run->state != RUN_TRAINS || run->computing || run->cancelled) {
         return;
     }
-    timing_wait(&pipeline_of(run)->timing, pipeline_waits(pipeline_of(run)->pipeline),
+    timing_wait(&pipeline_of(run)->timing,
+                pipeline_share_of(pipeline_waits(pipeline_of(run)->pipeline)),
                 (double)(world->now_us - pipeline_of(run)->idle_since_us) / 1e6);
     pipeline_of(run)->idle_since_us = world->now_us;
     if (pipeline_next(pipeline_of(run)->pipeline, &pipeline_of(run)->task) == PIPELINE_WAIT) {

@@ -24,8 +24,7 @@ static void setup(struct clocked *clocked)
     timing_begin(&clocked->timing, UNITS);
 }
 
-static void run_scaled(struct clocked *clocked, enum pipeline_work work, double seconds,
-                       double scale)
+static void run_scaled(struct clocked *clocked, enum timing_work work, double seconds, double scale)
 {
     const double unit_seconds[UNITS] = {seconds / 2, seconds / 4, seconds / 4};
     const struct timing_task task = {.work = work,
@@ -38,7 +37,7 @@ static void run_scaled(struct clocked *clocked, enum pipeline_work work, double 
     clocked->now += seconds * scale;
 }
 
-static void run(struct clocked *clocked, enum pipeline_work work, double seconds)
+static void run(struct clocked *clocked, enum timing_work work, double seconds)
 {
     run_scaled(clocked, work, seconds, 1);
 }
@@ -47,7 +46,7 @@ static void run(struct clocked *clocked, enum pipeline_work work, double seconds
 static double forward_seconds(struct clocked *clocked)
 {
     memset(&beat, 0, sizeof(beat));
-    run(clocked, PIPELINE_BACKWARD, 1e-9);
+    run(clocked, TIMING_BACKWARD, 1e-9);
     timing_report(&clocked->timing, 0, &beat);
     double sum = 0;
     for (size_t i = 0; i < beat.unit_seconds_count; i++) {
@@ -69,10 +68,10 @@ static void each_unit_has_its_own_time(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 20; i++) {
-        run(&clocked, PIPELINE_FORWARD, 0.004);
-        run(&clocked, PIPELINE_BACKWARD, 0.008);
+        run(&clocked, TIMING_FORWARD, 0.004);
+        run(&clocked, TIMING_BACKWARD, 0.008);
     }
-    run(&clocked, PIPELINE_UPDATE, 0.001);
+    run(&clocked, TIMING_UPDATE, 0.001);
     memset(&beat, 0, sizeof(beat));
     timing_report(&clocked.timing, 5, &beat);
     assert_int_equal(beat.unit_seconds_count, UNITS);
@@ -88,7 +87,7 @@ static void nothing_new_is_not_reported_again(void **state)
     (void)state;
     static struct clocked clocked;
     setup(&clocked);
-    run(&clocked, PIPELINE_FORWARD, 0.004);
+    run(&clocked, TIMING_FORWARD, 0.004);
     assert_true(forward_seconds(&clocked) > 0);
     memset(&beat, 0, sizeof(beat));
     timing_report(&clocked.timing, 0, &beat);
@@ -100,9 +99,9 @@ static void the_first_pass_is_replaced_by_the_second(void **state)
     (void)state;
     static struct clocked clocked;
     setup(&clocked);
-    run(&clocked, PIPELINE_FORWARD, 0.3);
+    run(&clocked, TIMING_FORWARD, 0.3);
     assert_near(forward_seconds(&clocked), 0.3, 1e-9);
-    run(&clocked, PIPELINE_FORWARD, 0.1);
+    run(&clocked, TIMING_FORWARD, 0.1);
     assert_near(forward_seconds(&clocked), 0.1, 1e-9);
 }
 
@@ -113,7 +112,7 @@ static void what_recurs_shows_in_full(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 1000; i++) {
-        run(&clocked, PIPELINE_FORWARD, i % 10 == 9 ? 0.1 : 0.01);
+        run(&clocked, TIMING_FORWARD, i % 10 == 9 ? 0.1 : 0.01);
     }
     assert_near(forward_seconds(&clocked), 0.019, 0.03);
 }
@@ -129,9 +128,9 @@ static void a_quota_stops_steps_and_no_units(void **state)
     for (int i = 0; i < 4000; i++) {
         const double stopped = i % 25 == 24 ? 0.075 : 0;
         const double inside = i % 50 == 24 ? stopped : 0;
-        const struct timing_task task = {.work = i % 5 == 4   ? PIPELINE_UPDATE
-                                                 : i % 2 == 0 ? PIPELINE_FORWARD
-                                                              : PIPELINE_BACKWARD,
+        const struct timing_task task = {.work = i % 5 == 4   ? TIMING_UPDATE
+                                                 : i % 2 == 0 ? TIMING_FORWARD
+                                                              : TIMING_BACKWARD,
                                          .began_seconds = clocked.now + stopped - inside,
                                          .ended_seconds = clocked.now + stopped + 0.001,
                                          .seconds = 0.001,
@@ -162,9 +161,9 @@ static void a_new_quota_shows_within_the_window_of_passes(void **state)
     for (int step = 0; step < 34; step++) {
         const double stopped = step < 30 ? 0 : 0.1;
         for (int i = 0; i < 17; i++) {
-            const struct timing_task task = {.work = i == 16      ? PIPELINE_UPDATE
-                                                     : i % 2 == 0 ? PIPELINE_FORWARD
-                                                                  : PIPELINE_BACKWARD,
+            const struct timing_task task = {.work = i == 16      ? TIMING_UPDATE
+                                                     : i % 2 == 0 ? TIMING_FORWARD
+                                                                  : TIMING_BACKWARD,
                                              .began_seconds = clocked.now,
                                              .ended_seconds = clocked.now + 0.02 + stopped,
                                              .seconds = 0.02,
@@ -186,11 +185,11 @@ static void a_single_stall_hardly_shows(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 500; i++) {
-        run(&clocked, PIPELINE_FORWARD, i == 450 ? 2.0 : 0.01);
+        run(&clocked, TIMING_FORWARD, i == 450 ? 2.0 : 0.01);
     }
     assert_near(forward_seconds(&clocked), 0.01, 0.02);
     for (int i = 0; i < 600; i++) {
-        run(&clocked, PIPELINE_FORWARD, 0.01);
+        run(&clocked, TIMING_FORWARD, 0.01);
     }
     assert_near(forward_seconds(&clocked), 0.01, 1e-6);
 }
@@ -201,7 +200,7 @@ static void one_slow_pass_of_few_counts_as_four_medians(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 20; i++) {
-        run(&clocked, PIPELINE_FORWARD, i == 16 ? 20 : 1);
+        run(&clocked, TIMING_FORWARD, i == 16 ? 20 : 1);
     }
     /* The window: the newest passes that cover five seconds, at least eight. */
     assert_near(forward_seconds(&clocked), (7 + TIMING_CLIP) / 8.0, 1e-9);
@@ -213,7 +212,7 @@ static void noise_averages_out(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 3000; i++) {
-        run(&clocked, PIPELINE_FORWARD, 0.01 * (0.8 + 0.4 * (double)(i * 7919 % 1000) / 1000));
+        run(&clocked, TIMING_FORWARD, 0.01 * (0.8 + 0.4 * (double)(i * 7919 % 1000) / 1000));
     }
     assert_near(forward_seconds(&clocked), 0.01, 0.02);
 }
@@ -224,14 +223,14 @@ static void a_change_shows_after_five_seconds_or_eight_passes(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 1000; i++) {
-        run(&clocked, PIPELINE_FORWARD, 0.01);
+        run(&clocked, TIMING_FORWARD, 0.01);
     }
     for (double end = clocked.now + 5.6; clocked.now < end;) {
-        run(&clocked, PIPELINE_FORWARD, 0.12);
+        run(&clocked, TIMING_FORWARD, 0.12);
     }
     assert_near(forward_seconds(&clocked), 0.12, 0.05);
     for (int i = 0; i < 8; i++) {
-        run(&clocked, PIPELINE_FORWARD, 4);
+        run(&clocked, TIMING_FORWARD, 4);
     }
     assert_near(forward_seconds(&clocked), 4, 1e-9);
 }
@@ -246,7 +245,7 @@ static void every_rate_fits(void **state)
             static struct clocked clocked;
             setup(&clocked);
             for (int i = 0; i < 300; i++) {
-                run(&clocked, PIPELINE_FORWARD, seconds[s]);
+                run(&clocked, TIMING_FORWARD, seconds[s]);
                 clocked.now += i % 3 == 0 ? seconds[gap] : 0;
             }
             assert_near(forward_seconds(&clocked), seconds[s], 1e-6);
@@ -255,7 +254,7 @@ static void every_rate_fits(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 100; i++) {
-        run(&clocked, PIPELINE_FORWARD, i % 2 == 0 ? 1e-6 : TIMING_SLICE_SECONDS);
+        run(&clocked, TIMING_FORWARD, i % 2 == 0 ? 1e-6 : TIMING_SLICE_SECONDS);
     }
     assert_near(forward_seconds(&clocked), TIMING_SLICE_SECONDS / 2, 0.1);
 }
@@ -266,12 +265,12 @@ static void a_slowed_device_reports_the_stretched_time(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 20; i++) {
-        run_scaled(&clocked, PIPELINE_FORWARD, 0.01, 5);
+        run_scaled(&clocked, TIMING_FORWARD, 0.01, 5);
     }
     assert_near(forward_seconds(&clocked), 0.05, 1e-9);
 }
 
-static void wait_for(struct clocked *clocked, enum pipeline_wait why, double seconds)
+static void wait_for(struct clocked *clocked, enum timing_share why, double seconds)
 {
     timing_wait(&clocked->timing, why, seconds);
     clocked->now += seconds;
@@ -283,19 +282,19 @@ static void a_step_says_where_its_time_went(void **state)
     static struct clocked clocked;
     setup(&clocked);
     for (int i = 0; i < 30; i++) {
-        wait_for(&clocked, PIPELINE_WAITS_FOR_INPUT, 0.03);
-        run(&clocked, PIPELINE_FORWARD, 0.01);
-        wait_for(&clocked, PIPELINE_WAITS_FOR_GRADIENT, 0.02);
-        run(&clocked, PIPELINE_BACKWARD, 0.02);
-        wait_for(&clocked, PIPELINE_WAITS_FOR_ROOM, 0.005);
+        wait_for(&clocked, TIMING_INPUT, 0.03);
+        run(&clocked, TIMING_FORWARD, 0.01);
+        wait_for(&clocked, TIMING_GRADIENT, 0.02);
+        run(&clocked, TIMING_BACKWARD, 0.02);
+        wait_for(&clocked, TIMING_ROOM, 0.005);
         clocked.now += 0.01; /* a snapshot, say */
-        run(&clocked, PIPELINE_UPDATE, 0.004);
+        run(&clocked, TIMING_UPDATE, 0.004);
         if (i == 20) { /* what happens around an evaluation is no step */
-            run(&clocked, PIPELINE_EVALUATE, 7);
-            wait_for(&clocked, PIPELINE_WAITS_FOR_INPUT, 7);
+            run(&clocked, TIMING_EVALUATE, 7);
+            wait_for(&clocked, TIMING_INPUT, 7);
         }
         if (i == 25) {
-            wait_for(&clocked, PIPELINE_WAITS_FOR_ORDERS, 60);
+            wait_for(&clocked, TIMING_SHARES, 60);
         }
     }
     memset(&beat, 0, sizeof(beat));
