@@ -31,13 +31,14 @@ size_t needs_neighbours(const struct assignment_run *run,
 
 int needs_check_sources(const struct assignment_run *run, struct err *err)
 {
-    if (run->first < 0 || run->end <= run->first ||
-        run->source_count != (size_t)(run->end - run->first)) {
-        return err_set(err, ERR_FORMAT, "units %" PRId64 " to %" PRId64 " with %zu sources",
-                       run->first, run->end, run->source_count);
+    size_t first, end;
+    assignment_loads(run, &first, &end);
+    if (run->source_count == 0 || run->source_count != end - first) {
+        return err_set(err, ERR_FORMAT, "units %zu to %zu with %zu sources", first, end,
+                       run->source_count);
     }
     for (size_t i = 0; i < run->source_count; i++) {
-        if (run->source[i].unit != run->first + (int64_t)i) {
+        if (run->source[i].unit != (int64_t)(first + i)) {
             return err_set(err, ERR_FORMAT, "source %zu is of unit %" PRId64, i,
                            run->source[i].unit);
         }

@@ -19,6 +19,7 @@ static const struct kind {
     [REPEAT_REPLICA] = {.of_peer = true, .forgives = true},
     [REPEAT_CONTENT] = {20, 1000, .only = true, .patience_ms = PATIENCE_MS},
     [REPEAT_SNAPSHOT] = {20, 1000, .of_peer = true, .source = true, .patience_ms = PATIENCE_MS},
+    [REPEAT_PULL] = {5, 250, .of_peer = true, .forgives = true, .patience_ms = FOREVER},
     [REPEAT_PING] = {20, 1000, .of_peer = true, .patience_ms = PATIENCE_MS},
 };
 
@@ -50,6 +51,9 @@ int repeat_code(enum repeat_kind kind, int status)
     }
     if (status >= 200 && status < 300) {
         return 0;
+    }
+    if (kind == REPEAT_PULL) {
+        return status == 409 || status == 503 ? ERR_STATE : ERR_PROTOCOL;
     }
     if (status == 429 || status >= 500) {
         return ERR_STATE;

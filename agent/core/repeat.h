@@ -24,8 +24,9 @@ enum repeat_kind {
     REPEAT_CONTENT,  /* data sets and blobs of the coordinator */
     REPEAT_SNAPSHOT, /* of a peer */
     REPEAT_PING,     /* of a neighbour, before a generation is ready */
+    REPEAT_PULL,     /* of parameters from a server */
 };
-#define REPEAT_KINDS 6
+#define REPEAT_KINDS 7
 
 /* A sender that has had nothing to send for so long asks whether its neighbour is there. */
 #define REPEAT_IDLE_MS 250

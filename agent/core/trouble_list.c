@@ -1,7 +1,5 @@
 #include "agent/core/trouble_list.h"
 
-_Static_assert(TROUBLE_SOURCES <= PEER_REPORTS_MAX, "each source has its place in a heartbeat");
-
 bool trouble_list_add(struct trouble_list *list, enum trouble_source source,
                       const struct device_id *device, enum peer_trouble kind, int64_t now_ms)
 {
@@ -28,6 +26,9 @@ static void add_report(struct heartbeat *out, const struct trouble_entry *troubl
     while (at < out->peer_report_count &&
            !id_equal(out->peer_report[at].device.text, trouble->device.text)) {
         at++;
+    }
+    if (at == PEER_REPORTS_MAX) {
+        return;
     }
     struct peer_report *report = &out->peer_report[at];
     if (at == out->peer_report_count) {

@@ -8,8 +8,14 @@
 
 #include "schema/heartbeat.h"
 
-enum trouble_source { TROUBLE_NEXT, TROUBLE_PREVIOUS, TROUBLE_REPLICA, TROUBLE_FETCH };
-#define TROUBLE_SOURCES 4
+enum trouble_source {
+    TROUBLE_NEXT,
+    TROUBLE_PREVIOUS,
+    TROUBLE_REPLICA,
+    TROUBLE_FETCH,
+    TROUBLE_STAGE, /* and as many more as there are stages: a stage of a parameter server */
+};
+#define TROUBLE_SOURCES (TROUBLE_STAGE + STAGES_MAX)
 
 struct trouble_entry {
     bool active;
@@ -27,7 +33,7 @@ bool trouble_list_add(struct trouble_list *list, enum trouble_source source,
                       const struct device_id *device, enum peer_trouble kind, int64_t now_ms);
 /* The device answers. true: that is news. */
 bool trouble_list_clear(struct trouble_list *list, enum trouble_source source);
-/* One report a device: the worst kind, the longest time. */
+/* One report a device, of PEER_REPORTS_MAX devices at most: the worst kind, the longest time. */
 void trouble_list_report(const struct trouble_list *list, int64_t now_ms, struct heartbeat *out);
 
 #endif

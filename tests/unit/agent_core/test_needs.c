@@ -69,6 +69,27 @@ static void each_unit_has_one_source_in_order(void **state)
     assert_int_equal(needs_check_sources(&run, &err), ERR_FORMAT);
 }
 
+static void a_stage_with_a_share_has_a_source_for_each_unit_of_the_model(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    fill(&run, 1, 2);
+    run.first = run.end = 0; /* it keeps none */
+    run.stages_listed = 2;
+    run.stage[0] = (struct assigned_stage){.first = 0, .end = 3};
+    run.stage[1] = (struct assigned_stage){.share_first = 0, .share_end = 4};
+    run.source_count = 3;
+    for (size_t i = 0; i < 3; i++) {
+        run.source[i].unit = (int64_t)i;
+    }
+    assert_ok(needs_check_sources(&run, &err), &err);
+    run.source_count = 2;
+    assert_int_equal(needs_check_sources(&run, &err), ERR_FORMAT);
+    assert_string_equal(err.text, "units 0 to 3 with 2 sources");
+    run.stage[0].share_end = run.stage[1].share_end = 0;
+    assert_int_equal(needs_check_sources(&run, &err), ERR_FORMAT);
+}
+
 static void other_bytes_than_the_source_names_are_an_error_of_their_holder(void **state)
 {
     (void)state;
@@ -103,6 +124,7 @@ int main(void)
         cmocka_unit_test(only_the_ends_of_the_pipeline_read_data),
         cmocka_unit_test(the_test_set_is_read_only_by_jobs_that_evaluate),
         cmocka_unit_test(each_unit_has_one_source_in_order),
+        cmocka_unit_test(a_stage_with_a_share_has_a_source_for_each_unit_of_the_model),
         cmocka_unit_test(other_bytes_than_the_source_names_are_an_error_of_their_holder),
         cmocka_unit_test(labels_of_a_view_are_read_by_the_first_stage_too),
     };

@@ -1,4 +1,5 @@
 /* Calls that are repeated, and what they show of a peer. */
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/core/repeat.h"
@@ -32,6 +33,18 @@ static void a_sender_forgives_one_broken_connection_and_never_gives_up(void **st
     next = try(&repeat, repeat_code(REPEAT_TENSOR, 409), PEER_BROKEN, 1000000);
     assert_true(!next.again && next.news == REPEAT_ANSWERED);
     assert_int_equal(repeat_code(REPEAT_TENSOR, 409), ERR_STALE);
+}
+
+static void parameters_are_asked_for_until_the_server_has_them(void **state)
+{
+    (void)state;
+    struct repeat repeat;
+    repeat_begin(&repeat, REPEAT_PULL, 500);
+    assert_true(try(&repeat, repeat_code(REPEAT_PULL, 503), PEER_BROKEN, 0).again);
+    assert_true(try(&repeat, repeat_code(REPEAT_PULL, 409), PEER_BROKEN, 1000000).again);
+    assert_true(try(&repeat, ERR_TIMEOUT, PEER_STALLED, 2000000).again);
+    assert_int_equal(repeat_code(REPEAT_PULL, 200), 0);
+    assert_false(try(&repeat, repeat_code(REPEAT_PULL, 422), PEER_BROKEN, 2000000).again);
 }
 
 static void a_fault_of_this_device_shows_nothing_of_its_peer(void **state)
@@ -109,6 +122,25 @@ static void a_heartbeat_reports_the_worst_of_a_device_once(void **state)
     assert_int_equal(heartbeat.peer_report_count, 1);
 }
 
+static void more_devices_than_a_heartbeat_has_room_for_are_not_reported(void **state)
+{
+    (void)state;
+    static struct heartbeat heartbeat;
+    struct trouble_list list = {0};
+    for (int i = 0; i < STAGES_MAX; i++) {
+        struct device_id device = {{0}};
+        (void)snprintf(device.text, ID_SIZE, "dev_%d", i);
+        assert_true(trouble_list_add(&list, (enum trouble_source)(TROUBLE_STAGE + i), &device,
+                                     PEER_STALLED, 100));
+    }
+    trouble_list_report(&list, 500, &heartbeat);
+    assert_int_equal(heartbeat.peer_report_count, PEER_REPORTS_MAX);
+    assert_string_equal(heartbeat.peer_report[PEER_REPORTS_MAX - 1].device.text, "dev_3");
+    assert_true(trouble_list_clear(&list, TROUBLE_STAGE));
+    trouble_list_report(&list, 500, &heartbeat);
+    assert_string_equal(heartbeat.peer_report[PEER_REPORTS_MAX - 1].device.text, "dev_4");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +150,8 @@ int main(void)
         cmocka_unit_test(a_progressing_transfer_is_not_abandoned),
         cmocka_unit_test(a_coordinator_that_is_away_is_waited_for),
         cmocka_unit_test(a_heartbeat_reports_the_worst_of_a_device_once),
+        cmocka_unit_test(parameters_are_asked_for_until_the_server_has_them),
+        cmocka_unit_test(more_devices_than_a_heartbeat_has_room_for_are_not_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
