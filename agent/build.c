@@ -57,42 +57,57 @@ static int read_model(struct build *build, struct err *err)
     if (rc != 0) {
         return err_wrap(err, "model");
     }
-    if (run->end > (int64_t)build->model->unit_count) {
-        return err_set(err, ERR_FORMAT, "units %" PRId64 " to %" PRId64 " of a model of %zu units",
-                       run->first, run->end, build->model->unit_count);
+    size_t first, end;
+    assignment_loads(run, &first, &end);
+    if (end > build->model->unit_count) {
+        return err_set(err, ERR_FORMAT, "units %zu to %zu of a model of %zu units", first, end,
+                       build->model->unit_count);
     }
     return needs_check_sources(run, err);
 }
 
-/* Linux promises memory that it does not have: fail now rather than be killed later. */
-static int check_memory(const struct build *build, struct err *err)
+static int count_memory(const struct build *build, uint64_t *needed, struct err *err)
 {
     const struct assignment_run *run = build->run;
-    struct memory_request request = {
-        .first = (size_t)run->first,
-        .end = (size_t)run->end,
+    const struct memory_request base = {
         .micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches),
         .threads = build->device->threads,
         .recompute = run->job_spec.recompute,
         .backend = train_backend(),
     };
-    struct memory_bytes bytes;
-    build->row->memory(run, &request);
-    int rc = memory_of_stage(build->model, &run->job_spec.optimizer, &request, &bytes, err);
+    struct memory_request request[WORK_STAGES_MAX] = {base, base};
+    uint64_t more = 0;
+    const size_t count = build->row->memory(run, build->model, request, &more);
+    *needed = more + (uint64_t)run->replica_bytes;
+    for (size_t i = 0; i < count; i++) {
+        struct memory_bytes bytes;
+        int rc = memory_of_stage(build->model, &run->job_spec.optimizer, &request[i], &bytes, err);
+        if (rc != 0) {
+            return rc;
+        }
+        *needed += bytes.total + (needs_rounds(run) ? SNAPSHOTS_MORE * bytes.snapshot : 0);
+    }
+    return 0;
+}
+
+/* Linux promises memory that it does not have: fail now rather than be killed later. */
+static int check_memory(const struct build *build, struct err *err)
+{
+    uint64_t needed;
+    int rc = count_memory(build, &needed, err);
     if (rc != 0) {
         return rc;
     }
-    const uint64_t more = needs_rounds(run) ? SNAPSHOTS_MORE * bytes.snapshot : 0;
-    const uint64_t needed = bytes.total + more + (uint64_t)run->replica_bytes;
     uint64_t most = inventory_free_memory();
     if (build->device->memory_bytes > 0 && (most == 0 || most > build->device->memory_bytes)) {
         most = build->device->memory_bytes;
     }
     if (most > 0 && needed > most) {
+        size_t first, end;
+        assignment_loads(build->run, &first, &end);
         return err_set(err, ERR_MEMORY,
-                       "units %" PRId64 " to %" PRId64 " need %" PRIu64 " bytes, %" PRIu64
-                       " are free",
-                       run->first, run->end - 1, needed, most);
+                       "units %zu to %zu need %" PRIu64 " bytes, %" PRIu64 " are free", first,
+                       end - 1, needed, most);
     }
     return 0;
 }
@@ -378,10 +393,11 @@ int build_kernels(const struct device_context *device, const struct assignment_r
     struct build build = {
         .device = device, .run = run, .row = work_table_row(run->job_spec.strategy)};
     const size_t micro_batch = (size_t)(run->job_spec.batch / run->job_spec.micro_batches);
+    size_t first, end;
+    assignment_loads(run, &first, &end);
     *code = "format";
     int rc = read_model(&build, err);
-    if (rc == 0 &&
-        kernel_text_length(build.model, (size_t)run->first, (size_t)run->end) >= KERNEL_TEXT_SIZE) {
+    if (rc == 0 && kernel_text_length(build.model, first, end) >= KERNEL_TEXT_SIZE) {
         rc = err_set(err, ERR_FORMAT, "too many convolutions to measure");
     }
     if (rc == 0) {
@@ -389,10 +405,10 @@ int build_kernels(const struct device_context *device, const struct assignment_r
         rc = check_memory(&build, err);
     }
     rc = rc ? rc
-            : tune_units(device->tuner, build.model, (size_t)run->first, (size_t)run->end,
-                         micro_batch, device->threads, cancel, err);
+            : tune_units(device->tuner, build.model, first, end, micro_batch, device->threads,
+                         cancel, err);
     if (rc == 0) {
-        kernel_text_write(build.model, (size_t)run->first, (size_t)run->end, kernels);
+        kernel_text_write(build.model, first, end, kernels);
     }
     model_free(&build.model);
     return rc;

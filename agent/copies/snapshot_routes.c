@@ -210,7 +210,7 @@ static void abandon_bodies(struct snapshot_routes *routes, const struct job_id *
 
 static bool open_replica(void *context, struct http_exchange *exchange, void **state)
 {
-    struct snapshot_routes *routes = ((struct receive_context *)context)->more;
+    struct snapshot_routes *routes = receive_more(context, RECEIVE_SNAPSHOTS);
     struct holding holding;
     if (!read_request(routes, exchange, &holding)) {
         return false;
@@ -377,7 +377,7 @@ static void release_snapshot(void *arg)
 
 static void answer_snapshot(void *context, struct http_exchange *exchange)
 {
-    struct snapshot_routes *routes = ((struct receive_context *)context)->more;
+    struct snapshot_routes *routes = receive_more(context, RECEIVE_SNAPSHOTS);
     int64_t generation = 0;
     int64_t version = 0;
     int64_t unit = 0;

@@ -33,26 +33,31 @@ static bool has_key(const struct caller *caller, const char *peer_key)
 }
 
 static bool is_let_in(const struct admission *admission, const char *job, int64_t generation,
-                      const char *bearer, const char *peer_key)
+                      const char *bearer, const char *peer_key, struct device_id *out)
 {
     bool found = false;
     for (size_t i = 0; i < admission->caller_count; i++) {
         const struct caller *caller = &admission->caller[i];
         if (caller->generation == generation && caller->ticket[0] != '\0' &&
             id_equal(caller->job.text, job) && has_key(caller, peer_key)) {
-            found = id_secret_equal(bearer, caller->ticket) || found;
+            const bool is_it = id_secret_equal(bearer, caller->ticket);
+            found = is_it || found;
+            if (is_it && out) {
+                *out = caller->device;
+            }
         }
     }
     return found;
 }
 
 enum admission_verdict admission_judge(const struct admission *admission, const char *job,
-                                       int64_t generation, const char *bearer, const char *peer_key)
+                                       int64_t generation, const char *bearer, const char *peer_key,
+                                       struct device_id *caller)
 {
     if (!bearer) {
         return ADMISSION_NO_TICKET;
     }
-    if (is_let_in(admission, job, generation, bearer, peer_key)) {
+    if (is_let_in(admission, job, generation, bearer, peer_key, caller)) {
         return ADMISSION_GRANTED;
     }
     const int64_t newest = newest_generation(admission, job);

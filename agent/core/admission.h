@@ -28,11 +28,12 @@ enum admission_verdict {
 
 /* Accept the callers of the assignment only. */
 void admission_set(struct admission *admission, const struct assignment *assignment);
-/* bearer: NULL when the request has none. peer_key: the key that the caller proved to have, in
+/* caller: out, whose ticket it is, where it is granted; NULL: not wanted. bearer: NULL when the
+ * request has none. peer_key: the key that the caller proved to have, in
  * hexadecimal, "" for none; NULL: the connection has no TLS. Constant time in the ticket. */
 enum admission_verdict admission_judge(const struct admission *admission, const char *job,
-                                       int64_t generation, const char *bearer,
-                                       const char *peer_key);
+                                       int64_t generation, const char *bearer, const char *peer_key,
+                                       struct device_id *caller);
 /* The verdict on a tensor for a generation of which no stage is here: it is not built yet (EARLY)
  * or over (STALE). */
 enum admission_verdict admission_without_stage(const struct admission *admission, const char *job,

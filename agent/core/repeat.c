@@ -53,7 +53,9 @@ int repeat_code(enum repeat_kind kind, int status)
         return 0;
     }
     if (kind == REPEAT_PULL) {
-        return status == 409 || status == 503 ? ERR_STATE : ERR_PROTOCOL;
+        return status == 410 || status == 503 ? ERR_STATE
+               : status == 409                ? ERR_STALE
+                                              : ERR_PROTOCOL;
     }
     if (status == 429 || status >= 500) {
         return ERR_STATE;

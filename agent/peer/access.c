@@ -61,8 +61,9 @@ void access_clear_work(struct access *access, const struct work *work)
     work_release(&old);
 }
 
-enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
-                                    const char *job, int64_t generation, const char *bearer)
+enum admission_verdict access_judge_caller(struct access *access, struct http_exchange *exchange,
+                                           const char *job, int64_t generation, const char *bearer,
+                                           struct device_id *caller)
 {
     uint8_t key[HASH_SIZE];
     char text[HASH_TEXT_SIZE] = "";
@@ -71,13 +72,19 @@ enum admission_verdict access_judge(struct access *access, struct http_exchange 
     }
     (void)pthread_mutex_lock(&access->lock);
     const enum admission_verdict verdict = admission_judge(
-        &access->admission, job, generation, bearer, http_is_tls(exchange) ? text : NULL);
+        &access->admission, job, generation, bearer, http_is_tls(exchange) ? text : NULL, caller);
     (void)pthread_mutex_unlock(&access->lock);
     if (verdict == ADMISSION_WRONG_TICKET) {
         log_info("peer_refused", "path=%s key=%s reason=\"wrong ticket, or that of another key\"",
                  log_quote(http_path(exchange)).text, text[0] ? text : "none");
     }
     return verdict;
+}
+
+enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
+                                    const char *job, int64_t generation, const char *bearer)
+{
+    return access_judge_caller(access, exchange, job, generation, bearer, NULL);
 }
 
 int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation)

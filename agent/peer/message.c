@@ -69,7 +69,7 @@ static struct safetensors_metadata *add_metadata(struct safetensors_header *head
     return metadata;
 }
 
-static void write_note(const struct message_note *note, struct safetensors_header *header)
+void message_write_note(const struct message_note *note, struct safetensors_header *header)
 {
     if (note->last) {
         (void)snprintf(add_metadata(header, "last")->value, SAFETENSORS_VALUE_MAX, "1");
@@ -103,7 +103,7 @@ static bool read_keep(const char *text, int64_t keep[ROUND_KEEP_MAX])
     return true;
 }
 
-static bool read_note(const struct safetensors_header *header, struct message_note *note)
+bool message_read_note(const struct safetensors_header *header, struct message_note *note)
 {
     const char *last = safetensors_metadata(header, "last");
     const char *snapshot = safetensors_metadata(header, "snapshot");
@@ -130,7 +130,7 @@ size_t message_write_header(const struct work_tensor *tensor, const struct messa
         (void)snprintf(add_metadata(&header, "codec")->value, SAFETENSORS_VALUE_MAX, "%s",
                        codec_info(tensor->codec)->name);
     }
-    write_note(note, &header);
+    message_write_note(note, &header);
     size_t size = 0;
     struct err err = {0};
     const int rc = safetensors_write(&header, out, MESSAGE_HEADER_MAX, &size, &err);
@@ -184,7 +184,7 @@ int message_read_header(const void *bytes, size_t size, const struct work_tensor
                        dtype_name(wanted.dtype), expected->samples, expected->shape.h,
                        expected->shape.w, expected->shape.c);
     }
-    if (!read_note(&header, note)) {
+    if (!message_read_note(&header, note)) {
         return err_set(err, ERR_FORMAT, "its mark of a snapshot cannot be read");
     }
     note->coded_bytes = coded_bytes;

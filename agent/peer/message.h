@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "agent/runtime/work.h"
+#include "libtrain/formats/safetensors.h"
 
 #define MESSAGE_HEADER_MAX 512 /* bytes of a safetensors header as written here */
 #define MESSAGE_PATH_MAX 384
@@ -48,6 +49,9 @@ size_t message_write_header(const struct work_tensor *tensor, const struct messa
 NODISCARD int message_read_header(const void *bytes, size_t size,
                                   const struct work_tensor *expected, struct message_note *note,
                                   struct err *err);
+/* The metadata of a note: "last", and "snapshot" with "keep". false: they cannot be read. */
+void message_write_note(const struct message_note *note, struct safetensors_header *header);
+bool message_read_note(const struct safetensors_header *header, struct message_note *note);
 /* Data bytes of a tensor; of a coded one the most that can be. */
 size_t message_data_bytes(const struct work_tensor *tensor);
 

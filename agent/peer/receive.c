@@ -85,7 +85,7 @@ static void offer(struct receive *receive)
 {
     void *slot = NULL;
     struct work *work = receive->work;
-    switch (work->row->offer(work, &receive->transfer, &receive->claim, &slot)) {
+    switch (work->row->tensors->offer(work, &receive->transfer, &receive->claim, &slot)) {
     case TRANSFER_TAKE:
         receive->slot = slot;
         set_state(receive, RECEIVE_SLOT);
@@ -103,13 +103,13 @@ static void offer(struct receive *receive)
 static void abandon(struct receive *receive)
 {
     struct work *work = receive->work;
-    work->row->abandon(work, &receive->transfer, &receive->claim);
+    work->row->tensors->abandon(work, &receive->transfer, &receive->claim);
 }
 
 static bool holds(struct receive *receive)
 {
     struct work *work = receive->work;
-    return work->row->holds(work, &receive->transfer, &receive->claim);
+    return work->row->tensors->holds(work, &receive->transfer, &receive->claim);
 }
 
 static void give_back(struct receive *receive)
@@ -195,7 +195,11 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
         return false;
     }
     struct work_expected expected;
-    work->row->expect(work, &transfer, &expected);
+    if (!work->row->tensors) {
+        answers_problem(exchange, 422, "unexpected", "this device takes no tensors of boundaries");
+        return false;
+    }
+    work->row->tensors->expect(work, &transfer, &expected);
     struct receive *receive = pool->first_free;
     if ((size_t)boundary != expected.boundary || !receive) {
         answers_problem(exchange, receive ? 422 : 503, receive ? "unexpected" : "too_many",
@@ -380,9 +384,10 @@ static void finish_receive(void *state)
         decode(receive);
     }
     if (receive->state == RECEIVE_MARK) {
-        receive->work->row->mark(receive->work, receive->transfer.step);
+        receive->work->row->tensors->mark(receive->work, receive->transfer.step);
     } else if (receive->state == RECEIVE_SLOT &&
-               !receive->work->row->received(receive->work, &receive->transfer, &receive->claim)) {
+               !receive->work->row->tensors->received(receive->work, &receive->transfer,
+                                                      &receive->claim)) {
         set_state(receive, RECEIVE_REPLACED);
     }
     if (receive->state == RECEIVE_BROKEN) {

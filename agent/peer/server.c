@@ -36,6 +36,7 @@ struct peer_server {
     struct peer_metrics metrics;
     struct http_route route[PEER_ROUTES_MAX];
     size_t route_count;
+    struct peer_routes more[RECEIVE_MORE];
     struct http_server *http;
     pthread_t thread;
     bool started;
@@ -161,6 +162,32 @@ static void take_adopted(struct peer_server *server)
     (void)pthread_mutex_unlock(&server->lock);
 }
 
+static int sooner(int a, int b)
+{
+    return a < 0 ? b : b < 0 || a < b ? a : b;
+}
+
+/* Until something that waits has waited long enough. */
+static int parked_ms(const struct peer_server *server)
+{
+    int wait_ms = receive_timeout_ms(server->receive.pool);
+    for (size_t i = 0; i < RECEIVE_MORE; i++) {
+        const struct peer_routes *more = &server->more[i];
+        wait_ms = sooner(wait_ms, more->timeout_ms ? more->timeout_ms(more->context) : -1);
+    }
+    return wait_ms;
+}
+
+static void retry(struct peer_server *server)
+{
+    receive_retry(server->receive.pool);
+    for (size_t i = 0; i < RECEIVE_MORE; i++) {
+        if (server->more[i].retry) {
+            server->more[i].retry(server->more[i].context);
+        }
+    }
+}
+
 static void *serve(void *arg)
 {
     struct peer_server *server = arg;
@@ -169,10 +196,7 @@ static void *serve(void *arg)
         struct pollfd fd[] = {{.fd = http_server_fd(server->http), .events = POLLIN},
                               {.fd = server->room_fd, .events = POLLIN},
                               {.fd = server->stop_fd, .events = POLLIN}};
-        const int http_ms = http_server_timeout_ms(server->http);
-        const int parked_ms = receive_timeout_ms(server->receive.pool);
-        const int wait_ms =
-            parked_ms < 0 || (http_ms >= 0 && http_ms < parked_ms) ? http_ms : parked_ms;
+        const int wait_ms = sooner(http_server_timeout_ms(server->http), parked_ms(server));
         if (poll(fd, sizeof(fd) / sizeof(fd[0]), wait_ms) < 0 && errno != EINTR) {
             log_error("peer_server_failed", "error=%s", log_quote(strerror(errno)).text);
             return NULL;
@@ -183,9 +207,9 @@ static void *serve(void *arg)
         if (fd[1].revents) {
             drain(server->room_fd);
             take_adopted(server);
-            receive_retry(server->receive.pool);
-        } else if (receive_timeout_ms(server->receive.pool) == 0) {
-            receive_retry(server->receive.pool);
+            retry(server);
+        } else if (parked_ms(server) == 0) {
+            retry(server);
         }
         http_server_run(server->http);
     }
@@ -237,9 +261,12 @@ int peer_server_open(const struct peer_server_config *config, struct peer_server
         return err_set(err, ERR_MEMORY, "peer server");
     }
     server->access = config->access;
-    server->receive.more = config->more;
     add_routes(server, own_routes, sizeof(own_routes) / sizeof(own_routes[0]));
-    add_routes(server, config->more_routes, config->more_count);
+    for (size_t i = 0; i < RECEIVE_MORE; i++) {
+        server->more[i] = config->more[i];
+        server->receive.more[i] = config->more[i].context;
+        add_routes(server, config->more[i].route, config->more[i].count);
+    }
     server->metrics = config->metrics;
     add_routes(server, &metrics_route, config->metrics.write ? 1 : 0);
     int rc = start(server, config, err);

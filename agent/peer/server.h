@@ -12,6 +12,7 @@
 #define AGENT_PEER_SERVER_H
 
 #include "agent/peer/access.h"
+#include "agent/peer/receive.h"
 #include "base/exposition.h"
 #include "net/address.h"
 #include "net/http_server.h"
@@ -31,11 +32,17 @@ struct peer_server_config {
     struct address listen;
     struct tls_server tls; /* certificate NULL: without TLS */
     struct access *access;
-    /* More routes, up to PEER_ROUTES_MAX with the server's own. Handlers and sinks are called with
-     * a struct receive_context (receive.h), whose `more` is this one. */
-    const struct http_route *more_routes;
-    size_t more_count;
-    void *more;
+    /* More routes, up to PEER_ROUTES_MAX with the server's own. Handlers and sinks get their
+     * context by receive_more (receive.h). */
+    struct peer_routes {
+        const struct http_route *route;
+        size_t count;
+        void *context;
+        /* Called on the server's thread when the room descriptor was written to, or after
+         * timeout_ms (-1: never); NULL: not. */
+        void (*retry)(void *context);
+        int (*timeout_ms)(const void *context);
+    } more[RECEIVE_MORE];
     struct peer_metrics metrics; /* write NULL: no such route */
 };
 

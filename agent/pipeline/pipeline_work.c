@@ -16,12 +16,18 @@ static enum codec peer_codec(bool there, const struct peer *peer)
     return codec;
 }
 
-static void fill_memory(const struct assignment_run *run, struct memory_request *out)
+static size_t fill_memory(const struct assignment_run *run, const struct model *model,
+                          struct memory_request out[WORK_STAGES_MAX], uint64_t *more)
 {
+    (void)model;
+    *more = 0;
+    out->first = (size_t)run->first;
+    out->end = (size_t)run->end;
     out->in_flight = (size_t)run->in_flight;
     out->versions = job_versions(&run->job_spec, (size_t)run->stage_count, (size_t)run->in_flight);
     out->codec[MEMORY_OUTPUT] = peer_codec(run->has_next, &run->next);
     out->codec[MEMORY_INPUT] = peer_codec(run->has_previous, &run->previous);
+    return 1;
 }
 
 static int make(const struct work_config *config, struct model **model, struct work **out,
@@ -133,6 +139,15 @@ static void measure(struct work *work, struct heartbeat *out)
     (void)pthread_mutex_unlock(&stage->lock);
 }
 
+static const struct work_tensors tensors = {
+    .expect = stage_expects,
+    .offer = stage_offer,
+    .holds = stage_holds,
+    .received = stage_received,
+    .abandon = stage_abandon,
+    .mark = stage_mark,
+};
+
 const struct work_row pipeline_work = {
     .needs = needs_data,
     .memory = fill_memory,
@@ -146,10 +161,5 @@ const struct work_row pipeline_work = {
     .take_rounds = take_rounds,
     .cancel = cancel,
     .measure = measure,
-    .expect = stage_expects,
-    .offer = stage_offer,
-    .holds = stage_holds,
-    .received = stage_received,
-    .abandon = stage_abandon,
-    .mark = stage_mark,
+    .tensors = &tensors,
 };

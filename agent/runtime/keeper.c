@@ -18,9 +18,12 @@ struct keeper {
     /* the compute thread's */
     struct model *model;
     struct train_pool *pool;
-    struct train_stage *train;
-    double *forward_seconds, *backward_seconds; /* [end - first], of the last passes */
-    double owed_seconds;                        /* slowdown not waited for yet */
+    struct train_stage *train;  /* of the kept units; NULL: there are none */
+    struct train_stage *worker; /* of all units; NULL: there is none */
+    /* of the last passes of the worker, or without one of the kept units */
+    double *forward_seconds, *backward_seconds;             /* by unit */
+    double *layer_forward_seconds, *layer_backward_seconds; /* by layer; of a worker only */
+    double owed_seconds;                                    /* slowdown not waited for yet */
 
     pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t quiet; /* no tensor waits to be sent */
@@ -52,48 +55,106 @@ static double running_seconds(void *arg)
     return clock_thread_seconds() + train_pool_waited_seconds(arg);
 }
 
-/* The clock of libtrain takes the times of the units. */
+static bool works(const struct keeper *keeper)
+{
+    return keeper->config.worker_share.first < keeper->config.worker_share.end;
+}
+
+/* No model has more layers than ops. */
+static size_t layers_most(const struct model *model)
+{
+    size_t ops = 0;
+    for (size_t u = 0; u < model->unit_count; u++) {
+        ops += model->unit[u].op_count;
+    }
+    return ops;
+}
+
+/* The clock of libtrain takes the times. */
 static int make_times(struct keeper *keeper, struct err *err)
 {
-    const size_t units = keeper->config.end - keeper->config.first;
-    keeper->forward_seconds = calloc(units, sizeof(double));
-    keeper->backward_seconds = calloc(units, sizeof(double));
-    return keeper->forward_seconds && keeper->backward_seconds
-               ? 0
-               : err_set(err, ERR_MEMORY, "times of %zu units", units);
+    const struct model *model = keeper->model;
+    const size_t units =
+        works(keeper) ? model->unit_count : keeper->config.end - keeper->config.first;
+    const size_t layers = works(keeper) ? layers_most(model) : 0;
+    double **const arrays[] = {&keeper->forward_seconds, &keeper->backward_seconds,
+                               &keeper->layer_forward_seconds, &keeper->layer_backward_seconds};
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+        const size_t count = i < 2 ? units : layers;
+        *arrays[i] = calloc(count + 1, sizeof(double));
+        if (!*arrays[i]) {
+            return err_set(err, ERR_MEMORY, "times of %zu units", units);
+        }
+    }
+    return 0;
+}
+
+/* What both stages of a device have in common. */
+static struct train_stage_config describe(const struct keeper *keeper)
+{
+    const struct job_spec *spec = &keeper->spec;
+    return (struct train_stage_config){
+        .model = keeper->model,
+        .micro_batch = (size_t)(spec->batch / spec->micro_batches),
+        .micro_batches = (size_t)spec->micro_batches,
+        .recompute = spec->recompute,
+        .reduction = strategy_reduction(spec->strategy),
+        .optimizer = spec->optimizer,
+        .seed = (uint64_t)spec->seed,
+        .pool = keeper->pool,
+    };
+}
+
+static int make_kept(struct keeper *keeper, const struct train_clock *clock, struct err *err)
+{
+    const struct keeper_config *config = &keeper->config;
+    struct train_stage_config train = describe(keeper);
+    train.first = config->first;
+    train.end = config->end;
+    train.in_flight = config->in_flight;
+    train.versions = config->versions;
+    train.aggregate_every = config->versions > 1 ? keeper->spec.aggregate_every : 0;
+    train.share = config->share;
+    if (!works(keeper)) {
+        train.clock = *clock;
+    }
+    return train_stage_new(&train, &keeper->train, err);
+}
+
+static int make_worker(struct keeper *keeper, const struct train_clock *clock, struct err *err)
+{
+    const struct keeper_config *config = &keeper->config;
+    struct train_stage_config train = describe(keeper);
+    train.end = keeper->model->unit_count;
+    train.in_flight = 1;
+    train.versions = 1;
+    train.share = config->worker_share;
+    train.worker = true;
+    train.summed = config->summed;
+    train.summed_arg = config->summed_arg;
+    train.clock = *clock;
+    return train_stage_new(&train, &keeper->worker, err);
 }
 
 static int make_train(struct keeper *keeper, struct err *err)
 {
-    const struct keeper_config *config = &keeper->config;
-    const struct job_spec *spec = &keeper->spec;
-    int rc = train_pool_new(config->threads, &keeper->pool, err);
+    int rc = train_pool_new(keeper->config.threads, &keeper->pool, err);
     rc = rc ? rc : make_times(keeper, err);
     if (rc != 0) {
         return rc;
     }
     train_pool_time_waits(keeper->pool, clock_now_seconds);
-    const struct train_stage_config train = {
-        .model = keeper->model,
-        .first = config->first,
-        .end = config->end,
-        .micro_batch = (size_t)(spec->batch / spec->micro_batches),
-        .micro_batches = (size_t)spec->micro_batches,
-        .in_flight = config->in_flight,
-        .versions = config->versions,
-        .aggregate_every = config->versions > 1 ? spec->aggregate_every : 0,
-        .recompute = spec->recompute,
-        .reduction = strategy_reduction(spec->strategy),
-        .share = config->share,
-        .optimizer = spec->optimizer,
-        .seed = (uint64_t)spec->seed,
-        .pool = keeper->pool,
-        .clock = {.seconds = running_seconds,
-                  .arg = keeper->pool,
-                  .forward_seconds = keeper->forward_seconds,
-                  .backward_seconds = keeper->backward_seconds},
-    };
-    return train_stage_new(&train, &keeper->train, err);
+    const struct train_clock clock = {
+        .seconds = running_seconds,
+        .arg = keeper->pool,
+        .forward_seconds = keeper->forward_seconds,
+        .backward_seconds = keeper->backward_seconds,
+        .layer_forward_seconds = works(keeper) ? keeper->layer_forward_seconds : NULL,
+        .layer_backward_seconds = works(keeper) ? keeper->layer_backward_seconds : NULL};
+    if (keeper->config.first < keeper->config.end) {
+        rc = make_kept(keeper, &clock, err);
+    }
+    return rc == 0 && works(keeper) ? make_worker(keeper, &clock, err) : rc;
 }
 
 int keeper_new(const struct keeper_config *config, struct model **model, struct keeper **out,
@@ -128,9 +189,12 @@ void keeper_free(struct keeper **pointer)
         return;
     }
     train_stage_free(&keeper->train);
+    train_stage_free(&keeper->worker);
     train_pool_free(&keeper->pool);
     free(keeper->forward_seconds);
     free(keeper->backward_seconds);
+    free(keeper->layer_forward_seconds);
+    free(keeper->layer_backward_seconds);
     model_free(&keeper->model);
     (void)pthread_cond_destroy(&keeper->quiet);
     (void)pthread_mutex_destroy(&keeper->lock);
@@ -146,14 +210,26 @@ const struct keeper_config *keeper_config(const struct keeper *keeper)
 
 /* ---- units ---- */
 
+static bool keeps(const struct keeper *keeper, size_t unit)
+{
+    return unit >= keeper->config.first && unit < keeper->config.end;
+}
+
+static int load(struct train_stage *stage, size_t unit, const void *blob, size_t size,
+                struct err *err)
+{
+    if (!blob) {
+        train_unit_initialise(stage, unit);
+        return 0;
+    }
+    return train_unit_load(stage, unit, blob, size, err);
+}
+
 int keeper_load_unit(struct keeper *keeper, size_t unit, const void *blob, size_t size,
                      struct err *err)
 {
-    if (!blob) {
-        train_unit_initialise(keeper->train, unit);
-        return 0;
-    }
-    return train_unit_load(keeper->train, unit, blob, size, err);
+    const int rc = keeps(keeper, unit) ? load(keeper->train, unit, blob, size, err) : 0;
+    return rc == 0 && keeper->worker ? load(keeper->worker, unit, blob, size, err) : rc;
 }
 
 int keeper_start_unit(struct keeper *keeper, size_t unit, struct checkpoint_file *file,
@@ -166,14 +242,14 @@ int keeper_start_unit(struct keeper *keeper, size_t unit, struct checkpoint_file
         rc = err_set(err, ERR_MEMORY, "unit %zu of %zu bytes", unit, (size_t)layout->blob_bytes);
     }
     rc = rc ? rc : checkpoint_read_unit(file, keeper->model, unit, layout, blob, err);
-    rc = rc ? rc : train_unit_load(keeper->train, unit, blob, (size_t)layout->blob_bytes, err);
+    rc = rc ? rc : keeper_load_unit(keeper, unit, blob, (size_t)layout->blob_bytes, err);
     free(blob);
     return rc;
 }
 
 size_t keeper_unit_bytes(const struct keeper *keeper, size_t unit)
 {
-    return train_unit_bytes(keeper->train, unit);
+    return train_unit_bytes(keeps(keeper, unit) ? keeper->train : keeper->worker, unit);
 }
 
 void keeper_save_unit(const struct keeper *keeper, size_t unit, void *out)
@@ -199,6 +275,11 @@ struct train_stage *keeper_train(const struct keeper *keeper)
     return keeper->train;
 }
 
+struct train_stage *keeper_worker(const struct keeper *keeper)
+{
+    return keeper->worker;
+}
+
 struct train_pool *keeper_pool(const struct keeper *keeper)
 {
     return keeper->pool;
@@ -212,6 +293,16 @@ const double *keeper_forward_seconds(const struct keeper *keeper)
 const double *keeper_backward_seconds(const struct keeper *keeper)
 {
     return keeper->backward_seconds;
+}
+
+const double *keeper_layer_forward_seconds(const struct keeper *keeper)
+{
+    return keeper->layer_forward_seconds;
+}
+
+const double *keeper_layer_backward_seconds(const struct keeper *keeper)
+{
+    return keeper->layer_backward_seconds;
 }
 
 /* It waits after it has worked: its processor is free for others meanwhile. */

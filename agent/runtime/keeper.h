@@ -1,7 +1,8 @@
-/* keeper.h: the units [first, end) that a device keeps in one generation of a job: their model,
- * threads and arithmetic, loading, saving and export, and what every way to train shares: the end
- * of the generation, --slowdown, and the yielding of copies to tensors. A strategy (work.h) builds
- * on it; copies and sources know nothing else of the training.
+/* keeper.h: the units [first, end) that a device keeps in one generation of a job, possibly none:
+ * their model, threads and arithmetic, loading, saving and export; for a worker (train.h) a stage
+ * of all units beside them, which takes the same states; and what every way to train shares: the
+ * end of the generation, --slowdown, and the yielding of copies to tensors. A strategy (work.h)
+ * builds on it; copies and sources know nothing else of the training.
  *
  * The compute thread makes it and computes; its owner frees it. keeper_cancel, keeper_add_waiting
  * and keeper_wait_quiet: any thread. */
@@ -24,9 +25,13 @@ struct keeper_config {
     int64_t generation;
     size_t first, end; /* the units */
     int64_t resume_version;
-    const struct job_spec *spec; /* copied; the description is not used */
-    size_t in_flight, versions;  /* as train_stage_config */
-    struct reduce_range share;   /* as train_stage_config; the job says how it is added */
+    const struct job_spec *spec;      /* copied; the description is not used */
+    size_t in_flight, versions;       /* as train_stage_config */
+    struct reduce_range share;        /* as train_stage_config; the job says how it is added */
+    struct reduce_range worker_share; /* of a stage of all units beside the kept ones; empty: there
+                                         is none */
+    void (*summed)(void *arg, const float *sum, size_t layer); /* of that, as train_stage_config */
+    void *summed_arg;
     size_t threads;
     double slowdown; /* >= 1 */
 };
@@ -43,7 +48,7 @@ const struct keeper_config *keeper_config(const struct keeper *keeper);
 
 /* ---- units; the compute thread ---- */
 
-/* blob NULL: from the seed. As train_unit_load. */
+/* Into the kept units and the worker's. blob NULL: from the seed. As train_unit_load. */
 NODISCARD int keeper_load_unit(struct keeper *keeper, size_t unit, const void *blob, size_t size,
                                struct err *err);
 /* Version 0 of the unit from a checkpoint: its tensors, and a fresh optimizer. As
@@ -59,11 +64,18 @@ NODISCARD int keeper_export_unit(struct keeper *keeper, size_t unit, train_write
 /* ---- computing; the compute thread ---- */
 
 const struct model *keeper_model(const struct keeper *keeper);
+/* Of the kept units; NULL: there are none. */
 struct train_stage *keeper_train(const struct keeper *keeper);
+/* Of all units; NULL: the device is no worker. */
+struct train_stage *keeper_worker(const struct keeper *keeper);
 struct train_pool *keeper_pool(const struct keeper *keeper);
-/* Seconds of each unit, [end - first], in the last forward and backward pass. */
+/* Seconds of each unit in the last forward and backward pass: [units] of the worker if there is
+ * one, else [end - first]. */
 const double *keeper_forward_seconds(const struct keeper *keeper);
 const double *keeper_backward_seconds(const struct keeper *keeper);
+/* The same of each layer of the worker, [train_layers]. */
+const double *keeper_layer_forward_seconds(const struct keeper *keeper);
+const double *keeper_layer_backward_seconds(const struct keeper *keeper);
 /* Rest after work of thread_seconds, as --slowdown says. Only processor time is stretched, not time
  * in which another process ran. Returns the seconds owed for this work. */
 double keeper_rest(struct keeper *keeper, double thread_seconds);

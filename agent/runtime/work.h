@@ -23,6 +23,9 @@
 /* Devices that one device calls to train, at most. */
 #define WORK_PEERS_MAX STAGES_MAX
 
+/* libtrain stages of one device: of the units that it keeps, and of a worker. */
+#define WORK_STAGES_MAX 2
+
 struct trust;
 struct troubles;
 struct ways;
@@ -83,11 +86,32 @@ struct work {
                         timeout */
 };
 
+/* Tensors that cross a boundary between stages; called by the receiver. */
+struct work_tensors {
+    void (*expect)(struct work *work, const struct transfer *transfer, struct work_expected *out);
+    /* TAKE: *slot is where its data goes. FULL: the room descriptor will be written to. */
+    enum transfer_verdict (*offer)(struct work *work, const struct transfer *transfer,
+                                   struct slot_claim *claim, void **slot);
+    /* Whether the claim still counts: no newer connection has taken the slot over. */
+    bool (*holds)(struct work *work, const struct transfer *transfer,
+                  const struct slot_claim *claim);
+    /* The slot is filled. false: it was taken over. */
+    bool (*received)(struct work *work, const struct transfer *transfer,
+                     const struct slot_claim *claim);
+    /* The body did not arrive. */
+    void (*abandon)(struct work *work, const struct transfer *transfer,
+                    const struct slot_claim *claim);
+    /* A stop mark came for that step. */
+    void (*mark)(struct work *work, int64_t step);
+};
+
 struct work_row {
     /* ---- what follows from the assignment ---- */
     struct needs_data (*needs)(const struct assignment_run *run);
-    /* Complete the request for the units of the assignment. */
-    void (*memory)(const struct assignment_run *run, struct memory_request *out);
+    /* Complete the requests for the libtrain stages of the assignment; *more: bytes beside theirs.
+     * Return how many there are. */
+    size_t (*memory)(const struct assignment_run *run, const struct model *model,
+                     struct memory_request out[WORK_STAGES_MAX], uint64_t *more);
     /* List the peers that must be reachable before the device is ready. Return their count. */
     size_t (*peers)(const struct assignment_run *run, const struct peer *out[WORK_PEERS_MAX]);
 
@@ -118,22 +142,8 @@ struct work_row {
     /* Report the last step applied, times, links and open rounds. */
     void (*measure)(struct work *work, struct heartbeat *out);
 
-    /* ---- the receiver ---- */
-    void (*expect)(struct work *work, const struct transfer *transfer, struct work_expected *out);
-    /* TAKE: *slot is where its data goes. FULL: the room descriptor will be written to. */
-    enum transfer_verdict (*offer)(struct work *work, const struct transfer *transfer,
-                                   struct slot_claim *claim, void **slot);
-    /* Whether the claim still counts: no newer connection has taken the slot over. */
-    bool (*holds)(struct work *work, const struct transfer *transfer,
-                  const struct slot_claim *claim);
-    /* The slot is filled. false: it was taken over. */
-    bool (*received)(struct work *work, const struct transfer *transfer,
-                     const struct slot_claim *claim);
-    /* The body did not arrive. */
-    void (*abandon)(struct work *work, const struct transfer *transfer,
-                    const struct slot_claim *claim);
-    /* A stop mark came for that step. */
-    void (*mark)(struct work *work, int64_t step);
+    /* How it takes tensors of a boundary between stages; NULL: there are none. */
+    const struct work_tensors *tensors;
 };
 
 static inline struct work *work_retain(struct work *work)

@@ -221,8 +221,8 @@ static void take_replica(struct world *world, struct agent *agent, struct call *
 void peer_take(struct world *world, struct agent *agent, struct call *call)
 {
     const struct peer_request *peer = &call->peer;
-    const enum admission_verdict verdict =
-        admission_judge(&agent->admission, peer->job.text, peer->generation, peer->ticket, NULL);
+    const enum admission_verdict verdict = admission_judge(
+        &agent->admission, peer->job.text, peer->generation, peer->ticket, NULL, NULL);
     if (verdict != ADMISSION_GRANTED) {
         net_answer(world, call, (int)verdict);
     } else if (call->type == CALL_PUT_TENSOR) {

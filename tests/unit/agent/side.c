@@ -52,8 +52,7 @@ static void ignore_change(void *arg)
 
 static void open_side(struct side *device, size_t stage, enum codec codec, const char *directory)
 {
-    struct peer_server_config peers = {.more_routes = snapshot_route_table,
-                                       .more_count = SNAPSHOT_ROUTES};
+    struct peer_server_config peers = {0};
     struct err err = {0};
     memset(device, 0, sizeof(*device));
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
@@ -61,7 +60,8 @@ static void open_side(struct side *device, size_t stage, enum codec codec, const
     assert_ok(snapshot_store_new(directory, &device->snapshots, &err), &err);
     assert_ok(snapshot_routes_new(device->access, device->snapshots, &device->routes, &err), &err);
     peers.access = device->access;
-    peers.more = device->routes;
+    peers.more[RECEIVE_SNAPSHOTS] = (struct peer_routes){
+        .route = snapshot_route_table, .count = SNAPSHOT_ROUTES, .context = device->routes};
     assert_ok(peer_server_open(&peers, &device->server, &err), &err);
     assert_ok(http_client_new(&device->client, &err), &err);
     assert_ok(troubles_new(ignore_change, NULL, &device->troubles, &err), &err);

@@ -1,0 +1,44 @@
+/* body.h: the body of a message between a worker and a server: a safetensors file of up to three
+ * tensors, in this order, those without elements left out:
+ *
+ *     numbers     F64 [n]  losses, a result of an evaluation, a sum of squares
+ *     data        F32 [n]  parameters, or sums of gradients, of consecutive layers
+ *     statistics  F32 [n]  of batch-norm, by micro-batch and layer
+ *
+ * and in __metadata__ what struct body_note says. Allocates nothing. Any thread. */
+#ifndef AGENT_PARAMETER_SERVER_BODY_H
+#define AGENT_PARAMETER_SERVER_BODY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/rounds.h"
+#include "base/err.h"
+
+#define BODY_HEADER_MAX 1024 /* bytes of a header as written here */
+
+enum body_part { BODY_NUMBERS, BODY_DATA, BODY_STATISTICS, BODY_PARTS };
+
+struct body {
+    size_t count[BODY_PARTS]; /* elements */
+};
+
+struct body_note {
+    bool last;             /* the generation ends with */
+    int64_t version;       /* this version */
+    double parked_seconds; /* of an answer: how long its request waited for the version */
+    struct round_mark mark;
+};
+
+/* Bytes without the header. */
+size_t body_bytes(const struct body *body);
+/* Return the bytes of the header. */
+size_t body_write_header(const struct body *body, const struct body_note *note,
+                         char out[BODY_HEADER_MAX]);
+/* Check that a header is that of the body expected, or, with `last`, of one without tensors.
+ * ERR_FORMAT. */
+NODISCARD int body_read_header(const void *bytes, size_t size, const struct body *expected,
+                               struct body_note *note, struct err *err);
+
+#endif

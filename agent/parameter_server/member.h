@@ -1,0 +1,118 @@
+/* member.h: one device of one generation of parameter_server at work, as worker, server or both:
+ * its arithmetic (libtrain), its protocol (core/exchange), and where the data of messages is.
+ * member_new allocates everything; later calls allocate nothing.
+ *
+ * Threads: the compute thread makes the member and runs member_loop (member_loop.h); the receiver
+ * brings requests of others (routes.c), callers make requests to others (caller.h), the control
+ * thread reads and controls. One mutex guards protocol, lanes and measurements. Data moves without
+ * it: a claimed part of a buffer belongs to who claimed it, parameters that are served or pulled to
+ * nobody who writes. */
+#ifndef AGENT_PARAMETER_SERVER_MEMBER_H
+#define AGENT_PARAMETER_SERVER_MEMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/exchange.h"
+#include "agent/parameter_server/body.h"
+#include "agent/runtime/work.h"
+
+struct member;
+
+/* model: taken, also on failure. The state of the keeper's units is undefined. ERR_INVALID when the
+ * assignment does not fit the model; ERR_MEMORY. To be called by the thread that will compute. */
+NODISCARD int member_new(const struct work_config *config, struct model **model,
+                         struct member **out, struct err *err);
+struct work *member_work(struct member *member);
+/* The member of a work of this strategy. */
+struct member *member_of(struct work *work);
+void member_free(struct work *work);
+
+/* ---- the control side; any thread ---- */
+void member_follow(struct member *member, const struct orders *orders);
+void member_take_rounds(struct member *member, const struct round round[REPLICA_KINDS]);
+/* End every wait in the member. */
+void member_cancel(struct member *member);
+void member_measure(struct member *member, struct heartbeat *out);
+
+/* ---- data of messages ---- */
+
+/* Where the data of a message is on this device. */
+struct member_view {
+    struct body body;
+    double *numbers;
+    float *data;                      /* in the form of the arena */
+    const struct member_arena *arena; /* of the layers; NULL: there are none */
+    size_t first, end;                /* layers of the model */
+    bool backward; /* the data of the last layer comes first, as backward passes make it */
+    bool running;  /* statistics: the running ones; else what these micro-batches have added: */
+    struct reduce_range micro_batches;
+};
+/* outgoing: this device sends it (of PARAMETERS: the answer). */
+struct member_view member_view(struct member *member, const struct exchange_message *message,
+                               bool outgoing);
+struct member_piece {
+    void *data;
+    size_t size;
+    size_t layer; /* backward: whose data it is; else the view's end */
+};
+/* The piece of the body at `offset` bytes, below body_bytes. */
+struct member_piece member_piece(const struct member_view *view, size_t offset);
+
+/* ---- the receiver: requests of other stages ---- */
+
+size_t member_index(const struct member *member);
+/* The stage of a device; STAGES_MAX: none. */
+size_t member_stage_of(const struct member *member, const char *device_id);
+enum exchange_verdict member_offer(struct member *member, const struct exchange_message *message,
+                                   struct exchange_claim *claim);
+bool member_holds(struct member *member, const struct exchange_message *message,
+                  const struct exchange_claim *claim);
+enum exchange_verdict member_received(struct member *member, const struct exchange_message *message,
+                                      const struct exchange_claim *claim);
+void member_abandon(struct member *member, const struct exchange_message *message,
+                    const struct exchange_claim *claim);
+enum exchange_verdict member_commit(struct member *member, const struct exchange_message *message);
+
+#define MEMBER_PULLS_MAX 64 /* parked requests of others, by their handles */
+/* handle: below MEMBER_PULLS_MAX. */
+enum exchange_verdict member_pull(struct member *member, const struct exchange_message *message,
+                                  size_t handle);
+/* Whether the parked request is answered; *verdict says how. */
+bool member_answered(struct member *member, size_t handle, enum exchange_verdict *verdict);
+void member_forget(struct member *member, size_t handle);
+/* The last version of the generation. */
+int64_t member_last(struct member *member);
+/* Copy `size` bytes of the answer from `offset` on. false: they are no longer there. */
+bool member_serve(struct member *member, const struct exchange_message *message,
+                  const struct member_view *view, size_t offset, void *out, size_t size);
+
+/* ---- the callers: requests to other stages ---- */
+
+/* Requests wait in lanes: pulls, what is pushed, and notices to each stage. */
+enum { MEMBER_PULLS, MEMBER_PUSHES, MEMBER_NOTICES };
+#define MEMBER_LANES (MEMBER_NOTICES + STAGES_MAX)
+
+/* Wait up to wait_ns for a message of the lane. false: none, or cancelled. */
+bool member_next_message(struct member *member, size_t lane, int64_t wait_ns,
+                         struct exchange_message *out);
+bool member_wants(struct member *member, const struct exchange_message *message);
+/* CONTRIBUTION: whether the sums of all its layers are final. */
+bool member_has_sums(struct member *member, const struct exchange_message *message);
+/* CONTRIBUTION: wait until the sums of the layers from `layer` on are final. false: cancelled, or
+ * not wanted any more. */
+bool member_wait_sums(struct member *member, const struct exchange_message *message, size_t layer);
+void member_pulled(struct member *member, const struct exchange_message *message, size_t end);
+NODISCARD int member_ended(struct member *member, const struct exchange_message *message,
+                           int64_t version, struct err *err);
+void member_sent(struct member *member, const struct exchange_message *message);
+/* Deliver a message from this stage to itself. false: not now. */
+NODISCARD int member_deliver(struct member *member, const struct exchange_message *message,
+                             bool *done, struct err *err);
+/* The message moved so many bytes in so many seconds. */
+void member_add_link(struct member *member, const struct exchange_message *message, double bytes,
+                     double seconds);
+bool member_is_cancelled(struct member *member);
+
+#endif

@@ -1,0 +1,359 @@
+#include "agent/parameter_server/member_loop.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "agent/parameter_server/member_parts.h"
+#include "base/assert.h"
+#include "base/clock.h"
+
+/* ---- a worker's tasks ---- */
+
+static struct reduce_range own_block(const struct member *member, size_t block)
+{
+    return member->block[block].range;
+}
+
+/* The sums of the step before were acknowledged. */
+static void release_sums(struct member *member)
+{
+    for (size_t b = member->first_block;
+         member->sums_held && b < member->blocks && member->block[b].stage == member->index; b++) {
+        train_block_release(member->whole.train, own_block(member, b));
+    }
+    member->sums_held = false;
+}
+
+/* Samples that are not in memory come from the disk: the wait is work, not a stop. */
+static void load(struct member *member, const struct exchange_task *task)
+{
+    const size_t samples = (size_t)(member->spec->batch / member->spec->micro_batches);
+    const size_t first = task->micro_batch * samples;
+    const double began = clock_now_seconds(), began_thread = clock_thread_seconds();
+    samples_inputs(member->samples, task->step, first, samples, member->input);
+    samples_labels(member->samples, task->step, first, samples, member->labels);
+    member->reading_seconds +=
+        clock_now_seconds() - began - (clock_thread_seconds() - began_thread);
+}
+
+static int do_begin(struct member *member, struct err *err)
+{
+    struct exchange_segments segments;
+    /* What comes now is used by passes that begin later. */
+    train_parameters_changed(member->whole.train);
+    (void)pthread_mutex_lock(&member->lock);
+    transfers_choose(member->transfers, &segments);
+    const int rc = exchange_begin(member->exchange, &segments, err);
+    (void)pthread_mutex_unlock(&member->lock);
+    return rc;
+}
+
+static int do_forward(struct member *member, const struct exchange_task *task, struct err *err)
+{
+    struct train_stage *train = member->whole.train;
+    if (task->first == 0) {
+        const struct train_position position = {task->step, task->micro_batch};
+        if (task->micro_batch == member->share.first) {
+            release_sums(member);
+        }
+        load(member, task);
+        int rc = train_forward_begin(train, 0, position, member->input, member->labels, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    train_forward_layers(train, task->end);
+    return task->end < member->layers
+               ? 0
+               : train_forward_end(train, NULL,
+                                   &member->own_losses[task->micro_batch - member->share.first],
+                                   err);
+}
+
+static void do_backward(struct member *member, const struct exchange_task *task)
+{
+    member->summing = task->block;
+    train_backward(member->whole.train, 0, NULL, NULL);
+    if (task->block_ends) {
+        member->pushed[task->block] =
+            train_block(member->whole.train, own_block(member, task->block));
+        ASSERT(member->pushed[task->block]);
+        member->sums_held = task->micro_batch + 1 == member->share.end;
+    }
+}
+
+static int do_evaluate(struct member *member, const struct exchange_task *task, struct err *err)
+{
+    samples_test_inputs(member->samples, task->micro_batch, member->input);
+    return samples_evaluate(member->samples, member->whole.train, task->micro_batch, member->input,
+                            member->labels, member->own_results + task->buffer * member->numbers,
+                            err);
+}
+
+/* ---- a server's ---- */
+
+static size_t kept_floats(const struct member *member)
+{
+    const struct member_arena *kept = &member->kept;
+    const size_t count = kept->end - kept->first;
+    return count == 0 ? 0 : kept->place[count - 1].first + kept->place[count - 1].count;
+}
+
+/* The sum of squares from the last server's units to this one's: on the lead it is the total. */
+static int do_sum(struct member *member, struct err *err)
+{
+    const bool last = member->index + 1 == member->servers;
+    return train_sum_squares(member->kept.train, last ? 0 : member->norm_in,
+                             member_is_lead(member) ? &member->total_out : &member->norm_out, err);
+}
+
+static int do_update(struct member *member, const struct exchange_task *task, struct err *err)
+{
+    const double rate =
+        learning_rate_at(&member->spec->learning_rate, task->step, member->run->total_steps);
+    if (member->spec->optimizer.clip_norm > 0) {
+        const double total = member_is_lead(member) ? member->total_out : member->total_in;
+        int rc = train_clip(member->kept.train, total, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return train_update(member->kept.train, task->step, rate, err);
+}
+
+static double do_judge(struct member *member)
+{
+    tally_begin(member->tally);
+    for (size_t i = 0; i < member->evaluation_batches; i++) {
+        tally_add(member->tally, member->results + i * member->numbers);
+    }
+    return member->spec->has_stop ? tally_metric(member->tally, member->spec->stop.metric) : 0;
+}
+
+static int do_task(struct member *member, struct exchange_task *task, struct err *err)
+{
+    switch (task->work) {
+    case EXCHANGE_WAIT:
+    case EXCHANGE_STOP: return 0;
+    case EXCHANGE_BEGIN: return do_begin(member, err);
+    case EXCHANGE_FORWARD: return do_forward(member, task, err);
+    case EXCHANGE_BACKWARD: do_backward(member, task); return 0;
+    case EXCHANGE_EVALUATE: return do_evaluate(member, task, err);
+    case EXCHANGE_ADD:
+        train_add(member->kept.train, kept_floats(member), member->sum[task->right],
+                  member->sum[task->block]);
+        return 0;
+    case EXCHANGE_SUM: return do_sum(member, err);
+    case EXCHANGE_TOTAL: member->total_out = member->total_in; return 0;
+    case EXCHANGE_UPDATE: return do_update(member, task, err);
+    case EXCHANGE_JUDGE: task->value = do_judge(member); return 0;
+    }
+    return 0;
+}
+
+/* ---- around it ---- */
+
+static enum timing_work timed_as(const struct member *member, const struct exchange_task *task)
+{
+    static const enum timing_work timed[] = {
+        [EXCHANGE_WAIT] = TIMING_OTHER,        [EXCHANGE_BEGIN] = TIMING_NEXT,
+        [EXCHANGE_FORWARD] = TIMING_FORWARD,   [EXCHANGE_BACKWARD] = TIMING_BACKWARD,
+        [EXCHANGE_EVALUATE] = TIMING_EVALUATE, [EXCHANGE_ADD] = TIMING_SUM,
+        [EXCHANGE_SUM] = TIMING_SUM,           [EXCHANGE_TOTAL] = TIMING_OTHER,
+        [EXCHANGE_UPDATE] = TIMING_UPDATE,     [EXCHANGE_JUDGE] = TIMING_OTHER,
+        [EXCHANGE_STOP] = TIMING_OTHER,
+    };
+    /* Parts of a pass are timed with its last one. A server's step ends with its update. */
+    const bool part = task->work == EXCHANGE_FORWARD && task->end < member->layers;
+    const bool begins = task->work == EXCHANGE_BEGIN && member->kept.train;
+    return part || begins ? TIMING_OTHER : timed[task->work];
+}
+
+static enum timing_share share_of(enum exchange_wait wait)
+{
+    static const enum timing_share shares[] = {
+        [EXCHANGE_WAITS_FOR_ORDERS] = TIMING_SHARES, [EXCHANGE_WAITS_FOR_PARAMETERS] = TIMING_INPUT,
+        [EXCHANGE_WAITS_FOR_ROOM] = TIMING_ROOM,     [EXCHANGE_WAITS_FOR_BLOCKS] = TIMING_GRADIENT,
+        [EXCHANGE_WAITS_FOR_NORM] = TIMING_GRADIENT,
+    };
+    return shares[wait];
+}
+
+static void report(const struct work_listener *listener, int64_t step, enum metric_name name,
+                   double value)
+{
+    const struct metric metric = {.step = step, .name = name, .value = value};
+    listener->metric(listener->arg, &metric);
+}
+
+static void report_step(struct member *member, const struct work_listener *listener, int64_t step)
+{
+    double loss = 0;
+    for (int64_t m = 0; m < member->spec->micro_batches; m++) {
+        loss += member->losses[m];
+    }
+    report(listener, step, METRIC_LOSS, loss / (double)member->spec->batch);
+    const double now = clock_now_seconds();
+    if (member->step_began_seconds > 0) {
+        report(listener, step, METRIC_STEP_SECONDS, now - member->step_began_seconds);
+    }
+    member->step_began_seconds = now;
+}
+
+/* What others hear of an update: before it is done for the protocol, so in order. */
+static void after_update(struct member *member, const struct work_listener *listener,
+                         const struct exchange_task *task)
+{
+    if (task->mark.kinds != 0 && listener->snapshot) {
+        listener->snapshot(listener->arg, task->step, &task->mark);
+    }
+    if (member_is_lead(member)) {
+        report_step(member, listener, task->step);
+    }
+}
+
+/* The compute thread is ready for a task from now on. */
+static void note_free(struct member *member)
+{
+    member->free_seconds = clock_now_seconds();
+    member->free_process_seconds = clock_process_seconds();
+}
+
+/* Time since then in which no thread of this process computed: a quota, or another program, had the
+ * processor. */
+static double stolen(const struct member *member, double now)
+{
+    const double between = now - member->free_seconds;
+    const double used = clock_process_seconds() - member->free_process_seconds;
+    return between > used ? between - used : 0;
+}
+
+struct spell {
+    double began, before, worked, running, rested;
+};
+
+static void note_pass(struct member *member, const struct exchange_task *task, double scale)
+{
+    const struct keeper *keeper = member->work.keeper;
+    if (task->work == EXCHANGE_FORWARD && task->end == member->layers) {
+        transfers_note_pass(member->transfers, true, keeper_layer_forward_seconds(keeper), scale);
+    } else if (task->work == EXCHANGE_BACKWARD) {
+        transfers_note_pass(member->transfers, false, keeper_layer_backward_seconds(keeper), scale);
+    }
+}
+
+static void finish(struct member *member, const struct exchange_task *task,
+                   const struct spell *spell)
+{
+    const struct timing_task timed = {
+        .work = timed_as(member, task),
+        .began_seconds = spell->began,
+        .ended_seconds = clock_now_seconds(),
+        .seconds = spell->running + spell->rested,
+        .stopped_seconds = spell->before + fmax(spell->worked - spell->running, 0),
+        .unit_seconds = task->work == EXCHANGE_BACKWARD
+                            ? keeper_backward_seconds(member->work.keeper)
+                            : keeper_forward_seconds(member->work.keeper),
+        .scale = spell->running > 0 ? 1 + spell->rested / spell->running : 1,
+    };
+    note_pass(member, task, timed.scale);
+    (void)pthread_mutex_lock(&member->lock);
+    exchange_done(member->exchange, task);
+    timing_add(&member->timing, &timed);
+    member_settle(member);
+    (void)pthread_mutex_unlock(&member->lock);
+}
+
+/* The next task; WAIT when cancelled. */
+static enum exchange_work next(struct member *member, struct exchange_task *task)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    enum exchange_work work = EXCHANGE_WAIT;
+    atomic_store(&member->busy_since_ms, 0);
+    while (!cancel_is_set(member->cancel)) {
+        work = exchange_next(member->exchange, task);
+        if (work != EXCHANGE_WAIT) {
+            break;
+        }
+        const double began = clock_now_seconds();
+        (void)pthread_cond_wait(&member->changed, &member->lock);
+        timing_wait(&member->timing, share_of(exchange_waits(member->exchange)),
+                    clock_now_seconds() - began);
+        note_free(member);
+    }
+    (void)pthread_mutex_unlock(&member->lock);
+    if (work != EXCHANGE_WAIT) {
+        atomic_store(&member->busy_since_ms, clock_now_ms());
+    }
+    return work;
+}
+
+static const char *work_name(enum exchange_work work)
+{
+    static const char *const names[] = {
+        [EXCHANGE_WAIT] = "wait",         [EXCHANGE_BEGIN] = "begin",
+        [EXCHANGE_FORWARD] = "forward",   [EXCHANGE_BACKWARD] = "backward",
+        [EXCHANGE_EVALUATE] = "evaluate", [EXCHANGE_ADD] = "add",
+        [EXCHANGE_SUM] = "sum",           [EXCHANGE_TOTAL] = "total",
+        [EXCHANGE_UPDATE] = "update",     [EXCHANGE_JUDGE] = "judge",
+        [EXCHANGE_STOP] = "stop",
+    };
+    return names[work];
+}
+
+static void discard(struct member *member)
+{
+    struct train_stage *const stage[] = {member->kept.train, member->whole.train};
+    for (size_t i = 0; i < sizeof(stage) / sizeof(stage[0]); i++) {
+        if (stage[i]) {
+            train_discard(stage[i]);
+        }
+    }
+}
+
+int member_loop(struct member *member, const struct work_listener *listener, int64_t *version,
+                struct err *err)
+{
+    struct exchange_task task;
+    note_free(member);
+    for (;;) {
+        const enum exchange_work work = next(member, &task);
+        if (work == EXCHANGE_WAIT) {
+            discard(member);
+            return err_set(err, ERR_CANCELLED, "cancelled");
+        }
+        if (task.opens_round && listener->round_opened) {
+            listener->round_opened(listener->arg);
+        }
+        struct spell spell = {.began = clock_now_seconds()};
+        spell.before = stolen(member, spell.began);
+        const double began_thread = clock_thread_seconds();
+        const double waited = train_pool_waited_seconds(member->pool);
+        member->reading_seconds = 0;
+        const int rc = do_task(member, &task, err);
+        if (rc != 0) {
+            discard(member);
+            return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
+        }
+        note_free(member);
+        const double used = clock_thread_seconds() - began_thread;
+        spell.worked = member->free_seconds - spell.began;
+        spell.running =
+            used + train_pool_waited_seconds(member->pool) - waited + member->reading_seconds;
+        spell.rested = keeper_rest(member->work.keeper, used);
+        if (work == EXCHANGE_UPDATE) {
+            after_update(member, listener, &task);
+        } else if (work == EXCHANGE_JUDGE) {
+            tally_report(member->tally, listener, task.step);
+            member->step_began_seconds = 0; /* the next step is timed from its own beginning */
+        }
+        note_free(member);
+        finish(member, &task, &spell);
+        if (work == EXCHANGE_STOP) {
+            discard(member);
+            atomic_store(&member->busy_since_ms, 0);
+            *version = task.step;
+            return 0;
+        }
+    }
+}

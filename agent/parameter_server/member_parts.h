@@ -1,0 +1,111 @@
+/* member_parts.h: shared by member.c (memory, the control side), member_ports.c (messages),
+ * member_loop.c (the compute thread) and parameter_server_work.c (the row). For these only. */
+#ifndef AGENT_PARAMETER_SERVER_MEMBER_PARTS_H
+#define AGENT_PARAMETER_SERVER_MEMBER_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/core/timing.h"
+#include "agent/parameter_server/member.h"
+#include "agent/parameter_server/transfers.h"
+#include "agent/runtime/samples.h"
+#include "agent/runtime/tally.h"
+#include "libtrain/train.h"
+
+/* Messages of a lane at once: pulls and pushes of a window, results, and a stage's notices. */
+#define MEMBER_LANE_MAX (EXCHANGE_WINDOW_MAX + EXCHANGE_RESULTS + 3)
+
+struct member_lane {
+    struct exchange_message item[MEMBER_LANE_MAX];
+    size_t first, count;
+    pthread_cond_t filled;
+};
+
+/* Where a layer is in the arenas of a libtrain stage, in floats. */
+struct member_place {
+    size_t first, count;                       /* parameters, sums of gradients */
+    size_t statistics_first, statistics_count; /* of its unit, with the first layer of that */
+};
+
+/* The layers [first, end) of the model in a libtrain stage. */
+struct member_arena {
+    struct train_stage *train; /* NULL: the device has no such stage */
+    size_t first, end;
+    struct member_place *place; /* [end - first] */
+};
+
+enum member_pull_state { PULL_NONE, PULL_PARKED, PULL_ANSWERED };
+/* Handles of requests by this device itself are from here on. */
+#define MEMBER_OWN_PULLS MEMBER_PULLS_MAX
+#define MEMBER_HANDLES (MEMBER_OWN_PULLS + EXCHANGE_WINDOW_MAX)
+
+struct member {
+    struct work work;                 /* first: what the row is called with */
+    struct assignment_run *own_run;   /* a copy without JSON */
+    const struct assignment_run *run; /* that */
+    const struct job_spec *spec;      /* the keeper's, as the next two */
+    struct cancel *cancel;
+    struct train_pool *pool;
+    size_t index, count, servers;
+    struct reduce_range share;
+    struct exchange_block *block;    /* [blocks] of the plan */
+    size_t blocks, first_block;      /* the first one of this worker */
+    size_t layers;                   /* of the model */
+    struct member_arena kept, whole; /* as a server, as a worker */
+    size_t evaluation_batches;
+    int room_fd;
+    atomic_int_least64_t busy_since_ms; /* of the present task; 0: the compute thread waits */
+
+    /* buffers */
+    float **sum;          /* server: [blocks] contributions; the first is the gradient */
+    const float **pushed; /* worker: [blocks] the sums of its blocks */
+    size_t summing;       /* worker: the block whose backward pass runs */
+    double *losses;       /* lead: [micro_batches] of the step */
+    double *own_losses;   /* worker: the same of its share */
+    double *results;      /* lead: [evaluation_batches][tally_numbers] */
+    double *own_results;  /* worker: [EXCHANGE_RESULTS][tally_numbers] */
+    double norm_in, norm_out, total_in, total_out;
+    struct tally *tally; /* lead */
+    size_t numbers;      /* tally_numbers */
+
+    /* the compute thread's */
+    struct samples *samples; /* worker */
+    struct transfers *transfers;
+    unsigned char *input; /* of a micro-batch */
+    int32_t *labels;
+    bool sums_held; /* libtrain has the sums of the last step */
+    double step_began_seconds;
+    double free_seconds, free_process_seconds; /* when it was last ready for a task */
+    double reading_seconds; /* of its task: it waited for samples from the disk */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* something did for the compute thread */
+    pthread_cond_t moved;   /* for callers that wait for sums, or for an answer of this device */
+    struct exchange *exchange;
+    struct member_lane lane[MEMBER_LANES];
+    struct {
+        enum member_pull_state state;
+        enum exchange_verdict verdict;
+    } pull[MEMBER_HANDLES];
+    bool room_wanted; /* an answer waits for the receiver */
+    struct timing timing;
+    struct timing_transfers links;
+    struct callers *callers; /* of its row; NULL: not started */
+};
+
+static inline bool member_is_lead(const struct member *member)
+{
+    return member->index == 0;
+}
+
+static inline bool member_works(const struct member *member)
+{
+    return member->share.first < member->share.end;
+}
+
+/* Something has changed in the protocol: hand out messages and answers, wake who waits. Under the
+ * lock. */
+void member_settle(struct member *member);
+
+#endif

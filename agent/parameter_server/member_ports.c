@@ -1,0 +1,514 @@
+/* What the receiver and the callers do with messages. */
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/parameter_server/member_parts.h"
+#include "agent/runtime/thread.h"
+#include "base/assert.h"
+
+/* ---- data ---- */
+
+static size_t statistics_of(const struct member_view *view)
+{
+    size_t floats = 0;
+    for (size_t l = view->first; l < view->end; l++) {
+        floats += view->arena->place[l - view->arena->first].statistics_count;
+    }
+    return floats;
+}
+
+static void set_layers(struct member_view *view, const struct member_arena *arena, float *data,
+                       const struct exchange_message *message)
+{
+    view->first = message->first;
+    view->end = message->end;
+    if (message->first < message->end) {
+        const struct member_place *first = &arena->place[message->first - arena->first];
+        const struct member_place *last = &arena->place[message->end - 1 - arena->first];
+        view->arena = arena;
+        view->data = data;
+        view->body.count[BODY_DATA] = last->first + last->count - first->first;
+    }
+}
+
+static void view_contribution(struct member *member, const struct exchange_message *message,
+                              bool outgoing, struct member_view *view)
+{
+    const struct reduce_range block = member->block[message->block].range;
+    float *sum =
+        outgoing ? (float *)(uintptr_t)member->pushed[message->block] : member->sum[message->block];
+    set_layers(view, outgoing ? &member->whole : &member->kept, sum, message);
+    view->backward = true;
+    view->micro_batches = block;
+    view->body.count[BODY_STATISTICS] =
+        view->arena ? (block.end - block.first) * statistics_of(view) : 0;
+    if (message->done) {
+        /* It comes with the last block of its share. */
+        size_t first = message->block;
+        while (first > 0 && member->block[first - 1].stage == message->from) {
+            first--;
+        }
+        const size_t share = member->block[first].range.first;
+        view->numbers = outgoing ? member->own_losses : member->losses + share;
+        view->body.count[BODY_NUMBERS] = block.end - share;
+    }
+}
+
+struct member_view member_view(struct member *member, const struct exchange_message *message,
+                               bool outgoing)
+{
+    struct member_view view = {0};
+    const struct member_arena *arena = outgoing ? &member->kept : &member->whole;
+    switch (message->kind) {
+    case EXCHANGE_CONTRIBUTION: view_contribution(member, message, outgoing, &view); break;
+    case EXCHANGE_PARAMETERS:
+        set_layers(&view, arena, train_parameters(arena->train), message);
+        view.running = true;
+        view.body.count[BODY_STATISTICS] = message->statistics ? statistics_of(&view) : 0;
+        break;
+    case EXCHANGE_RESULT:
+        view.numbers = outgoing ? member->own_results + message->buffer * member->numbers
+                                : member->results + message->micro_batch * member->numbers;
+        view.body.count[BODY_NUMBERS] = member->numbers;
+        break;
+    case EXCHANGE_NORM:
+        view.numbers = outgoing ? &member->norm_out : &member->norm_in;
+        view.body.count[BODY_NUMBERS] = 1;
+        break;
+    case EXCHANGE_NORM_TOTAL:
+        view.numbers = outgoing ? &member->total_out : &member->total_in;
+        view.body.count[BODY_NUMBERS] = 1;
+        break;
+    case EXCHANGE_COMMIT: break;
+    }
+    return view;
+}
+
+static struct member_piece data_piece(const struct member_view *view, size_t offset)
+{
+    const struct member_place *place = view->arena->place - view->arena->first;
+    struct member_piece piece = {.layer = view->end};
+    if (!view->backward) {
+        const size_t bytes = view->body.count[BODY_DATA] * sizeof(float);
+        piece.data = (char *)(view->data + place[view->first].first) + offset;
+        piece.size = bytes - offset;
+        return piece;
+    }
+    size_t layer = view->end - 1;
+    while (offset >= place[layer].count * sizeof(float)) {
+        offset -= place[layer].count * sizeof(float);
+        layer--;
+    }
+    piece.layer = layer;
+    piece.data = (char *)(view->data + place[layer].first) + offset;
+    piece.size = place[layer].count * sizeof(float) - offset;
+    return piece;
+}
+
+static struct member_piece statistics_piece(const struct member_view *view, size_t offset)
+{
+    const struct member_place *place = view->arena->place - view->arena->first;
+    struct train_stage *train = view->arena->train;
+    float *base;
+    if (view->running) {
+        base = train_running(train);
+    } else {
+        const size_t each = statistics_of(view) * sizeof(float);
+        base = train_statistics(train, view->micro_batches.first + offset / each);
+        offset %= each;
+    }
+    size_t layer = view->first;
+    while (offset >= place[layer].statistics_count * sizeof(float)) {
+        offset -= place[layer].statistics_count * sizeof(float);
+        layer++;
+    }
+    return (struct member_piece){.layer = view->end,
+                                 .data = (char *)(base + place[layer].statistics_first) + offset,
+                                 .size = place[layer].statistics_count * sizeof(float) - offset};
+}
+
+struct member_piece member_piece(const struct member_view *view, size_t offset)
+{
+    const size_t numbers = view->body.count[BODY_NUMBERS] * sizeof(double);
+    const size_t data = view->body.count[BODY_DATA] * sizeof(float);
+    if (offset < numbers) {
+        return (struct member_piece){
+            .layer = view->end, .data = (char *)view->numbers + offset, .size = numbers - offset};
+    }
+    offset -= numbers;
+    return offset < data ? data_piece(view, offset) : statistics_piece(view, offset - data);
+}
+
+/* ---- lanes and answers ---- */
+
+static size_t lane_of(const struct exchange_message *message)
+{
+    switch (message->kind) {
+    case EXCHANGE_PARAMETERS: return MEMBER_PULLS;
+    case EXCHANGE_CONTRIBUTION:
+    case EXCHANGE_RESULT: return MEMBER_PUSHES;
+    case EXCHANGE_COMMIT:
+    case EXCHANGE_NORM:
+    case EXCHANGE_NORM_TOTAL: break;
+    }
+    return MEMBER_NOTICES + message->to;
+}
+
+static void enqueue(struct member *member, const struct exchange_message *message)
+{
+    struct member_lane *lane = &member->lane[lane_of(message)];
+    ASSERT(lane->count < MEMBER_LANE_MAX);
+    lane->item[(lane->first + lane->count++) % MEMBER_LANE_MAX] = *message;
+    (void)pthread_cond_signal(&lane->filled);
+}
+
+static void wake_receiver(const struct member *member)
+{
+    if (member->room_fd >= 0) {
+        const uint64_t one = 1;
+        /* The counter of an eventfd cannot overflow by ones that are read away; a write that fails
+         * woke it before. */
+        ssize_t written = write(member->room_fd, &one, sizeof(one));
+        (void)written;
+    }
+}
+
+void member_settle(struct member *member)
+{
+    struct exchange_message message;
+    struct exchange_answer answer;
+    bool of_others = false;
+    while (exchange_next_message(member->exchange, &message)) {
+        enqueue(member, &message);
+    }
+    while (exchange_next_answer(member->exchange, &answer)) {
+        member->pull[answer.handle].state = PULL_ANSWERED;
+        member->pull[answer.handle].verdict = answer.verdict;
+        of_others = of_others || answer.handle < MEMBER_PULLS_MAX;
+    }
+    if (of_others) {
+        wake_receiver(member);
+    }
+    (void)pthread_cond_signal(&member->changed);
+    (void)pthread_cond_broadcast(&member->moved);
+}
+
+/* ---- the receiver ---- */
+
+size_t member_stage_of(const struct member *member, const char *device_id)
+{
+    for (size_t s = 0; s < member->count; s++) {
+        if (id_equal(member->run->stage[s].peer.device.text, device_id)) {
+            return s;
+        }
+    }
+    return STAGES_MAX;
+}
+
+size_t member_index(const struct member *member)
+{
+    return member->index;
+}
+
+enum exchange_verdict member_offer(struct member *member, const struct exchange_message *message,
+                                   struct exchange_claim *claim)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const enum exchange_verdict verdict = exchange_offer(member->exchange, message, claim);
+    (void)pthread_mutex_unlock(&member->lock);
+    return verdict;
+}
+
+bool member_holds(struct member *member, const struct exchange_message *message,
+                  const struct exchange_claim *claim)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const bool holds = exchange_holds(member->exchange, message, claim);
+    (void)pthread_mutex_unlock(&member->lock);
+    return holds;
+}
+
+enum exchange_verdict member_received(struct member *member, const struct exchange_message *message,
+                                      const struct exchange_claim *claim)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const enum exchange_verdict verdict = exchange_received(member->exchange, message, claim);
+    member_settle(member);
+    (void)pthread_mutex_unlock(&member->lock);
+    return verdict;
+}
+
+void member_abandon(struct member *member, const struct exchange_message *message,
+                    const struct exchange_claim *claim)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    exchange_abandon(member->exchange, message, claim);
+    (void)pthread_mutex_unlock(&member->lock);
+}
+
+enum exchange_verdict member_commit(struct member *member, const struct exchange_message *message)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const enum exchange_verdict verdict = exchange_commit(member->exchange, message);
+    member_settle(member);
+    (void)pthread_mutex_unlock(&member->lock);
+    return verdict;
+}
+
+/* Under the lock. */
+static enum exchange_verdict pull(struct member *member, const struct exchange_message *message,
+                                  size_t handle)
+{
+    const enum exchange_verdict verdict = exchange_pull(member->exchange, message, handle);
+    if (verdict == EXCHANGE_PARK) {
+        member->pull[handle].state = PULL_PARKED;
+    }
+    member_settle(member); /* it may have taken the place of another */
+    return verdict;
+}
+
+enum exchange_verdict member_pull(struct member *member, const struct exchange_message *message,
+                                  size_t handle)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const enum exchange_verdict verdict = pull(member, message, handle);
+    (void)pthread_mutex_unlock(&member->lock);
+    return verdict;
+}
+
+bool member_answered(struct member *member, size_t handle, enum exchange_verdict *verdict)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const bool answered = member->pull[handle].state == PULL_ANSWERED;
+    if (answered) {
+        *verdict = member->pull[handle].verdict;
+        member->pull[handle].state = PULL_NONE;
+    }
+    (void)pthread_mutex_unlock(&member->lock);
+    return answered;
+}
+
+void member_forget(struct member *member, size_t handle)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    if (member->pull[handle].state == PULL_PARKED) {
+        exchange_forget(member->exchange, handle);
+    }
+    member->pull[handle].state = PULL_NONE;
+    (void)pthread_mutex_unlock(&member->lock);
+}
+
+int64_t member_last(struct member *member)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const int64_t last = exchange_last(member->exchange);
+    (void)pthread_mutex_unlock(&member->lock);
+    return last;
+}
+
+bool member_serve(struct member *member, const struct exchange_message *message,
+                  const struct member_view *view, size_t offset, void *out, size_t size)
+{
+    size_t got = 0;
+    /* No update begins meanwhile. */
+    (void)pthread_mutex_lock(&member->lock);
+    const bool serves = exchange_serves(member->exchange, message);
+    while (serves && got < size) {
+        const struct member_piece piece = member_piece(view, offset + got);
+        const size_t count = piece.size < size - got ? piece.size : size - got;
+        memcpy((char *)out + got, piece.data, count);
+        got += count;
+    }
+    (void)pthread_mutex_unlock(&member->lock);
+    return serves;
+}
+
+/* ---- the callers ---- */
+
+bool member_is_cancelled(struct member *member)
+{
+    return cancel_is_set(member->cancel);
+}
+
+bool member_next_message(struct member *member, size_t lane_index, int64_t wait_ns,
+                         struct exchange_message *out)
+{
+    struct member_lane *lane = &member->lane[lane_index];
+    (void)pthread_mutex_lock(&member->lock);
+    int rc = 0;
+    while (lane->count == 0 && rc == 0 && !cancel_is_set(member->cancel)) {
+        rc = thread_condition_wait(&lane->filled, &member->lock, wait_ns);
+    }
+    const bool found = lane->count > 0 && !cancel_is_set(member->cancel);
+    if (found) {
+        *out = lane->item[lane->first];
+        lane->first = (lane->first + 1) % MEMBER_LANE_MAX;
+        lane->count--;
+    }
+    (void)pthread_mutex_unlock(&member->lock);
+    return found;
+}
+
+bool member_wants(struct member *member, const struct exchange_message *message)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const bool wants = exchange_wants(member->exchange, message);
+    (void)pthread_mutex_unlock(&member->lock);
+    return wants;
+}
+
+bool member_has_sums(struct member *member, const struct exchange_message *message)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const bool has = exchange_sendable(member->exchange, message) <= message->first;
+    (void)pthread_mutex_unlock(&member->lock);
+    return has;
+}
+
+bool member_wait_sums(struct member *member, const struct exchange_message *message, size_t layer)
+{
+    bool goes_on;
+    (void)pthread_mutex_lock(&member->lock);
+    while (
+        (goes_on = !cancel_is_set(member->cancel) && exchange_wants(member->exchange, message)) &&
+        exchange_sendable(member->exchange, message) > layer) {
+        (void)pthread_cond_wait(&member->moved, &member->lock);
+    }
+    (void)pthread_mutex_unlock(&member->lock);
+    return goes_on;
+}
+
+void member_pulled(struct member *member, const struct exchange_message *message, size_t end)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    exchange_pulled(member->exchange, message, end);
+    member_settle(member);
+    (void)pthread_mutex_unlock(&member->lock);
+}
+
+int member_ended(struct member *member, const struct exchange_message *message, int64_t version,
+                 struct err *err)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const bool possible = exchange_ended(member->exchange, message, version);
+    member_settle(member);
+    (void)pthread_mutex_unlock(&member->lock);
+    return possible ? 0
+                    : err_set(err, ERR_PROTOCOL,
+                              "stage %zu says that a version ends the generation "
+                              "that cannot be its last",
+                              message->to);
+}
+
+void member_sent(struct member *member, const struct exchange_message *message)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    exchange_sent(member->exchange, message);
+    member_settle(member);
+    (void)pthread_mutex_unlock(&member->lock);
+}
+
+void member_add_link(struct member *member, const struct exchange_message *message, double bytes,
+                     double seconds)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    timing_transfer_add(&member->links, LINK_TENSOR, &member->run->stage[message->to].peer.device,
+                        bytes, seconds);
+    if (member->transfers && message->to < member->servers) {
+        transfers_note_link(member->transfers, message->kind == EXCHANGE_PARAMETERS, message->to,
+                            bytes, seconds);
+    }
+    (void)pthread_mutex_unlock(&member->lock);
+}
+
+/* ---- from this stage to itself ---- */
+
+static void copy(const struct member_view *from, const struct member_view *to)
+{
+    const size_t bytes = body_bytes(&to->body);
+    for (size_t at = 0; at < bytes;) {
+        const struct member_piece source = member_piece(from, at);
+        const struct member_piece target = member_piece(to, at);
+        const size_t count = source.size < target.size ? source.size : target.size;
+        memcpy(target.data, source.data, count);
+        at += count;
+    }
+}
+
+static size_t free_handle(const struct member *member)
+{
+    size_t handle = MEMBER_OWN_PULLS;
+    while (member->pull[handle].state != PULL_NONE) {
+        handle++;
+    }
+    return handle;
+}
+
+static enum exchange_verdict pull_own(struct member *member, const struct exchange_message *message)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const size_t handle = free_handle(member);
+    enum exchange_verdict verdict = pull(member, message, handle);
+    if (verdict == EXCHANGE_PARK) {
+        while (member->pull[handle].state == PULL_PARKED && !cancel_is_set(member->cancel)) {
+            (void)pthread_cond_wait(&member->moved, &member->lock);
+        }
+        verdict = member->pull[handle].state == PULL_ANSWERED ? member->pull[handle].verdict
+                                                              : EXCHANGE_NOT_YET;
+        if (member->pull[handle].state == PULL_PARKED) {
+            exchange_forget(member->exchange, handle);
+        }
+        member->pull[handle].state = PULL_NONE;
+    }
+    (void)pthread_mutex_unlock(&member->lock);
+    return verdict;
+}
+
+static int deliver_pull(struct member *member, const struct exchange_message *message, bool *done,
+                        struct err *err)
+{
+    const enum exchange_verdict verdict = pull_own(member, message);
+    if (verdict == EXCHANGE_REFUSE) {
+        return err_set(err, ERR_PROTOCOL, "this stage refuses its own request");
+    }
+    *done = verdict == EXCHANGE_SERVE || verdict == EXCHANGE_LAST;
+    if (verdict == EXCHANGE_LAST) {
+        return member_ended(member, message, member_last(member), err);
+    }
+    if (verdict == EXCHANGE_SERVE) {
+        const struct member_view from = member_view(member, message, true);
+        const struct member_view to = member_view(member, message, false);
+        copy(&from, &to);
+        member_pulled(member, message, message->end);
+    }
+    return 0;
+}
+
+int member_deliver(struct member *member, const struct exchange_message *message, bool *done,
+                   struct err *err)
+{
+    struct exchange_claim claim;
+    if (message->kind == EXCHANGE_PARAMETERS) {
+        return deliver_pull(member, message, done, err);
+    }
+    *done = true;
+    if (message->kind == EXCHANGE_CONTRIBUTION &&
+        !member_wait_sums(member, message, message->first)) {
+        return 0;
+    }
+    enum exchange_verdict verdict = member_offer(member, message, &claim);
+    if (verdict == EXCHANGE_TAKE) {
+        const struct member_view from = member_view(member, message, true);
+        const struct member_view to = member_view(member, message, false);
+        copy(&from, &to);
+        verdict = member_received(member, message, &claim);
+    }
+    if (verdict == EXCHANGE_REFUSE) {
+        return err_set(err, ERR_PROTOCOL, "this stage refuses its own sums");
+    }
+    *done = verdict != EXCHANGE_NOT_YET;
+    if (*done) {
+        member_sent(member, message);
+    }
+    return 0;
+}

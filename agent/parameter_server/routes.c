@@ -1,0 +1,498 @@
+#include "agent/parameter_server/routes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/repeat.h"
+#include "agent/parameter_server/member.h"
+#include "agent/parameter_server/message_kind.h"
+#include "agent/parameter_server/parameter_server_work.h"
+#include "agent/peer/answers.h"
+#include "agent/peer/receive.h"
+#include "base/clock.h"
+#include "libtrain/formats/safetensors.h"
+
+/* Where a body goes. */
+enum request_state {
+    REQUEST_FREE,
+    REQUEST_TAKES,    /* into the member's buffer */
+    REQUEST_DISCARDS, /* nowhere: it is here already, or a newer connection brings it */
+    REQUEST_BROKEN,   /* nowhere: it is not what the path says */
+    REQUEST_PARKED,   /* a pull that waits */
+    REQUEST_SERVES,   /* a pull that is answered */
+};
+
+/* One request of another stage. Its index is the handle of a parked pull. */
+struct request {
+    struct exchange_routes *routes;
+    enum request_state state;
+    struct http_exchange *exchange;
+    struct work *work; /* a reference */
+    struct exchange_message message;
+    struct exchange_claim claim;
+    enum exchange_verdict verdict; /* what a discarded body is answered with */
+    struct member_view view;
+    char header[BODY_HEADER_MAX];
+    size_t header_size, header_got;
+    size_t at; /* bytes of the body that have come */
+    struct body_note note;
+    int64_t deadline_ms; /* PARKED */
+    double began_seconds;
+    struct err err;
+    const char *why; /* BROKEN: static text, or err's */
+};
+_Static_assert(MEMBER_PULLS_MAX == RECEIVES_MAX, "each connection may park a pull");
+
+struct exchange_routes {
+    struct access *access;
+    struct request item[RECEIVES_MAX];
+    size_t parked;
+};
+
+int exchange_routes_new(struct access *access, struct exchange_routes **out, struct err *err)
+{
+    struct exchange_routes *routes = calloc(1, sizeof(*routes));
+    if (!routes) {
+        return err_set(err, ERR_MEMORY, "requests of stages");
+    }
+    routes->access = access;
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        routes->item[i].routes = routes;
+    }
+    *out = routes;
+    return 0;
+}
+
+void exchange_routes_free(struct exchange_routes **routes)
+{
+    free(*routes);
+    *routes = NULL;
+}
+
+/* ---- requests ---- */
+
+static struct member *member_in(const struct request *request)
+{
+    return member_of(request->work);
+}
+
+static size_t handle_of(const struct request *request)
+{
+    return (size_t)(request - request->routes->item);
+}
+
+static void give_back(struct request *request)
+{
+    request->routes->parked -= request->state == REQUEST_PARKED;
+    request->state = REQUEST_FREE;
+    request->exchange = NULL;
+    work_release(&request->work);
+}
+
+static struct request *take_place(struct exchange_routes *routes)
+{
+    for (size_t i = 0; i < RECEIVES_MAX; i++) {
+        struct request *request = &routes->item[i];
+        if (request->state == REQUEST_FREE) {
+            request->header_size = request->header_got = request->at = 0;
+            request->note = (struct body_note){0};
+            request->err = (struct err){0};
+            return request;
+        }
+    }
+    return NULL;
+}
+
+static bool read_size(struct http_exchange *exchange, const char *name, size_t *out)
+{
+    int64_t number;
+    if (!answers_number(exchange, name, &number)) {
+        return false;
+    }
+    *out = (size_t)number;
+    return true;
+}
+
+/* The member that the request is to, and the stage that it is from. NULL: it is answered. */
+static struct work *find_member(struct exchange_routes *routes, struct http_exchange *exchange,
+                                struct exchange_message *message)
+{
+    int64_t generation = 0;
+    struct device_id caller;
+    if (!answers_number(exchange, "generation", &generation)) {
+        return NULL;
+    }
+    const char *job = http_param(exchange, "job");
+    struct work *work AUTO(work_release) = NULL;
+    enum admission_verdict verdict = access_judge_caller(routes->access, exchange, job, generation,
+                                                         answers_bearer(exchange), &caller);
+    if (verdict == ADMISSION_GRANTED) {
+        http_know_client(exchange);
+        work = access_work(routes->access, job, generation, &verdict);
+    }
+    if (!work) {
+        answers_refuse(exchange, verdict);
+        return NULL;
+    }
+    const bool fits = work->row == &parameter_server_work;
+    message->from = fits ? member_stage_of(member_of(work), caller.text) : 0;
+    message->to = fits ? member_index(member_of(work)) : 0;
+    if (!fits || message->from >= STAGES_MAX) {
+        answers_problem(exchange, 422, "unexpected", "this device has no stages that call it so");
+        return NULL;
+    }
+    struct work *found = work;
+    work = NULL;
+    return found;
+}
+
+static void answer_verdict(struct http_exchange *exchange, enum exchange_verdict verdict)
+{
+    switch (verdict) {
+    case EXCHANGE_TAKE:
+    case EXCHANGE_SERVE:
+    case EXCHANGE_PARK:
+    case EXCHANGE_LAST:
+    case EXCHANGE_STORED: http_reply(exchange, 204, NULL, NULL, 0); break;
+    case EXCHANGE_NOT_YET:
+        answers_problem(exchange, 503, "not_yet", "this stage is not ready for it yet");
+        break;
+    case EXCHANGE_OUTDATED:
+        answers_problem(exchange, 410, "outdated", "its step is over, or a repeat has replaced it");
+        break;
+    case EXCHANGE_REFUSE:
+        answers_problem(exchange, 422, "unexpected", "it is not in the plan of this generation");
+        break;
+    }
+}
+
+/* ---- bodies ---- */
+
+static bool read_message(struct http_exchange *exchange, struct exchange_message *message)
+{
+    size_t index = 0;
+    if (!answers_number(exchange, "step", &message->step) ||
+        !read_size(exchange, "index", &index) || !read_size(exchange, "first", &message->first) ||
+        !read_size(exchange, "end", &message->end)) {
+        return false;
+    }
+    if (!message_kind_find(http_param(exchange, "kind"), message)) {
+        answers_problem(exchange, 400, "invalid_parameter",
+                        "expected contribution, done, result, commit, norm or norm_total");
+        return false;
+    }
+    message->block = message->kind == EXCHANGE_RESULT ? 0 : index;
+    message->micro_batch = message->kind == EXCHANGE_RESULT ? index : 0;
+    return true;
+}
+
+static bool length_fits(const struct request *request, int64_t length)
+{
+    const uint64_t bytes = body_bytes(&request->view.body);
+    return length >= 0 && (uint64_t)length > bytes && (uint64_t)length <= bytes + BODY_HEADER_MAX;
+}
+
+static void drop_claim(struct request *request)
+{
+    if (request->state == REQUEST_TAKES && request->message.kind != EXCHANGE_COMMIT) {
+        member_abandon(member_in(request), &request->message, &request->claim);
+    }
+}
+
+static bool open_request(void *context, struct http_exchange *exchange, void **state)
+{
+    struct exchange_routes *routes = receive_more(context, RECEIVE_EXCHANGES);
+    struct exchange_message message = {0};
+    if (!read_message(exchange, &message)) {
+        return false;
+    }
+    struct work *work AUTO(work_release) = find_member(routes, exchange, &message);
+    if (!work) {
+        return false;
+    }
+    struct request *request = take_place(routes);
+    if (!request) {
+        answers_problem(exchange, 503, "too_many", "too many transfers at once");
+        return false;
+    }
+    request->message = message;
+    request->verdict = message.kind == EXCHANGE_COMMIT
+                           ? EXCHANGE_TAKE
+                           : member_offer(member_of(work), &message, &request->claim);
+    if (request->verdict != EXCHANGE_TAKE && request->verdict != EXCHANGE_STORED) {
+        answer_verdict(exchange, request->verdict);
+        return false;
+    }
+    request->exchange = exchange;
+    request->work = work_retain(work);
+    request->state = request->verdict == EXCHANGE_TAKE ? REQUEST_TAKES : REQUEST_DISCARDS;
+    request->view = member_view(member_of(work), &message, false);
+    if (!length_fits(request, http_content_length(exchange))) {
+        drop_claim(request);
+        give_back(request);
+        answers_problem(exchange, 422, "invalid_blob",
+                        "the length of the body does not match the path");
+        return false;
+    }
+    *state = request;
+    return true;
+}
+
+static void spoil(struct request *request, const char *why)
+{
+    request->why = why;
+    drop_claim(request);
+    request->state = REQUEST_BROKEN;
+}
+
+/* Take header bytes; returns how many. */
+static size_t take_header(struct request *request, const char *data, size_t size)
+{
+    const size_t wanted = request->header_size ? request->header_size : 8;
+    const size_t left = wanted - request->header_got;
+    const size_t count = size < left ? size : left;
+    memcpy(request->header + request->header_got, data, count);
+    request->header_got += count;
+    if (request->header_got < wanted) {
+        return count;
+    }
+    int rc = 0;
+    if (request->header_size == 0) {
+        uint64_t bytes = 0;
+        rc = safetensors_header_bytes((const uint8_t *)request->header, &bytes, &request->err);
+        if (rc == 0 && bytes > BODY_HEADER_MAX) {
+            rc = err_set(&request->err, ERR_LIMIT, "a header of %" PRIu64 " bytes", bytes);
+        }
+        request->header_size = (size_t)bytes;
+    } else {
+        rc = body_read_header(request->header, request->header_size, &request->view.body,
+                              &request->note, &request->err);
+    }
+    if (rc != 0) {
+        spoil(request, request->err.text);
+    }
+    return count;
+}
+
+static bool header_is_whole(const struct request *request)
+{
+    return request->header_size > 0 && request->header_got == request->header_size;
+}
+
+static size_t take_data(struct request *request, const char *data, size_t size)
+{
+    if (size > body_bytes(&request->view.body) - request->at) {
+        spoil(request, "the body continues after its tensors");
+        return size;
+    }
+    if (!member_holds(member_in(request), &request->message, &request->claim)) {
+        request->verdict = EXCHANGE_NOT_YET;
+        request->state = REQUEST_DISCARDS;
+        return size;
+    }
+    for (size_t got = 0; got < size;) {
+        const struct member_piece piece = member_piece(&request->view, request->at);
+        const size_t count = piece.size < size - got ? piece.size : size - got;
+        memcpy(piece.data, data + got, count);
+        request->at += count;
+        got += count;
+    }
+    return size;
+}
+
+static size_t write_request(void *state, const void *data, size_t size)
+{
+    struct request *request = state;
+    if (request->state != REQUEST_TAKES) {
+        return size;
+    }
+    return header_is_whole(request) ? take_data(request, data, size)
+                                    : take_header(request, data, size);
+}
+
+static void finish_request(void *state)
+{
+    struct request *request = state;
+    struct member *member = member_in(request);
+    if (request->state == REQUEST_TAKES &&
+        (!header_is_whole(request) || request->at != body_bytes(&request->view.body))) {
+        spoil(request, "the body ends early");
+    }
+    if (request->state == REQUEST_TAKES && request->message.kind == EXCHANGE_COMMIT) {
+        request->message.last = request->note.last;
+        request->message.mark = request->note.mark;
+        request->verdict = member_commit(member, &request->message);
+    } else if (request->state == REQUEST_TAKES) {
+        request->verdict = member_received(member, &request->message, &request->claim);
+    }
+    if (request->state == REQUEST_BROKEN) {
+        answers_problem(request->exchange, 422, "invalid_blob", request->why);
+    } else {
+        answer_verdict(request->exchange, request->verdict);
+    }
+    give_back(request);
+}
+
+static void abort_request(void *state)
+{
+    struct request *request = state;
+    drop_claim(request);
+    give_back(request);
+}
+
+static const struct http_sink sink = {
+    .open = open_request, .write = write_request, .finish = finish_request, .abort = abort_request};
+
+/* ---- pulls ---- */
+
+/* Its update has begun when -2: the client repeats. */
+static ssize_t read_answer(void *arg, uint64_t offset, void *out, size_t size)
+{
+    struct request *request = arg;
+    if (offset < request->header_size) {
+        const size_t left = request->header_size - (size_t)offset;
+        const size_t count = size < left ? size : left;
+        memcpy(out, request->header + offset, count);
+        return (ssize_t)count;
+    }
+    const size_t at = (size_t)offset - request->header_size;
+    const size_t left = body_bytes(&request->view.body) - at;
+    const size_t count = size < left ? size : left;
+    return member_serve(member_in(request), &request->message, &request->view, at, out, count)
+               ? (ssize_t)count
+               : -2;
+}
+
+static void end_answer(void *arg)
+{
+    give_back(arg);
+}
+
+/* The reply follows; the request ends with it. */
+static void answer_pull(struct request *request, enum exchange_verdict verdict)
+{
+    static const struct body nothing = {{0}};
+    struct http_exchange *exchange = request->exchange;
+    const bool last = verdict == EXCHANGE_LAST;
+    const struct body_note note = {
+        .last = last,
+        .version = last ? member_last(member_in(request)) : 0,
+        .parked_seconds =
+            request->state == REQUEST_PARKED ? clock_now_seconds() - request->began_seconds : 0};
+    http_on_end(exchange, NULL, NULL);
+    request->routes->parked -= request->state == REQUEST_PARKED;
+    request->state = REQUEST_SERVES;
+    if (verdict != EXCHANGE_SERVE && !last) {
+        give_back(request);
+        answer_verdict(exchange, verdict);
+        return;
+    }
+    if (last) {
+        request->view.body = nothing;
+    }
+    request->header_size = body_write_header(&request->view.body, &note, request->header);
+    const struct http_source source = {.read = read_answer, .done = end_answer, .arg = request};
+    http_reply_stream(exchange, 200, "application/octet-stream",
+                      request->header_size + body_bytes(&request->view.body), &source);
+}
+
+static void client_gone(void *arg)
+{
+    struct request *request = arg;
+    member_forget(member_in(request), handle_of(request));
+    give_back(request);
+}
+
+static bool read_pull(struct http_exchange *exchange, struct exchange_message *message)
+{
+    const char *statistics = http_query(exchange, "statistics");
+    message->kind = EXCHANGE_PARAMETERS;
+    message->statistics = statistics && strcmp(statistics, "1") == 0;
+    return answers_number(exchange, "version", &message->step) &&
+           read_size(exchange, "first", &message->first) &&
+           read_size(exchange, "end", &message->end);
+}
+
+static void take_pull(void *context, struct http_exchange *exchange)
+{
+    struct exchange_routes *routes = receive_more(context, RECEIVE_EXCHANGES);
+    struct exchange_message message = {0};
+    if (!read_pull(exchange, &message)) {
+        return;
+    }
+    struct work *work AUTO(work_release) = find_member(routes, exchange, &message);
+    if (!work) {
+        return;
+    }
+    struct request *request = take_place(routes);
+    if (!request) {
+        answers_problem(exchange, 503, "too_many", "too many transfers at once");
+        return;
+    }
+    struct member *member = member_of(work);
+    const enum exchange_verdict verdict = member_pull(member, &message, handle_of(request));
+    if (verdict == EXCHANGE_REFUSE) {
+        answer_verdict(exchange, verdict);
+        return;
+    }
+    request->exchange = exchange;
+    request->work = work_retain(work);
+    request->message = message;
+    request->view = member_view(member, &message, true);
+    request->state = REQUEST_SERVES;
+    if (verdict != EXCHANGE_PARK) {
+        answer_pull(request, verdict);
+        return;
+    }
+    request->state = REQUEST_PARKED;
+    routes->parked++;
+    request->began_seconds = clock_now_seconds();
+    request->deadline_ms =
+        clock_now_ms() + (work->park_ms > 0 ? work->park_ms : REPEAT_PARK_MS_MAX);
+    http_on_end(exchange, client_gone, request);
+}
+
+void exchange_routes_retry(void *arg)
+{
+    struct exchange_routes *routes = arg;
+    for (size_t i = 0; routes->parked > 0 && i < RECEIVES_MAX; i++) {
+        struct request *request = &routes->item[i];
+        enum exchange_verdict verdict;
+        if (request->state != REQUEST_PARKED) {
+            continue;
+        }
+        if (member_answered(member_in(request), i, &verdict)) {
+            answer_pull(request, verdict);
+        } else if (clock_now_ms() >= request->deadline_ms) {
+            member_forget(member_in(request), i);
+            answer_pull(request, EXCHANGE_NOT_YET);
+        }
+    }
+}
+
+int exchange_routes_timeout_ms(const void *arg)
+{
+    const struct exchange_routes *routes = arg;
+    int64_t first_ms = INT64_MAX;
+    for (size_t i = 0; routes->parked > 0 && i < RECEIVES_MAX; i++) {
+        const struct request *request = &routes->item[i];
+        if (request->state == REQUEST_PARKED && request->deadline_ms < first_ms) {
+            first_ms = request->deadline_ms;
+        }
+    }
+    if (first_ms == INT64_MAX) {
+        return -1;
+    }
+    const int64_t left_ms = first_ms - clock_now_ms();
+    return left_ms < 0 ? 0 : left_ms > REPEAT_PARK_MS_MAX ? REPEAT_PARK_MS_MAX : (int)left_ms;
+}
+
+const struct http_route exchange_route_table[EXCHANGE_ROUTES] = {
+    {.method = "GET",
+     .pattern = "/peer/v1/{job}/{generation}/parameters/{version}/{first}/{end}",
+     .handle = take_pull},
+    {.method = "PUT",
+     .pattern = "/peer/v1/{job}/{generation}/exchange/{kind}/{step}/{index}/{first}/{end}",
+     .sink = &sink},
+};

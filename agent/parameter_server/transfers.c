@@ -1,0 +1,205 @@
+#include "agent/parameter_server/transfers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "libtrain/model/segments.h"
+#include "libtrain/schedule/link.h"
+#include "schema/parameter_server.h"
+
+#define WEIGHT 0.1     /* of a new time of a layer in its average */
+#define LINK_KEEP 0.98 /* what older transfers count after each new one: about 50 count */
+#define TRIAL_STEPS 10 /* of each way that `auto` compares */
+#define TRIAL_EVERY 500
+
+/* Of `auto`. */
+struct trial {
+    enum segments_transfers way;
+    int64_t step;         /* since the trial began */
+    double seconds[2];    /* of the steps of SEGMENTS_OPTIMAL and SEGMENTS_STREAM, by that enum */
+    double began_seconds; /* of the present step; 0: not known */
+};
+_Static_assert(SEGMENTS_OPTIMAL < 2 && SEGMENTS_STREAM < 2, "index of the trial's seconds");
+
+struct transfers {
+    struct transfers_config config;
+    double *bytes, *forward, *backward;             /* [layers] */
+    bool measured[2];                               /* forward, backward: there is an average */
+    size_t *server;                                 /* [layers] */
+    struct link_sums sums[2][EXCHANGE_SERVERS_MAX]; /* push, pull */
+    size_t *end[2];                                 /* [layers] the choice: push, pull */
+    struct segments_scratch *scratch;
+    struct trial trial;
+};
+
+int transfers_new(const struct transfers_config *config, struct transfers **out, struct err *err)
+{
+    struct transfers *transfers AUTO(transfers_free) = calloc(1, sizeof(*transfers));
+    if (!transfers) {
+        return err_set(err, ERR_MEMORY, "transfers");
+    }
+    const size_t layers = config->layers + 1;
+    transfers->config = *config;
+    transfers->bytes = calloc(layers, sizeof(double));
+    transfers->forward = calloc(layers, sizeof(double));
+    transfers->backward = calloc(layers, sizeof(double));
+    transfers->server = calloc(layers, sizeof(size_t));
+    transfers->end[0] = calloc(layers, sizeof(size_t));
+    transfers->end[1] = calloc(layers, sizeof(size_t));
+    if (!transfers->bytes || !transfers->forward || !transfers->backward || !transfers->server ||
+        !transfers->end[0] || !transfers->end[1]) {
+        return err_set(err, ERR_MEMORY, "transfers of %zu layers", config->layers);
+    }
+    memcpy(transfers->bytes, config->bytes, config->layers * sizeof(double));
+    for (size_t l = 0, s = 0; l < config->layers; l++) {
+        while (l >= config->layer_end[s]) {
+            s++;
+        }
+        transfers->server[l] = s;
+    }
+    const int rc = segments_scratch_new(config->layers, &transfers->scratch, err);
+    if (rc == 0) {
+        *out = transfers;
+        transfers = NULL;
+    }
+    return rc;
+}
+
+void transfers_free(struct transfers **pointer)
+{
+    struct transfers *transfers = *pointer;
+    if (transfers) {
+        segments_scratch_free(&transfers->scratch);
+        free(transfers->bytes);
+        free(transfers->forward);
+        free(transfers->backward);
+        free(transfers->server);
+        free(transfers->end[0]);
+        free(transfers->end[1]);
+        free(transfers);
+    }
+    *pointer = NULL;
+}
+
+/* ---- measurements ---- */
+
+void transfers_note_pass(struct transfers *transfers, bool forward, const double *seconds,
+                         double scale)
+{
+    double *average = forward ? transfers->forward : transfers->backward;
+    const double weight = transfers->measured[forward] ? WEIGHT : 1;
+    for (size_t l = 0; l < transfers->config.layers; l++) {
+        average[l] += weight * (seconds[l] * scale - average[l]);
+    }
+    transfers->measured[forward] = true;
+}
+
+void transfers_note_link(struct transfers *transfers, bool pull, size_t server, double bytes,
+                         double seconds)
+{
+    struct link_sums *sums = &transfers->sums[pull][server];
+    const struct link_sums one = {.count = 1,
+                                  .seconds = seconds > 0 ? seconds : 0,
+                                  .bytes = bytes,
+                                  .bytes_squared = bytes * bytes,
+                                  .bytes_seconds = bytes * (seconds > 0 ? seconds : 0)};
+    sums->count *= LINK_KEEP;
+    sums->seconds *= LINK_KEEP;
+    sums->bytes *= LINK_KEEP;
+    sums->bytes_squared *= LINK_KEEP;
+    sums->bytes_seconds *= LINK_KEEP;
+    link_add(sums, &one);
+}
+
+/* ---- the choice ---- */
+
+/* The faster of optimal and stream, by the steps that were made with each. */
+static enum segments_transfers try_both(struct trial *trial)
+{
+    const double now = clock_now_seconds();
+    const int64_t tried = 2 * TRIAL_STEPS;
+    if (trial->step > 0 && trial->step <= tried && trial->began_seconds > 0) {
+        trial->seconds[trial->way] += now - trial->began_seconds;
+    }
+    trial->began_seconds = now;
+    if (trial->step < tried) {
+        trial->way = trial->step < TRIAL_STEPS ? SEGMENTS_OPTIMAL : SEGMENTS_STREAM;
+    } else if (trial->step == tried) {
+        trial->way = trial->seconds[SEGMENTS_STREAM] < trial->seconds[SEGMENTS_OPTIMAL]
+                         ? SEGMENTS_STREAM
+                         : SEGMENTS_OPTIMAL;
+    }
+    trial->step++;
+    if (trial->step == TRIAL_EVERY) {
+        *trial = (struct trial){.way = trial->way};
+    }
+    return trial->way;
+}
+
+/* One request per server that keeps layers. */
+static size_t by_server(const struct transfers *transfers, size_t *end)
+{
+    size_t count = 0;
+    for (size_t l = 0; l < transfers->config.layers; l++) {
+        const bool last =
+            l + 1 == transfers->config.layers || transfers->server[l + 1] != transfers->server[l];
+        if (last) {
+            end[count++] = l + 1;
+        }
+    }
+    return count;
+}
+
+static size_t choose(struct transfers *transfers, enum segments_transfers way, bool pull)
+{
+    struct segments_link link[EXCHANGE_SERVERS_MAX];
+    double first_seconds = 0;
+    size_t *end = transfers->end[pull];
+    size_t count = 0;
+    for (size_t s = 0; s < transfers->config.servers; s++) {
+        const struct link_speed speed = link_estimate(&transfers->sums[pull][s]);
+        link[s] = (struct segments_link){.request_seconds = speed.latency_seconds,
+                                         .bytes_per_second = speed.bytes_per_second,
+                                         .local = s == transfers->config.own};
+        if (s == transfers->server[0] && !link[s].local) {
+            first_seconds = speed.latency_seconds / 2; /* it is parked already */
+        }
+    }
+    const struct segments_problem problem = {.count = transfers->config.layers,
+                                             .bytes = transfers->bytes,
+                                             .seconds =
+                                                 pull ? transfers->forward : transfers->backward,
+                                             .server = transfers->server,
+                                             .link = link,
+                                             .pull = pull,
+                                             .first_request_seconds = first_seconds};
+    if (way == SEGMENTS_STREAM) {
+        return by_server(transfers, end);
+    }
+    if (way == SEGMENTS_OPTIMAL) {
+        (void)segments_solve(&problem, transfers->scratch, end, &count);
+    } else {
+        segments_choose(&problem, way, (double)transfers->config.segment_bytes, transfers->scratch,
+                        end, &count);
+    }
+    return count;
+}
+
+size_t transfers_window(const struct transfers *transfers)
+{
+    return transfers->config.transfers == SEGMENTS_LAYER_WINDOW ? SEGMENTS_WINDOW : 1;
+}
+
+void transfers_choose(struct transfers *transfers, struct exchange_segments *out)
+{
+    const enum segments_transfers way = transfers->config.transfers == TRANSFERS_AUTO
+                                            ? try_both(&transfers->trial)
+                                            : (enum segments_transfers)transfers->config.transfers;
+    *out = (struct exchange_segments){.pull_end = transfers->end[1],
+                                      .pulls = choose(transfers, way, true),
+                                      .push_end = transfers->end[0],
+                                      .pushes = choose(transfers, way, false),
+                                      .window = transfers_window(transfers),
+                                      .streams = way == SEGMENTS_STREAM};
+}

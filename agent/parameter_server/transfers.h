@@ -1,0 +1,41 @@
+/* transfers.h: chooses which layers a worker pulls and pushes in one request, in each step anew,
+ * from the times of its layers and of its transfers (libtrain/model/segments.h). One thread; notes
+ * of transfers: the owner's lock. Allocates in transfers_new only. */
+#ifndef AGENT_PARAMETER_SERVER_TRANSFERS_H
+#define AGENT_PARAMETER_SERVER_TRANSFERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/core/exchange_task.h"
+#include "base/err.h"
+
+struct transfers_config {
+    int transfers; /* of schema/parameter_server.h */
+    int64_t segment_bytes;
+    size_t layers;
+    size_t servers;
+    size_t layer_end[EXCHANGE_SERVERS_MAX];
+    size_t own;          /* the server that is this device; servers: none */
+    const double *bytes; /* [layers] borrowed for the call */
+};
+
+struct transfers;
+NODISCARD int transfers_new(const struct transfers_config *config, struct transfers **out,
+                            struct err *err);
+void transfers_free(struct transfers **transfers);
+
+/* The requests of a direction that may be open. */
+size_t transfers_window(const struct transfers *transfers);
+/* The segments of the next step; they are valid until the next call. */
+void transfers_choose(struct transfers *transfers, struct exchange_segments *out);
+
+/* A pass over all layers took these seconds, [layers], times scale. */
+void transfers_note_pass(struct transfers *transfers, bool forward, const double *seconds,
+                         double scale);
+/* A request to the server moved so many bytes. Under the owner's lock, as the next. */
+void transfers_note_link(struct transfers *transfers, bool pull, size_t server, double bytes,
+                         double seconds);
+
+#endif
