@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "coordinator/plan/servers_answer.h"
 #include "coordinator/plan/servers_improve.h"
 #include "coordinator/plan/servers_place.h"
 #include "coordinator/plan/servers_trial.h"
@@ -108,6 +109,7 @@ static int check_problem(const struct servers_problem *problem,
                 {problem->layer_count, 1, scratch->layers, "layers"},
                 {problem->micro_batches, 1, REDUCE_COUNT_MAX, "micro-batches"},
                 {problem->stages_max, 1, SERVERS_STAGES_MAX, "devices of a plan"},
+                {problem->stages_min, 0, problem->stages_max, "devices of a plan at least"},
                 {problem->pair_count, 0, PARTITION_PAIRS_MAX, "links"},
                 {problem->server_count, problem->server_end ? 1 : 0, SERVERS_MAX, "servers"},
                 {share_count, 1, SERVERS_STAGES_MAX, "shares"}};
@@ -122,6 +124,15 @@ static int check_problem(const struct servers_problem *problem,
         return err_set(err, ERR_INVALID,
                        "%zu servers: the plan has at most %zu devices and %zu units",
                        problem->server_count, problem->stages_max, problem->unit_count);
+    }
+    const size_t servers = problem->server_count > 0           ? problem->server_count
+                           : problem->unit_count < SERVERS_MAX ? problem->unit_count
+                                                               : SERVERS_MAX;
+    if (problem->stages_min > servers + problem->micro_batches) {
+        return err_set(err, ERR_INVALID,
+                       "%zu devices: %zu micro-batches are for at most as many workers, beside %zu "
+                       "servers",
+                       problem->stages_min, problem->micro_batches, servers);
     }
     const int rc = check_servers(problem, err);
     return rc ? rc : check_shares(problem, err);
@@ -175,16 +186,21 @@ static bool may_add(const struct servers_scratch *scratch, const struct servers_
            layout->worker_count < SERVERS_STAGES_MAX;
 }
 
-/* The trial with the fastest `count` workers, as far as the plan may have them. */
+/* The trial with the fastest `count` workers, as far as the plan may have them. So many of them
+ * keep no units that the plan has enough devices. */
 static bool take_fastest(struct servers_scratch *scratch, const struct servers_layout *servers,
                          size_t count)
 {
     struct servers_layout *layout = &scratch->trial.layout;
+    const size_t least = scratch->problem->stages_min;
     *layout = *servers;
     layout->worker_count = 0;
     for (size_t i = 0; i < scratch->worker_count && layout->worker_count < count; i++) {
-        if (may_add(scratch, layout, scratch->by_speed[i].device)) {
-            layout->worker[layout->worker_count++] = scratch->by_speed[i].device;
+        const size_t device = scratch->by_speed[i].device;
+        const size_t left = count - layout->worker_count, has = servers_trial_devices(layout);
+        const bool serves = servers_trial_has(layout->server, layout->server_count, device);
+        if (may_add(scratch, layout, device) && !(serves && has + left <= least)) {
+            layout->worker[layout->worker_count++] = device;
         }
     }
     return layout->worker_count == count;
@@ -196,6 +212,9 @@ static void find_workers(struct servers_scratch *scratch, const struct servers_l
     const bool given = scratch->problem->shares == SERVERS_GIVEN;
     for (size_t count = given ? scratch->problem->share_count : 1;
          take_fastest(scratch, servers, count); count++) {
+        if (servers_trial_devices(&scratch->trial.layout) < scratch->problem->stages_min) {
+            continue;
+        }
         servers_trial_run(scratch, SERVERS_TRIAL_NONE, best->total.step_seconds);
         if (servers_trial_faster(&scratch->trial, best, 0)) {
             *best = scratch->trial;
@@ -381,56 +400,6 @@ static const struct servers_trial *choose_plan(const struct servers_scratch *scr
 
 /* ---- answer ---- */
 
-static void write_stage(const struct servers_scratch *scratch, size_t device,
-                        struct servers_plan *out)
-{
-    const struct servers_problem *problem = scratch->problem;
-    const struct servers_trial *best = &scratch->best;
-    const size_t at = out->stage_count++;
-    struct reduce_range share = {0, 0};
-    for (size_t w = 0; w < best->layout.worker_count; w++) {
-        if (best->layout.worker[w] == device) {
-            const struct servers_times *times = &scratch->times;
-            double left;
-            share = best->share[w];
-            (void)servers_step_share(times, w, share, &left);
-            out->work[at] = (struct servers_work){
-                .pull_seconds = times->pull_seconds[w],
-                .middle_seconds = times->each_seconds[w] * (double)(share.end - share.first - 1),
-                .push_seconds = servers_step_push(times, w, left),
-                .pull_segments = times->pull_segments[w],
-                .push_segments = times->push_segments[w],
-            };
-        }
-    }
-    out->stage[at] = servers_trial_stage(&best->layout, device, share, problem->micro_batches,
-                                         servers_trial_sums(scratch, best));
-    out->memory_bytes[at] =
-        problem->stage_memory ? problem->stage_memory(problem->arg, &out->stage[at]) : 0;
-}
-
-static void write_plan(struct servers_scratch *scratch, struct servers_plan *out)
-{
-    const struct servers_layout *layout = &scratch->best.layout;
-    const struct servers_total *total = &scratch->best.total;
-    servers_trial_set_links(scratch, layout);
-    servers_step_times(scratch->problem, layout, &scratch->transfers, &scratch->times);
-    for (size_t s = 0; s < layout->server_count; s++) {
-        write_stage(scratch, layout->server[s], out);
-    }
-    for (size_t w = 0; w < layout->worker_count; w++) {
-        if (!servers_trial_has(layout->server, layout->server_count, layout->worker[w])) {
-            write_stage(scratch, layout->worker[w], out);
-        }
-    }
-    out->server_count = layout->server_count;
-    out->transfers = layout->transfers;
-    out->step_seconds = total->step_seconds;
-    out->workers_seconds = total->workers_seconds;
-    out->commit_seconds = total->commit_seconds;
-    out->link_seconds = total->link_seconds;
-}
-
 /* A power of 2 with which a step has at most SEARCH_BOUNDARIES places where a share may begin. */
 static size_t search_grain(size_t micro_batches)
 {
@@ -488,7 +457,7 @@ int servers_solve(const struct servers_problem *problem, struct servers_scratch 
     if (is_greedy(problem)) {
         take_greedy(scratch);
     }
-    write_plan(scratch, &plan);
+    servers_answer_write(scratch, &plan);
     *out = plan;
     return 0;
 }

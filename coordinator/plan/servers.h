@@ -62,8 +62,8 @@ struct servers_problem {
      * from sums made before. NULL: 0. */
     uint64_t (*stage_memory)(void *arg, const struct servers_stage *stage);
     void *arg;
-    size_t stages_max; /* devices; 1 to SERVERS_STAGES_MAX */
-    bool clips_norm;   /* the norm's parts travel along the servers and back before the update */
+    size_t stages_min, stages_max; /* devices; 1 to SERVERS_STAGES_MAX, stages_min also 0 */
+    bool clips_norm; /* the norm's parts travel along the servers and back before the update */
     /* How layers are joined into requests; automatic: the faster of OPTIMAL and STREAM. */
     bool automatic;
     enum segments_transfers transfers;
@@ -110,6 +110,7 @@ struct servers_plan {
     double workers_seconds; /* of it, until the slowest worker is done */
     double commit_seconds;  /* of it, from then until the parameters of the next step are there */
     double link_seconds;    /* of the busiest server's link in a step: no step is shorter */
+    size_t busiest_link;    /* the server */
     /* Devices that may work and have no share, the fastest first. */
     size_t idle_count;
     struct servers_idle idle[PARTITION_LEFT_OUT_MAX];

@@ -36,6 +36,7 @@ static bool try_layout(struct servers_scratch *scratch, const struct servers_lay
         layout->server_count > scratch->best.layout.server_count ? PARTITION_TIE : 0;
     if (layout->worker_count == 0 || scratch->asked > SERVERS_WORK_MAX ||
         servers_trial_devices(layout) > problem->stages_max ||
+        servers_trial_devices(layout) < problem->stages_min ||
         (problem->shares != SERVERS_SPEED && layout->worker_count > problem->micro_batches) ||
         (problem->shares == SERVERS_GIVEN && layout->worker_count != problem->share_count)) {
         return false;

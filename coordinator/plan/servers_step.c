@@ -267,7 +267,9 @@ struct servers_total servers_step_total(const struct servers_times *times,
     }
     for (size_t s = 0; s < times->layout->server_count; s++) {
         out.commit_seconds = larger(out.commit_seconds, commit_seconds(times, share, s));
-        out.link_seconds = larger(out.link_seconds, link_seconds(times, share, s));
+        const double link = link_seconds(times, share, s);
+        out.busiest_link = link > out.link_seconds ? s : out.busiest_link;
+        out.link_seconds = larger(out.link_seconds, link);
     }
     out.commit_seconds += norm_seconds(times);
     out.step_seconds = larger(out.workers_seconds + out.commit_seconds, out.link_seconds);

@@ -57,8 +57,10 @@ double servers_step_share(const struct servers_times *times, size_t worker,
  * earlier blocks for the first `left` of them. */
 double servers_step_push(const struct servers_times *times, size_t worker, double left);
 
+/* As in struct servers_plan. */
 struct servers_total {
     double step_seconds, workers_seconds, commit_seconds, link_seconds;
+    size_t busiest_link;
 };
 /* The whole step. share[worker_count]: the share of each worker, possibly empty. */
 struct servers_total servers_step_total(const struct servers_times *times,

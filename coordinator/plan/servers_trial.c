@@ -88,8 +88,11 @@ static double find_shares(struct servers_scratch *scratch, size_t needed, double
 {
     const struct servers_layout *layout = &scratch->trial.layout;
     bool is_needed[SERVERS_STAGES_MAX];
+    const bool scarce = servers_trial_devices(layout) <= scratch->problem->stages_min;
     for (size_t w = 0; w < layout->worker_count; w++) {
-        is_needed[w] = layout->worker[w] == needed;
+        is_needed[w] =
+            layout->worker[w] == needed ||
+            (scarce && !servers_trial_has(layout->server, layout->server_count, layout->worker[w]));
         scratch->fit[w] = fit_of(scratch, layout->worker[w]);
     }
     if (scratch->problem->shares != SERVERS_SPEED) {
@@ -133,7 +136,7 @@ size_t servers_trial_sums(const struct servers_scratch *scratch, const struct se
     return blocks;
 }
 
-static bool all_fit(const struct servers_scratch *scratch, const struct servers_trial *trial)
+bool servers_trial_fits(const struct servers_scratch *scratch, const struct servers_trial *trial)
 {
     const struct servers_layout *layout = &trial->layout;
     const size_t count = scratch->problem->micro_batches, sums = servers_trial_sums(scratch, trial);
@@ -188,7 +191,9 @@ void servers_trial_run(struct servers_scratch *scratch, size_t needed, double li
         seconds = find_shares(scratch, needed, limit);
     } while (isfinite(seconds) && drop_idle(trial));
     trial->total.step_seconds = INFINITY;
-    if (isfinite(seconds) && all_fit(scratch, trial)) {
+    if (isfinite(seconds) &&
+        servers_trial_devices(&trial->layout) >= scratch->problem->stages_min &&
+        servers_trial_fits(scratch, trial)) {
         trial->total = servers_step_total(&scratch->times, trial->share);
     }
 }

@@ -52,6 +52,8 @@ struct servers_stage servers_trial_stage(const struct servers_layout *layout, si
                                          size_t sums);
 /* Return the sums of a step that a server gets: one for each block of each worker. */
 size_t servers_trial_sums(const struct servers_scratch *scratch, const struct servers_trial *trial);
+/* Return whether every stage of the trial fits on its device. */
+bool servers_trial_fits(const struct servers_scratch *scratch, const struct servers_trial *trial);
 /* Let the times use the links of the layout's servers. */
 void servers_trial_set_links(struct servers_scratch *scratch, const struct servers_layout *layout);
 /* Return whether a is faster than b, by more than a share `gain` of it. */
@@ -59,11 +61,11 @@ bool servers_trial_faster(const struct servers_trial *a, const struct servers_tr
                           double gain);
 /* Return the devices of a layout. */
 size_t servers_trial_devices(const struct servers_layout *layout);
-/* Find the shares and the step of scratch->trial, whose layout is set; its servers
- * are of the pool. Without a worker the others'
- * links are faster, so workers without a share leave and the rest is shared anew. needed: a device
- * among the workers that must have a share, or SERVERS_TRIAL_NONE. Slower workers than `limit`
- * count as no answer. */
+/* Find the shares and the step of scratch->trial, whose layout is set; its servers are of the pool.
+ * Without a worker the others' links are faster, so workers without a share leave and the rest is
+ * shared anew; not those without which the plan had too few devices. needed: a device among the
+ * workers that must have a share, or SERVERS_TRIAL_NONE. Slower workers than `limit` count as no
+ * answer. */
 void servers_trial_run(struct servers_scratch *scratch, size_t needed, double limit);
 
 #endif
