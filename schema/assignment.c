@@ -260,7 +260,33 @@ static bool calls(const struct assignment_run *run, size_t other)
             (own + 1 == other || other + 1 == own));
 }
 
-/* Servers come first and keep all units in order; the workers' shares follow each other. */
+/* The shares follow each other, in any order of the stages. */
+static int check_shares(const struct assignment_run *run, struct err *err)
+{
+    int64_t end = 0;
+    size_t workers = 0, found = 0;
+    for (size_t s = 0; s < run->stages_listed; s++) {
+        workers += run->stage[s].share_first < run->stage[s].share_end;
+    }
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t s = 0; s < run->stages_listed && !more; s++) {
+            const struct assigned_stage *stage = &run->stage[s];
+            more = stage->share_first == end && stage->share_first < stage->share_end;
+            end = more ? stage->share_end : end;
+            found += more;
+        }
+    }
+    if (found < workers || end != run->job_spec.micro_batches) {
+        return err_set(err, ERR_INVALID,
+                       "/run/stages: the shares that follow each other have %" PRId64 " of %" PRId64
+                       " micro-batches",
+                       end, run->job_spec.micro_batches);
+    }
+    return 0;
+}
+
+/* Servers come first and keep all units in order. */
 static int check_stages(const struct assignment_run *run, struct err *err)
 {
     if (run->has_previous || run->has_next || (int64_t)run->stages_listed != run->stage_count) {
@@ -272,7 +298,7 @@ static int check_stages(const struct assignment_run *run, struct err *err)
         return err_set(err, ERR_INVALID, "/run/stages/%" PRId64 ": differs from /run/stage",
                        run->stage_index);
     }
-    int64_t units = 0, samples = 0;
+    int64_t units = 0;
     for (size_t s = 0; s < run->stages_listed; s++) {
         const struct assigned_stage *stage = &run->stage[s];
         const bool serves = stage->first < stage->end;
@@ -282,21 +308,12 @@ static int check_stages(const struct assignment_run *run, struct err *err)
             return err_set(err, ERR_INVALID, "/run/stages/%zu: its units or its place do not fit",
                            s);
         }
-        if (works && stage->share_first != samples) {
-            return err_set(err, ERR_INVALID, "/run/stages/%zu/share_first: must be %" PRId64, s,
-                           samples);
-        }
         units = serves ? stage->end : units;
-        samples = works ? stage->share_end : samples;
         if (s != (size_t)run->stage_index && calls(run, s) && stage->peer.url[0] == '\0') {
             return err_set(err, ERR_INVALID, "/run/stages/%zu/peer: has no url", s);
         }
     }
-    if (samples != run->job_spec.micro_batches) {
-        return err_set(err, ERR_INVALID, "/run/stages: %" PRId64 " of %" PRId64 " micro-batches",
-                       samples, run->job_spec.micro_batches);
-    }
-    return 0;
+    return check_shares(run, err);
 }
 
 int assignment_check(const struct assignment *assignment, struct err *err)
