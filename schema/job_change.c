@@ -1,6 +1,11 @@
 #include "schema/job_change.h"
 
+#include "schema/parameter_server.h"
+
 static const struct field cut_element = {.type = FIELD_INT, .min = 1, .max = UNITS_MAX - 1};
+
+static const struct field share_end_element = {
+    .type = FIELD_INT, .min = 0, .max = MICRO_BATCHES_MAX};
 
 static const struct field replan_request_fields[] = {
     MEMBER_LIST_OPTIONAL(struct replan_request, cut, cut_count, has_cuts, "cuts", 0, &cut_element,
@@ -11,6 +16,15 @@ static const struct field replan_request_fields[] = {
     MEMBER_INT(struct replan_request, generation, "generation", FIELD_NULLABLE, 1, INTEGER_MAX,
                .about = "Take the cuts and devices of this earlier plan of the job; null: do not.",
                .rule = "not with `cuts` or `devices`"),
+    MEMBER_INT(struct replan_request, servers, "servers", FIELD_NULLABLE | FIELD_SKIP_EMPTY, 1,
+               SERVERS_OF_JOB_MAX,
+               .about = "`parameter_server`: devices that keep the model; null: as the job says.",
+               .rule = "not with `cuts` or `generation`"),
+    MEMBER_LIST(struct replan_request, share_end, share_end_count, "share_ends",
+                FIELD_NULLABLE | FIELD_SKIP_EMPTY, &share_end_element,
+                .about = "`parameter_server`: one past the last micro-batch of each device; 0: it "
+                         "computes none. Devices after those of the cuts keep no units.",
+                .rule = "with `cuts` and `devices`, as many as devices"),
 };
 const struct record replan_request_record =
     RECORD(struct replan_request, "replan_request", replan_request_fields);

@@ -19,6 +19,11 @@ struct replan_request {
     int64_t generation;                  /* the cuts and devices of that plan; 0: none */
     struct device_id device[STAGES_MAX]; /* order of the stages; none: as the planner chooses */
     size_t device_count;
+    int64_t servers; /* parameter_server: devices that keep units; 0: as the planner chooses */
+    /* parameter_server: one past the last micro-batch of each device; 0: it computes none. With
+     * them the devices after those of the cuts keep no units. */
+    int64_t share_end[STAGES_MAX];
+    size_t share_end_count; /* 0, or device_count */
 };
 extern const struct record replan_request_record;
 

@@ -280,13 +280,23 @@ int replan_request_check(const struct replan_request *request, struct record_fau
 {
     struct check check = {.faults = faults, .err = err};
     check_rising(&check, request->cut, request->cut_count);
+    if (request->servers > 0 && (request->has_cuts || request->generation > 0)) {
+        check_fault(&check, "/servers", "is a number for the planner; leave '%s' out",
+                    request->has_cuts ? "cuts" : "generation");
+    }
     if (request->generation > 0 && (request->has_cuts || request->device_count > 0)) {
         check_fault(&check, "/generation",
                     "names the cuts and the devices; leave 'cuts' and 'devices' "
                     "out");
     }
+    const bool shared = request->share_end_count > 0;
+    if (shared && (!request->has_cuts || request->share_end_count != request->device_count)) {
+        check_fault(&check, "/share_ends", "needs 'cuts', and as many 'devices' as it has (%zu)",
+                    request->share_end_count);
+    }
     if (request->has_cuts && request->device_count > 0 &&
-        request->device_count != request->cut_count + 1) {
+        (shared ? request->device_count <= request->cut_count
+                : request->device_count != request->cut_count + 1)) {
         check_fault(&check, "/devices", "has %zu device%s for the %zu stage%s of cuts",
                     request->device_count, request->device_count == 1 ? "" : "s",
                     request->cut_count + 1, request->cut_count == 0 ? "" : "s");
