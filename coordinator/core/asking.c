@@ -8,6 +8,7 @@
 #include "coordinator/core/avoidance.h"
 #include "coordinator/core/candidates.h"
 #include "coordinator/core/failure.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/placement.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -119,7 +120,7 @@ static void ask_change(struct core *core, const struct job_slot *job, struct pla
     request.is_change = true;
     fill_next(core, &request, planning);
     planning_try(planning, STAGES_ANY, AVOID_ALL, CANDIDATES_FREE);
-    placement_as_request(&job->plan, &planning->present);
+    layout_request(&job->plan, &planning->present);
     planning->has_present = true;
 }
 

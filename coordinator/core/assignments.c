@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/keepers.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/peers.h"
 #include "coordinator/core/relays.h"
 #include "coordinator/core/slots.h"
@@ -29,12 +30,8 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
             continue;
         }
         for (size_t s = 0; s < job->plan.stage_count; s++) {
-            const struct plan_stage *stage = &job->plan.stage[s];
-            for (int64_t u = stage->first; u < stage->end; u++) {
-                if (sources_is(job, u, device)) {
-                    peers_allow(core, job, &stage->device, out);
-                    break;
-                }
+            if (sources_stage_is(job, s, device)) {
+                peers_allow(core, job, &job->plan.stage[s].device, out);
             }
         }
     }
@@ -42,24 +39,25 @@ static void add_fetchers(const struct core *core, const struct device_slot *devi
 
 /* ---- the run ---- */
 
-static void fill_sources(const struct core *core, const struct job_slot *job,
-                         const struct plan_stage *stage, struct assignment_run *run)
+static void fill_sources(const struct core *core, const struct job_slot *job, size_t stage,
+                         struct assignment_run *run)
 {
-    for (int64_t u = stage->first; u < stage->end; u++) {
-        const struct unit_source *from = &job->sources.unit[u];
+    const struct stage_work loads = layout_loads(job, stage);
+    for (int64_t u = loads.first; u < loads.end; u++) {
+        const struct unit_source from = sources_of(job, stage, u);
         struct source *source = &run->source[run->source_count++];
         source->unit = u;
-        source->from = from->from;
-        if (from->from == SOURCE_CHECKPOINT) {
+        source->from = from.from;
+        if (from.from == SOURCE_CHECKPOINT) {
             text_set(source->sha256, SHA256_SIZE, "%s", job->job.data.checkpoint_sha256);
             source->bytes = job->job.data.checkpoint_bytes;
-        } else if (from->from != SOURCE_SEED) {
+        } else if (from.from != SOURCE_SEED) {
             text_set(source->sha256, SHA256_SIZE, "%s", sources_hash(job, u));
             source->bytes = sources_bytes(job, u);
         }
-        if (from->from == SOURCE_DEVICE) {
-            const struct device_slot *holder = slots_device(core, from->device.text);
-            source->device = from->device;
+        if (from.from == SOURCE_DEVICE) {
+            const struct device_slot *holder = slots_device(core, from.device.text);
+            source->device = from.device;
             if (holder) {
                 memcpy(source->url, holder->device.address, URL_SIZE);
                 peers_key(holder, source->public_key);
@@ -104,7 +102,7 @@ static void fill_run(const struct core *core, const struct device_slot *device,
     run->end = stage->end;
     run->tune = tuning_wanted(job);
     if (run->phase == PHASE_PREPARE) {
-        fill_sources(core, job, stage, run); /* afterwards the device has its units */
+        fill_sources(core, job, device->stage, run); /* afterwards the device has its units */
     }
     run->replica_bytes = stage->replica_bytes;
     run->step_ms = job->job.deadlines.step_ms;
@@ -218,9 +216,9 @@ bool core_may_read_blob(const struct core *core, const char *device_id, const ch
     if (!job || states_phase(job) != PHASE_PREPARE) {
         return false;
     }
-    const struct plan_stage *stage = &job->plan.stage[device->stage];
-    for (int64_t u = stage->first; u < stage->end; u++) {
-        int from = job->sources.unit[u].from;
+    const struct stage_work loads = layout_loads(job, device->stage);
+    for (int64_t u = loads.first; u < loads.end; u++) {
+        int from = sources_of(job, device->stage, u).from;
         const char *named =
             from == SOURCE_CENTER ? sources_hash(job, u) : job->job.data.checkpoint_sha256;
         if ((from == SOURCE_CENTER || from == SOURCE_CHECKPOINT) && strcmp(named, sha256) == 0) {

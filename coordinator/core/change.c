@@ -12,8 +12,8 @@
 #include "coordinator/core/drift.h"
 #include "coordinator/core/generations.h"
 #include "coordinator/core/keepers.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/mark.h"
-#include "coordinator/core/placement.h"
 #include "coordinator/core/profile.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/scheduler.h"
@@ -69,13 +69,15 @@ static void time_move(struct core *core, const struct job_slot *job, const struc
 {
     double total = (double)profile_parameter_bytes(core, job, 0, (int64_t)job->unit_count);
     const size_t stages = planned->stage_count;
+    const struct stage_list list = {planned->stage, stages, job->job.spec.micro_batches};
     for (size_t s = 0; s < stages; s++) {
         const struct plan_stage *to = &planned->stage[s];
+        const struct stage_work loads = strategy_loads(job->strategy, &list, s);
         double seconds = 0;
         for (size_t o = 0; o < job->plan.stage_count; o++) {
             const struct plan_stage *from = &job->plan.stage[o];
-            int64_t first = from->first > to->first ? from->first : to->first;
-            int64_t end = from->end < to->end ? from->end : to->end;
+            int64_t first = from->first > loads.first ? from->first : loads.first;
+            int64_t end = from->end < loads.end ? from->end : loads.end;
             if (first < end && !id_equal(from->device.text, to->device.text)) {
                 seconds += seconds_over(core, from->device.text, to->device.text,
                                         state_bytes(core, job, total, first, end));
@@ -98,9 +100,9 @@ static double measured_seconds(const struct core *core, const struct job_slot *j
     const double steps = progress_recent_seconds(job, DRIFT_RECENT_STEPS);
     double slowest = 0;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        slowest = fmax(slowest, drift_stage_seconds(core, &job->plan.stage[s], true));
+        slowest = fmax(slowest, drift_stage_seconds(core, &job->plan.stage[s], true) *
+                                    (double)layout_work(job, s).micro_batches);
     }
-    slowest *= (double)job->job.spec.micro_batches;
     return slowest > (1 + DRIFT_SHARE) * steps ? slowest : steps;
 }
 
@@ -123,16 +125,6 @@ static void time_steps(const struct core *core, const struct job_slot *job,
 
 /* ---- the answer ---- */
 
-static bool same_stages(const struct replan_request *a, const struct planned *planned)
-{
-    bool same = a->device_count == planned->stage_count;
-    for (size_t s = 0; same && s < planned->stage_count; s++) {
-        same = id_equal(a->device[s].text, planned->stage[s].device.text) &&
-               (s + 1 == planned->stage_count || a->cut[s] == planned->stage[s].end);
-    }
-    return same;
-}
-
 static bool same_codecs(const struct plan *plan, const struct planned *planned)
 {
     bool same = true;
@@ -146,7 +138,7 @@ static bool same_codecs(const struct plan *plan, const struct planned *planned)
 static bool is_rejected(struct core *core, struct job_slot *job, const struct planned *planned)
 {
     const struct job_rejected *rejected = &job->job.rejected;
-    if (!job->job.has_rejected || !same_stages(&rejected->stages, planned)) {
+    if (!job->job.has_rejected || !layout_is(&rejected->stages, planned->stage, planned->stage_count)) {
         return false;
     }
     for (size_t s = 0; s < planned->stage_count; s++) {
@@ -190,7 +182,7 @@ static void change(struct core *core, struct job_slot *job, const struct planned
     job->job.trial = (struct job_trial){.generation = job->job.generation + 1,
                                         .step_seconds = measured,
                                         .expected_seconds = move->planned_step};
-    placement_as_request(&job->plan, &job->job.trial.before);
+    layout_request(&job->plan, &job->job.trial.before);
     states_set(core, job, JOB_REPLANNING, plan_reason_names[reason],
                "stops to resume on %zu device%s: expected step time %.3g s instead of %.3g s",
                planned->stage_count, planned->stage_count == 1 ? "" : "s", move->planned_step,
@@ -202,7 +194,7 @@ void change_planned(struct core *core, struct job_slot *job, int code)
 {
     const struct planned *planned = core->planned;
     struct replan_request now;
-    placement_as_request(&job->plan, &now);
+    layout_request(&job->plan, &now);
     if (code == 0 && !asking_holds(core, job, planned)) {
         job->drift.looked = 0;
         job->drift.due = core->joinable = true; /* a device of the answer has left: look again */
@@ -217,7 +209,8 @@ void change_planned(struct core *core, struct job_slot *job, int code)
     if (code == 0) {
         time_steps(core, job, planned, &move);
     }
-    if (code == 0 && same_stages(&now, planned) && same_codecs(&job->plan, planned)) {
+    if (code == 0 && layout_is(&now, planned->stage, planned->stage_count) &&
+        same_codecs(&job->plan, planned)) {
         verdict = CHECK_SAME_PLAN;
     } else if (code == 0 && move.present_step > 0) {
         time_move(core, job, planned, &move);
@@ -253,7 +246,7 @@ static void go_back(struct core *core, struct job_slot *job)
     double measured = progress_recent_seconds(job, DRIFT_TRIAL_STEPS);
     job->drift.goes_back = false;
     job->drift.trigger = CHECK_SLOWER;
-    placement_as_request(&job->plan, &rejected->stages);
+    layout_request(&job->plan, &rejected->stages);
     rejected->stage_count = job->plan.stage_count;
     for (size_t s = 0; s < job->plan.stage_count; s++) {
         const struct plan_stage *stage = &job->plan.stage[s];

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "coordinator/core/capacity.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/progress.h"
 #include "coordinator/core/slots.h"
@@ -152,14 +153,15 @@ static bool has_a_step(const struct job_slot *job)
 /* Before that, measured times would be compared with predictions. */
 static bool is_measured(const struct core *core, const struct job_slot *job)
 {
-    size_t measured = 0;
+    bool measured = true;
     if (!has_a_step(job)) {
         return false;
     }
     for (size_t s = 0; s < job->plan.stage_count; s++) {
-        measured += drift_stage_seconds(core, &job->plan.stage[s], true) > 0;
+        measured = measured && (layout_work(job, s).micro_batches == 0 ||
+                                drift_stage_seconds(core, &job->plan.stage[s], true) > 0);
     }
-    return measured == job->plan.stage_count ||
+    return measured ||
            core->now_ms - job->drift.began_ms >= DRIFT_STAGES_MS;
 }
 

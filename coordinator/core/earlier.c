@@ -6,18 +6,16 @@
 
 #include "coordinator/core/act.h"
 #include "coordinator/core/device.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/strategy.h"
 
 static bool is_present(const struct job_slot *job, const struct plan *plan)
 {
-    bool same = plan->stage_count == job->plan.stage_count;
-    for (size_t s = 0; same && s < plan->stage_count; s++) {
-        same = plan->stage[s].end == job->plan.stage[s].end &&
-               id_equal(plan->stage[s].device.text, job->plan.stage[s].device.text);
-    }
-    return same;
+    struct replan_request stages;
+    layout_request(plan, &stages);
+    return layout_is(&stages, job->plan.stage, job->plan.stage_count);
 }
 
 /* Why a device of the plan cannot work for the job; NULL: it can. */

@@ -23,6 +23,7 @@
 #include "coordinator/core/ids.h"
 #include "coordinator/core/incidents.h"
 #include "coordinator/core/keepers.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/lineage.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/matching.h"
@@ -349,7 +350,7 @@ void generations_stop_for(struct core *core, struct job_slot *job, int reason)
 static void run(struct core *core, struct job_slot *job)
 {
     job->plan.state = PLAN_RUNNING;
-    placement_as_request(&job->plan, &job->ran);
+    layout_request(&job->plan, &job->ran);
     job->plan.started_ms = core->wall_ms;
     job->plan.prepare_seconds = (double)(core->now_ms - job->generation.decided_ms) / 1000;
     job->timer_ms[TIMER_PHASE] = NEVER;
@@ -485,7 +486,7 @@ void generations_on_tuned(struct core *core, const struct event *event)
      * was restored, with other kernels. */
     lineage_push(&job->job, job->job.generation + 1, 0);
     mark_job_changed(core, job);
-    placement_as_request(&job->plan, &job->ran);
+    layout_request(&job->plan, &job->ran);
     job->stay = true;
     (void)generations_begin(core, job, PLAN_TUNED);
 }

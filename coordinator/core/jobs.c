@@ -15,6 +15,7 @@
 #include "coordinator/core/generations.h"
 #include "coordinator/core/ids.h"
 #include "coordinator/core/incidents.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/matching.h"
@@ -271,7 +272,7 @@ static bool stop_for(struct core *core, struct job_slot *job, const struct event
     if (verb->verb == JOB_REPLAN) {
         struct replan_request wanted = *verb->replan;
         if (verb->plan) {
-            placement_as_request(verb->plan, &wanted);
+            layout_request(verb->plan, &wanted);
             wanted.generation = verb->plan->generation;
         }
         if ((verb->plan && earlier_refuse(core, job, verb->plan)) ||

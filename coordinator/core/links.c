@@ -3,6 +3,8 @@
 #include "coordinator/core/links.h"
 
 #include "coordinator/core/device.h"
+#include "coordinator/core/keepers.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 
@@ -50,15 +52,27 @@ bool links_is_bad(const struct core *core, const struct job_slot *job, const str
     return false;
 }
 
-bool links_break_ring(const struct core *core, const struct job_slot *job,
-                      struct device_slot *const *device, size_t count)
+/* Whether one keeper sends its copies to the other. */
+static bool replicate(const struct job_slot *job, const struct stage_list *stages, size_t a,
+                      size_t b)
 {
-    bool closed = job->job.spec.neighbor_every > 0; /* copies go from the last one to the first */
-    for (size_t s = 0; s < count; s++) {
-        const struct device_slot *next = device[(s + 1) % count];
-        bool neighbors = s + 1 < count || closed;
-        if (neighbors && next != device[s] && links_is_bad(core, job, device[s], next)) {
-            return true;
+    return job->job.spec.neighbor_every > 0 && keepers_has(&stages->stage[a]) &&
+           keepers_has(&stages->stage[b]) &&
+           (keepers_after(stages->stage, stages->count, a) == b ||
+            keepers_after(stages->stage, stages->count, b) == a);
+}
+
+bool links_break(const struct core *core, const struct job_slot *job,
+                 const struct stage_list *stages)
+{
+    for (size_t b = 1; b < stages->count; b++) {
+        const struct device_slot *to = slots_device(core, stages->stage[b].device.text);
+        for (size_t a = 0; a < b; a++) {
+            const struct device_slot *from = slots_device(core, stages->stage[a].device.text);
+            if (from && to && links_is_bad(core, job, from, to) &&
+                (job->strategy->talk(stages, a, b) || replicate(job, stages, a, b))) {
+                return true;
+            }
         }
     }
     return false;
@@ -66,31 +80,23 @@ bool links_break_ring(const struct core *core, const struct job_slot *job,
 
 /* ---- the plan that ran ---- */
 
-static bool same_layout(const struct plan *plan, const struct replan_request *ran)
-{
-    bool same = plan->stage_count == ran->device_count;
-    for (size_t s = 0; same && s < plan->stage_count; s++) {
-        same = id_equal(plan->stage[s].device.text, ran->device[s].text) &&
-               (s + 1 == plan->stage_count || plan->stage[s].end == ran->cut[s]);
-    }
-    return same;
-}
-
 bool links_can_stay(const struct core *core, const struct job_slot *job)
 {
     const struct replan_request *ran = &job->ran;
-    struct device_slot *device[STAGES_MAX];
+    struct plan_stage stage[STAGES_MAX];
     if (job->plan.state != PLAN_PREPARING || ran->device_count == 0 ||
-        same_layout(&job->plan, ran)) {
+        layout_is(ran, job->plan.stage, job->plan.stage_count)) {
         return false;
     }
     for (size_t s = 0; s < ran->device_count; s++) {
-        device[s] = slots_device(core, ran->device[s].text);
-        if (!device[s] || !device_ready(device[s]) || (device[s]->job && device[s]->job != job)) {
+        const struct device_slot *device = slots_device(core, ran->device[s].text);
+        if (!device || !device_ready(device) || (device->job && device->job != job)) {
             return false;
         }
     }
-    return !links_break_ring(core, job, device, ran->device_count);
+    layout_read(ran, job->unit_count, stage);
+    const struct stage_list stages = {stage, ran->device_count, job->job.spec.micro_batches};
+    return !links_break(core, job, &stages);
 }
 
 bool links_ran(const struct job_slot *job, const struct device_slot *device)

@@ -6,6 +6,7 @@
 
 struct device_slot;
 struct job_slot;
+struct stage_list;
 
 #define BAD_LINKS_MAX 32 /* bad pairs of one job */
 
@@ -41,8 +42,8 @@ void links_reset(struct job_slot *job);
 /* Return the delay of the next generation. The job waits a while before it abandons a version that
  * a returning link would give access to. */
 int64_t links_pause_ms(const struct core *core, const struct job_slot *job);
-/* Return whether stages on these devices, in this order, would use a bad link. */
-bool links_break_ring(const struct core *core, const struct job_slot *job,
-                      struct device_slot *const *device, size_t count);
+/* Return whether these stages would use a bad link. */
+bool links_break(const struct core *core, const struct job_slot *job,
+                 const struct stage_list *stages);
 
 #endif

@@ -7,6 +7,7 @@
 #include "coordinator/core/capacity_rows.h"
 #include "coordinator/core/ids.h"
 #include "coordinator/core/keepers.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/traffic.h"
 
@@ -30,9 +31,9 @@ static bool is_seconds(double value)
     return value >= UNIT_SECONDS_MIN && value < UNIT_SECONDS_MAX;
 }
 
-static bool is_unit(const struct plan_stage *stage, const struct unit_seconds *seconds)
+static bool is_unit(const struct stage_work *computed, const struct unit_seconds *seconds)
 {
-    return seconds->unit >= stage->first && seconds->unit < stage->end &&
+    return seconds->unit >= computed->first && seconds->unit < computed->end &&
            is_seconds(seconds->forward_seconds) && seconds->backward_seconds >= 0 &&
            seconds->backward_seconds < UNIT_SECONDS_MAX;
 }
@@ -150,7 +151,7 @@ static struct account account_of(const struct heartbeat *heartbeat, double unit_
 /* ---- storing ---- */
 
 static void store(struct core *core, const struct job_slot *job, const struct device_slot *device,
-                  const struct plan_stage *stage, const struct heartbeat *heartbeat)
+                  const struct stage_work *computed, const struct heartbeat *heartbeat)
 {
     struct capacity *capacity = core->capacity;
     struct measured_units *measured = &capacity->measured;
@@ -166,7 +167,7 @@ static void store(struct core *core, const struct job_slot *job, const struct de
     measured->unit_count = change->unit_count = change->link_count = 0;
     for (size_t i = 0; i < heartbeat->unit_seconds_count; i++) {
         const struct unit_seconds *seconds = &heartbeat->unit_seconds[i];
-        if (is_unit(stage, seconds)) {
+        if (is_unit(computed, seconds)) {
             measured->unit[measured->unit_count++] = *seconds;
             change->unit_count += capacity_rows_write_unit(
                 core, device, &capacity->work[seconds->unit], &change->unit[change->unit_count]);
@@ -184,35 +185,35 @@ static void store(struct core *core, const struct job_slot *job, const struct de
 
 /* ---- heartbeats ---- */
 
-/* Bytes of the stage's boundary tensors per micro-batch as they travel, in and out, both passes.
- * The stage is one of a plan. */
+/* Bytes of the boundary tensors of what the stage computes, per micro-batch as they travel, in and
+ * out, both passes. The stage is one of a plan. */
 static double border_bytes(const struct core *core, const struct job_slot *job,
-                           const struct plan_stage *stage)
+                           const struct plan_stage *stage, const struct stage_work *computed)
 {
     const struct unit_cost *cost = core->capacity->cost;
     const uint64_t samples = (uint64_t)(job->job.spec.batch / job->job.spec.micro_batches);
     uint64_t bytes = 0;
-    if (stage->first > 0) {
+    if (computed->first > 0) {
         const enum codec codec = (enum codec)stage[-1].codec;
-        bytes += codec_bytes(codec, samples * cost[stage->first - 1].output_bytes / sizeof(float));
+        bytes +=
+            codec_bytes(codec, samples * cost[computed->first - 1].output_bytes / sizeof(float));
     }
-    if (stage->end < (int64_t)job->unit_count) {
+    if (computed->end < (int64_t)job->unit_count) {
         const enum codec codec = (enum codec)stage->codec;
-        bytes += codec_bytes(codec, samples * cost[stage->end - 1].output_bytes / sizeof(float));
+        bytes += codec_bytes(codec, samples * cost[computed->end - 1].output_bytes / sizeof(float));
     }
     return 2 * (double)bytes;
 }
 
 static void take_units(struct core *core, struct job_slot *job, struct device_slot *device,
-                       struct plan_stage *stage, const struct heartbeat *heartbeat)
+                       const struct stage_work *computed, const struct heartbeat *heartbeat)
 {
     double seconds[UNITS_MAX][UNIT_PASSES] = {{0}}, forward = 0, backward = 0;
-    struct unit_work *work = core->capacity->work;
-    capacity_work(core, job->model, &job->job.spec, conv2d_backend_of(device->device.numeric_class),
-                  (size_t)stage->first, (size_t)stage->end, work);
+    struct plan_stage *stage = &job->plan.stage[device->stage];
+    const struct unit_work *work = core->capacity->work;
     for (size_t i = 0; i < heartbeat->unit_seconds_count; i++) {
         const struct unit_seconds *unit = &heartbeat->unit_seconds[i];
-        if (!is_unit(stage, unit) || seconds[unit->unit][UNIT_FORWARD] > 0) {
+        if (!is_unit(computed, unit) || seconds[unit->unit][UNIT_FORWARD] > 0) {
             core->capacity->refused++;
             continue;
         }
@@ -222,18 +223,18 @@ static void take_units(struct core *core, struct job_slot *job, struct device_sl
         backward += unit->backward_seconds;
     }
     const struct account account =
-        account_of(heartbeat, forward + backward, (double)job->job.spec.micro_batches);
-    for (int64_t u = stage->first; u < stage->end; u++) {
+        account_of(heartbeat, forward + backward, (double)computed->micro_batches);
+    for (int64_t u = computed->first; u < computed->end; u++) {
         seconds[u][UNIT_FORWARD] *= account.scale;
         seconds[u][UNIT_BACKWARD] *= account.scale;
     }
     const struct stage_load load = load_of(job, &heartbeat->stage_seconds);
     share_ran(&capacity_of(core, device)->share, &load, core->now_ms);
-    capacity_ran(core, device, work + stage->first,
-                 (const double(*)[UNIT_PASSES])seconds + stage->first,
-                 (size_t)(stage->end - stage->first));
+    capacity_ran(core, device, work + computed->first,
+                 (const double(*)[UNIT_PASSES])seconds + computed->first,
+                 (size_t)(computed->end - computed->first));
     if (account.known) {
-        overhead_take(core, device, account.unexplained, border_bytes(core, job, stage));
+        overhead_take(core, device, account.unexplained, border_bytes(core, job, stage, computed));
     }
     stage->measured_forward_seconds = forward * account.scale;
     stage->measured_backward_seconds = backward * account.scale;
@@ -251,19 +252,28 @@ static double trained_bytes(const struct core *core, const struct plan_stage *st
 void measured_take(struct core *core, struct job_slot *job, struct device_slot *device,
                    const struct heartbeat *heartbeat)
 {
-    struct plan_stage *stage = &job->plan.stage[device->stage];
+    const struct plan_stage *stage = &job->plan.stage[device->stage];
+    const struct stage_work computed = layout_work(job, device->stage);
+    const struct stage_work loads = layout_loads(job, device->stage);
     const struct stage_seconds *step = &heartbeat->stage_seconds;
+    const bool computes = computed.micro_batches > 0 && heartbeat->unit_seconds_count > 0;
+    const bool updates = keepers_has(stage) && is_update(heartbeat) &&
+                         (computes || computed.micro_batches == 0);
     take_links(core, &job->plan, device, heartbeat);
     core->capacity->refused += (step->step != 0 || waits_of(step) != 0) && !is_step(step);
     core->capacity->refused += heartbeat->update_seconds != 0 && !is_update(heartbeat);
-    if (heartbeat->unit_seconds_count == 0 || !keepers_has(stage)) {
+    if (!computes && !updates) {
         return;
     }
-    take_units(core, job, device, stage, heartbeat);
-    if (is_update(heartbeat)) {
+    capacity_work(core, job->model, &job->job.spec, conv2d_backend_of(device->device.numeric_class),
+                  (size_t)loads.first, (size_t)loads.end, core->capacity->work);
+    if (computes) {
+        take_units(core, job, device, &computed, heartbeat);
+    }
+    if (updates) {
         capacity_updated(core, device, heartbeat->update_seconds, trained_bytes(core, stage));
     }
-    store(core, job, device, stage, heartbeat);
+    store(core, job, device, &computed, heartbeat);
 }
 
 void measured_take_idle(struct core *core, struct device_slot *device,

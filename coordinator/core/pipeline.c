@@ -54,6 +54,18 @@ static bool plan_fits(const struct plan *plan, size_t unit_count)
     return keepers_count(plan) == plan->stage_count && keepers_cover(plan, unit_count);
 }
 
+static struct stage_work work(const struct stage_list *stages, size_t stage)
+{
+    const struct plan_stage *own = &stages->stage[stage];
+    return (struct stage_work){own->first, own->end, stages->micro_batches};
+}
+
+static bool talk(const struct stage_list *stages, size_t a, size_t b)
+{
+    (void)stages;
+    return a + 1 == b || b + 1 == a;
+}
+
 /* What a stage computes since its last snapshot is nowhere else. */
 static bool survives(const struct plan *plan, size_t stage)
 {
@@ -119,6 +131,8 @@ const struct strategy pipeline_strategy = {
     .fill_plan = fill_plan,
     .state_bytes = problem_state_bytes,
     .plan_fits = plan_fits,
+    .work = work,
+    .talk = talk,
     .survives = survives,
     .preview = preview,
     .fill_assignment = fill_assignment,

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "coordinator/core/keepers.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/shortage.h"
 #include "coordinator/core/strategy.h"
@@ -185,9 +186,10 @@ static int too_many_stages(const struct planning *planning, const struct replan_
 static int place_requested(struct planning *planning, const struct planning_attempt *attempt,
                            const struct replan_request *wanted, struct kept *out, struct err *err)
 {
-    size_t units = planning->model->unit_count,
-           count = wanted->has_cuts ? wanted->cut_count + 1 : wanted->device_count;
+    size_t units = planning->model->unit_count, cuts = wanted->has_cuts ? wanted->cut_count + 1 : 0;
+    size_t count = cuts > wanted->device_count ? cuts : wanted->device_count;
     size_t end[STAGES_MAX];
+    struct plan_stage given[STAGES_MAX];
     size_t least = (size_t)planning->spec.devices_min, most = (size_t)planning->spec.devices_max;
     const char *where = wanted->has_cuts ? "/cuts" : "/devices";
     if (count > strategy_stages_max(planning->strategy, units)) {
@@ -206,8 +208,11 @@ static int place_requested(struct planning *planning, const struct planning_atte
                                             .stages_max = count,
                                             .in_order = wanted->device_count > 0,
                                             .end = wanted->has_cuts ? end : NULL,
-                                            .end_count = wanted->has_cuts ? count : 0,
+                                            .end_count = cuts,
+                                            .given = wanted->share_end_count > 0 ? given : NULL,
+                                            .servers = (size_t)wanted->servers,
                                             .work_share = 1};
+    layout_read(wanted, units, given);
     if (!request.in_order) {
         const size_t there = count_candidates(planning, attempt);
         if (there < count) {
@@ -226,7 +231,7 @@ static int place_requested(struct planning *planning, const struct planning_atte
 /* ---- attempts ---- */
 
 static int place_best(struct planning *planning, const struct planning_attempt *attempt,
-                      struct kept *out, struct err *err)
+                      const struct replan_request *wanted, struct kept *out, struct err *err)
 {
     size_t units = planning->model->unit_count, there = count_candidates(planning, attempt);
     size_t least = (size_t)planning->spec.devices_min, most = (size_t)planning->spec.devices_max;
@@ -238,9 +243,22 @@ static int place_best(struct planning *planning, const struct planning_attempt *
     if (least > most) {
         return err_set(err, ERR_INVALID, "%zu devices, but the model has %zu units", least, units);
     }
-    const struct problem_request request = {
-        .stages_min = least, .stages_max = most, .work_share = 1};
+    const struct problem_request request = {.stages_min = least,
+                                            .stages_max = most,
+                                            .servers = wanted ? (size_t)wanted->servers : 0,
+                                            .work_share = 1};
     return solve_classes(planning, attempt, &request, out, err);
+}
+
+/* Every stage of a pipeline keeps units and computes all micro-batches. */
+static int check_request(const struct planning *planning, const struct replan_request *wanted,
+                         struct err *err)
+{
+    const bool servers = wanted && wanted->servers > 0, shares = wanted && wanted->share_end_count;
+    return planning->strategy->all_keep && (servers || shares)
+               ? err_set(err, ERR_INVALID, "%s: only with strategy 'parameter_server'",
+                         servers ? "/servers" : "/share_ends")
+               : 0;
 }
 
 static int place(struct planning *planning, const struct planning_attempt *attempt,
@@ -252,9 +270,12 @@ static int place(struct planning *planning, const struct planning_attempt *attem
     planning->memory_work = 0;
     planning->first_fit = attempt->candidates == CANDIDATES_KNOWN;
     planning->caps = attempt->avoid != AVOID_NONE;
-    int rc = wanted && (wanted->has_cuts || wanted->device_count > 0)
+    int rc = check_request(planning, wanted, err);
+    if (rc == 0) {
+        rc = wanted && (wanted->has_cuts || wanted->device_count > 0)
                  ? place_requested(planning, attempt, wanted, out, err)
-                 : place_best(planning, attempt, out, err);
+                 : place_best(planning, attempt, wanted, out, err);
+    }
     if (rc == 0) {
         planning->solution = out->solution;
         planning->strategy->resume(planning);
@@ -460,16 +481,4 @@ const struct replan_request *placement_first_request(const struct job_spec *spec
     out->cut_count = spec->cut_count;
     out->has_cuts = true;
     return out;
-}
-
-void placement_as_request(const struct plan *plan, struct replan_request *out)
-{
-    memset(out, 0, sizeof(*out));
-    out->has_cuts = true;
-    for (size_t s = 0; s < plan->stage_count; s++) {
-        out->device[out->device_count++] = plan->stage[s].device;
-        if (s + 1 < plan->stage_count) {
-            out->cut[out->cut_count++] = plan->stage[s].end;
-        }
-    }
 }

@@ -14,7 +14,5 @@ NODISCARD int placement_solve(struct planning *planning, struct planned *out, st
 const struct replan_request *placement_first_request(const struct job_spec *spec,
                                                      int64_t generation,
                                                      struct replan_request *out);
-/* Write the plan's devices and stage boundaries as a request for the same plan. */
-void placement_as_request(const struct plan *plan, struct replan_request *out);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "coordinator/core/capacity.h"
 #include "coordinator/core/capacity_units.h"
-#include "coordinator/core/keepers.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
@@ -44,21 +44,23 @@ static void list_ran(const struct core *core, const struct job_slot *job,
     if (!job) {
         return;
     }
-    const struct plan *plan = &job->plan;
-    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
-        const struct plan_stage *stage = &plan->stage[s];
-        const struct device_slot *device = slots_device(core, stage->device.text);
-        if (!device) {
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct device_slot *device = slots_stage_device(core, job, s);
+        const struct stage_work ran = layout_work(job, s);
+        if (!device || ran.first == ran.end) {
             continue;
         }
         capacity_work(core, planning->model, &planning->spec,
-                      conv2d_backend_of(device->device.numeric_class), (size_t)stage->first,
-                      (size_t)stage->end, work);
-        capacity_units(core, device, work + stage->first, (size_t)(stage->end - stage->first),
+                      conv2d_backend_of(device->device.numeric_class), (size_t)ran.first,
+                      (size_t)ran.end, work);
+        capacity_units(core, device, work + ran.first, (size_t)(ran.end - ran.first),
                        (double)optimizer_update_passes(&planning->spec.optimizer),
-                       unit + stage->first);
-        for (int64_t u = stage->first; u < stage->end; u++) {
-            out->device[u] = unit[u].measured ? device : NULL;
+                       unit + ran.first);
+        for (int64_t u = ran.first; u < ran.end; u++) {
+            if (!unit[u].measured || out->device[u]) {
+                continue; /* one device that ran it is enough */
+            }
+            out->device[u] = device;
             out->seconds[u][UNIT_FORWARD] = unit[u].seconds[UNIT_FORWARD];
             out->seconds[u][UNIT_BACKWARD] = unit[u].seconds[UNIT_BACKWARD];
         }

@@ -17,6 +17,7 @@
 #include "coordinator/core/ids.h"
 #include "coordinator/core/incidents.h"
 #include "coordinator/core/jobs.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/lease.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/placement.h"
@@ -163,7 +164,7 @@ static void resume_plan(struct core *core, struct job_slot *job)
     job->generation.decided_ms = core->now_ms;
     progress_restore(job, &stored);
     if (job->plan.state != PLAN_PREPARING) {
-        placement_as_request(&job->plan, &job->ran);
+        layout_request(&job->plan, &job->ran);
     }
     switch (states_phase(job)) {
     case PHASE_PREPARE: resume_prepare(core, job); break;

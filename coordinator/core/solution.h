@@ -7,7 +7,10 @@
 #include <stddef.h>
 
 #include "coordinator/plan/partition.h"
+#include "coordinator/plan/servers.h"
 #include "schema/limits.h"
+
+struct plan_stage;
 
 /* What is asked of the devices in planning->pool. */
 struct problem_request {
@@ -15,7 +18,9 @@ struct problem_request {
     bool in_order;     /* each device gets a stage, in the order of the pool */
     const size_t *end; /* [end_count]: given stage boundaries; NULL: free */
     size_t end_count;
-    double work_share; /* of planning->work_max */
+    const struct plan_stage *given; /* [stages_max] the stages, with their shares; NULL: free */
+    size_t servers;                 /* stages that keep units; 0: as the job says */
+    double work_share;              /* of planning->work_max */
 };
 
 /* What a strategy answers. The first three members are what choices between answers need, the
@@ -25,6 +30,8 @@ struct solution {
     size_t chosen[STAGES_MAX]; /* candidates in the order of the stages */
     double step_seconds;       /* as searched: with the margins of units not measured */
     struct partition_plan pipeline;
+    struct servers_plan servers; /* devices are candidates */
+    double servers_gap;          /* step_seconds / a bound of all plans - 1 */
 };
 
 #endif

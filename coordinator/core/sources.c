@@ -8,6 +8,7 @@
 #include "coordinator/core/device.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/keepers.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/links.h"
 #include "coordinator/core/traffic.h"
 #include "coordinator/core/recovery.h"
@@ -97,10 +98,49 @@ int64_t sources_bytes(const struct job_slot *job, int64_t unit)
                                          : 0;
 }
 
+static bool is_from(const struct unit_source *source, const struct device_slot *device)
+{
+    return source->from == SOURCE_DEVICE && id_equal(source->device.text, device->device.id.text);
+}
+
 bool sources_is(const struct job_slot *job, int64_t unit, const struct device_slot *device)
 {
-    const struct unit_source *source = &job->sources.unit[unit];
-    return source->from == SOURCE_DEVICE && id_equal(source->device.text, device->device.id.text);
+    return is_from(&job->sources.unit[unit], device);
+}
+
+static bool keeps(const struct plan_stage *stage, int64_t unit)
+{
+    return unit >= stage->first && unit < stage->end;
+}
+
+struct unit_source sources_of(const struct job_slot *job, size_t stage, int64_t unit)
+{
+    const struct plan *plan = &job->plan;
+    struct unit_source source = job->sources.unit[unit];
+    size_t keeper = keepers_first(plan);
+    while (!keeps(&plan->stage[keeper], unit)) {
+        keeper = keepers_next(plan, keeper);
+    }
+    if (stage != keeper && source.from == SOURCE_SELF) {
+        return (struct unit_source){.from = SOURCE_DEVICE, .device = plan->stage[keeper].device};
+    }
+    if (source.from == SOURCE_DEVICE &&
+        id_equal(source.device.text, plan->stage[stage].device.text)) {
+        return (struct unit_source){.from = SOURCE_SELF};
+    }
+    return source;
+}
+
+bool sources_stage_is(const struct job_slot *job, size_t stage, const struct device_slot *device)
+{
+    const struct stage_work loads = layout_loads(job, stage);
+    for (int64_t u = loads.first; u < loads.end; u++) {
+        const struct unit_source source = sources_of(job, stage, u);
+        if (is_from(&source, device)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool sources_serves(const struct job_slot *job, const struct device_slot *device)
@@ -108,13 +148,9 @@ bool sources_serves(const struct job_slot *job, const struct device_slot *device
     if (!job->sources.from_peers || states_phase(job) != PHASE_PREPARE) {
         return false;
     }
-    const struct plan *plan = &job->plan;
-    for (size_t s = keepers_first(plan); s < plan->stage_count; s = keepers_next(plan, s)) {
-        const struct plan_stage *stage = &plan->stage[s];
-        for (int64_t u = stage->first; !job->report[s].ready && u < stage->end; u++) {
-            if (sources_is(job, u, device)) {
-                return true;
-            }
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        if (!job->report[s].ready && sources_stage_is(job, s, device)) {
+            return true;
         }
     }
     return false;
@@ -149,6 +185,24 @@ static void choose_source(struct core *core, struct job_slot *job, struct holder
     }
 }
 
+/* What stages load that do not keep it. */
+static void count_loaded(struct job_slot *job)
+{
+    for (size_t s = 0; s < job->plan.stage_count; s++) {
+        const struct stage_work loads = layout_loads(job, s);
+        for (int64_t u = loads.first; u < loads.end; u++) {
+            const struct unit_source source = sources_of(job, s, u);
+            const bool peer = source.from == SOURCE_DEVICE;
+            if (keeps(&job->plan.stage[s], u) || !(peer || source.from == SOURCE_CENTER)) {
+                continue;
+            }
+            job->sources.moving_bytes += sources_bytes(job, u);
+            job->sources.from_peers = job->sources.from_peers || peer;
+            job->plan.bytes_moved += peer ? sources_bytes(job, u) : 0;
+        }
+    }
+}
+
 /* In this order: from itself, from the cheapest live device, from the center; from an unreachable
  * device only after the center. Version 0 comes from the seed or the checkpoint. */
 void sources_choose(struct core *core, struct job_slot *job)
@@ -177,4 +231,5 @@ void sources_choose(struct core *core, struct job_slot *job)
             choose_source(core, job, holders, device, u);
         }
     }
+    count_loaded(job);
 }

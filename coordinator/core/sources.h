@@ -12,7 +12,7 @@ struct unit_source {
     struct device_id device; /* with SOURCE_DEVICE */
 };
 
-/* The source of each unit of the plan. */
+/* The source of each unit of the plan, for the stage that keeps it. */
 struct sources {
     struct unit_source unit[UNITS_MAX];
     bool from_peers;      /* a device fetches from another one */
@@ -22,8 +22,13 @@ struct sources {
 /* Return hash and size of the unit at the plan's resume_version; "" and 0: from the seed. */
 const char *sources_hash(const struct job_slot *job, int64_t unit);
 int64_t sources_bytes(const struct job_slot *job, int64_t unit);
-/* Return whether the device is the source of the unit. */
+/* Return from where a stage of the plan loads the unit. One that does not keep it takes it from the
+ * keeper, or from where the keeper takes it. */
+struct unit_source sources_of(const struct job_slot *job, size_t stage, int64_t unit);
+/* Return whether the keeper of the unit takes it from the device. */
 bool sources_is(const struct job_slot *job, int64_t unit, const struct device_slot *device);
+/* Return whether a stage of the plan takes units from the device. */
+bool sources_stage_is(const struct job_slot *job, size_t stage, const struct device_slot *device);
 /* Choose the source of each unit: job->sources and plan.bytes_moved. */
 void sources_choose(struct core *core, struct job_slot *job);
 /* Return whether a device of the plan that is not ready yet fetches units from this device. */

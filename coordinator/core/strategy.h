@@ -20,6 +20,19 @@ struct device_slot;
 struct planned;
 struct planning;
 
+/* What a stage computes of a step. */
+struct stage_work {
+    int64_t first, end;    /* units, possibly none */
+    int64_t micro_batches; /* of a step */
+};
+
+/* The stages of a plan. */
+struct stage_list {
+    const struct plan_stage *stage; /* [count] */
+    size_t count;
+    int64_t micro_batches; /* of the job's step */
+};
+
 /* Devices that one device calls to train, at most. */
 #define STRATEGY_PEERS_MAX STAGES_MAX
 
@@ -44,6 +57,10 @@ struct strategy {
     /* ---- the core's thread ---- */
     /* Whether a plan of the store is one of this strategy for a model of so many units. */
     bool (*plan_fits)(const struct plan *plan, size_t unit_count);
+    /* What a stage computes. */
+    struct stage_work (*work)(const struct stage_list *stages, size_t stage);
+    /* Whether two stages send tensors to each other, apart from copies. */
+    bool (*talk)(const struct stage_list *stages, size_t a, size_t b);
     /* Whether the plan can stop at a version of all its units without this stage. */
     bool (*survives)(const struct plan *plan, size_t stage);
     /* Write what users see of the plan beside its stages' devices, units and memory. */
@@ -59,6 +76,17 @@ struct strategy {
 /* Return how jobs of a strategy train. The parts of a job of sub-models are pipelines, and so is
  * what the planner is asked about the job itself. */
 const struct strategy *strategy_of(enum job_strategy strategy);
+/* Return the units that a stage loads: those that it keeps and those that it computes. */
+static inline struct stage_work strategy_loads(const struct strategy *strategy,
+                                               const struct stage_list *stages, size_t stage)
+{
+    const struct plan_stage *kept = &stages->stage[stage];
+    struct stage_work loads = strategy->work(stages, stage);
+    const bool keeps = kept->first < kept->end, computes = loads.first < loads.end;
+    loads.first = keeps && (!computes || kept->first < loads.first) ? kept->first : loads.first;
+    loads.end = keeps && (!computes || kept->end > loads.end) ? kept->end : loads.end;
+    return loads;
+}
 /* Return the most stages that a plan for so many units has. */
 static inline size_t strategy_stages_max(const struct strategy *strategy, size_t unit_count)
 {

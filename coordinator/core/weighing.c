@@ -11,25 +11,35 @@
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
+#include "coordinator/core/strategy.h"
 
 #define OLDER_MAX 8 /* versions to search for a reachable one */
 #define STUCK_MIN 2 /* failures to load a version before an older one is considered */
 
 /* ---- obstacles to a version ---- */
 
+static struct stage_list stages_of(const struct planned *planned, const struct job_slot *job)
+{
+    return (struct stage_list){planned->stage, planned->stage_count, job->job.spec.micro_batches};
+}
+
 /* Whether a device has bad links to all holders of one of its units. */
 static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64_t version)
 {
-    const struct planned *planned = core->planned;
+    const struct stage_list stages = stages_of(core->planned, job);
     size_t count = held_list(core, job, &device_all_present, version), at = 0;
-    for (size_t s = 0; s < planned->stage_count; s++) {
-        const struct plan_stage *stage = &planned->stage[s];
-        const struct device_slot *device = slots_device(core, stage->device.text);
-        for (size_t unit = (size_t)stage->first; unit < (size_t)stage->end; unit++) {
-            bool reached = false;
-            for (; at < count && core->held[at].unit == unit; at++) {
-                const struct device_slot *holder = core->held[at].device;
-                reached = reached || holder == device || !links_is_bad(core, job, holder, device);
+    for (int64_t unit = 0; unit < (int64_t)job->unit_count; unit++) {
+        const size_t first = at;
+        while (at < count && core->held[at].unit == unit) {
+            at++;
+        }
+        for (size_t s = 0; s < stages.count; s++) {
+            const struct stage_work loads = strategy_loads(job->strategy, &stages, s);
+            const struct device_slot *device = slots_device(core, stages.stage[s].device.text);
+            bool reached = unit < loads.first || unit >= loads.end;
+            for (size_t i = first; i < at && !reached; i++) {
+                const struct device_slot *holder = core->held[i].device;
+                reached = holder == device || !links_is_bad(core, job, holder, device);
             }
             if (!reached) {
                 return true;
@@ -39,15 +49,11 @@ static bool is_out_of_reach(struct core *core, const struct job_slot *job, int64
     return false;
 }
 
-/* An older version helps only if no neighbours in the plan have a bad link. */
+/* An older version helps only if the plan uses no bad link. */
 static bool is_behind_link(struct core *core, const struct job_slot *job, int64_t version)
 {
-    const struct planned *planned = core->planned;
-    struct device_slot *device[STAGES_MAX];
-    for (size_t s = 0; s < planned->stage_count; s++) {
-        device[s] = slots_device(core, planned->stage[s].device.text);
-    }
-    return job->links.failures > 0 && !links_break_ring(core, job, device, planned->stage_count) &&
+    const struct stage_list stages = stages_of(core->planned, job);
+    return job->links.failures > 0 && !links_break(core, job, &stages) &&
            is_out_of_reach(core, job, version);
 }
 

@@ -1,0 +1,31 @@
+/* layout.h: the stages of a plan as the rows of strategies read them, and as a request for the same
+ * stages: to go back to them, to stay with them, to compare another plan with them. */
+#ifndef COORDINATOR_CORE_LAYOUT_H
+#define COORDINATOR_CORE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coordinator/core/strategy.h"
+#include "schema/job_change.h"
+#include "schema/plan.h"
+
+struct job_slot;
+
+/* Return the stages of the job's newest plan, which must not change meanwhile. */
+struct stage_list layout_stages(const struct job_slot *job);
+/* Return what a stage of that plan computes. */
+struct stage_work layout_work(const struct job_slot *job, size_t stage);
+/* Return the units that it loads. */
+struct stage_work layout_loads(const struct job_slot *job, size_t stage);
+
+/* Write the plan's devices, stage boundaries and shares as a request for the same plan. */
+void layout_request(const struct plan *plan, struct replan_request *out);
+/* Return whether a request with devices is for these stages. */
+bool layout_is(const struct replan_request *request, const struct plan_stage *stage, size_t count);
+/* Write the devices, units and shares of the stages that it is for.
+ *
+ *     out  [request->device_count] */
+void layout_read(const struct replan_request *request, size_t unit_count, struct plan_stage *out);
+
+#endif
