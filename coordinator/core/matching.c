@@ -7,20 +7,13 @@
 
 /* The first version of the protocol whose agents overlap steps, and know the strict order. */
 #define ASYNC_PROTOCOL 2
-/* The first version that has views. */
-#define VIEW_PROTOCOL 3
-/* The first version that judges evaluations and stores checkpoints while a job trains. */
-#define STOP_PROTOCOL 4
-/* The first version that has the op select, and winograd4 for all channels from 16. */
-#define SLICE_PROTOCOL 3
 
-bool matching_labels(const struct job_spec *spec, const struct device *device)
+static bool has_labels(const struct device *device, const struct label *label, size_t count)
 {
-    for (size_t i = 0; i < spec->device_label_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         size_t k = 0;
-        while (k < device->label_count &&
-               (strcmp(spec->device_label[i].key, device->label[k].key) != 0 ||
-                strcmp(spec->device_label[i].value, device->label[k].value) != 0)) {
+        while (k < device->label_count && (strcmp(label[i].key, device->label[k].key) != 0 ||
+                                           strcmp(label[i].value, device->label[k].value) != 0)) {
             k++;
         }
         if (k == device->label_count) {
@@ -30,20 +23,86 @@ bool matching_labels(const struct job_spec *spec, const struct device *device)
     return true;
 }
 
+bool matching_servers(const struct job_spec *spec, const struct device *device)
+{
+    const struct server_options *options = &spec->parameter_server;
+    return has_labels(device, options->server_label, options->server_label_count);
+}
+
+bool matching_workers(const struct job_spec *spec, const struct device *device)
+{
+    const struct server_options *options = &spec->parameter_server;
+    return has_labels(device, options->worker_label, options->worker_label_count);
+}
+
+bool matching_labels(const struct job_spec *spec, const struct device *device)
+{
+    return has_labels(device, spec->device_label, spec->device_label_count) &&
+           (matching_servers(spec, device) || matching_workers(spec, device));
+}
+
 bool matching_class(const struct job_spec *spec, const struct device *device)
 {
     return spec->numeric_class[0] == '\0' ||
            strcmp(spec->numeric_class, device->numeric_class) == 0;
 }
 
+static bool has_servers(const struct placement_request *request)
+{
+    return request->spec->strategy == STRATEGY_PARAMETER_SERVER;
+}
+
+static bool has_view(const struct placement_request *request)
+{
+    return request->spec->has_view;
+}
+
+static bool overlaps(const struct placement_request *request)
+{
+    return request->spec->pipeline == JOB_ASYNC;
+}
+
+static bool judges(const struct placement_request *request)
+{
+    return request->spec->has_stop || request->spec->has_checkpoint;
+}
+
+/* The op select, and winograd4 for all channels from 16. */
+static bool has_slices(const struct placement_request *request)
+{
+    return model_has(request->model, OP_SELECT) || kernel_table_fills_channels(request->model);
+}
+
+/* What a job may need, and the first version that has it. */
+static const struct requirement {
+    int64_t protocol;
+    bool (*has)(const struct placement_request *request);
+    const char *words; /* an agent trains ... */
+} requirements[] = {
+    {5, has_servers, "with strategy 'parameter_server'"},
+    {3, has_view, "with a view"},
+    {ASYNC_PROTOCOL, overlaps, "pipeline 'async'"},
+    {4, judges, "with 'stop' or 'checkpoint'"},
+    {3, has_slices, "slices of models"},
+};
+#define REQUIREMENTS (sizeof(requirements) / sizeof(requirements[0]))
+
 bool matching_protocol(const struct placement_request *request, const struct device *device)
 {
-    const struct job_spec *spec = request->spec;
-    return (spec->pipeline != JOB_ASYNC || device->protocol >= ASYNC_PROTOCOL) &&
-           (!spec->has_view || device->protocol >= VIEW_PROTOCOL) &&
-           (!(spec->has_stop || spec->has_checkpoint) || device->protocol >= STOP_PROTOCOL) &&
-           (device->protocol >= SLICE_PROTOCOL ||
-            !(model_has(request->model, OP_SELECT) || kernel_table_fills_channels(request->model)));
+    bool speaks = true;
+    for (size_t i = 0; i < REQUIREMENTS && speaks; i++) {
+        speaks = device->protocol >= requirements[i].protocol || !requirements[i].has(request);
+    }
+    return speaks;
+}
+
+const char *matching_protocol_words(const struct placement_request *request)
+{
+    size_t i = 0;
+    while (i + 1 < REQUIREMENTS && !requirements[i].has(request)) {
+        i++;
+    }
+    return requirements[i].words;
 }
 
 bool matching_strict_order(const struct device *device)

@@ -26,11 +26,17 @@ struct placement_request {
     bool is_change;                       /* of the plan that the job runs, without need */
 };
 
-/* Return whether the device has the labels, or the numeric class, that the job requests. */
+/* Return whether the device has the labels, or the numeric class, that the job requests; those of
+ * servers or workers, if the job has them. */
 bool matching_labels(const struct job_spec *spec, const struct device *device);
 bool matching_class(const struct job_spec *spec, const struct device *device);
-/* Return whether the device's agent knows the schedule, fields and ops of the job. */
+/* Return whether the device has the labels that the job requests of servers, or of workers. */
+bool matching_servers(const struct job_spec *spec, const struct device *device);
+bool matching_workers(const struct job_spec *spec, const struct device *device);
+/* Return whether the device's agent knows the strategy, schedule, fields and ops of the job. */
 bool matching_protocol(const struct placement_request *request, const struct device *device);
+/* Return what agents of an old version do not train, for a job that not all know. */
+const char *matching_protocol_words(const struct placement_request *request);
 /* Return whether the device's agent knows the strict order in synchronous steps. */
 bool matching_strict_order(const struct device *device);
 /* Return whether the device's build has the kernels that the model names. Measured kernels are not
