@@ -130,7 +130,7 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
     memcpy(out->challenge, device->challenge.nonce, sizeof(out->challenge));
     out->drop_count = holdings_drops(core, device, out->drop);
     relays_fill(core, out);
-    out->has_run = device->job != NULL;
+    out->has_run = device->job != NULL && !device->job->report[device->stage].left;
     if (out->has_run) {
         fill_run(core, device, &out->run);
         device->job->strategy->fill_assignment(core, device, out);

@@ -20,13 +20,26 @@ void failure_add(struct failure *failure, const struct device_slot *device)
     }
 }
 
+static void add_gone(struct failure *failure, const struct device_slot *device)
+{
+    if (device && failure->gone_count < STAGES_MAX) {
+        failure->gone[failure->gone_count++] = device->device.id;
+    } else {
+        failure->nobody = true;
+    }
+}
+
 void failure_note(struct core *core, struct job_slot *job, struct blame blame, const char *format,
                   ...)
 {
     struct failure *failure = &job->failure;
     bool stored =
         states_phase(job) == PHASE_FINISHED && center_whole(job)->version == job->plan.last_version;
-    if (!states_plan_active(job) || stored || failure->cause != FAILURE_NONE) {
+    if (!states_plan_active(job) || stored) {
+        return;
+    }
+    if (failure->cause != FAILURE_NONE) {
+        add_gone(failure, blame.device);
         return;
     }
     va_list arguments;
@@ -37,7 +50,9 @@ void failure_note(struct core *core, struct job_slot *job, struct blame blame, c
              blame.code ? blame.code : phase_names[states_phase(job)]);
     failure->cause = blame.cause;
     failure->since_ms = blame.since_ms;
-    failure->device_count = 0;
+    failure->device_count = failure->gone_count = 0;
+    failure->nobody = false;
+    add_gone(failure, blame.device);
     failure_add(failure, blame.device);
     failure_add(failure, blame.other);
     mark_job(core, job);

@@ -31,11 +31,15 @@ struct failure {
     char code[REASON_SIZE];   /* failures of the same kind have equal codes */
     struct incident_device device[STAGES_MAX];
     size_t device_count;
+    /* Of all failures of the step: the devices that are charged; one is charged to none. */
+    struct device_id gone[STAGES_MAX];
+    size_t gone_count;
+    bool nobody;
     int64_t since_ms;
     char text[MESSAGE_SIZE];
 };
 
-/* Note that the generation failed. Later failures of the same step are ignored. */
+/* Note that the generation failed. Of later failures of the same step only `gone` counts. */
 void failure_note(struct core *core, struct job_slot *job, struct blame blame, const char *format,
                   ...) PRINTF_LIKE(4, 5);
 /* Add a device to the noted failure; NULL adds none. */

@@ -110,25 +110,33 @@ static bool is_hopeless(const struct job_slot *job, const struct failure *failur
            strcmp(failure->code, "peer") != 0;
 }
 
-/* The plan stops at the version of its lead, instead of failing, if its strategy can do without the
- * devices that were lost. */
-static bool stops(struct core *core, struct job_slot *job, const struct failure *failure,
-                  int reason)
+/* Whether the plan can do without the devices that failed. */
+static bool survives(const struct job_slot *job, const struct failure *failure)
 {
-    struct device_id lost[STAGES_MAX];
-    const struct absent absent = {.device = lost, .count = failure->device_count};
-    for (size_t i = 0; i < failure->device_count; i++) {
-        lost[i] = failure->device[i].id;
+    const struct absent absent = {.device = failure->gone, .count = failure->gone_count};
+    return !failure->nobody && recovery_survives(job, &absent);
+}
+
+/* A new process of a device has nothing of this generation. */
+static void leave(const struct core *core, struct job_slot *job, const struct failure *failure)
+{
+    for (size_t s = 0; s < job->plan.stage_count && failure->cause == FAILURE_RESTARTED; s++) {
+        const struct device_slot *device = slots_stage_device(core, job, s);
+        job->report[s].left =
+            job->report[s].left ||
+            (device && id_equal(device->device.id.text, failure->device[0].id.text));
     }
-    if (failure->cause != FAILURE_DEVICE_LOST || !recovery_survives(job, &absent)) {
-        return false;
-    }
+}
+
+/* The plan stops at the version of its lead, instead of failing. */
+static void stop(struct core *core, struct job_slot *job, const struct failure *failure, int reason)
+{
     if (job->job.state == JOB_RUNNING) {
         states_set(core, job, JOB_RECOVERING, plan_reason_names[reason], "stops: %.200s",
                    failure->text);
     }
+    leave(core, job, failure);
     generations_stop(core, job, reason);
-    return true;
 }
 
 void failures_settle(struct core *core, struct job_slot *job)
@@ -138,11 +146,18 @@ void failures_settle(struct core *core, struct job_slot *job)
     if (job->mark.ended || !states_plan_active(job)) {
         return;
     }
+    const bool survived = survives(job, &failure);
+    if (survived && states_phase(job) == PHASE_STOPPING) {
+        leave(core, job, &failure);
+        return; /* what the plan still has to do needs none of them */
+    }
     int reason = failure_reason(job, failure.cause);
     bool guilty = charges_count(core, job, &failure);
+    int64_t pause_ms = failure.cause == FAILURE_LINK ? links_pause_ms(core, job) : 0;
     job->stay = failure.cause == FAILURE_LINK && links_can_stay(core, job);
     incidents_failed(core, job, &failure);
-    if (stops(core, job, &failure, reason)) {
+    if (survived && !guilty && pause_ms == 0) {
+        stop(core, job, &failure, reason);
         return;
     }
     memcpy(job->plan.failure, failure.text, MESSAGE_SIZE);
@@ -154,7 +169,6 @@ void failures_settle(struct core *core, struct job_slot *job)
         return;
     }
     ending_drop_request(core, job);
-    int64_t pause_ms = failure.cause == FAILURE_LINK ? links_pause_ms(core, job) : 0;
     if (recovery_must_gather(core, job)) {
         waiting_ask(core, job);
     } else if (pause_ms > 0) {

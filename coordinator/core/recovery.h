@@ -13,8 +13,8 @@ struct job_slot;
  * else, and after a pause, the center's version or 0, with an empty cut. */
 int64_t recovery_start(const struct core *core, const struct job_slot *job,
                        const struct absent *absent, struct cut *out);
-/* Return whether the plan that runs can stop without these devices, some of which work for it: no
- * step is lost. */
+/* Return whether the plan that runs or stops can stop without these devices, some of which work for
+ * it: no step is lost. */
 bool recovery_survives(const struct job_slot *job, const struct absent *absent);
 /* Return whether a device that has not reported its snapshots may hold a newer version. */
 bool recovery_must_gather(struct core *core, const struct job_slot *job);

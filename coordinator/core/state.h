@@ -60,6 +60,7 @@ struct device_slot {
 
 struct stage_report {
     bool ready;
+    bool left;           /* it runs again and has no part in the generation, which stops */
     bool failed_at_peer; /* could not prepare: it did not reach another device */
     double fetch_seconds;
     bool stopped;
