@@ -59,7 +59,12 @@ static void add_probed(const struct core *core, const struct plan_question *ques
     const struct what_if_device *assumed = &question->device[index];
     struct planning_device *device = &planning->device[planning->device_count];
     *device = (struct planning_device){
-        .gemm_gflops = assumed->gflops, .threads = 1, .codecs = CODECS_ALL, .strict = true};
+        .gemm_gflops = assumed->gflops,
+        .threads = 1,
+        .codecs = CODECS_ALL,
+        .may_serve = true,
+        .may_work = true,
+        .strict = true};
     text_set(device->numeric_class, sizeof(device->numeric_class), "%s",
              usual_class(core, question, planning));
     profile_probed(core, planning, planning->device_count, assumed->gflops * 1e9,
@@ -77,6 +82,8 @@ static void add_like(const struct core *core, const struct what_if_device *assum
         .memory_bytes = probe->free_memory_bytes > 0 ? (uint64_t)probe->free_memory_bytes : 0,
         .threads = probe->threads > 1 ? (size_t)probe->threads : 1,
         .codecs = codecs_of_device(&like->device),
+        .may_serve = matching_servers(&planning->spec, &like->device),
+        .may_work = matching_workers(&planning->spec, &like->device),
         .strict = matching_strict_order(&like->device)};
     memcpy(device->numeric_class, like->device.numeric_class, sizeof(device->numeric_class));
     profile_like(core, planning, planning->device_count, like, speed);

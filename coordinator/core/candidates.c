@@ -163,6 +163,8 @@ static void fill_device(const struct core *core, const struct placement_request 
     out->cap_bytes = cap_bytes(device, job, out->memory_bytes);
     out->threads = probe->threads > 1 ? (size_t)probe->threads : 1;
     out->codecs = codecs_of_device(&device->device);
+    out->may_serve = matching_servers(request->spec, &device->device);
+    out->may_work = matching_workers(request->spec, &device->device);
     out->strict = matching_strict_order(&device->device);
     out->busy = is_busy(core, request, device);
     out->avoided = job && avoidance_has(core, job, device, AVOID_ALL);

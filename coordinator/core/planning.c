@@ -18,6 +18,7 @@ int planning_new(struct planning **out, struct err *err)
     }
     int rc = arena_scratch_new(&planning->arena, err);
     rc = rc == 0 ? partition_scratch_new(&planning->search, err) : rc;
+    rc = rc == 0 ? servers_scratch_new(SEGMENTS_LAYERS_MAX, &planning->servers.scratch, err) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -31,6 +32,7 @@ void planning_free(struct planning **pointer)
     if (*pointer) {
         arena_scratch_free(&(*pointer)->arena);
         partition_scratch_free(&(*pointer)->search);
+        servers_scratch_free(&(*pointer)->servers.scratch);
         free(*pointer);
         *pointer = NULL;
     }

@@ -8,6 +8,7 @@
 #include "coordinator/core/avoidance.h"
 #include "coordinator/core/codecs.h"
 #include "coordinator/core/matching.h"
+#include "coordinator/core/planning_servers.h"
 #include "coordinator/core/shortage.h"
 #include "coordinator/core/solution.h"
 #include "coordinator/plan/partition.h"
@@ -47,6 +48,7 @@ struct planning_device {
     uint64_t cap_bytes;    /* at most memory_bytes: it has run out of memory with more */
     size_t threads;
     enum codecs codecs;
+    bool may_serve, may_work; /* its labels are those of servers, or of workers */
     bool strict;  /* its agent knows the strict order (libtrain/schedule) */
     bool busy;    /* it works for another job, or is reserved for one */
     bool avoided; /* the job excludes it for a while */
@@ -141,6 +143,7 @@ struct planning {
     uint32_t stamp;
     struct arena_scratch *arena; /* for computing memory */
     struct partition_scratch *search;
+    struct planning_servers servers;
 };
 
 /* The answer. */

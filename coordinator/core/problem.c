@@ -6,6 +6,7 @@
 
 #include "coordinator/core/codecs.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/core/pool.h"
 #include "libtrain/schedule/link.h"
 #include "libtrain/memory/memory.h"
 #include "schema/job_check.h"
@@ -16,21 +17,8 @@ _Static_assert(STAGES_MAX <= PARTITION_STAGES_MAX &&
                "every plan can be made");
 _Static_assert(MODEL_UNITS_MAX <= UNITS_MAX, "every model can be planned");
 
-/* memory_of_stage counts one copy of the state; replication takes one while another is on its way
- * and a third is committed, and a stop may come upon all of them (outbox_tasks.h). */
-#define SNAPSHOTS_MORE 3
-
 /* Of one op in the plan of a stage's memory: PARTITION_MEMORY_WORK_MAX. */
 #define MEMORY_WORK 0.7
-
-/* A generation is of one numeric class, or of one that was not enough: any device speaks for all.
- */
-static enum conv2d_backend backend_of(const struct planning *planning)
-{
-    return planning->pool_count > 0
-               ? conv2d_backend_of(planning->device[planning->pool[0]].numeric_class)
-               : CONV2D_BACKEND_OWN;
-}
 
 static struct memory_request request_of(const struct planning *planning, size_t first, size_t end)
 {
@@ -48,12 +36,6 @@ static struct memory_request request_of(const struct planning *planning, size_t 
                                    .scratch = planning->arena};
 }
 
-static uint64_t snapshots_more(const struct planning *planning, uint64_t snapshot)
-{
-    bool replicates = planning->spec.neighbor_every > 0 || job_center_rounds(&planning->spec);
-    return replicates ? SNAPSHOTS_MORE * snapshot : 0;
-}
-
 /* One question a range: the planner asks for the same one many times. A base of UINT64_MAX: more
  * than can be. */
 static const struct memory_growth *range_bytes(struct planning *planning, size_t first, size_t end)
@@ -67,18 +49,12 @@ static const struct memory_growth *range_bytes(struct planning *planning, size_t
         }
         if (memory_of_range(planning->model, &planning->spec.optimizer, &request, &range->bytes,
                             NULL) == 0) {
-            range->bytes.base += snapshots_more(planning, range->bytes.snapshot);
+            range->bytes.base += pool_snapshots(planning, range->bytes.snapshot);
         } else {
             range->bytes = (struct memory_growth){.base = UINT64_MAX};
         }
     }
     return &range->bytes;
-}
-
-static size_t threads_of(const struct planning *planning, size_t device)
-{
-    size_t threads = planning->device[device].threads;
-    return threads < MEMORY_THREADS_MAX ? threads : MEMORY_THREADS_MAX;
 }
 
 static uint64_t stage_memory(void *arg, size_t device, size_t first, size_t end, size_t in_flight,
@@ -107,7 +83,7 @@ struct plan_memory problem_memory(const struct planning *planning, size_t stage)
     struct memory_request request = request_of(planning, first, plan->end[stage]);
     struct memory_bytes bytes;
     request.in_flight = plan->in_flight[stage];
-    request.threads = threads_of(planning, planning->solution.chosen[stage]);
+    request.threads = pool_threads(planning, planning->solution.chosen[stage]);
     request.versions = job_versions(&planning->spec, plan->stage_count, request.in_flight);
     if (memory_of_stage(planning->model, &planning->spec.optimizer, &request, &bytes, NULL) != 0) {
         return (struct plan_memory){0};
@@ -119,7 +95,7 @@ struct plan_memory problem_memory(const struct planning *planning, size_t stage)
         .activations_bytes = (int64_t)bytes.activations,
         .workspace_bytes = (int64_t)(bytes.workspace + bytes.packed),
         .borders_bytes = (int64_t)bytes.borders,
-        .snapshots_bytes = (int64_t)(bytes.snapshot + snapshots_more(planning, bytes.snapshot))};
+        .snapshots_bytes = (int64_t)(bytes.snapshot + pool_snapshots(planning, bytes.snapshot))};
 }
 
 uint64_t problem_state_bytes(struct planning *planning, size_t stage)
@@ -130,51 +106,6 @@ uint64_t problem_state_bytes(struct planning *planning, size_t stage)
 }
 
 /* ---- the problem ---- */
-
-/* The numbers of the pool's devices. */
-static void take_pool(struct planning *planning)
-{
-    memset(planning->pool_of, 0, planning->device_count * sizeof(planning->pool_of[0]));
-    for (size_t i = 0; i < planning->pool_count; i++) {
-        const size_t d = planning->pool[i];
-        const struct planning_device *device = &planning->device[d];
-        planning->pool_cap_bytes[i] = planning->caps ? device->cap_bytes : device->memory_bytes;
-        planning->pool_threads[i] = threads_of(planning, d);
-        planning->pool_share[i] = device->processor_share;
-        planning->pool_overhead[i] = device->overhead_seconds;
-        planning->pool_overhead_per_byte[i] = device->overhead_seconds_per_byte;
-        planning->device_name[i] = device->name;
-        planning->pool_of[d] = i + 1;
-    }
-}
-
-/* The links of the pool: first estimates for all pairs of devices whose other links are known, then
- * the measured ones, which win. Return their count. */
-static size_t take_links(struct planning *planning)
-{
-    size_t count = 0;
-    const size_t estimates =
-        planning->pool_count <= PLANNING_ESTIMATES_MAX ? planning->pool_count : 0;
-    for (size_t i = 0; i < estimates; i++) {
-        const struct planning_device *first = &planning->device[planning->pool[i]];
-        for (size_t k = i + 1; k < estimates && first->has_link; k++) {
-            const struct planning_device *second = &planning->device[planning->pool[k]];
-            if (second->has_link) {
-                planning->pair[count++] = (struct partition_pair){
-                    .a = i, .b = k, .link = link_slower(first->link, second->link)};
-            }
-        }
-    }
-    for (size_t i = 0; i < planning->measured_count; i++) {
-        const struct partition_pair *pair = &planning->measured[i];
-        const size_t a = planning->pool_of[pair->a], b = planning->pool_of[pair->b];
-        if (a > 0 && b > 0) {
-            planning->pair[count++] =
-                (struct partition_pair){.a = a - 1, .b = b - 1, .link = pair->link};
-        }
-    }
-    return count;
-}
 
 /* The present stages as those of the pool. Return their count. */
 static size_t take_present(struct planning *planning)
@@ -233,7 +164,7 @@ static struct partition_problem problem_of(struct planning *planning,
 {
     static const struct link_sums none;
     take_units(planning);
-    take_pool(planning);
+    pool_take(planning);
     return (struct partition_problem){
         .unit_count = planning->model->unit_count,
         .device_count = planning->pool_count,
@@ -250,7 +181,7 @@ static struct partition_problem problem_of(struct planning *planning,
         .state_bytes = planning->state_bytes,
         .usual_link = link_estimate(&none),
         .pair = planning->pair,
-        .pair_count = take_links(planning),
+        .pair_count = pool_links(planning),
         .codec = planning->codec,
         .codec_count = take_codecs(planning, coded),
         .codec_gain = CODECS_AUTO_GAIN,
@@ -290,8 +221,8 @@ static void set_widest(struct planning *planning, enum codec codec)
 static int solve(struct planning *planning, const struct problem_request *request, bool coded,
                  struct err *err)
 {
-    if (planning->backend != backend_of(planning)) {
-        planning->backend = backend_of(planning);
+    if (planning->backend != pool_backend(planning)) {
+        planning->backend = pool_backend(planning);
         planning->stamp++;
     }
     set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));

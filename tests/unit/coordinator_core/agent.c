@@ -152,14 +152,14 @@ bool agents_apart(const struct agent *a, const struct agent *b)
     return a->cut || b->cut || a->apart == b || b->apart == a;
 }
 
-static bool answers(const struct agent *agent, const struct agent *other)
+bool agent_answers(const struct agent *agent, const struct agent *other)
 {
     return other && other->up && !agents_apart(other, agent) && !other->stopped_cpu;
 }
 
 bool agent_reaches(const struct agent *agent, const struct agent *other)
 {
-    for (size_t i = 0; answers(agent, other) && i < other->assignment.caller_count; i++) {
+    for (size_t i = 0; agent_answers(agent, other) && i < other->assignment.caller_count; i++) {
         const struct caller *caller = &other->assignment.caller[i];
         if (id_equal(caller->device.text, agent->id.text) &&
             id_equal(caller->job.text, agent->job.text) &&
@@ -177,7 +177,7 @@ static bool call(struct world *world, struct agent *agent, enum trouble_source s
                  const struct device_id *device)
 {
     const struct agent *other = world_agent_of(world, device->text);
-    if (answers(agent, other)) {
+    if (agent_answers(agent, other)) {
         (void)trouble_list_clear(&agent->troubles, source);
         return true;
     }
@@ -200,6 +200,10 @@ static void call_peers(struct world *world, struct agent *agent)
     }
     if (run->has_next) {
         (void)call(world, agent, TROUBLE_NEXT, &run->next.device);
+    }
+    for (size_t s = 0, stop = run->stages_listed; s < stop; s++) {
+        const struct peer *peer = &run->stage[s].peer;
+        stop = peer->url[0] != '\0' && !call(world, agent, TROUBLE_NEXT, &peer->device) ? s : stop;
     }
     if (run->has_neighbor) {
         (void)call(world, agent, TROUBLE_REPLICA, &run->neighbor.device);
@@ -238,9 +242,7 @@ static void write_heartbeat(struct world *world, struct agent *agent)
     heartbeat->leaving = agent->leaving;
     heartbeat->free_memory_bytes = agent->free_bytes;
     heartbeat->fetch_seconds = agent->fetch_seconds;
-    if (agent->pipeline) {
-        pipeline_report(agent->pipeline, heartbeat);
-    }
+    agent_report(agent, heartbeat);
     call_peers(world, agent);
     trouble_list_report(&agent->troubles, world->now_ms, heartbeat);
     if (heartbeat->all_holdings) {
@@ -367,7 +369,7 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
     case SESSION_DO_BACK:
     case SESSION_DO_ROUNDS:
     case SESSION_DO_UPLOAD:
-        if (agent->pipeline) {
+        if (agent_works(agent)) {
             agent_tell(world, agent, action);
         }
         break;
@@ -385,73 +387,12 @@ void agent_fail(struct world *world, struct agent *agent, const char *code)
 
 /* ---- following ---- */
 
-/* Take one unit from where the assignment says. */
-static bool take_unit(struct world *world, struct agent *agent, const struct source *source)
-{
-    const struct assignment_run *run = &agent->assignment.run;
-    char sha256[SHA256_SIZE];
-    unit_sha256(sha256, run->resume_version, source->unit);
-    switch ((enum source_from)source->from) {
-    case SOURCE_SEED: assert_int_equal(run->resume_version, 0); return true;
-    case SOURCE_CHECKPOINT:
-        assert_int_equal(run->resume_version, 0);
-        assert_string_equal(source->sha256, run->data.checkpoint_sha256);
-        return core_may_read_blob(world->core, agent->id.text, source->sha256);
-    case SOURCE_SELF:
-        assert_true(agent_holds(agent, run->job.text, run->resume_version, source->unit));
-        return true;
-    case SOURCE_DEVICE: {
-        const struct agent *other = world_agent_of(world, source->device.text);
-        assert_string_equal(source->sha256, sha256);
-        if (!agent_reaches(agent, other) ||
-            !agent_holds(other, run->job.text, run->resume_version, source->unit)) {
-            return false;
-        }
-        agent_hold(agent, agent, run->resume_version, source->unit);
-        return true;
-    }
-    case SOURCE_CENTER:
-        assert_string_equal(source->sha256, sha256);
-        if (!core_may_read_blob(world->core, agent->id.text, sha256)) {
-            return false;
-        }
-        agent_hold(agent, agent, run->resume_version, source->unit);
-        return true;
-    }
-    return false;
-}
-
-static bool reaches_stage(struct world *world, const struct agent *agent, const struct peer *peer)
-{
-    return !world->reports || answers(agent, world_agent_of(world, peer->device.text));
-}
-
-static void get_ready(struct world *world, struct agent *agent)
-{
-    const struct assignment_run *run = &agent->assignment.run;
-    assert_int_equal(run->source_count, run->end - run->first);
-    bool all = !agent->stuck &&
-               (!run->has_previous || reaches_stage(world, agent, &run->previous)) &&
-               (!run->has_next || reaches_stage(world, agent, &run->next));
-    for (size_t i = 0; i < run->source_count; i++) {
-        const int64_t unit = run->source[i].unit;
-        assert_int_equal(unit, run->first + (int64_t)i);
-        agent->has[unit] = agent->has[unit] || take_unit(world, agent, &run->source[i]);
-        all = all && agent->has[unit];
-    }
-    if (all) {
-        struct session_event event = {.type = SESSION_PREPARED};
-        agent->ready = true;
-        agent_event(world, agent, &event);
-    }
-}
-
 void agent_follow(struct world *world, struct agent *agent)
 {
     tell(world, agent, SESSION_TICK);
     take_assignment(world, agent);
-    if (agent->pipeline && !agent->ready && agent->assignment.run.phase == PHASE_PREPARE) {
-        get_ready(world, agent);
+    if (agent_works(agent) && !agent->ready && agent->assignment.run.phase == PHASE_PREPARE) {
+        agent_get_ready(world, agent);
     }
     (void)agent_work(world);
 }

@@ -6,6 +6,7 @@
 #define TESTS_UNIT_COORDINATOR_CORE_AGENT_H
 
 #include "agent/copies/outbox_queue.h"
+#include "agent/core/exchange.h"
 #include "agent/core/orders.h"
 #include "agent/core/pipeline.h"
 #include "agent/core/session.h"
@@ -24,6 +25,14 @@ struct outgoing {
     struct round_mark mark;
 };
 enum direction { TO_NEXT, TO_PREVIOUS, DIRECTIONS };
+
+/* A message to another stage of servers and workers. */
+struct outgoing_message {
+    bool waits;
+    bool parked; /* the receiver answers later */
+    struct exchange_message message;
+};
+#define AGENT_MESSAGES 64
 
 struct agent {
     char name[NAME_SIZE];
@@ -55,12 +64,15 @@ struct agent {
     int64_t generation, serial, step;
     bool ready;
     struct orders orders;
-    bool has[UNITS_MAX]; /* units that it has fetched */
-    struct pipeline *pipeline;
+    bool has[UNITS_MAX];       /* units that it has fetched */
+    struct pipeline *pipeline; /* of a pipeline, else NULL */
+    struct exchange *exchange; /* of servers and workers, else NULL */
+    int64_t goal;              /* its lead: the version that the story wants; 0: none */
     struct outbox_queue *outbox;
     int64_t taken;      /* the version of the last snapshot */
     int64_t collecting; /* the version that the center collects; 0: none */
     struct outgoing outgoing[DIRECTIONS];
+    struct outgoing_message message[AGENT_MESSAGES];
     int64_t try_ms; /* the clock of the outbox */
     struct trouble_list troubles;
 
@@ -81,7 +93,8 @@ struct agent {
 static inline int agent_check(const struct assignment *assignment, struct err *err)
 {
     const struct assignment_run *run = &assignment->run;
-    return assignment->has_run && run->first == run->end ? 0 : assignment_check(assignment, err);
+    const bool pipeline = assignment->has_run && run->stages_listed == 0;
+    return pipeline && run->first == run->end ? 0 : assignment_check(assignment, err);
 }
 
 /* An agent that runs and is enrolled. */
@@ -133,6 +146,23 @@ bool agent_replicate(struct world *world, struct agent *agent);
 bool agent_upload(struct world *world, struct agent *agent);
 /* Stage 0: the version of its open round, 0: none. */
 int64_t agent_round(const struct agent *agent, enum replica_kind kind);
+/* The rounds and judgements of its stage. */
+void agent_report(const struct agent *agent, struct heartbeat *out);
+/* A snapshot of its units. */
+void agent_snapshot(struct agent *agent, int64_t version, const struct round_mark *mark);
+
+/* ---- agent_exchange.c: a stage of servers and workers ---- */
+
+void agent_exchange_build(struct agent *agent);
+void agent_exchange_discard(struct agent *agent);
+void agent_exchange_follow(struct agent *agent, bool begins);
+/* One task, and what it sends. false: nothing to do. */
+bool agent_exchange_work(struct world *world, struct agent *agent);
+
+/* ---- agent_prepare.c ---- */
+
+/* Take units, and be ready when all are here. */
+void agent_get_ready(struct world *world, struct agent *agent);
 
 /* ---- agent_copies.c: the snapshots it holds ---- */
 
@@ -149,6 +179,12 @@ void agent_cut_off(struct agent *agent, const char *job, int64_t version);
 
 /* An event of its run. */
 void agent_event(struct world *world, struct agent *agent, struct session_event *event);
+static inline bool agent_works(const struct agent *agent)
+{
+    return agent->pipeline || agent->exchange;
+}
+/* Whether the other agent answers calls of this one. */
+bool agent_answers(const struct agent *agent, const struct agent *other);
 /* Whether a request of one reaches the other and is let in. */
 bool agent_reaches(const struct agent *agent, const struct agent *other);
 

@@ -11,6 +11,10 @@
 /* Stage 0 begins a step when the story wants it; the other stages follow. */
 static void follow_orders(struct agent *agent, bool begins)
 {
+    if (agent->exchange) {
+        agent_exchange_follow(agent, begins);
+        return;
+    }
     const bool waits = agent->assignment.run.stage_index == 0 && !begins;
     pipeline_follow(agent->pipeline, &agent->orders);
     pipeline_hold(agent->pipeline, agent->orders.held || waits);
@@ -34,7 +38,11 @@ void agent_build(struct agent *agent)
                                                .end = (size_t)run->end,
                                                .resume_version = run->resume_version};
     struct err err = {0};
-    assert_ok(pipeline_new(&stage, &agent->pipeline, &err), &err);
+    if (run->stages_listed > 0) {
+        agent_exchange_build(agent);
+    } else {
+        assert_ok(pipeline_new(&stage, &agent->pipeline, &err), &err);
+    }
     if (outbox.first < outbox.end) { /* else it has nothing to copy */
         assert_ok(outbox_queue_new(&outbox, &agent->outbox, &err), &err);
     }
@@ -45,6 +53,7 @@ void agent_build(struct agent *agent)
 void agent_discard(struct agent *agent)
 {
     pipeline_free(&agent->pipeline);
+    agent_exchange_discard(agent);
     outbox_queue_free(&agent->outbox);
     agent->step = agent->taken = agent->collecting = 0;
     agent->ready = false;
@@ -73,7 +82,11 @@ static void check_collected(const struct agent *agent, int64_t version)
 void agent_tell(struct world *world, struct agent *agent, const struct session_action *action)
 {
     if (action->type == SESSION_DO_ROUNDS) {
-        pipeline_take_rounds(agent->pipeline, action->round);
+        if (agent->exchange) {
+            exchange_take_rounds(agent->exchange, action->round);
+        } else {
+            pipeline_take_rounds(agent->pipeline, action->round);
+        }
     } else if (action->type == SESSION_DO_UPLOAD) {
         agent->collecting = action->version;
         if (action->version > 0 && agent->outbox) {
@@ -89,7 +102,18 @@ void agent_tell(struct world *world, struct agent *agent, const struct session_a
 
 int64_t agent_round(const struct agent *agent, enum replica_kind kind)
 {
-    return agent->pipeline ? pipeline_round(agent->pipeline, kind) : 0;
+    struct heartbeat beat = {0};
+    agent_report(agent, &beat);
+    return kind == REPLICA_CENTER ? beat.round_center : beat.round_neighbor;
+}
+
+void agent_report(const struct agent *agent, struct heartbeat *out)
+{
+    if (agent->pipeline) {
+        pipeline_report(agent->pipeline, out);
+    } else if (agent->exchange) {
+        exchange_report(agent->exchange, out);
+    }
 }
 
 /* ---- tensors ---- */
@@ -140,7 +164,7 @@ static void send(struct agent *agent, const struct pipeline_task *task)
 
 /* ---- tasks ---- */
 
-static void take_snapshot(struct agent *agent, int64_t version, const struct round_mark *mark)
+void agent_snapshot(struct agent *agent, int64_t version, const struct round_mark *mark)
 {
     const struct assignment_run *run = &agent->assignment.run;
     outbox_queue_take(agent->outbox, version, mark);
@@ -158,7 +182,7 @@ static void update(struct world *world, struct agent *agent, const struct pipeli
     const struct assignment_run *run = &agent->assignment.run;
     agent->step = task->step;
     if (task->mark.kinds != 0 && agent->outbox) {
-        take_snapshot(agent, task->step, &task->mark);
+        agent_snapshot(agent, task->step, &task->mark);
     }
     if (run->stage_index + 1 == run->stage_count) {
         struct session_event event = {
@@ -173,7 +197,7 @@ static void stop(struct world *world, struct agent *agent, int64_t version)
     static const struct round_mark none;
     struct session_event event = {.type = SESSION_STOPPED, .version = version};
     if (version > 0 && agent->taken != version && agent->outbox) {
-        take_snapshot(agent, version, &none);
+        agent_snapshot(agent, version, &none);
     }
     agent_event(world, agent, &event);
 }
@@ -209,7 +233,9 @@ bool agent_work(struct world *world)
         for (size_t i = 0; i < world->agent_count; i++) {
             struct agent *agent = &world->agent[i];
             if (agent->up && !agent->stopped_cpu) {
-                busy = do_task(world, agent) || busy;
+                busy =
+                    (agent->exchange ? agent_exchange_work(world, agent) : do_task(world, agent)) ||
+                    busy;
                 busy = deliver(world, agent, TO_NEXT) || busy;
                 busy = deliver(world, agent, TO_PREVIOUS) || busy;
             }
@@ -221,11 +247,11 @@ bool agent_work(struct world *world)
 
 bool agent_step(struct world *world, struct agent *agent)
 {
-    if (agent->pipeline) {
+    if (agent_works(agent)) {
         follow_orders(agent, true);
     }
     const bool worked = agent_work(world);
-    if (agent->pipeline) {
+    if (agent_works(agent)) {
         follow_orders(agent, false);
     }
     return worked;

@@ -291,7 +291,7 @@ static void an_unknown_protocol_is_refused(void **state)
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
     assert_string_equal(
         world->text,
-        "the agent speaks protocol 5, this coordinator 1 to 4: upgrade the coordinator");
+        "the agent speaks protocol 6, this coordinator 1 to 5: upgrade the coordinator");
     request.protocol = PROTOCOL_VERSION_MIN - 1;
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);

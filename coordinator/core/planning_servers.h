@@ -1,0 +1,55 @@
+/* planning_servers.h: the part of a question to the planner (planning.h) that is about servers and
+ * workers: scratch of servers_memory.c and servers_problem.c. */
+#ifndef COORDINATOR_CORE_PLANNING_SERVERS_H
+#define COORDINATOR_CORE_PLANNING_SERVERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/plan/servers.h"
+#include "libtrain/model/layers.h"
+#include "libtrain/model/segments.h"
+#include "schema/limits.h"
+
+/* Layers of the model times devices of the pool, so many at most: even the largest model leaves 64
+ * devices. */
+#define PLANNING_LAYER_TIMES_MAX (SEGMENTS_LAYERS_MAX * 64)
+#define PLANNING_UNIT_TIMES_MAX 16384 /* PLANNING_TIMES_MAX */
+#define PLANNING_PARTS_MAX (SEGMENTS_LAYERS_MAX + UNITS_MAX)
+
+/* What a layer has of a unit's time. */
+struct layer_part {
+    size_t layer, unit;
+    double forward, backward; /* shares of the unit's seconds */
+};
+
+/* The memory of a stage that computes all units. */
+struct worker_bytes {
+    uint64_t base;            /* of a share of one micro-batch, with one thread */
+    uint64_t per_thread;      /* each further one */
+    uint64_t per_buffer;      /* each further gradient of all units */
+    uint64_t per_micro_batch; /* each further micro-batch of the share */
+    size_t buffers;           /* that `base` has */
+    uint32_t stamp;           /* valid if equal to the planning's stamp */
+};
+
+struct planning_servers {
+    size_t layer_count, part_count;
+    struct model_layer layer[SEGMENTS_LAYERS_MAX];
+    size_t layer_unit[SEGMENTS_LAYERS_MAX];
+    double layer_bytes[SEGMENTS_LAYERS_MAX];
+    struct layer_part part[PLANNING_PARTS_MAX];
+    uint64_t trained_before[UNITS_MAX + 1]; /* trained bytes of the units before */
+    /* By device of the pool and layer, or unit. */
+    double forward_seconds[PLANNING_LAYER_TIMES_MAX], backward_seconds[PLANNING_LAYER_TIMES_MAX];
+    double update_seconds[PLANNING_UNIT_TIMES_MAX], add_seconds[PLANNING_UNIT_TIMES_MAX];
+    double bytes_per_second[SERVERS_DEVICES_MAX];
+    bool may_serve[SERVERS_DEVICES_MAX], may_work[SERVERS_DEVICES_MAX];
+    size_t server_device[SERVERS_MAX], server_end[SERVERS_MAX], share[SERVERS_STAGES_MAX];
+    struct worker_bytes worker;
+    struct servers_problem problem; /* of the last search */
+    struct servers_scratch *scratch;
+};
+
+#endif

@@ -1,0 +1,25 @@
+/* pool.h: the devices of planning->pool as the problems of strategies take them. Any thread. */
+#ifndef COORDINATOR_CORE_POOL_H
+#define COORDINATOR_CORE_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libtrain/kernels/conv2d_kernel.h"
+
+struct planning;
+
+/* Write the numbers of the pool's devices to planning->pool_*, device_name and pool_of. */
+void pool_take(struct planning *planning);
+/* Write the links of the pool to planning->pair: first estimates for all pairs of devices whose
+ * other links are known, then the measured ones, which win. Return their count. */
+size_t pool_links(struct planning *planning);
+/* Return the compute threads of a candidate. */
+size_t pool_threads(const struct planning *planning, size_t device);
+/* Return the backend of the pool's devices. */
+enum conv2d_backend pool_backend(const struct planning *planning);
+/* Return the bytes of the copies of a stage's state, beside the one of memory_of_stage, for a
+ * snapshot of so many bytes. */
+uint64_t pool_snapshots(const struct planning *planning, uint64_t snapshot);
+
+#endif

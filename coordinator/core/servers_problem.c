@@ -1,0 +1,419 @@
+#include "coordinator/core/servers_problem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/planning.h"
+#include "coordinator/core/pool.h"
+#include "coordinator/core/servers_memory.h"
+#include "coordinator/plan/servers_play.h"
+#include "libtrain/model/layers.h"
+#include "libtrain/schedule/link.h"
+
+_Static_assert(STAGES_MAX <= SERVERS_STAGES_MAX && PLANNING_DEVICES_MAX <= SERVERS_DEVICES_MAX &&
+                   UNITS_MAX <= SERVERS_UNITS_MAX && PLANNING_TIMES_MAX <= PLANNING_UNIT_TIMES_MAX,
+               "every plan can be made");
+
+/* Adding a sum to another reads both and writes one. */
+#define ADD_PASSES 3
+
+/* ---- layers ---- */
+
+/* The operations of a unit, by layer: those of its ops before its first layer belong to the layer
+ * before, or to the first one of all. */
+static void add_unit(struct planning *planning, size_t unit, size_t *layer)
+{
+    struct planning_servers *servers = &planning->servers;
+    const struct unit *of = &planning->model->unit[unit];
+    const size_t first_part = servers->part_count;
+    struct op_cost op[MODEL_UNIT_OPS_MAX];
+    double forward = 0, backward = 0;
+    cost_count_ops(of, unit > model_first_trained(planning->model), op);
+    for (size_t k = 0; k < of->op_count; k++) {
+        *layer += layers_begins(of, k);
+        const size_t at = *layer > 0 ? *layer - 1 : 0;
+        struct layer_part *part = &servers->part[servers->part_count];
+        if (servers->part_count == first_part || part[-1].layer != at) {
+            *part = (struct layer_part){.layer = at, .unit = unit};
+            servers->part_count++;
+        } else {
+            part--;
+        }
+        part->forward += op[k].forward_flops;
+        part->backward += op[k].backward_flops;
+        forward += op[k].forward_flops;
+        backward += op[k].backward_flops;
+    }
+    for (size_t i = first_part; i < servers->part_count; i++) {
+        const double equal = 1.0 / (double)(servers->part_count - first_part);
+        struct layer_part *part = &servers->part[i];
+        part->forward = forward > 0 ? part->forward / forward : equal;
+        part->backward = backward > 0 ? part->backward / backward : equal;
+    }
+}
+
+static int take_layers(struct planning *planning, struct err *err)
+{
+    struct planning_servers *servers = &planning->servers;
+    const struct model *model = planning->model;
+    static const size_t most = SEGMENTS_LAYERS_MAX;
+    const struct model_layer *layer = servers->layer;
+    const size_t count = layers_list(model, 0, model->unit_count, servers->layer, most);
+    if (count < 1 || count > most) {
+        return err_set(err, ERR_INVALID,
+                       "the model has %zu layers with trained parameters; parameter_server needs 1 "
+                       "to %zu",
+                       count, most);
+    }
+    cost_count(model, planning->cost);
+    servers->layer_count = count;
+    for (size_t l = 0; l < count; l++) {
+        servers->layer_unit[l] = layer[l].unit;
+        servers->layer_bytes[l] = (double)(layer[l].floats * sizeof(float));
+    }
+    servers->part_count = servers->trained_before[0] = 0;
+    for (size_t u = 0, layers = 0; u < model->unit_count; u++) {
+        add_unit(planning, u, &layers);
+        servers->trained_before[u + 1] =
+            servers->trained_before[u] + planning->cost[u].trained_bytes;
+    }
+    return 0;
+}
+
+/* ---- devices ---- */
+
+/* Large models leave room for the times of fewer devices: the fastest stay. */
+static void limit_pool(struct planning *planning)
+{
+    const size_t most = PLANNING_LAYER_TIMES_MAX / planning->servers.layer_count;
+    while (planning->pool_count > most) {
+        size_t slowest = 0;
+        for (size_t i = 1; i < planning->pool_count; i++) {
+            const double speed = planning->device[planning->pool[i]].gemm_gflops;
+            slowest = speed < planning->device[planning->pool[slowest]].gemm_gflops ? i : slowest;
+        }
+        memmove(&planning->pool[slowest], &planning->pool[slowest + 1],
+                (--planning->pool_count - slowest) * sizeof(planning->pool[0]));
+    }
+}
+
+/* The times of a device of the pool. They are without the stops of its processor. */
+static void take_times(struct planning *planning, size_t at, const double *forward,
+                       const double *backward)
+{
+    struct planning_servers *servers = &planning->servers;
+    const size_t units = planning->model->unit_count, layers = servers->layer_count;
+    const struct planning_device *device = &planning->device[planning->pool[at]];
+    const double *update = &planning->update_seconds[planning->pool[at] * units];
+    const double passes = (double)optimizer_update_passes(&planning->spec.optimizer);
+    double *to_forward = &servers->forward_seconds[at * layers];
+    double *to_backward = &servers->backward_seconds[at * layers];
+    memset(to_forward, 0, layers * sizeof(to_forward[0]));
+    memset(to_backward, 0, layers * sizeof(to_backward[0]));
+    to_forward[0] = device->overhead_seconds / device->processor_share;
+    for (size_t i = 0; i < servers->part_count; i++) {
+        const struct layer_part *part = &servers->part[i];
+        to_forward[part->layer] += part->forward * forward[part->unit] / device->processor_share;
+        to_backward[part->layer] += part->backward * backward[part->unit] / device->processor_share;
+    }
+    for (size_t u = 0; u < units; u++) {
+        servers->update_seconds[at * units + u] = update[u] / device->processor_share;
+        servers->add_seconds[at * units + u] =
+            ADD_PASSES / passes * update[u] / device->processor_share;
+    }
+    servers->bytes_per_second[at] =
+        device->has_link ? device->link.bytes_per_second : LINK_BYTES_PER_SECOND;
+    servers->may_serve[at] = device->may_serve;
+    servers->may_work[at] = device->may_work;
+}
+
+static void take_devices(struct planning *planning, bool expected)
+{
+    const size_t units = planning->model->unit_count;
+    for (size_t i = 0; i < planning->pool_count; i++) {
+        const size_t row = planning->pool[i] * units;
+        take_times(
+            planning, i,
+            (expected ? planning->expected_forward_seconds : planning->forward_seconds) + row,
+            (expected ? planning->expected_backward_seconds : planning->backward_seconds) + row);
+    }
+}
+
+/* ---- the problem ---- */
+
+static void take_options(struct planning *planning, struct servers_problem *out)
+{
+    static const enum servers_shares shares[] = {[SHARES_SPEED] = SERVERS_SPEED,
+                                                 [SHARES_EQUAL] = SERVERS_EQUAL};
+    const struct server_options *options = &planning->spec.parameter_server;
+    out->automatic = options->transfers == TRANSFERS_AUTO;
+    out->transfers =
+        out->automatic ? SEGMENTS_OPTIMAL : (enum segments_transfers)options->transfers;
+    out->segment_bytes = (double)options->segment_bytes;
+    out->shares = options->share_count > 0 ? SERVERS_GIVEN : shares[options->shares];
+    out->share = planning->servers.share;
+    out->share_count = options->share_count;
+    for (size_t i = 0; i < options->share_count; i++) {
+        planning->servers.share[i] = (size_t)options->share[i];
+    }
+}
+
+static void state_problem(struct planning *planning, bool expected)
+{
+    static const struct link_sums none;
+    struct planning_servers *servers = &planning->servers;
+    pool_take(planning);
+    take_devices(planning, expected);
+    servers->problem = (struct servers_problem){
+        .unit_count = planning->model->unit_count,
+        .device_count = planning->pool_count,
+        .layer_count = servers->layer_count,
+        .micro_batches = (size_t)planning->spec.micro_batches,
+        .layer_unit = servers->layer_unit,
+        .layer_bytes = servers->layer_bytes,
+        .forward_seconds = servers->forward_seconds,
+        .backward_seconds = servers->backward_seconds,
+        .update_seconds = servers->update_seconds,
+        .add_seconds = servers->add_seconds,
+        .bytes_per_second = servers->bytes_per_second,
+        .usual_link = link_estimate(&none),
+        .pair = planning->pair,
+        .pair_count = pool_links(planning),
+        .may_serve = servers->may_serve,
+        .may_work = servers->may_work,
+        .memory_cap_bytes = planning->pool_cap_bytes,
+        .stage_memory = servers_memory,
+        .arg = planning,
+        .clips_norm = planning->spec.optimizer.clip_norm > 0,
+    };
+    take_options(planning, &servers->problem);
+}
+
+static void take_backend(struct planning *planning, enum conv2d_backend backend)
+{
+    planning->stamp += planning->backend != backend;
+    planning->backend = backend;
+}
+
+/* ---- servers that are given ---- */
+
+static size_t pool_find(const struct planning *planning, const struct device_id *id)
+{
+    size_t i = 0;
+    while (i < planning->pool_count &&
+           !id_equal(planning->device[planning->pool[i]].id.text, id->text)) {
+        i++;
+    }
+    return i;
+}
+
+/* The servers that the job names. */
+static int take_places(struct planning *planning, struct err *err)
+{
+    const struct server_options *options = &planning->spec.parameter_server;
+    struct planning_servers *servers = &planning->servers;
+    for (size_t s = 0; s < options->place_count; s++) {
+        servers->server_device[s] = pool_find(planning, &options->place[s].device);
+        servers->server_end[s] = (size_t)options->place[s].end;
+        if (servers->server_device[s] == planning->pool_count) {
+            return err_set(err, ERR_STATE, "server '%s' is not available to this job",
+                           options->place[s].device.text);
+        }
+    }
+    servers->problem.server_count = options->place_count;
+    return 0;
+}
+
+/* The first devices of the request, which has an order. */
+static int take_ends(struct planning *planning, const struct problem_request *request,
+                     struct err *err)
+{
+    struct planning_servers *servers = &planning->servers;
+    if (!request->in_order) {
+        return err_set(
+            err, ERR_INVALID,
+            "/cuts: boundaries of servers need /devices; or request a number of servers");
+    }
+    if (request->end_count > SERVERS_MAX) {
+        return err_set(err, ERR_INVALID, "/cuts: %zu servers, at most %d", request->end_count,
+                       SERVERS_MAX);
+    }
+    for (size_t s = 0; s < request->end_count; s++) {
+        servers->server_device[s] = s;
+        servers->server_end[s] = request->end[s];
+    }
+    servers->problem.server_count = request->end_count;
+    return 0;
+}
+
+static int take_servers(struct planning *planning, const struct problem_request *request,
+                        struct err *err)
+{
+    const struct server_options *options = &planning->spec.parameter_server;
+    struct planning_servers *servers = &planning->servers;
+    struct servers_problem *problem = &servers->problem;
+    problem->stages_min = request->stages_min;
+    problem->stages_max = request->stages_max;
+    problem->server_count = request->servers > 0 ? request->servers : (size_t)options->servers;
+    if (!request->end && (request->servers > 0 || options->place_count == 0)) {
+        return 0;
+    }
+    problem->server_device = servers->server_device;
+    problem->server_end = servers->server_end;
+    return request->end ? take_ends(planning, request, err) : take_places(planning, err);
+}
+
+static int check_roles(const struct planning *planning, struct err *err)
+{
+    size_t servers = 0, workers = 0;
+    for (size_t i = 0; i < planning->pool_count; i++) {
+        servers += planning->servers.may_serve[i];
+        workers += planning->servers.may_work[i];
+    }
+    return servers > 0 && workers > 0
+               ? 0
+               : err_set(err, ERR_STATE, "waits for a device with the labels of a %s",
+                         servers == 0 ? "server" : "worker");
+}
+
+/* ---- the answer ---- */
+
+/* A bound of all plans: the fastest devices that may work share the work without any transfer. */
+static double least_seconds(const struct planning *planning)
+{
+    const struct servers_problem *problem = &planning->servers.problem;
+    double rate = 0;
+    for (size_t d = 0; d < problem->device_count; d++) {
+        double seconds = 0;
+        for (size_t l = 0; l < problem->layer_count; l++) {
+            const size_t at = d * problem->layer_count + l;
+            seconds += problem->forward_seconds[at] + problem->backward_seconds[at];
+        }
+        rate += problem->may_work[d] && seconds > 0 ? 1 / seconds : 0;
+    }
+    return rate > 0 ? (double)problem->micro_batches / rate : 0;
+}
+
+/* Devices of the problem become candidates. */
+static void take_answer(struct planning *planning)
+{
+    struct solution *out = &planning->solution;
+    out->stage_count = out->servers.stage_count;
+    out->step_seconds = out->servers.step_seconds;
+    for (size_t s = 0; s < out->stage_count; s++) {
+        out->chosen[s] = planning->pool[out->servers.stage[s].device];
+        out->servers.stage[s].device = out->chosen[s];
+    }
+}
+
+/* The stages of a request, of which the pool has the devices in this order. */
+static int play(struct planning *planning, const struct problem_request *request, struct err *err)
+{
+    struct servers_stage stage[STAGES_MAX];
+    for (size_t s = 0; s < request->stages_max; s++) {
+        const struct plan_stage *given = &request->given[s];
+        stage[s] =
+            (struct servers_stage){.device = s,
+                                   .first = (size_t)given->first,
+                                   .end = (size_t)given->end,
+                                   .share = {(size_t)given->share_first, (size_t)given->share_end}};
+    }
+    return servers_play(&planning->servers.problem, planning->servers.scratch, stage,
+                        request->stages_max, &planning->solution.servers, err);
+}
+
+/* Whether the stage fits on a device of the pool that may have it. *least, *most: the fewest bytes
+ * that it needs, and the most that such a device has. */
+static bool fits(struct planning *planning, struct servers_stage stage, const bool *may,
+                 uint64_t *least, uint64_t *most)
+{
+    bool fits = false;
+    *least = UINT64_MAX;
+    *most = 0;
+    for (size_t i = 0; i < planning->pool_count; i++) {
+        stage.device = i;
+        const uint64_t bytes = servers_memory(planning, &stage);
+        const uint64_t cap = planning->pool_cap_bytes[i];
+        fits = fits || (may[i] && bytes <= cap);
+        *least = bytes < *least ? bytes : *least;
+        *most = may[i] && cap > *most ? cap : *most;
+    }
+    return fits;
+}
+
+/* A step needs a worker for the whole model, and a server for each unit. */
+static int explain_memory(struct planning *planning, struct err *err)
+{
+    const struct planning_servers *servers = &planning->servers;
+    const struct servers_stage worker = {.share = {0, 1}};
+    uint64_t least, most;
+    if (!fits(planning, worker, servers->may_work, &least, &most)) {
+        return err_set(err, ERR_MEMORY,
+                       "the whole model does not fit on any worker: it needs %" PRIu64
+                       " bytes, at most %" PRIu64 " are available",
+                       least, most);
+    }
+    for (size_t u = 0; u < planning->model->unit_count; u++) {
+        const struct servers_stage unit = {.first = u, .end = u + 1, .sums = 1};
+        if (!fits(planning, unit, servers->may_serve, &least, &most)) {
+            return err_set(err, ERR_MEMORY,
+                           "unit '%s' does not fit on any server: it needs %" PRIu64
+                           " bytes, at most %" PRIu64 " are available",
+                           planning->model->unit[u].name, least, most);
+        }
+    }
+    return ERR_MEMORY;
+}
+
+int servers_problem_solve(struct planning *planning, const struct problem_request *request,
+                          struct err *err)
+{
+    struct planning_servers *servers = &planning->servers;
+    int rc = take_layers(planning, err);
+    if (rc) {
+        return rc;
+    }
+    take_backend(planning, pool_backend(planning));
+    limit_pool(planning);
+    state_problem(planning, false);
+    rc = check_roles(planning, err);
+    rc = rc || request->given ? rc : take_servers(planning, request, err);
+    if (rc == 0 && request->given) {
+        rc = play(planning, request, err);
+    } else if (rc == 0) {
+        rc = servers_solve(&servers->problem, servers->scratch, &planning->solution.servers, err);
+    }
+    if (rc == 0) {
+        const double least = least_seconds(planning);
+        take_answer(planning);
+        planning->solution.servers_gap =
+            least > 0 ? planning->solution.step_seconds / least - 1 : 0;
+    }
+    return rc == ERR_MEMORY ? explain_memory(planning, err) : rc;
+}
+
+void servers_problem_resume(struct planning *planning)
+{
+    const struct planning_device *first = &planning->device[planning->solution.chosen[0]];
+    take_backend(planning, conv2d_backend_of(first->numeric_class));
+}
+
+void servers_problem_expect(struct planning *planning)
+{
+    struct solution *solution = &planning->solution;
+    struct servers_stage stage[STAGES_MAX];
+    struct err err = {0};
+    planning->pool_count = solution->stage_count;
+    for (size_t s = 0; s < solution->stage_count; s++) {
+        planning->pool[s] = solution->chosen[s];
+        stage[s] = solution->servers.stage[s];
+        stage[s].device = s;
+    }
+    state_problem(planning, true);
+    planning->servers.problem.memory_cap_bytes = NULL; /* it fits */
+    const int rc = servers_play(&planning->servers.problem, planning->servers.scratch, stage,
+                                solution->stage_count, &solution->servers, &err);
+    ASSERT(rc == 0); /* a plan of the search */
+    take_answer(planning);
+}

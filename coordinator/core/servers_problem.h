@@ -1,0 +1,22 @@
+/* servers_problem.h: states the placement of servers and workers on candidates as a problem of
+ * coordinator/plan/servers.h, and solves it. Any thread. */
+#ifndef COORDINATOR_CORE_SERVERS_PROBLEM_H
+#define COORDINATOR_CORE_SERVERS_PROBLEM_H
+
+#include "base/err.h"
+#include "coordinator/core/solution.h"
+
+struct planning;
+
+/* Choose servers, workers and shares among planning->pool, or take the stages of the request. The
+ * answer is planning->solution, of which the devices are candidates. ERR_STATE: a server that the
+ * job names is not in the pool. Other errors as servers_solve. */
+NODISCARD int servers_problem_solve(struct planning *planning,
+                                    const struct problem_request *request, struct err *err);
+/* Let the memory of stages be that of the solution, after another search. */
+void servers_problem_resume(struct planning *planning);
+/* Set the times of the solution to the expected ones, without margins. The search is over:
+ * planning->pool is overwritten. */
+void servers_problem_expect(struct planning *planning);
+
+#endif
