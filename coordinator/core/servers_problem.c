@@ -15,6 +15,8 @@ _Static_assert(STAGES_MAX <= SERVERS_STAGES_MAX && PLANNING_DEVICES_MAX <= SERVE
                    UNITS_MAX <= SERVERS_UNITS_MAX && PLANNING_TIMES_MAX <= PLANNING_UNIT_TIMES_MAX,
                "every plan can be made");
 
+/* Of timing a share: PARTITION_WORK_MAX. */
+#define SHARE_WORK 8.0
 /* Adding a sum to another reads both and writes one. */
 #define ADD_PASSES 3
 
@@ -144,8 +146,8 @@ static void take_devices(struct planning *planning, bool expected)
 
 static void take_options(struct planning *planning, struct servers_problem *out)
 {
-    static const enum servers_shares shares[] = {[SHARES_SPEED] = SERVERS_SPEED,
-                                                 [SHARES_EQUAL] = SERVERS_EQUAL};
+    static const enum servers_shares shares[] = {
+        [SHARES_SPEED] = SERVERS_SPEED, [SHARES_EQUAL] = SERVERS_EQUAL};
     const struct server_options *options = &planning->spec.parameter_server;
     out->automatic = options->transfers == TRANSFERS_AUTO;
     out->transfers =
@@ -186,6 +188,7 @@ static void state_problem(struct planning *planning, bool expected)
         .stage_memory = servers_memory,
         .arg = planning,
         .clips_norm = planning->spec.optimizer.clip_norm > 0,
+        .cancelled = planning->cancelled,
     };
     take_options(planning, &servers->problem);
 }
@@ -382,7 +385,11 @@ int servers_problem_solve(struct planning *planning, const struct problem_reques
     if (rc == 0 && request->given) {
         rc = play(planning, request, err);
     } else if (rc == 0) {
+        servers->problem.work_max = planning->work_max * request->work_share / SHARE_WORK;
         rc = servers_solve(&servers->problem, servers->scratch, &planning->solution.servers, err);
+        const double work = servers_scratch_work(servers->scratch);
+        planning->work += SHARE_WORK * work;
+        planning->hasty = planning->hasty || work >= servers->problem.work_max;
     }
     if (rc == 0) {
         const double least = least_seconds(planning);

@@ -51,6 +51,11 @@ void servers_scratch_free(struct servers_scratch **scratch)
     }
 }
 
+double servers_scratch_work(const struct servers_scratch *scratch)
+{
+    return scratch->asked;
+}
+
 /* ---- checks ---- */
 
 static int check_servers(const struct servers_problem *problem, struct err *err)
@@ -215,6 +220,9 @@ static void find_workers(struct servers_scratch *scratch, const struct servers_l
         if (servers_trial_devices(&scratch->trial.layout) < scratch->problem->stages_min) {
             continue;
         }
+        if (servers_trial_spent(scratch, best)) {
+            return;
+        }
         servers_trial_run(scratch, SERVERS_TRIAL_NONE, best->total.step_seconds);
         if (servers_trial_faster(&scratch->trial, best, 0)) {
             *best = scratch->trial;
@@ -251,6 +259,9 @@ static bool try_idle(struct servers_scratch *scratch, struct servers_plan *out)
         const struct servers_layout *layout = &scratch->best.layout;
         if (servers_trial_has(layout->worker, layout->worker_count, device)) {
             continue;
+        }
+        if (servers_trial_spent(scratch, &scratch->best)) {
+            return false; /* what the others would change is not known */
         }
         struct servers_idle idle = {device, SERVERS_STAGES_FULL, INFINITY};
         if (take_one_more(scratch, &scratch->best, device)) {
@@ -363,18 +374,19 @@ static void improve(struct servers_scratch *scratch, struct servers_plan *out)
 static bool find_plans(struct servers_scratch *scratch)
 {
     const struct servers_problem *problem = scratch->problem;
-    bool placed = false;
+    bool placed = false, spent = false;
     for (size_t k = 1; k <= SERVERS_MAX; k++) {
         struct servers_plan unused;
         const bool may = (problem->server_count == 0 || problem->server_count == k) &&
                          k <= scratch->pool_count && k <= problem->stages_max &&
-                         k <= problem->unit_count;
+                         k <= problem->unit_count && !spent;
         scratch->of_count[k].total.step_seconds = INFINITY;
         placed = (may && find_plan(scratch, k)) || placed;
         if (isfinite(scratch->of_count[k].total.step_seconds)) {
             scratch->best = scratch->of_count[k];
             improve(scratch, &unused);
             scratch->of_count[k] = scratch->best;
+            spent = servers_trial_spent(scratch, &scratch->best);
         }
     }
     return placed;
@@ -445,6 +457,9 @@ int servers_solve(const struct servers_problem *problem, struct servers_scratch 
     fill_pool(scratch);
     const bool placed = find_plans(scratch);
     const struct servers_trial *chosen = choose_plan(scratch);
+    if (!chosen && problem->cancelled && *problem->cancelled) {
+        return err_set(err, ERR_CANCELLED, "the search for servers and workers was cancelled");
+    }
     if (!chosen) {
         return placed ? err_set(err, ERR_MEMORY, "no device has memory for a share")
                       : err_set(err, ERR_MEMORY, "the units do not fit on any servers");

@@ -21,6 +21,7 @@
 #define SERVERS_MAX 8
 #define SERVERS_STAGES_MAX 32 /* devices of a plan */
 #define SERVERS_DEVICES_MAX PARTITION_DEVICES_MAX
+#define SERVERS_WORK_MAX 2e6
 #define SERVERS_UNITS_MAX PARTITION_UNITS_MAX
 
 /* How the micro-batches are divided. */
@@ -62,6 +63,11 @@ struct servers_problem {
      * from sums made before. NULL: 0. */
     uint64_t (*stage_memory)(void *arg, const struct servers_stage *stage);
     void *arg;
+    /* The most work of the search: shares that are timed, about a microsecond each; 0:
+     * SERVERS_WORK_MAX. Ten times as much may find the first plan. */
+    double work_max;
+    /* Another thread sets it to end the search; NULL: none does. */
+    const _Atomic bool *cancelled;
     size_t stages_min, stages_max; /* devices; 1 to SERVERS_STAGES_MAX, stages_min also 0 */
     bool clips_norm; /* the norm's parts travel along the servers and back before the update */
     /* How layers are joined into requests; automatic: the faster of OPTIMAL and STREAM. */
@@ -116,11 +122,13 @@ struct servers_plan {
     struct servers_idle idle[PARTITION_LEFT_OUT_MAX];
 };
 
-/* Memory of the search. Nothing in it outlives a search. */
+/* Memory of the search. Nothing in it outlives a search but its work. */
 struct servers_scratch;
 /* ERR_INVALID above SEGMENTS_LAYERS_MAX; ERR_MEMORY. */
 NODISCARD int servers_scratch_new(size_t layers, struct servers_scratch **out, struct err *err);
 void servers_scratch_free(struct servers_scratch **scratch);
+/* Return the work of the last search, as work_max counts it. */
+double servers_scratch_work(const struct servers_scratch *scratch);
 
 /* Find a fast plan. Among those within PARTITION_TIE of the fastest found: the fewest servers.
  *
@@ -133,7 +141,8 @@ void servers_scratch_free(struct servers_scratch **scratch);
  * the answer is not always the best: tests/unit/coordinator_plan/test_servers.c prints by how much.
  *
  * ERR_INVALID: sizes out of bounds, servers or shares that do not fit together. ERR_MEMORY: no plan
- * fits. Deterministic. Allocates nothing but `scratch`. */
+ * fits, or none was found. ERR_CANCELLED: cancelled before there was one. Deterministic. Allocates
+ * nothing but `scratch`. */
 NODISCARD int servers_solve(const struct servers_problem *problem, struct servers_scratch *scratch,
                             struct servers_plan *out, struct err *err);
 

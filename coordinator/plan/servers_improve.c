@@ -34,7 +34,7 @@ static bool try_layout(struct servers_scratch *scratch, const struct servers_lay
     const struct servers_problem *problem = scratch->problem;
     const double gain =
         layout->server_count > scratch->best.layout.server_count ? PARTITION_TIE : 0;
-    if (layout->worker_count == 0 || scratch->asked > SERVERS_WORK_MAX ||
+    if (layout->worker_count == 0 || servers_trial_spent(scratch, &scratch->best) ||
         servers_trial_devices(layout) > problem->stages_max ||
         servers_trial_devices(layout) < problem->stages_min ||
         (problem->shares != SERVERS_SPEED && layout->worker_count > problem->micro_batches) ||

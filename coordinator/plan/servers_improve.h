@@ -5,9 +5,6 @@
 
 #include "coordinator/plan/servers_trial.h"
 
-/* Bound of the search's work: scratch->asked. */
-#define SERVERS_WORK_MAX 2e6
-
 /* Try to replace, exchange, add and remove single servers of scratch->best and to move single
  * boundaries, with its workers. One more server must gain more than the tie rule's share. Return
  * whether a change was faster: then scratch->best has it. */

@@ -5,6 +5,10 @@
 #include "base/assert.h"
 #include "coordinator/plan/servers_place.h"
 
+#define WORKER_WORK 8 /* to time the transfers of a worker takes as long as to time some shares */
+
+#define NO_PLAN_WORK 10 /* times the work of a search that has found no plan yet */
+
 /* ---- stages ---- */
 
 bool servers_trial_has(const size_t *list, size_t count, size_t device)
@@ -167,6 +171,15 @@ void servers_trial_set_links(struct servers_scratch *scratch, const struct serve
     }
 }
 
+bool servers_trial_spent(const struct servers_scratch *scratch, const struct servers_trial *plan)
+{
+    const struct servers_problem *problem = scratch->problem;
+    const double most = problem->work_max > 0 ? problem->work_max : SERVERS_WORK_MAX;
+    const bool found = isfinite(plan->total.step_seconds);
+    return scratch->asked > (found ? most : NO_PLAN_WORK * most) ||
+           (problem->cancelled && *problem->cancelled);
+}
+
 bool servers_trial_faster(const struct servers_trial *a, const struct servers_trial *b, double gain)
 {
     return a->total.step_seconds * (1 + gain) < b->total.step_seconds * (1 - SERVERS_ROUNDING);
@@ -188,6 +201,7 @@ void servers_trial_run(struct servers_scratch *scratch, size_t needed, double li
     servers_trial_set_links(scratch, &trial->layout);
     do {
         servers_step_times(scratch->problem, &trial->layout, &scratch->transfers, &scratch->times);
+        scratch->asked += WORKER_WORK * (double)trial->layout.worker_count;
         seconds = find_shares(scratch, needed, limit);
     } while (isfinite(seconds) && drop_idle(trial));
     trial->total.step_seconds = INFINITY;

@@ -34,7 +34,7 @@ struct servers_scratch {
     size_t pool[SERVERS_POOL_MAX], pool_count;
     struct link_speed pool_link[SERVERS_POOL_MAX][SERVERS_DEVICES_MAX];
     size_t grain; /* of shares (shares.h) */
-    double asked; /* times of shares so far: the work of the search */
+    double asked; /* times of shares so far, and of workers: the work of the search */
     struct shares_scratch *shares;
     const struct servers_problem *problem;
     struct servers_ranked by_speed[SERVERS_DEVICES_MAX], by_rate[SERVERS_DEVICES_MAX];
@@ -52,6 +52,8 @@ struct servers_stage servers_trial_stage(const struct servers_layout *layout, si
                                          size_t sums);
 /* Return the sums of a step that a server gets: one for each block of each worker. */
 size_t servers_trial_sums(const struct servers_scratch *scratch, const struct servers_trial *trial);
+/* Return whether the search, which has this plan or none, has done as much as it may. */
+bool servers_trial_spent(const struct servers_scratch *scratch, const struct servers_trial *plan);
 /* Return whether every stage of the trial fits on its device. */
 bool servers_trial_fits(const struct servers_scratch *scratch, const struct servers_trial *trial);
 /* Let the times use the links of the layout's servers. */

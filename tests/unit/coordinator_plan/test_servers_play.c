@@ -181,6 +181,43 @@ static void more_devices_than_there_is_work_for_are_rejected(void **state)
     assert_int_equal(servers_solve(&sample.problem, scratch, &plan, &err), ERR_INVALID);
 }
 
+/* ---- bounds of the search ---- */
+
+static void a_short_search_finds_a_plan_and_a_long_one_a_better_one(void **state)
+{
+    (void)state;
+    struct draws draws = draws_of(1, 93);
+    double gap = 0;
+    for (size_t i = 0; i < CASES; i++) {
+        struct servers_plan plan, best;
+        struct err err = {0};
+        servers_sample_draw(&sample, &draws, false);
+        if (sample.cap[0] < UINT64_MAX ||
+            servers_solve(&sample.problem, scratch, &best, &err) != 0) {
+            continue;
+        }
+        const double work = servers_scratch_work(scratch);
+        sample.problem.work_max = 20;
+        assert_ok(servers_solve(&sample.problem, scratch, &plan, &err), &err);
+        servers_sample_check(&sample, &plan);
+        assert_true(servers_scratch_work(scratch) <= work);
+        assert_true(plan.step_seconds >= best.step_seconds * (1 - 0.011)); /* the tie rule */
+        gap += plan.step_seconds / best.step_seconds - 1;
+    }
+    assert_true(gap > 0);
+}
+
+static void a_cancelled_search_has_no_plan(void **state)
+{
+    (void)state;
+    static const _Atomic bool cancelled = true;
+    struct servers_plan plan;
+    struct err err = {0};
+    servers_sample_init(&sample, 4, 3, 4);
+    sample.problem.cancelled = &cancelled;
+    assert_int_equal(servers_solve(&sample.problem, scratch, &plan, &err), ERR_CANCELLED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +227,8 @@ int main(void)
         cmocka_unit_test(stages_of_no_plan_are_rejected),
         cmocka_unit_test(a_plan_has_as_many_devices_as_it_must),
         cmocka_unit_test(more_devices_than_there_is_work_for_are_rejected),
+        cmocka_unit_test(a_short_search_finds_a_plan_and_a_long_one_a_better_one),
+        cmocka_unit_test(a_cancelled_search_has_no_plan),
     };
     struct err err = {0};
     if (servers_scratch_new(SERVERS_SAMPLE_LAYERS, &scratch, &err) != 0) {
