@@ -20,12 +20,6 @@ static struct memory_request request_of(const struct planning *planning, size_t 
                                    .scratch = planning->arena};
 }
 
-static struct memory_request kept_request(const struct planning *planning,
-                                          const struct servers_stage *stage)
-{
-    return request_of(planning, stage->first, stage->end);
-}
-
 static struct memory_request worker_request(const struct planning *planning,
                                             struct reduce_range share)
 {
@@ -53,19 +47,46 @@ static uint64_t add(uint64_t value, uint64_t count, uint64_t bytes)
 
 /* ---- kept units ---- */
 
+static void plan_kept(struct planning *planning, size_t first, size_t end,
+                      struct memory_growth *out)
+{
+    const struct memory_request request = request_of(planning, first, end);
+    count_work(planning, first, end);
+    if (memory_of_range(planning->model, &planning->spec.optimizer, &request, out, NULL) == 0) {
+        out->base += pool_snapshots(planning, out->snapshot);
+    } else {
+        *out = (struct memory_growth){.base = UINT64_MAX};
+    }
+}
+
+/* Each unit as a stage of its own: at least as much. */
+static void add_kept(struct planning *planning, size_t first, size_t end, struct memory_growth *out)
+{
+    *out = (struct memory_growth){0};
+    for (size_t u = first; u < end; u++) {
+        struct stage_bytes *unit = &planning->stage_bytes[u][u + 1];
+        if (unit->stamp != planning->stamp) {
+            unit->stamp = planning->stamp;
+            plan_kept(planning, u, u + 1, &unit->bytes);
+        }
+        out->base = add(out->base, 1, unit->bytes.base);
+        out->per_thread = add(out->per_thread, 1, unit->bytes.per_thread);
+        out->snapshot += unit->bytes.snapshot;
+    }
+}
+
+/* One question a range: the planner asks for the same one many times. Large models have more ranges
+ * than there is time for. */
 static const struct memory_growth *kept_bytes(struct planning *planning,
                                               const struct servers_stage *stage)
 {
     struct stage_bytes *range = &planning->stage_bytes[stage->first][stage->end];
     if (range->stamp != planning->stamp) {
-        const struct memory_request request = kept_request(planning, stage);
         range->stamp = planning->stamp;
-        count_work(planning, stage->first, stage->end);
-        if (memory_of_range(planning->model, &planning->spec.optimizer, &request, &range->bytes,
-                            NULL) == 0) {
-            range->bytes.base += pool_snapshots(planning, range->bytes.snapshot);
+        if (planning->memory_work < planning->memory_max || stage->first + 1 == stage->end) {
+            plan_kept(planning, stage->first, stage->end, &range->bytes);
         } else {
-            range->bytes = (struct memory_growth){.base = UINT64_MAX};
+            add_kept(planning, stage->first, stage->end, &range->bytes);
         }
     }
     return &range->bytes;
@@ -165,7 +186,7 @@ struct plan_memory servers_memory_parts(const struct planning *planning,
 {
     struct plan_memory out = {0};
     if (stage->first < stage->end) {
-        struct memory_request kept = kept_request(planning, stage);
+        struct memory_request kept = request_of(planning, stage->first, stage->end);
         kept.threads = pool_threads(planning, candidate);
         add_parts(planning, &kept, true, &out);
         out.gradients_bytes += (int64_t)(stage->sums * trained_bytes(planning, stage));

@@ -730,6 +730,8 @@ class ReplanRequest(TypedDict):
     cuts: NotRequired[list[int] | None]
     devices: NotRequired[list[DeviceId] | None]
     generation: NotRequired[int | None]
+    servers: NotRequired[int | None]
+    share_ends: NotRequired[list[int] | None]
 
 
 class ServiceStatus(TypedDict):

@@ -41,6 +41,7 @@ static void submit(struct walk *walk)
     spec.devices_max = spec.devices_min + (int64_t)draw(walk, 3);
     spec.priority = (int64_t)draw(walk, 2);
     spec.seed = (int64_t)walk->job_count;
+    spec.strategy = draw(walk, 3) == 0 ? STRATEGY_PARAMETER_SERVER : STRATEGY_PIPELINE;
     spec.neighbor_every = (int64_t)draw(walk, 6);
     spec.center_every = (int64_t)draw(walk, 3) == 0 ? 1 + (int64_t)draw(walk, 10) : 0;
     spec.expected_step_seconds = draw(walk, 2) == 0 ? 10 : 0;
