@@ -90,6 +90,12 @@ static void peer_refused(void *arg, const struct err *why)
 
 /* ---- the thread ---- */
 
+/* A stage that only computes for others has no state of its own. */
+static bool keeps_units(const struct generation *generation)
+{
+    return generation->run->first < generation->run->end;
+}
+
 static int start_outbox(struct generation *generation, struct err *err)
 {
     const struct assignment_run *run = generation->run;
@@ -173,7 +179,7 @@ static int prepare(struct generation *generation, const char **code, struct err 
         return rc;
     }
     *code = "internal";
-    rc = start_outbox(generation, err);
+    rc = keeps_units(generation) ? start_outbox(generation, err) : 0;
     if (rc != 0) {
         return rc;
     }
@@ -203,7 +209,9 @@ static int train(struct generation *generation, const char **code, struct err *e
     if (rc == ERR_INVALID) {
         *code = "data";
     }
-    rc = rc ? rc : outbox_keep(generation->outbox, version, err);
+    if (rc == 0 && keeps_units(generation)) {
+        rc = outbox_keep(generation->outbox, version, err);
+    }
     if (rc == 0) {
         reporter_event(&generation->reporter, SESSION_STOPPED, version);
     }
@@ -381,7 +389,8 @@ void generation_free(struct generation **generation)
 
 static void collect(struct generation *generation, int64_t version)
 {
-    if (version == 0) { /* version 0 follows from the seed: nothing to upload */
+    /* Version 0 follows from the seed. */
+    if (version == 0 || !keeps_units(generation)) {
         reporter_event(&generation->reporter, SESSION_UPLOADED, version);
         return;
     }

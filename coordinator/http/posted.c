@@ -13,7 +13,6 @@
 #include "libtrain/model/slim.h"
 #include "libtrain/state/state.h"
 #include "libtrain/state/trained.h"
-#include "schema/check.h"
 #include "schema/job_check.h"
 #include "schema/job_view.h"
 
@@ -448,11 +447,6 @@ static int resolve(struct coordinator *coordinator, struct posted_job *posted,
 {
     job_spec_complete(&posted->spec);
     int rc = job_spec_check(&posted->spec, faults, err);
-    if (posted->spec.strategy == STRATEGY_PARAMETER_SERVER) {
-        struct check check = {.faults = faults, .err = err};
-        check_fault(&check, "/strategy", "this build cannot train 'parameter_server'");
-        rc = check.rc;
-    }
     int data_code = resolve_data(coordinator, posted, faults, err);
     if (data_code) {
         return data_code;

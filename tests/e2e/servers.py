@@ -1,0 +1,67 @@
+"""Jobs of workers and servers: the weights are those of one process, bit for bit, whatever the
+shares and servers are.
+"""
+
+from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, train
+from runner import run
+
+
+def job_of(model, devices, steps, options=None, **fields):
+    return fashion_job(
+        model,
+        steps=steps,
+        strategy="parameter_server",
+        parameter_server=options or {},
+        **on_devices(devices, devices),
+        **fields,
+    )
+
+
+def check(fleet, job, what):
+    expected = train(job, FASHION, 1)[0]
+    submitted = fleet.submit(job)
+    fleet.wait(submitted, "succeeded")
+    sha256 = fleet.checkpoint_sha256(submitted)
+    must(sha256 == expected, f"{what}: {sha256}, not {expected}")
+
+
+def test_shares_and_servers_give_the_weights_of_one_process():
+    with fashion_fleet(3) as fleet:
+        for devices in (1, 2, 3):
+            check(fleet, job_of("lenet5", devices, 6), f"lenet5 on {devices}")
+        check(fleet, job_of("lenet5", 3, 6, {"servers": 2}), "lenet5 with two servers")
+
+
+MODELS = (("resnet8", 3), ("mobilenetv2", 2))
+
+
+def test_models_with_batch_norm_give_the_weights_of_one_process():
+    with fashion_fleet(3) as fleet:
+        for model, steps in MODELS:
+            for options in ({"servers": 1}, {"servers": 3}):
+                check(fleet, job_of(model, 3, steps, options), f"{model} with {options}")
+
+
+def test_jobs_that_clip_by_the_norm_give_the_weights_of_one_process():
+    clips = {"optimizer": {"type": "sgd", "clip_norm": 0.5}}
+    with fashion_fleet(3) as fleet:
+        for servers in (1, 2, 3):
+            check(fleet, job_of("lenet5", 3, 6, {"servers": servers}, **clips), f"{servers} servers")
+
+
+TRANSFERS = (
+    "auto optimal stream layer layer_window greedy ready whole fixed".split()
+)
+
+
+def test_transfers_change_no_weights():
+    with fashion_fleet(3) as fleet:
+        for transfers in TRANSFERS:
+            options = {"servers": 2, "transfers": transfers}
+            if transfers == "fixed":
+                options["segment_bytes"] = 65536
+            check(fleet, job_of("lenet5", 3, 6, options), transfers)
+
+
+if __name__ == "__main__":
+    run(globals())
