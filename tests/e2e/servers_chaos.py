@@ -1,0 +1,181 @@
+"""The law under failures of workers and servers: programs are killed or frozen in the middle of a
+job. The weights are those of one undisturbed process. The loss of a device that keeps no units
+makes no step again.
+"""
+
+import functools
+import random
+import signal
+import time
+
+from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, train
+from runner import run
+
+LEASE_MS = 2000
+OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
+AGENTS = 4
+SLOWDOWN = 3
+STEPS = 300
+FIRST_STEP = 40  # of the first failure
+
+
+def trial_job(**fields):
+    return fashion_job(
+        "lenet5",
+        **{
+            "steps": STEPS,
+            "strategy": "parameter_server",
+            "parameter_server": {"servers": 2},
+            "replication": {"neighbor_every": 10, "center_every": 40},
+            "evaluate": {"every_epochs": 0},
+            **on_devices(1, AGENTS),
+            **fields,
+        },
+    )
+
+
+@functools.cache
+def reference():
+    return train(trial_job(), FASHION)[0]
+
+
+class Trial:
+    """A fleet in the middle of a job."""
+
+    def __init__(self, fleet, **fields):
+        self.fleet = fleet
+        self.job = fleet.submit(trial_job(**fields))
+        self.seen = fleet.wait_for_step(self.job, FIRST_STEP)
+
+    def stages(self, role):
+        """The indices of the stages that keep units, that only compute, or that do both."""
+        wanted = {"server": (True, False), "worker": (False, True), "both": (True, True)}[role]
+        return [
+            index
+            for index, stage in enumerate(self.fleet.stages(self.fleet.job(self.job)))
+            if (stage["first"] < stage["end"], "share" in stage) == wanted
+        ]
+
+    def agent(self, stage):
+        return self.fleet.agent_of(self.job, stage)
+
+    def incidents(self):
+        return self.fleet.get(f"/v1/jobs/{self.job['id']}/incidents")["items"]
+
+    def finish(self):
+        self.fleet.wait(self.job, "succeeded")
+        sha256 = self.fleet.checkpoint_sha256(self.job)
+        must(sha256 == reference(), f"{sha256}, not {reference()}")
+        self.fleet.check_losses(self.job, STEPS)
+        for incident in self.incidents():
+            must(incident["state"] in ("resolved", "abandoned"), f"{incident}")
+
+
+def fleet_of(agents=AGENTS):
+    return fashion_fleet(agents, "--slowdown", SLOWDOWN, lease_ms=LEASE_MS)
+
+
+def test_a_worker_dies_and_no_step_is_made_again():
+    with fleet_of() as fleet:
+        trial = Trial(fleet)
+        worker = trial.agent(trial.stages("worker")[0])
+        worker.kill()
+        trial.finish()
+        incidents = [
+            incident
+            for incident in trial.incidents()
+            if worker.name in [device["name"] for device in incident["devices"]]
+        ]
+        must(incidents, f"{trial.incidents()}")
+        must(incidents[-1]["steps_redone"] == 0, f"{incidents}")
+
+
+def test_the_lead_dies():
+    with fleet_of() as fleet:
+        trial = Trial(fleet)
+        trial.agent(0).kill()
+        trial.finish()
+
+
+def test_the_second_server_dies():
+    with fleet_of() as fleet:
+        trial = Trial(fleet)
+        trial.agent(1).kill()
+        trial.finish()
+
+
+def test_two_workers_die():
+    with fleet_of() as fleet:
+        trial = Trial(fleet)
+        for stage in trial.stages("worker"):
+            trial.agent(stage).kill()
+        trial.finish()
+
+
+def test_all_die_and_come_back():
+    with fleet_of() as fleet:
+        trial = Trial(fleet)
+        fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")
+        for agent in fleet.agents:
+            agent.kill()
+        fleet.wait(trial.job, "waiting_for_devices")
+        for index in range(AGENTS):
+            fleet.start_agent(f"agent{index}", "--slowdown", SLOWDOWN, wait=False)
+        trial.finish()
+
+
+def freeze(role, seconds):
+    with fleet_of() as fleet:
+        trial = Trial(fleet)
+        frozen = trial.agent(0 if role == "lead" else trial.stages(role)[0])
+        frozen.signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        frozen.signal(signal.SIGCONT)
+        trial.finish()
+
+
+def test_a_worker_freezes_and_thaws():
+    freeze("worker", 0.2)
+    freeze("worker", 2 * LEASE_MS / 1000)
+
+
+def test_the_lead_freezes_and_thaws():
+    freeze("lead", 0.2)
+    freeze("lead", 2 * LEASE_MS / 1000)
+
+
+def test_the_coordinator_dies_five_times():
+    draw = random.Random(5)
+    with fleet_of() as fleet:
+        trial = Trial(fleet)
+        for _ in range(5):
+            time.sleep(draw.uniform(0, 0.3))
+            fleet.coordinator.kill()
+            fleet.restart_coordinator(*OPTIONS)
+        trial.finish()
+
+
+def test_a_job_pauses_and_resumes():
+    with fleet_of() as fleet:
+        trial = Trial(fleet)
+        fleet.verb(trial.job, "pause")
+        fleet.wait(trial.job, "paused")
+        fleet.verb(trial.job, "resume")
+        trial.finish()
+
+
+def test_a_device_joins_and_the_servers_change():
+    with fleet_of(AGENTS - 1) as fleet:
+        trial = Trial(fleet)
+        fleet.start_agent("agent3", "--slowdown", SLOWDOWN)
+        fleet.verb(trial.job, "replan", {"servers": 1})
+        fleet.wait_until(
+            trial.job,
+            lambda seen: seen["generation"] > 1 and seen["state"] == "running",
+            "a second generation",
+        )
+        trial.finish()
+
+
+if __name__ == "__main__":
+    run(globals())
