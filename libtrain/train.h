@@ -116,8 +116,8 @@ struct train_clock {
     double *forward_seconds;  /* out: [end - first], of each unit in the last train_forward */
     double *backward_seconds; /* the same of train_backward; recompute passes and the additions of
                                  the tree included */
-    double *layer_forward_seconds;  /* out: [train_layers], never more than the stage's ops: of each
-                                       layer with the ops computed with it; NULL: not timed */
+    double *layer_forward_seconds;  /* out: [layers_list of model/layers.h], of each layer with the
+                                       ops computed with it; NULL: not timed */
     double *layer_backward_seconds; /* the same of train_backward */
 };
 
