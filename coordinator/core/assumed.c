@@ -58,13 +58,12 @@ static void add_probed(const struct core *core, const struct plan_question *ques
 {
     const struct what_if_device *assumed = &question->device[index];
     struct planning_device *device = &planning->device[planning->device_count];
-    *device = (struct planning_device){
-        .gemm_gflops = assumed->gflops,
-        .threads = 1,
-        .codecs = CODECS_ALL,
-        .may_serve = true,
-        .may_work = true,
-        .strict = true};
+    *device = (struct planning_device){.gemm_gflops = assumed->gflops,
+                                       .threads = 1,
+                                       .codecs = CODECS_ALL,
+                                       .may_serve = true,
+                                       .may_work = true,
+                                       .strict = true};
     text_set(device->numeric_class, sizeof(device->numeric_class), "%s",
              usual_class(core, question, planning));
     profile_probed(core, planning, planning->device_count, assumed->gflops * 1e9,

@@ -138,7 +138,8 @@ static bool same_codecs(const struct plan *plan, const struct planned *planned)
 static bool is_rejected(struct core *core, struct job_slot *job, const struct planned *planned)
 {
     const struct job_rejected *rejected = &job->job.rejected;
-    if (!job->job.has_rejected || !layout_is(&rejected->stages, planned->stage, planned->stage_count)) {
+    if (!job->job.has_rejected ||
+        !layout_is(&rejected->stages, planned->stage, planned->stage_count)) {
         return false;
     }
     for (size_t s = 0; s < planned->stage_count; s++) {

@@ -161,8 +161,7 @@ static bool is_measured(const struct core *core, const struct job_slot *job)
         measured = measured && (layout_work(job, s).micro_batches == 0 ||
                                 drift_stage_seconds(core, &job->plan.stage[s], true) > 0);
     }
-    return measured ||
-           core->now_ms - job->drift.began_ms >= DRIFT_STAGES_MS;
+    return measured || core->now_ms - job->drift.began_ms >= DRIFT_STAGES_MS;
 }
 
 /* The plan was searched for within a step, because a failure had to be recovered from at once. */

@@ -257,8 +257,8 @@ void measured_take(struct core *core, struct job_slot *job, struct device_slot *
     const struct stage_work loads = layout_loads(job, device->stage);
     const struct stage_seconds *step = &heartbeat->stage_seconds;
     const bool computes = computed.micro_batches > 0 && heartbeat->unit_seconds_count > 0;
-    const bool updates = keepers_has(stage) && is_update(heartbeat) &&
-                         (computes || computed.micro_batches == 0);
+    const bool updates =
+        keepers_has(stage) && is_update(heartbeat) && (computes || computed.micro_batches == 0);
     take_links(core, &job->plan, device, heartbeat);
     core->capacity->refused += (step->step != 0 || waits_of(step) != 0) && !is_step(step);
     core->capacity->refused += heartbeat->update_seconds != 0 && !is_update(heartbeat);

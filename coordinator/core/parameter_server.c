@@ -232,9 +232,9 @@ static void fill_assignment(const struct core *core, const struct device_slot *d
         const struct plan_stage *stage = &plan->stage[s];
         struct assigned_stage *listed = &run->stage[s];
         *listed = (struct assigned_stage){.first = stage->first,
-                                       .end = stage->end,
-                                       .share_first = stage->share_first,
-                                       .share_end = stage->share_end};
+                                          .end = stage->end,
+                                          .share_first = stage->share_first,
+                                          .share_end = stage->share_end};
         if (calls(plan->stage, clips_norm, device->stage, s)) {
             peers_fill(core, job, s, CODEC_NONE, &listed->peer);
         }

@@ -49,10 +49,10 @@ struct planning_device {
     size_t threads;
     enum codecs codecs;
     bool may_serve, may_work; /* its labels are those of servers, or of workers */
-    bool strict;  /* its agent knows the strict order (libtrain/schedule) */
-    bool busy;    /* it works for another job, or is reserved for one */
-    bool avoided; /* the job excludes it for a while */
-    bool failed;  /* the same, for a failure of its own */
+    bool strict;              /* its agent knows the strict order (libtrain/schedule) */
+    bool busy;                /* it works for another job, or is reserved for one */
+    bool avoided;             /* the job excludes it for a while */
+    bool failed;              /* the same, for a failure of its own */
     double processor_share, overhead_seconds, overhead_seconds_per_byte; /* of partition_problem */
     bool has_link;          /* its transfers with others are known: */
     struct link_speed link; /* what they show of its links, also of those never used */

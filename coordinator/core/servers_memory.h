@@ -9,9 +9,9 @@
 
 struct planning;
 
-/* Return the bytes of a stage on a device of the pool: those of its kept units, as a stage without a
- * share, with the sums that wait; and those of all units, if it has a share. A device that does both
- * has both. planning: a struct planning, of which the pool and the layers are taken. */
+/* Return the bytes of a stage on a device of the pool: those of its kept units, as a stage without
+ * a share, with the sums that wait; and those of all units, if it has a share. A device that does
+ * both has both. planning: a struct planning, of which the pool and the layers are taken. */
 uint64_t servers_memory(void *planning, const struct servers_stage *stage);
 /* Return the same by use, on a candidate. */
 struct plan_memory servers_memory_parts(const struct planning *planning,

@@ -267,17 +267,28 @@ static int take_servers(struct planning *planning, const struct problem_request 
     return request->end ? take_ends(planning, request, err) : take_places(planning, err);
 }
 
+/* Whether there are as many devices as the request and the job want of each kind. */
 static int check_roles(const struct planning *planning, struct err *err)
 {
-    size_t servers = 0, workers = 0;
+    const struct servers_problem *problem = &planning->servers.problem;
+    const size_t shares = problem->shares == SERVERS_GIVEN ? problem->share_count : 1;
+    struct {
+        const char *what;
+        size_t wanted, there;
+    } role[] = {{"server", problem->server_count > 0 ? problem->server_count : 1, 0},
+                {"worker", shares, 0}};
     for (size_t i = 0; i < planning->pool_count; i++) {
-        servers += planning->servers.may_serve[i];
-        workers += planning->servers.may_work[i];
+        role[0].there += planning->servers.may_serve[i];
+        role[1].there += planning->servers.may_work[i];
     }
-    return servers > 0 && workers > 0
-               ? 0
-               : err_set(err, ERR_STATE, "waits for a device with the labels of a %s",
-                         servers == 0 ? "server" : "worker");
+    for (size_t i = 0; i < 2; i++) {
+        if (role[i].there < role[i].wanted) {
+            return err_set(err, ERR_STATE, "waits for %zu %s%s, of which %zu are available",
+                           role[i].wanted, role[i].what, role[i].wanted == 1 ? "" : "s",
+                           role[i].there);
+        }
+    }
+    return 0;
 }
 
 /* ---- the answer ---- */
@@ -326,6 +337,22 @@ static int play(struct planning *planning, const struct problem_request *request
                         request->stages_max, &planning->solution.servers, err);
 }
 
+static int search(struct planning *planning, const struct problem_request *request, struct err *err)
+{
+    struct planning_servers *servers = &planning->servers;
+    int rc = take_servers(planning, request, err);
+    rc = rc ? rc : check_roles(planning, err);
+    if (rc) {
+        return rc;
+    }
+    servers->problem.work_max = planning->work_max * request->work_share / SHARE_WORK;
+    rc = servers_solve(&servers->problem, servers->scratch, &planning->solution.servers, err);
+    const double work = servers_scratch_work(servers->scratch);
+    planning->work += SHARE_WORK * work;
+    planning->hasty = planning->hasty || work >= servers->problem.work_max;
+    return rc;
+}
+
 /* Whether the stage fits on a device of the pool that may have it. *least, *most: the fewest bytes
  * that it needs, and the most that such a device has. */
 static bool fits(struct planning *planning, struct servers_stage stage, const bool *may,
@@ -372,7 +399,6 @@ static int explain_memory(struct planning *planning, struct err *err)
 int servers_problem_solve(struct planning *planning, const struct problem_request *request,
                           struct err *err)
 {
-    struct planning_servers *servers = &planning->servers;
     int rc = take_layers(planning, err);
     if (rc) {
         return rc;
@@ -380,17 +406,7 @@ int servers_problem_solve(struct planning *planning, const struct problem_reques
     take_backend(planning, pool_backend(planning));
     limit_pool(planning);
     state_problem(planning, false);
-    rc = check_roles(planning, err);
-    rc = rc || request->given ? rc : take_servers(planning, request, err);
-    if (rc == 0 && request->given) {
-        rc = play(planning, request, err);
-    } else if (rc == 0) {
-        servers->problem.work_max = planning->work_max * request->work_share / SHARE_WORK;
-        rc = servers_solve(&servers->problem, servers->scratch, &planning->solution.servers, err);
-        const double work = servers_scratch_work(servers->scratch);
-        planning->work += SHARE_WORK * work;
-        planning->hasty = planning->hasty || work >= servers->problem.work_max;
-    }
+    rc = request->given ? play(planning, request, err) : search(planning, request, err);
     if (rc == 0) {
         const double least = least_seconds(planning);
         take_answer(planning);

@@ -56,8 +56,7 @@ static void nobody_fits(const struct core *core, const struct placement_request 
     } else if (!any_speaks(core, request)) {
         text_set(out, size, "no device%s has an agent that trains %s (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "",
-                 matching_protocol_words(request),
-                 online);
+                 matching_protocol_words(request), online);
     } else if (spec->numeric_class[0] == '\0') {
         text_set(out, size, "no device%s has oneDNN, which the job's kernels need (%zu online)",
                  spec->device_label_count > 0 ? " with the labels" : "", online);

@@ -239,7 +239,7 @@ static void a_model_that_fits_on_no_worker_is_rejected(void **state)
     assert_non_null(strstr(world->text, "the whole model does not fit on any worker"));
 }
 
-static void a_job_waits_for_devices_with_the_labels_of_workers(void **state)
+static void a_job_waits_for_as_many_servers_and_workers_as_it_wants(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
@@ -248,7 +248,15 @@ static void a_job_waits_for_devices_with_the_labels_of_workers(void **state)
     spec.parameter_server.worker_label[0] = (struct label){"role", "worker"};
     spec.parameter_server.worker_label_count = 1;
     assert_null(submit(world, id, &spec));
-    assert_non_null(strstr(world_job(world, id)->message, "labels of a worker"));
+    assert_non_null(strstr(world_job(world, id)->message, "waits for 1 worker, of which 0"));
+    world_verb(world, id, JOB_CANCEL);
+    spec.parameter_server.worker_label_count = 0;
+    spec.parameter_server.servers = 3;
+    assert_null(submit(world, id, &spec));
+    assert_non_null(strstr(world_job(world, id)->message, "waits for 3 servers, of which 2"));
+    (void)world_agent(world, "c", 10);
+    story_work(world, 1000);
+    assert_int_equal(count_servers(core_job_plan(world->core, id)), 3);
 }
 
 static void agents_that_do_not_know_the_strategy_get_no_stage(void **state)
@@ -395,7 +403,7 @@ int main(void)
         SERVERS(a_device_with_little_memory_does_not_work),
         SERVERS(a_unit_that_fits_on_no_server_is_rejected),
         SERVERS(a_model_that_fits_on_no_worker_is_rejected),
-        SERVERS(a_job_waits_for_devices_with_the_labels_of_workers),
+        SERVERS(a_job_waits_for_as_many_servers_and_workers_as_it_wants),
         SERVERS(agents_that_do_not_know_the_strategy_get_no_stage),
         SERVERS(frozen_units_are_kept_and_not_transferred),
         SERVERS(a_model_that_trains_nothing_has_no_plan),
