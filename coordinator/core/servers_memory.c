@@ -25,6 +25,7 @@ static struct memory_request worker_request(const struct planning *planning,
 {
     struct memory_request request = request_of(planning, 0, planning->model->unit_count);
     request.share = share;
+    request.worker = true;
     return request;
 }
 
@@ -92,6 +93,12 @@ static const struct memory_growth *kept_bytes(struct planning *planning,
     return &range->bytes;
 }
 
+/* The sums that wait at once, beside the one that becomes the gradient. */
+static uint64_t more_sums(const struct servers_stage *stage)
+{
+    return stage->sums > 0 ? stage->sums - 1 : 0;
+}
+
 static uint64_t trained_bytes(const struct planning *planning, const struct servers_stage *stage)
 {
     const uint64_t *before = planning->servers.trained_before;
@@ -124,7 +131,7 @@ static void measure_worker(struct planning *planning, struct worker_bytes *out)
     }
     const size_t buffers = reduce_waiting_max(most, all) - reduce_waiting_max(most, one);
     *out = (struct worker_bytes){
-        .base = least.total - least.snapshot,
+        .base = least.total,
         .per_thread = growth.per_thread,
         .per_buffer = (large.gradients - small.gradients) / buffers,
         .per_micro_batch = (large.parameters - small.parameters) / (most - 1),
@@ -157,7 +164,7 @@ uint64_t servers_memory(void *arg, const struct servers_stage *stage)
     if (stage->first < stage->end) {
         const struct memory_growth *kept = kept_bytes(planning, stage);
         bytes = add(kept->base, threads - 1, kept->per_thread);
-        bytes = add(bytes, stage->sums, trained_bytes(planning, stage));
+        bytes = add(bytes, more_sums(stage), trained_bytes(planning, stage));
     }
     return stage->share.first < stage->share.end
                ? add(bytes, 1, share_bytes(planning, stage, threads))
@@ -165,7 +172,7 @@ uint64_t servers_memory(void *arg, const struct servers_stage *stage)
 }
 
 static void add_parts(const struct planning *planning, const struct memory_request *request,
-                      bool snapshots, struct plan_memory *out)
+                      struct plan_memory *out)
 {
     struct memory_bytes bytes;
     if (memory_of_stage(planning->model, &planning->spec.optimizer, request, &bytes, NULL) != 0) {
@@ -177,8 +184,7 @@ static void add_parts(const struct planning *planning, const struct memory_reque
     out->activations_bytes += (int64_t)bytes.activations;
     out->workspace_bytes += (int64_t)(bytes.workspace + bytes.packed);
     out->borders_bytes += (int64_t)bytes.borders;
-    out->snapshots_bytes +=
-        snapshots ? (int64_t)(bytes.snapshot + pool_snapshots(planning, bytes.snapshot)) : 0;
+    out->snapshots_bytes += (int64_t)(bytes.snapshot + pool_snapshots(planning, bytes.snapshot));
 }
 
 struct plan_memory servers_memory_parts(const struct planning *planning,
@@ -188,13 +194,13 @@ struct plan_memory servers_memory_parts(const struct planning *planning,
     if (stage->first < stage->end) {
         struct memory_request kept = request_of(planning, stage->first, stage->end);
         kept.threads = pool_threads(planning, candidate);
-        add_parts(planning, &kept, true, &out);
-        out.gradients_bytes += (int64_t)(stage->sums * trained_bytes(planning, stage));
+        add_parts(planning, &kept, &out);
+        out.gradients_bytes += (int64_t)(more_sums(stage) * trained_bytes(planning, stage));
     }
     if (stage->share.first < stage->share.end) {
         struct memory_request worker = worker_request(planning, stage->share);
         worker.threads = pool_threads(planning, candidate);
-        add_parts(planning, &worker, false, &out);
+        add_parts(planning, &worker, &out);
     }
     return out;
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/core/placement.h"
+#include "coordinator/core/servers_memory.h"
 #include "tests/unit/coordinator_core/servers_story.h"
 
 #define SERVERS(function) cmocka_unit_test_setup_teardown(function, story_setup, story_teardown)
@@ -207,21 +209,36 @@ static void a_device_with_little_memory_does_not_work(void **state)
     assert_int_equal(plan->left_out[0].reason, PARTITION_NO_MEMORY);
 }
 
-static void a_unit_that_fits_on_no_server_is_rejected(void **state)
+/* Three devices with so much memory. */
+static void add_small_devices(struct world *world, int64_t bytes)
 {
-    struct world *world = *state;
     for (size_t i = 0; i < 3; i++) {
         const char name[2] = {(char)('a' + i), '\0'};
         struct agent *agent = world_agent(world, name, 10);
-        agent->memory_bytes = 2300000; /* for any stage of a pipeline */
+        agent->memory_bytes = bytes;
         agent_restart(world, agent);
         agent_beat(world, agent);
     }
-    struct job_spec spec = servers_spec(5);
+}
+
+static void a_unit_that_fits_on_no_server_is_rejected(void **state)
+{
+    struct world *world = *state;
+    const struct job_spec spec = servers_spec(5);
+    add_small_devices(world, 2100000);
     world_submit(world, &spec);
     assert_int_equal(world->problem, PROBLEM_MODEL_TOO_LARGE);
     assert_non_null(strstr(world->text, "unit 'dense1' does not fit on any server"));
-    struct job_spec pipeline = world_spec("p", 5);
+}
+
+/* Any stage of a pipeline fits, any server and any worker, but not all of them. */
+static void a_job_that_fits_as_a_pipeline_may_be_too_large(void **state)
+{
+    struct world *world = *state;
+    const struct job_spec spec = servers_spec(5), pipeline = world_spec("p", 5);
+    add_small_devices(world, 2300000);
+    world_submit(world, &spec);
+    assert_int_equal(world->problem, PROBLEM_MODEL_TOO_LARGE);
     world_submit(world, &pipeline);
     assert_int_equal(world->status, 201);
 }
@@ -257,6 +274,40 @@ static void a_job_waits_for_as_many_servers_and_workers_as_it_wants(void **state
     (void)world_agent(world, "c", 10);
     story_work(world, 1000);
     assert_int_equal(count_servers(core_job_plan(world->core, id)), 3);
+}
+
+/* The search adds up what grows with a share, a thread and a sum; the plan says what it is for. */
+static void the_memory_of_the_search_is_that_of_the_plan(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct err err = {0};
+    const struct reduce_range shares[] = {{0, 0}, {0, 1}, {1, 4}, {0, 4}};
+    struct planning *planning = world->planning;
+    const struct job_spec spec = servers_spec(5);
+    add_devices(world, 1);
+    world->plans_wait = true;
+    story_submit(world, id, &spec);
+    assert_true(core_planning(world->core, world->question, planning));
+    assert_ok(placement_solve(planning, &world->planned, &err), &err);
+    for (size_t threads = 1; threads <= 3; threads += 2) {
+        planning->pool_threads[0] = threads;
+        planning->device[planning->pool[0]].threads = threads;
+        for (size_t i = 0; i < 4 * 5 * 5 * 2; i++) {
+            const size_t first = i / 4 % 5, end = i / 20 % 5 + 1;
+            const struct servers_stage stage = {.first = end > first ? first : 0,
+                                                .end = end > first ? end : 0,
+                                                .share = shares[i % 4],
+                                                .buffers = reduce_waiting_max(4, shares[i % 4]),
+                                                .sums = 1 + i / 100 * 3};
+            const struct plan_memory parts =
+                servers_memory_parts(planning, &stage, planning->pool[0]);
+            const int64_t sum = parts.parameters_bytes + parts.gradients_bytes +
+                                parts.optimizer_bytes + parts.activations_bytes +
+                                parts.workspace_bytes + parts.borders_bytes + parts.snapshots_bytes;
+            assert_int_equal(servers_memory(planning, &stage), sum);
+        }
+    }
 }
 
 static void agents_that_do_not_know_the_strategy_get_no_stage(void **state)
@@ -402,8 +453,10 @@ int main(void)
         SERVERS(a_plan_has_at_least_the_devices_that_the_job_wants),
         SERVERS(a_device_with_little_memory_does_not_work),
         SERVERS(a_unit_that_fits_on_no_server_is_rejected),
+        SERVERS(a_job_that_fits_as_a_pipeline_may_be_too_large),
         SERVERS(a_model_that_fits_on_no_worker_is_rejected),
         SERVERS(a_job_waits_for_as_many_servers_and_workers_as_it_wants),
+        SERVERS(the_memory_of_the_search_is_that_of_the_plan),
         SERVERS(agents_that_do_not_know_the_strategy_get_no_stage),
         SERVERS(frozen_units_are_kept_and_not_transferred),
         SERVERS(a_model_that_trains_nothing_has_no_plan),
