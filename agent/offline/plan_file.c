@@ -18,6 +18,9 @@ static int check_units(const struct plan *plan, size_t unit_count, struct err *e
     int64_t unit = 0;
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct plan_stage *stage = &plan->stage[i];
+        if (stage->end == stage->first && stage->share_end > stage->share_first) {
+            continue; /* a worker that keeps no units */
+        }
         if (stage->end <= stage->first) {
             return err_set(err, ERR_INVALID, "stage %zu has no unit: expected unit %" PRId64, i,
                            unit);

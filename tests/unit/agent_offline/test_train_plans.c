@@ -14,12 +14,14 @@
 
 #define ASYNC "\"epochs\":3,\"pipeline\":\"async\""
 
-/* One plan of the list: stages end at `end` (0: no more), with that many batches in flight. */
+/* One plan of the list: stages end at `end` (0: no more), with that many batches in flight, and
+ * with a parameter server so many micro-batches. */
 struct row {
     int64_t generation, resume_version;
     int state;
     int64_t end[4], in_flight[4];
     int codec[4];
+    int64_t share[4];
 };
 
 static void write_plans(const char *directory, const struct row *row, size_t count)
@@ -41,6 +43,8 @@ static void write_plans(const char *directory, const struct row *row, size_t cou
             stage->end = row[i].end[k];
             stage->in_flight = row[i].in_flight[k];
             stage->codec = row[i].codec[k];
+            stage->share_first = k == 0 ? 0 : stage[-1].share_end;
+            stage->share_end = stage->share_first + row[i].share[k];
         }
         assert_ok(buf_printf(&text, &err, i > 0 ? "," : ""), &err);
         assert_ok(wire_write(&plan_record, &plan, &text, &err), &err);
@@ -90,9 +94,9 @@ static struct sha256_hex {
     return hash[0];
 }
 
-static const struct row one_stage = {1, 0, PLAN_DONE, {6}, {1}, {0}};
-static const struct row two_stages = {1, 0, PLAN_DONE, {2, 6}, {2, 1}, {0}};
-static const struct row three_stages = {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}};
+static const struct row one_stage = {1, 0, PLAN_DONE, {6}, {1}, {0}, {0}};
+static const struct row two_stages = {1, 0, PLAN_DONE, {2, 6}, {2, 1}, {0}, {0}};
+static const struct row three_stages = {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}, {0}};
 
 static void a_synchronous_job_gives_the_same_bytes_with_its_plans(void **state)
 {
@@ -101,6 +105,21 @@ static void a_synchronous_job_gives_the_same_bytes_with_its_plans(void **state)
     const struct sha256_hex planned =
         trained(*state, "\"micro_batches\":4,\"epochs\":3", &two_stages, 1);
     assert_string_equal(plain.text, planned.text);
+}
+
+static void a_job_with_servers_gives_the_same_bytes_with_its_plans(void **state)
+{
+    static const char job[] = "\"micro_batches\":4,\"epochs\":3,\"strategy\":\"parameter_server\"";
+    static const struct row servers = {1,   0,           PLAN_DONE, {2, 6, 6, 6}, {1, 1, 1, 1},
+                                       {0}, {0, 1, 2, 1}};
+    static const struct row idle = {1, 0, PLAN_DONE, {2, 6, 6}, {1, 1, 1}, {0}, {1, 3, 0}};
+    struct err err = {0};
+    write_data(*state);
+    const struct sha256_hex plain = trained(*state, job, NULL, 0);
+    assert_string_equal(trained(*state, job, &servers, 1).text, plain.text);
+    write_plans(*state, &idle, 1);
+    assert_int_equal(train(*state, "--plans=@plans.json", "--threads=1", &err), ERR_INVALID);
+    assert_holds(err.text, "stage 2 has no unit");
 }
 
 static void one_asynchronous_stage_gives_the_bytes_of_whole_synchronous_batches(void **state)
@@ -125,9 +144,9 @@ static void plans_and_policies_change_the_bytes_of_an_asynchronous_job(void **st
         trained(*state, ASYNC ",\"vertical_sync\":true", &three_stages, 1),
         trained(*state, ASYNC ",\"vertical_sync\":true,\"aggregate_every\":3", &three_stages, 1),
         trained(*state, ASYNC ",\"evaluate\":{\"every_epochs\":0}", &three_stages, 1),
-        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {3, 1}, {0}}, 1),
-        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {2, 1}, {CODEC_Q8}}, 1),
-        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {2, 1}, {CODEC_Q4}}, 1),
+        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {3, 1}, {0}, {0}}, 1),
+        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {2, 1}, {CODEC_Q8}, {0}}, 1),
+        trained(*state, ASYNC, &(struct row){1, 0, PLAN_DONE, {2, 6}, {2, 1}, {CODEC_Q4}, {0}}, 1),
     };
     const size_t count = sizeof(hash) / sizeof(hash[0]);
     for (size_t i = 0; i < count; i++) {
@@ -147,17 +166,17 @@ static void plans_and_policies_change_the_bytes_of_an_asynchronous_job(void **st
 static void versions_that_a_later_plan_makes_again_count_once(void **state)
 {
     static const struct row short_list[] = {
-        {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}},
-        {5, 3, PLAN_DONE, {2, 6}, {2, 1}, {0}},
-        {6, 7, PLAN_DONE, {1, 3, 6}, {4, 2, 1}, {0}},
+        {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}, {0}},
+        {5, 3, PLAN_DONE, {2, 6}, {2, 1}, {0}, {0}},
+        {6, 7, PLAN_DONE, {1, 3, 6}, {4, 2, 1}, {0}, {0}},
     };
     static const struct row long_list[] = {
-        {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}},
-        {2, 5, PLAN_DONE, {6}, {1}, {0}},
-        {3, 7, PLAN_DONE, {4, 6}, {2, 1}, {0}},
-        {4, 1, PLAN_DISCARDED, {6}, {1}, {0}},
-        {5, 3, PLAN_DONE, {2, 6}, {2, 1}, {0}},
-        {6, 7, PLAN_RUNNING, {1, 3, 6}, {4, 2, 1}, {0}},
+        {1, 0, PLAN_DONE, {1, 3, 6}, {3, 2, 1}, {0}, {0}},
+        {2, 5, PLAN_DONE, {6}, {1}, {0}, {0}},
+        {3, 7, PLAN_DONE, {4, 6}, {2, 1}, {0}, {0}},
+        {4, 1, PLAN_DISCARDED, {6}, {1}, {0}, {0}},
+        {5, 3, PLAN_DONE, {2, 6}, {2, 1}, {0}, {0}},
+        {6, 7, PLAN_RUNNING, {1, 3, 6}, {4, 2, 1}, {0}, {0}},
     };
     write_data(*state);
     const struct sha256_hex brief = trained(*state, ASYNC, short_list, 3);
@@ -172,15 +191,15 @@ static void a_file_that_is_not_the_plans_of_the_job_is_rejected(void **state)
         const char *part;
         struct row row;
     } wrong[] = {
-        {"the model has 6", {1, 0, PLAN_DONE, {2, 5}, {2, 1}, {0}}},
-        {"stage 1 has no unit", {1, 0, PLAN_DONE, {2, 2, 6}, {2, 1, 1}, {0}}},
-        {"must never rise", {1, 0, PLAN_DONE, {2, 6}, {1, 2}, {0}}},
-        {"must never rise", {1, 0, PLAN_DONE, {2, 4, 6}, {2, 3, 1}, {0}}},
-        {"must never rise", {1, 0, PLAN_DONE, {6}, {2}, {0}}},
-        {"must never rise", {1, 0, PLAN_DONE, {6}, {0}, {0}}},
-        {"with vertical_sync at most", {1, 0, PLAN_DONE, {2, 6}, {3, 1}, {0}}},
-        {"version 0", {1, 3, PLAN_DONE, {6}, {1}, {0}}},
-        {"version 0", {1, 0, PLAN_DISCARDED, {6}, {1}, {0}}},
+        {"the model has 6", {1, 0, PLAN_DONE, {2, 5}, {2, 1}, {0}, {0}}},
+        {"stage 1 has no unit", {1, 0, PLAN_DONE, {2, 2, 6}, {2, 1, 1}, {0}, {0}}},
+        {"must never rise", {1, 0, PLAN_DONE, {2, 6}, {1, 2}, {0}, {0}}},
+        {"must never rise", {1, 0, PLAN_DONE, {2, 4, 6}, {2, 3, 1}, {0}, {0}}},
+        {"must never rise", {1, 0, PLAN_DONE, {6}, {2}, {0}, {0}}},
+        {"must never rise", {1, 0, PLAN_DONE, {6}, {0}, {0}, {0}}},
+        {"with vertical_sync at most", {1, 0, PLAN_DONE, {2, 6}, {3, 1}, {0}, {0}}},
+        {"version 0", {1, 3, PLAN_DONE, {6}, {1}, {0}, {0}}},
+        {"version 0", {1, 0, PLAN_DISCARDED, {6}, {1}, {0}, {0}}},
     };
     write_data(directory);
     command_write_job_with(directory, "job.json", ASYNC ",\"vertical_sync\":true");
@@ -191,8 +210,8 @@ static void a_file_that_is_not_the_plans_of_the_job_is_rejected(void **state)
         assert_holds(err.text, "plans.json': ");
         assert_holds(err.text, wrong[i].part);
     }
-    static const struct row late[] = {{1, 0, PLAN_DONE, {6}, {1}, {0}},
-                                      {2, 13, PLAN_DONE, {6}, {1}, {0}}};
+    static const struct row late[] = {{1, 0, PLAN_DONE, {6}, {1}, {0}, {0}},
+                                      {2, 13, PLAN_DONE, {6}, {1}, {0}, {0}}};
     static const char *const texts[][2] = {
         {"{\"items\":[]}", "no plans"},
         {"{\"items\":[],\"next_cursor\":\"x\"}", "?limit=500"},
@@ -217,6 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_with_directory(a_synchronous_job_gives_the_same_bytes_with_its_plans),
+        test_with_directory(a_job_with_servers_gives_the_same_bytes_with_its_plans),
         test_with_directory(one_asynchronous_stage_gives_the_bytes_of_whole_synchronous_batches),
         test_with_directory(plans_and_policies_change_the_bytes_of_an_asynchronous_job),
         test_with_directory(versions_that_a_later_plan_makes_again_count_once),
