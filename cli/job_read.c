@@ -38,10 +38,13 @@ int job_read_shares(struct api *api, const struct job *job, struct progress_shar
     }
     *out = (struct progress_shares){.generation = job->generation, .count = plan.stage_count};
     for (size_t i = 0; i < plan.stage_count; i++) {
-        name_of(api, plan.stage[i].device.text, out->device[i].name);
-        out->device[i].units = plan.stage[i].end - plan.stage[i].first;
-        out->device[i].first = plan.stage[i].first;
-        out->device[i].busy = plan.stage[i].predicted_busy;
+        const struct plan_stage *stage = &plan.stage[i];
+        name_of(api, stage->device.text, out->device[i].name);
+        out->device[i].units = stage->end - stage->first;
+        out->device[i].first = stage->first;
+        out->device[i].micro_batches = stage->share_end - stage->share_first;
+        out->device[i].first_micro_batch = stage->share_first;
+        out->device[i].busy = stage->predicted_busy;
     }
     return 0;
 }

@@ -131,6 +131,16 @@ static void write_age(const char *text, int64_t now_ms, cell_text out)
     (void)snprintf(out, LAYOUT_CELL_SIZE, "%" PRId64 "%c", age / unit, steps[i].unit);
 }
 
+static void write_range(const json_t *range, cell_text out)
+{
+    const json_int_t first = json_integer_value(json_object_get(range, "first"));
+    const json_int_t end = json_integer_value(json_object_get(range, "end"));
+    if (end > first) {
+        (void)snprintf(out, LAYOUT_CELL_SIZE, "%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT,
+                       first, end - 1);
+    }
+}
+
 static void write_value(const struct column *column, const json_t *row, const json_t *value,
                         const struct layout_style *style, cell_text out)
 {
@@ -148,6 +158,7 @@ static void write_value(const struct column *column, const json_t *row, const js
     case CELL_SHARE:
         (void)snprintf(out, LAYOUT_CELL_SIZE, "%.3g %%", json_number_value(value) * 100);
         return;
+    case CELL_RANGE: write_range(value, out); return;
     case CELL_AGE: write_age(json_string_value(value), style->now_ms, out); return;
     case CELL_SHORT:
         write_scalar(value, out);

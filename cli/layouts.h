@@ -14,6 +14,7 @@ enum cell {
     CELL_SECONDS, /* "1.2 s", "35 ms" */
     CELL_BYTES,   /* "1.5 MiB" */
     CELL_SHARE,   /* a fraction as "46 %" */
+    CELL_RANGE,   /* an object of `first` and `end`, one past the last: "0-3" */
     CELL_AGE,     /* the time since then: "35s", "12m", "3h", "9d" */
     CELL_SHORT,   /* the first 12 characters */
 };

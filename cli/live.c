@@ -227,6 +227,16 @@ static void add_loss(struct page *page, const struct live *live, const struct jo
     add_line(page, PLAIN, "%s%s", head, spark);
 }
 
+/* " units 0-2 micro-batches 4-7" */
+static void add_range(char *text, size_t size, const char *title, int64_t first, int64_t count)
+{
+    const size_t used = strlen(text);
+    if (count > 0) {
+        (void)snprintf(text + used, size - used, " %s %" PRId64 "-%" PRId64, title, first,
+                       first + count - 1);
+    }
+}
+
 static void add_stages(struct page *page, const struct progress_shares *shares)
 {
     const size_t quarter = page->style->columns / 4;
@@ -238,10 +248,11 @@ static void add_stages(struct page *page, const struct progress_shares *shares)
     }
     name_width = name_width > most ? most : name_width;
     for (size_t i = 0; i < shares->count; i++) {
-        char bar[BAR_MAX * 4 + 1], units[64];
-        int64_t first = shares->device[i].first, last = first + shares->device[i].units - 1;
-        (void)snprintf(units, sizeof(units), "%4.0f %% units %" PRId64 "-%" PRId64,
-                       shares->device[i].busy * 100, first, last);
+        char bar[BAR_MAX * 4 + 1], units[96];
+        (void)snprintf(units, sizeof(units), "%4.0f %%", shares->device[i].busy * 100);
+        add_range(units, sizeof(units), "units", shares->device[i].first, shares->device[i].units);
+        add_range(units, sizeof(units), "micro-batches", shares->device[i].first_micro_batch,
+                  shares->device[i].micro_batches);
         size_t taken = name_width + 1 + strlen(units) + 1;
         size_t room =
             page->style->columns > taken + BAR_MIN ? page->style->columns - taken : BAR_MIN;

@@ -113,15 +113,31 @@ static void add_epoch(struct line *line, const struct job *job)
     }
 }
 
-static void add_shares(struct line *line, const struct progress_shares *shares)
+static int64_t units_of(const struct progress_shares *shares, size_t device)
+{
+    return shares->device[device].units;
+}
+
+static int64_t micro_batches_of(const struct progress_shares *shares, size_t device)
+{
+    return shares->device[device].micro_batches;
+}
+
+/* What each device has of all that `of` counts; devices that have none are left out. */
+static void add_shares(struct line *line, const struct progress_shares *shares, const char *title,
+                       int64_t (*of)(const struct progress_shares *shares, size_t device))
 {
     int64_t total = 0;
+    const char *before = title;
     for (size_t i = 0; i < shares->count; i++) {
-        total += shares->device[i].units;
+        total += of(shares, i);
     }
     for (size_t i = 0; i < shares->count; i++) {
-        add(line, "%s%s %" PRId64 "/%" PRId64, i == 0 ? "  units " : ", ", shares->device[i].name,
-            shares->device[i].units, total);
+        if (of(shares, i) > 0) {
+            add(line, "%s%s %" PRId64 "/%" PRId64, before, shares->device[i].name, of(shares, i),
+                total);
+            before = ", ";
+        }
     }
 }
 
@@ -153,7 +169,10 @@ void progress_line(const struct job *job, const struct progress_shares *shares, 
         fit(&line, used);
     }
     size_t used = line.used;
-    add_shares(&line, shares);
+    add_shares(&line, shares, "  units ", units_of);
+    fit(&line, used);
+    used = line.used;
+    add_shares(&line, shares, "  micro-batches ", micro_batches_of);
     fit(&line, used);
     add_message(&line, job);
     end(&line);

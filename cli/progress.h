@@ -14,13 +14,15 @@ struct progress_shares {
     struct {
         char name[NAME_SIZE];
         int64_t units;
-        int64_t first; /* unit */
-        double busy;   /* predicted share of the step */
+        int64_t first;                            /* unit */
+        int64_t micro_batches, first_micro_batch; /* of each step, with a parameter server */
+        double busy;                              /* predicted share of the step */
     } device[STAGES_MAX];
 };
 
 /* "running  step 46/93  ETA 0:12  loss 0.4213  accuracy 0.8512  1234 samples/s  epoch 1  units
- * kitchen 2/5, board1 3/5"; unknown values are left out, and so is the loss before the first step
+ * kitchen 2/5, board1 3/5", with a parameter server then "  micro-batches board1 3/4, attic 1/4";
+ * unknown values are left out, and so is the loss before the first step
  * has completed. columns (0: unlimited): items that do not fit are left out, the last first; a
  * message is truncated with "...", and so is a line of more than `size` bytes. A job that consists
  * of parts states its phase after the state: "running  phase groups: 1 of 3 trained  step 46/93".

@@ -81,6 +81,23 @@ static void wide_adds_columns_and_names_devices(void **state)
                "a     -      -     -     1.5 MiB  93 %  kitchen,dev_2,attic,kitchen  -\n");
 }
 
+static void a_plan_shows_the_micro_batches_of_its_workers(void **state)
+{
+    (void)state;
+    json_auto_t *plan = parsed("{\"stages\": ["
+                               "{\"device\": \"rack\", \"first\": 0, \"end\": 5},"
+                               "{\"device\": \"attic\", \"first\": 5, \"end\": 5,"
+                               "\"share\": {\"first\": 2, \"end\": 8}}]}");
+    struct layout_style style = {.now_ms = NOW_MS};
+    BUF_AUTO struct buf out;
+    struct err err = {0};
+    buf_init(&out, 1 << 16);
+    assert_ok(layout_rows(&layout_plan, plan, &style, &out, &err), &err);
+    assert_holds(out.data, "STAGE  DEVICE  FIRST  END  SHARE  IN_FLIGHT");
+    assert_holds(out.data, "0      rack    0      5    -      -");
+    assert_holds(out.data, "1      attic   5      5    2-7    -");
+}
+
 static void texts_of_the_server_cannot_steer_a_terminal(void **state)
 {
     (void)state;
@@ -133,6 +150,7 @@ int main(void)
         cmocka_unit_test(columns_are_as_wide_as_their_values),
         cmocka_unit_test(a_second_page_has_no_titles_and_the_same_columns),
         cmocka_unit_test(wide_adds_columns_and_names_devices),
+        cmocka_unit_test(a_plan_shows_the_micro_batches_of_its_workers),
         cmocka_unit_test(texts_of_the_server_cannot_steer_a_terminal),
         cmocka_unit_test(answers_of_another_shape_have_no_rows),
         cmocka_unit_test(an_object_shows_what_it_has),

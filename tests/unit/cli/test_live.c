@@ -77,6 +77,28 @@ static void a_page_shows_progress_loss_incidents_and_stages(void **state)
           "board1-under-the #################### 100 % units 2-4\n");
 }
 
+static void servers_and_workers_show_units_and_micro_batches(void **state)
+{
+    (void)state;
+    const struct live live = {
+        .shares = {.generation = 2,
+                   .count = 2,
+                   .device = {{.name = "rack", .units = 5, .micro_batches = 1, .busy = 0.5},
+                              {.name = "attic",
+                               .first = 5,
+                               .micro_batches = 3,
+                               .first_micro_batch = 1,
+                               .busy = 1}}}};
+    const struct job job = running();
+    check(&live, &job, (struct live_style){.columns = 80, .rows = 24},
+          "fashion  running\n"
+          "#########................. 650/1860  ETA 1:12\n"
+          "loss 0.4213\n"
+          "accuracy 0.8512  512.4 samples/s  epoch 3\n"
+          "rack  ##########..........  50 % units 0-4 micro-batches 0-0\n"
+          "attic #################### 100 % micro-batches 1-3\n");
+}
+
 static void a_narrow_terminal_gets_narrow_lines(void **state)
 {
     (void)state;
@@ -134,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_shows_progress_loss_incidents_and_stages),
+        cmocka_unit_test(servers_and_workers_show_units_and_micro_batches),
         cmocka_unit_test(a_narrow_terminal_gets_narrow_lines),
         cmocka_unit_test(a_low_terminal_gets_the_first_lines),
         cmocka_unit_test(colour_marks_states_only_where_it_is_wanted),

@@ -39,6 +39,24 @@ static void a_running_job_shows_all_that_is_known(void **state)
     assert_holds(line, "  accuracy 0.8512  recall 0.5000  9.9 samples/s  ");
 }
 
+static void a_job_with_servers_shows_units_and_micro_batches(void **state)
+{
+    (void)state;
+    static const struct progress_shares servers = {
+        .generation = 1,
+        .count = 3,
+        .device = {{.name = "rack", .units = 5},
+                   {.name = "kitchen", .micro_batches = 3, .first = 5},
+                   {.name = "attic", .micro_batches = 1, .first = 5, .first_micro_batch = 3}}};
+    const struct job job = {.state = JOB_RUNNING, .progress = {.step = 46, .steps = 93}};
+    char line[256];
+    progress_line(&job, &servers, 0, line, sizeof(line));
+    assert_string_equal(
+        line, "running  step 46/93  units rack 5/5  micro-batches kitchen 3/4, attic 1/4");
+    progress_line(&job, &servers, 40, line, sizeof(line));
+    assert_string_equal(line, "running  step 46/93  units rack 5/5");
+}
+
 static void a_job_with_parts_shows_its_phase(void **state)
 {
     (void)state;
@@ -180,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_running_job_shows_all_that_is_known),
+        cmocka_unit_test(a_job_with_servers_shows_units_and_micro_batches),
         cmocka_unit_test(a_job_with_parts_shows_its_phase),
         cmocka_unit_test(numbers_in_a_row_are_a_range),
         cmocka_unit_test(the_message_of_a_new_generation_is_printed),
