@@ -4,6 +4,13 @@
 
 static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
 
+static const struct field share_fields[] = {
+    MEMBER_INT(struct preview_stage, share_first, "first", 0, 0, MICRO_BATCHES_MAX),
+    MEMBER_INT(struct preview_stage, share_end, "end", 0, 0, MICRO_BATCHES_MAX,
+               .about = "One past its last micro-batch."),
+};
+static const struct record share_group = RECORD(struct preview_stage, "plan_share", share_fields);
+
 static const struct field preview_stage_fields[] = {
     MEMBER_FORM(struct preview_stage, device.text, "device", FIELD_REQUIRED | FIELD_NULLABLE,
                 &device_id_form, .about = "null: a hypothetical device."),
@@ -16,6 +23,9 @@ static const struct field preview_stage_fields[] = {
                 .about = "Their names."),
     MEMBER_INT(struct preview_stage, in_flight, "in_flight", FIELD_REQUIRED, 0, MICRO_BATCHES_MAX,
                .about = "Micro-batches in flight at most."),
+    MEMBER_GROUP("share", FIELD_SKIP_EMPTY, &share_group,
+                 .about = "`parameter_server`: the micro-batches of a step that it computes; "
+                          "absent: none."),
     MEMBER_ENUM(struct preview_stage, codec, "codec", FIELD_REQUIRED, codec_names,
                 .about = "Of the link to the next stage; `none` for the last stage."),
     MEMBER_INT(struct preview_stage, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0, INTEGER_MAX,
@@ -27,6 +37,18 @@ static const struct field preview_stage_fields[] = {
                   FIELD_REQUIRED, 0, 0, .about = "Per micro-batch."),
     MEMBER_DOUBLE(struct preview_stage, predicted_busy, "predicted_busy", FIELD_REQUIRED, 0, 0,
                   .about = "Share of the step it computes."),
+    MEMBER_DOUBLE(struct preview_stage, predicted_pull_seconds, "predicted_pull_seconds",
+                  FIELD_SKIP_EMPTY, 0, 0,
+                  .about = "`parameter_server`: from its first request of a step to the end of its "
+                           "first forward pass."),
+    MEMBER_DOUBLE(struct preview_stage, predicted_push_seconds, "predicted_push_seconds",
+                  FIELD_SKIP_EMPTY, 0, 0,
+                  .about = "`parameter_server`: from the beginning of its last backward pass to "
+                           "the answer to its last sum."),
+    MEMBER_INT(struct preview_stage, pull_segments, "pull_segments", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX, .about = "Requests for parameters in a step."),
+    MEMBER_INT(struct preview_stage, push_segments, "push_segments", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX, .about = "Requests for each sum that it sends."),
 };
 static const struct record preview_stage_record =
     RECORD(struct preview_stage, "preview_stage", preview_stage_fields);

@@ -23,12 +23,15 @@ struct preview_stage {
     char unit[UNITS_MAX][NAME_SIZE]; /* their names */
     size_t unit_count;
     int64_t in_flight;
-    int codec; /* enum codec, of the link to the next stage */
+    int64_t share_first, share_end; /* as of plan_stage; equal: none */
+    int codec;                      /* enum codec, of the link to the next stage */
     int64_t memory_bytes;
     struct plan_memory memory;        /* its parts */
     double predicted_forward_seconds; /* per micro-batch */
     double predicted_backward_seconds;
     double predicted_busy; /* share of the step it computes */
+    double predicted_pull_seconds, predicted_push_seconds;
+    int64_t pull_segments, push_segments;
 };
 
 /* A device that the plan does not use. */

@@ -106,6 +106,14 @@ const struct record plan_question_record =
 
 /* ---- the answer ---- */
 
+static const struct field share_fields[] = {
+    MEMBER_INT(struct combination_stage, share_first, "first", 0, 0, MICRO_BATCHES_MAX),
+    MEMBER_INT(struct combination_stage, share_end, "end", 0, 0, MICRO_BATCHES_MAX,
+               .about = "One past its last micro-batch."),
+};
+static const struct record share_group =
+    RECORD(struct combination_stage, "plan_share", share_fields);
+
 static const struct field stage_fields[] = {
     MEMBER_FORM(struct combination_stage, device.text, "device", FIELD_REQUIRED | FIELD_NULLABLE,
                 &device_id_form, .about = "null: hypothetical."),
@@ -115,6 +123,8 @@ static const struct field stage_fields[] = {
     MEMBER_INT(struct combination_stage, end, "end", FIELD_REQUIRED, 0, UNITS_MAX),
     MEMBER_INT(struct combination_stage, in_flight, "in_flight", FIELD_REQUIRED, 0,
                MICRO_BATCHES_MAX),
+    MEMBER_GROUP("share", FIELD_SKIP_EMPTY, &share_group,
+                 .about = "`parameter_server`: its micro-batches; absent: none."),
     MEMBER_ENUM(struct combination_stage, codec, "codec", FIELD_REQUIRED, codec_names,
                 .about = "Of the link to the next stage."),
     MEMBER_INT(struct combination_stage, memory_bytes, "memory_bytes", FIELD_REQUIRED, 0,

@@ -93,6 +93,7 @@ struct plan_combination {
         struct device_id device; /* "": hypothetical */
         char name[NAME_SIZE];
         int64_t first, end, in_flight;
+        int64_t share_first, share_end; /* as of plan_stage; equal: none */
         int codec;
         int64_t memory_bytes;
         double predicted_busy;

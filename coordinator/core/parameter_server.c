@@ -213,7 +213,15 @@ static void preview(const struct planned *planned, struct job_preview *out)
     out->gap = planned->gap;
     out->bottleneck = planned->bottleneck;
     for (size_t s = 0; s < planned->stage_count; s++) {
-        out->stage[s].in_flight = planned->stage[s].in_flight;
+        const struct plan_stage *from = &planned->stage[s];
+        struct preview_stage *stage = &out->stage[s];
+        stage->in_flight = from->in_flight;
+        stage->share_first = from->share_first;
+        stage->share_end = from->share_end;
+        stage->predicted_pull_seconds = from->predicted_pull_seconds;
+        stage->predicted_push_seconds = from->predicted_push_seconds;
+        stage->pull_segments = from->pull_segments;
+        stage->push_segments = from->push_segments;
     }
 }
 

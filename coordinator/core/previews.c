@@ -79,6 +79,8 @@ void core_plan_combination(const struct core *core, const struct plan_question *
         stage->first = from->first;
         stage->end = from->end;
         stage->in_flight = from->in_flight;
+        stage->share_first = from->share_first;
+        stage->share_end = from->share_end;
         stage->codec = from->codec;
         stage->memory_bytes = from->memory_bytes;
         stage->predicted_busy = from->predicted_busy;

@@ -1121,6 +1121,7 @@ class PreviewStage(TypedDict):
     end: int
     units: list[str]
     in_flight: int
+    share: NotRequired[PlanShare]
     codec: Literal[
         "none", "bfloat16", "q8", "q6", "q4", "q3", "q2", "bfloat16+zstd", "q8+zstd", "q6+zstd",
         "q4+zstd", "q3+zstd", "q2+zstd",
@@ -1130,6 +1131,10 @@ class PreviewStage(TypedDict):
     predicted_forward_seconds: float
     predicted_backward_seconds: float
     predicted_busy: float
+    predicted_pull_seconds: NotRequired[float]
+    predicted_push_seconds: NotRequired[float]
+    pull_segments: NotRequired[Count]
+    push_segments: NotRequired[Count]
 
 
 class PlanLink(TypedDict):
@@ -1520,6 +1525,11 @@ class Round(TypedDict):
     state: Literal["none", "open", "committed", "abandoned", "paused"]
 
 
+class PlanShare(TypedDict):
+    first: NotRequired[int]
+    end: NotRequired[int]
+
+
 class PlanMemory(TypedDict):
     """The parts of memory_bytes. All 0 in a plan of an earlier version."""
 
@@ -1567,17 +1577,13 @@ class ModelOutput(TypedDict):
     channels: int
 
 
-class PlanShare(TypedDict):
-    first: NotRequired[int]
-    end: NotRequired[int]
-
-
 class CombinationStage(TypedDict):
     device: str | None
     name: str
     first: int
     end: int
     in_flight: int
+    share: NotRequired[PlanShare]
     codec: Literal[
         "none", "bfloat16", "q8", "q6", "q4", "q3", "q2", "bfloat16+zstd", "q8+zstd", "q6+zstd",
         "q4+zstd", "q3+zstd", "q2+zstd",

@@ -376,6 +376,15 @@ static void a_dry_run_shows_the_plan(void **state)
     assert_int_equal(world->preview->stage_count, 3);
     assert_int_equal(world->preview->link_count, 0);
     assert_true(world->preview->predicted_step_seconds > 0);
+    int64_t micro_batches = 0;
+    for (size_t s = 0; s < world->preview->stage_count; s++) {
+        const struct preview_stage *stage = &world->preview->stage[s];
+        const bool works = stage->share_end > stage->share_first;
+        micro_batches += stage->share_end - stage->share_first;
+        assert_int_equal(stage->predicted_pull_seconds > 0, works);
+        assert_int_equal(stage->predicted_push_seconds > 0, works);
+    }
+    assert_int_equal(micro_batches, spec.micro_batches);
 }
 
 /* ---- what a row of the store may be ---- */
