@@ -255,6 +255,15 @@ def test_bad_jobs_are_rejected_field_by_field():
         api.problem(
             "POST", "/v1/jobs", {**JOB, "cuts": [7]}, code="invalid_fields", words=("/cuts",)
         )
+        server = {"device": "dev_01JD6Y3K9T2V4W8X0Z1B5C7D9E", "end": 7}
+        servers = {"strategy": "parameter_server", "parameter_server": {"servers": [server]}}
+        api.problem(
+            "POST",
+            "/v1/jobs",
+            {**JOB, **servers},
+            code="invalid_fields",
+            words=("/parameter_server/servers/0/end", "number of units"),
+        )
         api.problem(
             "POST",
             "/v1/jobs",
