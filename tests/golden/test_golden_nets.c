@@ -132,8 +132,16 @@ static void set_kernels(struct model *model, enum conv2d_kernel kernel)
     }
 }
 
-static void check_net_with(void **state, const char *name, struct shape input, bool gates,
-                           enum conv2d_kernel kernel)
+/* How a net computes its step. */
+struct way {
+    bool gates;
+    enum conv2d_kernel kernel;
+    enum reduction reduction;
+    size_t micro_batches; /* above 1: of a net without batch-norm */
+};
+
+static void check_net_with(void **state, const char *name, struct shape input,
+                           const struct way *way)
 {
     const struct kernel_pools *pools = *state;
     struct fixture fixture;
@@ -147,12 +155,13 @@ static void check_net_with(void **state, const char *name, struct shape input, b
     assert_non_null(labels);
     struct model *model = zoo_model(name, input.h, input.w, input.c);
     disable_dropout(model);
-    set_kernels(model, kernel);
+    set_kernels(model, way->kernel);
     const size_t batch = label_count / model->positions;
     assert_int_equal(bytes, batch * shape_elements(model->input));
     const struct pipeline_recipe recipe = {.model = model,
                                            .batch = batch,
-                                           .micro_batches = 1,
+                                           .micro_batches = way->micro_batches,
+                                           .reduction = way->reduction,
                                            .optimizer = {.type = OPTIMIZER_SGD, .momentum = 0.9},
                                            .learning_rate = RATE,
                                            .seed = SEED};
@@ -162,7 +171,7 @@ static void check_net_with(void **state, const char *name, struct shape input, b
     }
     struct pipeline *pipeline = pipeline_new(&recipe, end, model->unit_count, pools->pool[1]);
     pipeline_initialise(pipeline);
-    if (gates) {
+    if (way->gates) {
         set_gates(pipeline);
     }
     pipeline_step(pipeline, 1, inputs, labels, &draws);
@@ -172,7 +181,13 @@ static void check_net_with(void **state, const char *name, struct shape input, b
     expect_state(&fixture, pipeline);
     double evaluation = 0.0;
     uint64_t correct = 0;
-    pipeline_evaluate(pipeline, batch, inputs, labels, &evaluation, &correct);
+    const size_t part = batch / way->micro_batches;
+    for (size_t first = 0; first < batch; first += part) {
+        double sum = 0.0;
+        pipeline_evaluate(pipeline, part, inputs + first * (bytes / batch),
+                          labels + first * model->positions, &sum, &correct);
+        evaluation += sum;
+    }
     loss = (float)evaluation;
     expect(&fixture, "loss", "evaluation", &loss, 1);
     pipeline_free(pipeline);
@@ -184,12 +199,21 @@ static void check_net_with(void **state, const char *name, struct shape input, b
 static void check_net(void **state, const char *name, uint32_t h, uint32_t w, uint32_t c,
                       bool gates)
 {
-    const struct shape input = {h, w, c};
-    check_net_with(state, name, input, gates, CONV2D_BY_SHAPE);
-    if (train_backend() == CONV2D_BACKEND_ONEDNN) {
-        check_net_with(state, name, input, gates, CONV2D_ONEDNN_DIRECT);
-        check_net_with(state, name, input, gates, CONV2D_ONEDNN_NHWC);
+    static const enum conv2d_kernel kernels[] = {CONV2D_BY_SHAPE, CONV2D_ONEDNN_DIRECT,
+                                                 CONV2D_ONEDNN_NHWC};
+    const size_t count = train_backend() == CONV2D_BACKEND_ONEDNN ? 3 : 1;
+    for (size_t i = 0; i < count; i++) {
+        const struct way way = {.gates = gates, .kernel = kernels[i], .micro_batches = 1};
+        check_net_with(state, name, (struct shape){h, w, c}, &way);
     }
+}
+
+static void a_step_added_by_the_tree_is_the_one_pytorch_takes(void **state)
+{
+    const struct way one = {.reduction = REDUCTION_TREE, .micro_batches = 1};
+    const struct way several = {.reduction = REDUCTION_TREE, .micro_batches = 4};
+    check_net_with(state, "lenet5", (struct shape){28, 28, 1}, &several);
+    check_net_with(state, "resnet8", (struct shape){32, 32, 3}, &one);
 }
 
 static void a_step_of_mlp_is_the_one_pytorch_takes(void **state)
@@ -260,6 +284,7 @@ static void a_step_of_gpt_mini_is_the_one_pytorch_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_added_by_the_tree_is_the_one_pytorch_takes),
         cmocka_unit_test(a_step_of_mlp_is_the_one_pytorch_takes),
         cmocka_unit_test(a_step_of_lenet5_is_the_one_pytorch_takes),
         cmocka_unit_test(a_step_of_resnet8_is_the_one_pytorch_takes),
