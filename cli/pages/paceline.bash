@@ -9,8 +9,8 @@ _paceline()
         --server | --context | --format | --ca | --ca-sha256 | --role | --uses | --max-bytes | \
         --max-jobs | --expires | --get | --output | -o | --set | --name | --state | --label | \
         --order | --model | --train | --test | --epochs | --steps | --batch | --from | --cuts | \
-        --devices | --without | --generation | --job | --dataset | --metric | --since | --after | \
-        --text | --sound | --size | --channels) value=1 ;;
+        --devices | --without | --generation | --servers | --share-ends | --job | --dataset | \
+        --metric | --since | --after | --text | --sound | --size | --channels) value=1 ;;
         -*) ;;
         *) given="$given${given:+ }$word" ;;
         esac
@@ -115,7 +115,7 @@ _paceline()
         options='--wait --get --set --name --train --test --epochs --steps --batch --dry-run
         --from' ;;
     'job replan' | 'job replan '*)
-        options='--cuts --devices --generation' ;;
+        options='--cuts --devices --generation --servers --share-ends' ;;
     'job change' | 'job change '*)
         options='--set' ;;
     'job plans' | 'job plans '*)

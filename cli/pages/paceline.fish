@@ -11,7 +11,8 @@ function __paceline_given
             case --server --context --format --ca --ca-sha256 --role --uses --max-bytes \
         --max-jobs --expires --get --output -o --set --name --state --label --order --model \
         --train --test --epochs --steps --batch --from --cuts --devices --without --generation \
-        --job --dataset --metric --since --after --text --sound --size --channels
+        --servers --share-ends --job --dataset --metric --since --after --text --sound --size \
+        --channels
                 set -a value 1
             case '-*'
             case '*'
@@ -316,6 +317,10 @@ complete -c paceline -n '__paceline_in "job replan"' -l devices -x \
     -d 'The devices of the plan, in order. Default: the planner\'s.'
 complete -c paceline -n '__paceline_in "job replan"' -l generation -x \
     -d 'Return to the plan of this generation. Default: a new plan.'
+complete -c paceline -n '__paceline_in "job replan"' -l servers -x \
+    -d 'With a parameter server: how many devices keep the model. Default: the job\'s.'
+complete -c paceline -n '__paceline_in "job replan"' -l share-ends -x \
+    -d 'With a parameter server: one past the last micro-batch of each device; 0: it'
 complete -c paceline -n '__paceline_in "job change"' -l set -x \
     -d 'Set a field, such as optimizer.type=adamw; repeatable. Default: none.'
 complete -c paceline -n '__paceline_in "job plans"' -l order -x \

@@ -48,6 +48,9 @@ static void options_become_fields_and_parameters(void **state)
     assert_string_equal(replan.request.target, "/v1/jobs/" ID "/replan");
     assert_string_equal(replan.request.fields.data,
                         "{\"cuts\":[1,3],\"devices\":[\"dev_a\",\"dev_b\"]}");
+    AUTO(built_done) struct built servers = {0};
+    BUILD(&servers, "", "job", "replan", ID, "--servers", "2", "--share-ends", "0,3,4");
+    assert_string_equal(servers.request.fields.data, "{\"servers\":2,\"share_ends\":[0,3,4]}");
     AUTO(built_done) struct built cancel = {0};
     BUILD(&cancel, "", "job", "cancel", ID, "--keep");
     assert_string_equal(cancel.request.target, "/v1/jobs/" ID "/cancel?keep=true");
