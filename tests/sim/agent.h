@@ -97,6 +97,8 @@ void agent_crash(struct world *world, struct agent *agent);
 void agent_leave(struct world *world, struct agent *agent);
 /* A request of a peer has arrived. */
 void agent_take(struct world *world, struct call *call);
+/* The connection of a message that it has not answered broke. */
+void agent_hang_up(struct world *world, struct call *call);
 /* Think of a turn now: reports, snapshots that changed, an end of a run. */
 void agent_poke(struct world *world, struct agent *agent);
 

@@ -50,7 +50,9 @@ struct check {
         int state;                    /* enum job_state of its newest row */
         int64_t cool_until_ms; /* of that row, by a clock of the center that was so far off */
         int64_t clock_us;
-        bool corrected; /* of that row */
+        bool corrected;              /* of that row */
+        struct plan_id stopped_plan; /* of servers: the newest whose devices stop, and where */
+        int64_t stopped_version;
         bool forgotten; /* earlier rows were restored since: the drops in between are unknown */
     } known[CHECK_IDS_MAX];
     size_t known_count;

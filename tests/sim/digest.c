@@ -174,7 +174,8 @@ void digest_update(struct digest_stage *stage, int64_t step, uint64_t total)
         const uint64_t gradient =
             stage->clips ? digest_mix(stage->gradient[u], total) : stage->gradient[u];
         const uint64_t change = digest_mix(gradient, stage->running[u]);
-        stage->state[u] = digest_mix(digest_mix(stage->state[u], change), (uint64_t)step);
+        const uint64_t changed = digest_mix(digest_mix(stage->state[u], change), (uint64_t)step);
+        stage->state[u] = stage->still[u] ? stage->state[u] : changed;
         stage->gradient[u] = stage->running[u] = 0;
     }
     stage->loss = 0;
@@ -194,11 +195,12 @@ uint64_t digest_evaluate(const struct digest_stage *stage, uint64_t input)
 
 /* ---- the reference ---- */
 
-static double evaluate(const struct digest_stage *stage, int64_t seed, size_t test_batches)
+static double evaluate(const struct digest_stage *stage, const struct reference_job *job)
 {
     uint64_t sum = 0;
-    for (size_t m = 0; m < test_batches; m++) {
-        sum = digest_mix(sum, digest_evaluate(stage, digest_test_samples(seed, m)));
+    for (size_t m = 0; m < job->test_batches; m++) {
+        const uint64_t input = digest_test_samples(job->samples_seed, m);
+        sum = digest_mix(sum, job->test(stage, job, input));
     }
     return digest_number(sum);
 }
@@ -218,7 +220,7 @@ static void fill(struct reference *reference, const struct reference_job *job)
         }
         memcpy(&reference->state[(size_t)step * stage.units], stage.state,
                stage.units * sizeof(stage.state[0]));
-        reference->evaluation[step] = evaluate(&stage, job->samples_seed, job->test_batches);
+        reference->evaluation[step] = evaluate(&stage, job);
     }
 }
 

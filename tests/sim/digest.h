@@ -27,6 +27,7 @@ uint64_t digest_initial(int64_t seed, size_t unit);
 /* The same, of a job that starts from a checkpoint of this content. */
 uint64_t digest_start(uint64_t checkpoint, size_t unit);
 struct job_spec;
+struct model;
 /* Of the samples of a job. */
 int64_t digest_samples_seed(const struct job_spec *spec);
 /* A micro-batch of the training set, and of the test set. */
@@ -41,6 +42,7 @@ struct digest_stage {
     size_t versions;                     /* async: of the state, for the steps in flight */
     int64_t aggregate_every;             /* async: updates; 0: never */
     int64_t version, restarted;          /* async: the newest, and that of the restart */
+    bool still[DIGEST_UNITS_MAX];        /* units that no step changes */
     uint64_t state[DIGEST_UNITS_MAX];    /* parameters, optimizer state */
     uint64_t gradient[DIGEST_UNITS_MAX]; /* summed over the micro-batches so far */
     uint64_t running[DIGEST_UNITS_MAX];  /* buffers that forward passes update */
@@ -85,8 +87,11 @@ struct reference_job {
     size_t taken;         /* first units whose state at version 0 is that of the checkpoint */
     size_t units, micro_batches, test_batches;
     bool clips;
-    /* All passes of a step on one device: struct run_row. */
+    const struct model *model; /* borrowed */
+    /* All passes of a step, and an evaluation's of a micro-batch, on one device: struct run_row. */
     void (*train_step)(struct digest_stage *stage, const struct reference_job *job, int64_t step);
+    uint64_t (*test)(const struct digest_stage *stage, const struct reference_job *job,
+                     uint64_t input);
 };
 
 int reference_new(const struct reference_job *job, struct reference **out, struct err *err);

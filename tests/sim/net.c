@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/agent.h"
+#include "tests/sim/servers_digest.h"
 #include "tests/sim/trace.h"
 
 const char *const call_type_names[CALL_TYPES] = {
@@ -21,6 +22,7 @@ const char *const call_type_names[CALL_TYPES] = {
     [CALL_GET_SNAPSHOT] = "get_snapshot",
     [CALL_PUT_TENSOR] = "put_tensor",
     [CALL_PUT_REPLICA] = "put_replica",
+    [CALL_EXCHANGE] = "exchange",
 };
 
 int net_new(struct net **out, struct err *err)
@@ -45,6 +47,7 @@ void net_free(struct net **pointer)
         free(call->event);
         free(call->heartbeat);
         free(call->assignment);
+        free(call->body);
         free(call);
     }
     for (struct call *call = net->spare, *next; call; call = next) {
@@ -152,6 +155,7 @@ void net_release(struct world *world, struct call *call)
     }
     free(call->enroll);
     free(call->event);
+    free(call->body);
     put_heartbeat(net, call->heartbeat);
     net_put_assignment(world, &call->assignment);
     call->next = net->spare;
@@ -181,6 +185,11 @@ static void fail(struct world *world, void *arg, int64_t number)
     }
 }
 
+static bool is_own(const struct call *call)
+{
+    return call->from == call->to;
+}
+
 static int64_t delay_us(struct world *world)
 {
     const struct net_rates *rates = &world->net->rates;
@@ -196,16 +205,22 @@ static void hang_up(struct world *world, void *arg, int64_t number)
 {
     struct call *call = arg;
     (void)number;
-    if (!call->answered && !world->net->cut[call->from][call->to]) {
+    if (call->answered || world->net->cut[call->from][call->to]) {
+        return;
+    }
+    if (call->type == CALL_POLL) {
         coordinator_hang_up(world, call);
+    } else {
+        agent_hang_up(world, call);
     }
 }
 
-static void close_poll(struct world *world, struct call *call)
+/* Of a call that may be parked. */
+static void close_call(struct world *world, struct call *call)
 {
-    if (call->type == CALL_POLL && call->delivered && !call->answered &&
-        world->actor[call->from].powered) {
-        world_at_call(world, ACTOR_COORDINATOR, world->now_us + delay_us(world), hang_up, call);
+    const bool parks = call->type == CALL_POLL || call->type == CALL_EXCHANGE;
+    if (parks && call->delivered && !call->answered && world->actor[call->from].powered) {
+        world_at_call(world, call->to, world->now_us + delay_us(world), hang_up, call);
     }
 }
 
@@ -215,7 +230,7 @@ static void time_out(struct world *world, void *arg, int64_t number)
     (void)number;
     if (!call->ended) {
         call->network = ERR_TIMEOUT;
-        close_poll(world, call);
+        close_call(world, call);
         end(world, call);
     }
 }
@@ -239,6 +254,10 @@ void net_answer(struct world *world, struct call *call, int status)
         world->now_us + delay_us(world) + (call->assignment || call->digest ? call->body_us : 0);
     call->answered = true;
     call->status = status;
+    if (is_own(call)) {
+        world_at_call(world, call->from, world->now_us, give_answer, call);
+        return;
+    }
     if (world_chance(world, DRAW_NET, rates->lose_answer)) {
         return;
     }
@@ -319,6 +338,11 @@ static void send_double(struct world *world, const struct call *call)
         copy->heartbeat = net_heartbeat(world);
         *copy->heartbeat = *call->heartbeat;
     }
+    if (call->body) {
+        copy->body = malloc(sizeof(*copy->body));
+        ASSERT(copy->body);
+        *copy->body = *call->body;
+    }
     const int64_t at_us = world->now_us + delay_us(world) + world_draw(world, DRAW_NET, 0, SECOND);
     world_at_call(world, ACTOR_NONE, at_us, deliver, copy);
     copy->ended = true;
@@ -331,6 +355,10 @@ void net_send(struct world *world, struct call *call)
     const int64_t at_us = world->now_us + delay_us(world);
     const int64_t timeout_us = call->timeout_us + call->transfer_us; /* it counts from progress */
     call->began_ms = world_now_ms(world, call->from);
+    if (is_own(call)) {
+        world_at_call(world, call->to, world->now_us, deliver, call);
+        return;
+    }
     world_at_call(world, call->from, world->now_us + timeout_us, time_out, call);
     if (call->type != CALL_USER && world_chance(world, DRAW_NET, rates->doubled)) {
         send_double(world, call);
@@ -355,7 +383,7 @@ void net_cancel(struct world *world, struct call *call)
     if (!call->ended) {
         call->ended = true;
         call->done = NULL;
-        close_poll(world, call);
+        close_call(world, call);
         net_release(world, call);
     }
 }

@@ -1,9 +1,10 @@
 /* net.h: calls between actors over a network that loses, delays, reorders, doubles and cuts. A call
  * ends for its caller exactly once: answered, refused, broken or too late; what it did at the other
- * side is another matter. */
+ * side is another matter. A device calls itself without a network. */
 #ifndef TESTS_SIM_NET_H
 #define TESTS_SIM_NET_H
 
+#include "agent/core/exchange_message.h"
 #include "agent/core/slots.h"
 #include "coordinator/core/event.h"
 #include "schema/assignment.h"
@@ -23,6 +24,7 @@ enum call_type {
     CALL_GET_SNAPSHOT,
     CALL_PUT_TENSOR,
     CALL_PUT_REPLICA,
+    CALL_EXCHANGE, /* a message of agent/core/exchange */
     CALL_TYPES,
 };
 extern const char *const call_type_names[CALL_TYPES];
@@ -41,8 +43,10 @@ struct peer_request {
     int64_t boundary;
     uint64_t digest; /* of the tensor */
     bool last;
+    struct exchange_message message; /* EXCHANGE */
 };
 
+struct servers_body;
 typedef void (*call_fn)(struct world *world, struct call *call);
 
 struct call {
@@ -68,6 +72,7 @@ struct call {
     bool empty;              /* PUT_BLOB, PUT_REPLICA: "do you have these bytes?" */
     struct event *event;     /* USER */
     struct peer_request peer;
+    struct servers_body *body; /* EXCHANGE: of the request, or of the answer */
 
     /* The answer. */
     int network;  /* 0, ERR_NETWORK, ERR_TIMEOUT */

@@ -16,6 +16,9 @@ static void work(struct world *world, struct run *run);
 int outbox_start(const struct world *world, struct run *run, struct err *err)
 {
     const struct assignment_run *desired = run->desired;
+    if (desired->first == desired->end) {
+        return 0; /* it keeps no units */
+    }
     struct outbox_tasks_config config = {.queue = {.first = (size_t)desired->first,
                                                    .end = (size_t)desired->end,
                                                    .resume_version = desired->resume_version},
@@ -81,6 +84,9 @@ void outbox_take(struct world *world, struct run *run, int64_t step, const struc
 bool outbox_keep(struct world *world, struct run *run, int64_t version)
 {
     size_t set = 0;
+    if (!run->outbox.tasks) {
+        return true;
+    }
     outbox_cancel(world, run); /* the rest of a blob that is being sent can wait */
     enum outbox_stop stop = outbox_tasks_stop(run->outbox.tasks, version, &set);
     while ((stop == OUTBOX_STOP_FILL || stop == OUTBOX_STOP_WAITS) && !run->cancelled) {
@@ -278,7 +284,8 @@ static void work(struct world *world, struct run *run)
 
 void outbox_collect(struct world *world, struct run *run, int64_t version)
 {
-    if (version == 0) { /* version 0 follows from the seed: nothing to upload */
+    const bool keeps = run->desired->first < run->desired->end;
+    if (version == 0 || !keeps) { /* version 0 follows from the seed: nothing to upload */
         run_report(world, run, SESSION_UPLOADED, version);
     } else if (run->outbox.tasks) {
         outbox_tasks_collect(run->outbox.tasks, version);

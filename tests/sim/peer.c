@@ -218,11 +218,26 @@ static void take_replica(struct world *world, struct agent *agent, struct call *
     }
 }
 
-void peer_take(struct world *world, struct agent *agent, struct call *call)
+static void take_message(struct world *world, struct agent *agent, struct call *call)
+{
+    struct run *run = find_stage(world, agent, call);
+    if (run) {
+        run->row->serve(world, run, call);
+    }
+}
+
+/* A device has no ticket of its own. */
+static enum admission_verdict judge(const struct agent *agent, const struct call *call)
 {
     const struct peer_request *peer = &call->peer;
-    const enum admission_verdict verdict = admission_judge(
-        &agent->admission, peer->job.text, peer->generation, peer->ticket, NULL, NULL);
+    return call->from == agent->actor ? ADMISSION_GRANTED
+                                      : admission_judge(&agent->admission, peer->job.text,
+                                                        peer->generation, peer->ticket, NULL, NULL);
+}
+
+void peer_take(struct world *world, struct agent *agent, struct call *call)
+{
+    const enum admission_verdict verdict = judge(agent, call);
     if (verdict != ADMISSION_GRANTED) {
         net_answer(world, call, (int)verdict);
     } else if (call->type == CALL_PUT_TENSOR) {
@@ -231,9 +246,21 @@ void peer_take(struct world *world, struct agent *agent, struct call *call)
         take_replica(world, agent, call);
     } else if (call->type == CALL_GET_SNAPSHOT) {
         give_snapshot(world, agent, call);
+    } else if (call->type == CALL_EXCHANGE) {
+        take_message(world, agent, call);
     } else {
         ASSERT(call->type == CALL_PING);
         net_answer(world, call, 204);
+    }
+}
+
+void agent_hang_up(struct world *world, struct call *call)
+{
+    struct agent *agent = agent_of(world, call->to);
+    for (struct run *run = agent->run; run; run = run->previous) {
+        if (run->row->forget) {
+            run->row->forget(world, run, call);
+        }
     }
 }
 

@@ -389,6 +389,13 @@ static void train_step(struct digest_stage *stage, const struct reference_job *j
     }
 }
 
+static uint64_t test(const struct digest_stage *stage, const struct reference_job *job,
+                     uint64_t input)
+{
+    (void)job;
+    return digest_evaluate(stage, input);
+}
+
 const struct run_row pipeline_row = {
     .needs = needs_data,
     .peers = needs_neighbours,
@@ -405,5 +412,6 @@ const struct run_row pipeline_row = {
     .abandon = abandon,
     .mark = mark,
     .train_step = train_step,
+    .test = test,
     .has_loss = is_last,
 };

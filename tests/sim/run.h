@@ -76,7 +76,7 @@ struct run_row {
     /* End all calls and free run->work, if it was made. */
     void (*release)(struct world *world, struct run *run);
 
-    /* ---- received tensors, as in agent/runtime/work.h ---- */
+    /* ---- received tensors, as in agent/runtime/work.h; NULL: these do not come ---- */
     int64_t (*boundary)(const struct run *run, const struct transfer *transfer);
     enum transfer_verdict (*offer)(struct run *run, const struct transfer *transfer,
                                    struct slot_claim *claim);
@@ -86,10 +86,17 @@ struct run_row {
     void (*abandon)(struct run *run, const struct transfer *transfer,
                     const struct slot_claim *claim);
     void (*mark)(struct run *run, int64_t step);
+    /* ---- or messages of agent/core/exchange; NULL: these do not come ---- */
+    void (*serve)(struct world *world, struct run *run, struct call *call);
+    /* Its sender no longer waits for the answer. */
+    void (*forget)(struct world *world, struct run *run, struct call *call);
 
     /* ---- for the checker ---- */
     /* Train one step of the whole model on one device that nothing disturbs. */
     void (*train_step)(struct digest_stage *stage, const struct reference_job *job, int64_t step);
+    /* Evaluate a micro-batch likewise. */
+    uint64_t (*test)(const struct digest_stage *stage, const struct reference_job *job,
+                     uint64_t input);
     /* Whether this device reports the loss. */
     bool (*has_loss)(const struct run *run);
 };

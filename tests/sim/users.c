@@ -290,6 +290,7 @@ int users_reference(const struct model *model, const struct job_spec *spec,
                     struct course **course, struct err *err)
 {
     const size_t micro_batch = (size_t)(spec->batch / spec->micro_batches);
+    const struct run_row *row = run_row_of((enum job_strategy)spec->strategy);
     const struct reference_job reference = {
         .seed = spec->seed,
         .samples_seed = digest_samples_seed(spec),
@@ -300,7 +301,9 @@ int users_reference(const struct model *model, const struct job_spec *spec,
         .clips = spec->optimizer.clip_norm > 0,
         .checkpoint = data->checkpoint_sha256[0] ? digest_of_text(data->checkpoint_sha256) : 0,
         .taken = count_taken(model, spec),
-        .train_step = run_row_of((enum job_strategy)spec->strategy)->train_step,
+        .model = model,
+        .train_step = row->train_step,
+        .test = row->test,
     };
     int rc = reference_new(&reference, reference_out, err);
     if (rc != 0 || spec->pipeline != JOB_ASYNC) {
