@@ -147,15 +147,16 @@ void exchange_abandon(struct exchange *exchange, const struct exchange_message *
     }
 }
 
-/* A worker without units knows of the last version only: `done` of the step before its present one
- * may still be under way. */
+/* A worker without units knows of the last version only: `done` of the newest step that it may have
+ * sent may still be under way. */
 static bool end_at(struct exchange *exchange, int64_t version)
 {
     struct exchange_course *course = &exchange->course;
     if (exchange_course_ends(course)) {
         return version == course->stop_version;
     }
-    const bool possible = version >= course->version && version < exchange->worker.step;
+    const bool possible =
+        version >= course->version && version <= exchange_worker_done_step(&exchange->worker);
     if (possible) {
         course->stop_version = version;
     }

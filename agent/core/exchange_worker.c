@@ -384,6 +384,18 @@ size_t exchange_worker_sendable(const struct exchange_worker *worker,
     return first < message->end ? first : message->end;
 }
 
+int64_t exchange_worker_done_step(const struct exchange_worker *worker)
+{
+    const struct exchange_plan *plan = worker->plan;
+    const size_t blocks = block_count(worker);
+    if (blocks == 0) {
+        return worker->step - 1;
+    }
+    const struct exchange_sum *last = sum_of(worker, plan->share[plan->config.index].end - 1);
+    const bool handed = last->step == worker->step && last->handed == last->pushes;
+    return handed ? worker->step : worker->step - 1;
+}
+
 void exchange_worker_pulled(struct exchange_worker *worker, const struct exchange_message *message,
                             size_t end)
 {

@@ -379,6 +379,32 @@ static void a_worker_stops_at_what_a_parked_pull_is_answered(void **state)
     assert_int_equal(steps_do(worker, EXCHANGE_STOP).step, 0);
 }
 
+/* The lead may commit the step before the worker's thread has left its last backward pass. */
+static void a_step_whose_last_sum_is_sent_may_be_the_last_one(void **state)
+{
+    (void)state;
+    const struct exchange_config config = steps_config(SMALL_WORKER);
+    const struct exchange_segments segments = steps_layers();
+    struct exchange *worker AUTO(exchange_free) = worker_with_parameters(&config, &segments);
+    struct exchange_message last = steps_commit(SMALL_WORKER, 1);
+    last.last = true;
+    (void)steps_do(worker, EXCHANGE_FORWARD);
+    struct exchange_task task;
+    assert_int_equal(exchange_next(worker, &task), EXCHANGE_BACKWARD);
+    exchange_summed(worker, 1);
+    assert_int_equal(exchange_commit(worker, &last), EXCHANGE_REFUSE); /* not done */
+    exchange_summed(worker, 0);
+    for (size_t i = 0; i < STEPS_LAYERS; i++) {
+        const struct exchange_message push = steps_message(worker, EXCHANGE_CONTRIBUTION);
+        assert_int_equal(push.done, i + 1 == STEPS_LAYERS);
+        assert_int_equal(exchange_commit(worker, &last),
+                         push.done ? EXCHANGE_STORED : EXCHANGE_REFUSE);
+        exchange_sent(worker, &push);
+    }
+    exchange_done(worker, &task);
+    assert_int_equal(steps_do(worker, EXCHANGE_STOP).step, 1);
+}
+
 static void a_last_version_that_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -419,6 +445,7 @@ int main(void)
         cmocka_unit_test(nothing_happens_before_a_worker_runs),
         cmocka_unit_test(a_worker_discards_the_step_in_progress_at_a_stop),
         cmocka_unit_test(a_worker_stops_at_what_a_parked_pull_is_answered),
+        cmocka_unit_test(a_step_whose_last_sum_is_sent_may_be_the_last_one),
         cmocka_unit_test(a_last_version_that_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
