@@ -14,10 +14,21 @@ void check_arena(struct world *world, const struct run *run, int64_t version, si
                            (!statistics || work->statistic_version[l] == version);
         if (!right) {
             check_fail(world,
-                       "%s computes with version %" PRId64 " of layer %zu in place of %" PRId64,
-                       run->agent->name, work->parameter_version[l], l, version);
+                       "%s computes with version %" PRId64 ", statistics of %" PRId64
+                       ", of layer %zu in place of %" PRId64,
+                       run->agent->name, work->parameter_version[l], work->statistic_version[l], l,
+                       version);
             return;
         }
+    }
+}
+
+void check_served(struct world *world, const struct run *run, size_t unit, int64_t version)
+{
+    const struct reference *reference = check_reference(world, run->desired->job.text);
+    if (!reference || reference_unit(reference, version, unit) != run->stage.state[unit]) {
+        check_fail(world, "%s gives out unit %zu as version %" PRId64 ", which it is not",
+                   run->agent->name, unit, version);
     }
 }
 

@@ -127,6 +127,8 @@ double servers_bytes(const struct world *world, const struct run *run,
 /* A worker begins or ends a pass: its parameters are of that version, up to layer `end`. */
 void check_arena(struct world *world, const struct run *run, int64_t version, size_t end,
                  bool statistics);
+/* A server gives out its state of a unit as that version. */
+void check_served(struct world *world, const struct run *run, size_t unit, int64_t version);
 /* Data for a block's buffer has come: it holds no other step. */
 void check_block(struct world *world, const struct run *run, size_t block, size_t layer,
                  int64_t step);

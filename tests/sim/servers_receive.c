@@ -89,7 +89,8 @@ static bool breaks(struct world *world, const struct call *call)
 /* ---- parameters ---- */
 
 /* Copy those of layers [first, end). false: they may no longer be read. */
-static bool read_parameters(const struct run *run, struct call *call, size_t first, size_t end)
+static bool read_parameters(struct world *world, const struct run *run, struct call *call,
+                            size_t first, size_t end)
 {
     const struct servers_run *work = servers_of(run);
     if (!exchange_serves(work->exchange, &call->peer.message)) {
@@ -97,6 +98,7 @@ static bool read_parameters(const struct run *run, struct call *call, size_t fir
     }
     for (size_t l = first; l < end; l++) {
         const uint64_t state = run->stage.state[work->layers.unit[l]];
+        check_served(world, run, work->layers.unit[l], call->peer.message.step);
         call->body->data[l] = servers_parameter(state, l);
         call->body->statistic[0][l] = servers_statistic(state, l);
     }
@@ -119,7 +121,7 @@ static void served(struct world *world, void *arg, int64_t number)
         return;
     }
     const struct exchange_message *message = message_of(incoming);
-    if (!breaks(world, call) && read_parameters(run, call, message->first, message->end)) {
+    if (!breaks(world, call) && read_parameters(world, run, call, message->first, message->end)) {
         answer(world, run, incoming, EXCHANGE_SERVE);
     } else {
         break_off(world, incoming);
@@ -135,7 +137,7 @@ static void half_served(struct world *world, void *arg, int64_t number)
     struct run *run = run_of(world, call, &incoming);
     const struct exchange_message *message = &call->peer.message;
     const size_t middle = (message->first + message->end) / 2;
-    if (run && read_parameters(run, call, message->first, middle)) {
+    if (run && read_parameters(world, run, call, message->first, middle)) {
         call->body->written = middle;
         servers_arrive(world, call);
     }

@@ -93,7 +93,7 @@ static void half_back(struct world *world, void *arg, int64_t number)
         return;
     }
     struct servers_run *work = servers_of(run);
-    const size_t layer = work->layers.count / 2;
+    const size_t layer = (size_t)world_draw(world, DRAW_DEVICE, 0, (int64_t)work->layers.count - 1);
     backward(world, run, &work->task, layer);
     exchange_summed(work->exchange, layer);
     servers_send(world, run);

@@ -79,10 +79,10 @@ struct hand *hand_new(uint64_t seed, struct trace *trace)
     hand->random = rng_stream(seed, RNG_SIMULATION, DRAW_COUNT + 1, 0);
     hand->lost = HAND_NONE;
     assert_ok(sim_models_new(&hand->models, &err), &err);
-    if (hand_draw(hand, 3) == 0) { /* the first units, or some in between, are not trained */
-        const size_t from = (size_t)hand_draw(hand, 2);
-        for (size_t i = 0; i < hand->models.count; i++) {
-            hand->models.item[i]->unit[from].frozen = true;
+    for (size_t i = 0; i < hand->models.count; i++) { /* some are not trained, never all */
+        const size_t still = (size_t)hand_draw(hand, hand->models.item[i]->unit_count);
+        for (size_t n = 0; n < still && hand_draw(hand, 2) == 0; n++) {
+            hand->models.item[i]->unit[n + hand_draw(hand, 2)].frozen = true;
         }
     }
     assert_ok(sim_open(&hand->world, seed, &hand->models, 1 + hand_draw(hand, HAND_DEVICES_MAX),
@@ -129,6 +129,12 @@ static void order(struct hand *hand, size_t stage, enum session_action_type type
     }
 }
 
+static int64_t last_step(const struct hand *hand)
+{
+    const struct job row = {.id = hand->id, .spec = hand->job->spec, .data = hand->job->data};
+    return check_last_step(&hand->world, &row);
+}
+
 /* What the device has reported since the last look. */
 static void take_reports(struct hand *hand, size_t device)
 {
@@ -147,6 +153,7 @@ static void take_reports(struct hand *hand, size_t device)
     for (size_t i = 0; i < agent->metric_count; i++) {
         const struct metric *metric = &agent->metric[i].metric;
         if (metric->name == METRIC_LOSS) {
+            assert_true(metric->step <= last_step(hand));
             assert_true(metric->value == reference->loss[metric->step]);
         } else if (metric->name == METRIC_TEST_ACCURACY) {
             assert_true(metric->value == reference->evaluation[metric->step]);
@@ -262,12 +269,6 @@ static int64_t newest_version(const struct hand *hand)
         version--;
     }
     return version;
-}
-
-static int64_t last_step(const struct hand *hand)
-{
-    const struct job row = {.id = hand->id, .spec = hand->job->spec, .data = hand->job->data};
-    return check_last_step(&hand->world, &row);
 }
 
 /* The version at which the servers have stopped; no device knows another one. */
