@@ -82,6 +82,8 @@ struct servers_run {
     struct outgoing_message outgoing[SERVERS_OUTGOING_MAX];
     struct line line[STAGES_MAX];
     struct timing timing;
+    /* Of the forward pass of a micro-batch so far. */
+    double pass_seconds, pass_stopped_seconds;
 };
 
 static inline struct servers_run *servers_of(const struct run *run)
@@ -119,9 +121,6 @@ void servers_start_lines(struct world *world, struct run *run);
 void servers_end_calls(struct world *world, struct run *run);
 /* The first layers of an answer (body->written) travel ahead. */
 void servers_arrive(struct world *world, struct call *call);
-/* Of the layers of a message, one way. */
-double servers_bytes(const struct world *world, const struct run *run,
-                     const struct exchange_message *message);
 
 /* ---- check_servers.c ---- */
 /* A worker begins or ends a pass: its parameters are of that version, up to layer `end`. */

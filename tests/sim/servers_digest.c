@@ -1,40 +1,26 @@
 #include "tests/sim/servers_digest.h"
 
 #include "base/assert.h"
+#include "libtrain/model/layers.h"
 
 #define PARAMETER UINT64_C(0x70617261)
 #define STATISTIC UINT64_C(0x73746174)
 #define TARGET UINT64_C(0x746172676574)
 
-/* An op with trained parameters begins a layer. */
-static size_t count_layers(const struct unit *unit)
-{
-    size_t count = 0;
-    for (size_t k = 0; k < unit->op_count && !unit->frozen; k++) {
-        const struct op *op = &unit->op[k];
-        bool trained = false;
-        for (size_t t = 0; t < op->tensor_count; t++) {
-            trained = trained || op->tensor[t].role == TENSOR_PARAMETER;
-        }
-        count += trained && op->type != OP_BATCH_NORM && op->type != OP_LAYER_NORM;
-    }
-    return count;
-}
-
 void servers_layers_of(const struct model *model, struct servers_layers *out)
 {
+    struct model_layer layer[DIGEST_LAYERS_MAX];
     ASSERT(model->unit_count <= DIGEST_UNITS_MAX);
     out->units = model->unit_count;
-    out->count = 0;
-    for (size_t u = 0; u < model->unit_count; u++) {
-        out->first[u] = out->count;
-        for (size_t left = count_layers(&model->unit[u]); left > 0; left--) {
-            ASSERT(out->count < DIGEST_LAYERS_MAX);
-            out->unit[out->count++] = u;
+    out->count = layers_list(model, 0, model->unit_count, layer, DIGEST_LAYERS_MAX);
+    ASSERT(out->count > 0 && out->count <= DIGEST_LAYERS_MAX);
+    for (size_t u = 0, l = 0; u <= model->unit_count; u++) {
+        out->first[u] = l;
+        for (; l < out->count && layer[l].unit == u; l++) {
+            out->unit[l] = u;
+            out->bytes[l] = (double)(layer[l].floats * sizeof(float));
         }
     }
-    out->first[out->units] = out->count;
-    ASSERT(out->count > 0);
 }
 
 static bool is_still(const struct servers_layers *layers, size_t unit)

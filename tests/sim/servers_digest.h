@@ -18,6 +18,7 @@ struct servers_layers {
     size_t units, count;
     size_t first[DIGEST_UNITS_MAX + 1]; /* of each unit; equal to the next one's: it has none */
     size_t unit[DIGEST_LAYERS_MAX];     /* of each layer */
+    double bytes[DIGEST_LAYERS_MAX];    /* of its trained parameters */
 };
 void servers_layers_of(const struct model *model, struct servers_layers *out);
 

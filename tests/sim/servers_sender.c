@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tests/sim/coordinator.h"
 #include "tests/sim/servers.h"
 #include "tests/sim/speeds.h"
 
@@ -108,16 +107,12 @@ void servers_start_lines(struct world *world, struct run *run)
 
 static void send_one(struct world *world, struct run *run, size_t index);
 
-double servers_bytes(const struct world *world, const struct run *run,
-                     const struct exchange_message *message)
+/* Of the layers of a message, one way. */
+static double bytes_of(const struct run *run, const struct exchange_message *message)
 {
-    const struct servers_layers *layers = &servers_of(run)->layers;
     double bytes = 0;
     for (size_t l = message->first; l < message->end; l++) {
-        const size_t unit = layers->unit[l];
-        bytes += (double)coordinator_unit_bytes(world, run->desired->job_spec.model.name,
-                                                (int64_t)unit) /
-                 (double)(layers->first[unit + 1] - layers->first[unit]);
+        bytes += servers_of(run)->layers.bytes[l];
     }
     return bytes;
 }
@@ -275,7 +270,7 @@ static void send_one(struct world *world, struct run *run, size_t index)
     }
     if (!is_own(run, message)) {
         call->body_us = world_draw(world, DRAW_DEVICE, 0, BODY_US);
-        speeds_carry(world, call, servers_bytes(world, run, message));
+        speeds_carry(world, call, bytes_of(run, message));
     }
     net_send(world, call);
 }

@@ -236,6 +236,62 @@ static int64_t usual_us(const struct world *world, const struct run *run,
     return 0;
 }
 
+static enum timing_work timed_as(const struct run *run, const struct exchange_task *task)
+{
+    static const enum timing_work timed[] = {
+        [EXCHANGE_WAIT] = TIMING_OTHER,        [EXCHANGE_BEGIN] = TIMING_OTHER,
+        [EXCHANGE_FORWARD] = TIMING_FORWARD,   [EXCHANGE_BACKWARD] = TIMING_BACKWARD,
+        [EXCHANGE_EVALUATE] = TIMING_EVALUATE, [EXCHANGE_ADD] = TIMING_OTHER,
+        [EXCHANGE_SUM] = TIMING_SUM,           [EXCHANGE_TOTAL] = TIMING_OTHER,
+        [EXCHANGE_UPDATE] = TIMING_UPDATE,     [EXCHANGE_JUDGE] = TIMING_OTHER,
+        [EXCHANGE_STOP] = TIMING_OTHER,
+    };
+    const bool begins_step = task->work == EXCHANGE_BEGIN && !servers_is_server(run);
+    return begins_step ? TIMING_NEXT : timed[task->work];
+}
+
+/* A forward pass counts when it is whole, however many tasks it took. */
+static void take_time(const struct world *world, struct run *run, const struct exchange_task *task)
+{
+    struct servers_run *work = servers_of(run);
+    double unit_seconds[UNITS_MAX];
+    const int64_t total_us = units_us(world, run, 0, work->layers.units);
+    struct timing_task timed = {.work = timed_as(run, task),
+                                .began_seconds = (double)run->task_began_us / 1e6,
+                                .ended_seconds = (double)world->now_us / 1e6,
+                                .seconds = (double)work->task_running_us / 1e6,
+                                .unit_seconds = unit_seconds,
+                                .scale = 1};
+    timed.stopped_seconds = timed.ended_seconds - timed.began_seconds - timed.seconds;
+    if (task->work == EXCHANGE_FORWARD) {
+        timed.seconds += task->first > 0 ? work->pass_seconds : 0;
+        timed.stopped_seconds += task->first > 0 ? work->pass_stopped_seconds : 0;
+        work->pass_seconds = timed.seconds;
+        work->pass_stopped_seconds = timed.stopped_seconds;
+        if (task->end < work->layers.count) {
+            return;
+        }
+    }
+    for (size_t u = 0; u < work->layers.units; u++) {
+        unit_seconds[u] = timed.seconds * (double)units_us(world, run, u, u + 1) /
+                          (double)(total_us > 0 ? total_us : 1);
+    }
+    timing_add(&work->timing, &timed);
+}
+
+static void take_wait(const struct world *world, struct run *run)
+{
+    static const enum timing_share shares[] = {
+        [EXCHANGE_WAITS_FOR_ORDERS] = TIMING_SHARES, [EXCHANGE_WAITS_FOR_PARAMETERS] = TIMING_INPUT,
+        [EXCHANGE_WAITS_FOR_ROOM] = TIMING_ROOM,     [EXCHANGE_WAITS_FOR_BLOCKS] = TIMING_GRADIENT,
+        [EXCHANGE_WAITS_FOR_NORM] = TIMING_GRADIENT,
+    };
+    struct servers_run *work = servers_of(run);
+    timing_wait(&work->timing, shares[exchange_waits(work->exchange)],
+                (double)(world->now_us - work->idle_since_us) / 1e6);
+    work->idle_since_us = world->now_us;
+}
+
 static void finish(struct world *world, void *arg, int64_t number)
 {
     struct run *run = run_find(arg, number);
@@ -260,6 +316,7 @@ static void finish(struct world *world, void *arg, int64_t number)
     case EXCHANGE_JUDGE: judge(world, run, &task); break;
     }
     exchange_done(work->exchange, &task);
+    take_time(world, run, &task);
     if (task.work == EXCHANGE_UPDATE) {
         check_servers(world, run);
     }
@@ -307,8 +364,11 @@ static void begin(struct world *world, struct run *run)
 static void compute(struct world *world, struct run *run)
 {
     struct servers_run *work = servers_of(run);
-    if (run->state != RUN_TRAINS || run->computing ||
-        exchange_next(work->exchange, &work->task) == EXCHANGE_WAIT) {
+    if (run->state != RUN_TRAINS || run->computing) {
+        return;
+    }
+    take_wait(world, run);
+    if (exchange_next(work->exchange, &work->task) == EXCHANGE_WAIT) {
         return;
     }
     const int64_t us = usual_us(world, run, &work->task) * run->agent->slowness / 100 *
@@ -355,6 +415,7 @@ static void take_rounds(struct run *run, const struct round round[REPLICA_KINDS]
 static void measure(struct run *run, struct heartbeat *out)
 {
     exchange_report(servers_of(run)->exchange, out);
+    timing_report(&servers_of(run)->timing, 0, out);
 }
 
 static void release(struct world *world, struct run *run)
