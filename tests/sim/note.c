@@ -14,10 +14,16 @@ static void note_plan(const struct world *world, const struct plan *plan)
 {
     char stages[256] = "";
     for (size_t s = 0; s < plan->stage_count; s++) {
-        const size_t used = strlen(stages);
+        const struct plan_stage *stage = &plan->stage[s];
+        size_t used = strlen(stages);
         (void)snprintf(stages + used, sizeof(stages) - used, " %s[%" PRId64 ",%" PRId64 ")",
-                       trace_name(world, plan->stage[s].device.text), plan->stage[s].first,
-                       plan->stage[s].end);
+                       trace_name(world, stage->device.text), stage->first, stage->end);
+        used = strlen(stages);
+        if (stage->share_first < stage->share_end) {
+            (void)snprintf(stages + used, sizeof(stages) - used,
+                           " of batches [%" PRId64 ",%" PRId64 ")", stage->share_first,
+                           stage->share_end);
+        }
     }
     trace_write(world, ACTOR_COORDINATOR, "plan %" PRId64 " of %s %s %s from %" PRId64 ":%s",
                 plan->generation, trace_name(world, plan->job.text), plan_state_names[plan->state],

@@ -31,18 +31,30 @@ static void take_servers(struct servers_run *work, const struct assignment_run *
     }
 }
 
+static void add_blocks(struct servers_run *work, const struct assigned_stage *stage, size_t index)
+{
+    struct reduce_range range[REDUCE_BLOCKS_MAX];
+    const struct reduce_range share = {(size_t)stage->share_first, (size_t)stage->share_end};
+    const size_t count = reduce_blocks(work->micro_batches, share, range);
+    for (size_t i = 0; i < count; i++) {
+        work->block[work->blocks++] = (struct exchange_block){index, range[i]};
+    }
+}
+
+/* In the order of their micro-batches, in which workers need not be. */
 static void take_blocks(struct servers_run *work, const struct assignment_run *desired)
 {
     work->micro_batches = (size_t)desired->job_spec.micro_batches;
     ASSERT(work->micro_batches <= DIGEST_MICRO_BATCHES_MAX);
-    for (size_t i = 0; i < desired->stages_listed; i++) {
-        const struct assigned_stage *stage = &desired->stage[i];
-        const struct reduce_range share = {(size_t)stage->share_first, (size_t)stage->share_end};
-        struct reduce_range range[REDUCE_BLOCKS_MAX];
-        const size_t count = reduce_blocks(work->micro_batches, share, range);
-        for (size_t k = 0; k < count; k++) {
-            work->block[work->blocks++] = (struct exchange_block){i, range[k]};
+    for (int64_t at = 0; at < desired->job_spec.micro_batches;) {
+        size_t s = 0;
+        while (s < desired->stages_listed &&
+               (!has_share(&desired->stage[s]) || desired->stage[s].share_first != at)) {
+            s++;
         }
+        ASSERT(s < desired->stages_listed);
+        add_blocks(work, &desired->stage[s], s);
+        at = desired->stage[s].share_end;
     }
 }
 

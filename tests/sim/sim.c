@@ -203,12 +203,15 @@ static void draw_changes(const struct world *world, struct job_spec *spec)
     }
 }
 
-/* In worlds of these seeds the first job consists of groups. */
+/* In worlds of these seeds the first job consists of groups, */
 #define PARENTS_FROM 1000000
+/* and from here on most jobs have workers and servers instead. */
+#define SERVERS_FROM 2000000
 
 static bool is_parent(const struct world *world, const struct user_job *job)
 {
-    return world->seed >= PARENTS_FROM && job == &world->users->job[0];
+    return world->seed >= PARENTS_FROM && world->seed < SERVERS_FROM &&
+           job == &world->users->job[0];
 }
 
 /* The others train some classes in every second world, so that references depend on a view. */
@@ -246,6 +249,33 @@ static void draw_stop(const struct world *world, struct user_job *job)
         (struct checkpoint_policy){.every_epochs = period * (1 + (int64_t)(bits / 128 % 2)),
                                    .keep = best ? KEEP_BEST : KEEP_LAST,
                                    .count = 1 + (int64_t)(bits / 256 % 3)};
+}
+
+/* Of no draw. */
+static void serve(const struct world *world, const struct model *model, struct job_spec *spec)
+{
+    static const int64_t micro_batches[] = {1, 2, 4, 5, 10, 20};
+    const uint64_t bits = digest_mix((uint64_t)spec->seed, 50);
+    struct server_options *options = &spec->parameter_server;
+    if (world->seed < SERVERS_FROM || bits % 8 == 0) {
+        return;
+    }
+    spec->strategy = STRATEGY_PARAMETER_SERVER;
+    spec->pipeline = JOB_SYNC;
+    spec->vertical_sync = false;
+    spec->aggregate_every = 0;
+    spec->compression = CODEC_NONE;
+    spec->micro_batches = micro_batches[bits / 8 % 6];
+    spec->optimizer.clip_norm = bits / 64 % 2 == 0 ? 0 : 1;
+    spec->has_parameter_server = true;
+    options->servers = bits / 128 % 4 < 2 ? 0 : 1 + (int64_t)(bits / 512 % 3);
+    options->servers = options->servers < spec->devices_max ? options->servers : spec->devices_max;
+    /* More devices than servers and workers have no work. */
+    const int64_t units = (int64_t)model->unit_count;
+    const int64_t most = spec->micro_batches + (options->servers > 0 ? options->servers : units);
+    spec->devices_min = spec->devices_min < most ? spec->devices_min : most;
+    options->shares = bits / 2048 % 3 == 0 ? SHARES_EQUAL : SHARES_SPEED;
+    options->transfers = (int)(bits / 8192 % (TRANSFERS_AUTO + 1));
 }
 
 static void divide(struct world *world, struct user_job *job)
@@ -335,6 +365,7 @@ static void draw_job(struct world *world, size_t index)
     spec->devices_min = world_draw(world, DRAW_SCENARIO, 1, spec->devices_max);
     const int64_t units = (int64_t)job->model->unit_count;
     spec->devices_min = spec->devices_min < units ? spec->devices_min : units;
+    serve(world, job->model, spec);
     if (world_chance(world, DRAW_SCENARIO, 200000)) {
         spec->autonomy_seconds = world_draw(world, DRAW_SCENARIO, 1, 20);
     }

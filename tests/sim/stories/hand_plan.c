@@ -40,7 +40,14 @@ static void draw_shares(struct hand *hand)
     workers += workers == 0 ? (worker[0] = 0, 1) : 0;
     const size_t most_workers = (size_t)micro_batches;
     int64_t first = 0;
-    for (size_t w = workers > most_workers ? workers - most_workers : 0; w < workers; w++) {
+    const size_t without = workers > most_workers ? workers - most_workers : 0;
+    for (size_t w = without; w < workers; w++) { /* in any order */
+        const size_t at = w + (size_t)hand_draw(hand, workers - w);
+        const size_t next = worker[at];
+        worker[at] = worker[w];
+        worker[w] = next;
+    }
+    for (size_t w = without; w < workers; w++) {
         const int64_t most = micro_batches - first - (int64_t)(workers - 1 - w);
         const int64_t count =
             w + 1 == workers ? most : 1 + (int64_t)hand_draw(hand, (uint64_t)most);
