@@ -346,6 +346,7 @@ void check_backup(struct world *world)
         check->known[i].corrected = job && job->corrected;
         check->known[i].generation = job ? job->generation : 0;
         check->known[i].plan_generation = 0;
+        check->known[i].trained = false; /* it goes on from what it knows */
         check_kernels_put_back(world, i, job);
         check->known[i].put_back = (int)world->agent_count + 1;
     }

@@ -53,6 +53,11 @@ struct check {
         bool corrected;              /* of that row */
         struct plan_id stopped_plan; /* of servers: the newest whose devices stop, and where */
         int64_t stopped_version;
+        struct plan_id applied_plan; /* of servers: the newest in which a step was applied, and
+                                        the last of these */
+        int64_t applied;
+        struct plan_id last_plan; /* of servers: the newest, as it was stored last */
+        bool trained, failed;
         bool forgotten; /* earlier rows were restored since: the drops in between are unknown */
     } known[CHECK_IDS_MAX];
     size_t known_count;
@@ -133,6 +138,11 @@ void check_kernels(struct world *world, const struct run *run);
 /* The job's row of an earlier time was put back, or (NULL) that time did not know the job. */
 void check_kernels_put_back(struct world *world, size_t known, const struct job *job);
 
+/* ---- check_servers.c ---- */
+/* A plan of servers is about to be stored: it has not failed for the loss of a device without
+ * units, and what follows a stop loses no version. known: the job. */
+void check_survived(struct world *world, size_t known, const struct plan *plan);
+
 /* ---- check_stop.c ---- */
 /* The step that a job which succeeds ends with. */
 int64_t check_last_step(const struct world *world, const struct job *job);
@@ -145,6 +155,8 @@ void check_overrun(struct world *world, const struct run *run);
 /* A plan is about to be stored: no failure repeats for ever. A job gets further, or waits longer
  * and longer, or a new fault has struck a device of it. */
 void check_plan(struct world *world, const struct plan *plan);
+/* How often a device was struck by a fault, or started. */
+uint64_t check_faults(const struct world *world, size_t agent);
 /* A job changes its plan by itself only if it may, and not before the cool-down is over. */
 void check_own_change(struct world *world, const struct job *job);
 /* A run has computed a step. */

@@ -14,7 +14,7 @@
 
 /* ---- plans in a row ---- */
 
-static uint64_t faults_of(const struct world *world, size_t agent)
+uint64_t check_faults(const struct world *world, size_t agent)
 {
     return world->actor[ACTOR_DEVICE + agent].faults + (uint64_t)world->agent[agent]->boots;
 }
@@ -40,8 +40,8 @@ static bool is_explained(struct world *world, size_t at, const struct plan *plan
     for (size_t i = 0; i < world->agent_count; i++) {
         const struct agent *agent = world->agent[i];
         const bool own = has_stage(plan, agent) || has_stage(before, agent);
-        struck = struck || (own && faults_of(world, i) != check->known[at].faults[i]);
-        check->known[at].faults[i] = faults_of(world, i);
+        struck = struck || (own && check_faults(world, i) != check->known[at].faults[i]);
+        check->known[at].faults[i] = check_faults(world, i);
     }
     if (!struck && check->known[at].put_back > 0) {
         check->known[at].put_back--;
@@ -54,7 +54,11 @@ void check_plan(struct world *world, const struct plan *plan)
 {
     struct check *check = world->check;
     const size_t at = check_known(check, plan->job.text);
-    if (at == check->known_count || plan->generation <= check->known[at].plan_generation) {
+    if (at == check->known_count) {
+        return;
+    }
+    check_survived(world, at, plan);
+    if (plan->generation <= check->known[at].plan_generation) {
         return;
     }
     const int64_t furthest = check->known[at].furthest;

@@ -1,7 +1,10 @@
 /* What must hold where workers and servers share a step. */
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "tests/sim/check.h"
+#include "tests/sim/coordinator.h"
 #include "tests/sim/servers.h"
 #include "tests/sim/trace.h"
 
@@ -71,9 +74,23 @@ static bool is_same_plan(const struct run *a, const struct run *b)
            id_equal(a->desired->plan.text, b->desired->plan.text);
 }
 
+static void note_applied(struct world *world, const struct run *run, int64_t version)
+{
+    struct check *check = world->check;
+    const size_t at = check_known(check, run->desired->job.text);
+    if (at == check->known_count) {
+        return;
+    }
+    const bool same = id_equal(check->known[at].applied_plan.text, run->desired->plan.text);
+    check->known[at].applied_plan = run->desired->plan;
+    check->known[at].applied =
+        same && check->known[at].applied > version ? check->known[at].applied : version;
+}
+
 void check_servers(struct world *world, const struct run *run)
 {
     const int64_t version = exchange_version(servers_of(run)->exchange);
+    note_applied(world, run, version);
     for (size_t i = 0; i < world->agent_count; i++) {
         for (const struct run *other = world->agent[i]->run; other; other = other->previous) {
             if (!is_same_plan(other, run) || !servers_is_server(other)) {
@@ -104,4 +121,45 @@ void check_stopped(struct world *world, const struct run *run, int64_t version)
     }
     check->known[at].stopped_plan = run->desired->plan;
     check->known[at].stopped_version = version;
+}
+
+/* Whether the text names a device that keeps no units of the plan. */
+static bool blames_worker(const struct world *world, const struct plan *plan, const char *text)
+{
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        char name[NAME_SIZE + 16];
+        (void)snprintf(name, sizeof(name), "device '%s'",
+                       trace_name(world, plan->stage[s].device.text));
+        if (plan->stage[s].first == plan->stage[s].end && strstr(text, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void check_survived(struct world *world, size_t known, const struct plan *plan)
+{
+    struct check *check = world->check;
+    const struct job *job = rows_job(&world->coordinator->rows, plan->job.text);
+    if (!job || job->spec.strategy != STRATEGY_PARAMETER_SERVER) {
+        return;
+    }
+    const struct plan_id *last = &check->known[known].last_plan;
+    const int64_t applied = check->known[known].applied;
+    const bool follows = !id_equal(plan->id.text, last->text);
+    if (follows && check->known[known].trained && !check->known[known].failed &&
+        id_equal(check->known[known].applied_plan.text, last->text) &&
+        plan->resume_version < applied) {
+        check_fail(world,
+                   "%s resumes from version %" PRId64
+                   " after a stop, while servers came to %" PRId64,
+                   job->spec.name, plan->resume_version, applied);
+    }
+    if (plan->started_ms > 0 && blames_worker(world, plan, plan->failure)) {
+        check_fail(world, "%s loses version %" PRId64 " with a device that keeps no units: %s",
+                   job->spec.name, applied, plan->failure);
+    }
+    check->known[known].last_plan = plan->id;
+    check->known[known].trained = plan->started_ms > 0;
+    check->known[known].failed = plan->failure[0] != '\0';
 }
