@@ -33,6 +33,7 @@ struct incoming {
 /* A message that has no answer for good yet. */
 struct outgoing_message {
     bool used, waiting; /* until the next try */
+    bool ended;         /* no try follows */
     struct exchange_message message;
     struct call *call;
     struct repeat repeat;

@@ -51,7 +51,7 @@ static int status_of(enum exchange_verdict verdict)
     case EXCHANGE_SERVE:
     case EXCHANGE_LAST: return 200;
     case EXCHANGE_STORED: return 204;
-    case EXCHANGE_OUTDATED: return 409;
+    case EXCHANGE_OUTDATED: return 410;
     case EXCHANGE_REFUSE: return 422;
     case EXCHANGE_NOT_YET:
     case EXCHANGE_TAKE:

@@ -220,12 +220,18 @@ static void answered(struct world *world, struct call *call)
     outgoing->call = NULL;
     const enum trouble_source source = (enum trouble_source)(TROUBLE_STAGE + outgoing->message.to);
     const struct repeat_next next = run_tried(world, run, &outgoing->repeat, source, call);
-    const int rc = call->network ? call->network : repeat_code(outgoing->repeat.kind, call->status);
+    const bool pulls = call->peer.message.kind == EXCHANGE_PARAMETERS;
+    const int rc = call->network ? call->network
+                   : !pulls && call->status == 410
+                       ? 0 /* its step was discarded there */
+                       : repeat_code(outgoing->repeat.kind, call->status);
     if (next.again) {
         outgoing->waiting = true;
         world_at(world, run->agent->actor, world->now_us + next.wait_ms * MS, try_again, run->agent,
                  call->number);
-    } else if (rc == 0 || rc == ERR_STALE) {
+    } else if (rc == ERR_STALE) {
+        outgoing->ended = true; /* that stage is ahead: so will this device be soon */
+    } else if (rc == 0) {
         be_done(world, run, outgoing);
         take_answer(world, run, call);
     } else {
