@@ -59,6 +59,8 @@ struct member_piece {
 };
 /* The piece of the body at `offset` bytes, below body_bytes. */
 struct member_piece member_piece(const struct member_view *view, size_t offset);
+/* Both have the same body. */
+void member_copy(const struct member_view *from, const struct member_view *to);
 
 /* ---- the receiver: requests of other stages ---- */
 

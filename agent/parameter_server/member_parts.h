@@ -1,5 +1,6 @@
-/* member_parts.h: shared by member.c (memory, the control side), member_ports.c (messages),
- * member_loop.c (the compute thread) and parameter_server_work.c (the row). For these only. */
+/* member_parts.h: shared by member.c (memory, the control side), member_data.c (where data is),
+ * member_ports.c (messages), member_loop.c (the compute thread), caller.c and
+ * parameter_server_work.c (the row). For these only. */
 #ifndef AGENT_PARAMETER_SERVER_MEMBER_PARTS_H
 #define AGENT_PARAMETER_SERVER_MEMBER_PARTS_H
 

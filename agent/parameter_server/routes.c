@@ -202,7 +202,7 @@ static void drop_claim(struct request *request)
 
 static bool open_request(void *context, struct http_exchange *exchange, void **state)
 {
-    struct exchange_routes *routes = receive_more(context, RECEIVE_EXCHANGES);
+    struct exchange_routes *routes = receive_more(context, RECEIVE_STRATEGIES);
     struct exchange_message message = {0};
     if (!read_message(exchange, &message)) {
         return false;
@@ -416,7 +416,7 @@ static bool read_pull(struct http_exchange *exchange, struct exchange_message *m
 
 static void take_pull(void *context, struct http_exchange *exchange)
 {
-    struct exchange_routes *routes = receive_more(context, RECEIVE_EXCHANGES);
+    struct exchange_routes *routes = receive_more(context, RECEIVE_STRATEGIES);
     struct exchange_message message = {0};
     if (!read_pull(exchange, &message)) {
         return;

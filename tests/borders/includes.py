@@ -37,7 +37,12 @@ DESCRIBING = [
 COMPUTING = ["backend", "ops", "optim", "data", "stage"]
 COORDINATOR_BASE = ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room in DESCRIBING]
 # What concerns every strategy of the agent knows none of them.
-NO_STRATEGY = ["!agent/pipeline/", "!agent/core/pipeline", "!agent/core/exchange"]
+NO_STRATEGY = [
+    "!agent/pipeline/",
+    "!agent/parameter_server/",
+    "!agent/core/pipeline",
+    "!agent/core/exchange",
+]
 AGENT_BASE = ["base/", "net/", "schema/", "libtrain/", "agent/core/", "agent/runtime/"]
 ROOMS = {
     "base": [],
@@ -64,12 +69,15 @@ ROOMS = {
     + ["schema/", "!schema/wire.h", "libtrain/schedule/", "libtrain/model/"],
     "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"] + NO_STRATEGY,
     "agent/peer": AGENT_BASE + NO_STRATEGY,
-    "agent/pipeline": AGENT_BASE + ["agent/peer/"],
+    "agent/pipeline": AGENT_BASE
+    + ["agent/peer/", "!agent/parameter_server/", "!agent/core/exchange"],
+    "agent/parameter_server": AGENT_BASE
+    + ["agent/peer/", "!agent/pipeline/", "!agent/core/pipeline"],
     "agent/offline": AGENT_BASE + ["agent/pipeline/"],
     "agent/copies": ["base/", "net/", "schema/", "agent/core/", "agent/runtime/", "agent/peer/"]
     + NO_STRATEGY,
     "agent": ["base/", "net/", "schema/", "libtrain/"] + NO_STRATEGY,
-    "agent/work_table": ["schema/", "agent/"],
+    "agent/work_table": ["base/", "schema/", "agent/"],
     "cli": ["base/", "net/", "schema/"],
 }
 # The pure modules of agent/copies from the lowest to the highest.

@@ -46,12 +46,11 @@ def test_jobs_that_clip_by_the_norm_give_the_weights_of_one_process():
     clips = {"optimizer": {"type": "sgd", "clip_norm": 0.5}}
     with fashion_fleet(3) as fleet:
         for servers in (1, 2, 3):
-            check(fleet, job_of("lenet5", 3, 6, {"servers": servers}, **clips), f"{servers} servers")
+            job = job_of("lenet5", 3, 6, {"servers": servers}, **clips)
+            check(fleet, job, f"{servers} servers")
 
 
-TRANSFERS = (
-    "auto optimal stream layer layer_window greedy ready whole fixed".split()
-)
+TRANSFERS = "auto optimal stream layer layer_window greedy ready whole fixed".split()
 
 
 def test_transfers_change_no_weights():

@@ -41,7 +41,7 @@ static void parameters_are_asked_for_until_the_server_has_them(void **state)
     struct repeat repeat;
     repeat_begin(&repeat, REPEAT_PULL, 500);
     assert_true(try(&repeat, repeat_code(REPEAT_PULL, 503), PEER_BROKEN, 0).again);
-    assert_true(try(&repeat, repeat_code(REPEAT_PULL, 409), PEER_BROKEN, 1000000).again);
+    assert_true(try(&repeat, repeat_code(REPEAT_PULL, 410), PEER_BROKEN, 1000000).again);
     assert_true(try(&repeat, ERR_TIMEOUT, PEER_STALLED, 2000000).again);
     assert_int_equal(repeat_code(REPEAT_PULL, 200), 0);
     assert_false(try(&repeat, repeat_code(REPEAT_PULL, 422), PEER_BROKEN, 2000000).again);
