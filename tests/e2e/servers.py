@@ -62,5 +62,26 @@ def test_transfers_change_no_weights():
             check(fleet, job_of("lenet5", 3, 6, options), transfers)
 
 
+def test_a_job_names_its_servers_and_the_shares_of_its_workers():
+    with fashion_fleet(3) as fleet:
+        ids = [device["id"] for device in fleet.get("/v1/devices")["items"]]
+        units = len(fleet.get("/v1/models/lenet5?dataset=fashion-train")["units"])
+        servers = [{"device": ids[2], "end": 2}, {"device": ids[0], "end": units}]
+        options = {"servers": servers, "shares": [5, 2, 1]}
+        job = job_of("lenet5", 3, 6, options, micro_batches=8)
+        expected = train(job, FASHION, 1)[0]
+        submitted = fleet.submit(job)
+        fleet.wait(submitted, "succeeded")
+        sha256 = fleet.checkpoint_sha256(submitted)
+        must(sha256 == expected, f"{sha256}, not {expected}")
+        given = fleet.job(submitted)["spec"]["parameter_server"]
+        must({name: given[name] for name in options} == options, f"{given}")
+        stages = fleet.get(f"/v1/jobs/{submitted['id']}/plans")["items"][0]["stages"]
+        kept = [{"device": stage["device"], "end": stage["end"]} for stage in stages[:2]]
+        must(kept == servers, f"{kept}, not {servers}")
+        shares = [stage["share"]["end"] - stage["share"]["first"] for stage in stages]
+        must(sorted(shares) == [1, 2, 5], f"shares of {shares}")
+
+
 if __name__ == "__main__":
     run(globals())
