@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coordinator/core/drift.h"
+#include "coordinator/core/layout.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "tests/unit/coordinator_core/servers_story.h"
@@ -172,6 +173,7 @@ static void workers_measure_all_units_and_servers_their_update(void **state)
     assert_true(plan->stage[1].measured_forward_seconds > 0.99);
     measure(world, &world->agent[0], 0, 2, 0.1); /* it computes nothing */
     assert_true(plan->stage[0].measured_forward_seconds == 0);
+    assert_true(slots_job(world->core, id)->drift.measured); /* all that compute are */
     struct device_capacity *a =
         capacity_of(world->core, slots_device(world->core, world->agent[0].id.text));
     assert_true(a->update_seconds_per_byte == 0);
@@ -228,6 +230,7 @@ static void a_worker_that_gets_slower_gets_a_smaller_share(void **state)
     assert_int_equal(plan->reason, PLAN_DRIFT);
     const struct plan_stage *a = servers_stage(world, id, &world->agent[0]);
     assert_true(a->share_end - a->share_first >= 3);
+    assert_true(world_job(world, id)->trial.step_seconds == 30); /* b computed two of four */
     /* The plan before is known as a whole: its shares, too. */
     const struct replan_request *before = &world_job(world, id)->trial.before;
     assert_true(world_job(world, id)->has_trial);
@@ -236,6 +239,44 @@ static void a_worker_that_gets_slower_gets_a_smaller_share(void **state)
 }
 
 /* ---- requests ---- */
+
+static void a_request_for_the_same_stages_has_the_same_shares(void **state)
+{
+    (void)state;
+    const struct servers_stage_of of[] = {{0, 0, 2, 3, 4}, {1, 2, 5, 0, 0}, {2, 0, 0, 0, 3}};
+    struct plan_stage read[3];
+    struct replan_request request;
+    struct plan plan = {.stage_count = 3}, other;
+    for (size_t s = 0; s < 3; s++) {
+        plan.stage[s] = (struct plan_stage){.first = of[s].first,
+                                            .end = of[s].end,
+                                            .share_first = of[s].share_first,
+                                            .share_end = of[s].share_end};
+        (void)snprintf(plan.stage[s].device.text, ID_SIZE, "dev_%zu", s);
+    }
+    layout_request(&plan, &request);
+    assert_true(layout_is(&request, plan.stage, 3));
+    layout_read(&request, 5, read);
+    for (size_t s = 0; s < 3; s++) {
+        assert_string_equal(read[s].device.text, plan.stage[s].device.text);
+        assert_int_equal(read[s].end - read[s].first, of[s].end - of[s].first);
+        assert_int_equal(read[s].share_end - read[s].share_first,
+                         of[s].share_end - of[s].share_first);
+        assert_true(s == 1 || read[s].share_first == of[s].share_first);
+    }
+    other = plan;
+    other.stage[2].share_end = 2;
+    other.stage[0].share_first = 2;
+    assert_false(layout_is(&request, other.stage, 3));
+    other = plan;
+    other.stage[0].end = other.stage[1].first = 3;
+    assert_false(layout_is(&request, other.stage, 3));
+    assert_false(layout_is(&request, plan.stage, 2));
+    other = plan;
+    other.stage[2].first = 4;
+    other.stage[2].end = 5;
+    assert_false(layout_is(&request, other.stage, 3));
+}
 
 static void a_request_can_state_a_whole_plan(void **state)
 {
@@ -365,6 +406,7 @@ int main(void)
         CHANGE(workers_measure_all_units_and_servers_their_update),
         CHANGE(measured_times_decide_the_next_shares),
         CHANGE(a_worker_that_gets_slower_gets_a_smaller_share),
+        cmocka_unit_test(a_request_for_the_same_stages_has_the_same_shares),
         CHANGE(a_request_can_state_a_whole_plan),
         CHANGE(an_earlier_plan_comes_back_with_its_shares),
         CHANGE(a_request_can_name_a_number_of_servers),

@@ -1,6 +1,6 @@
 /* The life of a job of servers and workers: its generations, losses, restarts of the coordinator.
  */
-#include <string.h>
+#include <stdio.h>
 
 #include "tests/unit/coordinator_core/servers_story.h"
 
@@ -214,13 +214,24 @@ static void a_server_that_works_is_recovered_from_its_copies(void **state)
     lose_server(*state, 1);
 }
 
+/* a works, and is found lost before b. */
 static void a_server_and_a_worker_that_are_lost_together_fail_the_plan(void **state)
 {
+    static const struct servers_stage_of stage[] = {
+        {1, 0, 2, 0, 0}, {2, 2, 5, 2, 4}, {0, 0, 0, 0, 2}};
     struct world *world = *state;
     char id[ID_SIZE];
-    trained(world, id, 12);
+    const struct job_spec spec = copied_spec(100);
+    story_devices(world);
+    (void)world_agent(world, "d", 10);
+    world->plans_wait = true;
+    story_submit(world, id, &spec);
+    servers_answer(world, stage, 3);
+    world->plans_wait = false;
+    world_train(world, 12);
     const int64_t committed = world_job(world, id)->neighbor_version;
-    agent_kill(&world->agent[2]);
+    assert_true(committed >= 5);
+    agent_kill(&world->agent[0]);
     agent_kill(&world->agent[1]);
     world_live(world, 6000);
     world_settle(world);
@@ -228,6 +239,25 @@ static void a_server_and_a_worker_that_are_lost_together_fail_the_plan(void **st
     assert_int_equal(core_job_plan(world->core, id)->resume_version, committed);
     assert_true(world_plan(world, id, 1)->failure[0] != '\0');
     story_finish(world, id);
+}
+
+/* All workers compute the evaluation after the last step. */
+static void the_end_of_a_job_needs_every_worker(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct job_spec spec = copied_spec(20);
+    (void)snprintf(spec.dataset_test, sizeof(spec.dataset_test), "test");
+    spec.evaluate_every_epochs = 1;
+    servers_run(world, id, &spec);
+    world_train(world, 12);
+    struct agent *lead = &world->agent[0];
+    agent_beat(world, lead);
+    lead->heartbeat.step = 20;
+    agent_beat_again(world, lead);
+    agent_restart(world, &world->agent[2]);
+    assert_int_equal(core_job_plan(world->core, id)->generation, 2);
+    assert_true(world_plan(world, id, 1)->failure[0] != '\0');
 }
 
 static void the_losses_that_may_come_are_told(void **state)
@@ -261,6 +291,8 @@ static void a_worker_takes_units_from_those_that_keep_them(void **state)
         agent_beat(world, &world->agent[i]);
     }
     assert_int_equal(core_job_plan(world->core, id)->generation, 2);
+    /* Units 2 to 4 move to d; d and b load 0 and 1, c loads all. */
+    assert_int_equal(core_job_plan(world->core, id)->bytes_moved, (3 + 2 + 2 + 5) * SNAPSHOT_BYTES);
     const struct assignment *c = story_assignment(world, &world->agent[2]);
     assert_int_equal(c->run.source_count, 5);
     for (size_t u = 0; u < 5; u++) {
@@ -404,6 +436,7 @@ int main(void)
         LIFE(the_lead_is_recovered_from_its_copies),
         LIFE(a_server_that_works_is_recovered_from_its_copies),
         LIFE(a_server_and_a_worker_that_are_lost_together_fail_the_plan),
+        LIFE(the_end_of_a_job_needs_every_worker),
         LIFE(the_losses_that_may_come_are_told),
         LIFE(a_worker_takes_units_from_those_that_keep_them),
         LIFE(after_a_pause_all_units_come_from_the_center),
