@@ -90,7 +90,7 @@ static const struct requirement {
 bool matching_protocol(const struct placement_request *request, const struct device *device)
 {
     bool speaks = true;
-    for (size_t i = 0; i < REQUIREMENTS && speaks; i++) {
+    for (size_t i = 0; i < REQUIREMENTS && device->protocol < PROTOCOL_VERSION && speaks; i++) {
         speaks = device->protocol >= requirements[i].protocol || !requirements[i].has(request);
     }
     return speaks;
