@@ -50,7 +50,8 @@ static const enum verb_effect parent_effects[PARENT_ENDED + 1][VERB_COUNT] = {
 #define ENDS (TO(JOB_FAILED) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING))
 
 /* Where a state may lead. A job that recovers is planned within a step, and one that is replanned
- * while it stops: `planning` is for jobs that no device works for. */
+ * while it stops: `planning` is for jobs that no device works for. A plan that stops for a loss, as
+ * for a replan, may have come to the end of the job. */
 static const unsigned changes[STATE_COUNT] = {
     [JOB_QUEUED] = TO(JOB_PLANNING) | TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
     [JOB_PLANNING] = TO(JOB_QUEUED) | TO(JOB_PREPARING) | TO(JOB_PAUSED) | ENDS,
@@ -60,7 +61,8 @@ static const unsigned changes[STATE_COUNT] = {
                     TO(JOB_WAITING_FOR_DEVICES) | TO(JOB_SUCCEEDED) | ENDS,
     [JOB_REPLANNING] = TO(JOB_RUNNING) | TO(JOB_RECOVERING) | TO(JOB_PAUSING) |
                        TO(JOB_WAITING_FOR_DEVICES) | TO(JOB_SUCCEEDED) | ENDS,
-    [JOB_RECOVERING] = TO(JOB_RUNNING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) | ENDS,
+    [JOB_RECOVERING] = TO(JOB_RUNNING) | TO(JOB_PAUSING) | TO(JOB_WAITING_FOR_DEVICES) |
+                       TO(JOB_SUCCEEDED) | ENDS,
     [JOB_PAUSING] = TO(JOB_PAUSED) | TO(JOB_SUCCEEDED) | ENDS,
     [JOB_PAUSED] = TO(JOB_QUEUED) | TO(JOB_CANCELLED) | TO(JOB_CANCELLING),
     [JOB_WAITING_FOR_DEVICES] = TO(JOB_RECOVERING) | TO(JOB_PAUSED) | ENDS,
