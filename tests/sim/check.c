@@ -346,7 +346,8 @@ void check_backup(struct world *world)
         check->known[i].corrected = job && job->corrected;
         check->known[i].generation = job ? job->generation : 0;
         check->known[i].plan_generation = 0;
-        check->known[i].trained = false; /* it goes on from what it knows */
+        check->known[i].applied_plan = (struct plan_id){{0}}; /* it may be at work still */
+        check->known[i].failed = 0;
         check_kernels_put_back(world, i, job);
         check->known[i].put_back = (int)world->agent_count + 1;
     }

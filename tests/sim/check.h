@@ -56,8 +56,7 @@ struct check {
         struct plan_id applied_plan; /* of servers: the newest in which a step was applied, and
                                         the last of these */
         int64_t applied;
-        struct plan_id last_plan; /* of servers: the newest, as it was stored last */
-        bool trained, failed;
+        int64_t failed; /* of servers: the newest generation that has failed */
         bool forgotten; /* earlier rows were restored since: the drops in between are unknown */
     } known[CHECK_IDS_MAX];
     size_t known_count;
@@ -139,8 +138,8 @@ void check_kernels(struct world *world, const struct run *run);
 void check_kernels_put_back(struct world *world, size_t known, const struct job *job);
 
 /* ---- check_servers.c ---- */
-/* A plan of servers is about to be stored: it has not failed for the loss of a device without
- * units, and what follows a stop loses no version. known: the job. */
+/* A plan of servers is about to be stored: it has not failed for a device without units, and what
+ * follows a stop resumes from the last version that a server applied. known: the job. */
 void check_survived(struct world *world, size_t known, const struct plan *plan);
 
 /* ---- check_stop.c ---- */

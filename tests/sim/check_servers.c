@@ -137,19 +137,43 @@ static bool blames_worker(const struct world *world, const struct plan *plan, co
     return false;
 }
 
+/* The device of that id; agent_count: it is gone. A dead process has no id. */
+static size_t index_of(const struct world *world, const char *id)
+{
+    size_t i = 0;
+    while (i < world->agent_count && strcmp(trace_name(world, id), world->agent[i]->name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* No fault has struck a server since the plan was made. */
+static bool are_well(const struct world *world, size_t known, const struct plan *plan)
+{
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        const size_t i = index_of(world, plan->stage[s].device.text);
+        const bool keeps = plan->stage[s].first < plan->stage[s].end;
+        if (keeps && (i == world->agent_count ||
+                      check_faults(world, i) != world->check->known[known].faults[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void check_survived(struct world *world, size_t known, const struct plan *plan)
 {
     struct check *check = world->check;
     const struct job *job = rows_job(&world->coordinator->rows, plan->job.text);
+    const struct plan *before = rows_plan(&world->coordinator->rows, plan->job.text);
     if (!job || job->spec.strategy != STRATEGY_PARAMETER_SERVER) {
         return;
     }
-    const struct plan_id *last = &check->known[known].last_plan;
     const int64_t applied = check->known[known].applied;
-    const bool follows = !id_equal(plan->id.text, last->text);
-    if (follows && check->known[known].trained && !check->known[known].failed &&
-        id_equal(check->known[known].applied_plan.text, last->text) &&
-        plan->resume_version < applied) {
+    const bool follows = before && !id_equal(before->id.text, plan->id.text) &&
+                         id_equal(check->known[known].applied_plan.text, before->id.text);
+    if (follows && check->known[known].failed < before->generation &&
+        plan->resume_version < applied && are_well(world, known, before)) {
         check_fail(world,
                    "%s resumes from version %" PRId64
                    " after a stop, while servers came to %" PRId64,
@@ -159,7 +183,7 @@ void check_survived(struct world *world, size_t known, const struct plan *plan)
         check_fail(world, "%s loses version %" PRId64 " with a device that keeps no units: %s",
                    job->spec.name, applied, plan->failure);
     }
-    check->known[known].last_plan = plan->id;
-    check->known[known].trained = plan->started_ms > 0;
-    check->known[known].failed = plan->failure[0] != '\0';
+    if (plan->failure[0] != '\0') {
+        check->known[known].failed = plan->generation;
+    }
 }

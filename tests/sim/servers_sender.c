@@ -24,7 +24,7 @@ static bool is_own(const struct run *run, const struct exchange_message *message
 static struct run *find_run(const struct call *call)
 {
     struct run *run = call->owner ? run_find(call->owner, call->number / 64) : NULL;
-    return run && !run->cancelled && run->work ? run : NULL;
+    return run && run->work ? run : NULL;
 }
 
 static struct call *new_call(struct world *world, struct run *run, size_t stage,
@@ -58,6 +58,9 @@ static void asked(struct world *world, struct call *call)
     struct line *line = &servers_of(run)->line[stage];
     line->call = NULL;
     line->idle_since_us = world->now_us;
+    if (run->cancelled) {
+        return;
+    }
     const enum trouble_source source = (enum trouble_source)(TROUBLE_STAGE + stage);
     if (run_tried(world, run, &line->repeat, source, call).again) {
         ask(world, run, stage);
@@ -218,6 +221,9 @@ static void answered(struct world *world, struct call *call)
         return;
     }
     outgoing->call = NULL;
+    if (run->cancelled) {
+        return;
+    }
     const enum trouble_source source = (enum trouble_source)(TROUBLE_STAGE + outgoing->message.to);
     const struct repeat_next next = run_tried(world, run, &outgoing->repeat, source, call);
     const bool pulls = call->peer.message.kind == EXCHANGE_PARAMETERS;
@@ -251,7 +257,7 @@ static void arrived(struct world *world, void *arg, int64_t number)
     struct call *call = arg;
     struct run *run = find_run(call);
     (void)number;
-    if (run && find(run, call) && !world->net->cut[call->to][call->from]) {
+    if (run && !run->cancelled && find(run, call) && !world->net->cut[call->to][call->from]) {
         write_parameters(run, call, call->body->written);
         servers_go_on(world, run);
     }

@@ -266,6 +266,7 @@ static void serve(const struct world *world, const struct model *model, struct j
     spec->aggregate_every = 0;
     spec->compression = CODEC_NONE;
     spec->micro_batches = micro_batches[bits / 8 % 6];
+    spec->steps = spec->micro_batches < 10 ? spec->steps : spec->steps / 4 + 1;
     spec->optimizer.clip_norm = bits / 64 % 2 == 0 ? 0 : 1;
     spec->has_parameter_server = true;
     options->servers = bits / 128 % 4 < 2 ? 0 : 1 + (int64_t)(bits / 512 % 3);
