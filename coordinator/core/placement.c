@@ -118,8 +118,8 @@ static void keep(struct planning *planning, const struct problem_request *reques
     }
 }
 
-/* The best answer of the classes; if none has enough memory, of all candidates together: better
- * inexact than not at all. */
+/* The best answer of the classes; if none has enough memory, or as many servers and workers as are
+ * wanted, of all candidates together: better inexact than not at all. */
 static int solve_classes(struct planning *planning, const struct planning_attempt *attempt,
                          const struct problem_request *request, struct kept *best, struct err *err)
 {
@@ -142,7 +142,8 @@ static int solve_classes(struct planning *planning, const struct planning_attemp
             *err = failure;
         }
     }
-    if (rc == ERR_MEMORY && fill_pool(planning, attempt, NULL) >= request->stages_min) {
+    const bool too_few = rc == ERR_MEMORY || rc == ERR_STATE; /* of one class */
+    if (too_few && fill_pool(planning, attempt, NULL) >= request->stages_min) {
         struct err mixed = {0};
         rc = planning->strategy->solve(planning, request, count > 0 ? &mixed : err);
         if (rc == 0) {
