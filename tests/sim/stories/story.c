@@ -41,6 +41,16 @@ struct story *story_new_as(const struct story_setting *setting)
         story->job->data.epoch_samples = 5 * spec->batch;
         story->job->data.holdout_samples = spec->batch + 1;
     }
+    if (setting->neighbor_every > 0) {
+        spec->neighbor_every = setting->neighbor_every;
+    }
+    if (setting->servers > 0) {
+        spec->strategy = STRATEGY_PARAMETER_SERVER;
+        spec->has_parameter_server = true;
+        spec->parameter_server.servers = setting->servers;
+        spec->parameter_server.shares = SHARES_EQUAL;
+        spec->micro_batches = 20;
+    }
     if (setting->submodel) {
         story->job->model = story->world.models->item[2]; /* of channels enough for four groups */
         (void)snprintf(spec->model.name, sizeof(spec->model.name), "%s", story->job->model->name);
@@ -53,12 +63,15 @@ struct story *story_new_as(const struct story_setting *setting)
     }
     const int64_t stages = setting->stages > 0 ? setting->stages : STAGES;
     spec->devices_max = (int64_t)setting->devices < stages ? (int64_t)setting->devices : stages;
-    for (int64_t cut = 1; setting->stages == 0 && !setting->submodel && cut < spec->devices_max;
-         cut++) {
+    const bool cuts = setting->stages == 0 && setting->servers == 0 && !setting->submodel;
+    for (int64_t cut = 1; cuts && cut < spec->devices_max; cut++) {
         spec->cut[spec->cut_count++] = cut + 1;
     }
     for (size_t i = 0; i < setting->devices; i++) {
         story->world.agent[i]->slowness = story->world.agent[i]->usual_slowness = 1000;
+        if (setting->servers > 0) {
+            story->world.agent[i]->gflops = 1; /* as slow as they are: it pays to share */
+        }
         story->world.agent[i]->protocol =
             i < setting->old ? PROTOCOL_BEFORE_VIEWS : story->world.agent[i]->protocol;
     }

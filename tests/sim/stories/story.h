@@ -31,6 +31,8 @@ struct story_setting {
     int64_t steps;
     int64_t check_every;  /* steps between two checks of the plan; 0: it never changes by itself */
     int64_t test_samples; /* evaluated after step 30 and at its end; 0: as usual */
+    int64_t servers;      /* the job has so many, and all devices work; 0: it is a pipeline */
+    int64_t neighbor_every; /* steps between rounds; 0: as usual */
     bool async;
     bool view;                               /* epochs of 5 steps, evaluated with a hold-out */
     size_t old;                              /* the first devices speak PROTOCOL_BEFORE_VIEWS */
