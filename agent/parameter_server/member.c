@@ -431,6 +431,7 @@ void member_cancel(struct member *member)
         (void)pthread_cond_broadcast(&member->lane[i].filled);
     }
     (void)pthread_mutex_unlock(&member->lock);
+    member_wake_receiver(member);
 }
 
 void member_measure(struct member *member, struct heartbeat *out)

@@ -108,5 +108,7 @@ static inline bool member_works(const struct member *member)
 /* Something has changed in the protocol: hand out messages and answers, wake who waits. Under the
  * lock. */
 void member_settle(struct member *member);
+/* Let it look for answers. Any thread. */
+void member_wake_receiver(const struct member *member);
 
 #endif

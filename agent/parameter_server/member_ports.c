@@ -29,7 +29,7 @@ static void enqueue(struct member *member, const struct exchange_message *messag
     (void)pthread_cond_signal(&lane->filled);
 }
 
-static void wake_receiver(const struct member *member)
+void member_wake_receiver(const struct member *member)
 {
     if (member->room_fd >= 0) {
         const uint64_t one = 1;
@@ -54,7 +54,7 @@ void member_settle(struct member *member)
         of_others = of_others || answer.handle < MEMBER_PULLS_MAX;
     }
     if (of_others) {
-        wake_receiver(member);
+        member_wake_receiver(member);
     }
     (void)pthread_cond_signal(&member->changed);
     (void)pthread_cond_broadcast(&member->moved);

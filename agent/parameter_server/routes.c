@@ -95,9 +95,7 @@ static struct request *take_place(struct exchange_routes *routes)
     for (size_t i = 0; i < RECEIVES_MAX; i++) {
         struct request *request = &routes->item[i];
         if (request->state == REQUEST_FREE) {
-            request->header_size = request->header_got = request->at = 0;
-            request->note = (struct body_note){0};
-            request->err = (struct err){0};
+            *request = (struct request){.routes = routes};
             return request;
         }
     }
@@ -268,6 +266,9 @@ static size_t take_header(struct request *request, const char *data, size_t size
     } else {
         rc = body_read_header(request->header, request->header_size, &request->view.body,
                               &request->note, &request->err);
+        if (rc == 0 && request->note.last && request->message.kind != EXCHANGE_COMMIT) {
+            rc = err_set(&request->err, ERR_FORMAT, "only a commit ends the generation");
+        }
     }
     if (rc != 0) {
         spoil(request, request->err.text);
@@ -464,7 +465,8 @@ void exchange_routes_retry(void *arg)
         }
         if (member_answered(member_in(request), i, &verdict)) {
             answer_pull(request, verdict);
-        } else if (clock_now_ms() >= request->deadline_ms) {
+        } else if (clock_now_ms() >= request->deadline_ms ||
+                   member_is_cancelled(member_in(request))) {
             member_forget(member_in(request), i);
             answer_pull(request, EXCHANGE_NOT_YET);
         }

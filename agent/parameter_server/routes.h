@@ -16,7 +16,8 @@ void exchange_routes_free(struct exchange_routes **routes);
 #define EXCHANGE_ROUTES 2
 extern const struct http_route exchange_route_table[EXCHANGE_ROUTES];
 
-/* Answer what is no longer parked: its version is there, or it has waited long enough. */
+/* Answer what is no longer parked: its version is there, it has waited long enough, or its
+ * generation has ended: a parked request holds the memory of that. */
 void exchange_routes_retry(void *routes);
 /* When the first one has waited long enough, for a poll: -1 for never. */
 int exchange_routes_timeout_ms(const void *routes);
