@@ -351,7 +351,8 @@ static int deliver(struct carrier *carrier, const struct exchange_message *messa
         .message = message,
         .view = member_view(member, message, message->kind != EXCHANGE_PARAMETERS)};
     int rc = call_until_answered(&delivery, err);
-    if (rc == ERR_STALE && !member_wants(member, message)) {
+    /* A stop discards the step: a stream that waits for its sums breaks off. */
+    if (rc != 0 && !member_is_cancelled(member) && !member_wants(member, message)) {
         return 0;
     }
     if (rc == 0 && delivery.note.last && message->kind == EXCHANGE_PARAMETERS) {
@@ -385,7 +386,7 @@ static void *carry(void *arg)
         if (rc == 0) {
             continue;
         }
-        if (rc != ERR_STALE && rc != ERR_CANCELLED) {
+        if (rc != ERR_STALE && !member_is_cancelled(member)) {
             callers->config.failed(callers->config.arg, &err);
             member_cancel(member);
         }

@@ -1,0 +1,263 @@
+/* A worker whose calls go to a server of the test: a stop, or the end of the generation, in the
+ * middle of a sum that is sent while it is computed. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/parameter_server/caller.h"
+#include "agent/parameter_server/member_loop.h"
+#include "agent/peer/answers.h"
+#include "agent/peer/ways.h"
+#include "agent/runtime/trouble.h"
+#include "base/log.h"
+#include "libtrain/description/description.h"
+#include "tests/support/test.h"
+#include "tests/unit/agent/tiny.h"
+#include "tests/unit/agent_parameter_server/party.h"
+
+/* The pass goes back through the last layer at once, and takes a while for the first ones. */
+static const char slow_model[] =
+    "{\"name\":\"slow\",\"input\":{\"shape\":[8,8,1],\"dtype\":\"uint8\"},\"units\":["
+    "{\"name\":\"first\",\"ops\":[{\"type\":\"conv2d\",\"filters\":256,\"kernel\":3,\"padding\":1},"
+    "{\"type\":\"relu\"}]},"
+    "{\"name\":\"second\",\"ops\":[{\"type\":\"conv2d\",\"filters\":256,\"kernel\":3,\"padding\":1}"
+    "]},"
+    "{\"name\":\"third\",\"ops\":[{\"type\":\"conv2d\",\"filters\":256,\"kernel\":3,\"padding\":1}]"
+    "}"
+    ",{\"name\":\"pool\",\"ops\":[{\"type\":\"global_avg_pool\"}]},"
+    "{\"name\":\"flat\",\"ops\":[{\"type\":\"flatten\"}]},"
+    "{\"name\":\"head\",\"ops\":[{\"type\":\"linear\",\"units\":4}]}],"
+    "\"loss\":{\"type\":\"softmax_cross_entropy\"}}";
+
+static struct model *make_model(void)
+{
+    json_t *value = NULL;
+    struct model *model = NULL;
+    struct err err = {0};
+    assert_ok(json_parse(slow_model, sizeof(slow_model) - 1, &value, &err), &err);
+    assert_ok(description_parse(value, NULL, &model, NULL, &err), &err);
+    json_decref(value);
+    assert_int_equal(model->unit_count, TINY_UNITS);
+    return model;
+}
+
+/* ---- stage 0 ---- */
+
+struct lead {
+    struct access *access;
+    struct peer_server *server;
+    struct member *worker;
+    atomic_int begun; /* bodies of sums */
+    char *zeros;
+};
+
+/* Any parameters: zeros. */
+static void give(void *context, struct http_exchange *exchange)
+{
+    struct lead *lead = receive_more(context, RECEIVE_EXCHANGES);
+    struct exchange_message pull = {.kind = EXCHANGE_PARAMETERS, .from = 1};
+    int64_t first, end;
+    assert_true(answers_number(exchange, "first", &first) && answers_number(exchange, "end", &end));
+    pull.first = (size_t)first;
+    pull.end = (size_t)end;
+    const struct body body = member_view(lead->worker, &pull, false).body;
+    const size_t size = body_write_header(&body, &(struct body_note){0}, lead->zeros);
+    http_reply(exchange, 200, "application/octet-stream", lead->zeros, size + body_bytes(&body));
+}
+
+static bool open_sum(void *context, struct http_exchange *exchange, void **state)
+{
+    (void)context;
+    *state = exchange;
+    return true;
+}
+
+static size_t take_sum(void *state, const void *data, size_t size)
+{
+    (void)state;
+    (void)data;
+    return size;
+}
+
+static void finish_sum(void *state)
+{
+    http_reply(state, 204, NULL, NULL, 0);
+}
+
+static void abort_sum(void *state)
+{
+    (void)state;
+}
+
+static bool open_counted(void *context, struct http_exchange *exchange, void **state)
+{
+    struct lead *lead = receive_more(context, RECEIVE_EXCHANGES);
+    (void)atomic_fetch_add(&lead->begun, 1);
+    return open_sum(context, exchange, state);
+}
+
+static const struct http_sink sink = {
+    .open = open_counted, .write = take_sum, .finish = finish_sum, .abort = abort_sum};
+
+static const struct http_route routes[EXCHANGE_ROUTES] = {
+    {.method = "GET",
+     .pattern = "/peer/v1/{job}/{generation}/parameters/{version}/{first}/{end}",
+     .handle = give},
+    {.method = "PUT",
+     .pattern = "/peer/v1/{job}/{generation}/exchange/{kind}/{step}/{index}/{first}/{end}",
+     .sink = &sink},
+};
+
+/* ---- stage 1 ---- */
+
+struct scene {
+    struct lead lead;
+    struct assignment_run *run;
+    struct work_config config;
+    struct ways *ways;
+    struct troubles *troubles;
+    struct callers *callers;
+    pthread_t thread;
+    int64_t version;
+    int rc;
+    struct err err;
+    atomic_int failures;
+    char failure[ERR_TEXT_MAX];
+};
+
+static void ignore_change(void *arg)
+{
+    (void)arg;
+}
+
+static void note_failure(void *arg, const struct err *why)
+{
+    struct scene *scene = arg;
+    (void)snprintf(scene->failure, sizeof(scene->failure), "%s", why->text);
+    (void)atomic_fetch_add(&scene->failures, 1);
+}
+
+static void ignore_metric(void *arg, const struct metric *metric)
+{
+    (void)arg;
+    (void)metric;
+}
+
+static void *compute(void *arg)
+{
+    struct scene *scene = arg;
+    const struct work_listener listener = {.metric = ignore_metric};
+    scene->rc = member_loop(scene->lead.worker, &listener, &scene->version, &scene->err);
+    return NULL;
+}
+
+static void open_scene(struct scene *scene)
+{
+    struct err err = {0};
+    memset(scene, 0, sizeof(*scene));
+    struct lead *lead = &scene->lead;
+    struct peer_server_config peers = {0};
+    assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
+    assert_ok(access_new(&lead->access, &err), &err);
+    peers.access = lead->access;
+    peers.more[RECEIVE_EXCHANGES] =
+        (struct peer_routes){.route = routes, .count = EXCHANGE_ROUTES, .context = lead};
+    assert_ok(peer_server_open(&peers, &lead->server, &err), &err);
+    assert_ok(ways_new("http://127.0.0.1:7410", &scene->ways, &err), &err);
+    assert_ok(troubles_new(ignore_change, NULL, &scene->troubles, &err), &err);
+    scene->run = party_run(1, 20000);
+    scene->run->job_spec.parameter_server.transfers = SEGMENTS_STREAM;
+    (void)snprintf(scene->run->stage[0].peer.url, URL_SIZE, "http://%s",
+                   peer_server_address(lead->server)->text);
+    const struct tiny_data *train = &tiny_job()->train;
+    const struct tiny_data *test = &tiny_job()->test;
+    scene->config =
+        (struct work_config){.run = scene->run,
+                             .data = {train->inputs, test->inputs, train->labels, test->labels},
+                             .threads = 1,
+                             .slowdown = 1,
+                             .room_fd = -1,
+                             .ways = scene->ways,
+                             .troubles = scene->troubles,
+                             .failed = note_failure,
+                             .arg = scene};
+    struct model *model = make_model();
+    assert_ok(member_new(&scene->config, &model, &lead->worker, &err), &err);
+    for (size_t unit = 0; unit < TINY_UNITS; unit++) {
+        assert_ok(keeper_load_unit(member_work(lead->worker)->keeper, unit, NULL, 0, &err), &err);
+    }
+    lead->zeros = calloc(1, (size_t)16 << 20);
+    assert_non_null(lead->zeros);
+    assert_ok(callers_start(lead->worker, &scene->config, &scene->callers, &err), &err);
+    member_follow(lead->worker, &(struct orders){.run = true});
+    assert_int_equal(pthread_create(&scene->thread, NULL, compute, scene), 0);
+}
+
+/* Until the first sum is under way. */
+static void wait_for_sum(struct scene *scene)
+{
+    struct cancel pause;
+    struct err err = {0};
+    assert_ok(cancel_init(&pause, &err), &err);
+    for (int i = 0; i < 20000 && atomic_load(&scene->lead.begun) == 0; i++) {
+        (void)cancel_wait(&pause, 500000);
+    }
+    cancel_done(&pause);
+    assert_int_equal(atomic_load(&scene->lead.begun), 1);
+}
+
+static void close_scene(struct scene *scene)
+{
+    member_cancel(scene->lead.worker);
+    callers_free(&scene->callers);
+    struct work *work = member_work(scene->lead.worker);
+    work_release(&work);
+    peer_server_close(&scene->lead.server);
+    access_free(&scene->lead.access);
+    ways_free(&scene->ways);
+    troubles_free(&scene->troubles);
+    free(scene->lead.zeros);
+    free(scene->run);
+}
+
+static void a_stop_breaks_off_a_stream(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    wait_for_sum(&scene);
+    const struct exchange_message last = {
+        .kind = EXCHANGE_COMMIT, .to = 1, .step = 0, .last = true};
+    assert_int_equal(member_commit(scene.lead.worker, &last), EXCHANGE_STORED);
+    assert_int_equal(pthread_join(scene.thread, NULL), 0);
+    assert_ok(scene.rc, &scene.err);
+    assert_int_equal(scene.version, 0);
+    close_scene(&scene);
+    assert_string_equal(scene.failure, "");
+    assert_int_equal(atomic_load(&scene.failures), 0);
+}
+
+static void the_end_of_a_generation_breaks_off_a_stream(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    wait_for_sum(&scene);
+    member_cancel(scene.lead.worker);
+    assert_int_equal(pthread_join(scene.thread, NULL), 0);
+    assert_int_equal(scene.rc, ERR_CANCELLED);
+    close_scene(&scene);
+    assert_string_equal(scene.failure, "");
+    assert_int_equal(atomic_load(&scene.failures), 0);
+}
+
+int main(void)
+{
+    log_set_level(LOG_LEVEL_ERROR);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stop_breaks_off_a_stream),
+        cmocka_unit_test(the_end_of_a_generation_breaks_off_a_stream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
