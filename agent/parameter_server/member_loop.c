@@ -75,9 +75,9 @@ static void do_backward(struct member *member, const struct exchange_task *task)
     member->summing = task->block;
     train_backward(member->whole.train, 0, NULL, NULL);
     if (task->block_ends) {
-        member->pushed[task->block] =
-            train_block(member->whole.train, own_block(member, task->block));
-        ASSERT(member->pushed[task->block]);
+        /* Callers read the place that the pass has told of: it is not written again. */
+        ASSERT(member->pushed[task->block] ==
+               train_block(member->whole.train, own_block(member, task->block)));
         member->sums_held = task->micro_batch + 1 == member->share.end;
     }
 }
@@ -301,16 +301,8 @@ static const char *work_name(enum exchange_work work)
     return names[work];
 }
 
-static void discard(struct member *member)
-{
-    struct train_stage *const stage[] = {member->kept.train, member->whole.train};
-    for (size_t i = 0; i < sizeof(stage) / sizeof(stage[0]); i++) {
-        if (stage[i]) {
-            train_discard(stage[i]);
-        }
-    }
-}
-
+/* The step in progress is left as it is at the end: receiver and callers still use its sums, and no
+ * state has anything of it. */
 int member_loop(struct member *member, const struct work_listener *listener, int64_t *version,
                 struct err *err)
 {
@@ -319,7 +311,6 @@ int member_loop(struct member *member, const struct work_listener *listener, int
     for (;;) {
         const enum exchange_work work = next(member, &task);
         if (work == EXCHANGE_WAIT) {
-            discard(member);
             return err_set(err, ERR_CANCELLED, "cancelled");
         }
         if (task.opens_round && listener->round_opened) {
@@ -332,7 +323,6 @@ int member_loop(struct member *member, const struct work_listener *listener, int
         member->reading_seconds = 0;
         const int rc = do_task(member, &task, err);
         if (rc != 0) {
-            discard(member);
             return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
         }
         note_free(member);
@@ -350,7 +340,6 @@ int member_loop(struct member *member, const struct work_listener *listener, int
         note_free(member);
         finish(member, &task, &spell);
         if (work == EXCHANGE_STOP) {
-            discard(member);
             atomic_store(&member->busy_since_ms, 0);
             *version = task.step;
             return 0;
