@@ -48,17 +48,22 @@ struct lead {
     struct access *access;
     struct peer_server *server;
     struct member *worker;
-    atomic_int begun; /* bodies of sums */
+    atomic_int begun, ended; /* bodies of sums */
     char *zeros;
 };
 
-/* Any parameters: zeros. */
+/* Any parameters of version 0: zeros. */
 static void give(void *context, struct http_exchange *exchange)
 {
     struct lead *lead = receive_more(context, RECEIVE_EXCHANGES);
     struct exchange_message pull = {.kind = EXCHANGE_PARAMETERS, .from = 1};
-    int64_t first, end;
+    int64_t version, first, end;
+    assert_true(answers_number(exchange, "version", &version));
     assert_true(answers_number(exchange, "first", &first) && answers_number(exchange, "end", &end));
+    if (version > 0) {
+        answers_problem(exchange, 503, "not_yet", "there is no other");
+        return;
+    }
     pull.first = (size_t)first;
     pull.end = (size_t)end;
     const struct body body = member_view(lead->worker, &pull, false).body;
@@ -66,10 +71,18 @@ static void give(void *context, struct http_exchange *exchange)
     http_reply(exchange, 200, "application/octet-stream", lead->zeros, size + body_bytes(&body));
 }
 
+/* Of one body at a time. */
+struct sum {
+    struct lead *lead;
+    struct http_exchange *exchange;
+};
+
 static bool open_sum(void *context, struct http_exchange *exchange, void **state)
 {
-    (void)context;
-    *state = exchange;
+    static struct sum sum;
+    sum = (struct sum){receive_more(context, RECEIVE_EXCHANGES), exchange};
+    (void)atomic_fetch_add(&sum.lead->begun, 1);
+    *state = &sum;
     return true;
 }
 
@@ -82,7 +95,9 @@ static size_t take_sum(void *state, const void *data, size_t size)
 
 static void finish_sum(void *state)
 {
-    http_reply(state, 204, NULL, NULL, 0);
+    struct sum *sum = state;
+    (void)atomic_fetch_add(&sum->lead->ended, 1);
+    http_reply(sum->exchange, 204, NULL, NULL, 0);
 }
 
 static void abort_sum(void *state)
@@ -90,15 +105,8 @@ static void abort_sum(void *state)
     (void)state;
 }
 
-static bool open_counted(void *context, struct http_exchange *exchange, void **state)
-{
-    struct lead *lead = receive_more(context, RECEIVE_EXCHANGES);
-    (void)atomic_fetch_add(&lead->begun, 1);
-    return open_sum(context, exchange, state);
-}
-
 static const struct http_sink sink = {
-    .open = open_counted, .write = take_sum, .finish = finish_sum, .abort = abort_sum};
+    .open = open_sum, .write = take_sum, .finish = finish_sum, .abort = abort_sum};
 
 static const struct http_route routes[EXCHANGE_ROUTES] = {
     {.method = "GET",
@@ -152,7 +160,8 @@ static void *compute(void *arg)
     return NULL;
 }
 
-static void open_scene(struct scene *scene)
+/* The worker computes the micro-batches [0, share). */
+static void open_scene(struct scene *scene, int64_t share)
 {
     struct err err = {0};
     memset(scene, 0, sizeof(*scene));
@@ -167,6 +176,11 @@ static void open_scene(struct scene *scene)
     assert_ok(ways_new("http://127.0.0.1:7410", &scene->ways, &err), &err);
     assert_ok(troubles_new(ignore_change, NULL, &scene->troubles, &err), &err);
     scene->run = party_run(1, 20000);
+    if (share == 4) { /* the only worker */
+        scene->run->stage[1].share_end = 4;
+        scene->run->stage_count--;
+        scene->run->stages_listed--;
+    }
     scene->run->job_spec.parameter_server.transfers = SEGMENTS_STREAM;
     (void)snprintf(scene->run->stage[0].peer.url, URL_SIZE, "http://%s",
                    peer_server_address(lead->server)->text);
@@ -194,17 +208,17 @@ static void open_scene(struct scene *scene)
     assert_int_equal(pthread_create(&scene->thread, NULL, compute, scene), 0);
 }
 
-/* Until the first sum is under way. */
-static void wait_for_sum(struct scene *scene)
+/* Until the first sum is there. */
+static void wait_for(const atomic_int *sums)
 {
     struct cancel pause;
     struct err err = {0};
     assert_ok(cancel_init(&pause, &err), &err);
-    for (int i = 0; i < 20000 && atomic_load(&scene->lead.begun) == 0; i++) {
+    for (int i = 0; i < 20000 && atomic_load(sums) == 0; i++) {
         (void)cancel_wait(&pause, 500000);
     }
     cancel_done(&pause);
-    assert_int_equal(atomic_load(&scene->lead.begun), 1);
+    assert_int_equal(atomic_load(sums), 1);
 }
 
 static void close_scene(struct scene *scene)
@@ -225,8 +239,8 @@ static void a_stop_breaks_off_a_stream(void **state)
 {
     (void)state;
     struct scene scene;
-    open_scene(&scene);
-    wait_for_sum(&scene);
+    open_scene(&scene, 2);
+    wait_for(&scene.lead.begun);
     const struct exchange_message last = {
         .kind = EXCHANGE_COMMIT, .to = 1, .step = 0, .last = true};
     assert_int_equal(member_commit(scene.lead.worker, &last), EXCHANGE_STORED);
@@ -242,8 +256,8 @@ static void the_end_of_a_generation_breaks_off_a_stream(void **state)
 {
     (void)state;
     struct scene scene;
-    open_scene(&scene);
-    wait_for_sum(&scene);
+    open_scene(&scene, 2);
+    wait_for(&scene.lead.begun);
     member_cancel(scene.lead.worker);
     assert_int_equal(pthread_join(scene.thread, NULL), 0);
     assert_int_equal(scene.rc, ERR_CANCELLED);
@@ -252,12 +266,32 @@ static void the_end_of_a_generation_breaks_off_a_stream(void **state)
     assert_int_equal(atomic_load(&scene.failures), 0);
 }
 
+/* Callers may still send them. */
+static void the_sums_of_a_step_stay_as_they_are_at_the_end(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, 4);
+    wait_for(&scene.lead.ended);
+    member_cancel(scene.lead.worker);
+    assert_int_equal(pthread_join(scene.thread, NULL), 0);
+    const struct exchange_message sum = party_sum(1, 1, 0, PARTY_LAYERS);
+    const struct member_view view = member_view(scene.lead.worker, &sum, true);
+    size_t others = 0;
+    for (size_t i = 0; i < view.body.count[BODY_DATA]; i++) {
+        others += view.data[i] != 0;
+    }
+    assert_true(others > 0);
+    close_scene(&scene);
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stop_breaks_off_a_stream),
         cmocka_unit_test(the_end_of_a_generation_breaks_off_a_stream),
+        cmocka_unit_test(the_sums_of_a_step_stay_as_they_are_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
