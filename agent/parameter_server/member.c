@@ -256,6 +256,9 @@ static int make_worker(struct member *member, const struct work_config *config, 
         bytes[i] = (double)(member->whole.place[i].count * sizeof(float));
     }
     transfers.servers = list_servers(member->run, model, transfers.layer_end);
+    for (size_t s = 0; s < member->count; s++) {
+        transfers.workers += member->run->stage[s].share_first < member->run->stage[s].share_end;
+    }
     transfers.bytes = bytes;
     rc = rc ? rc : transfers_new(&transfers, &member->transfers, err);
     free(bytes);

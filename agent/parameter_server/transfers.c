@@ -12,6 +12,10 @@
 #define LINK_KEEP 0.98 /* what older transfers count after each new one: about 50 count */
 #define TRIAL_STEPS 10 /* of each way that `auto` compares */
 #define TRIAL_EVERY 500
+/* Requests of workers that a server has room for, with both directions: less than its connections
+ * (agent/peer/receive.h). Pulls that wait for a version must leave room for the sums that it is
+ * made of. */
+#define REQUESTS_MAX 48
 
 /* Of `auto`. */
 struct trial {
@@ -188,7 +192,10 @@ static size_t choose(struct transfers *transfers, enum segments_transfers way, b
 
 size_t transfers_window(const struct transfers *transfers)
 {
-    return transfers->config.transfers == SEGMENTS_LAYER_WINDOW ? SEGMENTS_WINDOW : 1;
+    const size_t most = REQUESTS_MAX / (2 * transfers->config.workers);
+    const size_t wanted =
+        transfers->config.transfers == SEGMENTS_LAYER_WINDOW ? SEGMENTS_WINDOW : 1;
+    return most == 0 ? 1 : most < wanted ? most : wanted;
 }
 
 void transfers_choose(struct transfers *transfers, struct exchange_segments *out)

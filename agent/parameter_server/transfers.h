@@ -18,6 +18,7 @@ struct transfers_config {
     size_t servers;
     size_t layer_end[EXCHANGE_SERVERS_MAX];
     size_t own;          /* the server that is this device; servers: none */
+    size_t workers;      /* of the job: a server has room for so many requests of all of them */
     const double *bytes; /* [layers] borrowed for the call */
 };
 

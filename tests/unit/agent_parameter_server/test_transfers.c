@@ -1,0 +1,146 @@
+/* The choice of the requests of a step: whole, of no two servers, and auto's of the faster way. */
+#include <string.h>
+
+#include "agent/parameter_server/transfers.h"
+#include "base/clock.h"
+#include "libtrain/model/segments.h"
+#include "schema/parameter_server.h"
+#include "tests/support/test.h"
+
+#define LAYERS 6
+
+static struct transfers *make(int way, size_t own, size_t workers)
+{
+    static const double bytes[LAYERS] = {4e3, 4e3, 8e5, 4e3, 4e6, 4e3};
+    const struct transfers_config config = {.transfers = way,
+                                            .segment_bytes = 10000,
+                                            .layers = LAYERS,
+                                            .servers = 3,
+                                            .layer_end = {2, 2, LAYERS}, /* one keeps none */
+                                            .own = own,
+                                            .workers = workers,
+                                            .bytes = bytes};
+    struct transfers *transfers = NULL;
+    struct err err = {0};
+    assert_ok(transfers_new(&config, &transfers, &err), &err);
+    return transfers;
+}
+
+static void measure(struct transfers *transfers)
+{
+    static const double seconds[LAYERS] = {1e-3, 1e-3, 2e-3, 1e-3, 5e-3, 1e-3};
+    transfers_note_pass(transfers, true, seconds, 1);
+    transfers_note_pass(transfers, false, seconds, 2);
+    for (size_t server = 0; server < 3; server += 2) {
+        for (int i = 1; i <= 8; i++) {
+            transfers_note_link(transfers, true, server, i * 1e5, 2e-3 + i * 1e-3);
+            transfers_note_link(transfers, false, server, i * 1e5, 2e-3 + i * 1e-3);
+        }
+    }
+}
+
+static void check_ends(const size_t *end, size_t count)
+{
+    bool border = false;
+    assert_in_range(count, 2, LAYERS);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(i == 0 ? end[i] > 0 : end[i] > end[i - 1]);
+        border = border || end[i] == 2;
+    }
+    assert_true(border);
+    assert_int_equal(end[count - 1], LAYERS);
+}
+
+static void check(struct transfers *transfers, struct exchange_segments *out)
+{
+    transfers_choose(transfers, out);
+    check_ends(out->pull_end, out->pulls);
+    check_ends(out->push_end, out->pushes);
+    assert_int_equal(out->window, transfers_window(transfers));
+}
+
+static void each_way_covers_all_layers(void **state)
+{
+    (void)state;
+    for (int way = SEGMENTS_OPTIMAL; way <= TRANSFERS_AUTO; way++) {
+        for (size_t own = 0; own <= 3; own++) {
+            struct transfers *transfers = make(way, own, 2);
+            struct exchange_segments segments;
+            check(transfers, &segments); /* nothing is measured yet */
+            measure(transfers);
+            check(transfers, &segments);
+            assert_int_equal(segments.streams, way == SEGMENTS_STREAM);
+            if (way == SEGMENTS_LAYER || way == SEGMENTS_LAYER_WINDOW) {
+                assert_int_equal(segments.pulls, LAYERS);
+                assert_int_equal(segments.pushes, LAYERS);
+            } else if (way == SEGMENTS_STREAM || way == SEGMENTS_WHOLE) {
+                assert_int_equal(segments.pulls, 2);
+                assert_int_equal(segments.pushes, 2);
+            }
+            transfers_free(&transfers);
+        }
+    }
+}
+
+static void the_window_leaves_room_at_a_server_for_all_workers(void **state)
+{
+    (void)state;
+    for (size_t workers = 1; workers < 32; workers++) {
+        struct transfers *transfers = make(SEGMENTS_LAYER_WINDOW, 3, workers);
+        const size_t window = transfers_window(transfers);
+        assert_in_range(window, 1, SEGMENTS_WINDOW);
+        assert_true(window == 1 || 2 * window * workers <= 48);
+        assert_true(workers > 6 || window == SEGMENTS_WINDOW);
+        transfers_free(&transfers);
+        transfers = make(TRANSFERS_AUTO, 3, workers);
+        assert_int_equal(transfers_window(transfers), 1);
+        transfers_free(&transfers);
+    }
+}
+
+static void spin(double seconds)
+{
+    for (const double began = clock_now_seconds(); clock_now_seconds() - began < seconds;) {
+    }
+}
+
+/* Steps of that many seconds each, until auto has compared both. */
+static bool compare(struct transfers *transfers, double optimal, double stream)
+{
+    struct exchange_segments segments;
+    size_t streams = 0;
+    for (int step = 0; step < 20; step++) {
+        check(transfers, &segments);
+        streams += segments.streams;
+        assert_int_equal(segments.streams, step >= 10);
+        spin(segments.streams ? stream : optimal);
+    }
+    assert_int_equal(streams, 10);
+    check(transfers, &segments);
+    return segments.streams;
+}
+
+static void auto_takes_the_faster_way_and_compares_again(void **state)
+{
+    (void)state;
+    struct transfers *transfers = make(TRANSFERS_AUTO, 3, 2);
+    struct exchange_segments segments;
+    measure(transfers);
+    assert_true(compare(transfers, 3e-3, 1e-4));
+    for (int step = 21; step < 500; step++) {
+        check(transfers, &segments);
+        assert_true(segments.streams);
+    }
+    assert_false(compare(transfers, 1e-4, 3e-3));
+    transfers_free(&transfers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_way_covers_all_layers),
+        cmocka_unit_test(the_window_leaves_room_at_a_server_for_all_workers),
+        cmocka_unit_test(auto_takes_the_faster_way_and_compares_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
