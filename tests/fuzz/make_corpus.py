@@ -109,6 +109,11 @@ def zstd_frame(size, content):
     return bytes.fromhex("28b52ffd") + b"\xa0" + struct.pack("<I", size) + block + b"\7"
 
 
+def message(counts, tensors, metadata=None):
+    """The header of a body of workers and servers, and what is expected of it."""
+    return bytes(counts) + safetensors(tensors, metadata)
+
+
 def coded(codec, values, entries, codes):
     """A tensor of a codec (its place in the table, from bfloat16 on), as fuzz_codec reads it."""
     table = b"".join(struct.pack("<ff", *entry) for entry in entries)
@@ -143,7 +148,21 @@ def corpora():
         "ops": [{"type": "global_avg_pool"}, {"type": "linear", "units": "classes"}],
     }
     stated = {"input": {"shape": [8, 8, 2], "dtype": "float32", "scale": 2.5}}
+    numbers, sums = ("numbers", "F64", [2], 16), ("data", "F32", [5], 20)
+    statistics = ("statistics", "F32", [3], 12)
+    mark = {"snapshot": "neighbor,center", "keep": "1,2,3"}
     return {
+        "body": {
+            "all": message([2, 5, 3], [numbers, sums, statistics], {"parked_seconds": "0.25"}),
+            "data": message([0, 5, 0], [sums]),
+            "last": message([0, 5, 0], [], {"last": "1", "version": "12"}),
+            "commit": message([0, 0, 0], [], mark),
+            "order": message([2, 5, 0], [sums, numbers]),
+            "more": message([0, 5, 0], [sums, statistics]),
+            "version": message([0, 5, 0], [sums], {"version": "12"}),
+            "parked_nan": message([0, 5, 0], [sums], {"parked_seconds": "nan"}),
+            "keep": message([0, 0, 0], [], {"snapshot": "center", "keep": "1,2"}),
+        },
         "codec": {
             "bfloat16": coded(0, 4, [], bytes(8)),
             "q8": coded(1, 256, [(0, 0.5)], bytes(range(256))),
