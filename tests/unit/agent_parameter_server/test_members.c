@@ -1,0 +1,390 @@
+/* Where the data of messages is in a member, and whole jobs of members that call each other over
+ * loopback: what ThreadSanitizer looks at. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/parameter_server/caller.h"
+#include "agent/parameter_server/member_loop.h"
+#include "agent/peer/ways.h"
+#include "agent/runtime/trouble.h"
+#include "base/log.h"
+#include "tests/support/test.h"
+#include "tests/unit/agent/tiny.h"
+#include "tests/unit/agent_parameter_server/party.h"
+
+/* ---- pieces ---- */
+
+#define BLOCK 2 /* micro-batches of a worker's block */
+
+/* The floats of the first unit's statistics. No other unit has any. */
+static size_t statistics_of(struct member *member)
+{
+    size_t first, end;
+    train_statistics_of(keeper_train(member_work(member)->keeper), 0, &first, &end);
+    assert_int_equal(first, 0);
+    assert_true(end > 0);
+    return end;
+}
+
+static void check_walk(const struct member_view *view)
+{
+    const size_t bytes = body_bytes(&view->body);
+    for (size_t at = 0; at < bytes;) {
+        const struct member_piece piece = member_piece(view, at);
+        assert_non_null(piece.data);
+        assert_in_range(piece.size, 4, bytes - at);
+        /* From the middle of a piece on it is the rest of that. */
+        const struct member_piece rest = member_piece(view, at + 3);
+        assert_ptr_equal(rest.data, (char *)piece.data + 3);
+        assert_int_equal(rest.size, piece.size - 3);
+        assert_int_equal(rest.layer, piece.layer);
+        at += piece.size;
+    }
+}
+
+static void sums_come_from_the_last_layer_to_the_first(void **state)
+{
+    (void)state;
+    struct assignment_run *run = party_run(0, 1000);
+    struct member *member = party_member(run, -1);
+    const size_t statistics = statistics_of(member);
+    size_t whole[PARTY_LAYERS];
+    for (size_t first = 0; first < PARTY_LAYERS; first++) {
+        for (size_t end = first + 1; end <= PARTY_LAYERS; end++) {
+            const struct exchange_message sum = party_sum(2, 1, first, end);
+            const struct member_view view = member_view(member, &sum, false);
+            check_walk(&view);
+            assert_int_equal(view.body.count[BODY_NUMBERS], first == 0 ? BLOCK : 0);
+            assert_int_equal(view.body.count[BODY_STATISTICS], first == 0 ? BLOCK * statistics : 0);
+            size_t at = view.body.count[BODY_NUMBERS] * sizeof(double), sum_bytes = 0;
+            for (size_t layer = end; layer-- > first;) {
+                const struct member_piece piece = member_piece(&view, at);
+                assert_int_equal(piece.layer, layer);
+                if (end == first + 1) {
+                    whole[layer] = piece.size;
+                }
+                at += piece.size;
+                sum_bytes += piece.size;
+            }
+            assert_int_equal(sum_bytes, view.body.count[BODY_DATA] * sizeof(float));
+        }
+    }
+    /* Each layer's piece is where it is in the arena. */
+    const struct exchange_message all = party_sum(1, 1, 0, PARTY_LAYERS);
+    const struct member_view view = member_view(member, &all, false);
+    size_t at = view.body.count[BODY_NUMBERS] * sizeof(double);
+    size_t place = view.body.count[BODY_DATA] * sizeof(float);
+    for (size_t layer = PARTY_LAYERS; layer-- > 0; at += whole[layer]) {
+        place -= whole[layer];
+        assert_ptr_equal(member_piece(&view, at).data, (char *)view.data + place);
+    }
+    assert_int_equal(place, 0);
+    /* The first block's sum becomes the gradient. */
+    assert_ptr_equal(view.data, train_gradient(keeper_train(member_work(member)->keeper)));
+    /* Each micro-batch has its statistics. */
+    for (size_t m = 0; m < BLOCK; m++) {
+        const struct member_piece piece = member_piece(&view, at + m * statistics * sizeof(float));
+        assert_ptr_equal(piece.data,
+                         train_statistics(keeper_train(member_work(member)->keeper), m));
+        assert_int_equal(piece.size, statistics * sizeof(float));
+    }
+    struct work *work = member_work(member);
+    work_release(&work);
+    free(run);
+}
+
+static void parameters_come_in_forward_order(void **state)
+{
+    (void)state;
+    struct assignment_run *run = party_run(0, 1000);
+    struct member *member = party_member(run, -1);
+    struct train_stage *train = keeper_train(member_work(member)->keeper);
+    struct exchange_message pull = {.kind = EXCHANGE_PARAMETERS, .from = 1, .end = PARTY_LAYERS};
+    struct member_view view = member_view(member, &pull, true);
+    check_walk(&view);
+    assert_int_equal(view.body.count[BODY_STATISTICS], 0);
+    assert_ptr_equal(member_piece(&view, 0).data, train_parameters(train));
+    assert_int_equal(member_piece(&view, 0).size, body_bytes(&view.body));
+    pull.statistics = true;
+    view = member_view(member, &pull, true);
+    check_walk(&view);
+    const size_t statistics = statistics_of(member);
+    assert_int_equal(view.body.count[BODY_STATISTICS], statistics);
+    assert_ptr_equal(member_piece(&view, body_bytes(&view.body) - statistics * sizeof(float)).data,
+                     train_running(train));
+    pull.first = 1; /* without the unit that has some */
+    view = member_view(member, &pull, true);
+    check_walk(&view);
+    assert_int_equal(view.body.count[BODY_STATISTICS], 0);
+    struct work *work = member_work(member);
+    work_release(&work);
+    free(run);
+}
+
+/* ---- whole jobs ---- */
+
+struct fellow {
+    struct assignment_run *run;
+    struct access *access;
+    struct exchange_routes *routes;
+    struct peer_server *server;
+    struct ways *ways;
+    struct troubles *troubles;
+    struct member *member;
+    struct callers *callers;
+    pthread_t thread;
+    int rc;
+    struct err err;
+    int64_t version;
+    struct tiny_result result; /* of the lead */
+};
+
+struct company {
+    struct fellow fellow[PARTY_STAGES];
+    size_t count;
+};
+
+static const struct assigned_stage one[] = {{.end = TINY_UNITS, .share_end = 4}};
+/* A server that works, one that does not, and a worker without units; blocks of 3 and 1. */
+static const struct assigned_stage three[] = {
+    {.end = 2, .share_end = 1},
+    {.first = 2, .end = TINY_UNITS},
+    {.first = TINY_UNITS, .end = TINY_UNITS, .share_first = 1, .share_end = 4},
+};
+/* A server that only serves, and one that works. */
+static const struct assigned_stage two[] = {
+    {.end = 3},
+    {.first = 3, .end = TINY_UNITS, .share_end = 4},
+};
+
+static void ignore_change(void *arg)
+{
+    (void)arg;
+}
+
+static void note_failure(void *arg, const struct err *why)
+{
+    (void)arg;
+    print_error("%s\n", why->text);
+}
+
+static void take_metric(void *arg, const struct metric *metric)
+{
+    struct fellow *fellow = arg;
+    tiny_result_add(&fellow->result, metric);
+}
+
+static void listen_as(struct company *company, size_t s)
+{
+    struct fellow *fellow = &company->fellow[s];
+    struct peer_server_config peers = {0};
+    struct err err = {0};
+    struct assignment *assignment = calloc(1, sizeof(*assignment));
+    assert_non_null(assignment);
+    assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
+    assert_ok(access_new(&fellow->access, &err), &err);
+    assert_ok(exchange_routes_new(fellow->access, &fellow->routes, &err), &err);
+    peers.access = fellow->access;
+    peers.more[RECEIVE_EXCHANGES] = (struct peer_routes){.route = exchange_route_table,
+                                                         .count = EXCHANGE_ROUTES,
+                                                         .context = fellow->routes,
+                                                         .retry = exchange_routes_retry,
+                                                         .timeout_ms = exchange_routes_timeout_ms};
+    assert_ok(peer_server_open(&peers, &fellow->server, &err), &err);
+    assignment->has_run = true;
+    (void)snprintf(assignment->run.job.text, ID_SIZE, PARTY_JOB);
+    assignment->run.generation = PARTY_GENERATION;
+    for (size_t i = 0; i < company->count; i++) {
+        struct caller *caller = &assignment->caller[assignment->caller_count];
+        assignment->caller_count += i != s;
+        caller->generation = PARTY_GENERATION;
+        (void)snprintf(caller->job.text, ID_SIZE, PARTY_JOB);
+        (void)snprintf(caller->device.text, ID_SIZE, "dev_%zu", i);
+        (void)snprintf(caller->ticket, TICKET_SIZE, "%s", party_ticket[i]);
+    }
+    access_set_callers(fellow->access, assignment);
+    free(assignment);
+}
+
+static void *compute(void *arg)
+{
+    struct fellow *fellow = arg;
+    const struct work_listener listener = {.metric = take_metric, .arg = fellow};
+    fellow->rc = member_loop(fellow->member, &listener, &fellow->version, &fellow->err);
+    return NULL;
+}
+
+static void join_in(struct company *company, size_t s, const struct assigned_stage *stage,
+                    int transfers)
+{
+    struct fellow *fellow = &company->fellow[s];
+    struct assignment_run *run = party_run(s, 20000);
+    struct err err = {0};
+    fellow->run = run;
+    run->stage_count = (int64_t)company->count;
+    run->stages_listed = company->count;
+    run->first = stage[s].first;
+    run->end = stage[s].end;
+    run->job_spec.optimizer.clip_norm = 0.5;
+    run->job_spec.parameter_server.transfers = transfers;
+    for (size_t i = 0; i < company->count; i++) {
+        const struct peer peer = run->stage[i].peer;
+        run->stage[i] = stage[i];
+        run->stage[i].peer = peer;
+        if (i != s) {
+            (void)snprintf(run->stage[i].peer.url, URL_SIZE, "http://%s",
+                           peer_server_address(company->fellow[i].server)->text);
+        }
+    }
+    assert_ok(ways_new("http://127.0.0.1:7410", &fellow->ways, &err), &err);
+    assert_ok(troubles_new(ignore_change, NULL, &fellow->troubles, &err), &err);
+    tiny_result_init(&fellow->result);
+    fellow->member = party_member(run, peer_server_room_fd(fellow->server));
+    const struct work_config config = {.run = run,
+                                       .ways = fellow->ways,
+                                       .troubles = fellow->troubles,
+                                       .failed = note_failure,
+                                       .arg = fellow};
+    assert_ok(callers_start(fellow->member, &config, &fellow->callers, &err), &err);
+    access_set_work(fellow->access, member_work(fellow->member));
+    assert_int_equal(pthread_create(&fellow->thread, NULL, compute, fellow), 0);
+}
+
+static void begin(struct company *company, const struct assigned_stage *stage, size_t count,
+                  int transfers)
+{
+    memset(company, 0, sizeof(*company));
+    company->count = count;
+    for (size_t s = 0; s < count; s++) {
+        listen_as(company, s);
+    }
+    for (size_t s = 0; s < count; s++) {
+        join_in(company, s, stage, transfers);
+    }
+}
+
+/* Until all have stopped. Returns the version. */
+static int64_t wait_for_all(struct company *company)
+{
+    for (size_t s = 0; s < company->count; s++) {
+        struct fellow *fellow = &company->fellow[s];
+        assert_int_equal(pthread_join(fellow->thread, NULL), 0);
+        assert_ok(fellow->rc, &fellow->err);
+        assert_int_equal(fellow->version, company->fellow[0].version);
+    }
+    return company->fellow[0].version;
+}
+
+static void disband(struct company *company)
+{
+    for (size_t s = 0; s < company->count; s++) {
+        member_cancel(company->fellow[s].member);
+    }
+    for (size_t s = 0; s < company->count; s++) {
+        struct fellow *fellow = &company->fellow[s];
+        struct work *work = member_work(fellow->member);
+        callers_free(&fellow->callers);
+        access_set_work(fellow->access, NULL);
+        work_release(&work);
+        peer_server_close(&fellow->server);
+        exchange_routes_free(&fellow->routes);
+        access_free(&fellow->access);
+        ways_free(&fellow->ways);
+        troubles_free(&fellow->troubles);
+        free(fellow->run);
+    }
+}
+
+static void hash_units(const struct company *company, char out[TINY_UNITS][HASH_TEXT_SIZE])
+{
+    for (size_t s = 0; s < company->count; s++) {
+        const struct fellow *fellow = &company->fellow[s];
+        const struct keeper *keeper = member_work(fellow->member)->keeper;
+        for (size_t unit = (size_t)fellow->run->first; unit < (size_t)fellow->run->end; unit++) {
+            const size_t size = keeper_unit_bytes(keeper, unit);
+            void *blob = malloc(size);
+            assert_non_null(blob);
+            keeper_save_unit(keeper, unit, blob);
+            sha256_text(blob, size, out[unit]);
+            free(blob);
+        }
+    }
+}
+
+static void plans_and_transfers_change_no_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct assigned_stage *stage;
+        size_t count;
+        int transfers;
+    } cases[] = {
+        {one, 1, TRANSFERS_AUTO},          {two, 2, SEGMENTS_STREAM},   {three, 3, TRANSFERS_AUTO},
+        {three, 3, SEGMENTS_LAYER_WINDOW}, {three, 3, SEGMENTS_STREAM},
+    };
+    static struct company company;
+    static struct tiny_result expected;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        print_message("%zu devices, transfers %s\n", cases[i].count,
+                      transfers_names[cases[i].transfers]);
+        begin(&company, cases[i].stage, cases[i].count, cases[i].transfers);
+        assert_int_equal(wait_for_all(&company), TINY_STEPS);
+        struct tiny_result *result = &company.fellow[0].result;
+        hash_units(&company, result->unit_sha256);
+        if (i == 0) {
+            expected = *result;
+            assert_true(isfinite(expected.loss[TINY_STEPS]));
+            assert_true(expected.loss[TINY_STEPS] < expected.loss[1]);
+            assert_true(isfinite(expected.test_loss[8]) &&
+                        isfinite(expected.test_loss[TINY_STEPS]));
+        }
+        assert_memory_equal(result->unit_sha256, expected.unit_sha256,
+                            sizeof(expected.unit_sha256));
+        for (size_t step = 1; step <= TINY_STEPS; step++) {
+            assert_true(result->loss[step] == expected.loss[step]);
+            assert_true(result->test_loss[step] == expected.test_loss[step] ||
+                        isnan(expected.test_loss[step]));
+        }
+        disband(&company);
+    }
+}
+
+/* At any moment: everyone ends at one version, or everyone is cancelled. */
+static void a_stop_or_an_end_comes_at_any_moment(void **state)
+{
+    (void)state;
+    static struct company company;
+    struct cancel pause;
+    struct err err = {0};
+    assert_ok(cancel_init(&pause, &err), &err);
+    for (int64_t i = 0; i < 24; i++) {
+        begin(&company, three, 3, i % 3 == 0 ? SEGMENTS_LAYER_WINDOW : SEGMENTS_STREAM);
+        (void)cancel_wait(&pause, i * 700000);
+        if (i % 4 == 3) {
+            for (size_t s = 0; s < 3; s++) {
+                member_cancel(company.fellow[s].member);
+                assert_int_equal(pthread_join(company.fellow[s].thread, NULL), 0);
+            }
+        } else {
+            const struct orders stop = {.run = true, .stop = true};
+            member_follow(company.fellow[0].member, &stop);
+            assert_in_range(wait_for_all(&company), 0, TINY_STEPS);
+        }
+        disband(&company);
+    }
+    cancel_done(&pause);
+}
+
+int main(void)
+{
+    log_set_level(LOG_LEVEL_ERROR);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_come_from_the_last_layer_to_the_first),
+        cmocka_unit_test(parameters_come_in_forward_order),
+        cmocka_unit_test(plans_and_transfers_change_no_bits),
+        cmocka_unit_test(a_stop_or_an_end_comes_at_any_moment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
