@@ -60,6 +60,9 @@ struct member *party_member(const struct assignment_run *run, int room_fd)
     struct model *model = tiny_model();
     struct member *member = NULL;
     struct err err = {0};
+    for (size_t unit = 0; unit < run->job_spec.freeze_count; unit++) {
+        model->unit[unit].frozen = true;
+    }
     assert_ok(member_new(&config, &model, &member, &err), &err);
     for (size_t unit = 0; unit < TINY_UNITS; unit++) {
         assert_ok(keeper_load_unit(member_work(member)->keeper, unit, NULL, 0, &err), &err);

@@ -25,7 +25,8 @@ extern const char *const party_ticket[PARTY_STAGES + 1];
 
 /* The assignment of a stage; to be freed. peer_ms: a pull is parked for half of it. */
 struct assignment_run *party_run(size_t stage, int64_t peer_ms);
-/* A member of it at version 0, which runs. room_fd as in struct work_config. */
+/* A member of it at version 0, which runs. The first units are frozen, as many as the job names.
+ * room_fd as in struct work_config. */
 struct member *party_member(const struct assignment_run *run, int room_fd);
 
 /* Stage 0. */
