@@ -47,6 +47,7 @@ struct delivery {
     struct carrier *carrier;
     const struct exchange_message *message;
     struct member_view view;
+    bool streams; /* its sums are computed meanwhile: its time says nothing of the link */
     char header[BODY_HEADER_MAX];
     size_t header_size; /* of a pull: 0 until its first bytes are there */
     size_t header_got;
@@ -217,7 +218,8 @@ static int try_once(struct delivery *delivery, struct http_call *call, enum repe
         return err_set(err, ERR_NETWORK, "the answer of stage %zu ends early", message->to);
     }
     const double seconds = result.seconds - delivery->note.parked_seconds;
-    if (!outdated && !delivery->note.last && delivery->view.body.count[BODY_DATA] > 0) {
+    if (!outdated && !delivery->note.last && !delivery->streams &&
+        delivery->view.body.count[BODY_DATA] > 0) {
         member_add_link(carrier->callers->member, message,
                         (double)(delivery->header_size + delivery->at), seconds);
     }
@@ -254,10 +256,10 @@ static int call_until_answered(struct delivery *delivery, struct err *err)
     struct repeat_next next;
     repeat_begin(&repeat, kind, callers->peer_ms);
     /* The rest of a stream follows as the backward pass goes on. */
-    const bool streams =
-        message->kind == EXCHANGE_CONTRIBUTION && !member_has_sums(member, message);
-    const int64_t stall_ms =
-        streams && run->step_ms > callers->peer_ms ? run->step_ms : repeat_stall_ms(&repeat);
+    delivery->streams = message->kind == EXCHANGE_CONTRIBUTION && !member_has_sums(member, message);
+    const int64_t stall_ms = delivery->streams && run->step_ms > callers->peer_ms
+                                 ? run->step_ms
+                                 : repeat_stall_ms(&repeat);
     struct http_call call = {
         .method = pulls ? "GET" : "PUT",
         .url = path.text,

@@ -285,6 +285,31 @@ static void the_sums_of_a_step_stay_as_they_are_at_the_end(void **state)
     close_scene(&scene);
 }
 
+/* The pass makes the body slow, not the link. */
+static void a_stream_says_nothing_of_its_link(void **state)
+{
+    (void)state;
+    static struct heartbeat heartbeat; /* too large for a stack */
+    struct scene scene;
+    struct cancel pause;
+    struct err err = {0};
+    open_scene(&scene, 4);
+    wait_for(&scene.lead.ended);
+    assert_ok(cancel_init(&pause, &err), &err);
+    (void)cancel_wait(&pause, 100000000); /* the answer arrives */
+    cancel_done(&pause);
+    member_measure(scene.lead.worker, &heartbeat);
+    const struct exchange_message sum = party_sum(1, 1, 0, PARTY_LAYERS);
+    const struct member_view view = member_view(scene.lead.worker, &sum, true);
+    const double bytes = (double)body_bytes(&view.body);
+    assert_int_equal(heartbeat.link_count, 1);
+    assert_true(heartbeat.link[0].bytes_sum > 0.9 * bytes); /* the pull */
+    assert_true(heartbeat.link[0].bytes_sum < 1.5 * bytes);
+    member_cancel(scene.lead.worker);
+    assert_int_equal(pthread_join(scene.thread, NULL), 0);
+    close_scene(&scene);
+}
+
 int main(void)
 {
     log_set_level(LOG_LEVEL_ERROR);
@@ -292,6 +317,7 @@ int main(void)
         cmocka_unit_test(a_stop_breaks_off_a_stream),
         cmocka_unit_test(the_end_of_a_generation_breaks_off_a_stream),
         cmocka_unit_test(the_sums_of_a_step_stay_as_they_are_at_the_end),
+        cmocka_unit_test(a_stream_says_nothing_of_its_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
