@@ -12,6 +12,8 @@
 #define LINK_KEEP 0.98 /* what older transfers count after each new one: about 50 count */
 #define TRIAL_STEPS 10 /* of each way that `auto` compares */
 #define TRIAL_EVERY 500
+/* A server closes a connection on which a body makes no progress for 10 s (net/http_server.h). */
+#define STREAM_GAP_SECONDS 5.0
 /* Requests of workers that a server has room for, with both directions: less than its connections
  * (agent/peer/receive.h). Pulls that wait for a version must leave room for the sums that it is
  * made of. */
@@ -198,6 +200,17 @@ size_t transfers_window(const struct transfers *transfers)
     return most == 0 ? 1 : most < wanted ? most : wanted;
 }
 
+/* A stream brings nothing while a layer is computed. */
+static bool may_stream(const struct transfers *transfers)
+{
+    for (size_t l = 0; l < transfers->config.layers; l++) {
+        if (transfers->backward[l] > STREAM_GAP_SECONDS) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void transfers_choose(struct transfers *transfers, struct exchange_segments *out)
 {
     const enum segments_transfers way = transfers->config.transfers == TRANSFERS_AUTO
@@ -208,5 +221,5 @@ void transfers_choose(struct transfers *transfers, struct exchange_segments *out
                                       .push_end = transfers->end[0],
                                       .pushes = choose(transfers, way, false),
                                       .window = transfers_window(transfers),
-                                      .streams = way == SEGMENTS_STREAM};
+                                      .streams = way == SEGMENTS_STREAM && may_stream(transfers)};
 }

@@ -98,6 +98,21 @@ static void the_window_leaves_room_at_a_server_for_all_workers(void **state)
     }
 }
 
+static void a_stream_makes_no_pauses_that_break_its_connection(void **state)
+{
+    (void)state;
+    static const double slow[LAYERS] = {0.1, 0.1, 7, 0.1, 0.1, 0.1};
+    struct transfers *transfers = make(SEGMENTS_STREAM, 3, 2);
+    struct exchange_segments segments;
+    transfers_note_pass(transfers, true, slow, 1); /* a forward pass makes none */
+    check(transfers, &segments);
+    assert_true(segments.streams);
+    transfers_note_pass(transfers, false, slow, 1);
+    check(transfers, &segments);
+    assert_false(segments.streams);
+    transfers_free(&transfers);
+}
+
 static void spin(double seconds)
 {
     for (const double began = clock_now_seconds(); clock_now_seconds() - began < seconds;) {
@@ -140,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_way_covers_all_layers),
         cmocka_unit_test(the_window_leaves_room_at_a_server_for_all_workers),
+        cmocka_unit_test(a_stream_makes_no_pauses_that_break_its_connection),
         cmocka_unit_test(auto_takes_the_faster_way_and_compares_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
