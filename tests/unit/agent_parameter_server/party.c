@@ -100,10 +100,10 @@ void party_open(struct party *party, int64_t peer_ms)
     assert_ok(exchange_routes_new(party->access, &party->routes, &err), &err);
     peers.access = party->access;
     peers.more[RECEIVE_STRATEGIES] = (struct peer_routes){.route = exchange_route_table,
-                                                         .count = EXCHANGE_ROUTES,
-                                                         .context = party->routes,
-                                                         .retry = exchange_routes_retry,
-                                                         .timeout_ms = exchange_routes_timeout_ms};
+                                                          .count = EXCHANGE_ROUTES,
+                                                          .context = party->routes,
+                                                          .retry = exchange_routes_retry,
+                                                          .timeout_ms = exchange_routes_timeout_ms};
     assert_ok(peer_server_open(&peers, &party->server, &err), &err);
     assert_ok(http_client_new(&party->client, &err), &err);
     (void)snprintf(party->url, sizeof(party->url), "http://%s",

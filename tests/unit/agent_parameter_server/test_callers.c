@@ -55,7 +55,7 @@ struct lead {
 /* Any parameters of version 0: zeros. */
 static void give(void *context, struct http_exchange *exchange)
 {
-    struct lead *lead = receive_more(context, RECEIVE_EXCHANGES);
+    struct lead *lead = receive_more(context, RECEIVE_STRATEGIES);
     struct exchange_message pull = {.kind = EXCHANGE_PARAMETERS, .from = 1};
     int64_t version, first, end;
     assert_true(answers_number(exchange, "version", &version));
@@ -80,7 +80,7 @@ struct sum {
 static bool open_sum(void *context, struct http_exchange *exchange, void **state)
 {
     static struct sum sum;
-    sum = (struct sum){receive_more(context, RECEIVE_EXCHANGES), exchange};
+    sum = (struct sum){receive_more(context, RECEIVE_STRATEGIES), exchange};
     (void)atomic_fetch_add(&sum.lead->begun, 1);
     *state = &sum;
     return true;
@@ -170,7 +170,7 @@ static void open_scene(struct scene *scene, int64_t share)
     assert_ok(address_parse("127.0.0.1:0", &peers.listen, &err), &err);
     assert_ok(access_new(&lead->access, &err), &err);
     peers.access = lead->access;
-    peers.more[RECEIVE_EXCHANGES] =
+    peers.more[RECEIVE_STRATEGIES] =
         (struct peer_routes){.route = routes, .count = EXCHANGE_ROUTES, .context = lead};
     assert_ok(peer_server_open(&peers, &lead->server, &err), &err);
     assert_ok(ways_new("http://127.0.0.1:7410", &scene->ways, &err), &err);

@@ -194,11 +194,11 @@ static void listen_as(struct company *company, size_t s)
     assert_ok(access_new(&fellow->access, &err), &err);
     assert_ok(exchange_routes_new(fellow->access, &fellow->routes, &err), &err);
     peers.access = fellow->access;
-    peers.more[RECEIVE_EXCHANGES] = (struct peer_routes){.route = exchange_route_table,
-                                                         .count = EXCHANGE_ROUTES,
-                                                         .context = fellow->routes,
-                                                         .retry = exchange_routes_retry,
-                                                         .timeout_ms = exchange_routes_timeout_ms};
+    peers.more[RECEIVE_STRATEGIES] = (struct peer_routes){.route = exchange_route_table,
+                                                          .count = EXCHANGE_ROUTES,
+                                                          .context = fellow->routes,
+                                                          .retry = exchange_routes_retry,
+                                                          .timeout_ms = exchange_routes_timeout_ms};
     assert_ok(peer_server_open(&peers, &fellow->server, &err), &err);
     assignment->has_run = true;
     (void)snprintf(assignment->run.job.text, ID_SIZE, PARTY_JOB);
