@@ -107,7 +107,10 @@ static void summed(void *arg, const float *sum, size_t layer)
 {
     struct member *member = arg;
     (void)pthread_mutex_lock(&member->lock);
-    member->pushed[member->summing] = sum;
+    /* Callers read it without the lock once they were told of its first layer. */
+    if (member->pushed[member->summing] != sum) {
+        member->pushed[member->summing] = sum;
+    }
     exchange_summed(member->exchange, layer);
     member_settle(member);
     (void)pthread_mutex_unlock(&member->lock);
@@ -147,7 +150,10 @@ static int place_layers(struct train_stage *train, size_t first, struct member_a
 {
     size_t count = 0;
     const struct train_layer *layer = train ? train_layers(train, &count) : NULL;
-    *out = (struct member_arena){.train = train, .first = first, .end = first + count};
+    *out = (struct member_arena){.train = train,
+                                 .parameters = train ? train_parameters(train) : NULL,
+                                 .first = first,
+                                 .end = first + count};
     out->place = calloc(count + 1, sizeof(*out->place));
     if (!out->place) {
         return err_set(err, ERR_MEMORY, "%zu layers", count);

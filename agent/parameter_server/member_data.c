@@ -57,7 +57,7 @@ struct member_view member_view(struct member *member, const struct exchange_mess
     switch (message->kind) {
     case EXCHANGE_CONTRIBUTION: view_contribution(member, message, outgoing, &view); break;
     case EXCHANGE_PARAMETERS:
-        set_layers(&view, arena, train_parameters(arena->train), message);
+        set_layers(&view, arena, arena->parameters, message);
         view.running = true;
         view.body.count[BODY_STATISTICS] = message->statistics ? statistics_of(&view) : 0;
         break;

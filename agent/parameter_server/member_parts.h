@@ -32,6 +32,7 @@ struct member_place {
 /* The layers [first, end) of the model in a libtrain stage. */
 struct member_arena {
     struct train_stage *train; /* NULL: the device has no such stage */
+    float *parameters;         /* of it; other threads do not ask it while it is updated */
     size_t first, end;
     struct member_place *place; /* [end - first] */
 };
