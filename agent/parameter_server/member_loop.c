@@ -84,6 +84,7 @@ static void do_backward(struct member *member, const struct exchange_task *task)
 
 static int do_evaluate(struct member *member, const struct exchange_task *task, struct err *err)
 {
+    transfers_note_evaluation(member->transfers);
     samples_test_inputs(member->samples, task->micro_batch, member->input);
     return samples_evaluate(member->samples, member->whole.train, task->micro_batch, member->input,
                             member->labels, member->own_results + task->buffer * member->numbers,

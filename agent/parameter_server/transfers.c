@@ -1,5 +1,6 @@
 #include "agent/parameter_server/transfers.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,9 @@
 struct trial {
     enum segments_transfers way;
     int64_t step;         /* since the trial began */
-    double seconds[2];    /* of the steps of SEGMENTS_OPTIMAL and SEGMENTS_STREAM, by that enum */
-    double began_seconds; /* of the present step; 0: not known */
+    double seconds[2];    /* of the steps of SEGMENTS_OPTIMAL and SEGMENTS_STREAM, by that enum, */
+    int64_t measured[2];  /* and how many they are */
+    double began_seconds; /* of the present step; 0: it is not measured */
 };
 _Static_assert(SEGMENTS_OPTIMAL < 2 && SEGMENTS_STREAM < 2, "index of the trial's seconds");
 
@@ -101,6 +103,11 @@ void transfers_note_pass(struct transfers *transfers, bool forward, const double
     transfers->measured[forward] = true;
 }
 
+void transfers_note_evaluation(struct transfers *transfers)
+{
+    transfers->trial.began_seconds = 0;
+}
+
 void transfers_note_link(struct transfers *transfers, bool pull, size_t server, double bytes,
                          double seconds)
 {
@@ -120,6 +127,11 @@ void transfers_note_link(struct transfers *transfers, bool pull, size_t server, 
 
 /* ---- the choice ---- */
 
+static double mean(const struct trial *trial, enum segments_transfers way)
+{
+    return trial->measured[way] > 0 ? trial->seconds[way] / (double)trial->measured[way] : INFINITY;
+}
+
 /* The faster of optimal and stream, by the steps that were made with each. */
 static enum segments_transfers try_both(struct trial *trial)
 {
@@ -127,12 +139,13 @@ static enum segments_transfers try_both(struct trial *trial)
     const int64_t tried = 2 * TRIAL_STEPS;
     if (trial->step > 0 && trial->step <= tried && trial->began_seconds > 0) {
         trial->seconds[trial->way] += now - trial->began_seconds;
+        trial->measured[trial->way]++;
     }
     trial->began_seconds = now;
     if (trial->step < tried) {
         trial->way = trial->step < TRIAL_STEPS ? SEGMENTS_OPTIMAL : SEGMENTS_STREAM;
     } else if (trial->step == tried) {
-        trial->way = trial->seconds[SEGMENTS_STREAM] < trial->seconds[SEGMENTS_OPTIMAL]
+        trial->way = mean(trial, SEGMENTS_STREAM) < mean(trial, SEGMENTS_OPTIMAL)
                          ? SEGMENTS_STREAM
                          : SEGMENTS_OPTIMAL;
     }

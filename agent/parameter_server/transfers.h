@@ -35,6 +35,8 @@ void transfers_choose(struct transfers *transfers, struct exchange_segments *out
 /* A pass over all layers took these seconds, [layers], times scale. */
 void transfers_note_pass(struct transfers *transfers, bool forward, const double *seconds,
                          double scale);
+/* The present step begins with an evaluation: its time says nothing of its transfers. */
+void transfers_note_evaluation(struct transfers *transfers);
 /* A request to the server moved so many bytes. Under the owner's lock, as the next. */
 void transfers_note_link(struct transfers *transfers, bool pull, size_t server, double bytes,
                          double seconds);

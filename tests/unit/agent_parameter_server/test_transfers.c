@@ -150,6 +150,25 @@ static void auto_takes_the_faster_way_and_compares_again(void **state)
     transfers_free(&transfers);
 }
 
+static void evaluations_do_not_count_for_a_way(void **state)
+{
+    (void)state;
+    struct transfers *transfers = make(TRANSFERS_AUTO, 3, 2);
+    struct exchange_segments segments;
+    measure(transfers);
+    for (int step = 0; step < 20; step++) {
+        check(transfers, &segments);
+        if (step == 4) {
+            transfers_note_evaluation(transfers);
+            spin(0.1);
+        }
+        spin(segments.streams ? 3e-3 : 1e-4);
+    }
+    check(transfers, &segments);
+    assert_false(segments.streams);
+    transfers_free(&transfers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +176,7 @@ int main(void)
         cmocka_unit_test(the_window_leaves_room_at_a_server_for_all_workers),
         cmocka_unit_test(a_stream_makes_no_pauses_that_break_its_connection),
         cmocka_unit_test(auto_takes_the_faster_way_and_compares_again),
+        cmocka_unit_test(evaluations_do_not_count_for_a_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
