@@ -101,9 +101,48 @@ JOB_MUTANTS = (
         "",
     ),
 )
+EXCHANGE_MUTANTS = (  # of jobs with workers and servers
+    (
+        "a worker is done when everything else of its step is acknowledged",
+        "agent/core/exchange_worker.c",
+        "return worker->pushes_open == open;",
+        "return worker->pushes_open >= 0 * open;",
+    ),
+    (
+        "no server updates without the total of the squares",
+        "agent/core/exchange_server.c",
+        "    if (!number_is_here(server, EXCHANGE_NORM_TOTAL)) {\n        return false;",
+        "    if (!number_is_here(server, EXCHANGE_NORM_TOTAL)) {\n        return true;",
+    ),
+    (
+        "a stop keeps one version",
+        "agent/core/exchange_server.c",
+        "course->stop_version = message->step;",
+        "course->stop_version = course->version;",
+    ),
+    (
+        "the newest claim of a buffer counts",
+        "agent/core/exchange_arrivals.c",
+        "if (arrivals->part[i] != claim) {\n            return false;",
+        "if (arrivals->part[i] != claim) {\n            return true;",
+    ),
+    (
+        "a step whose last sum is sent may be the last one",
+        "agent/core/exchange_worker.c",
+        "return handed ? worker->step : worker->step - 1;",
+        "return handed ? worker->step - 1 : worker->step - 1;",
+    ),
+    (
+        "an evaluation has all of its results",
+        "agent/core/exchange_lead.c",
+        "lead->results == lead->plan->config.evaluation_batches;",
+        "lead->results + 1 >= lead->plan->config.evaluation_batches;",
+    ),
+)
 # With the first seed that simulates such jobs.
 MUTANTS = [
     *((*mutant, 1000001) for mutant in GROUP_MUTANTS),
+    *((*mutant, 2000001) for mutant in EXCHANGE_MUTANTS),
     *((*mutant, 1) for mutant in JOB_MUTANTS),
 ]
 
