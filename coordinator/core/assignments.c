@@ -66,21 +66,20 @@ static void fill_sources(const struct core *core, const struct job_slot *job, si
     }
 }
 
-/* The stages that keep units send copies of them around a ring. */
-static void fill_ring(const struct core *core, const struct device_slot *device,
-                      struct assignment *out)
+/* The stages that keep units send copies of them to others (keepers.h). */
+static void fill_copies(const struct core *core, const struct device_slot *device,
+                        struct assignment *out)
 {
     const struct job_slot *job = device->job;
     const struct plan *plan = &job->plan;
-    const size_t before = keepers_before(plan->stage, plan->stage_count, device->stage);
-    if (!keepers_has(&plan->stage[device->stage]) || before == device->stage) {
-        return;
+    const size_t held = keepers_held(plan->stage, plan->stage_count, device->stage);
+    const size_t holder = keepers_holder(plan->stage, plan->stage_count, device->stage);
+    if (held != device->stage) {
+        peers_allow(core, job, &plan->stage[held].device, out);
     }
-    peers_allow(core, job, &plan->stage[before].device, out);
-    out->run.has_neighbor = job->job.spec.neighbor_every > 0;
+    out->run.has_neighbor = holder != device->stage && job->job.spec.neighbor_every > 0;
     if (out->run.has_neighbor) {
-        const size_t after = keepers_after(plan->stage, plan->stage_count, device->stage);
-        peers_fill(core, job, after, CODEC_NONE, &out->run.neighbor);
+        peers_fill(core, job, holder, CODEC_NONE, &out->run.neighbor);
     }
 }
 
@@ -134,7 +133,7 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
     if (out->has_run) {
         fill_run(core, device, &out->run);
         device->job->strategy->fill_assignment(core, device, out);
-        fill_ring(core, device, out);
+        fill_copies(core, device, out);
     }
     add_fetchers(core, device, out);
     return true;

@@ -84,9 +84,9 @@ static void time_move(struct core *core, const struct job_slot *job, const struc
             }
         }
         change->move = fmax(change->move, seconds);
-        const size_t after = keepers_after(planned->stage, stages, s);
-        if (after != s && keepers_has(to) && job->job.spec.neighbor_every > 0) {
-            seconds = seconds_over(core, to->device.text, planned->stage[after].device.text,
+        const size_t holder = keepers_holder(planned->stage, stages, s);
+        if (holder != s && job->job.spec.neighbor_every > 0) {
+            seconds = seconds_over(core, to->device.text, planned->stage[holder].device.text,
                                    state_bytes(core, job, total, to->first, to->end));
             change->copies = fmax(change->copies, seconds);
         }

@@ -44,22 +44,22 @@ bool keepers_cover(const struct plan *plan, size_t unit_count)
     return first == (int64_t)unit_count;
 }
 
-/* The next keeper by so many stages at a time. */
-static size_t around(const struct plan_stage *stages, size_t count, size_t stage, size_t by)
+size_t keepers_holder(const struct plan_stage *stages, size_t count, size_t stage)
 {
     size_t at = stage;
     do {
-        at = (at + by) % count;
+        at = (at + 1) % count;
     } while (at != stage && !keepers_has(&stages[at]));
-    return at;
+    const bool alone = at == stage && keepers_has(&stages[stage]);
+    return alone ? (stage + 1) % count : keepers_has(&stages[stage]) ? at : stage;
 }
 
-size_t keepers_before(const struct plan_stage *stages, size_t count, size_t stage)
+size_t keepers_held(const struct plan_stage *stages, size_t count, size_t stage)
 {
-    return around(stages, count, stage, count - 1);
-}
-
-size_t keepers_after(const struct plan_stage *stages, size_t count, size_t stage)
-{
-    return around(stages, count, stage, 1);
+    for (size_t s = 0; s < count; s++) {
+        if (s != stage && keepers_holder(stages, count, s) == stage) {
+            return s;
+        }
+    }
+    return stage;
 }

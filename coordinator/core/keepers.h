@@ -23,8 +23,11 @@ bool keepers_cover(const struct plan *plan, size_t unit_count);
 
 /* The same of `count` stages of any plan. */
 bool keepers_has(const struct plan_stage *stage);
-/* Return the keepers before and after a stage in the ring: it itself, if there is no other. */
-size_t keepers_before(const struct plan_stage *stages, size_t count, size_t stage);
-size_t keepers_after(const struct plan_stage *stages, size_t count, size_t stage);
+/* Return the stage that holds copies of a keeper's state: the next keeper in the ring; of a lone
+ * keeper the stage after it, which keeps no units. The stage itself: there is no other, or it keeps
+ * none. */
+size_t keepers_holder(const struct plan_stage *stages, size_t count, size_t stage);
+/* Return the keeper whose copies the stage holds. The stage itself: it holds none. */
+size_t keepers_held(const struct plan_stage *stages, size_t count, size_t stage);
 
 #endif

@@ -52,14 +52,13 @@ bool links_is_bad(const struct core *core, const struct job_slot *job, const str
     return false;
 }
 
-/* Whether one keeper sends its copies to the other. */
+/* Whether one stage sends its copies to the other. */
 static bool replicate(const struct job_slot *job, const struct stage_list *stages, size_t a,
                       size_t b)
 {
-    return job->job.spec.neighbor_every > 0 && keepers_has(&stages->stage[a]) &&
-           keepers_has(&stages->stage[b]) &&
-           (keepers_after(stages->stage, stages->count, a) == b ||
-            keepers_after(stages->stage, stages->count, b) == a);
+    return job->job.spec.neighbor_every > 0 &&
+           (keepers_holder(stages->stage, stages->count, a) == b ||
+            keepers_holder(stages->stage, stages->count, b) == a);
 }
 
 bool links_break(const struct core *core, const struct job_slot *job,

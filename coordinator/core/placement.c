@@ -363,21 +363,20 @@ static bool was_tried(const struct planning *planning, size_t index)
 
 /* ---- the answer ---- */
 
-/* Two versions of the keeper before it in the ring, with the metadata of the blobs, as far as there
+/* Two versions of the keeper whose copies it holds, with the metadata of the blobs, as far as there
  * is memory. */
 static uint64_t replica_bytes(struct planning *planning, const struct planned *out, size_t stage)
 {
-    const size_t before = keepers_before(out->stage, out->stage_count, stage);
+    const size_t held = keepers_held(out->stage, out->stage_count, stage);
     const struct planning_device *device = &planning->device[planning->solution.chosen[stage]];
     uint64_t used = (uint64_t)out->stage[stage].memory_bytes;
     uint64_t cap = planning->caps ? device->cap_bytes : device->memory_bytes;
-    if (before == stage || !keepers_has(&out->stage[stage]) || planning->spec.neighbor_every == 0 ||
-        used >= cap) {
+    if (held == stage || planning->spec.neighbor_every == 0 || used >= cap) {
         return 0;
     }
     uint64_t headers =
-        (uint64_t)(out->stage[before].end - out->stage[before].first) * BLOB_HEADER_BYTES;
-    uint64_t wanted = 2 * (planning->strategy->state_bytes(planning, before) + headers);
+        (uint64_t)(out->stage[held].end - out->stage[held].first) * BLOB_HEADER_BYTES;
+    uint64_t wanted = 2 * (planning->strategy->state_bytes(planning, held) + headers);
     return wanted < cap - used ? wanted : cap - used;
 }
 

@@ -5,7 +5,6 @@
 
 #include "coordinator/core/center.h"
 #include "coordinator/core/holdings.h"
-#include "coordinator/core/keepers.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/state.h"
 #include "schema/job_check.h"
@@ -29,7 +28,7 @@ bool rounds_is_wanted(const struct job_slot *job, enum round_kind kind)
 {
     return kind == ROUND_OF_CENTER
                ? job_center_rounds(&job->job.spec)
-               : job->job.spec.neighbor_every > 0 && keepers_count(&job->plan) > 1;
+               : job->job.spec.neighbor_every > 0 && job->plan.stage_count > 1;
 }
 
 void rounds_finish(struct core *core, struct job_slot *job, enum round_kind kind)

@@ -39,6 +39,10 @@ def reference():
     return train(trial_job(), FASHION)[0]
 
 
+# Two devices at least, one of which keeps all units: the others only compute.
+WITH_WORKERS = {"parameter_server": {"servers": 1}, **on_devices(2, AGENTS)}
+
+
 class Trial:
     """A fleet in the middle of a job."""
 
@@ -77,7 +81,7 @@ def fleet_of(agents=AGENTS):
 
 def test_a_worker_dies_and_no_step_is_made_again():
     with fleet_of() as fleet:
-        trial = Trial(fleet)
+        trial = Trial(fleet, **WITH_WORKERS)
         worker = trial.agent(trial.stages("worker")[0])
         worker.kill()
         trial.finish()
@@ -104,11 +108,32 @@ def test_the_second_server_dies():
         trial.finish()
 
 
-def test_two_workers_die():
+def test_the_only_server_dies_and_a_worker_has_its_copies():
+    copies = {"replication": {"neighbor_every": 10, "center_every": 0}}
     with fleet_of() as fleet:
-        trial = Trial(fleet)
-        for stage in trial.stages("worker"):
-            trial.agent(stage).kill()
+        trial = Trial(fleet, **WITH_WORKERS, **copies)
+        before = fleet.wait_until(
+            trial.job, lambda seen: seen["neighbor_version"] > 0, "a committed version"
+        )
+        server = trial.agent(0)
+        server.kill()
+        trial.finish()
+        resumed = [
+            incident["resume_version"]
+            for incident in trial.incidents()
+            if server.name in [device["name"] for device in incident["devices"]]
+        ]
+        must(
+            max(resumed, default=0) >= before["neighbor_version"],
+            f"resumed at {resumed}, {before['neighbor_version']} was committed",
+        )
+
+
+def test_all_workers_die():
+    with fleet_of(AGENTS + 1) as fleet:
+        trial = Trial(fleet, **WITH_WORKERS)
+        for agent in [trial.agent(stage) for stage in trial.stages("worker")]:
+            agent.kill()
         trial.finish()
 
 
@@ -126,7 +151,7 @@ def test_all_die_and_come_back():
 
 def freeze(role, seconds):
     with fleet_of() as fleet:
-        trial = Trial(fleet)
+        trial = Trial(fleet, **WITH_WORKERS)
         frozen = trial.agent(0 if role == "lead" else trial.stages(role)[0])
         frozen.signal(signal.SIGSTOP)
         time.sleep(seconds)

@@ -69,16 +69,18 @@ static void the_ring_goes_from_keeper_to_keeper(void **state)
 {
     (void)state;
     const struct plan plan = PLAN(0, 2, 0, 1, 3, 0);
-    assert_int_equal(keepers_after(plan.stage, 6, 1), 3);
-    assert_int_equal(keepers_after(plan.stage, 6, 4), 1);
-    assert_int_equal(keepers_before(plan.stage, 6, 1), 4);
-    assert_int_equal(keepers_before(plan.stage, 6, 3), 1);
+    assert_int_equal(keepers_holder(plan.stage, 6, 1), 3);
+    assert_int_equal(keepers_holder(plan.stage, 6, 4), 1);
+    assert_int_equal(keepers_held(plan.stage, 6, 1), 4);
+    assert_int_equal(keepers_held(plan.stage, 6, 3), 1);
     const struct plan alone = PLAN(0, 5, 0);
-    assert_int_equal(keepers_after(alone.stage, 3, 1), 1);
-    assert_int_equal(keepers_before(alone.stage, 3, 1), 1);
+    assert_int_equal(keepers_holder(alone.stage, 3, 1), 2);
+    assert_int_equal(keepers_held(alone.stage, 3, 2), 1);
+    assert_int_equal(keepers_held(alone.stage, 3, 1), 1);
+    assert_int_equal(keepers_holder(alone.stage, 3, 2), 2);
     const struct plan single = PLAN(5);
-    assert_int_equal(keepers_after(single.stage, 1, 0), 0);
-    assert_int_equal(keepers_before(single.stage, 1, 0), 0);
+    assert_int_equal(keepers_holder(single.stage, 1, 0), 0);
+    assert_int_equal(keepers_held(single.stage, 1, 0), 0);
 }
 
 static void keepers_cover_every_unit_once(void **state)
