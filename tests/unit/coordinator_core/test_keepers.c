@@ -176,17 +176,21 @@ static void a_round_waits_for_no_copy_of_it(void **state)
     assert_int_equal(world->agent[1].held_count, 0);
 }
 
-static void its_only_keeper_opens_no_round(void **state)
+static void the_stage_after_the_only_keeper_holds_its_copies(void **state)
 {
     struct world *world = *state;
     char id[ID_SIZE];
     const size_t one[] = {0, 5, 0};
     run(world, id, one, 5, 0);
-    struct agent *b = &world->agent[1];
-    agent_beat(world, b);
-    b->heartbeat.round_neighbor = 5;
-    agent_beat_again(world, b);
-    assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_ABANDONED);
+    const struct assignment *b = story_assignment(world, &world->agent[1]);
+    assert_string_equal(b->run.neighbor.device.text, world->agent[2].id.text);
+    const struct assignment *c = story_assignment(world, &world->agent[2]);
+    assert_false(c->run.has_neighbor);
+    struct agent *keeper = &world->agent[1];
+    agent_beat(world, keeper);
+    keeper->heartbeat.round_neighbor = 5;
+    agent_beat_again(world, keeper);
+    assert_int_equal(world->heartbeat_reply.neighbor.state, ROUND_OPEN);
 }
 
 static void the_first_keeper_opens_rounds(void **state)
@@ -367,7 +371,7 @@ int main(void)
         cmocka_unit_test(every_stage_of_a_pipeline_keeps_units),
         KEEPERS(a_stage_without_units_is_outside_of_the_ring),
         KEEPERS(a_round_waits_for_no_copy_of_it),
-        KEEPERS(its_only_keeper_opens_no_round),
+        KEEPERS(the_stage_after_the_only_keeper_holds_its_copies),
         KEEPERS(the_first_keeper_opens_rounds),
         KEEPERS(a_round_to_the_center_stores_the_units_of_keepers),
         KEEPERS(a_lost_stage_without_units_takes_no_version_along),
