@@ -118,11 +118,11 @@ static void prepare(struct control *control, int64_t serial)
     (void)probe_timer_step(&control->probing, false, clock_now_ms());
     probe_cancel(&control->probe); /* before the stage takes memory and processor */
     const struct assignment_run *run = &control->assignment->run;
+    size_t first, end; /* that it computes with or keeps */
+    assignment_loads(run, &first, &end);
     log_info("generation_prepares",
-             "job=%s generation=%" PRId64 " stage=%" PRId64 " units=%" PRId64 "-%" PRId64
-             " version=%" PRId64,
-             run->job.text, run->generation, run->stage_index, run->first, run->end - 1,
-             run->resume_version);
+             "job=%s generation=%" PRId64 " stage=%" PRId64 " units=%zu-%zu version=%" PRId64,
+             run->job.text, run->generation, run->stage_index, first, end - 1, run->resume_version);
     snapshot_cut(control->config.device->snapshots, &run->job, run->generation,
                  run->resume_version);
     const struct generation_config config = {
