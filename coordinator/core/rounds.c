@@ -26,9 +26,8 @@ bool rounds_is_paused(const struct core *core, enum round_kind kind)
 
 bool rounds_is_wanted(const struct job_slot *job, enum round_kind kind)
 {
-    return kind == ROUND_OF_CENTER
-               ? job_center_rounds(&job->job.spec)
-               : job->job.spec.neighbor_every > 0 && job->plan.stage_count > 1;
+    return kind == ROUND_OF_CENTER ? job_center_rounds(&job->job.spec)
+                                   : job->job.spec.neighbor_every > 0 && job->plan.stage_count > 1;
 }
 
 void rounds_finish(struct core *core, struct job_slot *job, enum round_kind kind)

@@ -1,6 +1,6 @@
 """The law under failures of workers and servers: programs are killed or frozen in the middle of a
 job. The weights are those of one undisturbed process. The loss of a device that keeps no units
-makes no step again.
+makes no step again. servers_chaos_slow.py runs those whose name begins with check_.
 """
 
 import functools
@@ -101,7 +101,7 @@ def test_the_lead_dies():
         trial.finish()
 
 
-def test_the_second_server_dies():
+def check_the_second_server_dies():
     with fleet_of() as fleet:
         trial = Trial(fleet)
         trial.agent(1).kill()
@@ -129,7 +129,7 @@ def test_the_only_server_dies_and_a_worker_has_its_copies():
         )
 
 
-def test_all_workers_die():
+def check_all_workers_die():
     with fleet_of(AGENTS + 1) as fleet:
         trial = Trial(fleet, **WITH_WORKERS)
         for agent in [trial.agent(stage) for stage in trial.stages("worker")]:
@@ -137,7 +137,7 @@ def test_all_workers_die():
         trial.finish()
 
 
-def test_all_die_and_come_back():
+def check_all_die_and_come_back():
     with fleet_of() as fleet:
         trial = Trial(fleet)
         fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")
@@ -159,12 +159,12 @@ def freeze(role, seconds):
         trial.finish()
 
 
-def test_a_worker_freezes_and_thaws():
+def check_a_worker_freezes_and_thaws():
     freeze("worker", 0.2)
     freeze("worker", 2 * LEASE_MS / 1000)
 
 
-def test_the_lead_freezes_and_thaws():
+def check_the_lead_freezes_and_thaws():
     freeze("lead", 0.2)
     freeze("lead", 2 * LEASE_MS / 1000)
 
@@ -180,7 +180,7 @@ def test_the_coordinator_dies_five_times():
         trial.finish()
 
 
-def test_a_job_pauses_and_resumes():
+def check_a_job_pauses_and_resumes():
     with fleet_of() as fleet:
         trial = Trial(fleet)
         fleet.verb(trial.job, "pause")
@@ -189,7 +189,7 @@ def test_a_job_pauses_and_resumes():
         trial.finish()
 
 
-def test_a_device_joins_and_the_servers_change():
+def check_a_device_joins_and_the_servers_change():
     with fleet_of(AGENTS - 1) as fleet:
         trial = Trial(fleet)
         fleet.start_agent("agent3", "--slowdown", SLOWDOWN)
