@@ -139,7 +139,7 @@ static int make_keeper(struct member *member, const struct work_config *config,
     if (rc == 0) {
         member->spec = keeper_config(member->work.keeper)->spec;
         member->cancel = keeper_cancelled(member->work.keeper);
-        member->pool = keeper_pool(member->work.keeper);
+        task_clock_init(&member->clock, member->work.keeper);
     }
     return rc;
 }
@@ -162,6 +162,7 @@ static int place_layers(struct train_stage *train, size_t first, struct member_a
         struct member_place *place = &out->place[i];
         place->first = layer[i].first;
         place->count = layer[i].count;
+        out->floats = place->first + place->count;
         if (i == 0 || layer[i - 1].unit != layer[i].unit) {
             size_t end;
             train_statistics_of(train, layer[i].unit, &place->statistics_first, &end);
@@ -193,12 +194,6 @@ static int allocate(void *out_pointer, size_t count, size_t size, const char *wh
     return 0;
 }
 
-static size_t floats_of(const struct member_arena *arena)
-{
-    const size_t count = arena->end - arena->first;
-    return count == 0 ? 0 : arena->place[count - 1].first + arena->place[count - 1].count;
-}
-
 /* The sum of the first block becomes that of the step, so it is received where the update reads
  * it. */
 static int make_sums(struct member *member, struct err *err)
@@ -209,7 +204,7 @@ static int make_sums(struct member *member, struct err *err)
     }
     member->sum[0] = train_gradient(member->kept.train);
     for (size_t b = 1; rc == 0 && b < member->blocks; b++) {
-        rc = allocate(&member->sum[b], floats_of(&member->kept), sizeof(float), "gradients", err);
+        rc = allocate(&member->sum[b], member->kept.floats, sizeof(float), "gradients", err);
     }
     return rc;
 }
@@ -343,7 +338,7 @@ void member_free(struct work *work)
     (void)pthread_cond_destroy(&member->moved);
     (void)pthread_cond_destroy(&member->changed);
     (void)pthread_mutex_destroy(&member->lock);
-    free(member->own_run);
+    free(member->run);
     free(member);
 }
 
@@ -379,12 +374,11 @@ int member_new(const struct work_config *config, struct model **model, struct me
         return rc;
     }
     /* The receiver may hold the last reference when the assignment is gone. */
-    rc = allocate(&member->own_run, 1, sizeof(*member->own_run), "assignment", err);
+    rc = allocate(&member->run, 1, sizeof(*member->run), "assignment", err);
     if (rc == 0) {
-        *member->own_run = *config->run;
-        member->own_run->job_spec.model.description = NULL;
-        member->own_run->job_spec.kernels = NULL;
-        member->run = member->own_run;
+        *member->run = *config->run;
+        member->run->job_spec.model.description = NULL;
+        member->run->job_spec.kernels = NULL;
         member->index = (size_t)config->run->stage_index;
         member->count = (size_t)config->run->stage_count;
     }
@@ -451,7 +445,5 @@ void member_measure(struct member *member, struct heartbeat *out)
     exchange_report(member->exchange, out);
     out->step = exchange_version(member->exchange);
     (void)pthread_mutex_unlock(&member->lock);
-    const int64_t busy_since_ms = atomic_load(&member->busy_since_ms);
-    const int64_t busy_ms = busy_since_ms > 0 ? clock_now_ms() - busy_since_ms : 0;
-    out->busy_ms = busy_ms > 0 ? busy_ms : 0;
+    out->busy_ms = task_clock_busy_ms(&member->clock);
 }

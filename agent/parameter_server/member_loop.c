@@ -1,7 +1,6 @@
 #include "agent/parameter_server/member_loop.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 #include "agent/parameter_server/member_parts.h"
 #include "base/assert.h"
@@ -24,16 +23,14 @@ static void release_sums(struct member *member)
     member->sums_held = false;
 }
 
-/* Samples that are not in memory come from the disk: the wait is work, not a stop. */
 static void load(struct member *member, const struct exchange_task *task)
 {
     const size_t samples = (size_t)(member->spec->batch / member->spec->micro_batches);
     const size_t first = task->micro_batch * samples;
-    const double began = clock_now_seconds(), began_thread = clock_thread_seconds();
+    task_clock_read(&member->clock);
     samples_inputs(member->samples, task->step, first, samples, member->input);
     samples_labels(member->samples, task->step, first, samples, member->labels);
-    member->reading_seconds +=
-        clock_now_seconds() - began - (clock_thread_seconds() - began_thread);
+    task_clock_has_read(&member->clock);
 }
 
 static int do_begin(struct member *member, struct err *err)
@@ -93,13 +90,6 @@ static int do_evaluate(struct member *member, const struct exchange_task *task, 
 
 /* ---- a server's ---- */
 
-static size_t kept_floats(const struct member *member)
-{
-    const struct member_arena *kept = &member->kept;
-    const size_t count = kept->end - kept->first;
-    return count == 0 ? 0 : kept->place[count - 1].first + kept->place[count - 1].count;
-}
-
 /* The sum of squares from the last server's units to this one's: on the lead it is the total. */
 static int do_sum(struct member *member, struct err *err)
 {
@@ -141,7 +131,7 @@ static int do_task(struct member *member, struct exchange_task *task, struct err
     case EXCHANGE_BACKWARD: do_backward(member, task); return 0;
     case EXCHANGE_EVALUATE: return do_evaluate(member, task, err);
     case EXCHANGE_ADD:
-        train_add(member->kept.train, kept_floats(member), member->sum[task->right],
+        train_add(member->kept.train, member->kept.floats, member->sum[task->right],
                   member->sum[task->block]);
         return 0;
     case EXCHANGE_SUM: return do_sum(member, err);
@@ -213,26 +203,6 @@ static void after_update(struct member *member, const struct work_listener *list
     }
 }
 
-/* The compute thread is ready for a task from now on. */
-static void note_free(struct member *member)
-{
-    member->free_seconds = clock_now_seconds();
-    member->free_process_seconds = clock_process_seconds();
-}
-
-/* Time since then in which no thread of this process computed: a quota, or another program, had the
- * processor. */
-static double stolen(const struct member *member, double now)
-{
-    const double between = now - member->free_seconds;
-    const double used = clock_process_seconds() - member->free_process_seconds;
-    return between > used ? between - used : 0;
-}
-
-struct spell {
-    double began, before, worked, running, rested;
-};
-
 static void note_pass(struct member *member, const struct exchange_task *task, double scale)
 {
     const struct keeper *keeper = member->work.keeper;
@@ -243,20 +213,13 @@ static void note_pass(struct member *member, const struct exchange_task *task, d
     }
 }
 
-static void finish(struct member *member, const struct exchange_task *task,
-                   const struct spell *spell)
+static void finish(struct member *member, const struct exchange_task *task)
 {
-    const struct timing_task timed = {
-        .work = timed_as(member, task),
-        .began_seconds = spell->began,
-        .ended_seconds = clock_now_seconds(),
-        .seconds = spell->running + spell->rested,
-        .stopped_seconds = spell->before + fmax(spell->worked - spell->running, 0),
-        .unit_seconds = task->work == EXCHANGE_BACKWARD
-                            ? keeper_backward_seconds(member->work.keeper)
-                            : keeper_forward_seconds(member->work.keeper),
-        .scale = spell->running > 0 ? 1 + spell->rested / spell->running : 1,
-    };
+    struct timing_task timed = task_clock_end(&member->clock);
+    timed.work = timed_as(member, task);
+    timed.unit_seconds = task->work == EXCHANGE_BACKWARD
+                             ? keeper_backward_seconds(member->work.keeper)
+                             : keeper_forward_seconds(member->work.keeper);
     note_pass(member, task, timed.scale);
     (void)pthread_mutex_lock(&member->lock);
     exchange_done(member->exchange, task);
@@ -270,7 +233,7 @@ static enum exchange_work next(struct member *member, struct exchange_task *task
 {
     (void)pthread_mutex_lock(&member->lock);
     enum exchange_work work = EXCHANGE_WAIT;
-    atomic_store(&member->busy_since_ms, 0);
+    task_clock_wait(&member->clock);
     while (!cancel_is_set(member->cancel)) {
         work = exchange_next(member->exchange, task);
         if (work != EXCHANGE_WAIT) {
@@ -280,12 +243,9 @@ static enum exchange_work next(struct member *member, struct exchange_task *task
         (void)pthread_cond_wait(&member->changed, &member->lock);
         timing_wait(&member->timing, share_of(exchange_waits(member->exchange)),
                     clock_now_seconds() - began);
-        note_free(member);
+        task_clock_free(&member->clock);
     }
     (void)pthread_mutex_unlock(&member->lock);
-    if (work != EXCHANGE_WAIT) {
-        atomic_store(&member->busy_since_ms, clock_now_ms());
-    }
     return work;
 }
 
@@ -308,7 +268,7 @@ int member_loop(struct member *member, const struct work_listener *listener, int
                 struct err *err)
 {
     struct exchange_task task;
-    note_free(member);
+    task_clock_free(&member->clock);
     for (;;) {
         const enum exchange_work work = next(member, &task);
         if (work == EXCHANGE_WAIT) {
@@ -317,31 +277,22 @@ int member_loop(struct member *member, const struct work_listener *listener, int
         if (task.opens_round && listener->round_opened) {
             listener->round_opened(listener->arg);
         }
-        struct spell spell = {.began = clock_now_seconds()};
-        spell.before = stolen(member, spell.began);
-        const double began_thread = clock_thread_seconds();
-        const double waited = train_pool_waited_seconds(member->pool);
-        member->reading_seconds = 0;
+        task_clock_begin(&member->clock);
         const int rc = do_task(member, &task, err);
         if (rc != 0) {
             return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
         }
-        note_free(member);
-        const double used = clock_thread_seconds() - began_thread;
-        spell.worked = member->free_seconds - spell.began;
-        spell.running =
-            used + train_pool_waited_seconds(member->pool) - waited + member->reading_seconds;
-        spell.rested = keeper_rest(member->work.keeper, used);
+        task_clock_rest(&member->clock);
         if (work == EXCHANGE_UPDATE) {
             after_update(member, listener, &task);
         } else if (work == EXCHANGE_JUDGE) {
             tally_report(member->tally, listener, task.step);
-            member->step_began_seconds = 0; /* the next step is timed from its own beginning */
+            member->step_began_seconds = 0; /* the next step contains the evaluation */
         }
-        note_free(member);
-        finish(member, &task, &spell);
+        task_clock_free(&member->clock);
+        finish(member, &task);
         if (work == EXCHANGE_STOP) {
-            atomic_store(&member->busy_since_ms, 0);
+            task_clock_wait(&member->clock);
             *version = task.step;
             return 0;
         }

@@ -12,6 +12,7 @@
 #include "agent/parameter_server/transfers.h"
 #include "agent/runtime/samples.h"
 #include "agent/runtime/tally.h"
+#include "agent/runtime/task_clock.h"
 #include "libtrain/train.h"
 
 /* Messages of a lane at once: pulls and pushes of a window, results, and a stage's notices. */
@@ -35,6 +36,7 @@ struct member_arena {
     float *parameters;         /* of it; other threads do not ask it while it is updated */
     size_t first, end;
     struct member_place *place; /* [end - first] */
+    size_t floats;              /* of all of them */
 };
 
 enum member_pull_state { PULL_NONE, PULL_PARKED, PULL_ANSWERED };
@@ -43,12 +45,10 @@ enum member_pull_state { PULL_NONE, PULL_PARKED, PULL_ANSWERED };
 #define MEMBER_HANDLES (MEMBER_OWN_PULLS + EXCHANGE_WINDOW_MAX)
 
 struct member {
-    struct work work;                 /* first: what the row is called with */
-    struct assignment_run *own_run;   /* a copy without JSON */
-    const struct assignment_run *run; /* that */
-    const struct job_spec *spec;      /* the keeper's, as the next two */
+    struct work work;            /* first: what the row is called with */
+    struct assignment_run *run;  /* a copy without JSON */
+    const struct job_spec *spec; /* the keeper's, as the next one */
     struct cancel *cancel;
-    struct train_pool *pool;
     size_t index, count, servers;
     struct reduce_range share;
     struct exchange_block *block;    /* [blocks] of the plan */
@@ -57,7 +57,6 @@ struct member {
     struct member_arena kept, whole; /* as a server, as a worker */
     size_t evaluation_batches;
     int room_fd;
-    atomic_int_least64_t busy_since_ms; /* of the present task; 0: the compute thread waits */
 
     /* buffers */
     float **sum;          /* server: [blocks] contributions; the first is the gradient */
@@ -78,8 +77,7 @@ struct member {
     int32_t *labels;
     bool sums_held; /* libtrain has the sums of the last step */
     double step_began_seconds;
-    double free_seconds, free_process_seconds; /* when it was last ready for a task */
-    double reading_seconds; /* of its task: it waited for samples from the disk */
+    struct task_clock clock;
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something did for the compute thread */
@@ -90,7 +88,6 @@ struct member {
         enum member_pull_state state;
         enum exchange_verdict verdict;
     } pull[MEMBER_HANDLES];
-    bool room_wanted; /* an answer waits for the receiver */
     struct timing timing;
     struct timing_transfers links;
     struct callers *callers; /* of its row; NULL: not started */

@@ -195,9 +195,9 @@ static int make_keeper(struct stage *stage, struct model **model, struct err *er
     stage->spec = keeper_config(stage->work.keeper)->spec;
     stage->config.spec = stage->spec;
     stage->cancel = keeper_cancelled(stage->work.keeper);
-    stage->pool = keeper_pool(stage->work.keeper);
     stage->train = keeper_train(stage->work.keeper);
     timing_begin(&stage->timing, config->end - config->first);
+    task_clock_init(&stage->clock, stage->work.keeper);
     return 0;
 }
 
@@ -372,8 +372,6 @@ void stage_measure(struct stage *stage, struct heartbeat *out)
     timing_report(&stage->timing, stage->config.first, out);
     pipeline_report(stage->pipeline, out);
     (void)pthread_mutex_unlock(&stage->lock);
-    const int64_t busy_since_ms = atomic_load(&stage->busy_since_ms);
-    const int64_t busy_ms = busy_since_ms > 0 ? clock_now_ms() - busy_since_ms : 0;
-    out->busy_ms = busy_ms > 0 ? busy_ms : 0;
+    out->busy_ms = task_clock_busy_ms(&stage->clock);
     out->step = stage_step(stage);
 }

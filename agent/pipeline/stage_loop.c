@@ -1,7 +1,6 @@
 #include "agent/pipeline/stage_loop.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <unistd.h>
 
 #include "agent/core/evaluations.h"
@@ -12,13 +11,12 @@
 
 /* ---- one task ---- */
 
-/* Samples that are not in memory come from the disk: the wait is work, not a stop. */
 static void load(struct stage *stage, const struct pipeline_task *task, unsigned char *input)
 {
-    const double began = clock_now_seconds(), began_thread = clock_thread_seconds();
+    task_clock_read(&stage->clock);
     samples_inputs(stage->samples, task->step, task->micro_batch * stage->micro_batch,
                    stage->micro_batch, input);
-    stage->reading_seconds += clock_now_seconds() - began - (clock_thread_seconds() - began_thread);
+    task_clock_has_read(&stage->clock);
 }
 
 static int do_forward(struct stage *stage, const struct pipeline_task *task, struct err *err)
@@ -188,44 +186,13 @@ static void make_room_known(struct stage *stage)
     }
 }
 
-/* The compute thread is ready for a task from now on. */
-static void note_free(struct stage *stage)
+static void finish(struct stage *stage, const struct pipeline_task *task)
 {
-    stage->free_seconds = clock_now_seconds();
-    stage->free_process_seconds = clock_process_seconds();
-}
-
-/* Time since then in which no thread of this process computed: a quota, or another program, had the
- * processor. It often stops a thread at a system call, so between two tasks. */
-static double stolen(const struct stage *stage, double now)
-{
-    const double between = now - stage->free_seconds;
-    const double used = clock_process_seconds() - stage->free_process_seconds;
-    return between > used ? between - used : 0;
-}
-
-/* Where the time of a task went. */
-struct spell {
-    double began;   /* by the clock */
-    double before;  /* stolen before it */
-    double worked;  /* the task itself */
-    double running; /* of that: without the time in which it was stopped */
-    double rested;  /* for --slowdown */
-};
-
-static void finish(struct stage *stage, const struct pipeline_task *task, const struct spell *spell)
-{
-    const struct timing_task timed = {
-        .work = pipeline_timed_as(task->work),
-        .began_seconds = spell->began,
-        .ended_seconds = clock_now_seconds(),
-        .seconds = spell->running + spell->rested,
-        .stopped_seconds = spell->before + fmax(spell->worked - spell->running, 0),
-        .unit_seconds = task->work == PIPELINE_BACKWARD
-                            ? keeper_backward_seconds(stage->work.keeper)
-                            : keeper_forward_seconds(stage->work.keeper),
-        .scale = spell->running > 0 ? 1 + spell->rested / spell->running : 1,
-    };
+    struct timing_task timed = task_clock_end(&stage->clock);
+    timed.work = pipeline_timed_as(task->work);
+    timed.unit_seconds = task->work == PIPELINE_BACKWARD
+                             ? keeper_backward_seconds(stage->work.keeper)
+                             : keeper_forward_seconds(stage->work.keeper);
     (void)pthread_mutex_lock(&stage->lock);
     pipeline_done(stage->pipeline, task);
     send(stage, task);
@@ -239,7 +206,7 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
 {
     (void)pthread_mutex_lock(&stage->lock);
     enum pipeline_work work = PIPELINE_WAIT;
-    atomic_store(&stage->busy_since_ms, 0);
+    task_clock_wait(&stage->clock);
     while (!cancel_is_set(stage->cancel)) {
         work = pipeline_next(stage->pipeline, task);
         if (work != PIPELINE_WAIT) {
@@ -249,12 +216,9 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
         (void)pthread_cond_wait(&stage->changed, &stage->lock);
         timing_wait(&stage->timing, pipeline_share_of(pipeline_waits(stage->pipeline)),
                     clock_now_seconds() - began);
-        note_free(stage);
+        task_clock_free(&stage->clock);
     }
     (void)pthread_mutex_unlock(&stage->lock);
-    if (work != PIPELINE_WAIT) {
-        atomic_store(&stage->busy_since_ms, clock_now_ms());
-    }
     return work;
 }
 
@@ -291,7 +255,7 @@ int stage_loop(struct stage *stage, const struct work_listener *listener, int64_
                struct err *err)
 {
     struct pipeline_task task;
-    note_free(stage);
+    task_clock_free(&stage->clock);
     begin_after(stage, stage->config.resume_version);
     for (;;) {
         const enum pipeline_work work = next(stage, &task);
@@ -302,37 +266,25 @@ int stage_loop(struct stage *stage, const struct work_listener *listener, int64_
         if (task.opens_round && listener->round_opened) {
             listener->round_opened(listener->arg);
         }
-        struct spell spell = {.began = clock_now_seconds()};
-        spell.before = stolen(stage, spell.began);
-        const double began_thread = clock_thread_seconds();
-        const double waited = train_pool_waited_seconds(stage->pool);
-        stage->reading_seconds = 0;
+        task_clock_begin(&stage->clock);
         const int rc = do_task(stage, &task, err);
         if (rc != 0) {
             train_discard(stage->train);
             return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
         }
-        note_free(stage);
-        const double used = clock_thread_seconds() - began_thread;
-        spell.worked = stage->free_seconds - spell.began;
-        spell.running =
-            used + train_pool_waited_seconds(stage->pool) - waited + stage->reading_seconds;
-        spell.rested = keeper_rest(stage->work.keeper, used);
-        if (spell.rested > 0) {
-            note_free(stage);
-        }
+        task_clock_rest(&stage->clock);
         if (work == PIPELINE_UPDATE) {
             if (task.mark.kinds != 0 && listener->snapshot) {
                 listener->snapshot(listener->arg, task.step, &task.mark);
-                note_free(stage);
+                task_clock_free(&stage->clock);
             }
             report_step(stage, listener, task.step);
         } else if (work == PIPELINE_EVALUATE && task.evaluation_ends) {
             end_evaluation(stage, listener, task.step);
         }
-        finish(stage, &task, &spell);
+        finish(stage, &task);
         if (work == PIPELINE_STOP) {
-            atomic_store(&stage->busy_since_ms, 0);
+            task_clock_wait(&stage->clock);
             *version = task.step;
             return 0;
         }

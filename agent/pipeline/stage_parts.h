@@ -9,6 +9,7 @@
 
 #include "agent/core/timing.h"
 #include "agent/runtime/samples.h"
+#include "agent/runtime/task_clock.h"
 #include "agent/pipeline/stage.h"
 #include "libtrain/train.h"
 
@@ -22,26 +23,23 @@ struct outgoing_queue {
 
 struct stage {
     struct work work;            /* first: what the row is called with */
-    const struct job_spec *spec; /* the keeper's, as the next four */
+    const struct job_spec *spec; /* the keeper's, as the next two */
     struct cancel *cancel;
-    struct train_pool *pool;
     struct train_stage *train;
     struct stage_config config;
     atomic_int_least64_t step;
-    atomic_int_least64_t busy_since_ms; /* of the present task; 0: the compute thread waits */
-    size_t micro_batch;                 /* samples */
-    size_t sample_bytes;                /* as stored */
-    size_t label_count;                 /* of a sample: the model's positions */
-    size_t versions;                    /* of its parameters: job_versions */
-    size_t evaluation_batches;          /* micro-batches of an evaluation */
-    struct shape input, output;         /* of the stage */
+    size_t micro_batch;         /* samples */
+    size_t sample_bytes;        /* as stored */
+    size_t label_count;         /* of a sample: the model's positions */
+    size_t versions;            /* of its parameters: job_versions */
+    size_t evaluation_batches;  /* micro-batches of an evaluation */
+    struct shape input, output; /* of the stage */
 
     /* the compute thread's */
-    struct samples *samples;                   /* of stage 0 and of the last one */
-    double loss_sum;                           /* of the step */
-    double step_began_seconds;                 /* stage 0; 0: not known */
-    double free_seconds, free_process_seconds; /* when it was last ready for a task */
-    double reading_seconds; /* of its task: it waited for samples from the disk */
+    struct samples *samples;   /* of stage 0 and of the last one */
+    double loss_sum;           /* of the step */
+    double step_began_seconds; /* stage 0; 0: not known */
+    struct task_clock clock;
 
     /* tensors: pointers into the arena */
     unsigned char *arena;
