@@ -154,7 +154,7 @@ static int read_assigned(const struct call *call, struct err *err)
     if (!assignment) {
         return err_set(err, ERR_MEMORY, "assignment");
     }
-    assignment->run.job_spec = job_spec_default;
+    assignment_start(assignment);
     int rc =
         wire_read(&assignment_record, call->reply.data, call->reply.size, assignment, NULL, err);
     rc = rc ? rc : assignment_check(assignment, err);

@@ -169,6 +169,11 @@ static const struct field assignment_fields[] = {
 const struct record assignment_record = RECORD_WITH(
     struct assignment, "assignment", assignment_fields, .about = "The desired state of a device.");
 
+void assignment_start(struct assignment *assignment)
+{
+    assignment->run.job_spec = job_spec_default;
+}
+
 static bool is_assigned(int phase)
 {
     return phase == PHASE_PREPARE || phase == PHASE_RUN || phase == PHASE_STOPPING ||

@@ -139,6 +139,10 @@ struct assignment {
 };
 extern const struct record assignment_record;
 
+/* Fill in the defaults of the members that an assignment may leave out: those of its job. All other
+ * bytes must be zero. */
+void assignment_start(struct assignment *assignment);
+
 /* Write the units [*first, *end) whose state the device loads: those that it keeps; with a share
  * of the micro-batches, all of the model. */
 void assignment_loads(const struct assignment_run *run, size_t *first, size_t *end);

@@ -60,8 +60,28 @@ static int check_assignment(const void *value, struct record_faults *faults, str
     return assignment_check(value, err);
 }
 
+static void start_job_spec(void *value)
+{
+    *(struct job_spec *)value = job_spec_default;
+}
+
+static void start_assignment(void *value)
+{
+    assignment_start(value);
+}
+
+static void start_job(void *value)
+{
+    ((struct job *)value)->spec = job_spec_default;
+}
+
+static void start_plan_question(void *value)
+{
+    ((struct plan_question *)value)->spec = job_spec_default;
+}
+
 const struct records_entry records_all[] = {
-    {&assignment_record, NULL, check_assignment},
+    {&assignment_record, start_assignment, check_assignment},
     {&audit_entry_record, NULL, NULL},
     {&center_unit_record, NULL, NULL},
     {&checkpoint_record, NULL, NULL},
@@ -79,11 +99,11 @@ const struct records_entry records_all[] = {
     {&join_reply_record, NULL, NULL},
     {&join_request_record, NULL, NULL},
     {&job_brief_record, NULL, NULL},
-    {&job_record, NULL, NULL},
+    {&job_record, start_job, NULL},
     {&job_metric_record, NULL, NULL},
     {&job_preview_record, NULL, NULL},
-    {&job_spec_record, &job_spec_default, check_job_spec},
-    {&job_patch_record, &job_spec_default, NULL},
+    {&job_spec_record, start_job_spec, check_job_spec},
+    {&job_patch_record, start_job_spec, NULL},
     {&measured_link_list_record, NULL, NULL},
     {&measured_unit_list_record, NULL, NULL},
     {&metric_record, NULL, NULL},
@@ -92,7 +112,7 @@ const struct records_entry records_all[] = {
     {&part_replicas_record, NULL, NULL},
     {&plan_record, NULL, NULL},
     {&plan_answer_record, NULL, NULL},
-    {&plan_question_record, NULL, check_plan_question},
+    {&plan_question_record, start_plan_question, check_plan_question},
     {&prediction_record, NULL, NULL},
     {&prediction_question_record, NULL, check_prediction_question},
     {&problem_record, NULL, NULL},
@@ -121,8 +141,8 @@ const struct records_entry *records_find(const char *name)
 void *records_new(const struct records_entry *test)
 {
     void *value = calloc(1, test->record->size);
-    if (value && test->defaults) {
-        memcpy(value, test->defaults, test->record->size);
+    if (value && test->start) {
+        test->start(value);
     }
     return value;
 }

@@ -10,7 +10,7 @@
 
 struct records_entry {
     const struct record *record;
-    const void *defaults; /* NULL: all zero */
+    void (*start)(void *value); /* fills in the defaults; NULL: all zero */
     int (*check)(const void *value, struct record_faults *faults,
                  struct err *err); /* NULL: no rules */
 };

@@ -1,5 +1,6 @@
 /* The examples are documentation and tests at once: every valid one is read, written and read again
- * without a loss, every invalid one gives exactly the faults that the text beside it states. */
+ * without a loss, with and without each of its members; every invalid one gives exactly the faults
+ * that the text beside it states. */
 #include "tests/support/test.h"
 
 #include <dirent.h>
@@ -95,7 +96,7 @@ static void check_valid(const char *name, const struct buf *text)
     if (!holds(written, document)) {
         fail_msg("%s: %s", name, first.data);
     }
-    void *again = calloc(1, record->size);
+    void *again = records_new(reading.test);
     assert_non_null(again);
     assert_ok(wire_read(record, first.data, first.size, again, &reading.faults, &err), &err);
     assert_ok(wire_write(record, again, &second, &err), &err);
@@ -104,6 +105,57 @@ static void check_valid(const char *name, const struct buf *text)
     record_done(record, again);
     free(reading.value);
     free(again);
+}
+
+/* What is accepted is written so that it is accepted again. */
+static void check_read_again(const char *name, const json_t *document)
+{
+    struct err err = {0};
+    BUF_AUTO struct buf text, first;
+    buf_init(&text, JSON_BODY_MAX);
+    buf_init(&first, JSON_BODY_MAX);
+    assert_ok(json_write(document, &text, &err), &err);
+    struct reading reading = {0};
+    read_example(name, &text, &reading);
+    if (!reading.rc) {
+        const struct record *record = reading.test->record;
+        assert_ok(wire_write(record, reading.value, &first, &err), &err);
+        record_done(record, reading.value);
+        struct reading again = {0};
+        read_example(name, &first, &again);
+        if (again.rc) {
+            fail_msg("%s: %s\n%s", name, again.err.text, text.data);
+        }
+        record_done(record, again.value);
+        free(again.value);
+    }
+    free(reading.value);
+}
+
+/* Recursion is bounded by the nesting of the examples. */
+static void check_without_each_member(const char *name, const json_t *document, json_t *part)
+{
+    for (size_t i = 0; i < json_array_size(part); i++) {
+        check_without_each_member(name, document, json_array_get(part, i));
+    }
+    json_auto_t *members = json_copy(part);
+    const char *member;
+    json_t *value;
+    json_object_foreach(members, member, value)
+    {
+        check_without_each_member(name, document, value);
+        assert_int_equal(json_object_del(part, member), 0);
+        check_read_again(name, document);
+        assert_int_equal(json_object_set(part, member, value), 0);
+    }
+}
+
+static void check_members(const char *name, const struct buf *text)
+{
+    struct err err = {0};
+    json_auto_t *document = NULL;
+    assert_ok(json_parse(text->data, text->size, &document, &err), &err);
+    check_without_each_member(name, document, document);
 }
 
 static void check_invalid(const char *name, const struct buf *text)
@@ -184,6 +236,13 @@ static void valid_examples_are_read_written_and_read_again_the_same(void **state
     }
 }
 
+static void what_is_accepted_without_a_member_is_accepted_again_when_written(void **state)
+{
+    (void)state;
+    size_t seen[64] = {0};
+    assert_true(walk("schema/examples/valid", check_members, seen) > 0);
+}
+
 static void invalid_examples_give_exactly_the_stated_faults(void **state)
 {
     (void)state;
@@ -202,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_examples_are_read_written_and_read_again_the_same),
+        cmocka_unit_test(what_is_accepted_without_a_member_is_accepted_again_when_written),
         cmocka_unit_test(invalid_examples_give_exactly_the_stated_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
