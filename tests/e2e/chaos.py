@@ -31,7 +31,7 @@ AGENTS = 4
 # Steps long enough that a failure hits the middle of one: (steps, step of the first failure,
 # neighbor_every, center_every, slowdown, cuts)
 TRIALS = {
-    "lenet5": (400, 60, 10, 40, 3, [1, 2, 3]),
+    "lenet5": (by_build(400, 200), 60, 10, 40, 3, [1, 2, 3]),
     "resnet8": (160, 30, 5, 20, 2, [1, 2, 4]),
     "mobilenetv2": (40, 10, 3, 9, 1, [5, 10, 15]),
 }

@@ -276,7 +276,7 @@ def test_a_job_restarts_from_its_checkpoint_if_agents_die_before_the_first_copy(
         checkpoint, content = trained(fleet)
         job = from_checkpoint(
             checkpoint,
-            steps=1500,
+            steps=600,
             replication={"neighbor_every": 0, "center_every": 0},
         )
         expected = reference(job, content)

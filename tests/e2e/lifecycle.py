@@ -11,6 +11,7 @@ from paceline import (
     FASHION,
     Failure,
     Fleet,
+    by_build,
     fashion_fleet,
     fashion_job,
     fill,
@@ -23,7 +24,7 @@ from runner import run
 
 LEASE_MS = 2000
 OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
-SHORT, LONG = 20, 400
+SHORT, LONG = 20, by_build(400, 120)
 
 
 @functools.cache
