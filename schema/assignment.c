@@ -252,17 +252,12 @@ static int check_neighbours(const struct assignment_run *run, struct err *err)
     return 0;
 }
 
-/* Whether the stage calls the other one: a worker all servers, the lead every stage, a server those
- * next to it when the norm of the gradients is clipped. */
-static bool calls(const struct assignment_run *run, size_t other)
+struct stage_role assignment_role(const struct assignment_run *run, size_t stage)
 {
-    const size_t own = (size_t)run->stage_index;
-    const struct assigned_stage *stage = run->stage;
-    const bool serves = stage[own].first < stage[own].end;
-    const bool other_serves = stage[other].first < stage[other].end;
-    return own == 0 || (stage[own].share_first < stage[own].share_end && other_serves) ||
-           (run->job_spec.optimizer.clip_norm > 0 && serves && other_serves &&
-            (own + 1 == other || other + 1 == own));
+    const struct assigned_stage *listed = &run->stage[stage];
+    return (struct stage_role){.index = stage,
+                               .serves = listed->first < listed->end,
+                               .works = listed->share_first < listed->share_end};
 }
 
 /* The shares follow each other, in any order of the stages. */
@@ -298,6 +293,8 @@ static int check_stages(const struct assignment_run *run, struct err *err)
         return err_set(err, ERR_INVALID,
                        "/run/stages: lists all stages, in place of previous and next");
     }
+    const struct stage_role role = assignment_role(run, (size_t)run->stage_index);
+    const bool clips_norm = run->job_spec.optimizer.clip_norm > 0;
     const struct assigned_stage *own = &run->stage[run->stage_index];
     if (own->first != run->first || own->end != run->end) {
         return err_set(err, ERR_INVALID, "/run/stages/%" PRId64 ": differs from /run/stage",
@@ -306,15 +303,15 @@ static int check_stages(const struct assignment_run *run, struct err *err)
     int64_t units = 0;
     for (size_t s = 0; s < run->stages_listed; s++) {
         const struct assigned_stage *stage = &run->stage[s];
-        const bool serves = stage->first < stage->end;
-        const bool works = stage->share_first < stage->share_end;
-        if ((serves && stage->first != units) || (s == 0 && !serves) || (!serves && !works) ||
-            (serves && s > 0 && run->stage[s - 1].first == run->stage[s - 1].end)) {
+        const struct stage_role other = assignment_role(run, s);
+        if ((other.serves && stage->first != units) || (s == 0 && !other.serves) ||
+            (!other.serves && !other.works) ||
+            (other.serves && s > 0 && run->stage[s - 1].first == run->stage[s - 1].end)) {
             return err_set(err, ERR_INVALID, "/run/stages/%zu: its units or its place do not fit",
                            s);
         }
-        units = serves ? stage->end : units;
-        if (s != (size_t)run->stage_index && calls(run, s) && stage->peer.url[0] == '\0') {
+        units = other.serves ? stage->end : units;
+        if (stage_role_calls(role, other, clips_norm) && stage->peer.url[0] == '\0') {
             return err_set(err, ERR_INVALID, "/run/stages/%zu/peer: has no url", s);
         }
     }

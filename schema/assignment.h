@@ -11,6 +11,7 @@
 #include "schema/id.h"
 #include "schema/job.h"
 #include "schema/limits.h"
+#include "schema/stage_role.h"
 
 /* Agents report every phase. Assignments name PREPARE, RUN, STOPPING and FINISHED, and IDLE by a
  * run of null. */
@@ -146,6 +147,9 @@ void assignment_start(struct assignment *assignment);
 /* Write the units [*first, *end) whose state the device loads: those that it keeps; with a share
  * of the micro-batches, all of the model. */
 void assignment_loads(const struct assignment_run *run, size_t *first, size_t *end);
+
+/* What a listed stage does. */
+struct stage_role assignment_role(const struct assignment_run *run, size_t stage);
 
 /* Check rules over several fields: an assignment may name the phase, the stage has work, sources
  * (if there are any) cover what it loads in order and state where from, the other stages that it

@@ -9,6 +9,10 @@ const char *const metric_name_names[] = {
     [METRIC_TEST_ACCURACY] = "test_accuracy",
     [METRIC_RECALL] = "recall",
     [METRIC_LEAST_RECALL] = "least_recall",
+    [METRIC_PULL_SECONDS] = "pull_seconds",
+    [METRIC_PUSH_SECONDS] = "push_seconds",
+    [METRIC_SEGMENTS_PULL] = "segments_pull",
+    [METRIC_SEGMENTS_PUSH] = "segments_push",
     NULL,
 };
 

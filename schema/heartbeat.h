@@ -54,8 +54,14 @@ enum metric_name {
     METRIC_STEP_SECONDS, /* stage 0: from one update to the next */
     METRIC_TEST_LOSS,    /* step = version evaluated */
     METRIC_TEST_ACCURACY,
-    METRIC_RECALL,       /* the mean recall of a view's own classes on its hold-out */
-    METRIC_LEAST_RECALL, /* the least of them; classes with few samples do not count */
+    METRIC_RECALL,        /* the mean recall of a view's own classes on its hold-out */
+    METRIC_LEAST_RECALL,  /* the least of them; classes with few samples do not count */
+    METRIC_PULL_SECONDS,  /* the worker with the first micro-batches: from its first pull of a step,
+                             without the time for which that was parked, to the end of its first
+                             forward pass; not of a step that begins with an evaluation */
+    METRIC_PUSH_SECONDS,  /* the same worker: from its last backward pass to the last answer */
+    METRIC_SEGMENTS_PULL, /* the same worker: requests of a direction; with each change */
+    METRIC_SEGMENTS_PUSH,
 };
 extern const char *const metric_name_names[];
 

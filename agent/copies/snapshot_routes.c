@@ -104,7 +104,7 @@ static bool read_request(struct snapshot_routes *routes, struct http_exchange *e
     const char *job = http_param(exchange, "job");
     struct err err = {0};
     memset(out, 0, sizeof(*out));
-    if (!answers_let_in(routes->access, exchange, &out->generation) ||
+    if (!answers_let_in(routes->access, exchange, &out->generation, NULL) ||
         !answers_number(exchange, "version", &out->version) ||
         !answers_number(exchange, "unit", &out->unit)) {
         return false;
@@ -381,7 +381,7 @@ static void answer_snapshot(void *context, struct http_exchange *exchange)
     int64_t generation = 0;
     int64_t version = 0;
     int64_t unit = 0;
-    if (!answers_let_in(routes->access, exchange, &generation) ||
+    if (!answers_let_in(routes->access, exchange, &generation, NULL) ||
         !answers_number(exchange, "version", &version) ||
         !answers_number(exchange, "unit", &unit)) {
         return;

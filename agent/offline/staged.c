@@ -171,12 +171,6 @@ static int enter_plan(struct staged *staged, const struct plan_span *span, struc
 
 /* ---- batches ---- */
 
-static void report(const struct staged *staged, int64_t step, enum metric_name name, double value)
-{
-    const struct metric metric = {.step = step, .name = name, .value = value};
-    staged->config.listener->metric(staged->config.listener->arg, &metric);
-}
-
 /* What the link after stage i makes of a tensor: coded tensors lose precision. */
 static int pass_link(struct staged *staged, size_t i, enum coder_data data, float *tensor,
                      struct err *err)
@@ -229,8 +223,8 @@ static int train_batch(struct staged *staged, int64_t step, struct err *err)
     if (rc != 0) {
         return err_wrap(err, "step %" PRId64, step);
     }
-    report(staged, step, METRIC_LOSS, loss_sum / (double)staged->batch);
-    report(staged, step, METRIC_STEP_SECONDS, clock_now_seconds() - began);
+    work_report(staged->config.listener, step, METRIC_LOSS, loss_sum / (double)staged->batch);
+    work_report(staged->config.listener, step, METRIC_STEP_SECONDS, clock_now_seconds() - began);
     return 0;
 }
 

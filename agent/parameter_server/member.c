@@ -434,7 +434,7 @@ void member_cancel(struct member *member)
         (void)pthread_cond_broadcast(&member->lane[i].filled);
     }
     (void)pthread_mutex_unlock(&member->lock);
-    member_wake_receiver(member);
+    work_has_room(member->room_fd);
 }
 
 void member_measure(struct member *member, struct heartbeat *out)

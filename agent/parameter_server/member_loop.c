@@ -42,6 +42,8 @@ static int do_begin(struct member *member, struct err *err)
     transfers_choose(member->transfers, &segments);
     const int rc = exchange_begin(member->exchange, &segments, err);
     (void)pthread_mutex_unlock(&member->lock);
+    member->segments[0] = segments.pushes;
+    member->segments[1] = segments.pulls;
     return rc;
 }
 
@@ -70,6 +72,11 @@ static int do_forward(struct member *member, const struct exchange_task *task, s
 static void do_backward(struct member *member, const struct exchange_task *task)
 {
     member->summing = task->block;
+    if (task->micro_batch + 1 == member->share.end) {
+        (void)pthread_mutex_lock(&member->lock);
+        member->push_began_seconds = clock_now_seconds();
+        (void)pthread_mutex_unlock(&member->lock);
+    }
     train_backward(member->whole.train, 0, NULL, NULL);
     if (task->block_ends) {
         /* Callers read the place that the pass has told of: it is not written again. */
@@ -82,6 +89,7 @@ static void do_backward(struct member *member, const struct exchange_task *task)
 static int do_evaluate(struct member *member, const struct exchange_task *task, struct err *err)
 {
     transfers_note_evaluation(member->transfers);
+    member_pull_began(member, 0);
     samples_test_inputs(member->samples, task->micro_batch, member->input);
     return samples_evaluate(member->samples, member->whole.train, task->micro_batch, member->input,
                             member->labels, member->own_results + task->buffer * member->numbers,
@@ -170,25 +178,72 @@ static enum timing_share share_of(enum exchange_wait wait)
     return shares[wait];
 }
 
-static void report(const struct work_listener *listener, int64_t step, enum metric_name name,
-                   double value)
-{
-    const struct metric metric = {.step = step, .name = name, .value = value};
-    listener->metric(listener->arg, &metric);
-}
-
 static void report_step(struct member *member, const struct work_listener *listener, int64_t step)
 {
     double loss = 0;
     for (int64_t m = 0; m < member->spec->micro_batches; m++) {
         loss += member->losses[m];
     }
-    report(listener, step, METRIC_LOSS, loss / (double)member->spec->batch);
+    work_report(listener, step, METRIC_LOSS, loss / (double)member->spec->batch);
     const double now = clock_now_seconds();
     if (member->step_began_seconds > 0) {
-        report(listener, step, METRIC_STEP_SECONDS, now - member->step_began_seconds);
+        work_report(listener, step, METRIC_STEP_SECONDS, now - member->step_began_seconds);
     }
     member->step_began_seconds = now;
+}
+
+/* Of the workers one reports, so that its numbers fit each other. */
+static bool tells_transfers(const struct member *member)
+{
+    return member_works(member) && member->share.first == 0;
+}
+
+static void report_segments(struct member *member, const struct work_listener *listener,
+                            int64_t step)
+{
+    static const enum metric_name name[] = {METRIC_SEGMENTS_PUSH, METRIC_SEGMENTS_PULL};
+    for (size_t pull = 0; step <= member->run->total_steps && pull < 2; pull++) {
+        if (member->told[pull] != member->segments[pull]) {
+            work_report(listener, step, name[pull], (double)member->segments[pull]);
+            member->told[pull] = member->segments[pull];
+        }
+    }
+}
+
+static void report_pull(struct member *member, const struct work_listener *listener, int64_t step)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const double began = member->pull_began_seconds;
+    (void)pthread_mutex_unlock(&member->lock);
+    if (began > 0) {
+        work_report(listener, step, METRIC_PULL_SECONDS, clock_now_seconds() - began);
+    }
+}
+
+/* The answers to a step's sums come while the next step begins. */
+static void report_push(struct member *member, const struct work_listener *listener)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    const int64_t step = member->pushed_step;
+    const double seconds = member->push_seconds;
+    member->pushed_step = 0;
+    (void)pthread_mutex_unlock(&member->lock);
+    if (step > 0) {
+        work_report(listener, step, METRIC_PUSH_SECONDS, seconds);
+    }
+}
+
+/* The part of a worker. */
+static void report_transfers(struct member *member, const struct work_listener *listener,
+                             const struct exchange_task *task)
+{
+    report_push(member, listener);
+    if (task->work == EXCHANGE_BEGIN) {
+        report_segments(member, listener, task->step);
+    } else if (task->work == EXCHANGE_FORWARD && task->end == member->layers &&
+               task->micro_batch == member->share.first) {
+        report_pull(member, listener, task->step);
+    }
 }
 
 /* What others hear of an update: before it is done for the protocol, so in order. */
@@ -283,6 +338,9 @@ int member_loop(struct member *member, const struct work_listener *listener, int
             return err_wrap(err, "step %" PRId64 " %s", task.step, work_name(work));
         }
         task_clock_rest(&member->clock);
+        if (tells_transfers(member)) {
+            report_transfers(member, listener, &task);
+        }
         if (work == EXCHANGE_UPDATE) {
             after_update(member, listener, &task);
         } else if (work == EXCHANGE_JUDGE) {

@@ -77,6 +77,7 @@ struct member {
     int32_t *labels;
     bool sums_held; /* libtrain has the sums of the last step */
     double step_began_seconds;
+    size_t segments[2], told[2]; /* push, pull: of the step; those that were reported */
     struct task_clock clock;
 
     pthread_mutex_t lock;
@@ -90,7 +91,11 @@ struct member {
     } pull[MEMBER_HANDLES];
     struct timing timing;
     struct timing_transfers links;
-    struct callers *callers; /* of its row; NULL: not started */
+    double pull_began_seconds; /* of the step's first pull; 0: it is not measured */
+    double push_began_seconds; /* of the step's last backward pass */
+    double push_seconds;       /* of a step that is not reported yet */
+    int64_t pushed_step;       /* that step; 0: none */
+    struct callers *callers;   /* of its row; NULL: not started */
 };
 
 static inline bool member_is_lead(const struct member *member)
@@ -106,7 +111,5 @@ static inline bool member_works(const struct member *member)
 /* Something has changed in the protocol: hand out messages and answers, wake who waits. Under the
  * lock. */
 void member_settle(struct member *member);
-/* Let it look for answers. Any thread. */
-void member_wake_receiver(const struct member *member);
 
 #endif

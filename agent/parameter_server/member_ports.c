@@ -1,10 +1,10 @@
 /* What the receiver and the callers do with messages. */
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/parameter_server/member_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/assert.h"
+#include "base/clock.h"
 
 /* ---- lanes and answers ---- */
 
@@ -29,17 +29,6 @@ static void enqueue(struct member *member, const struct exchange_message *messag
     (void)pthread_cond_signal(&lane->filled);
 }
 
-void member_wake_receiver(const struct member *member)
-{
-    if (member->room_fd >= 0) {
-        const uint64_t one = 1;
-        /* The counter of an eventfd cannot overflow by ones that are read away; a write that fails
-         * woke it before. */
-        ssize_t written = write(member->room_fd, &one, sizeof(one));
-        (void)written;
-    }
-}
-
 void member_settle(struct member *member)
 {
     struct exchange_message message;
@@ -54,7 +43,7 @@ void member_settle(struct member *member)
         of_others = of_others || answer.handle < MEMBER_PULLS_MAX;
     }
     if (of_others) {
-        member_wake_receiver(member);
+        work_has_room(member->room_fd);
     }
     (void)pthread_cond_signal(&member->changed);
     (void)pthread_cond_broadcast(&member->moved);
@@ -245,6 +234,13 @@ bool member_wait_sums(struct member *member, const struct exchange_message *mess
     return goes_on;
 }
 
+void member_pull_began(struct member *member, double began_seconds)
+{
+    (void)pthread_mutex_lock(&member->lock);
+    member->pull_began_seconds = began_seconds;
+    (void)pthread_mutex_unlock(&member->lock);
+}
+
 void member_pulled(struct member *member, const struct exchange_message *message, size_t end)
 {
     (void)pthread_mutex_lock(&member->lock);
@@ -271,6 +267,10 @@ void member_sent(struct member *member, const struct exchange_message *message)
 {
     (void)pthread_mutex_lock(&member->lock);
     exchange_sent(member->exchange, message);
+    if (message->done) {
+        member->push_seconds = clock_now_seconds() - member->push_began_seconds;
+        member->pushed_step = message->step;
+    }
     member_settle(member);
     (void)pthread_mutex_unlock(&member->lock);
 }
@@ -333,6 +333,9 @@ static int deliver_pull(struct member *member, const struct exchange_message *me
     if (verdict == EXCHANGE_SERVE) {
         const struct member_view from = member_view(member, message, true);
         const struct member_view to = member_view(member, message, false);
+        if (message->first == 0) {
+            member_pull_began(member, clock_now_seconds());
+        }
         member_copy(&from, &to);
         member_pulled(member, message, message->end);
     }

@@ -60,9 +60,6 @@ struct message_path message_kind_path(const char *url, const struct job_id *job,
 
 bool message_kind_notifies(const struct assignment_run *run, size_t other)
 {
-    const size_t own = (size_t)run->stage_index;
-    const bool serves = run->stage[own].first < run->stage[own].end;
-    const bool other_serves = run->stage[other].first < run->stage[other].end;
-    return own == 0 || (run->job_spec.optimizer.clip_norm > 0 && serves && other_serves &&
-                        (own + 1 == other || other + 1 == own));
+    return stage_role_notifies(assignment_role(run, (size_t)run->stage_index),
+                               assignment_role(run, other), run->job_spec.optimizer.clip_norm > 0);
 }

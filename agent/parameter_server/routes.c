@@ -1,6 +1,5 @@
 #include "agent/parameter_server/routes.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +8,9 @@
 #include "agent/parameter_server/message_kind.h"
 #include "agent/parameter_server/parameter_server_work.h"
 #include "agent/peer/answers.h"
+#include "agent/peer/header.h"
 #include "agent/peer/receive.h"
 #include "base/clock.h"
-#include "libtrain/formats/safetensors.h"
 
 /* Where a body goes. */
 enum request_state {
@@ -33,8 +32,7 @@ struct request {
     struct exchange_claim claim;
     enum exchange_verdict verdict; /* what a discarded body is answered with */
     struct member_view view;
-    char header[BODY_HEADER_MAX];
-    size_t header_size, header_got;
+    struct header header;
     size_t at; /* bytes of the body that have come */
     struct body_note note;
     int64_t deadline_ms; /* PARKED */
@@ -116,21 +114,9 @@ static bool read_size(struct http_exchange *exchange, const char *name, size_t *
 static struct work *find_member(struct exchange_routes *routes, struct http_exchange *exchange,
                                 struct exchange_message *message)
 {
-    int64_t generation = 0;
     struct device_id caller;
-    if (!answers_number(exchange, "generation", &generation)) {
-        return NULL;
-    }
-    const char *job = http_param(exchange, "job");
-    struct work *work AUTO(work_release) = NULL;
-    enum admission_verdict verdict = access_judge_caller(routes->access, exchange, job, generation,
-                                                         answers_bearer(exchange), &caller);
-    if (verdict == ADMISSION_GRANTED) {
-        http_know_client(exchange);
-        work = access_work(routes->access, job, generation, &verdict);
-    }
+    struct work *work AUTO(work_release) = answers_work(routes->access, exchange, &caller);
     if (!work) {
-        answers_refuse(exchange, verdict);
         return NULL;
     }
     const bool fits = work->row == &parameter_server_work;
@@ -247,24 +233,10 @@ static void spoil(struct request *request, const char *why)
 /* Take header bytes; returns how many. */
 static size_t take_header(struct request *request, const char *data, size_t size)
 {
-    const size_t wanted = request->header_size ? request->header_size : 8;
-    const size_t left = wanted - request->header_got;
-    const size_t count = size < left ? size : left;
-    memcpy(request->header + request->header_got, data, count);
-    request->header_got += count;
-    if (request->header_got < wanted) {
-        return count;
-    }
-    int rc = 0;
-    if (request->header_size == 0) {
-        uint64_t bytes = 0;
-        rc = safetensors_header_bytes((const uint8_t *)request->header, &bytes, &request->err);
-        if (rc == 0 && bytes > BODY_HEADER_MAX) {
-            rc = err_set(&request->err, ERR_LIMIT, "a header of %" PRIu64 " bytes", bytes);
-        }
-        request->header_size = (size_t)bytes;
-    } else {
-        rc = body_read_header(request->header, request->header_size, &request->view.body,
+    size_t taken;
+    int rc = header_take(&request->header, BODY_HEADER_MAX, data, size, &taken, &request->err);
+    if (rc == 0 && header_is_whole(&request->header)) {
+        rc = body_read_header(request->header.text, request->header.size, &request->view.body,
                               &request->note, &request->err);
         if (rc == 0 && request->note.last && request->message.kind != EXCHANGE_COMMIT) {
             rc = err_set(&request->err, ERR_FORMAT, "only a commit ends the generation");
@@ -273,12 +245,7 @@ static size_t take_header(struct request *request, const char *data, size_t size
     if (rc != 0) {
         spoil(request, request->err.text);
     }
-    return count;
-}
-
-static bool header_is_whole(const struct request *request)
-{
-    return request->header_size > 0 && request->header_got == request->header_size;
+    return taken;
 }
 
 static size_t take_data(struct request *request, const char *data, size_t size)
@@ -308,8 +275,8 @@ static size_t write_request(void *state, const void *data, size_t size)
     if (request->state != REQUEST_TAKES) {
         return size;
     }
-    return header_is_whole(request) ? take_data(request, data, size)
-                                    : take_header(request, data, size);
+    return header_is_whole(&request->header) ? take_data(request, data, size)
+                                             : take_header(request, data, size);
 }
 
 static void finish_request(void *state)
@@ -317,7 +284,7 @@ static void finish_request(void *state)
     struct request *request = state;
     struct member *member = member_in(request);
     if (request->state == REQUEST_TAKES &&
-        (!header_is_whole(request) || request->at != body_bytes(&request->view.body))) {
+        (!header_is_whole(&request->header) || request->at != body_bytes(&request->view.body))) {
         spoil(request, "the body ends early");
     }
     if (request->state == REQUEST_TAKES && request->message.kind == EXCHANGE_COMMIT) {
@@ -351,13 +318,13 @@ static const struct http_sink sink = {
 static ssize_t read_answer(void *arg, uint64_t offset, void *out, size_t size)
 {
     struct request *request = arg;
-    if (offset < request->header_size) {
-        const size_t left = request->header_size - (size_t)offset;
+    if (offset < request->header.size) {
+        const size_t left = request->header.size - (size_t)offset;
         const size_t count = size < left ? size : left;
-        memcpy(out, request->header + offset, count);
+        memcpy(out, request->header.text + offset, count);
         return (ssize_t)count;
     }
-    const size_t at = (size_t)offset - request->header_size;
+    const size_t at = (size_t)offset - request->header.size;
     const size_t left = body_bytes(&request->view.body) - at;
     const size_t count = size < left ? size : left;
     return member_serve(member_in(request), &request->message, &request->view, at, out, count)
@@ -392,10 +359,10 @@ static void answer_pull(struct request *request, enum exchange_verdict verdict)
     if (last) {
         request->view.body = nothing;
     }
-    request->header_size = body_write_header(&request->view.body, &note, request->header);
+    request->header.size = body_write_header(&request->view.body, &note, request->header.text);
     const struct http_source source = {.read = read_answer, .done = end_answer, .arg = request};
     http_reply_stream(exchange, 200, "application/octet-stream",
-                      request->header_size + body_bytes(&request->view.body), &source);
+                      request->header.size + body_bytes(&request->view.body), &source);
 }
 
 static void client_gone(void *arg)

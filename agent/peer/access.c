@@ -61,9 +61,9 @@ void access_clear_work(struct access *access, const struct work *work)
     work_release(&old);
 }
 
-enum admission_verdict access_judge_caller(struct access *access, struct http_exchange *exchange,
-                                           const char *job, int64_t generation, const char *bearer,
-                                           struct device_id *caller)
+enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
+                                    const char *job, int64_t generation, const char *bearer,
+                                    struct device_id *caller)
 {
     uint8_t key[HASH_SIZE];
     char text[HASH_TEXT_SIZE] = "";
@@ -79,12 +79,6 @@ enum admission_verdict access_judge_caller(struct access *access, struct http_ex
                  log_quote(http_path(exchange)).text, text[0] ? text : "none");
     }
     return verdict;
-}
-
-enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
-                                    const char *job, int64_t generation, const char *bearer)
-{
-    return access_judge_caller(access, exchange, job, generation, bearer, NULL);
 }
 
 int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation)

@@ -21,13 +21,11 @@ void access_set_work(struct access *access, struct work *work);
 /* No tensors any more, if it is still this work. */
 void access_clear_work(struct access *access, const struct work *work);
 
-/* The verdict of admission_judge on the request, by the key that its connection proves. */
+/* The verdict of admission_judge on the request, by the key that its connection proves. caller:
+ * whose ticket it is; NULL: not asked. */
 enum admission_verdict access_judge(struct access *access, struct http_exchange *exchange,
-                                    const char *job, int64_t generation, const char *bearer);
-/* The same, and whose ticket it is. */
-enum admission_verdict access_judge_caller(struct access *access, struct http_exchange *exchange,
-                                           const char *job, int64_t generation, const char *bearer,
-                                           struct device_id *caller);
+                                    const char *job, int64_t generation, const char *bearer,
+                                    struct device_id *caller);
 /* As admission_replica_bytes. */
 int64_t access_replica_bytes(struct access *access, const char *job, int64_t generation);
 /* The work of that generation, a reference to be released. NULL: see the verdict. */

@@ -29,7 +29,8 @@ void answers_problem(struct http_exchange *exchange, int status, const char *cod
     http_reply(exchange, status, "application/problem+json", body, (size_t)size);
 }
 
-void answers_refuse(struct http_exchange *exchange, enum admission_verdict verdict)
+/* Reply with the problem of a verdict other than GRANTED. */
+static void refuse(struct http_exchange *exchange, enum admission_verdict verdict)
 {
     switch (verdict) {
     case ADMISSION_GRANTED: break;
@@ -69,17 +70,34 @@ bool answers_number(struct http_exchange *exchange, const char *name, int64_t *o
     return false;
 }
 
-bool answers_let_in(struct access *access, struct http_exchange *exchange, int64_t *generation)
+bool answers_let_in(struct access *access, struct http_exchange *exchange, int64_t *generation,
+                    struct device_id *caller)
 {
     if (!answers_number(exchange, "generation", generation)) {
         return false;
     }
-    const enum admission_verdict verdict = access_judge(
-        access, exchange, http_param(exchange, "job"), *generation, answers_bearer(exchange));
+    const enum admission_verdict verdict =
+        access_judge(access, exchange, http_param(exchange, "job"), *generation,
+                     answers_bearer(exchange), caller);
     if (verdict != ADMISSION_GRANTED) {
-        answers_refuse(exchange, verdict);
+        refuse(exchange, verdict);
         return false;
     }
     http_know_client(exchange);
     return true;
+}
+
+struct work *answers_work(struct access *access, struct http_exchange *exchange,
+                          struct device_id *caller)
+{
+    int64_t generation = 0;
+    enum admission_verdict verdict;
+    if (!answers_let_in(access, exchange, &generation, caller)) {
+        return NULL;
+    }
+    struct work *work = access_work(access, http_param(exchange, "job"), generation, &verdict);
+    if (!work) {
+        refuse(exchange, verdict);
+    }
+    return work;
 }

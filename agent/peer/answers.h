@@ -6,10 +6,14 @@
 #include "agent/peer/access.h"
 #include "net/http_server.h"
 
-/* Whether the request's job, generation and ticket let it in; false when a problem was answered. */
-bool answers_let_in(struct access *access, struct http_exchange *exchange, int64_t *generation);
-/* Reply with the problem of a verdict other than GRANTED. */
-void answers_refuse(struct http_exchange *exchange, enum admission_verdict verdict);
+/* Whether the request's job, generation and ticket let it in, and whose ticket it is (NULL: not
+ * asked); false when a problem was answered. */
+bool answers_let_in(struct access *access, struct http_exchange *exchange, int64_t *generation,
+                    struct device_id *caller);
+/* The work that such a request is let in to, a reference to be released; NULL when a problem was
+ * answered. */
+struct work *answers_work(struct access *access, struct http_exchange *exchange,
+                          struct device_id *caller);
 /* Reply with a problem; code is a word ("invalid_parameter"), detail a sentence. */
 void answers_problem(struct http_exchange *exchange, int status, const char *code,
                      const char *detail);

@@ -1,16 +1,15 @@
 #include "agent/peer/receive.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/core/repeat.h"
 #include "agent/peer/answers.h"
+#include "agent/peer/header.h"
 #include "agent/peer/message.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "libtrain/formats/safetensors.h"
 
 /* Where a body goes. */
 enum receive_state {
@@ -33,9 +32,8 @@ struct receive {
     struct slot_claim claim;
     int64_t deadline_ms; /* PARKED */
     unsigned char *slot;
-    char header[MESSAGE_HEADER_MAX];
-    size_t header_size; /* as stated; 0: not known yet */
-    size_t header_got, data_got;
+    struct header header;
+    size_t data_got;
     size_t data_size; /* by the header */
     struct message_note note;
     const char *why; /* BROKEN: static text, or err's */
@@ -133,35 +131,16 @@ static bool read_kind(struct http_exchange *exchange, enum transfer_kind *out)
     return false;
 }
 
-static bool read_path(struct http_exchange *exchange, struct transfer *transfer,
-                      int64_t *generation, int64_t *boundary)
+static bool read_path(struct http_exchange *exchange, struct transfer *transfer, int64_t *boundary)
 {
     int64_t micro_batch = 0;
-    if (!answers_number(exchange, "generation", generation) ||
-        !answers_number(exchange, "step", &transfer->step) ||
+    if (!answers_number(exchange, "step", &transfer->step) ||
         !answers_number(exchange, "micro_batch", &micro_batch) ||
         !answers_number(exchange, "boundary", boundary) || !read_kind(exchange, &transfer->kind)) {
         return false;
     }
     transfer->micro_batch = (size_t)micro_batch;
     return true;
-}
-
-static struct work *find_work(struct receive_pool *pool, struct http_exchange *exchange,
-                              int64_t generation)
-{
-    const char *job = http_param(exchange, "job");
-    struct work *work = NULL;
-    enum admission_verdict verdict =
-        access_judge(pool->access, exchange, job, generation, answers_bearer(exchange));
-    if (verdict == ADMISSION_GRANTED) {
-        http_know_client(exchange);
-        work = access_work(pool->access, job, generation, &verdict);
-    }
-    if (!work) {
-        answers_refuse(exchange, verdict);
-    }
-    return work;
 }
 
 static bool check_size(struct http_exchange *exchange, const struct work_tensor *expected)
@@ -185,12 +164,11 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
 {
     struct receive_pool *pool = ((struct receive_context *)context)->pool;
     struct transfer transfer = {0};
-    int64_t generation = 0;
     int64_t boundary = 0;
-    if (!read_path(exchange, &transfer, &generation, &boundary)) {
+    if (!read_path(exchange, &transfer, &boundary)) {
         return false;
     }
-    struct work *work AUTO(work_release) = find_work(pool, exchange, generation);
+    struct work *work AUTO(work_release) = answers_work(pool->access, exchange, NULL);
     if (!work) {
         return false;
     }
@@ -212,7 +190,7 @@ static bool open_receive(void *context, struct http_exchange *exchange, void **s
     receive->work = work_retain(work);
     receive->transfer = transfer;
     receive->expected = expected;
-    receive->header_size = receive->header_got = receive->data_got = receive->data_size = 0;
+    receive->header.size = receive->header.got = receive->data_got = receive->data_size = 0;
     receive->note = (struct message_note){0};
     receive->deadline_ms =
         clock_now_ms() + (work->park_ms > 0 ? work->park_ms : REPEAT_PARK_MS_MAX);
@@ -247,25 +225,11 @@ static void spoil(struct receive *receive, const char *why)
 /* Take header bytes; returns how many. */
 static size_t take_header(struct receive *receive, const char *data, size_t size)
 {
-    const size_t wanted = receive->header_size ? receive->header_size : 8;
-    const size_t left = wanted - receive->header_got;
-    const size_t count = size < left ? size : left;
-    memcpy(receive->header + receive->header_got, data, count);
-    receive->header_got += count;
-    if (receive->header_got < wanted) {
-        return count;
-    }
-    int rc = 0;
-    if (receive->header_size == 0) {
-        uint64_t bytes = 0;
-        rc = safetensors_header_bytes((const uint8_t *)receive->header, &bytes, &receive->err);
-        if (rc == 0 && bytes > MESSAGE_HEADER_MAX) {
-            rc = err_set(&receive->err, ERR_LIMIT, "a header of %" PRIu64 " bytes", bytes);
-        }
-        receive->header_size = (size_t)bytes;
-    } else {
-        rc = message_read_header(receive->header, receive->header_size, &receive->expected.tensor,
-                                 &receive->note, &receive->err);
+    size_t taken;
+    int rc = header_take(&receive->header, MESSAGE_HEADER_MAX, data, size, &taken, &receive->err);
+    if (rc == 0 && header_is_whole(&receive->header)) {
+        rc = message_read_header(receive->header.text, receive->header.size,
+                                 &receive->expected.tensor, &receive->note, &receive->err);
         receive->claim.mark = receive->note.mark;
         receive->data_size = receive->expected.decoder
                                  ? receive->note.coded_bytes
@@ -274,7 +238,7 @@ static size_t take_header(struct receive *receive, const char *data, size_t size
     if (rc != 0) {
         spoil(receive, receive->err.text);
     }
-    return count;
+    return taken;
 }
 
 /* Begin to fill the decoder's buffer. A neighbour sends one tensor at a time: what an older
@@ -312,11 +276,6 @@ static size_t take_data(struct receive *receive, const char *data, size_t size)
     return size;
 }
 
-static bool header_is_whole(const struct receive *receive)
-{
-    return receive->header_size > 0 && receive->header_got == receive->header_size;
-}
-
 static size_t write_receive(void *state, const void *data, size_t size)
 {
     struct receive *receive = state;
@@ -330,14 +289,14 @@ static size_t write_receive(void *state, const void *data, size_t size)
         }
         return 0;
     case RECEIVE_MARK:
-        if (header_is_whole(receive)) {
+        if (header_is_whole(&receive->header)) {
             spoil(receive, "the body continues after the tensor");
             return size;
         }
         return take_header(receive, data, size);
     case RECEIVE_SLOT:
-        return header_is_whole(receive) ? take_data(receive, data, size)
-                                        : take_header(receive, data, size);
+        return header_is_whole(&receive->header) ? take_data(receive, data, size)
+                                                 : take_header(receive, data, size);
     case RECEIVE_DUPLICATE:
     case RECEIVE_REPLACED:
     case RECEIVE_BROKEN: return size;
@@ -348,7 +307,7 @@ static size_t write_receive(void *state, const void *data, size_t size)
 /* Why a complete body does not match its path; NULL: it does. */
 static const char *find_fault(const struct receive *receive)
 {
-    if (!header_is_whole(receive) || receive->data_got != receive->data_size) {
+    if (!header_is_whole(&receive->header) || receive->data_got != receive->data_size) {
         return "the tensor ends early";
     }
     return receive->note.last == (receive->state == RECEIVE_MARK)

@@ -52,7 +52,7 @@ struct peer_server {
 static bool let_in(struct peer_server *server, struct http_exchange *exchange)
 {
     int64_t generation = 0;
-    return answers_let_in(server->access, exchange, &generation);
+    return answers_let_in(server->access, exchange, &generation, NULL);
 }
 
 static void answer_ping(void *context, struct http_exchange *exchange)

@@ -7,23 +7,18 @@
 
 #include "agent/core/timing.h"
 #include "agent/peer/message.h"
+#include "agent/peer/reach.h"
 #include "agent/runtime/thread.h"
-#include "base/buf.h"
-#include "net/http_client.h"
-#include "schema/problem.h"
 
 #define MS_NS INT64_C(1000000)
-#define REPLY_MAX 4096
 
 struct sender {
     struct sender_config config;
     struct stage *stage; /* a reference */
-    enum trouble_source source;
     size_t boundary;
-    struct http_client *client;
-    struct tls_client tls;
+    struct reach reach;
+    struct reach_caller caller;
     struct coder *coder; /* NULL: tensors travel as they are */
-    struct buf reply;
     pthread_t thread;
     pthread_mutex_t lock;
     struct timing_link link; /* guarded by lock */
@@ -36,50 +31,27 @@ static void add_link(struct sender *sender, double bytes, double seconds)
     (void)pthread_mutex_unlock(&sender->lock);
 }
 
-static int call_peer(struct sender *sender, const struct http_call *call,
-                     struct http_result *result, struct err *err)
-{
-    const struct way_target target = {.device = &sender->config.peer.device,
-                                      .plan = &sender->config.plan,
-                                      .relay_ticket = sender->config.peer.relay_ticket};
-    bool other; /* the next try follows anyway */
-    return ways_call(sender->config.ways, &target, sender->client, call, result, &other, err);
-}
+/* A tensor on its way. */
+struct delivery {
+    struct sender *sender;
+    const struct stage_outgoing *outgoing;
+    struct http_call call;
+};
 
 /* One try: the code of repeat.h. */
-static int try_once(struct sender *sender, const struct http_call *call,
-                    const struct stage_outgoing *outgoing, struct err *err)
+static int try_once(void *arg, struct err *err)
 {
+    const struct delivery *delivery = arg;
+    struct sender *sender = delivery->sender;
+    const struct http_call *call = &delivery->call;
     struct http_result result;
-    int rc = call_peer(sender, call, &result, err);
-    if (rc != 0) {
-        return rc;
+    int rc = reach_try(&sender->reach, &sender->caller, call, &result, err);
+    rc = rc ? rc : reach_judge(&sender->reach, &sender->caller, REPEAT_TENSOR, result.status, err);
+    if (rc == 0 && !delivery->outgoing->last &&
+        transfer_info(&delivery->outgoing->transfer)->measures_link) {
+        add_link(sender, (double)(call->body[0].size + call->body[1].size), result.seconds);
     }
-    rc = repeat_code(REPEAT_TENSOR, result.status);
-    if (rc == 0) {
-        if (!outgoing->last && transfer_info(&outgoing->transfer)->measures_link) {
-            const double bytes = (double)(call->body[0].size + call->body[1].size);
-            add_link(sender, bytes, result.seconds);
-        }
-        return 0;
-    }
-    char message[MESSAGE_SIZE];
-    (void)problem_read(sender->reply.data ? sender->reply.data : "", sender->reply.size, message);
-    return err_set(err, rc, "%s answers %d %s", sender->config.peer.device.text, result.status,
-                   message);
-}
-
-/* A try has ended: note what it shows of the neighbour. */
-static void take_try(struct sender *sender, struct repeat *repeat, int rc, const struct err *why,
-                     struct repeat_next *next)
-{
-    const struct repeat_try tried = {
-        .code = rc,
-        .trouble = trouble_kind(rc, http_client_breakage(sender->client)),
-    };
-    repeat_tried(repeat, &tried, next);
-    troubles_note(sender->config.troubles, sender->source, &sender->config.peer.device, next->news,
-                  tried.trouble, why);
+    return rc;
 }
 
 /* Encode a tensor whose form says so. Returns what to send. */
@@ -99,66 +71,24 @@ static struct http_piece data_of(struct sender *sender, const struct stage_outgo
 static int deliver(struct sender *sender, const struct stage_outgoing *outgoing, struct err *err)
 {
     const struct stage_config *stage = stage_config(sender->stage);
-    const struct peer *peer = &sender->config.peer;
-    struct cancel *cancel = keeper_cancelled(stage_keeper(sender->stage));
     char header[MESSAGE_HEADER_MAX];
     const struct http_piece data = data_of(sender, outgoing);
     const struct message_note note = {
         .last = outgoing->last, .coded_bytes = data.size, .mark = outgoing->mark};
-    const struct message_path path = message_tensor_path(peer->url, &stage->job, stage->generation,
-                                                         &outgoing->transfer, sender->boundary);
-    struct repeat repeat;
-    struct repeat_next next;
-    repeat_begin(&repeat, REPEAT_TENSOR, sender->config.peer_ms);
-    const struct http_call call = {
-        .method = "PUT",
-        .url = path.text,
-        .bearer = peer->ticket,
-        .tls = &sender->tls,
-        .content_type = "application/octet-stream",
-        .body = {{header, message_write_header(&outgoing->tensor, &note, header)}, data},
-        .reply = &sender->reply,
-        .connect_timeout_ms = repeat_stall_ms(&repeat),
-        .stall_ms = repeat_stall_ms(&repeat),
-        .cancel = &cancel->flag,
-    };
-    for (;;) {
-        const int rc = try_once(sender, &call, outgoing, err);
-        take_try(sender, &repeat, rc, err, &next);
-        if (!next.again) {
-            return rc;
-        }
-        if (cancel_wait(cancel, next.wait_ms * MS_NS)) {
-            return err_set(err, ERR_CANCELLED, "cancelled");
-        }
-    }
-}
-
-/* Check that the neighbour is reachable; any answer shows it. */
-static void ask(struct sender *sender)
-{
-    const struct stage_config *stage = stage_config(sender->stage);
     const struct message_path path =
-        message_ping_path(sender->config.peer.url, &stage->job, stage->generation);
+        message_tensor_path(sender->config.peer.url, &stage->job, stage->generation,
+                            &outgoing->transfer, sender->boundary);
     struct repeat repeat;
-    struct repeat_next next;
-    repeat_begin(&repeat, REPEAT_ALIVE, sender->config.peer_ms);
-    const struct http_call call = {
-        .method = "GET",
-        .url = path.text,
-        .bearer = sender->config.peer.ticket,
-        .tls = &sender->tls,
-        .reply = &sender->reply,
-        .connect_timeout_ms = repeat_stall_ms(&repeat),
-        .stall_ms = repeat_stall_ms(&repeat),
-        .cancel = &keeper_cancelled(stage_keeper(sender->stage))->flag,
-    };
-    struct http_result result;
-    struct err err = {0};
-    do {
-        const int rc = call_peer(sender, &call, &result, &err);
-        take_try(sender, &repeat, rc, &err, &next);
-    } while (next.again);
+    repeat_begin(&repeat, REPEAT_TENSOR, sender->config.peer_ms);
+    struct delivery delivery = {
+        sender, outgoing,
+        reach_call(&sender->reach, &sender->caller, "PUT", path.text, repeat_stall_ms(&repeat))};
+    delivery.call.content_type = "application/octet-stream";
+    delivery.call.body[0] =
+        (struct http_piece){header, message_write_header(&outgoing->tensor, &note, header)};
+    delivery.call.body[1] = data;
+    const struct reach_tries tries = {.once = try_once, .arg = &delivery};
+    return reach_repeat(&sender->reach, &sender->caller, &repeat, &tries, err);
 }
 
 static void *carry(void *arg)
@@ -168,7 +98,7 @@ static void *carry(void *arg)
     thread_set_name(sender->config.direction == STAGE_TO_NEXT ? "send-next" : "send-prev");
     for (;;) {
         if (!stage_wait_outgoing(sender->stage, sender->config.direction, REPEAT_IDLE_MS * MS_NS)) {
-            ask(sender);
+            reach_ask(&sender->reach, &sender->caller);
             continue;
         }
         if (!stage_next_outgoing(sender->stage, sender->config.direction, &outgoing)) {
@@ -191,10 +121,9 @@ static void *carry(void *arg)
 
 static void free_sender(struct sender *sender)
 {
-    http_client_free(&sender->client);
+    reach_caller_done(&sender->caller);
     coder_free(&sender->coder);
     stage_release(&sender->stage);
-    buf_done(&sender->reply);
     (void)pthread_mutex_destroy(&sender->lock);
     free(sender);
 }
@@ -210,16 +139,26 @@ int sender_start(const struct sender_config *config, struct sender **out, struct
     sender->config = *config;
     sender->stage = config->stage;
     (void)work_retain(stage_work(sender->stage));
-    sender->source = config->direction == STAGE_TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS;
     sender->boundary = config->direction == STAGE_TO_NEXT ? stage->end : stage->first;
     sender->link.report.device = config->peer.device;
     if (stage->codec[config->direction] != CODEC_NONE) {
         (void)snprintf(sender->link.report.codec, sizeof(sender->link.report.codec), "%s",
                        codec_info(stage->codec[config->direction])->name);
     }
-    buf_init(&sender->reply, REPLY_MAX);
-    trust_peer(config->trust, config->peer.public_key, &sender->tls);
-    int rc = http_client_new(&sender->client, err);
+    const struct reach_config reach = {
+        .peer = &sender->config.peer,
+        .plan = &sender->config.plan,
+        .job = &stage->job,
+        .generation = stage->generation,
+        .ways = config->ways,
+        .trust = config->trust,
+        .troubles = config->troubles,
+        .source = config->direction == STAGE_TO_NEXT ? TROUBLE_NEXT : TROUBLE_PREVIOUS,
+        .cancel = keeper_cancelled(stage_keeper(sender->stage)),
+        .peer_ms = config->peer_ms,
+    };
+    reach_init(&sender->reach, &reach);
+    int rc = reach_caller_init(&sender->caller, err);
     rc = rc ? rc : stage_new_coder(sender->stage, config->direction, &sender->coder, err);
     rc = rc ? rc : thread_start(&sender->thread, carry, sender, err);
     if (rc != 0) {

@@ -1,7 +1,6 @@
 #include "agent/pipeline/stage_loop.h"
 
 #include <inttypes.h>
-#include <unistd.h>
 
 #include "agent/core/evaluations.h"
 #include "agent/core/pipeline_timing.h"
@@ -126,22 +125,15 @@ static int do_task(struct stage *stage, struct pipeline_task *task, struct err *
 
 /* ---- around it ---- */
 
-static void report(const struct work_listener *listener, int64_t step, enum metric_name name,
-                   double value)
-{
-    const struct metric metric = {.step = step, .name = name, .value = value};
-    listener->metric(listener->arg, &metric);
-}
-
 static void report_step(struct stage *stage, const struct work_listener *listener, int64_t step)
 {
     if (stage_is_last(stage)) {
-        report(listener, step, METRIC_LOSS, stage->loss_sum / (double)stage->spec->batch);
+        work_report(listener, step, METRIC_LOSS, stage->loss_sum / (double)stage->spec->batch);
         stage->loss_sum = 0;
     }
     if (stage_is_first(stage)) {
         const double now = clock_now_seconds();
-        report(listener, step, METRIC_STEP_SECONDS, now - stage->step_began_seconds);
+        work_report(listener, step, METRIC_STEP_SECONDS, now - stage->step_began_seconds);
         stage->step_began_seconds = now;
     }
     atomic_store(&stage->step, step);
@@ -176,12 +168,8 @@ static void send(struct stage *stage, const struct pipeline_task *task)
 
 static void make_room_known(struct stage *stage)
 {
-    if (stage->room_wanted && stage->config.room_fd >= 0) {
-        const uint64_t one = 1;
-        /* The counter of an eventfd cannot overflow by ones that are read away; a write that fails
-         * woke it before. */
-        ssize_t written = write(stage->config.room_fd, &one, sizeof(one));
-        (void)written;
+    if (stage->room_wanted) {
+        work_has_room(stage->config.room_fd);
         stage->room_wanted = false;
     }
 }

@@ -86,13 +86,6 @@ static bool least_recall(const struct tally *tally, double *out)
     return any;
 }
 
-static void report(const struct work_listener *listener, int64_t version, enum metric_name name,
-                   double value)
-{
-    const struct metric metric = {.step = version, .name = name, .value = value};
-    listener->metric(listener->arg, &metric);
-}
-
 static double test_loss(const struct tally *tally)
 {
     return tally->sum[TALLY_LOSS] / (double)tally->config.test_samples;
@@ -118,14 +111,14 @@ double tally_metric(const struct tally *tally, int metric)
 void tally_report(const struct tally *tally, const struct work_listener *listener, int64_t version)
 {
     if (tally->config.test_samples > 0) {
-        report(listener, version, METRIC_TEST_LOSS, test_loss(tally));
-        report(listener, version, METRIC_TEST_ACCURACY, test_accuracy(tally));
+        work_report(listener, version, METRIC_TEST_LOSS, test_loss(tally));
+        work_report(listener, version, METRIC_TEST_ACCURACY, test_accuracy(tally));
     }
     if (tally->seen) {
         double least;
         if (least_recall(tally, &least)) {
-            report(listener, version, METRIC_LEAST_RECALL, least);
+            work_report(listener, version, METRIC_LEAST_RECALL, least);
         }
-        report(listener, version, METRIC_RECALL, mean_recall(tally));
+        work_report(listener, version, METRIC_RECALL, mean_recall(tally));
     }
 }

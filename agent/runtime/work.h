@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/eventfd.h>
 
 #include "agent/core/needs.h"
 #include "agent/core/orders.h"
@@ -61,6 +62,21 @@ struct work_listener {
     void (*round_opened)(void *arg); /* the lead */
     void *arg;
 };
+
+/* Let the receiver look for room again; room_fd: of work_config. */
+static inline void work_has_room(int room_fd)
+{
+    if (room_fd >= 0) {
+        (void)eventfd_write(room_fd, 1); /* a counter that is full wakes it as well */
+    }
+}
+
+static inline void work_report(const struct work_listener *listener, int64_t step,
+                               enum metric_name name, double value)
+{
+    const struct metric metric = {.step = step, .name = name, .value = value};
+    listener->metric(listener->arg, &metric);
+}
 
 /* The form of a tensor between two devices. */
 struct work_tensor {

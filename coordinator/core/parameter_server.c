@@ -9,6 +9,7 @@
 #include "coordinator/core/servers_memory.h"
 #include "coordinator/core/servers_problem.h"
 #include "coordinator/core/state.h"
+#include "schema/stage_role.h"
 
 static bool works(const struct plan_stage *stage)
 {
@@ -187,14 +188,15 @@ static struct stage_work work(const struct stage_list *stages, size_t stage)
                       : (struct stage_work){0, 0, 0};
 }
 
-/* Whether a stage calls another one: a worker its servers, the lead everyone, and servers with the
- * norm those beside them. */
-static bool calls(const struct plan_stage *stage, bool clips_norm, size_t from, size_t to)
+static struct stage_role role(const struct plan_stage *stages, size_t stage)
 {
-    const bool serve = keepers_has(&stage[from]) && keepers_has(&stage[to]);
-    const bool beside = from + 1 == to || to + 1 == from;
-    return from != to && (from == 0 || (works(&stage[from]) && keepers_has(&stage[to])) ||
-                          (clips_norm && serve && beside));
+    return (struct stage_role){
+        .index = stage, .serves = keepers_has(&stages[stage]), .works = works(&stages[stage])};
+}
+
+static bool calls(const struct plan_stage *stages, bool clips_norm, size_t from, size_t to)
+{
+    return stage_role_calls(role(stages, from), role(stages, to), clips_norm);
 }
 
 static bool talk(const struct stage_list *stages, size_t a, size_t b)

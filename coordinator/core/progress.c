@@ -221,6 +221,10 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
             progress->has_least_recall = true;
         }
         break;
+    case METRIC_PULL_SECONDS:
+    case METRIC_PUSH_SECONDS:
+    case METRIC_SEGMENTS_PULL:
+    case METRIC_SEGMENTS_PUSH: break;
     }
 }
 

@@ -493,7 +493,10 @@ class Job(TypedDict):
 
 class JobMetric(TypedDict):
     step: Count
-    name: Literal["loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall"]
+    name: Literal[
+        "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
+        "pull_seconds", "push_seconds", "segments_pull", "segments_push",
+    ]
     value: float
     job: NotRequired[str | None]
     part: NotRequired[Literal["whole", "stem", "group", "joint"]]
@@ -582,7 +585,10 @@ class MeasuredUnitList(TypedDict):
 
 class Metric(TypedDict):
     step: Count
-    name: Literal["loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall"]
+    name: Literal[
+        "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
+        "pull_seconds", "push_seconds", "segments_pull", "segments_push",
+    ]
     value: float
 
 
