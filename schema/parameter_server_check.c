@@ -98,6 +98,21 @@ static void check_servers(struct check *check, const struct job_spec *spec)
     }
 }
 
+/* A device of the plan keeps units or computes. */
+static void check_devices(struct check *check, const struct job_spec *spec)
+{
+    const struct server_options *options = &spec->parameter_server;
+    const int64_t servers = options->servers > 0 ? options->servers : SERVERS_OF_JOB_MAX;
+    const int64_t workers =
+        options->share_count > 0 ? (int64_t)options->share_count : spec->micro_batches;
+    if (spec->micro_batches > 0 && spec->devices_min > servers + workers) {
+        check_fault(check, "/devices/min",
+                    "%" PRId64 " is more than %" PRId64 " servers and %" PRId64
+                    " workers: a worker has one of the micro_batches at least",
+                    spec->devices_min, servers, workers);
+    }
+}
+
 static void check_shares(struct check *check, const struct job_spec *spec)
 {
     static const char pointer[] = "/parameter_server/shares";
@@ -135,6 +150,7 @@ int parameter_server_check(const struct job_spec *spec, struct record_faults *fa
     if (spec->strategy == STRATEGY_PARAMETER_SERVER) {
         check_others(&check, spec);
         check_servers(&check, spec);
+        check_devices(&check, spec);
         check_labels(&check, spec, "/parameter_server/server_labels", options->server_label,
                      options->server_label_count);
         check_labels(&check, spec, "/parameter_server/worker_labels", options->worker_label,
