@@ -63,6 +63,8 @@ FULL = {
     ("resnet18", 100, 5, 1): 15,
 }
 SETTING = ("model", "link_mbit", "delay_ms", "share")
+TRANSFER_SECONDS = ("pull_seconds", "push_seconds")
+TRANSFER_COUNTS = ("segments_pull", "segments_push")
 
 
 def setting_of(run):
@@ -192,12 +194,22 @@ class Bench:
             f"the plan has other places: {stages}",
         )
 
-    def steps_of(self, job):
-        """{step: its seconds}"""
-        items = self.fleet.get(f"/v1/jobs/{job['id']}/metrics?name=step_seconds&limit={PAGE}")[
-            "items"
-        ]
+    def metric_of(self, job, name):
+        """{step: its value}"""
+        items = self.fleet.get(f"/v1/jobs/{job['id']}/metrics?name={name}&limit={PAGE}")["items"]
         return {item["step"]: item["value"] for item in items}
+
+    def transfers_of(self, job, skipped):
+        """What a worker measured of its transfers: medians of the steps that count, and the last
+        numbers of requests."""
+        found = {}
+        for name in TRANSFER_SECONDS:
+            values = [v for step, v in self.metric_of(job, name).items() if step > skipped]
+            found[name] = median(values) if values else None
+        for name in TRANSFER_COUNTS:
+            values = self.metric_of(job, name)
+            found[name] = int(values[max(values)]) if values else None
+        return found
 
     def seconds_of(self, job, variant):
         """Seconds of the steps that count, and how many steps before them do not."""
@@ -210,7 +222,7 @@ class Bench:
             seen = self.fleet.job(job)
             must(seen["state"] != "failed", f"the job failed: {seen['message']}")
             must(seen["generation"] <= 1, f"the plan changed: {seen['message']}")
-            steps = self.steps_of(job)
+            steps = self.metric_of(job, "step_seconds")
             passed = time.monotonic() - began
             must(steps or passed < STEP_SECONDS_MAX, f"no step in {passed:.0f} s: {seen}")
             if passed > limit and skipped not in steps:
@@ -231,6 +243,7 @@ class Bench:
         job = self.fleet.submit(self.job(variant))
         seconds, skipped = self.seconds_of(job, variant)
         plan = self.fleet.get(f"/v1/jobs/{job['id']}/plans/1")
+        transfers = self.transfers_of(job, skipped)
         self.fleet.verb(job, "cancel")
         stages = plan["stages"]
         if variant in TRANSFERS:
@@ -248,8 +261,7 @@ class Bench:
             "skipped": skipped,
             "predicted_seconds": plan["predicted_step_seconds"],
             "stages": len(stages),
-            "segments_pull": max(stage.get("pull_segments", 0) for stage in stages),
-            "segments_push": max(stage.get("push_segments", 0) for stage in stages),
+            **transfers,
         }
 
 
@@ -323,8 +335,7 @@ def rows_of(setting, runs):
             "predicted_seconds": some[-1]["predicted_seconds"],
             "over_optimal": seconds / optimal if optimal else None,
             "over_best_baseline": best[0] / seconds if best else None,
-            "segments_pull": some[-1]["segments_pull"] or None,
-            "segments_push": some[-1]["segments_push"] or None,
+            **{name: some[-1][name] for name in TRANSFER_SECONDS + TRANSFER_COUNTS},
             "spread": spread([second for run in some for second in run["seconds"]]),
             "rounds": len(some),
             "steps": sum(len(run["seconds"]) for run in some),
@@ -340,7 +351,7 @@ def ratio(value):
 def show(rows):
     table(
         ["model", "Mbit/s", "ms", "share", "variant", "s/step", "predicted", "/optimal"]
-        + ["best baseline/", "pulls", "pushes", "steps", "spread"],
+        + ["best baseline/", "pull", "pulls", "push", "pushes", "steps", "spread"],
         [
             [
                 row["model"],
@@ -352,7 +363,9 @@ def show(rows):
                 f"{row['predicted_seconds']:.3f}",
                 ratio(row["over_optimal"]),
                 ratio(row["over_best_baseline"]),
+                ratio(row["pull_seconds"]),
                 row["segments_pull"] or "-",
+                ratio(row["push_seconds"]),
                 row["segments_push"] or "-",
                 row["steps"],
                 percent(row["spread"]),

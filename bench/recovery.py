@@ -11,8 +11,8 @@ from paceline import ROOT, data_files, fashion_fleet, fashion_job, must, on_devi
 from report import finish, median, say, table
 
 AGENTS = 3
-STAGES = {"first": 0, "middle": 1, "last": 2}
 BATCH = 32
+MICRO_BATCHES = 4
 PHASES = ("detect", "decide", "fetch", "rebuild", "resume")
 AFTER_DETECT = PHASES[1:]
 SETTLE_STEPS = 6  # between two failures: a version is committed again
@@ -20,10 +20,29 @@ LEASE_MS = 5000
 NEVER = 10**9
 
 
-def job_of(model):
+def pipeline_plan(units, devices):
+    """A plan of three stages, as the coordinator cuts it."""
+    return {}
+
+
+def servers_plan(units, devices):
+    """Two servers that also compute, and a worker that keeps no units."""
+    return {"cuts": [units // 2], "devices": devices, "share_ends": [2, 3, MICRO_BATCHES]}
+
+
+# strategy: the stages that are killed, and the plan before each of them
+STRATEGIES = {
+    "pipeline": ({"first": 0, "middle": 1, "last": 2}, pipeline_plan),
+    "parameter_server": ({"lead": 0, "server": 1, "worker": 2}, servers_plan),
+}
+
+
+def job_of(model, strategy):
     return fashion_job(
         model,
+        strategy=strategy,
         batch=BATCH,
+        micro_batches=MICRO_BATCHES,
         steps=NEVER,
         epochs=10**6,
         evaluate={"every_epochs": 0},
@@ -39,20 +58,30 @@ def seconds_of(time_text):
 class Blows:
     """A job on three agents that are killed and restarted repeatedly."""
 
-    def __init__(self, fleet, model):
+    def __init__(self, fleet, model, strategy):
         self.fleet = fleet
-        self.job = fleet.submit(job_of(model))
+        self.job = fleet.submit(job_of(model, strategy))
+        self.stages, plan = STRATEGIES[strategy]
+        units = len(fleet.get(f"/v1/models/{model}?dataset=fashion-train")["units"])
+        devices = [device["id"] for device in fleet.wait_for_devices(AGENTS)]
+        self.plan = plan(units, devices)
         self.seen = 0
+
+    def is_whole(self, seen):
+        """All agents take part, in the places of the plan that is asked for."""
+        stages = self.fleet.stages(seen)
+        wanted = self.plan.get("devices")
+        return len(stages) == AGENTS and wanted in (None, [stage["device"] for stage in stages])
 
     def settle(self):
         """Wait until all agents take part again and a version of this generation is committed."""
         self.fleet.wait_for_devices(AGENTS)
         seen = self.fleet.wait_until(self.job, lambda job: job["state"] == "running", "it runs")
-        if len(self.fleet.stages(seen)) < AGENTS:
-            self.fleet.verb(self.job, "replan", {})
+        if not self.is_whole(seen):
+            self.fleet.verb(self.job, "replan", self.plan)
             seen = self.fleet.wait_until(
                 self.job,
-                lambda job: job["state"] == "running" and len(self.fleet.stages(job)) == AGENTS,
+                lambda job: job["state"] == "running" and self.is_whole(job),
                 "all agents take part",
             )
         step = seen["progress"]["step"] + SETTLE_STEPS
@@ -98,7 +127,7 @@ class Blows:
         return incident, seconds_of(incident["timeline"]["resumed_at"]) - killed
 
 
-def rows_of(model, failed, incidents, totals):
+def rows_of(model, strategy, failed, incidents, totals):
     """One row for each phase, and for `after_detect` and `total`."""
     phases = {phase: [incident["seconds"][phase] for incident in incidents] for phase in PHASES}
     phases["after_detect"] = [
@@ -109,6 +138,7 @@ def rows_of(model, failed, incidents, totals):
     return [
         {
             "model": model,
+            "strategy": strategy,
             "failed": failed,
             "phase": phase,
             "median_seconds": median(values),
@@ -122,25 +152,25 @@ def rows_of(model, failed, incidents, totals):
     ]
 
 
-def ours(model, repeats):
+def ours(model, strategy, repeats):
     rows = []
     with fashion_fleet(AGENTS, lease_ms=LEASE_MS) as fleet:
-        blows = Blows(fleet, model)
-        done = {failed: ([], []) for failed in (*STAGES, "all")}
+        blows = Blows(fleet, model, strategy)
+        done = {failed: ([], []) for failed in (*blows.stages, "all")}
         for repeat in range(repeats):
             for failed, (incidents, totals) in done.items():
                 incident, total = (
-                    blows.kill_all() if failed == "all" else blows.kill_one(STAGES[failed])
+                    blows.kill_all() if failed == "all" else blows.kill_one(blows.stages[failed])
                 )
                 incidents.append(incident)
                 totals.append(total)
             say(
-                f"  {model}, round {repeat + 1} of {repeats}: "
+                f"  {model}, {strategy}, round {repeat + 1} of {repeats}: "
                 + ", ".join(f"{failed} {totals[-1]:.2f} s" for failed, (_, totals) in done.items())
             )
         fleet.verb(blows.job, "cancel")
         for failed, (incidents, totals) in done.items():
-            rows += rows_of(model, failed, incidents, totals)
+            rows += rows_of(model, strategy, failed, incidents, totals)
     return rows
 
 
@@ -170,6 +200,7 @@ def torch_restart(model, repeats):
     return [
         {
             "model": model,
+            "strategy": None,
             "failed": "torch script",
             "phase": "total",
             "median_seconds": median(totals),
@@ -199,10 +230,12 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--repeats", type=int, default=20)
     arguments.add_argument("--models", nargs="+", default=["mobilenetv2"])
+    arguments.add_argument("--strategy", choices=STRATEGIES, default="pipeline")
     options = arguments.parse_args()
     rows = []
     for model in options.models:
-        rows += ours(model, options.repeats) + torch_restart(model, options.repeats)
+        rows += ours(model, options.strategy, options.repeats)
+        rows += torch_restart(model, options.repeats)
     table(
         ["model", "killed", "phase", "median s", "worst s", "steps redone", "at worst", "runs"],
         [
@@ -220,9 +253,9 @@ def main():
         ],
     )
     say(
-        "killed: one agent of three, by its stage; all: every agent, restarted at once from the "
-        "newest version in the center; torch script: one process, restarted from its last "
-        "torch.save"
+        "killed: one agent of three, by its stage (worker: one that keeps no units); all: every "
+        "agent, restarted at once from the newest version in the center; torch script: one "
+        "process, restarted from its last torch.save"
     )
     say("goals: detect below 0.5 s, after_detect below 1 s")
     finish("recovery", rows)
