@@ -22,6 +22,7 @@ SERVER_MBIT = 1000
 WORKERS = ("worker0", "worker1")
 LEASE_MS = 20000  # of devices that compute in slices
 FIRST_STEPS = 2  # not counted: nothing is measured in the first, so that it sends layer by layer
+WARM_STEPS = 12  # from which the coordinator knows devices and links
 AUTO_STEPS = 20  # in which `auto` tries both ways
 RUN_SECONDS = 14  # then a run ends with the steps that it has, one at least
 AUTO_SECONDS = 56
@@ -234,7 +235,7 @@ class Bench:
     def warm_up(self):
         """Let the coordinator learn the links, so that it predicts the runs with them."""
         job = self.fleet.submit(self.job("layer"))
-        self.fleet.wait_for_step(job, 2, STEP_SECONDS_MAX)
+        self.fleet.wait_for_step(job, WARM_STEPS, STEP_SECONDS_MAX)
         self.fleet.verb(job, "cancel")
         self.fleet.wait(job, "cancelled")
 
