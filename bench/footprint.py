@@ -3,11 +3,11 @@
 import argparse
 import time
 
-from alloc_table import LIBRARY, STEPS, measure, start_counted_agents
+from alloc_table import AGENTS, LIBRARY, PIPELINE, SERVERS, STEPS, measure, start_counted_agents
 from paceline import Fleet, fashion_fleet, on_devices
 from report import finish, say, skip, table
 
-AGENTS = 3
+STRATEGIES = {"pipeline": PIPELINE, "parameter_server": SERVERS}
 JOB = {
     "name": "footprint",
     "model": {"name": "lenet5"},
@@ -45,29 +45,30 @@ def idle_memory(idle_seconds):
     return rows
 
 
+def row_of(strategy, agent, thread):
+    per, value = (
+        ("step", agent.per_step) if thread == "compute" else ("message", agent.per_message)
+    )
+    return {
+        "measure": "allocations",
+        "strategy": strategy,
+        "stage": agent.stage,
+        "thread": thread,
+        "per": per,
+        "ours": value(thread, "ours"),
+        "library": value(thread, "library"),
+        "library_shorter_run": value(thread, "library", 1),
+    }
+
+
 def allocations():
     """Allocations per step (compute) or message in three stages, by thread and origin."""
     rows = []
     with fashion_fleet() as fleet:
         start_counted_agents(fleet, AGENTS)
-        for agent in measure(fleet):
-            for thread in agent.threads():
-                per, value = (
-                    ("step", agent.per_step)
-                    if thread == "compute"
-                    else ("message", agent.per_message)
-                )
-                rows.append(
-                    {
-                        "measure": "allocations",
-                        "stage": agent.stage,
-                        "thread": thread,
-                        "per": per,
-                        "ours": value(thread, "ours"),
-                        "library": value(thread, "library"),
-                        "library_shorter_run": value(thread, "library", 1),
-                    }
-                )
+        for strategy, work in STRATEGIES.items():
+            for agent in measure(fleet, work):
+                rows += [row_of(strategy, agent, thread) for thread in agent.threads()]
     return rows
 
 
@@ -88,6 +89,7 @@ def main():
     say("the goal after the enrolment: agent below 6 MB, coordinator below 10 MB")
     table(
         [
+            "strategy",
             "stage",
             "thread",
             "per",
@@ -97,6 +99,7 @@ def main():
         ],
         [
             [
+                row["strategy"],
                 row["stage"],
                 row["thread"],
                 row["per"],

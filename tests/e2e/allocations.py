@@ -4,7 +4,7 @@
 
 import functools
 
-from alloc_table import LIBRARY, STEPS, measure, start_counted_agents
+from alloc_table import AGENTS, LIBRARY, PIPELINE, SERVERS, STEPS, measure, start_counted_agents
 from paceline import fashion_fleet, must
 from runner import Skip, run
 
@@ -14,12 +14,12 @@ LIBRARY_TOLERANCE = 0.25
 
 @functools.cache
 def counted():
-    """The agents' counts; one set of runs serves all tests."""
+    """The agents' counts; one set of runs of each strategy serves all tests."""
     if not LIBRARY.exists():
         raise Skip(f"{LIBRARY.name} is not built: a sanitizer replaces malloc")
     with fashion_fleet() as fleet:
-        start_counted_agents(fleet, 3)
-        return measure(fleet)
+        start_counted_agents(fleet, AGENTS)
+        return measure(fleet, PIPELINE) + measure(fleet, SERVERS)
 
 
 def expect_none(agent, thread, origin):

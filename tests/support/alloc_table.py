@@ -2,8 +2,9 @@
 programs.
 
     with fashion_fleet() as fleet:
-        start_counted_agents(fleet, 3)
-        for agent in measure(fleet): print(agent.device, agent.per_message("peer", "library"))
+        start_counted_agents(fleet, AGENTS)
+        for agent in measure(fleet, PIPELINE):
+            print(agent.device, agent.per_message("peer", "library"))
 
 The same job runs with three different numbers of steps; the difference of two runs is the cost of
 the steps between. The first run, which fetches the data, is not counted. A thread without
@@ -20,11 +21,48 @@ LIBRARY = BIN.parent / "tests/alloc_count.so"
 ROW = struct.Struct("<16sQQ")
 ORIGINS = ("ours", "library")
 MICRO_BATCHES = 4
-CUTS = [2, 4]
+AGENTS = 3
 # All steps that count have three digits: how often libcurl's buffers grow depends on the length of
 # a message's address.
 STEPS = (120, 220, 320)
 RUNS_MAX = 10
+
+
+class Work:
+    """A job's fields, and by stage how many messages the threads of an agent send or receive per
+    step.
+    """
+
+    def __init__(self, fields, messages):
+        self.fields, self.messages = fields, messages
+
+
+def neighbours(stage):
+    before, after = stage > 0, stage < AGENTS - 1
+    return {
+        "peer": (before and after) * MICRO_BATCHES,
+        "send-next": after * MICRO_BATCHES,
+        "send-prev": before * MICRO_BATCHES,
+    }
+
+
+LAYERS = 5  # of lenet5, with parameters
+
+
+def server_and_workers(stage):
+    """A message for each layer, worker and direction."""
+    workers = AGENTS - 1
+    return {"pull": LAYERS, "push": LAYERS} if stage > 0 else {"peer": 2 * LAYERS * workers}
+
+
+PIPELINE = Work({"cuts": [2, 4]}, neighbours)
+SERVERS = Work(
+    {
+        "strategy": "parameter_server",
+        "parameter_server": {"servers": 1, "shares": [2, 2], "transfers": "layer"},
+    },
+    server_and_workers,
+)
 
 
 def read_table(path):
@@ -72,15 +110,9 @@ class AgentCounts:
     step, by thread.
     """
 
-    def __init__(self, device, stage, stages):
+    def __init__(self, device, stage, work):
         self.device, self.stage = device, stage
-        inner = (stage > 0) + (stage < stages - 1)
-        self.messages = {
-            "compute": 0,
-            "peer": inner * MICRO_BATCHES,
-            "send-next": (stage < stages - 1) * MICRO_BATCHES,
-            "send-prev": (stage > 0) * MICRO_BATCHES,
-        }
+        self.messages = {"compute": 0, **work.messages(stage)}
         self.runs = []
         self.seen = set()  # names of its threads while it trained
 
@@ -110,14 +142,14 @@ def thread_names(agent):
     }
 
 
-def run_job(fleet, steps, while_running=None):
+def run_job(fleet, work, steps, while_running=None):
     job = fleet.submit(
         fashion_job(
             steps=steps,
             micro_batches=MICRO_BATCHES,
             evaluate={"every_epochs": 0},
-            cuts=CUTS,
-            **on_devices(len(CUTS) + 1, len(CUTS) + 1),
+            **work.fields,
+            **on_devices(AGENTS, AGENTS),
         )
     )
     if while_running:
@@ -140,13 +172,13 @@ def order_of(fleet, job):
     return [stage["device"] for stage in fleet.get(f"/v1/jobs/{job['id']}/plans/1")["stages"]]
 
 
-def measure(fleet):
+def measure(fleet, work):
     """[AgentCounts] in the order of the stages, from agents started by start_counted_agents. The
     planner may give one of the equal devices another stage: such a run is repeated.
     """
     names = {device["id"]: device["name"] for device in fleet.get("/v1/devices?limit=500")["items"]}
-    order = order_of(fleet, run_job(fleet, STEPS[0]))
-    agents = [AgentCounts(names[id], index, len(order)) for index, id in enumerate(order)]
+    order = order_of(fleet, run_job(fleet, work, STEPS[0]))
+    agents = [AgentCounts(names[id], index, work) for index, id in enumerate(order)]
 
     def look():
         deadline = time.monotonic() + 30
@@ -160,7 +192,7 @@ def measure(fleet):
     before = counts_of(fleet)
     for steps in STEPS:
         for _ in range(RUNS_MAX):
-            if order_of(fleet, run_job(fleet, steps, look)) == order:
+            if order_of(fleet, run_job(fleet, work, steps, look)) == order:
                 break
             before = counts_of(fleet)
         else:
