@@ -39,7 +39,10 @@ static int do_begin(struct member *member, struct err *err)
     /* What comes now is used by passes that begin later. */
     train_parameters_changed(member->whole.train);
     (void)pthread_mutex_lock(&member->lock);
+    transfers_read_links(member->transfers);
+    (void)pthread_mutex_unlock(&member->lock);
     transfers_choose(member->transfers, &segments);
+    (void)pthread_mutex_lock(&member->lock);
     const int rc = exchange_begin(member->exchange, &segments, err);
     (void)pthread_mutex_unlock(&member->lock);
     member->segments[0] = segments.pushes;

@@ -32,11 +32,12 @@ _Static_assert(SEGMENTS_OPTIMAL < 2 && SEGMENTS_STREAM < 2, "index of the trial'
 
 struct transfers {
     struct transfers_config config;
-    double *bytes, *forward, *backward;             /* [layers] */
-    bool measured[2];                               /* forward, backward: there is an average */
-    size_t *server;                                 /* [layers] */
-    struct link_sums sums[2][EXCHANGE_SERVERS_MAX]; /* push, pull */
-    size_t *end[2];                                 /* [layers] the choice: push, pull */
+    double *bytes, *forward, *backward;               /* [layers] */
+    bool measured[2];                                 /* forward, backward: there is an average */
+    size_t *server;                                   /* [layers] */
+    struct link_sums sums[2][EXCHANGE_SERVERS_MAX];   /* push, pull; guarded by the owner's lock */
+    struct link_speed speed[2][EXCHANGE_SERVERS_MAX]; /* the same when they were read */
+    size_t *end[2];                                   /* [layers] the choice: push, pull */
     struct segments_scratch *scratch;
     struct trial trial;
 };
@@ -170,6 +171,15 @@ static size_t by_server(const struct transfers *transfers, size_t *end)
     return count;
 }
 
+void transfers_read_links(struct transfers *transfers)
+{
+    for (size_t pull = 0; pull < 2; pull++) {
+        for (size_t s = 0; s < transfers->config.servers; s++) {
+            transfers->speed[pull][s] = link_estimate(&transfers->sums[pull][s]);
+        }
+    }
+}
+
 static size_t choose(struct transfers *transfers, enum segments_transfers way, bool pull)
 {
     struct segments_link link[EXCHANGE_SERVERS_MAX];
@@ -177,7 +187,7 @@ static size_t choose(struct transfers *transfers, enum segments_transfers way, b
     size_t *end = transfers->end[pull];
     size_t count = 0;
     for (size_t s = 0; s < transfers->config.servers; s++) {
-        const struct link_speed speed = link_estimate(&transfers->sums[pull][s]);
+        const struct link_speed speed = transfers->speed[pull][s];
         link[s] = (struct segments_link){.request_seconds = speed.latency_seconds,
                                          .bytes_per_second = speed.bytes_per_second,
                                          .local = s == transfers->config.own};

@@ -1,6 +1,6 @@
 /* transfers.h: chooses which layers a worker pulls and pushes in one request, in each step anew,
- * from the times of its layers and of its transfers (libtrain/model/segments.h). One thread; notes
- * of transfers: the owner's lock. Allocates in transfers_new only. */
+ * from the times of its layers and of its transfers (libtrain/model/segments.h). One thread; what
+ * concerns links: the owner's lock. Allocates in transfers_new only. */
 #ifndef AGENT_PARAMETER_SERVER_TRANSFERS_H
 #define AGENT_PARAMETER_SERVER_TRANSFERS_H
 
@@ -29,6 +29,8 @@ void transfers_free(struct transfers **transfers);
 
 /* The requests of a direction that may be open. */
 size_t transfers_window(const struct transfers *transfers);
+/* Choose by the links as they are now. Under the owner's lock. */
+void transfers_read_links(struct transfers *transfers);
 /* The segments of the next step; they are valid until the next call. */
 void transfers_choose(struct transfers *transfers, struct exchange_segments *out);
 

@@ -53,6 +53,7 @@ static void check_ends(const size_t *end, size_t count)
 
 static void check(struct transfers *transfers, struct exchange_segments *out)
 {
+    transfers_read_links(transfers);
     transfers_choose(transfers, out);
     check_ends(out->pull_end, out->pulls);
     check_ends(out->push_end, out->pushes);

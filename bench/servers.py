@@ -1,0 +1,219 @@
+"""Compare plans of a parameter server: how many servers, on which devices, and how many workers."""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+
+from exchange import COORDINATOR_SHARE, LEASE_MS, PAGE, data_of, upload
+from namespaces import NamespaceFleet, run_on
+from paceline import fashion_job, must, on_devices
+from report import finish, median, rows_file, say, table
+
+FIRST_STEPS = 2  # not counted: nothing is measured in the first, so that it sends layer by layer
+STEP_SECONDS_MAX = 300
+CORES = 0.45  # of each device
+DELAY_MS = 2
+
+
+class Setting:
+    """devices: {name: Mbit/s}; variants: {name: the job's fields}; steps that count in each."""
+
+    def __init__(self, model, batch, devices, variants, steps):
+        self.model, self.batch, self.devices = model, batch, devices
+        self.variants, self.steps = variants, steps
+
+    def fleet_file(self):
+        lines = [f"{name} {CORES} {mbit} {DELAY_MS}" for name, mbit in self.devices.items()]
+        return "\n".join([f"coord {COORDINATOR_SHARE}", *lines, ""])
+
+
+PLANNED = {"parameter_server": {}}
+ONE = {"parameter_server": {"servers": 1}}
+
+
+def workers(*shares):
+    return {
+        "parameter_server": {"servers": 1, "shares": list(shares)},
+        "devices": {"min": len(shares) + 1, "max": len(shares) + 1},
+    }
+
+
+SETTINGS = {
+    "equal links": Setting(
+        "vgg11-bn",
+        32,
+        {f"board{index}": 50 for index in range(4)},
+        {"planned": PLANNED, "one server": ONE},
+        3,
+    ),
+    "one fast link": Setting(
+        "vgg11-bn",
+        32,
+        {"fast": 1000, **{f"board{index}": 50 for index in range(3)}},
+        {"planned": PLANNED},
+        3,
+    ),
+    "workers": Setting(
+        "mobilenetv2",
+        96,
+        {"fast": 1000, **{f"board{index}": 100 for index in range(3)}},
+        {"1 worker": workers(6), "2 workers": workers(3, 3), "3 workers": workers(2, 2, 2)},
+        8,
+    ),
+}
+
+
+class Bench:
+    def __init__(self, fleet, name):
+        self.fleet, self.name, self.setting = fleet, name, SETTINGS[name]
+        setting = self.setting
+        self.names = {device["id"]: device["name"] for device in fleet.wait_for_agents()}
+        model = fleet.get(f"/v1/models/{setting.model}?dataset={data_of(setting.model)}")
+        self.units = len(model["units"])
+        self.bytes = 4 * model["parameters"]
+
+    def submit(self, fields):
+        return self.fleet.submit(
+            fashion_job(
+                self.setting.model,
+                **{
+                    "dataset": {"train": data_of(self.setting.model)},
+                    "batch": self.setting.batch,
+                    "micro_batches": 6 if self.setting.batch % 6 == 0 else 4,
+                    "strategy": "parameter_server",
+                    "evaluate": {"every_epochs": 0},
+                    "replication": {"neighbor_every": 0, "center_every": 0},
+                    "replan": {"first": 0, "every": 0},
+                    **on_devices(2, len(self.names)),
+                    **fields,
+                },
+            )
+        )
+
+    def end(self, job):
+        self.fleet.verb(job, "cancel")
+        self.fleet.wait(job, "cancelled")
+
+    def warm_up(self):
+        """Every device serves and works, so that the coordinator learns all links."""
+        count = len(self.names)
+        ends = [(index + 1) * self.units // count for index in range(count)]
+        places = [{"device": device, "end": end} for device, end in zip(self.names, ends)]
+        options = {"servers": places, "transfers": "layer", "shares": "equal"}
+        job = self.submit({"parameter_server": options, **on_devices(count, count)})
+        self.fleet.wait_for_step(job, 3, STEP_SECONDS_MAX)
+        self.end(job)
+
+    def seconds_of(self, job):
+        deadline = time.monotonic() + STEP_SECONDS_MAX
+        while True:
+            path = f"/v1/jobs/{job['id']}/metrics?name=step_seconds&limit={PAGE}"
+            items = self.fleet.get(path)["items"]
+            counted = [item["value"] for item in items if item["step"] > FIRST_STEPS]
+            if len(counted) >= self.setting.steps:
+                return counted
+            must(time.monotonic() < deadline, f"{len(items)} steps in {STEP_SECONDS_MAX} s")
+            time.sleep(1)
+
+    def row(self, variant):
+        job = self.submit(self.setting.variants[variant])
+        seconds = median(self.seconds_of(job))
+        plan = self.fleet.get(f"/v1/jobs/{job['id']}/plans/1")
+        self.end(job)
+        serve = [stage for stage in plan["stages"] if stage["first"] < stage["end"]]
+        work = [stage for stage in plan["stages"] if "share" in stage]
+        say(f"  {self.name}, {variant}: {seconds:.2f} s a step, {len(serve)} servers")
+        return {
+            "setting": self.name,
+            "model": self.setting.model,
+            "batch": self.setting.batch,
+            "variant": variant,
+            "servers": [self.names[stage["device"]] for stage in serve],
+            "workers": len(work),
+            "seconds_per_step": seconds,
+            "predicted_seconds": plan["predicted_step_seconds"],
+            "samples_per_second": self.setting.batch / seconds,
+            "link_seconds": self.link_seconds(serve, work),
+        }
+
+    def link_seconds(self, serve, work):
+        """The least seconds of a step by the busiest link, both ways one after the other."""
+        busiest = 0
+        for stage in {stage["device"]: stage for stage in serve + work}.values():
+            kept = sum(one["size"] for one in self.sizes(serve) if one["device"] == stage["device"])
+            others = sum(other["device"] != stage["device"] for other in work)
+            pulled = (self.bytes - kept) * (stage in work)
+            mbit = self.setting.devices[self.names[stage["device"]]]
+            busiest = max(busiest, 2 * 8e-6 * max(kept * others, pulled) / mbit)
+        return busiest
+
+    def sizes(self, serve):
+        units = self.fleet.get(
+            f"/v1/models/{self.setting.model}?dataset={data_of(self.setting.model)}"
+        )["units"]
+        return [
+            {
+                "device": stage["device"],
+                "size": 4
+                * sum(unit["parameters"] for unit in units[stage["first"] : stage["end"]]),
+            }
+            for stage in serve
+        ]
+
+
+def measure_setting(options):
+    """On the device coord."""
+    with NamespaceFleet() as fleet:
+        fleet.start_coordinator("--lease-ms", LEASE_MS)
+        setting = SETTINGS[options.setting]
+        upload(fleet, setting.model)
+        for name in setting.devices:
+            fleet.start_device(name)
+        bench = Bench(fleet, options.setting)
+        bench.warm_up()
+        with options.rows.open("a") as file:
+            for variant in setting.variants:
+                file.write(json.dumps(bench.row(variant)) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=SETTINGS, nargs="+", default=list(SETTINGS))
+    parser.add_argument("--rows", type=pathlib.Path, help="append rows to this file")
+    parser.add_argument("--setting", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.setting:
+        measure_setting(options)
+        return
+    with rows_file(options.rows) as path:
+        for name in options.only:
+            command = [sys.executable, __file__, "--setting", name, "--rows", path]
+            status = run_on(SETTINGS[name].fleet_file(), command)
+            if status != 0:
+                sys.exit(status)
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    table(
+        ["setting", "model", "variant", "servers", "workers", "s/step", "predicted", "link", "/s"],
+        [
+            [
+                row["setting"],
+                row["model"],
+                row["variant"],
+                ", ".join(row["servers"]),
+                row["workers"],
+                f"{row['seconds_per_step']:.2f}",
+                f"{row['predicted_seconds']:.2f}",
+                f"{row['link_seconds']:.2f}",
+                f"{row['samples_per_second']:.1f}",
+            ]
+            for row in rows
+        ],
+    )
+    say("link: the least seconds of a step by the busiest link; /s: samples per second")
+    finish("servers", rows)
+
+
+if __name__ == "__main__":
+    main()
