@@ -24,7 +24,7 @@ LEASE_MS = 20000  # of devices that compute in slices
 FIRST_STEPS = 2  # not counted: nothing is measured in the first, so that it sends layer by layer
 WARM_STEPS = 12  # from which the coordinator knows devices and links
 AUTO_STEPS = 20  # in which `auto` tries both ways
-RUN_SECONDS = 14  # then a run ends with the steps that it has, one at least
+RUN_SECONDS = 14  # by default; then a run ends with the steps that it has, one at least
 AUTO_SECONDS = 56
 STEP_SECONDS_MAX = 300
 PIPELINE_MICRO_BATCHES = 8
@@ -216,7 +216,7 @@ class Bench:
         """Seconds of the steps that count, and how many steps before them do not."""
         tries = variant == "auto"
         skipped = FIRST_STEPS + AUTO_STEPS * tries
-        limit = AUTO_SECONDS if tries else RUN_SECONDS
+        limit = AUTO_SECONDS if tries else self.options.seconds
         began = time.monotonic()
         while True:
             time.sleep(1)
@@ -278,7 +278,7 @@ def measure_setting(options):
         bench = Bench(fleet, setting, options)
         bench.warm_up()
         for turn, variant in missing(setting, options):
-            if time.monotonic() > end - RUN_SECONDS:
+            if time.monotonic() > end - options.seconds:
                 say(f"  {options.minutes:g} minutes are over: repeat the command with --rows")
                 break
             with options.rows.open("a") as file:
@@ -307,7 +307,7 @@ def run_fleets(options):
         )
         command = [sys.executable, __file__, "--setting", json.dumps(setting)]
         command += ["--rows", options.rows, "--rounds", options.rounds, "--steps", options.steps]
-        command += ["--minutes", minutes]
+        command += ["--minutes", minutes, "--seconds", options.seconds]
         command += ["--variants", ",".join(options.variants)] if options.variants else []
         status = run_on(devices, command)
         if status != 0:
@@ -416,6 +416,9 @@ def parse():
     )
     parser.add_argument("--rounds", type=int, default=3, help="turns of all variants")
     parser.add_argument("--steps", type=int, default=20, help="that count in each run, at most")
+    parser.add_argument(
+        "--seconds", type=float, default=RUN_SECONDS, help="of a run at most; `auto` takes more"
+    )
     parser.add_argument("--minutes", type=float, help="after which a setting begins no run")
     parser.add_argument(
         "--rows", type=pathlib.Path, help="append runs to this file; those in it are not repeated"

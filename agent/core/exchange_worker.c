@@ -399,7 +399,8 @@ int64_t exchange_worker_done_step(const struct exchange_worker *worker)
 void exchange_worker_pulled(struct exchange_worker *worker, const struct exchange_message *message,
                             size_t end)
 {
-    if (message->step + 1 != worker->step || !worker->begun) {
+    const bool part = end < message->end;
+    if (message->step + 1 != worker->step || !worker->begun || (part && !worker->list.streams)) {
         return;
     }
     for (size_t i = 0; i < worker->list.pulls; i++) {

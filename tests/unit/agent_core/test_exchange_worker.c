@@ -29,6 +29,24 @@ static void a_worker_pulls_a_version_segment_by_segment_in_forward_order(void **
     steps_no_message(worker);
 }
 
+static void a_part_of_a_segment_is_not_used(void **state)
+{
+    (void)state;
+    const struct exchange_config config = steps_config(WORKER);
+    struct exchange *worker AUTO(exchange_free) = steps_run(&config);
+    const size_t pull_end[] = {2, 3};
+    struct exchange_segments segments = steps_layers();
+    segments.pull_end = pull_end;
+    segments.pulls = 2;
+    steps_begin(worker, &segments);
+    const struct exchange_message first = steps_message(worker, EXCHANGE_PARAMETERS);
+    exchange_pulled(worker, &first, 1);
+    steps_wait(worker, EXCHANGE_WAITS_FOR_PARAMETERS);
+    exchange_pulled(worker, &first, 2);
+    const struct exchange_task task = steps_do(worker, EXCHANGE_FORWARD);
+    assert_int_equal(task.end, 2);
+}
+
 static void the_first_micro_batch_runs_as_layers_arrive_and_the_others_follow(void **state)
 {
     (void)state;
@@ -38,6 +56,7 @@ static void the_first_micro_batch_runs_as_layers_arrive_and_the_others_follow(vo
     struct exchange_segments segments = steps_layers();
     segments.pull_end = pull_end;
     segments.pulls = 2;
+    segments.streams = true;
     steps_begin(worker, &segments);
     steps_wait(worker, EXCHANGE_WAITS_FOR_PARAMETERS);
     const struct exchange_message first = steps_message(worker, EXCHANGE_PARAMETERS);
@@ -429,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_pulls_a_version_segment_by_segment_in_forward_order),
+        cmocka_unit_test(a_part_of_a_segment_is_not_used),
         cmocka_unit_test(the_first_micro_batch_runs_as_layers_arrive_and_the_others_follow),
         cmocka_unit_test(pulls_for_an_evaluation_contain_the_statistics),
         cmocka_unit_test(a_window_lets_several_pulls_be_open),
