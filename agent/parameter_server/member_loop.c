@@ -261,14 +261,28 @@ static void after_update(struct member *member, const struct work_listener *list
     }
 }
 
-static void note_pass(struct member *member, const struct exchange_task *task, double scale)
+/* Transfers overlap with the whole time of a pass: layers are final later than their own time says
+ * where a quota or another program stops the thread. */
+static void note_pass(struct member *member, const struct exchange_task *task,
+                      const struct timing_task *timed)
 {
     const struct keeper *keeper = member->work.keeper;
-    if (task->work == EXCHANGE_FORWARD && task->end == member->layers) {
-        transfers_note_pass(member->transfers, true, keeper_layer_forward_seconds(keeper), scale);
-    } else if (task->work == EXCHANGE_BACKWARD) {
-        transfers_note_pass(member->transfers, false, keeper_layer_backward_seconds(keeper), scale);
+    const bool forward = task->work == EXCHANGE_FORWARD;
+    if (!forward && task->work != EXCHANGE_BACKWARD) {
+        return;
     }
+    member->pass_seconds += timed->seconds;
+    member->pass_stopped_seconds += timed->stopped_seconds;
+    if (forward && task->end < member->layers) {
+        return;
+    }
+    const double stops =
+        member->pass_seconds > 0 ? member->pass_stopped_seconds / member->pass_seconds : 0;
+    transfers_note_pass(member->transfers, forward,
+                        forward ? keeper_layer_forward_seconds(keeper)
+                                : keeper_layer_backward_seconds(keeper),
+                        timed->scale * (1 + stops));
+    member->pass_seconds = member->pass_stopped_seconds = 0;
 }
 
 static void finish(struct member *member, const struct exchange_task *task)
@@ -278,7 +292,7 @@ static void finish(struct member *member, const struct exchange_task *task)
     timed.unit_seconds = task->work == EXCHANGE_BACKWARD
                              ? keeper_backward_seconds(member->work.keeper)
                              : keeper_forward_seconds(member->work.keeper);
-    note_pass(member, task, timed.scale);
+    note_pass(member, task, &timed);
     (void)pthread_mutex_lock(&member->lock);
     exchange_done(member->exchange, task);
     timing_add(&member->timing, &timed);

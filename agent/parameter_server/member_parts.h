@@ -77,6 +77,7 @@ struct member {
     int32_t *labels;
     bool sums_held; /* libtrain has the sums of the last step */
     double step_began_seconds;
+    double pass_seconds, pass_stopped_seconds; /* of the present pass, as of a timing_task */
     size_t segments[2], told[2]; /* push, pull: of the step; those that were reported */
     struct task_clock clock;
 
