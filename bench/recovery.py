@@ -18,6 +18,7 @@ AFTER_DETECT = PHASES[1:]
 SETTLE_STEPS = 6  # between two failures: a version is committed again
 LEASE_MS = 5000
 NEVER = 10**9
+REPLANS, REPLAN_SECONDS = 20, 1  # until all agents take part again
 
 
 def pipeline_plan(units, devices):
@@ -77,13 +78,14 @@ class Blows:
         """Wait until all agents take part again and a version of this generation is committed."""
         self.fleet.wait_for_devices(AGENTS)
         seen = self.fleet.wait_until(self.job, lambda job: job["state"] == "running", "it runs")
-        if not self.is_whole(seen):
-            self.fleet.verb(self.job, "replan", self.plan)
-            seen = self.fleet.wait_until(
-                self.job,
-                lambda job: job["state"] == "running" and self.is_whole(job),
-                "all agents take part",
-            )
+        for _ in range(REPLANS):
+            if self.is_whole(seen):
+                break
+            # The plan may be changing already: then what was asked for is replaced.
+            self.fleet.request("POST", f"/v1/jobs/{self.job['id']}/replan", self.plan)
+            time.sleep(REPLAN_SECONDS)
+            seen = self.fleet.wait_until(self.job, lambda job: job["state"] == "running", "it runs")
+        must(self.is_whole(seen), f"not all agents take part: {seen['message']}")
         step = seen["progress"]["step"] + SETTLE_STEPS
         self.fleet.wait_until(
             self.job,
