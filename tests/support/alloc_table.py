@@ -40,7 +40,7 @@ class Work:
 def neighbours(stage):
     before, after = stage > 0, stage < AGENTS - 1
     return {
-        "peer": (before and after) * MICRO_BATCHES,
+        "peer": (before + after) * MICRO_BATCHES,
         "send-next": after * MICRO_BATCHES,
         "send-prev": before * MICRO_BATCHES,
     }
