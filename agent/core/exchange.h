@@ -82,7 +82,7 @@ bool exchange_wants(const struct exchange *exchange, const struct exchange_messa
  * (exchange_segments) does not begin with all of them. */
 size_t exchange_sendable(const struct exchange *exchange, const struct exchange_message *message);
 /* PARAMETERS: the layers before `end` of the request are in the worker's arena. A part of a request
- * counts for a stream only. */
+ * counts only if it streams. */
 void exchange_pulled(struct exchange *exchange, const struct exchange_message *message, size_t end);
 /* PARAMETERS: the server answered that `version` is the last one. false: it cannot be. */
 bool exchange_ended(struct exchange *exchange, const struct exchange_message *message,

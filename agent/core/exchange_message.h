@@ -39,6 +39,8 @@ struct exchange_message {
     size_t block;      /* CONTRIBUTION */
     size_t first, end; /* PARAMETERS, CONTRIBUTION: its layers, of one server */
     bool statistics;   /* PARAMETERS: for an evaluation, so with the running statistics */
+    bool streams;      /* outgoing PARAMETERS: layers are used as they come, else when all of them
+                          are there */
     bool done; /* CONTRIBUTION to the lead: the sender has nothing more to send in this step; its
                   losses, [micro-batches of its share], come along. [0, 0) if the lead keeps no
                   layers */

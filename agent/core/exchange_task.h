@@ -50,8 +50,8 @@ struct exchange_segments {
     const size_t *push_end; /* [pushes] the same; the last one is sent first */
     size_t pushes;
     size_t window; /* requests of a direction that may be open, 1 to EXCHANGE_WINDOW_MAX */
-    bool streams;  /* a push begins with its first final layer (exchange_sendable), and layers of a
-                      pull are used as they come; else when all of the request are there */
+    bool streams;  /* a push begins with its first final layer (exchange_sendable); layers of a pull
+                      are used as they come */
 };
 
 /* How far the generation is, as this stage knows. */

@@ -277,7 +277,8 @@ static bool next_pull(struct exchange_worker *worker, struct exchange_message *o
                                      .step = worker->step - 1,
                                      .first = i == 0 ? 0 : worker->pull_end[i - 1],
                                      .end = worker->pull_end[i],
-                                     .statistics = tests(worker)};
+                                     .statistics = tests(worker),
+                                     .streams = worker->list.streams};
     (void)exchange_plan_server_of(worker->plan, out->first, out->end, &out->to);
     worker->pull_next++;
     worker->pulls_open++;
@@ -399,8 +400,8 @@ int64_t exchange_worker_done_step(const struct exchange_worker *worker)
 void exchange_worker_pulled(struct exchange_worker *worker, const struct exchange_message *message,
                             size_t end)
 {
-    const bool part = end < message->end;
-    if (message->step + 1 != worker->step || !worker->begun || (part && !worker->list.streams)) {
+    const bool counts = end == message->end || message->streams;
+    if (message->step + 1 != worker->step || !worker->begun || !counts) {
         return;
     }
     for (size_t i = 0; i < worker->list.pulls; i++) {

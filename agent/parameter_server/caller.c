@@ -113,6 +113,11 @@ static int take_header(struct delivery *delivery, const void *data, size_t size,
 static void tell_layers(struct delivery *delivery)
 {
     const struct member_view *view = &delivery->view;
+    /* An evaluation needs the statistics, which come last. */
+    const bool parts = delivery->message->streams && view->body.count[BODY_STATISTICS] == 0;
+    if (!parts && delivery->at < body_bytes(&view->body)) {
+        return;
+    }
     const struct member_place *place = view->arena->place - view->arena->first;
     size_t end = view->first;
     while (end < view->end &&
@@ -120,9 +125,7 @@ static void tell_layers(struct delivery *delivery)
                (place[end].first + place[end].count - place[view->first].first) * sizeof(float)) {
         end++;
     }
-    /* An evaluation needs the statistics, which come last. */
-    const bool whole = delivery->at == body_bytes(&view->body);
-    if (end > view->first && (whole || view->body.count[BODY_STATISTICS] == 0)) {
+    if (end > view->first) {
         member_pulled(member_in(delivery), delivery->message, end);
     }
 }
@@ -379,7 +382,7 @@ int callers_start(struct member *member, const struct work_config *config, struc
         rc = rc ? rc : start(callers, MEMBER_PUSHES, err);
     }
     for (size_t s = 0; rc == 0 && s < member->count; s++) {
-        if (s != member->index && message_kind_notifies(member->run, s)) {
+        if (message_kind_notifies(member->run, s)) {
             rc = start(callers, MEMBER_NOTICES + s, err);
         }
     }

@@ -105,8 +105,8 @@ bool member_has_sums(struct member *member, const struct exchange_message *messa
 /* CONTRIBUTION: wait until the sums of the layers from `layer` on are final. false: cancelled, or
  * not wanted any more. */
 bool member_wait_sums(struct member *member, const struct exchange_message *message, size_t layer);
-/* PARAMETERS of the first layer: they were asked for, or free to be sent, at that time
- * (base/clock.h). */
+/* PARAMETERS with the first layer: since that time (base/clock.h) the server could send them. 0:
+ * the pull of this step is not measured. */
 void member_pull_began(struct member *member, double began_seconds);
 void member_pulled(struct member *member, const struct exchange_message *message, size_t end);
 NODISCARD int member_ended(struct member *member, const struct exchange_message *message,

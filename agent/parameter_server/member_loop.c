@@ -195,7 +195,7 @@ static void report_step(struct member *member, const struct work_listener *liste
     member->step_began_seconds = now;
 }
 
-/* Of the workers one reports, so that its numbers fit each other. */
+/* One worker reports, so that the numbers of a step are of the same device. */
 static bool tells_transfers(const struct member *member)
 {
     return member_works(member) && member->share.first == 0;
@@ -223,7 +223,7 @@ static void report_pull(struct member *member, const struct work_listener *liste
     }
 }
 
-/* The answers to a step's sums come while the next step begins. */
+/* The last answer to a step's sums comes after its last task. */
 static void report_push(struct member *member, const struct work_listener *listener)
 {
     (void)pthread_mutex_lock(&member->lock);
@@ -236,7 +236,6 @@ static void report_push(struct member *member, const struct work_listener *liste
     }
 }
 
-/* The part of a worker. */
 static void report_transfers(struct member *member, const struct work_listener *listener,
                              const struct exchange_task *task)
 {
@@ -261,8 +260,8 @@ static void after_update(struct member *member, const struct work_listener *list
     }
 }
 
-/* Transfers overlap with the whole time of a pass: layers are final later than their own time says
- * where a quota or another program stops the thread. */
+/* Transfers overlap with the whole time of a pass. Where a quota or another program stops the
+ * thread, that is longer than the layers compute. */
 static void note_pass(struct member *member, const struct exchange_task *task,
                       const struct timing_task *timed)
 {

@@ -21,7 +21,7 @@ struct message_path message_kind_path(const char *url, const struct job_id *job,
                                       const struct exchange_message *message);
 /* Set kind and done by the name. false: there is none such. */
 bool message_kind_find(const char *name, struct exchange_message *message);
-/* Whether this stage sends notices to the other one. */
+/* As stage_role_notifies, from this stage. */
 bool message_kind_notifies(const struct assignment_run *run, size_t other);
 
 #endif

@@ -29,7 +29,7 @@ void transfers_free(struct transfers **transfers);
 
 /* The requests of a direction that may be open. */
 size_t transfers_window(const struct transfers *transfers);
-/* Choose by the links as they are now. Under the owner's lock. */
+/* The next choices are by the links as measured until now. Under the owner's lock. */
 void transfers_read_links(struct transfers *transfers);
 /* The segments of the next step; they are valid until the next call. */
 void transfers_choose(struct transfers *transfers, struct exchange_segments *out);

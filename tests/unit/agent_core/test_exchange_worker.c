@@ -29,16 +29,24 @@ static void a_worker_pulls_a_version_segment_by_segment_in_forward_order(void **
     steps_no_message(worker);
 }
 
-static void a_part_of_a_segment_is_not_used(void **state)
+/* A worker that has begun a step with the pulls [0, 2) and [2, 3). */
+static struct exchange *begin_two_pulls(bool streams)
 {
-    (void)state;
     const struct exchange_config config = steps_config(WORKER);
-    struct exchange *worker AUTO(exchange_free) = steps_run(&config);
+    struct exchange *worker = steps_run(&config);
     const size_t pull_end[] = {2, 3};
     struct exchange_segments segments = steps_layers();
     segments.pull_end = pull_end;
     segments.pulls = 2;
+    segments.streams = streams;
     steps_begin(worker, &segments);
+    return worker;
+}
+
+static void a_part_of_a_segment_is_not_used(void **state)
+{
+    (void)state;
+    struct exchange *worker AUTO(exchange_free) = begin_two_pulls(false);
     const struct exchange_message first = steps_message(worker, EXCHANGE_PARAMETERS);
     exchange_pulled(worker, &first, 1);
     steps_wait(worker, EXCHANGE_WAITS_FOR_PARAMETERS);
@@ -50,14 +58,7 @@ static void a_part_of_a_segment_is_not_used(void **state)
 static void the_first_micro_batch_runs_as_layers_arrive_and_the_others_follow(void **state)
 {
     (void)state;
-    const struct exchange_config config = steps_config(WORKER);
-    struct exchange *worker AUTO(exchange_free) = steps_run(&config);
-    const size_t pull_end[] = {2, 3};
-    struct exchange_segments segments = steps_layers();
-    segments.pull_end = pull_end;
-    segments.pulls = 2;
-    segments.streams = true;
-    steps_begin(worker, &segments);
+    struct exchange *worker AUTO(exchange_free) = begin_two_pulls(true);
     steps_wait(worker, EXCHANGE_WAITS_FOR_PARAMETERS);
     const struct exchange_message first = steps_message(worker, EXCHANGE_PARAMETERS);
     exchange_pulled(worker, &first, 1); /* as a stream brings it */
