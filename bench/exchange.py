@@ -28,7 +28,6 @@ RUN_SECONDS = 14  # by default; then a run ends with the steps that it has, one 
 AUTO_SECONDS = 56
 STEP_SECONDS_MAX = 300
 PIPELINE_MICRO_BATCHES = 8
-PAGE = 10000
 
 TRANSFERS = {
     "whole": {"transfers": "whole"},
@@ -195,20 +194,15 @@ class Bench:
             f"the plan has other places: {stages}",
         )
 
-    def metric_of(self, job, name):
-        """{step: its value}"""
-        items = self.fleet.get(f"/v1/jobs/{job['id']}/metrics?name={name}&limit={PAGE}")["items"]
-        return {item["step"]: item["value"] for item in items}
-
     def transfers_of(self, job, skipped):
         """What a worker measured of its transfers: medians of the steps that count, and the last
         numbers of requests."""
         found = {}
         for name in TRANSFER_SECONDS:
-            values = [v for step, v in self.metric_of(job, name).items() if step > skipped]
+            values = [v for step, v in self.fleet.metric(job, name).items() if step > skipped]
             found[name] = median(values) if values else None
         for name in TRANSFER_COUNTS:
-            values = self.metric_of(job, name)
+            values = self.fleet.metric(job, name)
             found[name] = int(values[max(values)]) if values else None
         return found
 
@@ -223,7 +217,7 @@ class Bench:
             seen = self.fleet.job(job)
             must(seen["state"] != "failed", f"the job failed: {seen['message']}")
             must(seen["generation"] <= 1, f"the plan changed: {seen['message']}")
-            steps = self.metric_of(job, "step_seconds")
+            steps = self.fleet.metric(job, "step_seconds")
             passed = time.monotonic() - began
             must(steps or passed < STEP_SECONDS_MAX, f"no step in {passed:.0f} s: {seen}")
             if passed > limit and skipped not in steps:

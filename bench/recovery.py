@@ -18,7 +18,6 @@ AFTER_DETECT = PHASES[1:]
 SETTLE_STEPS = 6  # between two failures: a version is committed again
 LEASE_MS = 5000
 NEVER = 10**9
-REPLANS, REPLAN_SECONDS = 20, 1  # until all agents take part again
 
 
 def pipeline_plan(units, devices):
@@ -67,6 +66,7 @@ class Blows:
         devices = [device["id"] for device in fleet.wait_for_devices(AGENTS)]
         self.plan = plan(units, devices)
         self.seen = 0
+        self.furthest = 0  # the last step before a failure
 
     def is_whole(self, seen):
         """All agents take part, in the places of the plan that is asked for."""
@@ -78,15 +78,15 @@ class Blows:
         """Wait until all agents take part again and a version of this generation is committed."""
         self.fleet.wait_for_devices(AGENTS)
         seen = self.fleet.wait_until(self.job, lambda job: job["state"] == "running", "it runs")
-        for _ in range(REPLANS):
-            if self.is_whole(seen):
-                break
-            # The plan may be changing already: then what was asked for is replaced.
-            self.fleet.request("POST", f"/v1/jobs/{self.job['id']}/replan", self.plan)
-            time.sleep(REPLAN_SECONDS)
-            seen = self.fleet.wait_until(self.job, lambda job: job["state"] == "running", "it runs")
-        must(self.is_whole(seen), f"not all agents take part: {seen['message']}")
-        step = seen["progress"]["step"] + SETTLE_STEPS
+        if not self.is_whole(seen):
+            self.fleet.verb(self.job, "replan", self.plan)
+            seen = self.fleet.wait_until(
+                self.job,
+                lambda job: job["state"] == "running" and self.is_whole(job),
+                "all agents take part",
+            )
+        # A device that is lost twice while the job makes no new step is excluded from its plans.
+        step = max(seen["progress"]["step"], self.furthest) + SETTLE_STEPS
         self.fleet.wait_until(
             self.job,
             lambda job: job["progress"]["step"] >= step
@@ -102,7 +102,9 @@ class Blows:
             items = self.fleet.get(f"/v1/jobs/{self.job['id']}/incidents?limit=500")["items"]
             if len(items) > self.seen and all(item["state"] != "open" for item in items):
                 self.seen = len(items)
-                return max(items, key=lambda item: item["generation_before"])
+                incident = max(items, key=lambda item: item["generation_before"])
+                self.furthest = max(self.furthest, incident["step_reached"])
+                return incident
             time.sleep(0.02)
         must(False, f"no incident was resolved: {items}")
 

@@ -20,7 +20,6 @@ STEPS = 3 * PERIOD
 QUIET = PERIOD // 2  # steps at the end of a period, after all copies are sent
 LINK_MBIT = 100
 SHARE = 0.55
-PAGE = 10000
 SCHEDULES = {"sync": {}, "async": {"pipeline": "async", "micro_batches": 1}}
 NONE = {"neighbor_every": 0, "center_every": 0}
 LEASE_MS = 20000
@@ -48,8 +47,7 @@ def bytes_sent(fleet):
 
 def seconds_by_period(fleet, job):
     """Seconds of the steps after each round: [period][step of it]."""
-    items = fleet.get(f"/v1/jobs/{job['id']}/metrics?name=step_seconds&limit={PAGE}")["items"]
-    seconds = {item["step"]: item["value"] for item in items}
+    seconds = fleet.metric(job, "step_seconds")
     return [
         [seconds[first + step] for step in range(1, PERIOD + 1)]
         for first in range(PERIOD, STEPS, PERIOD)

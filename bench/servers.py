@@ -6,7 +6,7 @@ import pathlib
 import sys
 import time
 
-from exchange import COORDINATOR_SHARE, LEASE_MS, PAGE, data_of, upload
+from exchange import COORDINATOR_SHARE, LEASE_MS, data_of, upload
 from namespaces import NamespaceFleet, run_on
 from paceline import fashion_job, must, on_devices
 from report import finish, median, rows_file, say, table
@@ -20,9 +20,9 @@ DELAY_MS = 2
 class Setting:
     """devices: {name: Mbit/s}; variants: {name: the job's fields}; steps that count in each."""
 
-    def __init__(self, model, batch, devices, variants, steps):
-        self.model, self.batch, self.devices = model, batch, devices
-        self.variants, self.steps = variants, steps
+    def __init__(self, model, batch, micro_batches, devices, variants, steps):
+        self.model, self.batch, self.micro_batches = model, batch, micro_batches
+        self.devices, self.variants, self.steps = devices, variants, steps
 
     def fleet_file(self):
         lines = [f"{name} {CORES} {mbit} {DELAY_MS}" for name, mbit in self.devices.items()]
@@ -44,6 +44,7 @@ SETTINGS = {
     "equal links": Setting(
         "vgg11-bn",
         32,
+        4,
         {f"board{index}": 50 for index in range(4)},
         {"planned": PLANNED, "one server": ONE},
         3,
@@ -51,6 +52,7 @@ SETTINGS = {
     "one fast link": Setting(
         "vgg11-bn",
         32,
+        4,
         {"fast": 1000, **{f"board{index}": 50 for index in range(3)}},
         {"planned": PLANNED},
         3,
@@ -58,6 +60,7 @@ SETTINGS = {
     "workers": Setting(
         "mobilenetv2",
         96,
+        6,
         {"fast": 1000, **{f"board{index}": 100 for index in range(3)}},
         {"1 worker": workers(6), "2 workers": workers(3, 3), "3 workers": workers(2, 2, 2)},
         8,
@@ -68,11 +71,10 @@ SETTINGS = {
 class Bench:
     def __init__(self, fleet, name):
         self.fleet, self.name, self.setting = fleet, name, SETTINGS[name]
-        setting = self.setting
+        model = self.setting.model
         self.names = {device["id"]: device["name"] for device in fleet.wait_for_agents()}
-        model = fleet.get(f"/v1/models/{setting.model}?dataset={data_of(setting.model)}")
-        self.units = len(model["units"])
-        self.bytes = 4 * model["parameters"]
+        units = fleet.get(f"/v1/models/{model}?dataset={data_of(model)}")["units"]
+        self.unit_bytes = [4 * unit["parameters"] for unit in units]
 
     def submit(self, fields):
         return self.fleet.submit(
@@ -81,7 +83,7 @@ class Bench:
                 **{
                     "dataset": {"train": data_of(self.setting.model)},
                     "batch": self.setting.batch,
-                    "micro_batches": 6 if self.setting.batch % 6 == 0 else 4,
+                    "micro_batches": self.setting.micro_batches,
                     "strategy": "parameter_server",
                     "evaluate": {"every_epochs": 0},
                     "replication": {"neighbor_every": 0, "center_every": 0},
@@ -99,7 +101,7 @@ class Bench:
     def warm_up(self):
         """Every device serves and works, so that the coordinator learns all links."""
         count = len(self.names)
-        ends = [(index + 1) * self.units // count for index in range(count)]
+        ends = [(index + 1) * len(self.unit_bytes) // count for index in range(count)]
         places = [{"device": device, "end": end} for device, end in zip(self.names, ends)]
         options = {"servers": places, "transfers": "layer", "shares": "equal"}
         job = self.submit({"parameter_server": options, **on_devices(count, count)})
@@ -109,12 +111,11 @@ class Bench:
     def seconds_of(self, job):
         deadline = time.monotonic() + STEP_SECONDS_MAX
         while True:
-            path = f"/v1/jobs/{job['id']}/metrics?name=step_seconds&limit={PAGE}"
-            items = self.fleet.get(path)["items"]
-            counted = [item["value"] for item in items if item["step"] > FIRST_STEPS]
+            steps = self.fleet.metric(job, "step_seconds")
+            counted = [seconds for step, seconds in steps.items() if step > FIRST_STEPS]
             if len(counted) >= self.setting.steps:
                 return counted
-            must(time.monotonic() < deadline, f"{len(items)} steps in {STEP_SECONDS_MAX} s")
+            must(time.monotonic() < deadline, f"{len(steps)} steps in {STEP_SECONDS_MAX} s")
             time.sleep(1)
 
     def row(self, variant):
@@ -122,45 +123,31 @@ class Bench:
         seconds = median(self.seconds_of(job))
         plan = self.fleet.get(f"/v1/jobs/{job['id']}/plans/1")
         self.end(job)
-        serve = [stage for stage in plan["stages"] if stage["first"] < stage["end"]]
-        work = [stage for stage in plan["stages"] if "share" in stage]
-        say(f"  {self.name}, {variant}: {seconds:.2f} s a step, {len(serve)} servers")
+        stages = plan["stages"]
+        servers = [self.names[one["device"]] for one in stages if one["first"] < one["end"]]
+        say(f"  {self.name}, {variant}: {seconds:.2f} s a step, servers: {', '.join(servers)}")
         return {
             "setting": self.name,
             "model": self.setting.model,
             "batch": self.setting.batch,
             "variant": variant,
-            "servers": [self.names[stage["device"]] for stage in serve],
-            "workers": len(work),
+            "servers": servers,
+            "workers": sum("share" in stage for stage in stages),
             "seconds_per_step": seconds,
             "predicted_seconds": plan["predicted_step_seconds"],
             "samples_per_second": self.setting.batch / seconds,
-            "link_seconds": self.link_seconds(serve, work),
+            "link_seconds": max(self.link_seconds(stage, stages) for stage in stages),
         }
 
-    def link_seconds(self, serve, work):
-        """The least seconds of a step by the busiest link, both ways one after the other."""
-        busiest = 0
-        for stage in {stage["device"]: stage for stage in serve + work}.values():
-            kept = sum(one["size"] for one in self.sizes(serve) if one["device"] == stage["device"])
-            others = sum(other["device"] != stage["device"] for other in work)
-            pulled = (self.bytes - kept) * (stage in work)
-            mbit = self.setting.devices[self.names[stage["device"]]]
-            busiest = max(busiest, 2 * 8e-6 * max(kept * others, pulled) / mbit)
-        return busiest
-
-    def sizes(self, serve):
-        units = self.fleet.get(
-            f"/v1/models/{self.setting.model}?dataset={data_of(self.setting.model)}"
-        )["units"]
-        return [
-            {
-                "device": stage["device"],
-                "size": 4
-                * sum(unit["parameters"] for unit in units[stage["first"] : stage["end"]]),
-            }
-            for stage in serve
-        ]
+    def link_seconds(self, stage, stages):
+        """The least seconds of a step by the link of the stage's device: what it sends and receives
+        before the forward pass, then after the backward pass, both ways at once.
+        """
+        kept = sum(self.unit_bytes[stage["first"] : stage["end"]])
+        others = sum("share" in other for other in stages if other is not stage)
+        fetched = sum(self.unit_bytes) - kept if "share" in stage else 0
+        mbit = self.setting.devices[self.names[stage["device"]]]
+        return 2 * max(kept * others, fetched) * 8e-6 / mbit
 
 
 def measure_setting(options):

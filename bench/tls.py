@@ -20,7 +20,6 @@ LINK_MBIT = 100
 SHARE = 0.7
 LEASE_MS = 20000
 WAIT_SECONDS = 900
-PAGE = 10000
 
 
 def run(fleet, model, cuts):
@@ -38,7 +37,7 @@ def run(fleet, model, cuts):
         )
     )
     fleet.wait(job, "succeeded", WAIT_SECONDS)
-    items = fleet.get(f"/v1/jobs/{job['id']}/metrics?name=step_seconds&limit={PAGE}")["items"]
+    seconds = fleet.metric(job, "step_seconds")
     plan = fleet.get(f"/v1/jobs/{job['id']}/plans/1")
     rates = [
         link["bytes_per_second"]
@@ -46,7 +45,7 @@ def run(fleet, model, cuts):
         if link["kind"] == "tensor"
     ]
     return (
-        median([item["value"] for item in items if item["step"] > WARMUP_STEPS]),
+        median([value for step, value in seconds.items() if step > WARMUP_STEPS]),
         max(rates, default=None),
         [stage["first"] for stage in plan["stages"][1:]],
     )

@@ -231,16 +231,21 @@ def check_a_device_dies_while_it_replicates(model):
         trial.finish()
 
 
-def check_everything_loses_power(model):
+def lose_power(trial):
     """Agents and coordinator at once; no command follows."""
+    fleet = trial.fleet
+    fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")
+    for process in [fleet.coordinator, *fleet.agents]:
+        process.kill()
+    fleet.restart_coordinator(*OPTIONS)
+    for index in range(AGENTS):
+        trial.start(f"agent{index}")
+
+
+def check_everything_loses_power(model):
     with fire_fleet(model) as fleet:
         trial = Trial(fleet, model)
-        fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")
-        for process in [fleet.coordinator, *fleet.agents]:
-            process.kill()
-        fleet.restart_coordinator(*OPTIONS)
-        for index in range(AGENTS):
-            trial.start(f"agent{index}")
+        lose_power(trial)
         trial.finish()
 
 

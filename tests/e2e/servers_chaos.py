@@ -8,12 +8,10 @@ import random
 import signal
 import time
 
+from chaos import AGENTS, LEASE_MS, OPTIONS, lose_power
 from paceline import FASHION, fashion_fleet, fashion_job, must, on_devices, train
 from runner import run
 
-LEASE_MS = 2000
-OPTIONS = ("--heartbeat-ms", 100, "--lease-ms", LEASE_MS)
-AGENTS = 4
 SLOWDOWN = 3
 STEPS = 300
 FIRST_STEP = 40  # of the first failure
@@ -70,7 +68,7 @@ class Trial:
         return self.fleet.get(f"/v1/jobs/{self.job['id']}/incidents")["items"]
 
     def finish(self, losses=True):
-        """losses: no agent died with metrics that the coordinator did not have."""
+        """losses: no agent died with metrics that the coordinator lacks."""
         self.fleet.wait(self.job, "succeeded")
         sha256 = self.fleet.checkpoint_sha256(self.job)
         must(sha256 == reference(), f"{sha256}, not {reference()}")
@@ -155,15 +153,9 @@ def check_all_die_and_come_back():
 
 
 def check_everything_loses_power():
-    """Agents and coordinator at once; no command follows."""
     with fleet_of() as fleet:
         trial = Trial(fleet)
-        fleet.wait_until(trial.job, lambda seen: seen["version"] > 0, "a version in the center")
-        for process in [fleet.coordinator, *fleet.agents]:
-            process.kill()
-        fleet.restart_coordinator(*OPTIONS)
-        for index in range(AGENTS):
-            trial.start(f"agent{index}")
+        lose_power(trial)
         trial.finish(losses=False)
 
 

@@ -116,8 +116,7 @@ def test_a_view_with_a_hold_out_gives_the_weights_and_metrics_of_one_process():
 
 
 def test_a_job_stops_early_at_the_version_of_one_process():
-    patience = 2
-    rule = {"metric": "test_accuracy", "patience": patience}
+    rule = {"metric": "test_accuracy", "patience": 2}
     job = stopping.stopping_job(stop=rule, **SERVERS, **on_devices(3, 3))
     expected, accuracies = stopping.reference(job)
     end = max(accuracies)

@@ -482,10 +482,14 @@ class Fleet:
         name = self.get(f"/v1/devices/{device}")["name"]
         return next(agent for agent in self.agents if agent.name == name and agent.running())
 
+    def metric(self, job, name):
+        """{step: value}, of the first 10000 steps that have one."""
+        items = self.get(f"/v1/jobs/{job['id']}/metrics?name={name}&limit=10000")["items"]
+        return {item["step"]: item["value"] for item in items}
+
     def check_losses(self, job, steps):
         """Each step of the ended job has a loss."""
-        items = self.get(f"/v1/jobs/{job['id']}/metrics?name=loss&limit=10000")["items"]
-        missing = sorted(set(range(1, steps + 1)) - {item["step"] for item in items})
+        missing = sorted(set(range(1, steps + 1)) - self.metric(job, "loss").keys())
         must(not missing, f"{len(missing)} losses are missing: of the steps {missing[:20]}")
 
     def wait_for_devices(self, count, state="online"):
