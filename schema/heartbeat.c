@@ -180,8 +180,11 @@ static const struct field heartbeat_fields[] = {
                .about = "State fetched for this generation."),
     MEMBER_DOUBLE(struct heartbeat, fetch_seconds, "fetch_seconds", FIELD_SKIP_EMPTY, 0,
                   SECONDS_MAX, .about = "How long fetching all units of this generation took."),
-    MEMBER_INT(struct heartbeat, busy_ms, "busy_ms", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
-               .about = "How long the compute thread has been in its present task; 0: it waits."),
+    MEMBER_INT(
+        struct heartbeat, busy_ms, "busy_ms", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+        .about =
+            "How long the compute thread has been in its present task, or, while it waits, how "
+            "long ago bytes for it moved; 0: neither."),
     MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &rounds_group),
     MEMBER_RECORDS(struct heartbeat, peer_report, peer_report_count, "peer_reports",
                    FIELD_SKIP_EMPTY, &peer_report_record,

@@ -234,6 +234,11 @@ size_t exchange_sendable(const struct exchange *exchange, const struct exchange_
     return exchange_worker_sendable(&exchange->worker, message);
 }
 
+bool exchange_withholds(const struct exchange *exchange, const struct exchange_message *message)
+{
+    return exchange_worker_withholds(&exchange->worker, message);
+}
+
 void exchange_pulled(struct exchange *exchange, const struct exchange_message *message, size_t end)
 {
     if (!serves(exchange) && message->step > exchange->course.version) {

@@ -374,14 +374,19 @@ bool exchange_worker_message(struct exchange_worker *worker, struct exchange_mes
            (next_pull(worker, out) || next_result(worker, out) || next_push(worker, out));
 }
 
+bool exchange_worker_withholds(const struct exchange_worker *worker,
+                               const struct exchange_message *message)
+{
+    const size_t final = sum_of(worker, message->block)->final;
+    return message->done && final <= message->first && !is_acknowledged(worker, 1);
+}
+
 size_t exchange_worker_sendable(const struct exchange_worker *worker,
                                 const struct exchange_message *message)
 {
     const size_t final = sum_of(worker, message->block)->final;
     size_t first = final > message->first ? final : message->first;
-    if (message->done && first == message->first && !is_acknowledged(worker, 1)) {
-        first++;
-    }
+    first += exchange_worker_withholds(worker, message);
     return first < message->end ? first : message->end;
 }
 

@@ -75,6 +75,8 @@ bool exchange_worker_message(struct exchange_worker *worker, struct exchange_mes
 /* As exchange_sendable. */
 size_t exchange_worker_sendable(const struct exchange_worker *worker,
                                 const struct exchange_message *message);
+bool exchange_worker_withholds(const struct exchange_worker *worker,
+                               const struct exchange_message *message);
 /* The newest step of which the worker may have sent `done`: the present one, too, from when its
  * last sum is final, which is before the task is done. */
 int64_t exchange_worker_done_step(const struct exchange_worker *worker);

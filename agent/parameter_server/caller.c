@@ -67,6 +67,20 @@ static enum repeat_kind kind_of(const struct exchange_message *message)
 
 /* ---- what is pushed ---- */
 
+/* Wait until bytes of a piece may be sent. Returns how many; 0: none any more. Single bytes keep
+ * the connection open as long as the end of the last layer is withheld. */
+static size_t sendable(const struct delivery *delivery, const struct member_piece *piece)
+{
+    enum member_sums sums = MEMBER_SUMS_READY;
+    if (!delivery->view.backward || piece->layer >= delivery->view.end) {
+        return piece->size;
+    }
+    do {
+        sums = member_wait_sums(member_in(delivery), delivery->message, piece->layer);
+    } while (sums == MEMBER_SUMS_WITHHELD && piece->size == 1);
+    return sums == MEMBER_SUMS_UNWANTED ? 0 : sums == MEMBER_SUMS_WITHHELD ? 1 : piece->size;
+}
+
 static ssize_t read_body(void *arg, void *out, size_t size)
 {
     struct delivery *delivery = arg;
@@ -82,14 +96,12 @@ static ssize_t read_body(void *arg, void *out, size_t size)
         return 0;
     }
     const struct member_piece piece = member_piece(&delivery->view, delivery->at);
-    if (delivery->view.backward && piece.layer < delivery->view.end &&
-        !member_wait_sums(member_in(delivery), delivery->message, piece.layer)) {
-        return -1;
-    }
-    const size_t count = size < piece.size ? size : piece.size;
+    const size_t most = sendable(delivery, &piece);
+    const size_t count = size < most ? size : most;
     memcpy(out, piece.data, count);
     delivery->at += count;
-    return (ssize_t)count;
+    member_moved(member_in(delivery));
+    return most > 0 ? (ssize_t)count : -1;
 }
 
 /* ---- what is pulled ---- */
@@ -155,6 +167,7 @@ static int write_answer(void *arg, const void *bytes, size_t size)
         data += count;
         size -= count;
     }
+    member_moved(member_in(delivery));
     if (rc == 0 && header_is_whole(&delivery->header) && !delivery->note.last) {
         delivery->have = delivery->at > delivery->have ? delivery->at : delivery->have;
         tell_layers(delivery);

@@ -102,9 +102,16 @@ bool member_next_message(struct member *member, size_t lane, int64_t wait_ns,
 bool member_wants(struct member *member, const struct exchange_message *message);
 /* CONTRIBUTION: whether the sums of all its layers are final. */
 bool member_has_sums(struct member *member, const struct exchange_message *message);
-/* CONTRIBUTION: wait until the sums of the layers from `layer` on are final. false: cancelled, or
- * not wanted any more. */
-bool member_wait_sums(struct member *member, const struct exchange_message *message, size_t layer);
+/* CONTRIBUTION: wait until the layers from `layer` on may be sent. */
+enum member_sums {
+    MEMBER_SUMS_READY,
+    MEMBER_SUMS_WITHHELD, /* for a while now: all of the last layer but its end may be sent */
+    MEMBER_SUMS_UNWANTED, /* or cancelled */
+};
+enum member_sums member_wait_sums(struct member *member, const struct exchange_message *message,
+                                  size_t layer);
+/* Bytes of a message move. */
+void member_moved(struct member *member);
 /* PARAMETERS with the first layer: since that time (base/clock.h) the server could send them. 0:
  * the pull of this step is not measured. */
 void member_pull_began(struct member *member, double began_seconds);

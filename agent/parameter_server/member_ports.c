@@ -1,10 +1,14 @@
 /* What the receiver and the callers do with messages. */
+#include <errno.h>
 #include <string.h>
 
 #include "agent/parameter_server/member_parts.h"
 #include "agent/runtime/thread.h"
 #include "base/assert.h"
 #include "base/clock.h"
+
+/* A server closes a connection on which nothing moves for 10 s (net/http_server.h). */
+#define WITHHELD_NS 2000000000
 
 /* ---- lanes and answers ---- */
 
@@ -221,17 +225,24 @@ bool member_has_sums(struct member *member, const struct exchange_message *messa
     return has;
 }
 
-bool member_wait_sums(struct member *member, const struct exchange_message *message, size_t layer)
+enum member_sums member_wait_sums(struct member *member, const struct exchange_message *message,
+                                  size_t layer)
 {
-    bool goes_on;
+    bool goes_on, late = false;
     (void)pthread_mutex_lock(&member->lock);
     while (
         (goes_on = !cancel_is_set(member->cancel) && exchange_wants(member->exchange, message)) &&
-        exchange_sendable(member->exchange, message) > layer) {
-        (void)pthread_cond_wait(&member->moved, &member->lock);
+        exchange_sendable(member->exchange, message) > layer && !late) {
+        late = thread_condition_wait(&member->moved, &member->lock, WITHHELD_NS) == ETIMEDOUT &&
+               exchange_withholds(member->exchange, message);
     }
     (void)pthread_mutex_unlock(&member->lock);
-    return goes_on;
+    return !goes_on ? MEMBER_SUMS_UNWANTED : late ? MEMBER_SUMS_WITHHELD : MEMBER_SUMS_READY;
+}
+
+void member_moved(struct member *member)
+{
+    task_clock_moved(&member->clock);
 }
 
 void member_pull_began(struct member *member, double began_seconds)
@@ -350,8 +361,13 @@ int member_deliver(struct member *member, const struct exchange_message *message
         return deliver_pull(member, message, done, err);
     }
     *done = true;
-    if (message->kind == EXCHANGE_CONTRIBUTION &&
-        !member_wait_sums(member, message, message->first)) {
+    enum member_sums sums = MEMBER_SUMS_READY;
+    do {
+        sums = message->kind == EXCHANGE_CONTRIBUTION
+                   ? member_wait_sums(member, message, message->first)
+                   : MEMBER_SUMS_READY;
+    } while (sums == MEMBER_SUMS_WITHHELD);
+    if (sums == MEMBER_SUMS_UNWANTED) {
         return 0;
     }
     enum exchange_verdict verdict = member_offer(member, message, &claim);

@@ -259,6 +259,7 @@ static size_t take_data(struct request *request, const char *data, size_t size)
         request->state = REQUEST_DISCARDS;
         return size;
     }
+    member_moved(member_in(request));
     for (size_t got = 0; got < size;) {
         const struct member_piece piece = member_piece(&request->view, request->at);
         const size_t count = piece.size < size - got ? piece.size : size - got;

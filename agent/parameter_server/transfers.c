@@ -215,12 +215,22 @@ static size_t choose(struct transfers *transfers, enum segments_transfers way, b
     return count;
 }
 
+/* A stream asks every server at once. */
+static size_t window_of(const struct transfers *transfers, enum segments_transfers way)
+{
+    const struct transfers_config *config = &transfers->config;
+    const size_t most = REQUESTS_MAX / (2 * config->workers);
+    const size_t wanted = way == SEGMENTS_LAYER_WINDOW ? SEGMENTS_WINDOW
+                          : way == SEGMENTS_STREAM     ? config->servers
+                                                       : 1;
+    return most == 0 ? 1 : most < wanted ? most : wanted;
+}
+
 size_t transfers_window(const struct transfers *transfers)
 {
-    const size_t most = REQUESTS_MAX / (2 * transfers->config.workers);
-    const size_t wanted =
-        transfers->config.transfers == SEGMENTS_LAYER_WINDOW ? SEGMENTS_WINDOW : 1;
-    return most == 0 ? 1 : most < wanted ? most : wanted;
+    const int way = transfers->config.transfers;
+    return window_of(transfers,
+                     way == TRANSFERS_AUTO ? SEGMENTS_STREAM : (enum segments_transfers)way);
 }
 
 /* A stream brings nothing while a layer is computed. */
@@ -243,6 +253,6 @@ void transfers_choose(struct transfers *transfers, struct exchange_segments *out
                                       .pulls = choose(transfers, way, true),
                                       .push_end = transfers->end[0],
                                       .pushes = choose(transfers, way, false),
-                                      .window = transfers_window(transfers),
+                                      .window = window_of(transfers, way),
                                       .streams = way == SEGMENTS_STREAM && may_stream(transfers)};
 }

@@ -1,13 +1,18 @@
 #include "agent/runtime/task_clock.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/clock.h"
+
+/* A transfer without a byte for so long stands still. */
+#define MOVED_MS 2000
 
 void task_clock_init(struct task_clock *clock, struct keeper *keeper)
 {
     *clock = (struct task_clock){.keeper = keeper};
     atomic_init(&clock->busy_since_ms, 0);
+    atomic_init(&clock->moved_ms, 0);
     task_clock_free(clock);
 }
 
@@ -81,9 +86,17 @@ struct timing_task task_clock_end(struct task_clock *clock)
     return clock->timed;
 }
 
+void task_clock_moved(struct task_clock *clock)
+{
+    atomic_store(&clock->moved_ms, clock_now_ms());
+}
+
 int64_t task_clock_busy_ms(const struct task_clock *clock)
 {
+    const int64_t now_ms = clock_now_ms();
     const int64_t since_ms = atomic_load(&clock->busy_since_ms);
-    const int64_t busy_ms = since_ms > 0 ? clock_now_ms() - since_ms : 0;
+    const int64_t moved_ms = atomic_load(&clock->moved_ms);
+    const bool moves = moved_ms > 0 && now_ms - moved_ms < MOVED_MS;
+    const int64_t busy_ms = since_ms > 0 ? now_ms - since_ms : moves ? now_ms - moved_ms + 1 : 0;
     return busy_ms > 0 ? busy_ms : 0;
 }

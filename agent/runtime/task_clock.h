@@ -1,6 +1,6 @@
 /* task_clock.h: how long the tasks of a compute thread take, apart from the time in which a quota
  * or other programs had the processor, and with the rest that --slowdown adds. Its thread calls
- * everything but task_clock_busy_ms. Allocates nothing. */
+ * everything but task_clock_moved and task_clock_busy_ms. Allocates nothing. */
 #ifndef AGENT_RUNTIME_TASK_CLOCK_H
 #define AGENT_RUNTIME_TASK_CLOCK_H
 
@@ -13,6 +13,7 @@
 struct task_clock {
     struct keeper *keeper;              /* borrowed */
     atomic_int_least64_t busy_since_ms; /* of the present task; 0: the thread waits for one */
+    atomic_int_least64_t moved_ms;      /* when bytes for or of a task moved last; 0: never */
     double free_seconds, free_process_seconds; /* when it was last ready for a task */
     /* of the present task */
     double began_seconds, began_thread_seconds, began_waited_seconds;
@@ -37,7 +38,10 @@ void task_clock_rest(struct task_clock *clock);
 /* The times of the task, but for .work and .unit_seconds. It ends now. */
 struct timing_task task_clock_end(struct task_clock *clock);
 
-/* Milliseconds since the present task began; 0: there is none. Any thread. */
+/* Bytes that a task needs, or has made, move. Any thread. */
+void task_clock_moved(struct task_clock *clock);
+/* Milliseconds since the present task began, or, without one, since bytes moved; 0: neither is so.
+ * A link that moves bytes is as little a stall as a task. Any thread. */
 int64_t task_clock_busy_ms(const struct task_clock *clock);
 
 #endif

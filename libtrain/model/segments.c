@@ -407,29 +407,42 @@ double segments_window(const struct segments_problem *problem, size_t window)
     return at_least(computed, last);
 }
 
+/* Layer j of a stream is there, or was sent, whose layers before were so after `time`. */
+static double stream_layer(const struct segments_problem *problem, size_t j, bool opens,
+                           double time)
+{
+    const bool requests = opens && !link_of(problem, j)->local;
+    return time + (requests ? request_of(problem, j) : 0) + bytes_seconds(problem, j);
+}
+
+static double stream_pull(const struct segments_problem *problem)
+{
+    double time = 0, computed = 0;
+    for (size_t j = 0; j < problem->count; j++) {
+        const bool opens = j == 0 || problem->server[j - 1] != problem->server[j];
+        time = stream_layer(problem, j, opens, opens ? 0 : time);
+        computed = at_least(computed, time) + problem->seconds[j];
+    }
+    return computed;
+}
+
+static double stream_push(const struct segments_problem *problem)
+{
+    double time = 0, computed = 0, answered = 0;
+    size_t requests = 0;
+    for (size_t j = problem->count; j-- > 0;) {
+        const bool opens = j + 1 == problem->count || problem->server[j + 1] != problem->server[j];
+        computed += problem->seconds[j];
+        time = at_least(opens ? problem->busy_seconds : time, computed);
+        time = stream_layer(problem, j, opens, time);
+        requests += opens && !link_of(problem, j)->local;
+        answered = at_least(answered, time);
+    }
+    const struct segments_link *last = link_of(problem, 0);
+    return answered + (requests > 1 && !last->local ? last->request_seconds : 0);
+}
+
 double segments_stream(const struct segments_problem *problem)
 {
-    double time = problem->pull ? 0 : problem->busy_seconds, computed = 0;
-    size_t requests = 0;
-    double answer = 0;
-    for (size_t k = 0; k < problem->count; k++) {
-        const size_t j = problem->pull ? k : problem->count - 1 - k;
-        const size_t before = problem->pull ? j - 1 : j + 1;
-        const struct segments_link *link = link_of(problem, j);
-        const bool opens = k == 0 || problem->server[before] != problem->server[j];
-        if (!problem->pull) {
-            computed += problem->seconds[j];
-            time = at_least(time, computed);
-        }
-        if (opens && !link->local) {
-            time += request_of(problem, j);
-            answer = link->request_seconds;
-            requests++;
-        }
-        time += bytes_seconds(problem, j);
-        if (problem->pull) {
-            computed = at_least(computed, time) + problem->seconds[j];
-        }
-    }
-    return problem->pull ? computed : time + (requests > 1 ? answer : 0);
+    return problem->pull ? stream_pull(problem) : stream_push(problem);
 }

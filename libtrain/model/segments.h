@@ -2,10 +2,10 @@
  * computation overlap best. A request costs a fixed time besides that of its bytes: many small ones
  * waste time, few large ones wait for, or hold up, computation.
  *
- * One transfer runs at a time in each direction. A worker pulls layers in forward order while the
- * forward pass computes, and pushes their gradients in backward order while the backward pass
- * computes. In push time, with layer j the first of a segment [j, i) and R[j] the seconds after
- * which its gradients are final:
+ * One transfer runs at a time in each direction, except those of a stream. A worker pulls layers in
+ * forward order while the forward pass computes, and pushes their gradients in backward order while
+ * the backward pass computes. In push time, with layer j the first of a segment [j, i) and R[j] the
+ * seconds after which its gradients are final:
  *
  *     T[j] = min over i of  max(T[i], R[j]) + request + bytes[j, i) / rate,  T[count] = busy
  *
@@ -86,9 +86,9 @@ void segments_choose(const struct segments_problem *problem, enum segments_trans
 double segments_evaluate(const struct segments_problem *problem, const size_t *end, size_t count);
 /* Return the seconds of layers with `window` requests open at a time. */
 double segments_window(const struct segments_problem *problem, size_t window);
-/* Return the seconds of one request per server whose body is produced and consumed on its way. A
- * push to several servers ends with one more request: the last of the step waits for the answers of
- * the others. */
+/* Return the seconds of one request per server, all open at a time, whose bodies are produced and
+ * consumed on their way. The rates of the links are those beside each other. A push to several
+ * servers ends with one more request: the last of the step waits for the answers of the others. */
 double segments_stream(const struct segments_problem *problem);
 
 #endif

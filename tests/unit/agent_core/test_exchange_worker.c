@@ -308,11 +308,14 @@ static void a_stream_begins_with_its_first_final_layer(void **state)
     assert_segment(&lower, LEAD, 0, 2);
     assert_true(lower.done);
     assert_int_equal(exchange_sendable(worker, &lower), 1);
+    assert_false(exchange_withholds(worker, &lower)); /* it is not final */
     exchange_done(worker, &task);
     /* Its last layer waits for the answer to the other one. */
     assert_int_equal(exchange_sendable(worker, &lower), 1);
+    assert_true(exchange_withholds(worker, &lower));
     exchange_sent(worker, &upper);
     assert_int_equal(exchange_sendable(worker, &lower), 0);
+    assert_false(exchange_withholds(worker, &lower));
 }
 
 static void the_next_step_pulls_at_once_and_computes_after_the_acknowledgements(void **state)

@@ -391,6 +391,26 @@ static void a_stream_to_one_server_is_never_slower(void **state)
     }
 }
 
+/* Two servers of a layer each, 10 s of link for each: both are asked at once. */
+static void a_stream_asks_all_servers_at_once(void **state)
+{
+    (void)state;
+    const double bytes[] = {10, 10}, seconds[] = {1, 2};
+    const size_t server[] = {0, 1};
+    const struct segments_link link[] = {{.request_seconds = 4, .bytes_per_second = 1},
+                                         {.request_seconds = 4, .bytes_per_second = 1}};
+    struct segments_problem problem = {.count = 2,
+                                       .bytes = bytes,
+                                       .seconds = seconds,
+                                       .server = server,
+                                       .link = link,
+                                       .pull = true,
+                                       .first_request_seconds = 2};
+    assert_true(is_near(segments_stream(&problem), 4 + 10 + 2));
+    problem.pull = false; /* the lead's stream begins after both layers, and ends with an answer */
+    assert_true(is_near(segments_stream(&problem), 3 + 4 + 10 + 4));
+}
+
 static void too_many_layers_are_rejected(void **state)
 {
     (void)state;
@@ -413,6 +433,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_way_with_one_transfer_at_a_time_is_faster),
         cmocka_unit_test(one_open_layer_at_a_time_is_the_way_layer),
         cmocka_unit_test(a_stream_to_one_server_is_never_slower),
+        cmocka_unit_test(a_stream_asks_all_servers_at_once),
         cmocka_unit_test(too_many_layers_are_rejected),
     };
     struct err err = {0};
