@@ -101,7 +101,22 @@ static void take_tensors(struct plan *plan, size_t stage, const struct link_repo
     }
 }
 
-static void take_links(struct core *core, struct plan *plan, const struct device_slot *device,
+/* How many transfers share the link of the other device. */
+static size_t at_a_time(const struct job_slot *job, const struct device_slot *device,
+                        const struct link_report *report)
+{
+    const struct plan *plan = &job->plan;
+    size_t other = 0;
+    while (other < plan->stage_count &&
+           !id_equal(plan->stage[other].device.text, report->device.text)) {
+        other++;
+    }
+    return report->kind == LINK_TENSOR && job->strategy->at_a_time && other < plan->stage_count
+               ? job->strategy->at_a_time(plan, device->stage, other)
+               : 1;
+}
+
+static void take_links(struct core *core, struct job_slot *job, const struct device_slot *device,
                        const struct heartbeat *heartbeat)
 {
     for (size_t i = 0; i < heartbeat->link_count; i++) {
@@ -109,8 +124,8 @@ static void take_links(struct core *core, struct plan *plan, const struct device
         if (in_trouble(device, &report->device)) {
             continue;
         }
-        if (traffic_take(core, device, report)) {
-            take_tensors(plan, device->stage, report);
+        if (traffic_take(core, device, report, at_a_time(job, device, report))) {
+            take_tensors(&job->plan, device->stage, report);
         } else {
             core->capacity->refused++;
         }
@@ -259,7 +274,7 @@ void measured_take(struct core *core, struct job_slot *job, struct device_slot *
     const bool computes = computed.micro_batches > 0 && heartbeat->unit_seconds_count > 0;
     const bool updates =
         keepers_has(stage) && is_update(heartbeat) && (computes || computed.micro_batches == 0);
-    take_links(core, &job->plan, device, heartbeat);
+    take_links(core, job, device, heartbeat);
     core->capacity->refused += (step->step != 0 || waits_of(step) != 0) && !is_step(step);
     core->capacity->refused += heartbeat->update_seconds != 0 && !is_update(heartbeat);
     if (!computes && !updates) {

@@ -204,6 +204,16 @@ static bool talk(const struct stage_list *stages, size_t a, size_t b)
     return calls(stages->stage, true, a, b) || calls(stages->stage, true, b, a);
 }
 
+/* Workers on other devices begin to pull together, and end together. */
+static size_t at_a_time(const struct plan *plan, size_t from, size_t to)
+{
+    size_t workers = 0;
+    for (size_t s = 0; s < plan->stage_count; s++) {
+        workers += s != to && works(&plan->stage[s]);
+    }
+    return works(&plan->stage[from]) && keepers_has(&plan->stage[to]) ? workers : 1;
+}
+
 /* What a worker computes is discarded; the servers have all of every version. */
 static bool survives(const struct plan *plan, size_t stage)
 {
@@ -275,6 +285,7 @@ const struct strategy parameter_server_strategy = {
     .plan_fits = plan_fits,
     .work = work,
     .talk = talk,
+    .at_a_time = at_a_time,
     .survives = survives,
     .preview = preview,
     .fill_assignment = fill_assignment,

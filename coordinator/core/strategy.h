@@ -61,6 +61,9 @@ struct strategy {
     struct stage_work (*work)(const struct stage_list *stages, size_t stage);
     /* Whether two stages send tensors to each other, apart from copies. */
     bool (*talk)(const struct stage_list *stages, size_t a, size_t b);
+    /* How many transfers share a link with those that one stage makes with another, these included;
+     * the link is that of the other stage's device. NULL: none share it. */
+    size_t (*at_a_time)(const struct plan *plan, size_t from, size_t to);
     /* Whether the plan can stop at a version of all its units without this stage. */
     bool (*survives)(const struct plan *plan, size_t stage);
     /* Write what users see of the plan beside its stages' devices, units and memory. */

@@ -28,9 +28,10 @@ int traffic_new(size_t devices_max, struct traffic **out, struct err *err)
     AUTO(traffic_free) struct traffic *traffic = calloc(1, sizeof(*traffic));
     if (traffic) {
         traffic->item = calloc(TRAFFIC_MAX, sizeof(traffic->item[0]));
-        traffic->device = calloc(devices_max, sizeof(traffic->device[0]));
+        traffic->own = calloc(devices_max, sizeof(traffic->own[0]));
+        traffic->shared = calloc(devices_max, sizeof(traffic->shared[0]));
     }
-    if (!traffic || !traffic->item || !traffic->device) {
+    if (!traffic || !traffic->item || !traffic->own || !traffic->shared) {
         return err_set(err, ERR_MEMORY, "out of memory for the links between devices");
     }
     *out = traffic;
@@ -43,20 +44,17 @@ void traffic_free(struct traffic **pointer)
     struct traffic *traffic = *pointer;
     if (traffic) {
         free(traffic->item);
-        free(traffic->device);
+        free(traffic->own);
+        free(traffic->shared);
         free(traffic);
         *pointer = NULL;
     }
 }
 
-static struct link_sums *sums_of(const struct core *core, const struct device_slot *device)
-{
-    return &core->traffic->device[table_slot(&core->devices, device)];
-}
-
 void traffic_forget(struct core *core, const struct device_slot *device)
 {
-    *sums_of(core, device) = (struct link_sums){0};
+    const size_t slot = table_slot(&core->devices, device);
+    core->traffic->own[slot] = core->traffic->shared[slot] = (struct link_sums){0};
 }
 
 /* ---- items by pair ---- */
@@ -147,7 +145,7 @@ static struct link_row row_of(const struct device_slot *device, const struct lin
 static double kept(const struct link_sums *sums, const struct link_sums *more, int64_t age_ms)
 {
     double share = elementary_exp(-0.6931471805599453 * fmax((double)age_ms, 0) / HALF_LIFE_MS);
-    if (sums->count >= 2 && more->count >= 2) {
+    if (link_is_known(sums) && link_is_known(more)) {
         const struct link_speed link = link_estimate(sums);
         const double expected =
             link.latency_seconds + more->bytes / more->count / link.bytes_per_second;
@@ -158,17 +156,25 @@ static double kept(const struct link_sums *sums, const struct link_sums *more, i
     return share;
 }
 
-bool traffic_take(struct core *core, const struct device_slot *device,
-                  const struct link_report *report)
+static void add_tensors(struct link_sums *sums, const struct link_sums *more)
 {
+    scale(sums, kept(sums, more, 0));
+    link_add(sums, more);
+}
+
+bool traffic_take(struct core *core, const struct device_slot *device,
+                  const struct link_report *report, size_t at_a_time)
+{
+    const double alone = at_a_time > 1 ? 1 / (double)at_a_time : 1;
     const struct link_sums more = {.count = (double)report->count,
-                                   .seconds = report->seconds_sum,
+                                   .seconds = report->seconds_sum * alone,
                                    .bytes = report->bytes_sum,
                                    .bytes_squared = report->bytes_squared_sum,
-                                   .bytes_seconds = report->bytes_seconds_sum};
+                                   .bytes_seconds = report->bytes_seconds_sum * alone};
+    const struct device_slot *other = slots_device(core, report->device.text);
     struct link_row row = row_of(device, report);
     if (!is_valid(&more) || !is_codec(report->codec) || id_equal(row.from.text, row.to.text) ||
-        !slots_device(core, report->device.text)) {
+        !other) {
         return false;
     }
     struct traffic_item *item = place_of(core->traffic, &row);
@@ -179,10 +185,10 @@ bool traffic_take(struct core *core, const struct device_slot *device,
     link_add(&item->row.sums, &more);
     item->row.wall_ms = core->wall_ms;
     item->at_ms = core->now_ms;
-    if (report->kind == LINK_TENSOR) {
-        struct link_sums *sums = sums_of(core, device);
-        scale(sums, kept(sums, &more, 0));
-        link_add(sums, &more);
+    if (report->kind == LINK_TENSOR && at_a_time > 1) {
+        add_tensors(&core->traffic->shared[table_slot(&core->devices, other)], &more);
+    } else if (report->kind == LINK_TENSOR) {
+        add_tensors(&core->traffic->own[table_slot(&core->devices, device)], &more);
     }
     return true;
 }
@@ -205,18 +211,18 @@ static struct link_sums pair_sums(const struct core *core, const struct device_s
             link_add(row->kind == LINK_REPLICA ? &copies : &full, &row->sums);
         }
     }
-    return full.count >= 2 ? full : copies;
+    return link_is_known(&full) ? full : copies;
 }
 
 bool traffic_device_link(const struct core *core, const struct device_slot *device,
                          struct link_speed *out)
 {
-    const struct link_sums *sums = sums_of(core, device);
-    if (sums->count < 2) {
-        return false;
-    }
-    *out = link_estimate(sums);
-    return true;
+    const size_t slot = table_slot(&core->devices, device);
+    const struct link_sums *own = &core->traffic->own[slot], *shared = &core->traffic->shared[slot];
+    const struct link_speed alone = link_estimate(own), together = link_estimate(shared);
+    const bool faster = link_is_known(shared) && together.bytes_per_second > alone.bytes_per_second;
+    *out = link_is_known(own) && !faster ? alone : together;
+    return link_is_known(own) || link_is_known(shared);
 }
 
 /* A link has equal properties in both directions, so the sizes of both give a better estimate. Of a
@@ -225,7 +231,7 @@ struct link_speed traffic_link(const struct core *core, const struct device_slot
                                const struct device_slot *b)
 {
     const struct link_sums sums = pair_sums(core, a, b);
-    if (sums.count >= 2) {
+    if (link_is_known(&sums)) {
         return link_estimate(&sums);
     }
     static const struct link_sums none;
@@ -278,6 +284,6 @@ void traffic_restore(struct core *core, const struct link_row *row)
     struct traffic_item *item = place_of(core->traffic, row);
     *item = (struct traffic_item){.row = *row, .at_ms = core->now_ms - age_ms};
     if (row->kind == LINK_TENSOR) {
-        link_add(sums_of(core, from), &row->sums);
+        link_add(&core->traffic->own[table_slot(&core->devices, from)], &row->sums);
     }
 }

@@ -21,7 +21,10 @@ struct traffic_item {
 
 struct traffic {
     struct traffic_item *item; /* [TRAFFIC_MAX] */
-    struct link_sums *device;  /* [devices_max] by slot: tensors of all links of a device */
+    struct link_sums *own;     /* [devices_max] by slot: tensors that a device sent and fetched
+                                  with the other's link to itself */
+    struct link_sums *shared;  /* [devices_max] by slot: those of several others at a time with it,
+                                  as if each had been alone */
 };
 
 /* Reserve the memory; ERR_MEMORY. */
@@ -30,15 +33,17 @@ void traffic_free(struct traffic **traffic);
 /* Forget what the slot of a device that is gone has measured. */
 void traffic_forget(struct core *core, const struct device_slot *device);
 
-/* Take a report. false: it is no measurement. */
+/* Take a report. Of the transfers, `at_a_time` shared the other device's link: each counts as if it
+ * had been alone, which is the least that this link can do. false: it is no measurement. */
 bool traffic_take(struct core *core, const struct device_slot *device,
-                  const struct link_report *report);
+                  const struct link_report *report, size_t at_a_time);
 /* Return the estimated link between two devices: of their own transfers; of each one's transfers
  * with others, the slower of both; or a usual one, as a slow link of one device alone may be the
  * other device's fault. Through a relay, both after each other. */
 struct link_speed traffic_link(const struct core *core, const struct device_slot *a,
                                const struct device_slot *b);
-/* Fill in the link that a device's transfers with all others show. false: too few are known. */
+/* Fill in the link that a device's transfers with all others show: the faster of what it reached by
+ * itself and together with others. false: too few are known. */
 bool traffic_device_link(const struct core *core, const struct device_slot *device,
                          struct link_speed *out);
 /* Return the next measured direction after *at, which begins at 0; NULL: no more. */

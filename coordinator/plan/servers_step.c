@@ -48,6 +48,20 @@ double servers_step_bytes(const struct servers_problem *problem, size_t first, s
     return bytes;
 }
 
+/* A stream asks every server at once, within the worker's own link. */
+static void share_own(const struct servers_problem *problem, const struct servers_layout *layout,
+                      size_t worker, struct segments_link *link)
+{
+    const double own = problem->bytes_per_second[layout->worker[worker]];
+    double sum = 0;
+    for (size_t s = 0; s < layout->server_count; s++) {
+        sum += link[s].local ? 0 : link[s].bytes_per_second;
+    }
+    for (size_t s = 0; s < layout->server_count && sum > own; s++) {
+        link[s].bytes_per_second *= own / sum;
+    }
+}
+
 /* Workers on other devices than the server. */
 static size_t remote_workers(const struct servers_layout *layout, size_t server)
 {
@@ -63,8 +77,7 @@ static void set_links(const struct servers_problem *problem, const struct server
 {
     for (size_t s = 0; s < layout->server_count; s++) {
         const size_t device = layout->server[s], own = layout->worker[worker];
-        const double at_a_time =
-            larger(1, (double)remote_workers(layout, s) / (double)layout->server_count);
+        const double at_a_time = larger(1, (double)remote_workers(layout, s));
         const bool local = device == own;
         const struct link_speed link = transfers->link_of[s][own];
         transfers->link[s] = (struct segments_link){
@@ -72,6 +85,9 @@ static void set_links(const struct servers_problem *problem, const struct server
             .bytes_per_second =
                 smaller(link.bytes_per_second, problem->bytes_per_second[device] / at_a_time),
             .local = local};
+    }
+    if (layout->transfers == SEGMENTS_STREAM) {
+        share_own(problem, layout, worker, transfers->link);
     }
 }
 

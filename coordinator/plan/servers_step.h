@@ -43,9 +43,8 @@ void servers_step_links(const struct servers_problem *problem, size_t server,
 /* Return the trained bytes of the units [first, end). */
 double servers_step_bytes(const struct servers_problem *problem, size_t first, size_t end);
 
-/* Compute the times of a layout; problem, layout and transfers are borrowed. Workers on other
- * devices share a server's link: of n workers with k servers, n / k use it at a time, at least one.
- */
+/* Compute the times of a layout; problem, layout and transfers are borrowed. The workers on other
+ * devices share a server's link: they begin together and need the servers in the same order. */
 void servers_step_times(const struct servers_problem *problem, const struct servers_layout *layout,
                         struct servers_transfers *transfers, struct servers_times *out);
 /* Return the seconds of a worker from its first request until its last push is answered, for a

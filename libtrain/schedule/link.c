@@ -4,6 +4,7 @@
 
 /* More transfers than this say no more about the slope: their errors are not independent. */
 #define EVIDENCE_MAX 1000.0
+#define KNOWN_COUNT 1.5
 
 void link_add(struct link_sums *sums, const struct link_sums *more)
 {
@@ -57,12 +58,17 @@ static double moving_share(const struct link_sums *sums, double bytes, double se
     return isfinite(share) ? share : expected;
 }
 
+bool link_is_known(const struct link_sums *sums)
+{
+    return sums->count >= KNOWN_COUNT;
+}
+
 struct link_speed link_estimate(const struct link_sums *sums)
 {
     struct link_speed link = {.latency_seconds = LINK_LATENCY_SECONDS,
                               .bytes_per_second = LINK_BYTES_PER_SECOND};
     const double bytes = sums->bytes / sums->count, seconds = sums->seconds / sums->count;
-    if (!(sums->count >= 2) || !(bytes >= 1) || !(seconds > 0) || !isfinite(bytes) ||
+    if (!link_is_known(sums) || !(bytes >= 1) || !(seconds > 0) || !isfinite(bytes) ||
         !isfinite(seconds)) {
         return link;
     }

@@ -4,6 +4,8 @@
 #ifndef LIBTRAIN_SCHEDULE_LINK_H
 #define LIBTRAIN_SCHEDULE_LINK_H
 
+#include <stdbool.h>
+
 /* A link between two devices: seconds = latency + bytes / bandwidth, each direction for itself,
  * until the answer comes. */
 struct link_speed {
@@ -28,9 +30,12 @@ struct link_sums {
 
 /* Add sums, which must be finite and not negative. */
 void link_add(struct link_sums *sums, const struct link_sums *more);
-/* Return the estimated link. A transfer of the mean size takes the mean time by it (within the
- * bounds), so the bandwidth is never below the mean rate. Only the shares of latency and bandwidth
- * in that time are estimated. */
+/* Return whether there are enough transfers to estimate the link: two, or what remains of two
+ * reports of one each. */
+bool link_is_known(const struct link_sums *sums);
+/* Return the estimated link, the usual one if it is not known. A transfer of the mean size takes
+ * the mean time by it (within the bounds), so the bandwidth is never below the mean rate. Only the
+ * shares of latency and bandwidth in that time are estimated. */
 struct link_speed link_estimate(const struct link_sums *sums);
 /* Return a link with the latency and the bandwidth of the slower one. */
 struct link_speed link_slower(struct link_speed a, struct link_speed b);

@@ -404,13 +404,45 @@ static void a_link_never_used_is_as_slow_as_those_of_both_its_devices(void **sta
                                .bytes_sum = 1e7,
                                .bytes_squared_sum = 1e13,
                                .bytes_seconds_sum = 1e7};
-    assert_true(traffic_take(core, slot[0], &slow)); /* a to b: 1 MB/s */
+    assert_true(traffic_take(core, slot[0], &slow, 1)); /* a to b: 1 MB/s */
     struct link_speed link = traffic_link(core, slot[0], slot[2]);
     assert_true(link.bytes_per_second == LINK_BYTES_PER_SECOND);
-    assert_true(traffic_take(core, slot[2], &slow)); /* c to b */
+    assert_true(traffic_take(core, slot[2], &slow, 1)); /* c to b */
     link = traffic_link(core, slot[0], slot[2]);
     assert_true(link.bytes_per_second < 2e6);
     assert_true(traffic_link(core, slot[1], slot[0]).bytes_per_second < 2e6);
+}
+
+static double seconds_of(const struct link_speed *link, double bytes)
+{
+    return link->latency_seconds + bytes / link->bytes_per_second;
+}
+
+/* Three workers share the link of a server, which alone limits them. */
+static void transfers_that_share_a_link_count_as_if_alone(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    story_train(world, id, 100, 5);
+    struct core *core = world->core;
+    const struct device_slot *server = slots_device(core, world->agent[0].id.text);
+    const struct device_slot *worker = slots_device(core, world->agent[1].id.text);
+    const struct link_report one = {.device = world->agent[0].id,
+                                    .count = 1,
+                                    .seconds_sum = 10,
+                                    .bytes_sum = 1e7,
+                                    .bytes_squared_sum = 1e14,
+                                    .bytes_seconds_sum = 1e8};
+    struct link_speed link;
+    assert_true(traffic_take(core, worker, &one, 3));
+    assert_false(traffic_device_link(core, server, &link)); /* one transfer shows little */
+    core->now_ms += 1000;
+    assert_true(traffic_take(core, worker, &one, 3));
+    assert_true(traffic_device_link(core, server, &link));
+    assert_float_equal(seconds_of(&link, 1e7), 10.0 / 3, 1e-3);
+    link = traffic_link(core, server, worker);
+    assert_float_equal(seconds_of(&link, 1e7), 10.0 / 3, 1e-3);
+    assert_false(traffic_device_link(core, worker, &link)); /* its own link was never full */
 }
 
 static void a_link_that_changed_is_noticed_within_a_few_reports(void **state)
@@ -426,10 +458,10 @@ static void a_link_that_changed_is_noticed_within_a_few_reports(void **state)
     for (int i = 0; i < 200; i++) {
         report_of.seconds_sum = i < 195 ? 0.1 : 1; /* 100 MB/s, then 10 */
         report_of.bytes_seconds_sum = 1e6 * report_of.seconds_sum;
-        assert_true(traffic_take(core, a, &report_of));
+        assert_true(traffic_take(core, a, &report_of, 1));
     }
     const struct link_speed link = traffic_link(core, a, b);
-    const double seconds = link.latency_seconds + 1e6 / link.bytes_per_second;
+    const double seconds = seconds_of(&link, 1e6);
     assert_true(seconds > 0.08 && seconds < 0.11);
 }
 
@@ -450,6 +482,7 @@ int main(void)
         STORY(rows_bring_the_times_back),
         STORY(a_device_that_returns_after_a_day_takes_about_as_long_as_before),
         STORY(a_link_never_used_is_as_slow_as_those_of_both_its_devices),
+        STORY(transfers_that_share_a_link_count_as_if_alone),
         STORY(a_link_that_changed_is_noticed_within_a_few_reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

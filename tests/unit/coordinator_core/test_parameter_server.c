@@ -82,10 +82,10 @@ static size_t count_workers(const struct plan *plan)
 
 /* ---- plans ---- */
 
-static void one_to_four_devices_share_a_job(void **state)
+static void one_to_three_devices_share_a_job(void **state)
 {
     struct world *world = *state;
-    for (size_t count = 1; count <= 4; count++) {
+    for (size_t count = 1; count <= 3; count++) {
         char id[ID_SIZE];
         const struct job_spec spec = servers_spec(5);
         (void)world_agent(world, (const char[2]){(char)('a' + count - 1), '\0'}, 10);
@@ -454,7 +454,7 @@ static void stages_talk_to_servers_and_to_the_lead(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVERS(one_to_four_devices_share_a_job),
+        SERVERS(one_to_three_devices_share_a_job),
         SERVERS(as_many_servers_as_the_job_wants_keep_the_model),
         SERVERS(named_servers_keep_the_units_that_the_job_states),
         SERVERS(a_job_waits_for_a_server_that_it_names),
