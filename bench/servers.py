@@ -18,7 +18,9 @@ DELAY_MS = 2
 
 
 class Setting:
-    """devices: {name: Mbit/s}; variants: {name: the job's fields}; steps that count in each."""
+    """devices: {name: Mbit/s}; variants: {name: options of parameter_server}; steps that count in
+    each.
+    """
 
     def __init__(self, model, batch, micro_batches, devices, variants, steps):
         self.model, self.batch, self.micro_batches = model, batch, micro_batches
@@ -29,15 +31,14 @@ class Setting:
         return "\n".join([f"coord {COORDINATOR_SHARE}", *lines, ""])
 
 
-PLANNED = {"parameter_server": {}}
-ONE = {"parameter_server": {"servers": 1}}
+FREE = {"transfers": "stream"}
+ALL_WORK = {**FREE, "shares": [1, 1, 1, 1]}
+FAST_SERVES = {"servers": 1, "server_labels": {"role": "fast"}}
 
 
 def workers(*shares):
-    return {
-        "parameter_server": {"servers": 1, "shares": list(shares)},
-        "devices": {"min": len(shares) + 1, "max": len(shares) + 1},
-    }
+    """Beside the fast device."""
+    return {**FAST_SERVES, "worker_labels": {"role": "board"}, "shares": list(shares)}
 
 
 SETTINGS = {
@@ -46,7 +47,7 @@ SETTINGS = {
         32,
         4,
         {f"board{index}": 50 for index in range(4)},
-        {"planned": PLANNED, "one server": ONE},
+        {"free": FREE, "all work": ALL_WORK, "all work, one server": {**ALL_WORK, "servers": 1}},
         3,
     ),
     "one fast link": Setting(
@@ -54,7 +55,7 @@ SETTINGS = {
         32,
         4,
         {"fast": 1000, **{f"board{index}": 50 for index in range(3)}},
-        {"planned": PLANNED},
+        {"free": FREE, "all work": ALL_WORK, "all work, fast serves": {**ALL_WORK, **FAST_SERVES}},
         3,
     ),
     "workers": Setting(
@@ -76,7 +77,7 @@ class Bench:
         units = fleet.get(f"/v1/models/{model}?dataset={data_of(model)}")["units"]
         self.unit_bytes = [4 * unit["parameters"] for unit in units]
 
-    def submit(self, fields):
+    def submit(self, options, devices_min):
         return self.fleet.submit(
             fashion_job(
                 self.setting.model,
@@ -88,8 +89,8 @@ class Bench:
                     "evaluate": {"every_epochs": 0},
                     "replication": {"neighbor_every": 0, "center_every": 0},
                     "replan": {"first": 0, "every": 0},
-                    **on_devices(2, len(self.names)),
-                    **fields,
+                    "parameter_server": options,
+                    **on_devices(devices_min, len(self.names)),
                 },
             )
         )
@@ -103,8 +104,9 @@ class Bench:
         count = len(self.names)
         ends = [(index + 1) * len(self.unit_bytes) // count for index in range(count)]
         places = [{"device": device, "end": end} for device, end in zip(self.names, ends)]
-        options = {"servers": places, "transfers": "layer", "shares": "equal"}
-        job = self.submit({"parameter_server": options, **on_devices(count, count)})
+        shares = [1] * (count - 1) + [self.setting.micro_batches - count + 1]
+        options = {"servers": places, "transfers": "stream", "shares": shares}
+        job = self.submit(options, count)
         self.fleet.wait_for_step(job, 3, STEP_SECONDS_MAX)
         self.end(job)
 
@@ -119,7 +121,7 @@ class Bench:
             time.sleep(1)
 
     def row(self, variant):
-        job = self.submit(self.setting.variants[variant])
+        job = self.submit(self.setting.variants[variant], 1)
         seconds = median(self.seconds_of(job))
         plan = self.fleet.get(f"/v1/jobs/{job['id']}/plans/1")
         self.end(job)
@@ -157,7 +159,7 @@ def measure_setting(options):
         setting = SETTINGS[options.setting]
         upload(fleet, setting.model)
         for name in setting.devices:
-            fleet.start_device(name)
+            fleet.start_device(name, "--label", f"role={name.rstrip('0123456789')}")
         bench = Bench(fleet, options.setting)
         bench.warm_up()
         with options.rows.open("a") as file:
