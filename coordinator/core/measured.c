@@ -112,7 +112,7 @@ static size_t at_a_time(const struct job_slot *job, const struct device_slot *de
         other++;
     }
     return report->kind == LINK_TENSOR && job->strategy->at_a_time && other < plan->stage_count
-               ? job->strategy->at_a_time(plan, device->stage, other)
+               ? job->strategy->at_a_time(job, device->stage, other)
                : 1;
 }
 

@@ -205,13 +205,16 @@ static bool talk(const struct stage_list *stages, size_t a, size_t b)
 }
 
 /* Workers on other devices begin to pull together, and end together. */
-static size_t at_a_time(const struct plan *plan, size_t from, size_t to)
+static size_t at_a_time(const struct job_slot *job, size_t from, size_t to)
 {
+    const struct plan *plan = &job->plan;
+    const bool window = job->job.spec.parameter_server.transfers == SEGMENTS_LAYER_WINDOW;
     size_t workers = 0;
     for (size_t s = 0; s < plan->stage_count; s++) {
         workers += s != to && works(&plan->stage[s]);
     }
-    return works(&plan->stage[from]) && keepers_has(&plan->stage[to]) ? workers : 1;
+    const bool pulls = works(&plan->stage[from]) && keepers_has(&plan->stage[to]);
+    return pulls ? workers * (window ? SEGMENTS_WINDOW : 1) : 1;
 }
 
 /* What a worker computes is discarded; the servers have all of every version. */

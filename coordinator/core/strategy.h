@@ -17,6 +17,7 @@
 
 struct core;
 struct device_slot;
+struct job_slot;
 struct planned;
 struct planning;
 
@@ -63,7 +64,7 @@ struct strategy {
     bool (*talk)(const struct stage_list *stages, size_t a, size_t b);
     /* How many transfers share a link with those that one stage makes with another, these included;
      * the link is that of the other stage's device. NULL: none share it. */
-    size_t (*at_a_time)(const struct plan *plan, size_t from, size_t to);
+    size_t (*at_a_time)(const struct job_slot *job, size_t from, size_t to);
     /* Whether the plan can stop at a version of all its units without this stage. */
     bool (*survives)(const struct plan *plan, size_t stage);
     /* Write what users see of the plan beside its stages' devices, units and memory. */

@@ -28,10 +28,9 @@ int traffic_new(size_t devices_max, struct traffic **out, struct err *err)
     AUTO(traffic_free) struct traffic *traffic = calloc(1, sizeof(*traffic));
     if (traffic) {
         traffic->item = calloc(TRAFFIC_MAX, sizeof(traffic->item[0]));
-        traffic->own = calloc(devices_max, sizeof(traffic->own[0]));
-        traffic->shared = calloc(devices_max, sizeof(traffic->shared[0]));
+        traffic->device = calloc(devices_max, sizeof(traffic->device[0]));
     }
-    if (!traffic || !traffic->item || !traffic->own || !traffic->shared) {
+    if (!traffic || !traffic->item || !traffic->device) {
         return err_set(err, ERR_MEMORY, "out of memory for the links between devices");
     }
     *out = traffic;
@@ -44,17 +43,20 @@ void traffic_free(struct traffic **pointer)
     struct traffic *traffic = *pointer;
     if (traffic) {
         free(traffic->item);
-        free(traffic->own);
-        free(traffic->shared);
+        free(traffic->device);
         free(traffic);
         *pointer = NULL;
     }
 }
 
+static struct device_sums *sums_of(const struct core *core, const struct device_slot *device)
+{
+    return &core->traffic->device[table_slot(&core->devices, device)];
+}
+
 void traffic_forget(struct core *core, const struct device_slot *device)
 {
-    const size_t slot = table_slot(&core->devices, device);
-    core->traffic->own[slot] = core->traffic->shared[slot] = (struct link_sums){0};
+    *sums_of(core, device) = (struct device_sums){0};
 }
 
 /* ---- items by pair ---- */
@@ -162,18 +164,24 @@ static void add_tensors(struct link_sums *sums, const struct link_sums *more)
     link_add(sums, more);
 }
 
+/* With the seconds of each transfer divided by a number. */
+static struct link_sums sums_in(const struct link_report *report, size_t divisor)
+{
+    const double seconds = 1 / (double)divisor;
+    return (struct link_sums){.count = (double)report->count,
+                              .seconds = report->seconds_sum * seconds,
+                              .bytes = report->bytes_sum,
+                              .bytes_squared = report->bytes_squared_sum,
+                              .bytes_seconds = report->bytes_seconds_sum * seconds};
+}
+
 bool traffic_take(struct core *core, const struct device_slot *device,
                   const struct link_report *report, size_t at_a_time)
 {
-    const double alone = at_a_time > 1 ? 1 / (double)at_a_time : 1;
-    const struct link_sums more = {.count = (double)report->count,
-                                   .seconds = report->seconds_sum * alone,
-                                   .bytes = report->bytes_sum,
-                                   .bytes_squared = report->bytes_squared_sum,
-                                   .bytes_seconds = report->bytes_seconds_sum * alone};
+    const struct link_sums as_it_was = sums_in(report, 1), more = sums_in(report, at_a_time);
     const struct device_slot *other = slots_device(core, report->device.text);
     struct link_row row = row_of(device, report);
-    if (!is_valid(&more) || !is_codec(report->codec) || id_equal(row.from.text, row.to.text) ||
+    if (!is_valid(&as_it_was) || !is_codec(report->codec) || id_equal(row.from.text, row.to.text) ||
         !other) {
         return false;
     }
@@ -186,9 +194,10 @@ bool traffic_take(struct core *core, const struct device_slot *device,
     item->row.wall_ms = core->wall_ms;
     item->at_ms = core->now_ms;
     if (report->kind == LINK_TENSOR && at_a_time > 1) {
-        add_tensors(&core->traffic->shared[table_slot(&core->devices, other)], &more);
+        add_tensors(&sums_of(core, device)->beside, &as_it_was);
+        add_tensors(&sums_of(core, other)->shared, &more);
     } else if (report->kind == LINK_TENSOR) {
-        add_tensors(&core->traffic->own[table_slot(&core->devices, device)], &more);
+        add_tensors(&sums_of(core, device)->alone, &more);
     }
     return true;
 }
@@ -217,12 +226,15 @@ static struct link_sums pair_sums(const struct core *core, const struct device_s
 bool traffic_device_link(const struct core *core, const struct device_slot *device,
                          struct link_speed *out)
 {
-    const size_t slot = table_slot(&core->devices, device);
-    const struct link_sums *own = &core->traffic->own[slot], *shared = &core->traffic->shared[slot];
-    const struct link_speed alone = link_estimate(own), together = link_estimate(shared);
-    const bool faster = link_is_known(shared) && together.bytes_per_second > alone.bytes_per_second;
-    *out = link_is_known(own) && !faster ? alone : together;
-    return link_is_known(own) || link_is_known(shared);
+    const struct device_sums *sums = sums_of(core, device);
+    const struct link_sums *kind[] = {&sums->alone, &sums->shared, &sums->beside};
+    *out = (struct link_speed){.bytes_per_second = 0};
+    for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
+        const struct link_speed link = link_estimate(kind[i]);
+        const bool faster = link_is_known(kind[i]) && link.bytes_per_second > out->bytes_per_second;
+        *out = faster ? link : *out;
+    }
+    return link_is_known(&sums->alone) || link_is_known(&sums->shared);
 }
 
 /* A link has equal properties in both directions, so the sizes of both give a better estimate. Of a
@@ -284,6 +296,6 @@ void traffic_restore(struct core *core, const struct link_row *row)
     struct traffic_item *item = place_of(core->traffic, row);
     *item = (struct traffic_item){.row = *row, .at_ms = core->now_ms - age_ms};
     if (row->kind == LINK_TENSOR) {
-        link_add(&core->traffic->own[table_slot(&core->devices, from)], &row->sums);
+        link_add(&sums_of(core, from)->alone, &row->sums);
     }
 }

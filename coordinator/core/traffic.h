@@ -19,12 +19,16 @@ struct traffic_item {
     int64_t at_ms;
 };
 
+/* Tensors between a device and all others. */
+struct device_sums {
+    struct link_sums alone;  /* it sent or fetched, and nobody else used the other's link */
+    struct link_sums beside; /* it did, beside others */
+    struct link_sums shared; /* others did at the same time, each as if it had been alone */
+};
+
 struct traffic {
-    struct traffic_item *item; /* [TRAFFIC_MAX] */
-    struct link_sums *own;     /* [devices_max] by slot: tensors that a device sent and fetched
-                                  with the other's link to itself */
-    struct link_sums *shared;  /* [devices_max] by slot: those of several others at a time with it,
-                                  as if each had been alone */
+    struct traffic_item *item;  /* [TRAFFIC_MAX] */
+    struct device_sums *device; /* [devices_max] by slot */
 };
 
 /* Reserve the memory; ERR_MEMORY. */
@@ -42,8 +46,9 @@ bool traffic_take(struct core *core, const struct device_slot *device,
  * other device's fault. Through a relay, both after each other. */
 struct link_speed traffic_link(const struct core *core, const struct device_slot *a,
                                const struct device_slot *b);
-/* Fill in the link that a device's transfers with all others show: the faster of what it reached by
- * itself and together with others. false: too few are known. */
+/* Fill in the link that a device's transfers with all others show: the fastest of what it reached
+ * alone, beside others, and for several of them. false: too few are known; what it reached beside
+ * others says little alone. */
 bool traffic_device_link(const struct core *core, const struct device_slot *device,
                          struct link_speed *out);
 /* Return the next measured direction after *at, which begins at 0; NULL: no more. */

@@ -443,6 +443,15 @@ static void transfers_that_share_a_link_count_as_if_alone(void **state)
     link = traffic_link(core, server, worker);
     assert_float_equal(seconds_of(&link, 1e7), 10.0 / 3, 1e-3);
     assert_false(traffic_device_link(core, worker, &link)); /* its own link was never full */
+    struct link_report slower = one; /* to a third device, as in a pipeline */
+    slower.device = world->agent[2].id;
+    slower.seconds_sum *= 2;
+    slower.bytes_seconds_sum *= 2;
+    for (int i = 0; i < 2; i++) {
+        assert_true(traffic_take(core, worker, &slower, 1));
+    }
+    assert_true(traffic_device_link(core, worker, &link));
+    assert_float_equal(seconds_of(&link, 1e7), 10, 1e-2); /* as fast as beside others */
 }
 
 static void a_link_that_changed_is_noticed_within_a_few_reports(void **state)
