@@ -1,0 +1,238 @@
+#include "coordinator/plan/mixing.h"
+
+#include <math.h>
+
+#include "base/assert.h"
+#include "base/elementary.h"
+
+#define LEAST_SECONDS 0.05
+#define SECONDS_PER_GROUP 0.01 /* the coordinator answers 100 requests for a match per second */
+#define COPIES 2
+#define SLOWEST 16 /* of the median speed */
+
+#define UNIFORM_PART 0.3
+#define GAP 0.5 /* of uniform pairs */
+#define HALVINGS 30
+#define ITERATIONS_MAX 10000
+#define EIGENVALUE_NEAR 1e-12 /* between two iterations */
+
+#define ACCURACY_SCALE 0.1
+#define ACCURACY_ALPHA_MIN 0.2
+#define STALE_WEIGHT 4
+_Static_assert(STALE_WEIGHT <= MIXING_STALE_PERIODS, "a stale side moves further than a fresh one");
+
+/* ---- levels ---- */
+
+static void sort(double *value, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const double moved = value[i];
+        size_t at = i;
+        for (; at > 0 && value[at - 1] > moved; at--) {
+            value[at] = value[at - 1];
+        }
+        value[at] = moved;
+    }
+}
+
+/* Of an even number the mean of both in the middle. Sorts. */
+static double median(double *value, size_t count)
+{
+    sort(value, count);
+    return (value[(count - 1) / 2] + value[count / 2]) / 2;
+}
+
+static double median_copy(const struct mixing_problem *problem)
+{
+    double seconds[MIXING_GROUPS_MAX * (MIXING_GROUPS_MAX - 1) / 2];
+    size_t pairs = 0;
+    for (size_t i = 0; i < problem->count; i++) {
+        for (size_t j = i + 1; j < problem->count; j++) {
+            seconds[pairs++] = problem->seconds[i * problem->count + j];
+        }
+    }
+    return median(seconds, pairs);
+}
+
+double mixing_period(const struct mixing_problem *problem)
+{
+    double speed[MIXING_GROUPS_MAX];
+    ASSERT(problem->count >= 2 && problem->count <= MIXING_GROUPS_MAX);
+    for (size_t i = 0; i < problem->count; i++) {
+        speed[i] = problem->speed[i];
+    }
+    const double middle = median(speed, problem->count); /* speed[0] is the slowest now */
+    const double step = (double)problem->batch / fmax(speed[0], middle / SLOWEST);
+    const double least = fmax(LEAST_SECONDS, SECONDS_PER_GROUP * (double)problem->count);
+    return fmax(fmax(step, COPIES * median_copy(problem)), least);
+}
+
+int64_t mixing_steps(double speed, double period, int64_t batch)
+{
+    const double steps = floor(speed * period / (double)batch + 0.5);
+    return steps > 1 ? (int64_t)fmin(steps, 1e9) : 1;
+}
+
+/* ---- pairs ---- */
+
+static void fill_chances(const struct mixing_problem *problem, double uniform, double *chance)
+{
+    const size_t count = problem->count;
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < count; j++) {
+            sum += i == j ? 0 : 1 / problem->seconds[i * count + j];
+        }
+        for (size_t j = 0; j < count; j++) {
+            const double by_link = 1 / problem->seconds[i * count + j] / sum;
+            chance[i * count + j] =
+                i == j ? 0 : (1 - uniform) * by_link + uniform / (double)(count - 1);
+        }
+    }
+}
+
+/* Of n groups one is drawn, and it draws its partner. Of the mean mix, I - L / (2 n), L is the
+ * Laplacian of the chances of both directions. */
+static void apply(size_t count, const double *chance, const double *in, double *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        double moved = 0;
+        for (size_t j = 0; j < count; j++) {
+            moved += (chance[i * count + j] + chance[j * count + i]) * (in[j] - in[i]);
+        }
+        out[i] = in[i] + moved / (2 * (double)count);
+    }
+}
+
+/* Take out the part that all groups share, whose eigenvalue is 1, and scale to length 1. Returns
+ * the length; 0: nothing is left. */
+static double centre(size_t count, double *value)
+{
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < count; i++) {
+        mean += value[i] / (double)count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        value[i] -= mean;
+        squares += value[i] * value[i];
+    }
+    const double length = sqrt(squares);
+    for (size_t i = 0; i < count && length > 0; i++) {
+        value[i] /= length;
+    }
+    return length;
+}
+
+/* All eigenvalues are between 0 and 1, so the largest but that of the mean is the one found. The
+ * first vector has no symmetry that an eigenvector of equal links has. */
+double mixing_second_eigenvalue(size_t count, const double *chance)
+{
+    double vector[MIXING_GROUPS_MAX], next[MIXING_GROUPS_MAX], eigenvalue = 0;
+    ASSERT(count >= 2 && count <= MIXING_GROUPS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        vector[i] = elementary_cos_turns(0.1234 + 0.3819660113 * (double)(i * i + i));
+    }
+    (void)centre(count, vector);
+    for (int i = 0; i < ITERATIONS_MAX; i++) {
+        apply(count, chance, vector, next);
+        const double length = centre(count, next);
+        const bool near = fabs(length - eigenvalue) < EIGENVALUE_NEAR;
+        eigenvalue = length;
+        if (near) {
+            break;
+        }
+        for (size_t k = 0; k < count; k++) {
+            vector[k] = next[k];
+        }
+    }
+    return eigenvalue;
+}
+
+static double gap_of(const struct mixing_problem *problem, double uniform, double *chance)
+{
+    fill_chances(problem, uniform, chance);
+    return 1 - mixing_second_eigenvalue(problem->count, chance);
+}
+
+/* The gap is the least of values that are linear in the equal part, so it is concave: where half of
+ * the last gap is reached, it stays above it. */
+double mixing_chances(const struct mixing_problem *problem, double *chance)
+{
+    ASSERT(problem->count >= 2 && problem->count <= MIXING_GROUPS_MAX);
+    if (problem->uniform) {
+        fill_chances(problem, 1, chance);
+        return 1;
+    }
+    const double enough = GAP / (double)(problem->count - 1);
+    double low = UNIFORM_PART, high = 1;
+    if (gap_of(problem, low, chance) >= enough) {
+        return low;
+    }
+    for (int i = 0; i < HALVINGS; i++) {
+        const double middle = (low + high) / 2;
+        const bool reached = gap_of(problem, middle, chance) >= enough;
+        low = reached ? low : middle;
+        high = reached ? middle : high;
+    }
+    fill_chances(problem, high, chance);
+    return high;
+}
+
+size_t mixing_partner(const double *row, const bool *free, size_t count, double at)
+{
+    double sum = 0, until = 0;
+    size_t last = count;
+    for (size_t j = 0; j < count; j++) {
+        sum += free[j] ? row[j] : 0;
+    }
+    for (size_t j = 0; j < count; j++) {
+        if (free[j] && row[j] > 0) {
+            until += row[j];
+            last = j;
+            if (at * sum < until) {
+                break;
+            }
+        }
+    }
+    return last;
+}
+
+/* ---- how far each side moves ---- */
+
+static double alpha_of(enum mixing_weights weights, const struct mixing_side *own,
+                       const struct mixing_side *other)
+{
+    switch (weights) {
+    case MIXING_EQUAL: break;
+    case MIXING_SAMPLES:
+        return (double)other->samples / ((double)own->samples + (double)other->samples);
+    case MIXING_ACCURACY: {
+        const double alpha = 1 / (1 + elementary_exp((other->loss - own->loss) / ACCURACY_SCALE));
+        return fmin(fmax(alpha, ACCURACY_ALPHA_MIN), 1 - ACCURACY_ALPHA_MIN);
+    }
+    }
+    return 0.5;
+}
+
+static bool is_stale(const struct mixing_side *side)
+{
+    return side->missed_periods > MIXING_STALE_PERIODS;
+}
+
+/* The share of a side that takes over the other's state, whatever they weigh; 0: it does not. */
+static double taken(const struct mixing_side *own, const struct mixing_side *other)
+{
+    if (own->successor != other->successor) {
+        return own->successor ? 1 : 0;
+    }
+    return is_stale(own) && !is_stale(other)
+               ? 1 - (double)STALE_WEIGHT / (double)own->missed_periods
+               : 0;
+}
+
+void mixing_alphas(enum mixing_weights weights, const struct mixing_side side[2], double alpha[2])
+{
+    const double first = taken(&side[0], &side[1]), second = taken(&side[1], &side[0]);
+    alpha[0] = first > 0 ? first : second > 0 ? 1 - second : alpha_of(weights, &side[0], &side[1]);
+    alpha[1] = 1 - alpha[0];
+}
