@@ -5,8 +5,7 @@
  * Threads: one thread, the owner, calls http_server_run; handlers run inside it. http_reply*,
  * http_exchange_continue and http_exchange_ready may be called from any thread; a wake-up before
  * its wait is not lost. Other threads stop using an exchange when its end is reported (abort,
- * http_on_end, done), under a lock of the owner's. Only net includes libmicrohttpd. Source for its
- * traps: docs/adr. */
+ * http_on_end, done), under a lock of the owner's. Only net includes libmicrohttpd (docs/adr). */
 #ifndef NET_HTTP_SERVER_H
 #define NET_HTTP_SERVER_H
 
@@ -48,8 +47,9 @@ struct http_route {
     const char *pattern;   /* "/v1/jobs/{id}/plans/{generation}"; a {part} never matches '/' */
     http_handle_fn handle; /* NULL with a sink */
     const struct http_sink *sink;
-    size_t body_max; /* collected bodies; more is answered by `too_large` */
-    int role;        /* who may call it, as the owner numbers them: for its guard, not for net */
+    size_t body_max;       /* collected bodies; more is answered by `too_large` */
+    size_t body_bytes_min; /* streamed bodies, in each progress_timeout_ms; 0: 4 KiB */
+    int role; /* who may call it, as the owner numbers them: for its guard, not for net */
 };
 
 /* Replies that the server itself has to make, in the owner's form (problem+json). */
@@ -93,8 +93,8 @@ struct http_server_config {
 
 NODISCARD int http_server_open(const struct http_server_config *config, struct http_server **out,
                                struct err *err);
-/* Parked exchanges are dropped; sinks aborted; sources done. From here on another thread
- * may use an exchange only if it is synchronised with those calls. */
+/* Parked exchanges are dropped; sinks aborted; sources done. From here on another thread may use an
+ * exchange only if it is synchronised with those calls. */
 void http_server_close(struct http_server **server);
 /* Where it really listens (port 0 was asked). */
 const struct address *http_server_address(const struct http_server *server);

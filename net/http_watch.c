@@ -328,6 +328,13 @@ void http_watch_look(struct http_server *server)
 
 /* ---- deadlines ---- */
 
+static uint64_t least_of(const struct http_route *route)
+{
+    return route && !route->sink                ? COLLECTED_BYTES_MIN
+           : route && route->body_bytes_min > 0 ? route->body_bytes_min
+                                                : STREAMED_BYTES_MIN;
+}
+
 /* Whether the stage may continue: the server causes the delay, or enough bytes have moved since the
  * stage began. */
 static bool goes_on(struct http_exchange *exchange)
@@ -336,7 +343,7 @@ static bool goes_on(struct http_exchange *exchange)
     uint64_t moved;
     uint64_t least = STREAMED_BYTES_MIN;
     if (exchange->phase == PHASE_BODY) {
-        least = exchange->route && !exchange->route->sink ? COLLECTED_BYTES_MIN : least;
+        least = least_of(exchange->route);
         moved = exchange->body_bytes;
     } else if (exchange->phase == PHASE_QUEUED) {
         moved = tcp_info_of(exchange).tcpi_bytes_acked; /* of this connection's replies together */

@@ -100,7 +100,6 @@ static ssize_t read_body(void *arg, void *out, size_t size)
     const size_t count = size < most ? size : most;
     memcpy(out, piece.data, count);
     delivery->at += count;
-    member_moved(member_in(delivery));
     return most > 0 ? (ssize_t)count : -1;
 }
 
@@ -167,9 +166,11 @@ static int write_answer(void *arg, const void *bytes, size_t size)
         data += count;
         size -= count;
     }
-    member_moved(member_in(delivery));
     if (rc == 0 && header_is_whole(&delivery->header) && !delivery->note.last) {
-        delivery->have = delivery->at > delivery->have ? delivery->at : delivery->have;
+        if (delivery->at > delivery->have) {
+            member_moved(member_in(delivery), delivery->at - delivery->have);
+            delivery->have = delivery->at;
+        }
         tell_layers(delivery);
     }
     return rc;

@@ -105,13 +105,13 @@ bool member_has_sums(struct member *member, const struct exchange_message *messa
 /* CONTRIBUTION: wait until the layers from `layer` on may be sent. */
 enum member_sums {
     MEMBER_SUMS_READY,
-    MEMBER_SUMS_WITHHELD, /* for a while now: all of the last layer but its end may be sent */
+    MEMBER_SUMS_WITHHELD, /* for seconds now: all bytes of the last layer but one may be sent */
     MEMBER_SUMS_UNWANTED, /* or cancelled */
 };
 enum member_sums member_wait_sums(struct member *member, const struct exchange_message *message,
                                   size_t layer);
-/* Bytes of a message move. */
-void member_moved(struct member *member);
+/* Bytes of a message have arrived here. */
+void member_moved(struct member *member, size_t bytes);
 /* PARAMETERS with the first layer: since that time (base/clock.h) the server could send them. 0:
  * the pull of this step is not measured. */
 void member_pull_began(struct member *member, double began_seconds);

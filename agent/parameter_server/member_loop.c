@@ -333,6 +333,13 @@ static const char *work_name(enum exchange_work work)
     return names[work];
 }
 
+/* Twice the bytes that arrive here in a step: sums of all blocks, and the parameters. */
+static int64_t moves_of_step(const struct member *member)
+{
+    const size_t floats = member->kept.floats * member->blocks + member->whole.floats;
+    return (int64_t)(2 * floats * sizeof(float));
+}
+
 /* The step in progress is left as it is at the end: receiver and callers still use its sums, and no
  * state has anything of it. */
 int member_loop(struct member *member, const struct work_listener *listener, int64_t *version,
@@ -340,6 +347,7 @@ int member_loop(struct member *member, const struct work_listener *listener, int
 {
     struct exchange_task task;
     task_clock_free(&member->clock);
+    atomic_store(&member->moves_left, moves_of_step(member));
     for (;;) {
         const enum exchange_work work = next(member, &task);
         if (work == EXCHANGE_WAIT) {
@@ -348,6 +356,7 @@ int member_loop(struct member *member, const struct work_listener *listener, int
         if (task.opens_round && listener->round_opened) {
             listener->round_opened(listener->arg);
         }
+        atomic_store(&member->moves_left, moves_of_step(member));
         task_clock_begin(&member->clock);
         const int rc = do_task(member, &task, err);
         if (rc != 0) {

@@ -80,6 +80,8 @@ struct member {
     double pass_seconds, pass_stopped_seconds; /* of the present pass, as of a timing_task */
     size_t segments[2], told[2]; /* push, pull: of the step; those that were reported */
     struct task_clock clock;
+    /* Bytes that may still arrive before the next task: more are repeats, and no progress. */
+    atomic_int_least64_t moves_left;
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something did for the compute thread */

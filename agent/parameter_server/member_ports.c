@@ -1,5 +1,4 @@
 /* What the receiver and the callers do with messages. */
-#include <errno.h>
 #include <string.h>
 
 #include "agent/parameter_server/member_parts.h"
@@ -7,8 +6,8 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
-/* A server closes a connection on which nothing moves for 10 s (net/http_server.h). */
-#define WITHHELD_NS 2000000000
+/* A server closes a connection on which nothing moves for 10 s (exchange_route_table). */
+#define WITHHELD_MS 5000
 
 /* ---- lanes and answers ---- */
 
@@ -228,21 +227,27 @@ bool member_has_sums(struct member *member, const struct exchange_message *messa
 enum member_sums member_wait_sums(struct member *member, const struct exchange_message *message,
                                   size_t layer)
 {
+    const int64_t until_ms = clock_now_ms() + WITHHELD_MS;
     bool goes_on, late = false;
     (void)pthread_mutex_lock(&member->lock);
     while (
         (goes_on = !cancel_is_set(member->cancel) && exchange_wants(member->exchange, message)) &&
         exchange_sendable(member->exchange, message) > layer && !late) {
-        late = thread_condition_wait(&member->moved, &member->lock, WITHHELD_NS) == ETIMEDOUT &&
-               exchange_withholds(member->exchange, message);
+        const int64_t left_ms = until_ms - clock_now_ms();
+        (void)thread_condition_wait(&member->moved, &member->lock,
+                                    (left_ms > 1 ? left_ms : 1) * 1000000);
+        late = left_ms <= 0 && exchange_withholds(member->exchange, message);
     }
     (void)pthread_mutex_unlock(&member->lock);
     return !goes_on ? MEMBER_SUMS_UNWANTED : late ? MEMBER_SUMS_WITHHELD : MEMBER_SUMS_READY;
 }
 
-void member_moved(struct member *member)
+void member_moved(struct member *member, size_t bytes)
 {
-    task_clock_moved(&member->clock);
+    /* Repeats of what has come already are no progress. */
+    if (atomic_fetch_sub(&member->moves_left, (int64_t)bytes) > 0) {
+        task_clock_moved(&member->clock);
+    }
 }
 
 void member_pull_began(struct member *member, double began_seconds)

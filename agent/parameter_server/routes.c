@@ -259,7 +259,7 @@ static size_t take_data(struct request *request, const char *data, size_t size)
         request->state = REQUEST_DISCARDS;
         return size;
     }
-    member_moved(member_in(request));
+    member_moved(member_in(request), size);
     for (size_t got = 0; got < size;) {
         const struct member_piece piece = member_piece(&request->view, request->at);
         const size_t count = piece.size < size - got ? piece.size : size - got;
@@ -464,5 +464,6 @@ const struct http_route exchange_route_table[EXCHANGE_ROUTES] = {
      .handle = take_pull},
     {.method = "PUT",
      .pattern = "/peer/v1/{job}/{generation}/exchange/{kind}/{step}/{index}/{first}/{end}",
-     .sink = &sink},
+     .sink = &sink,
+     .body_bytes_min = 1}, /* a stream may wait for the answers to others (caller.c) */
 };

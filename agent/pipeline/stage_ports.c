@@ -75,7 +75,6 @@ bool stage_holds(struct work *work, const struct transfer *transfer, const struc
     struct stage *stage = stage_of(work);
     (void)pthread_mutex_lock(&stage->lock);
     bool holds = pipeline_holds(stage->pipeline, transfer, claim);
-    task_clock_moved(&stage->clock);
     (void)pthread_mutex_unlock(&stage->lock);
     return holds;
 }

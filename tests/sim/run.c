@@ -297,12 +297,19 @@ struct repeat_next run_tried(struct world *world, struct run *run, struct repeat
     return next;
 }
 
+void run_moves(const struct world *world, struct run *run, const struct call *call)
+{
+    const int64_t until_us = world->now_us + call->transfer_us;
+    run->moving_until_us = until_us > run->moving_until_us ? until_us : run->moving_until_us;
+}
+
 void run_measure(const struct world *world, struct run *run, struct heartbeat *out)
 {
     trouble_list_report(&run->troubles, world_now_ms(world, run->agent->actor), out);
     out->bytes_moved = run->bytes_moved;
     out->replica_bytes_sent = run->outbox.bytes_sent;
-    out->busy_ms = run->computing ? (world->now_us - run->task_began_us) / MS : 0;
+    out->busy_ms = run->computing ? (world->now_us - run->task_began_us) / MS
+                                  : world->now_us < run->moving_until_us;
     out->fetch_seconds = run->fetched_us > run->fetch_began_us
                              ? (double)(run->fetched_us - run->fetch_began_us) / 1e6
                              : 0;

@@ -54,7 +54,8 @@ struct run {
     struct outbox outbox;
     bool computing; /* a task, since task_began_us */
     int64_t task_began_us, fetch_began_us, fetched_us;
-    int64_t step; /* the last one applied */
+    int64_t moving_until_us; /* bytes of a body come or go until then */
+    int64_t step;            /* the last one applied */
     int64_t bytes_moved;
     char kernels[KERNEL_TEXT_SIZE]; /* as measured */
 };
@@ -111,6 +112,8 @@ bool run_ended(const struct run *run);
 void run_free(struct world *world, struct run **run);
 /* RUN, STOP, HOLD, RELEASE, AWAY, BACK, ROUNDS, UPLOAD. */
 void run_tell(struct world *world, struct run *run, const struct session_action *action);
+/* The body of the call, or of its answer, begins to move. */
+void run_moves(const struct world *world, struct run *run, const struct call *call);
 void run_measure(const struct world *world, struct run *run, struct heartbeat *out);
 
 void run_report(struct world *world, const struct run *run, enum session_event_type type,

@@ -150,6 +150,7 @@ static void serve_now(struct world *world, struct run *run, struct incoming *inc
     call->body = calloc(1, sizeof(*call->body));
     ASSERT(call->body);
     call->body->last = -1;
+    run_moves(world, run, call);
     world_at_call(world, run->agent->actor, world->now_us + call->body_us / 2, half_served, call);
     world_at_call(world, run->agent->actor, world->now_us + call->body_us, served, call);
 }
@@ -345,6 +346,7 @@ void servers_serve(struct world *world, struct run *run, struct call *call)
     }
     const enum exchange_verdict verdict = exchange_offer(work->exchange, message, &incoming->claim);
     if (verdict == EXCHANGE_TAKE) {
+        run_moves(world, run, call);
         world_at_call(world, run->agent->actor, world->now_us + call->body_us, body_is_here, call);
     } else {
         answer(world, run, incoming, verdict);

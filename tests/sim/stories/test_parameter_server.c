@@ -2,7 +2,10 @@
  * units costs nothing but the step in progress. */
 #include <string.h>
 
+#include "tests/sim/speeds.h"
 #include "tests/sim/stories/story.h"
+
+#define SLOW_LINK 20e3 /* bytes per second */
 
 /* Stage 0 keeps all units; the others only compute. */
 static struct story *one_server(size_t devices)
@@ -37,6 +40,19 @@ static void undisturbed_the_job_runs_in_one_generation(void **state)
     assert_keeps(story, 1, false);
     assert_keeps(story, 2, false);
     story_succeeds(story, 1);
+    story_free(story);
+}
+
+/* Nothing is known of the links at first: a step takes many times as long as predicted. */
+static void steps_over_slow_links_are_no_stall(void **state)
+{
+    (void)state;
+    struct story *story = one_server(3);
+    story->world.speeds->link_bytes_per_second = SLOW_LINK;
+    story_step(story, 2);
+    assert_true(story->world.now_us > 40 * SECOND);
+    story_never(story, "center: job_stalled");
+    story_never(story, "center: generation_failed");
     story_free(story);
 }
 
@@ -163,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(undisturbed_the_job_runs_in_one_generation),
+        cmocka_unit_test(steps_over_slow_links_are_no_stall),
         cmocka_unit_test(a_lost_worker_costs_no_step),
         cmocka_unit_test(a_restarted_worker_costs_no_step),
         cmocka_unit_test(all_workers_are_lost_at_once),
