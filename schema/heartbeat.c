@@ -43,6 +43,7 @@ const char *const link_kind_names[] = {
     [LINK_TENSOR] = "tensor",
     [LINK_REPLICA] = "replica",
     [LINK_FETCH] = "fetch",
+    [LINK_SHARED] = "shared",
     NULL,
 };
 
@@ -75,8 +76,9 @@ static const struct record idle_probe_record =
 static const struct field link_fields[] = {
     MEMBER_FORM(struct link_report, device.text, "device", FIELD_REQUIRED, &device_id_form),
     MEMBER_ENUM(struct link_report, kind, "kind", FIELD_SKIP_EMPTY, link_kind_names, .since = 2,
-                .about = "What was sent: tensors of the pipeline (default), replicas, or units "
-                         "that the device fetched from the other."),
+                .about = "What was sent: tensors (default), replicas, or units that the device "
+                         "fetched from the other. shared, only of the coordinator: tensors "
+                         "beside others, each as if it had been alone."),
     MEMBER_FORM(struct link_report, codec, "codec", FIELD_NULLABLE | FIELD_SKIP_EMPTY, &word_form,
                 .since = 2, .about = "Of the tensors; null: none."),
     MEMBER_INT(struct link_report, count, "count", FIELD_REQUIRED, 0, INTEGER_MAX),

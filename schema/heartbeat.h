@@ -36,6 +36,8 @@ enum link_kind {
     LINK_TENSOR,  /* activations and gradients, on the thread of a direction */
     LINK_REPLICA, /* copies of snapshots to a neighbour */
     LINK_FETCH,   /* units that this device took from the other */
+    LINK_SHARED,  /* tensors while several devices used the other's link: each as if it had been
+                     alone. Never in a report: the coordinator knows who used it */
 };
 extern const char *const link_kind_names[];
 

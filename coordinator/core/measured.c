@@ -101,9 +101,8 @@ static void take_tensors(struct plan *plan, size_t stage, const struct link_repo
     }
 }
 
-/* How many transfers share the link of the other device. */
-static size_t at_a_time(const struct job_slot *job, const struct device_slot *device,
-                        const struct link_report *report)
+static struct link_users users_of(const struct job_slot *job, const struct device_slot *device,
+                                  const struct link_report *report)
 {
     const struct plan *plan = &job->plan;
     size_t other = 0;
@@ -111,9 +110,9 @@ static size_t at_a_time(const struct job_slot *job, const struct device_slot *de
            !id_equal(plan->stage[other].device.text, report->device.text)) {
         other++;
     }
-    return report->kind == LINK_TENSOR && job->strategy->at_a_time && other < plan->stage_count
-               ? job->strategy->at_a_time(job, device->stage, other)
-               : 1;
+    return report->kind == LINK_TENSOR && job->strategy->link_users && other < plan->stage_count
+               ? job->strategy->link_users(job, device->stage, other)
+               : (struct link_users){1, 1};
 }
 
 static void take_links(struct core *core, struct job_slot *job, const struct device_slot *device,
@@ -124,7 +123,7 @@ static void take_links(struct core *core, struct job_slot *job, const struct dev
         if (in_trouble(device, &report->device)) {
             continue;
         }
-        if (traffic_take(core, device, report, at_a_time(job, device, report))) {
+        if (traffic_take(core, device, report, users_of(job, device, report))) {
             take_tensors(&job->plan, device->stage, report);
         } else {
             core->capacity->refused++;
@@ -189,8 +188,9 @@ static void store(struct core *core, const struct job_slot *job, const struct de
         }
     }
     for (size_t i = 0; i < heartbeat->link_count; i++) {
-        change->link_count +=
-            traffic_write(core, device, &heartbeat->link[i], &change->link[change->link_count]);
+        change->link_count += traffic_write(core, device, &heartbeat->link[i],
+                                            users_of(job, device, &heartbeat->link[i]),
+                                            &change->link[change->link_count]);
     }
     capacity_rows_write(core, device, &change->device);
     capacity_rows_write(core, NULL, &change->fleet);

@@ -204,17 +204,23 @@ static bool talk(const struct stage_list *stages, size_t a, size_t b)
     return calls(stages->stage, true, a, b) || calls(stages->stage, true, b, a);
 }
 
-/* Workers on other devices begin to pull together, and end together. */
-static size_t at_a_time(const struct job_slot *job, size_t from, size_t to)
+/* Workers on other devices begin to pull together, and end together. A stream, which `auto` may be,
+ * asks all servers at once. */
+static struct link_users link_users(const struct job_slot *job, size_t from, size_t to)
 {
     const struct plan *plan = &job->plan;
-    const bool window = job->job.spec.parameter_server.transfers == SEGMENTS_LAYER_WINDOW;
-    size_t workers = 0;
+    const int transfers = job->job.spec.parameter_server.transfers;
+    const bool streams = transfers == (int)SEGMENTS_STREAM || transfers == TRANSFERS_AUTO;
+    const size_t window = transfers == (int)SEGMENTS_LAYER_WINDOW ? SEGMENTS_WINDOW : 1;
+    size_t workers = 0, servers = 0;
+    if (from == to || !works(&plan->stage[from]) || !keepers_has(&plan->stage[to])) {
+        return (struct link_users){1, 1};
+    }
     for (size_t s = 0; s < plan->stage_count; s++) {
         workers += s != to && works(&plan->stage[s]);
+        servers += s != from && keepers_has(&plan->stage[s]);
     }
-    const bool pulls = works(&plan->stage[from]) && keepers_has(&plan->stage[to]);
-    return pulls ? workers * (window ? SEGMENTS_WINDOW : 1) : 1;
+    return (struct link_users){streams ? servers : window, workers * window};
 }
 
 /* What a worker computes is discarded; the servers have all of every version. */
@@ -288,7 +294,7 @@ const struct strategy parameter_server_strategy = {
     .plan_fits = plan_fits,
     .work = work,
     .talk = talk,
-    .at_a_time = at_a_time,
+    .link_users = link_users,
     .survives = survives,
     .preview = preview,
     .fill_assignment = fill_assignment,

@@ -27,6 +27,11 @@ struct stage_work {
     int64_t micro_batches; /* of a step */
 };
 
+/* How many transfers use the links of two devices at a time; both at least 1. */
+struct link_users {
+    size_t own, other; /* of the device that measures, of the other one */
+};
+
 /* The stages of a plan. */
 struct stage_list {
     const struct plan_stage *stage; /* [count] */
@@ -62,9 +67,8 @@ struct strategy {
     struct stage_work (*work)(const struct stage_list *stages, size_t stage);
     /* Whether two stages send tensors to each other, apart from copies. */
     bool (*talk)(const struct stage_list *stages, size_t a, size_t b);
-    /* How many transfers share a link with those that one stage makes with another, these included;
-     * the link is that of the other stage's device. NULL: none share it. */
-    size_t (*at_a_time)(const struct job_slot *job, size_t from, size_t to);
+    /* How many transfers run beside those that one stage makes with another. NULL: none do. */
+    struct link_users (*link_users)(const struct job_slot *job, size_t from, size_t to);
     /* Whether the plan can stop at a version of all its units without this stage. */
     bool (*survives)(const struct plan *plan, size_t stage);
     /* Write what users see of the plan beside its stages' devices, units and memory. */

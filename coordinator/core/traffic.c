@@ -132,13 +132,15 @@ static bool is_codec(const char *name)
     return name[0] == '\0' || codec_find(name, &codec);
 }
 
-static struct link_row row_of(const struct device_slot *device, const struct link_report *report)
+static struct link_row row_of(const struct device_slot *device, const struct link_report *report,
+                              struct link_users users)
 {
+    const bool shared = report->kind == LINK_TENSOR && (users.own > 1 || users.other > 1);
     /* Units that this device took came from the other. */
     const bool fetched = report->kind == LINK_FETCH;
     struct link_row row = {.from = fetched ? report->device : device->device.id,
                            .to = fetched ? device->device.id : report->device,
-                           .kind = report->kind};
+                           .kind = shared ? LINK_SHARED : report->kind};
     memcpy(row.codec, report->codec, sizeof(row.codec));
     return row;
 }
@@ -175,14 +177,30 @@ static struct link_sums sums_in(const struct link_report *report, size_t divisor
                               .bytes_seconds = report->bytes_seconds_sum * seconds};
 }
 
-bool traffic_take(struct core *core, const struct device_slot *device,
-                  const struct link_report *report, size_t at_a_time)
+/* What each end of the link shows, and both together. */
+static void add_to_devices(const struct core *core, const struct device_slot *device,
+                           const struct device_slot *other, const struct link_report *report,
+                           struct link_users users)
 {
-    const struct link_sums as_it_was = sums_in(report, 1), more = sums_in(report, at_a_time);
+    const struct link_sums of_own = sums_in(report, users.own),
+                           of_other = sums_in(report, users.other);
+    if (users.own > 1 || users.other > 1) {
+        add_tensors(&sums_of(core, device)->beside, &of_own);
+        add_tensors(&sums_of(core, other)->shared, &of_other);
+    } else {
+        add_tensors(&sums_of(core, device)->alone, &of_own);
+    }
+}
+
+bool traffic_take(struct core *core, const struct device_slot *device,
+                  const struct link_report *report, struct link_users users)
+{
+    const struct link_sums more =
+        sums_in(report, users.own > users.other ? users.own : users.other);
     const struct device_slot *other = slots_device(core, report->device.text);
-    struct link_row row = row_of(device, report);
-    if (!is_valid(&as_it_was) || !is_codec(report->codec) || id_equal(row.from.text, row.to.text) ||
-        !other) {
+    struct link_row row = row_of(device, report, users);
+    if (!is_valid(&more) || !is_codec(report->codec) || id_equal(row.from.text, row.to.text) ||
+        !other || report->kind == LINK_SHARED) {
         return false;
     }
     struct traffic_item *item = place_of(core->traffic, &row);
@@ -193,11 +211,8 @@ bool traffic_take(struct core *core, const struct device_slot *device,
     link_add(&item->row.sums, &more);
     item->row.wall_ms = core->wall_ms;
     item->at_ms = core->now_ms;
-    if (report->kind == LINK_TENSOR && at_a_time > 1) {
-        add_tensors(&sums_of(core, device)->beside, &as_it_was);
-        add_tensors(&sums_of(core, other)->shared, &more);
-    } else if (report->kind == LINK_TENSOR) {
-        add_tensors(&sums_of(core, device)->alone, &more);
+    if (report->kind == LINK_TENSOR) {
+        add_to_devices(core, device, other, report, users);
     }
     return true;
 }
@@ -228,13 +243,17 @@ bool traffic_device_link(const struct core *core, const struct device_slot *devi
 {
     const struct device_sums *sums = sums_of(core, device);
     const struct link_sums *kind[] = {&sums->alone, &sums->shared, &sums->beside};
-    *out = (struct link_speed){.bytes_per_second = 0};
+    struct link_speed best = {.bytes_per_second = 0};
     for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
         const struct link_speed link = link_estimate(kind[i]);
-        const bool faster = link_is_known(kind[i]) && link.bytes_per_second > out->bytes_per_second;
-        *out = faster ? link : *out;
+        const bool faster = link_is_known(kind[i]) && link.bytes_per_second > best.bytes_per_second;
+        best = faster ? link : best;
     }
-    return link_is_known(&sums->alone) || link_is_known(&sums->shared);
+    if (!link_is_known(&sums->alone) && !link_is_known(&sums->shared)) {
+        return false;
+    }
+    *out = best;
+    return true;
 }
 
 /* A link has equal properties in both directions, so the sizes of both give a better estimate. Of a
@@ -275,9 +294,9 @@ const struct link_row *core_next_link(const struct core *core, size_t *at)
 /* ---- rows ---- */
 
 bool traffic_write(const struct core *core, const struct device_slot *device,
-                   const struct link_report *report, struct link_row *out)
+                   const struct link_report *report, struct link_users users, struct link_row *out)
 {
-    const struct link_row row = row_of(device, report);
+    const struct link_row row = row_of(device, report, users);
     const struct traffic_item *item = place_of(core->traffic, &row);
     if (is_item(item, &row)) {
         *out = item->row;
@@ -290,12 +309,15 @@ void traffic_restore(struct core *core, const struct link_row *row)
     const int64_t age_ms = core->wall_ms > row->wall_ms ? core->wall_ms - row->wall_ms : 0;
     const struct device_slot *from = slots_device(core, row->from.text);
     if (!is_valid(&row->sums) || !is_codec(row->codec) || !from || row->kind < LINK_TENSOR ||
-        row->kind > LINK_FETCH) {
+        row->kind > LINK_SHARED) {
         return;
     }
     struct traffic_item *item = place_of(core->traffic, row);
     *item = (struct traffic_item){.row = *row, .at_ms = core->now_ms - age_ms};
+    const struct device_slot *to = slots_device(core, row->to.text);
     if (row->kind == LINK_TENSOR) {
         link_add(&sums_of(core, from)->alone, &row->sums);
+    } else if (row->kind == LINK_SHARED && to) {
+        link_add(&sums_of(core, to)->shared, &row->sums);
     }
 }

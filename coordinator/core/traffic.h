@@ -5,6 +5,7 @@
 
 #include "coordinator/core/capacity_row.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/strategy.h"
 #include "libtrain/schedule/link.h"
 
 struct device_slot;
@@ -21,9 +22,9 @@ struct traffic_item {
 
 /* Tensors between a device and all others. */
 struct device_sums {
-    struct link_sums alone;  /* it sent or fetched, and nobody else used the other's link */
-    struct link_sums beside; /* it did, beside others */
-    struct link_sums shared; /* others did at the same time, each as if it had been alone */
+    struct link_sums alone;  /* it sent or fetched, and nothing else used either link */
+    struct link_sums beside; /* it did, with the seconds divided by the users of its own link */
+    struct link_sums shared; /* others did, with the seconds divided by the users of its link */
 };
 
 struct traffic {
@@ -37,10 +38,11 @@ void traffic_free(struct traffic **traffic);
 /* Forget what the slot of a device that is gone has measured. */
 void traffic_forget(struct core *core, const struct device_slot *device);
 
-/* Take a report. Of the transfers, `at_a_time` shared the other device's link: each counts as if it
- * had been alone, which is the least that this link can do. false: it is no measurement. */
+/* Take a report. Each transfer counts as if it had been alone, with its seconds divided by the
+ * users of the link that more of them share: at least as fast as the links of both devices allow.
+ * false: it is no measurement. */
 bool traffic_take(struct core *core, const struct device_slot *device,
-                  const struct link_report *report, size_t at_a_time);
+                  const struct link_report *report, struct link_users users);
 /* Return the estimated link between two devices: of their own transfers; of each one's transfers
  * with others, the slower of both; or a usual one, as a slow link of one device alone may be the
  * other device's fault. Through a relay, both after each other. */
@@ -55,7 +57,7 @@ bool traffic_device_link(const struct core *core, const struct device_slot *devi
 const struct link_row *traffic_next(const struct core *core, size_t *at);
 /* Write the row of a reported direction. false: it is not known. */
 bool traffic_write(const struct core *core, const struct device_slot *device,
-                   const struct link_report *report, struct link_row *out);
+                   const struct link_report *report, struct link_users users, struct link_row *out);
 /* Take a row of an earlier life, after the devices. */
 void traffic_restore(struct core *core, const struct link_row *row);
 

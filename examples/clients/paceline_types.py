@@ -940,7 +940,7 @@ class LinkReport(TypedDict):
     B."""
 
     device: DeviceId
-    kind: NotRequired[Literal["tensor", "replica", "fetch"]]
+    kind: NotRequired[Literal["tensor", "replica", "fetch", "shared"]]
     codec: NotRequired[str | None]
     count: Count
     seconds_sum: float
@@ -1324,7 +1324,7 @@ MeasuredLink = TypedDict(
     {
         "from": "DeviceId",
         "to": "DeviceId",
-        "kind": "Literal['tensor', 'replica', 'fetch']",
+        "kind": "Literal['tensor', 'replica', 'fetch', 'shared']",
         "codec": "NotRequired[str]",
         "transfers": "float",
         "mean_seconds": "float",

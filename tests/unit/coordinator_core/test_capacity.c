@@ -404,10 +404,10 @@ static void a_link_never_used_is_as_slow_as_those_of_both_its_devices(void **sta
                                .bytes_sum = 1e7,
                                .bytes_squared_sum = 1e13,
                                .bytes_seconds_sum = 1e7};
-    assert_true(traffic_take(core, slot[0], &slow, 1)); /* a to b: 1 MB/s */
+    assert_true(traffic_take(core, slot[0], &slow, (struct link_users){1, 1})); /* a to b: 1 MB/s */
     struct link_speed link = traffic_link(core, slot[0], slot[2]);
     assert_true(link.bytes_per_second == LINK_BYTES_PER_SECOND);
-    assert_true(traffic_take(core, slot[2], &slow, 1)); /* c to b */
+    assert_true(traffic_take(core, slot[2], &slow, (struct link_users){1, 1})); /* c to b */
     link = traffic_link(core, slot[0], slot[2]);
     assert_true(link.bytes_per_second < 2e6);
     assert_true(traffic_link(core, slot[1], slot[0]).bytes_per_second < 2e6);
@@ -434,10 +434,10 @@ static void transfers_that_share_a_link_count_as_if_alone(void **state)
                                     .bytes_squared_sum = 1e14,
                                     .bytes_seconds_sum = 1e8};
     struct link_speed link;
-    assert_true(traffic_take(core, worker, &one, 3));
+    assert_true(traffic_take(core, worker, &one, (struct link_users){1, 3}));
     assert_false(traffic_device_link(core, server, &link)); /* one transfer shows little */
     core->now_ms += 1000;
-    assert_true(traffic_take(core, worker, &one, 3));
+    assert_true(traffic_take(core, worker, &one, (struct link_users){1, 3}));
     assert_true(traffic_device_link(core, server, &link));
     assert_float_equal(seconds_of(&link, 1e7), 10.0 / 3, 1e-3);
     link = traffic_link(core, server, worker);
@@ -448,7 +448,7 @@ static void transfers_that_share_a_link_count_as_if_alone(void **state)
     slower.seconds_sum *= 2;
     slower.bytes_seconds_sum *= 2;
     for (int i = 0; i < 2; i++) {
-        assert_true(traffic_take(core, worker, &slower, 1));
+        assert_true(traffic_take(core, worker, &slower, (struct link_users){1, 1}));
     }
     assert_true(traffic_device_link(core, worker, &link));
     assert_float_equal(seconds_of(&link, 1e7), 10, 1e-2); /* as fast as beside others */
@@ -467,7 +467,7 @@ static void a_link_that_changed_is_noticed_within_a_few_reports(void **state)
     for (int i = 0; i < 200; i++) {
         report_of.seconds_sum = i < 195 ? 0.1 : 1; /* 100 MB/s, then 10 */
         report_of.bytes_seconds_sum = 1e6 * report_of.seconds_sum;
-        assert_true(traffic_take(core, a, &report_of, 1));
+        assert_true(traffic_take(core, a, &report_of, (struct link_users){1, 1}));
     }
     const struct link_speed link = traffic_link(core, a, b);
     const double seconds = seconds_of(&link, 1e6);

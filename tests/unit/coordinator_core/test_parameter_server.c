@@ -82,6 +82,7 @@ static size_t count_workers(const struct plan *plan)
 
 /* ---- plans ---- */
 
+/* A fourth one would use more of the server's link than it saves. */
 static void one_to_three_devices_share_a_job(void **state)
 {
     struct world *world = *state;

@@ -1,0 +1,76 @@
+/* mix.h: how groups of a gossip job come together: what the coordinator tells a group to do, and
+ * the record of what it did. docs/adr/0144. */
+#ifndef SCHEMA_MIX_H
+#define SCHEMA_MIX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schema/limits.h"
+
+/* Names a match. Lives of the coordinator only rise, and so do the counters of a life: none is used
+ * twice, and of two the later one is larger. Counter 0: none. */
+struct mix_xid {
+    int64_t life, counter;
+};
+
+static inline bool mix_xid_is(struct mix_xid a, struct mix_xid b)
+{
+    return a.life == b.life && a.counter == b.counter;
+}
+
+static inline bool mix_xid_after(struct mix_xid a, struct mix_xid b)
+{
+    return a.life > b.life || (a.life == b.life && a.counter > b.counter);
+}
+
+enum mix_kind {
+    MIX_PAIR,    /* two groups move towards each other */
+    MIX_AVERAGE, /* every group gives a copy, and one computes their average */
+    MIX_ADOPT,   /* a group moves to the average */
+};
+
+/* An incarnation of a group and, but in a match, its copy: the state after the step `version` and
+ * after so many mixes of this incarnation, some of which may have followed the same step. */
+struct mix_member {
+    int64_t group, generation;
+    int64_t version, mixes;
+};
+
+/* What a group does. */
+struct mix_match {
+    struct mix_xid xid;
+    int kind; /* enum mix_kind */
+    struct mix_member own;
+    bool averages; /* AVERAGE: this group computes it */
+    /* PAIR: the other group. AVERAGE: all groups of it, in order, for the one that computes it.
+     * ADOPT: the one that has it. */
+    struct mix_member peer[GROUPS_MAX];
+    size_t peer_count;
+    /* Shares of the difference that it moves by; of an average: 1, or 0 if it is not adopted. */
+    double alpha, statistics_alpha;
+    int64_t rate_step;   /* the learning rate from then on is the job's in this step */
+    int64_t deadline_ms; /* by the reader's clock */
+};
+
+/* What a group did. Job and records determine every bit of the result. */
+struct mix_record {
+    struct mix_xid xid;
+    int kind;
+    struct mix_member own;
+    struct mix_member peer[GROUPS_MAX];
+    size_t peer_count;
+    double alpha, statistics_alpha;
+    int64_t applied_step, applied_mixes; /* the steps and mixes of this incarnation before it */
+    int64_t rate_step;
+};
+
+/* Whether both are about the same move of the same incarnation. */
+static inline bool mix_record_is(const struct mix_record *a, const struct mix_record *b)
+{
+    return mix_xid_is(a->xid, b->xid) && a->kind == b->kind && a->own.group == b->own.group &&
+           a->own.generation == b->own.generation;
+}
+
+#endif
