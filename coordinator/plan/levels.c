@@ -1,4 +1,4 @@
-#include "coordinator/plan/mixing.h"
+#include "coordinator/plan/levels.h"
 
 #include <math.h>
 
@@ -19,7 +19,8 @@
 #define ACCURACY_SCALE 0.1
 #define ACCURACY_ALPHA_MIN 0.2
 #define STALE_WEIGHT 4
-_Static_assert(STALE_WEIGHT <= MIXING_STALE_PERIODS, "a stale side moves further than a fresh one");
+_Static_assert(2 * STALE_WEIGHT <= LEVELS_STALE_PERIODS,
+               "a stale side moves further than a fresh one");
 
 /* ---- levels ---- */
 
@@ -42,9 +43,9 @@ static double median(double *value, size_t count)
     return (value[(count - 1) / 2] + value[count / 2]) / 2;
 }
 
-static double median_copy(const struct mixing_problem *problem)
+static double median_copy(const struct levels_problem *problem)
 {
-    double seconds[MIXING_GROUPS_MAX * (MIXING_GROUPS_MAX - 1) / 2];
+    double seconds[LEVELS_GROUPS_MAX * (LEVELS_GROUPS_MAX - 1) / 2];
     size_t pairs = 0;
     for (size_t i = 0; i < problem->count; i++) {
         for (size_t j = i + 1; j < problem->count; j++) {
@@ -54,10 +55,10 @@ static double median_copy(const struct mixing_problem *problem)
     return median(seconds, pairs);
 }
 
-double mixing_period(const struct mixing_problem *problem)
+double levels_period(const struct levels_problem *problem)
 {
-    double speed[MIXING_GROUPS_MAX];
-    ASSERT(problem->count >= 2 && problem->count <= MIXING_GROUPS_MAX);
+    double speed[LEVELS_GROUPS_MAX];
+    ASSERT(problem->count >= 2 && problem->count <= LEVELS_GROUPS_MAX);
     for (size_t i = 0; i < problem->count; i++) {
         speed[i] = problem->speed[i];
     }
@@ -67,7 +68,7 @@ double mixing_period(const struct mixing_problem *problem)
     return fmax(fmax(step, COPIES * median_copy(problem)), least);
 }
 
-int64_t mixing_steps(double speed, double period, int64_t batch)
+int64_t levels_steps(double speed, double period, int64_t batch)
 {
     const double steps = floor(speed * period / (double)batch + 0.5);
     return steps > 1 ? (int64_t)fmin(steps, 1e9) : 1;
@@ -75,7 +76,7 @@ int64_t mixing_steps(double speed, double period, int64_t batch)
 
 /* ---- pairs ---- */
 
-static void fill_chances(const struct mixing_problem *problem, double uniform, double *chance)
+static void fill_chances(const struct levels_problem *problem, double uniform, double *chance)
 {
     const size_t count = problem->count;
     for (size_t i = 0; i < count; i++) {
@@ -125,10 +126,10 @@ static double centre(size_t count, double *value)
 
 /* All eigenvalues are between 0 and 1, so the largest but that of the mean is the one found. The
  * first vector has no symmetry that an eigenvector of equal links has. */
-double mixing_second_eigenvalue(size_t count, const double *chance)
+double levels_second_eigenvalue(size_t count, const double *chance)
 {
-    double vector[MIXING_GROUPS_MAX], next[MIXING_GROUPS_MAX], eigenvalue = 0;
-    ASSERT(count >= 2 && count <= MIXING_GROUPS_MAX);
+    double vector[LEVELS_GROUPS_MAX], next[LEVELS_GROUPS_MAX], eigenvalue = 0;
+    ASSERT(count >= 2 && count <= LEVELS_GROUPS_MAX);
     for (size_t i = 0; i < count; i++) {
         vector[i] = elementary_cos_turns(0.1234 + 0.3819660113 * (double)(i * i + i));
     }
@@ -148,17 +149,17 @@ double mixing_second_eigenvalue(size_t count, const double *chance)
     return eigenvalue;
 }
 
-static double gap_of(const struct mixing_problem *problem, double uniform, double *chance)
+static double gap_of(const struct levels_problem *problem, double uniform, double *chance)
 {
     fill_chances(problem, uniform, chance);
-    return 1 - mixing_second_eigenvalue(problem->count, chance);
+    return 1 - levels_second_eigenvalue(problem->count, chance);
 }
 
 /* The gap is the least of values that are linear in the equal part, so it is concave: where half of
  * the last gap is reached, it stays above it. */
-double mixing_chances(const struct mixing_problem *problem, double *chance)
+double levels_chances(const struct levels_problem *problem, double *chance)
 {
-    ASSERT(problem->count >= 2 && problem->count <= MIXING_GROUPS_MAX);
+    ASSERT(problem->count >= 2 && problem->count <= LEVELS_GROUPS_MAX);
     if (problem->uniform) {
         fill_chances(problem, 1, chance);
         return 1;
@@ -178,7 +179,7 @@ double mixing_chances(const struct mixing_problem *problem, double *chance)
     return high;
 }
 
-size_t mixing_partner(const double *row, const bool *free, size_t count, double at)
+size_t levels_partner(const double *row, const bool *free, size_t count, double at)
 {
     double sum = 0, until = 0;
     size_t last = count;
@@ -199,14 +200,14 @@ size_t mixing_partner(const double *row, const bool *free, size_t count, double 
 
 /* ---- how far each side moves ---- */
 
-static double alpha_of(enum mixing_weights weights, const struct mixing_side *own,
-                       const struct mixing_side *other)
+static double alpha_of(enum levels_weights weights, const struct levels_side *own,
+                       const struct levels_side *other)
 {
     switch (weights) {
-    case MIXING_EQUAL: break;
-    case MIXING_SAMPLES:
+    case LEVELS_EQUAL: break;
+    case LEVELS_SAMPLES:
         return (double)other->samples / ((double)own->samples + (double)other->samples);
-    case MIXING_ACCURACY: {
+    case LEVELS_ACCURACY: {
         const double alpha = 1 / (1 + elementary_exp((other->loss - own->loss) / ACCURACY_SCALE));
         return fmin(fmax(alpha, ACCURACY_ALPHA_MIN), 1 - ACCURACY_ALPHA_MIN);
     }
@@ -214,13 +215,13 @@ static double alpha_of(enum mixing_weights weights, const struct mixing_side *ow
     return 0.5;
 }
 
-static bool is_stale(const struct mixing_side *side)
+static bool is_stale(const struct levels_side *side)
 {
-    return side->missed_periods > MIXING_STALE_PERIODS;
+    return side->missed_periods > LEVELS_STALE_PERIODS;
 }
 
 /* The share of a side that takes over the other's state, whatever they weigh; 0: it does not. */
-static double taken(const struct mixing_side *own, const struct mixing_side *other)
+static double taken(const struct levels_side *own, const struct levels_side *other)
 {
     if (own->successor != other->successor) {
         return own->successor ? 1 : 0;
@@ -230,7 +231,7 @@ static double taken(const struct mixing_side *own, const struct mixing_side *oth
                : 0;
 }
 
-void mixing_alphas(enum mixing_weights weights, const struct mixing_side side[2], double alpha[2])
+void levels_alphas(enum levels_weights weights, const struct levels_side side[2], double alpha[2])
 {
     const double first = taken(&side[0], &side[1]), second = taken(&side[1], &side[0]);
     alpha[0] = first > 0 ? first : second > 0 ? 1 - second : alpha_of(weights, &side[0], &side[1]);

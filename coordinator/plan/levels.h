@@ -1,4 +1,4 @@
-/* mixing.h: how often groups that train apart mix their parameters in pairs (strategy gossip),
+/* levels.h: how often groups that train apart mix their parameters in pairs (strategy gossip),
  * which pairs they form, and how far each side moves. Groups are levelled: between two mixes each
  * makes as many steps as it can in one period, so that nobody waits and no state falls behind.
  * Pairs with a fast link meet more often, as long as all states still come together.
@@ -6,17 +6,17 @@
  * Source: gossip in random pairs and its second eigenvalue, Boyd, Ghosh, Prabhakar and Shah,
  * "Randomized gossip algorithms", IEEE Trans. Inf. Theory 52(6), 2006. Levels, weights and the
  * choice by links are our own derivations. Pure: numbers in, numbers out; nothing allocates. */
-#ifndef COORDINATOR_PLAN_MIXING_H
-#define COORDINATOR_PLAN_MIXING_H
+#ifndef COORDINATOR_PLAN_LEVELS_H
+#define COORDINATOR_PLAN_LEVELS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define MIXING_GROUPS_MAX 32
+#define LEVELS_GROUPS_MAX 32
 
-struct mixing_problem {
-    size_t count;          /* groups; 2 to MIXING_GROUPS_MAX */
+struct levels_problem {
+    size_t count;          /* groups; 2 to LEVELS_GROUPS_MAX */
     int64_t batch;         /* samples of a step */
     const double *speed;   /* [count] samples per second; > 0 */
     const double *seconds; /* [count][count] of a copy from one group to another; > 0, and equal in
@@ -27,9 +27,9 @@ struct mixing_problem {
 /* Return the period in seconds: the longest of a step of the slowest group, two median copies, 50
  * ms, and 10 ms for each group. A group slower than a sixteenth of the median one does not count.
  */
-double mixing_period(const struct mixing_problem *problem);
+double levels_period(const struct levels_problem *problem);
 /* Return the steps of a group between two mixes; at least 1. */
-int64_t mixing_steps(double speed, double period, int64_t batch);
+int64_t levels_steps(double speed, double period, int64_t batch);
 
 /* Compute how often the groups choose each other.
  *
@@ -39,31 +39,31 @@ int64_t mixing_steps(double speed, double period, int64_t batch);
  * Seven tenths of a row are in proportion to 1 / seconds, the rest is equal for all. The equal part
  * grows until the spectral gap of the mean mix is at least half of that of uniform pairs. Returns
  * the equal part: 0.3 to 1. */
-double mixing_chances(const struct mixing_problem *problem, double *chance);
+double levels_chances(const struct levels_problem *problem, double *chance);
 /* Return the second eigenvalue of the mean mix of one pair, in which both sides move to the middle:
  * by this factor the expected variance between the groups shrinks at least, once for each mix.
- * Within 1e-9, or after 10,000 iterations of the power method what they have reached. */
-double mixing_second_eigenvalue(size_t count, const double *chance);
+ * By the power method, which ends when an iteration changes it by less than 1e-12. */
+double levels_second_eigenvalue(size_t count, const double *chance);
 /* Return the partner that a group draws among those that are free; count: none is.
  *
  *     row   [count] its chances
  *     free  [count] whether the group may be chosen
  *     at    uniform in [0, 1) */
-size_t mixing_partner(const double *row, const bool *free, size_t count, double at);
+size_t levels_partner(const double *row, const bool *free, size_t count, double at);
 
 /* ---- how far each side moves ---- */
 
 /* By what two sides weigh. */
-enum mixing_weights { MIXING_EQUAL, MIXING_SAMPLES, MIXING_ACCURACY };
+enum levels_weights { LEVELS_EQUAL, LEVELS_SAMPLES, LEVELS_ACCURACY };
 
-struct mixing_side {
+struct levels_side {
     int64_t samples;        /* of the shard; SAMPLES: > 0 */
     double loss;            /* of the common samples; ACCURACY: finite */
     int64_t missed_periods; /* since its last mix, beyond the one that is due */
     bool successor;         /* it has not mixed since it took over a shard */
 };
 
-#define MIXING_STALE_PERIODS 8 /* missed periods of a group that is not stale */
+#define LEVELS_STALE_PERIODS 8 /* missed periods of a group that is not stale */
 
 /* Compute the share of the difference by which each side moves towards the other; both are in 0 to
  * 1 and add up to 1, so that both sides reach the same point.
@@ -74,6 +74,6 @@ struct mixing_side {
  *
  * If one side alone is stale, after m missed periods, it moves by 1 - 4 / m. A successor beside a
  * group that is none takes over its state: 1. */
-void mixing_alphas(enum mixing_weights weights, const struct mixing_side side[2], double alpha[2]);
+void levels_alphas(enum levels_weights weights, const struct levels_side side[2], double alpha[2]);
 
 #endif

@@ -1,15 +1,15 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "coordinator/plan/mixing.h"
+#include "coordinator/plan/levels.h"
 #include "tests/support/test.h"
 
 #define TRIALS 300
-#define GROUPS MIXING_GROUPS_MAX
+#define GROUPS LEVELS_GROUPS_MAX
 
 struct trial {
     double speed[GROUPS], seconds[GROUPS * GROUPS], chance[GROUPS * GROUPS];
-    struct mixing_problem of;
+    struct levels_problem of;
 };
 
 /* Links that differ by up to 10^spread. */
@@ -41,14 +41,14 @@ static void the_period_is_a_step_of_the_slowest_group(void **state)
     (void)state;
     const double speed[] = {100, 1000, 320},
                  seconds[9] = {1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3};
-    struct mixing_problem problem = {.count = 3, .batch = 32, .speed = speed, .seconds = seconds};
-    const double period = mixing_period(&problem);
+    struct levels_problem problem = {.count = 3, .batch = 32, .speed = speed, .seconds = seconds};
+    const double period = levels_period(&problem);
     assert_true(is_near(period, 0.32));
-    assert_int_equal(mixing_steps(100, period, 32), 1);
-    assert_int_equal(mixing_steps(1000, period, 32), 10);
-    assert_int_equal(mixing_steps(320, period, 32), 3);
-    assert_int_equal(mixing_steps(1e-9, period, 32), 1);
-    assert_int_equal(mixing_steps(1e300, period, 32), 1000000000);
+    assert_int_equal(levels_steps(100, period, 32), 1);
+    assert_int_equal(levels_steps(1000, period, 32), 10);
+    assert_int_equal(levels_steps(320, period, 32), 3);
+    assert_int_equal(levels_steps(1e-9, period, 32), 1);
+    assert_int_equal(levels_steps(1e300, period, 32), 1000000000);
 }
 
 static void neither_copies_nor_matches_come_too_often(void **state)
@@ -59,13 +59,13 @@ static void neither_copies_nor_matches_come_too_often(void **state)
         seconds[i] = 1e-6;
         speed[i % GROUPS] = 1e6;
     }
-    struct mixing_problem problem = {.count = 2, .batch = 1, .speed = speed, .seconds = seconds};
-    assert_true(is_near(mixing_period(&problem), 0.05));
+    struct levels_problem problem = {.count = 2, .batch = 1, .speed = speed, .seconds = seconds};
+    assert_true(is_near(levels_period(&problem), 0.05));
     problem.count = GROUPS;
-    assert_true(is_near(mixing_period(&problem), 0.01 * GROUPS));
+    assert_true(is_near(levels_period(&problem), 0.01 * GROUPS));
     seconds[1] = seconds[2] = 3;
     problem.count = 2;
-    assert_true(is_near(mixing_period(&problem), 6));
+    assert_true(is_near(levels_period(&problem), 6));
 }
 
 static void a_group_that_is_nearly_dead_does_not_set_the_period(void **state)
@@ -73,8 +73,8 @@ static void a_group_that_is_nearly_dead_does_not_set_the_period(void **state)
     (void)state;
     const double speed[] = {1e-3, 320, 320},
                  seconds[9] = {1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3};
-    struct mixing_problem problem = {.count = 3, .batch = 32, .speed = speed, .seconds = seconds};
-    assert_true(is_near(mixing_period(&problem), 32 / (320.0 / 16)));
+    struct levels_problem problem = {.count = 3, .batch = 32, .speed = speed, .seconds = seconds};
+    assert_true(is_near(levels_period(&problem), 32 / (320.0 / 16)));
 }
 
 /* ---- pairs ---- */
@@ -100,8 +100,8 @@ static void rows_add_up_and_the_gap_is_half_of_the_uniform_one(void **state)
     size_t more = 0;
     for (uint64_t seed = 1; seed <= TRIALS; seed++) {
         draw_trial(seed, (double)(seed % 6), &trial);
-        const double uniform = mixing_chances(&trial.of, trial.chance);
-        const double gap = 1 - mixing_second_eigenvalue(trial.of.count, trial.chance);
+        const double uniform = levels_chances(&trial.of, trial.chance);
+        const double gap = 1 - levels_second_eigenvalue(trial.of.count, trial.chance);
         check_rows(&trial);
         assert_true(uniform >= 0.3 && uniform <= 1);
         assert_true(gap >= 0.5 / (double)(trial.of.count - 1) - 1e-6);
@@ -118,11 +118,11 @@ static void a_faster_link_is_chosen_more_often(void **state)
     trial.of.count = 3;
     const double seconds[] = {0, 0.1, 1, 0.1, 0, 1, 1, 1, 0};
     trial.of.seconds = seconds;
-    const double uniform = mixing_chances(&trial.of, trial.chance);
+    const double uniform = levels_chances(&trial.of, trial.chance);
     assert_true(is_near(trial.chance[1], (1 - uniform) * 10 / 11 + uniform / 2));
     assert_true(is_near(trial.chance[2], (1 - uniform) * 1 / 11 + uniform / 2));
     trial.of.uniform = true;
-    assert_true(mixing_chances(&trial.of, trial.chance) == 1);
+    assert_true(levels_chances(&trial.of, trial.chance) == 1);
     assert_true(is_near(trial.chance[1], 0.5) && is_near(trial.chance[2], 0.5));
 }
 
@@ -131,19 +131,19 @@ static void eigenvalues_are_those_of_known_matrices(void **state)
 {
     (void)state;
     double chance[16] = {0, 1, 1, 0};
-    assert_true(is_near(mixing_second_eigenvalue(2, chance), 0));
+    assert_true(is_near(levels_second_eigenvalue(2, chance), 0));
     for (size_t count = 3; count <= 4; count++) {
         for (size_t i = 0; i < count * count; i++) {
             chance[i] = i % (count + 1) == 0 ? 0 : 1.0 / (double)(count - 1);
         }
         assert_true(
-            is_near(mixing_second_eigenvalue(count, chance), 1 - 1.0 / (double)(count - 1)));
+            is_near(levels_second_eigenvalue(count, chance), 1 - 1.0 / (double)(count - 1)));
     }
     const double rare = 0.01; /* the variance between the pairs shrinks by 2 rare / n */
     const double pairs[16] = {0,        1 - rare, rare / 2, rare / 2, 1 - rare, 0,
                               rare / 2, rare / 2, rare / 2, rare / 2, 0,        1 - rare,
                               rare / 2, rare / 2, 1 - rare, 0};
-    assert_true(is_near(mixing_second_eigenvalue(4, pairs), 1 - 2 * rare / 4));
+    assert_true(is_near(levels_second_eigenvalue(4, pairs), 1 - 2 * rare / 4));
 }
 
 static void partners_are_drawn_by_their_chances_among_the_free(void **state)
@@ -153,28 +153,28 @@ static void partners_are_drawn_by_their_chances_among_the_free(void **state)
     bool free[] = {true, true, true, true};
     size_t drawn[4] = {0};
     for (int i = 0; i < 1000; i++) {
-        drawn[mixing_partner(row, free, 4, i / 1000.0)]++;
+        drawn[levels_partner(row, free, 4, i / 1000.0)]++;
     }
     assert_int_equal(drawn[0], 0);
     assert_int_equal(drawn[1], 500);
     assert_int_equal(drawn[2], 250);
     assert_int_equal(drawn[3], 250);
     free[1] = false;
-    assert_int_equal(mixing_partner(row, free, 4, 0.49), 2);
-    assert_int_equal(mixing_partner(row, free, 4, 0.51), 3);
+    assert_int_equal(levels_partner(row, free, 4, 0.49), 2);
+    assert_int_equal(levels_partner(row, free, 4, 0.51), 3);
     free[2] = free[3] = false;
-    assert_int_equal(mixing_partner(row, free, 4, 0), 4); /* never itself */
+    assert_int_equal(levels_partner(row, free, 4, 0), 4); /* never itself */
 }
 
 /* ---- how far each side moves ---- */
 
-static void check_alphas(enum mixing_weights weights, struct mixing_side a, struct mixing_side b,
+static void check_alphas(enum levels_weights weights, struct levels_side a, struct levels_side b,
                          double expected)
 {
-    const struct mixing_side side[] = {a, b}, swapped[] = {b, a};
+    const struct levels_side side[] = {a, b}, swapped[] = {b, a};
     double alpha[2], other[2];
-    mixing_alphas(weights, side, alpha);
-    mixing_alphas(weights, swapped, other);
+    levels_alphas(weights, side, alpha);
+    levels_alphas(weights, swapped, other);
     assert_true(is_near(alpha[0], expected));
     assert_true(alpha[0] + alpha[1] == 1 && is_near(alpha[0], other[1]));
 }
@@ -182,27 +182,27 @@ static void check_alphas(enum mixing_weights weights, struct mixing_side a, stru
 static void both_sides_reach_the_same_point(void **state)
 {
     (void)state;
-    const struct mixing_side small = {.samples = 100, .loss = 2}, large = {300, 1, 0, false};
-    check_alphas(MIXING_EQUAL, small, large, 0.5);
-    check_alphas(MIXING_SAMPLES, small, large, 0.75);
-    check_alphas(MIXING_ACCURACY, small, large, 0.8); /* bounded */
-    const struct mixing_side near = {.samples = 1, .loss = 1.05};
-    check_alphas(MIXING_ACCURACY, near, large, 1 / (1 + exp(-0.5)));
+    const struct levels_side small = {.samples = 100, .loss = 2}, large = {300, 1, 0, false};
+    check_alphas(LEVELS_EQUAL, small, large, 0.5);
+    check_alphas(LEVELS_SAMPLES, small, large, 0.75);
+    check_alphas(LEVELS_ACCURACY, small, large, 0.8); /* bounded */
+    const struct levels_side near = {.samples = 1, .loss = 1.05};
+    check_alphas(LEVELS_ACCURACY, near, large, 1 / (1 + exp(-0.5)));
 }
 
 static void a_stale_side_counts_little(void **state)
 {
     (void)state;
-    const struct mixing_side fresh = {.samples = 1, .missed_periods = MIXING_STALE_PERIODS};
-    for (int weights = MIXING_EQUAL; weights <= MIXING_ACCURACY; weights++) {
-        const struct mixing_side stale = {.samples = 1, .missed_periods = 100};
-        check_alphas((enum mixing_weights)weights, stale, fresh, 0.96);
-        check_alphas((enum mixing_weights)weights, stale, stale, 0.5);
-        check_alphas((enum mixing_weights)weights, fresh, fresh, 0.5);
-        const struct mixing_side new = {.samples = 1, .successor = true};
-        check_alphas((enum mixing_weights)weights, new, fresh, 1);
-        check_alphas((enum mixing_weights)weights, new, stale, 1);
-        check_alphas((enum mixing_weights)weights, new, new, 0.5);
+    const struct levels_side fresh = {.samples = 1, .missed_periods = LEVELS_STALE_PERIODS};
+    for (int weights = LEVELS_EQUAL; weights <= LEVELS_ACCURACY; weights++) {
+        const struct levels_side stale = {.samples = 1, .missed_periods = 100};
+        check_alphas((enum levels_weights)weights, stale, fresh, 0.96);
+        check_alphas((enum levels_weights)weights, stale, stale, 0.5);
+        check_alphas((enum levels_weights)weights, fresh, fresh, 0.5);
+        const struct levels_side new = {.samples = 1, .successor = true};
+        check_alphas((enum levels_weights)weights, new, fresh, 1);
+        check_alphas((enum levels_weights)weights, new, stale, 1);
+        check_alphas((enum levels_weights)weights, new, new, 0.5);
     }
 }
 
