@@ -222,6 +222,7 @@ static void split_by_class(const struct shards_problem *problem, int64_t *out)
     size_t order[SHARDS_CLASSES_MAX];
     for (size_t i = 0; i < classes; i++) {
         const size_t at = (size_t)rng_below(&stream, i, i + 1);
+        order[i] = i;
         order[i] = order[at];
         order[at] = i;
     }

@@ -1,7 +1,7 @@
 /* shards.h: divides the samples of a data set among groups that train apart (strategy gossip). A
  * shard is a number of samples of each class. The samples of a class have an order of their own
  * (shards_order), and each shard has a range of it: first those of shard 0, then those of shard 1.
- * So every sample is in exactly one shard, and whoever knows the numbers knows the samples. Pure;
+ * So every sample is in exactly one shard, and the numbers say which. Pure;
  * nothing allocates. */
 #ifndef LIBTRAIN_MODEL_SHARDS_H
 #define LIBTRAIN_MODEL_SHARDS_H

@@ -1,0 +1,318 @@
+#include "agent/core/mixing.h"
+
+#include "base/assert.h"
+
+/* Of a pair, of an average, and of its adoption by the group that computed it. */
+#define OWN_RECORDS 3
+
+void mixing_init(struct mixing *mixing, int64_t group, int64_t generation, int64_t version)
+{
+    *mixing = (struct mixing){.group = group, .generation = generation, .applied_step = version};
+}
+
+static bool is_open(const struct mixing_slot *slot)
+{
+    return slot->state == MIXING_MATCHED || slot->state == MIXING_COPIED ||
+           slot->state == MIXING_FETCHED;
+}
+
+static enum mixing_place place_of(const struct mix_match *match)
+{
+    return match->kind == MIX_PAIR ? MIXING_PAIRS : MIXING_AVERAGES;
+}
+
+static void end(struct mixing_slot *slot, enum mixing_state how)
+{
+    slot->state = is_open(slot) ? how : slot->state;
+}
+
+/* Peers of its match whose copies it needs; of an average only one group fetches any. */
+static size_t peers_of(const struct mix_match *match)
+{
+    return match->kind == MIX_AVERAGE && !match->averages ? 0 : match->peer_count;
+}
+
+static bool is_own(const struct mixing *mixing, const struct mix_member *member)
+{
+    return member->group == mixing->group;
+}
+
+/* ---- records ---- */
+
+static size_t find_record(const struct mixing *mixing, const struct mix_record *record)
+{
+    size_t at = 0;
+    while (at < mixing->record_count && !mix_record_is(&mixing->record[at], record)) {
+        at++;
+    }
+    return at;
+}
+
+void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record)
+{
+    size_t at = find_record(mixing, record);
+    if (at == mixing->record_count) {
+        return;
+    }
+    for (mixing->record_count--; at < mixing->record_count; at++) {
+        mixing->record[at] = mixing->record[at + 1];
+    }
+}
+
+/* Room is kept for those of the matches that may be open. */
+static bool has_room(const struct mixing *mixing, size_t more)
+{
+    return mixing->record_count + more + OWN_RECORDS <= MIXING_RECORDS_MAX;
+}
+
+static size_t count_new(const struct mixing *mixing, const struct mix_record *record, size_t count)
+{
+    size_t more = 0;
+    for (size_t i = 0; i < count; i++) {
+        more += find_record(mixing, &record[i]) == mixing->record_count;
+    }
+    return more;
+}
+
+static void carry(struct mixing *mixing, const struct mix_record *record, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (find_record(mixing, &record[i]) == mixing->record_count) {
+            mixing->record[mixing->record_count++] = record[i];
+        }
+    }
+}
+
+static struct mix_record *note(struct mixing *mixing, const struct mixing_slot *slot, int kind)
+{
+    const struct mix_match *match = &slot->match;
+    ASSERT(mixing->record_count < MIXING_RECORDS_MAX);
+    struct mix_record *record = &mixing->record[mixing->record_count++];
+    *record = (struct mix_record){.xid = match->xid, .kind = kind, .own = slot->copy};
+    return record;
+}
+
+/* The average is there: it is served from now on, whether this group adopts it or not. */
+static void note_average(struct mixing *mixing, const struct mixing_slot *slot)
+{
+    struct mix_record *record = note(mixing, slot, MIX_AVERAGE);
+    record->peer_count = slot->match.peer_count;
+    for (size_t i = 0; i < record->peer_count; i++) {
+        record->peer[i] = slot->match.peer[i];
+    }
+}
+
+/* The other group, or the one that has the average, which may be this one. */
+static void note_move(struct mixing *mixing, const struct mixing_slot *slot, int64_t step)
+{
+    const struct mix_match *match = &slot->match;
+    const bool pair = match->kind == MIX_PAIR;
+    struct mix_record *record = note(mixing, slot, pair ? MIX_PAIR : MIX_ADOPT);
+    record->peer_count = 1;
+    record->peer[0] = match->averages ? slot->copy : match->peer[0];
+    record->alpha = match->alpha;
+    record->statistics_alpha = match->statistics_alpha;
+    record->applied_step = step;
+    record->applied_mixes = mixing->mixes;
+    record->rate_step = match->rate_step;
+}
+
+/* ---- copies that are there ---- */
+
+/* Its own copy is there, in an average among others. */
+static void skip_own(struct mixing *mixing, struct mixing_slot *slot)
+{
+    while (slot->fetched < peers_of(&slot->match) &&
+           is_own(mixing, &slot->match.peer[slot->fetched])) {
+        slot->match.peer[slot->fetched++] = slot->copy;
+    }
+    const bool waits = slot->fetched < peers_of(&slot->match) || peers_of(&slot->match) == 0;
+    slot->state = waits ? MIXING_COPIED : MIXING_FETCHED;
+    if (!waits && slot->match.averages) {
+        note_average(mixing, slot);
+    }
+}
+
+/* ---- from the coordinator ---- */
+
+/* A group that has given its copy to an average computes or adopts it. */
+static bool continues(const struct mixing_slot *slot, const struct mix_match *match)
+{
+    const bool gave = slot->match.kind == MIX_AVERAGE && !slot->match.averages && slot->has_copy;
+    const bool only_gave = slot->state == MIXING_APPLIED && slot->match.alpha == 0;
+    return gave && mix_xid_is(slot->match.xid, match->xid) &&
+           (slot->state == MIXING_COPIED ? match->kind == MIX_ADOPT || match->averages
+                                         : only_gave && match->averages);
+}
+
+/* The group has no copy that it could adopt it with, and has not adopted it. */
+static bool is_late(const struct mixing_slot *slot, const struct mix_match *match)
+{
+    const bool waits = slot->state == MIXING_MATCHED || slot->state == MIXING_EXPIRED;
+    return match->kind == MIX_ADOPT && mix_xid_is(slot->match.xid, match->xid) && waits &&
+           slot->match.kind == MIX_AVERAGE;
+}
+
+static enum mixing_answer judge(const struct mixing *mixing, const struct mix_match *match)
+{
+    const enum mixing_place place = place_of(match);
+    const struct mixing_slot *average = &mixing->slot[MIXING_AVERAGES];
+    if (match->own.group != mixing->group || match->own.generation != mixing->generation) {
+        return MIXING_OTHER;
+    }
+    if (!mix_xid_after(match->xid, mixing->newest[place]) &&
+        !is_late(&mixing->slot[place], match)) {
+        return MIXING_KNOWN;
+    }
+    const bool spans = is_open(average) && average->has_copy && average->match.alpha > 0;
+    return place == MIXING_PAIRS && spans ? MIXING_BUSY
+           : has_room(mixing, 0)          ? MIXING_TAKEN
+                                          : MIXING_FULL;
+}
+
+enum mixing_answer mixing_take(struct mixing *mixing, const struct mix_match *match)
+{
+    struct mixing_slot *slot = &mixing->slot[place_of(match)];
+    const enum mixing_answer answer = judge(mixing, match);
+    if (answer != MIXING_OTHER && continues(slot, match)) {
+        slot->match = *match;
+        slot->fetched = 0;
+        skip_own(mixing, slot);
+        return MIXING_TAKEN;
+    }
+    if (answer == MIXING_TAKEN) {
+        end(slot, MIXING_EXPIRED);
+        mixing->newest[place_of(match)] = match->xid;
+        slot->match = *match;
+        slot->state = MIXING_MATCHED;
+        slot->has_copy = false;
+        slot->fetched = 0;
+    }
+    return answer;
+}
+
+void mixing_tick(struct mixing *mixing, int64_t now_ms)
+{
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        if (now_ms >= mixing->slot[p].match.deadline_ms) {
+            end(&mixing->slot[p], MIXING_EXPIRED);
+        }
+    }
+}
+
+bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
+{
+    const struct mixing_slot *average = &mixing->slot[MIXING_AVERAGES];
+    return version - mixing->applied_step >= every && !is_open(&mixing->slot[MIXING_PAIRS]) &&
+           (!is_open(average) || average->match.alpha == 0) && has_room(mixing, 0);
+}
+
+/* ---- at a step boundary ---- */
+
+enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *place)
+{
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        const enum mixing_state state = mixing->slot[p].state;
+        if (state == MIXING_MATCHED || state == MIXING_FETCHED) {
+            *place = (enum mixing_place)p;
+            return state == MIXING_MATCHED ? MIXING_COPY : MIXING_APPLY;
+        }
+    }
+    return MIXING_GO_ON;
+}
+
+/* An average that is not adopted changes nothing here. */
+static bool gives_only(const struct mix_match *match)
+{
+    return match->kind == MIX_AVERAGE && match->alpha == 0;
+}
+
+void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version)
+{
+    struct mixing_slot *slot = &mixing->slot[place];
+    ASSERT(slot->state == MIXING_MATCHED);
+    slot->copy = (struct mix_member){.group = mixing->group,
+                                     .generation = mixing->generation,
+                                     .version = version,
+                                     .mixes = mixing->mixes};
+    slot->has_copy = true;
+    skip_own(mixing, slot);
+    if (gives_only(&slot->match) && !slot->match.averages) {
+        slot->state = MIXING_APPLIED;
+    }
+    if (place == MIXING_AVERAGES && slot->match.alpha > 0) {
+        end(&mixing->slot[MIXING_PAIRS], MIXING_EXPIRED);
+    }
+}
+
+void mixing_applied(struct mixing *mixing, enum mixing_place place, int64_t version)
+{
+    struct mixing_slot *slot = &mixing->slot[place];
+    ASSERT(slot->state == MIXING_FETCHED);
+    slot->state = MIXING_APPLIED;
+    if (gives_only(&slot->match)) {
+        return;
+    }
+    note_move(mixing, slot, version);
+    mixing->mixes++;
+    mixing->applied_step = version;
+}
+
+/* ---- copies of other groups ---- */
+
+const struct mix_member *mixing_fetch(const struct mixing *mixing, enum mixing_place place)
+{
+    const struct mixing_slot *slot = &mixing->slot[place];
+    const bool waits = slot->state == MIXING_COPIED && slot->fetched < peers_of(&slot->match);
+    return waits ? &slot->match.peer[slot->fetched] : NULL;
+}
+
+void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct mix_member *copy,
+                    bool finite, const struct mix_record *record, size_t records)
+{
+    struct mixing_slot *slot = &mixing->slot[place];
+    if (!mixing_fetch(mixing, place)) {
+        return; /* the match has ended meanwhile */
+    }
+    struct mix_member *peer = &slot->match.peer[slot->fetched];
+    const bool is_named = copy->group == peer->group && copy->generation == peer->generation;
+    if (!finite || !is_named || !has_room(mixing, count_new(mixing, record, records))) {
+        end(slot, MIXING_REJECTED);
+        return;
+    }
+    carry(mixing, record, records);
+    *peer = *copy;
+    slot->fetched++;
+    skip_own(mixing, slot);
+}
+
+static enum mixing_verdict verdict_of(const struct mixing_slot *slot, bool average)
+{
+    const bool fails = slot->state == MIXING_EXPIRED || slot->state == MIXING_REJECTED;
+    if (!average) {
+        return slot->state == MIXING_MATCHED ? MIXING_PARK
+               : slot->has_copy              ? MIXING_SERVE
+                                             : MIXING_GONE;
+    }
+    if (!slot->match.averages) {
+        return slot->match.kind == MIX_AVERAGE && !fails ? MIXING_LATER : MIXING_GONE;
+    }
+    return fails                                                            ? MIXING_GONE
+           : slot->state == MIXING_FETCHED || slot->state == MIXING_APPLIED ? MIXING_SERVE
+                                                                            : MIXING_PARK;
+}
+
+enum mixing_verdict mixing_serve(const struct mixing *mixing, struct mix_xid xid, bool average,
+                                 enum mixing_place *place)
+{
+    bool may_come = true;
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        const struct mixing_slot *slot = &mixing->slot[p];
+        if (mix_xid_is(slot->match.xid, xid)) {
+            *place = (enum mixing_place)p;
+            return verdict_of(slot, average);
+        }
+        may_come = may_come && mix_xid_after(xid, mixing->newest[p]);
+    }
+    return may_come ? MIXING_LATER : MIXING_GONE;
+}

@@ -1,0 +1,112 @@
+/* mixing.h: the part of one group in a job of strategy gossip: when it copies its state, what it
+ * fetches, when it applies, and what it records. Its owner has the buffers and the connections.
+ *
+ *     MATCHED   the coordinator has named the match; the copy is due at the next step boundary
+ *     COPIED    other groups may fetch the copy; the group fetches theirs, and goes on training
+ *     FETCHED   everything is there; it is applied at the next step boundary
+ *
+ * Rules. A match is applied at most once, and only at a step boundary. Nothing of an ended
+ * generation is served or applied. After the deadline a group abandons the match alone. A match of
+ * a pair and an average that is not adopted may be open together; one that is adopted ends the pair
+ * that is open at its copy, because what was copied before it must not be applied after it. Records
+ * travel with every copy that depends on them, until the coordinator acknowledges them; a group
+ * without room for more records takes no match. Nothing assumes that a group is one device. Pure.
+ */
+#ifndef AGENT_CORE_MIXING_H
+#define AGENT_CORE_MIXING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schema/mix.h"
+
+/* Own and carried; without its coordinator each group leaves at most two. */
+#define MIXING_RECORDS_MAX 96
+
+enum mixing_state {
+    MIXING_NONE,
+    MIXING_MATCHED,
+    MIXING_COPIED,
+    MIXING_FETCHED,
+    /* How the last match ended. */
+    MIXING_APPLIED,
+    MIXING_EXPIRED,
+    MIXING_REJECTED, /* a copy that is not finite, or not of the incarnation named */
+};
+
+/* Two matches may be open, each with a copy of its own. */
+enum mixing_place { MIXING_PAIRS, MIXING_AVERAGES };
+#define MIXING_PLACES 2
+
+struct mixing_slot {
+    enum mixing_state state;
+    struct mix_match match;
+    struct mix_member copy; /* the own one */
+    bool has_copy;          /* until the next copy of this place */
+    size_t fetched;         /* peers whose copy is there, in order */
+};
+
+struct mixing {
+    int64_t group, generation;
+    struct mixing_slot slot[MIXING_PLACES];
+    struct mix_xid newest[MIXING_PLACES]; /* of those that were taken */
+    int64_t applied_step; /* the last step before the newest mix; at first: the resumed version */
+    int64_t mixes;        /* applied by this incarnation */
+    struct mix_record record[MIXING_RECORDS_MAX]; /* not acknowledged; the oldest first */
+    size_t record_count;
+};
+
+void mixing_init(struct mixing *mixing, int64_t group, int64_t generation, int64_t version);
+
+/* ---- from the coordinator ---- */
+
+enum mixing_answer {
+    MIXING_TAKEN,
+    MIXING_KNOWN, /* it is open, or has ended */
+    MIXING_OTHER, /* of another incarnation of the group */
+    MIXING_FULL,  /* there is no room for its records */
+    MIXING_BUSY,  /* a pair: an average that is adopted has this group's copy */
+};
+/* Take a match. One of the same place that is open expires. The computation and the adoption of an
+ * average have its xid. They use the copy that the group gave, if it is still open; to adopt it
+ * later, a group copies again. */
+enum mixing_answer mixing_take(struct mixing *mixing, const struct mix_match *match);
+/* Expire the matches whose deadline is over. */
+void mixing_tick(struct mixing *mixing, int64_t now_ms);
+/* The coordinator has stored the record (mix_record_is). */
+void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record);
+/* Whether a match is due after that many steps: `every` steps after the last mix, and none open. */
+bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every);
+
+/* ---- at a step boundary ---- */
+
+enum mixing_work { MIXING_GO_ON, MIXING_COPY, MIXING_APPLY };
+/* What is due after the step `version`, and of which place; repeat it until there is nothing. */
+enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *place);
+/* The state of that version was copied. */
+void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version);
+/* The fetched copies were applied after the step `version`. */
+void mixing_applied(struct mixing *mixing, enum mixing_place place, int64_t version);
+
+/* ---- copies of other groups ---- */
+
+/* The next peer whose copy is to be fetched; NULL: none. The group that computes an average fetches
+ * all but its own, in order. */
+const struct mix_member *mixing_fetch(const struct mixing *mixing, enum mixing_place place);
+/* Its copy is there, with the records that came along. Rejects it, and ends the match, if it is not
+ * of the incarnation named, not finite, or brings more records than there is room for. */
+void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct mix_member *copy,
+                    bool finite, const struct mix_record *record, size_t records);
+
+enum mixing_verdict {
+    MIXING_SERVE, /* what is asked for, of *place, with all records */
+    MIXING_PARK,  /* it will be there at a step boundary, or when all copies of others are */
+    MIXING_LATER, /* it may not have been heard of yet */
+    MIXING_GONE,  /* it has ended without a copy, or another took its place */
+};
+/* Another group asks for the copy of a match, or for the average that this group computes. */
+enum mixing_verdict mixing_serve(const struct mixing *mixing, struct mix_xid xid, bool average,
+                                 enum mixing_place *place);
+
+#endif

@@ -1,0 +1,95 @@
+#include "libtrain/optim/mix.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+void mix_parameters(size_t count, double alpha, const float *own, const float *peer, float *x)
+{
+    const float share = (float)alpha;
+    for (size_t i = 0; i < count; i++) {
+        x[i] += share * (peer[i] - own[i]);
+    }
+}
+
+void mix_statistics(size_t count, double alpha, const float *peer, float *r)
+{
+    const float share = (float)alpha, rest = (float)(1 - alpha);
+    for (size_t i = 0; i < count; i++) {
+        r[i] = rest * r[i] + share * peer[i];
+    }
+}
+
+bool mix_is_finite(size_t count, const float *x)
+{
+    bool finite = true;
+    for (size_t i = 0; i < count; i++) {
+        finite &= isfinite(x[i]) != 0;
+    }
+    return finite;
+}
+
+double mix_squares(size_t count, const float *x, const float *y)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double difference = (double)x[i] - (y ? (double)y[i] : 0);
+        sum += difference * difference;
+    }
+    return sum;
+}
+
+/* ---- the average ---- */
+
+#define PIECE 256 /* floats: all levels of the tree stay in the fastest cache */
+
+/* A piece of the states, from `at` on. */
+struct piece {
+    const float *const *state;
+    const double *weight;
+    size_t at, count;
+};
+
+static void read_leaf(const struct piece *piece, size_t group, float *out)
+{
+    memcpy(out, piece->state[group] + piece->at, piece->count * sizeof(out[0]));
+    const float weight = piece->weight ? (float)piece->weight[group] : 1;
+    for (size_t i = 0; i < piece->count && piece->weight; i++) {
+        out[i] *= weight;
+    }
+}
+
+/* tree(first, end): the first part has the largest power of two of groups that leaves some. */
+static void add_tree(const struct piece *piece, size_t first, size_t end, float *out)
+{
+    if (end - first == 1) {
+        read_leaf(piece, first, out);
+        return;
+    }
+    size_t half = 1;
+    while (2 * half < end - first) {
+        half *= 2;
+    }
+    float right[PIECE];
+    add_tree(piece, first, first + half, out);
+    add_tree(piece, first + half, end, right);
+    for (size_t i = 0; i < piece->count; i++) {
+        out[i] += right[i];
+    }
+}
+
+void mix_average(const float *const *state, size_t groups, const double *weight, size_t count,
+                 float *out)
+{
+    const float each = (float)(1.0 / (double)groups);
+    ASSERT(groups >= 1 && groups <= MIX_GROUPS_MAX);
+    for (size_t at = 0; at < count; at += PIECE) {
+        const size_t left = count - at;
+        const struct piece piece = {state, weight, at, left < PIECE ? left : PIECE};
+        add_tree(&piece, 0, groups, out + at);
+        for (size_t i = 0; i < piece.count && !weight; i++) {
+            out[at + i] *= each;
+        }
+    }
+}
