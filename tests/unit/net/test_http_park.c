@@ -1,6 +1,5 @@
 #include <stdlib.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -100,35 +99,7 @@ static void finished(void *context, const struct http_exchange *exchange, int st
     gate_pass(&desk->finished, NULL);
 }
 
-static bool open_upload(void *context, struct http_exchange *exchange, void **upload)
-{
-    (void)context;
-    *upload = exchange;
-    return true;
-}
-
-static size_t take_upload(void *upload, const void *data, size_t size)
-{
-    (void)upload;
-    (void)data;
-    return size;
-}
-
-static void finish_upload(void *upload)
-{
-    http_reply(upload, 204, NULL, NULL, 0);
-}
-
-static void abort_upload(void *upload)
-{
-    (void)upload;
-}
-
-static const struct http_sink upload = {open_upload, take_upload, finish_upload, abort_upload};
-
 static const struct http_route routes[] = {
-    {.method = "PUT", .pattern = "/steady", .sink = &upload},
-    {.method = "PUT", .pattern = "/patient", .sink = &upload, .body_bytes_min = 1},
     {.method = "GET", .pattern = "/empty", .handle = empty},
     {.method = "GET", .pattern = "/page", .handle = page},
     {.method = "POST", .pattern = "/page", .handle = page},
@@ -470,30 +441,6 @@ static void idle_and_dawdling_connections_are_closed(void **state)
     close(parked);
 }
 
-/* Single bytes of a body keep a connection open only where that is the least. */
-static void a_route_says_how_fast_its_bodies_come(void **state)
-{
-    struct fixture *f = *state;
-    static const char *const path[] = {"steady", "patient"};
-    enum { BYTES = 50, BETWEEN_MS = 20 }; /* 1 s, five times as long as the server waits */
-    for (size_t i = 0; i < 2; i++) {
-        char request[200], answer[1024];
-        const int fd = raw_connect(&f->serve);
-        (void)snprintf(request, sizeof(request),
-                       "PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n"
-                       "Connection: close\r\n\r\n",
-                       path[i], BYTES);
-        raw_send(fd, request);
-        struct pollfd closed = {.fd = fd, .events = POLLIN};
-        for (int k = 0; k < BYTES && poll(&closed, 1, BETWEEN_MS) == 0; k++) {
-            (void)send(fd, "x", 1, MSG_NOSIGNAL);
-        }
-        raw_read_all(fd, answer, sizeof(answer));
-        assert_true((strstr(answer, "HTTP/1.1 204 ") != NULL) == (i == 1));
-        close(fd);
-    }
-}
-
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -514,8 +461,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(requests_beyond_the_bound_are_answered_by_busy,
                                         setup_two_connections, teardown),
         cmocka_unit_test_setup_teardown(idle_and_dawdling_connections_are_closed, setup_short_times,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_route_says_how_fast_its_bodies_come, setup_short_times,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

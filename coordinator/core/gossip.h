@@ -1,0 +1,100 @@
+/* gossip.h: matches the groups of one job of strategy gossip: who mixes with whom and when, and who
+ * averages. It knows only what groups report, and may be restarted at any moment with a new life:
+ * what it forgets are matches, which expire. Pure: events in, orders out; nothing allocates. Our
+ * own derivation (docs/adr/0145).
+ *
+ * A group has one open match of a pair at a time, and is matched only after a report has named the
+ * one that it has open. An average goes through three phases. Its groups give a copy; one of them
+ * computes the average of those that did; the others adopt it. Where averages are adopted, no pair
+ * is matched meanwhile. */
+#ifndef COORDINATOR_CORE_GOSSIP_H
+#define COORDINATOR_CORE_GOSSIP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/plan/levels.h"
+#include "schema/mix.h"
+
+#define GOSSIP_ORDERS_MAX (4 * LEVELS_GROUPS_MAX)
+
+struct gossip_options {
+    uint64_t seed;
+    int64_t life;  /* of the coordinator */
+    int64_t batch; /* samples of a step */
+    enum levels_weights weights;
+    bool uniform;          /* all pairs meet equally often */
+    bool adopts;           /* groups adopt averages */
+    int64_t average_every; /* mixes of each group between two averages */
+};
+
+/* What a group says of its matches. */
+struct gossip_report {
+    int64_t generation;
+    bool wants; /* a match: it has made its steps */
+    struct {
+        struct mix_xid xid;
+        bool open, copied, fetched, applied; /* as enum mixing_state of the agent */
+    } pair, average;
+};
+
+struct gossip_group {
+    bool present, heard, wants, successor;
+    int64_t generation, samples;
+    double speed, loss;
+    struct mix_xid open; /* counter 0: none */
+    int64_t open_until_ms, last_mix_ms, mixes;
+    bool asked, gave, tried, adopted; /* of the present average; tried: it was to compute it */
+};
+
+enum gossip_phase { GOSSIP_MIXES, GOSSIP_GATHERS, GOSSIP_COMPUTES, GOSSIP_ADOPTS };
+
+/* A match for a group. */
+struct gossip_order {
+    size_t group;
+    struct mix_match match;
+};
+
+struct gossip {
+    struct gossip_options options;
+    size_t count; /* groups that there have been */
+    struct gossip_group group[LEVELS_GROUPS_MAX];
+    double seconds[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX]; /* of a copy */
+    double chance[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX];
+    double period;   /* seconds; 0: fewer than two groups */
+    int64_t counter; /* of the last match of this life */
+    int64_t rate_step;
+    enum gossip_phase phase;
+    struct mix_xid average;
+    size_t averager;
+    bool offered; /* the average to the groups that adopt it */
+    int64_t phase_until_ms;
+    int64_t averages; /* that were computed in this life */
+    struct gossip_order order[GOSSIP_ORDERS_MAX];
+    size_t orders;
+};
+
+void gossip_init(struct gossip *gossip, const struct gossip_options *options);
+/* A group begins, or begins again, on so many samples, with so many samples per second. successor:
+ * it takes over a shard whose group has ended. */
+void gossip_enter(struct gossip *gossip, size_t group, int64_t generation, int64_t samples,
+                  double speed, bool successor, int64_t now_ms);
+void gossip_leave(struct gossip *gossip, size_t group);
+/* The seconds of a copy between two groups, and the speed of a group, as measured; both are above
+ * 0. gossip_level takes them into account. */
+void gossip_link(struct gossip *gossip, size_t a, size_t b, double seconds);
+void gossip_speed(struct gossip *gossip, size_t group, double speed);
+void gossip_level(struct gossip *gossip);
+/* Return the steps of a group between two mixes; 1 until gossip_level. */
+int64_t gossip_steps(const struct gossip *gossip, size_t group);
+
+void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report *report,
+                 int64_t now_ms);
+/* Match the groups that want it and may, and go on with the average. rate_step: the step of the job
+ * whose learning rate holds from now on. */
+void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms);
+/* Take the next order; false: none. */
+bool gossip_next(struct gossip *gossip, struct gossip_order *out);
+
+#endif
