@@ -347,8 +347,8 @@ int member_loop(struct member *member, const struct work_listener *listener, int
 {
     struct exchange_task task;
     task_clock_free(&member->clock);
-    atomic_store(&member->moves_left, moves_of_step(member));
     for (;;) {
+        atomic_store(&member->moves_left, moves_of_step(member));
         const enum exchange_work work = next(member, &task);
         if (work == EXCHANGE_WAIT) {
             return err_set(err, ERR_CANCELLED, "cancelled");
@@ -356,7 +356,6 @@ int member_loop(struct member *member, const struct work_listener *listener, int
         if (task.opens_round && listener->round_opened) {
             listener->round_opened(listener->arg);
         }
-        atomic_store(&member->moves_left, moves_of_step(member));
         task_clock_begin(&member->clock);
         const int rc = do_task(member, &task, err);
         if (rc != 0) {
