@@ -2,8 +2,7 @@
 
 #include "base/assert.h"
 
-/* One past the first part of a node of at least two micro-batches. */
-static size_t middle_of(struct reduce_range node)
+size_t reduce_middle(struct reduce_range node)
 {
     size_t power = 1;
     while (2 * power < node.end - node.first) {
@@ -22,7 +21,7 @@ static struct reduce_range smallest_around(size_t count, struct reduce_range ran
 {
     struct reduce_range node = {0, count};
     while (node.end - node.first > 1) {
-        const size_t middle = middle_of(node);
+        const size_t middle = reduce_middle(node);
         const struct reduce_range left = {node.first, middle}, right = {middle, node.end};
         if (is_within(range, left)) {
             node = left;
@@ -51,7 +50,7 @@ static struct reduce_range first_block(size_t count, struct reduce_range share)
 {
     struct reduce_range node = {0, count};
     while (node.first != share.first || node.end > share.end) {
-        const size_t middle = middle_of(node);
+        const size_t middle = reduce_middle(node);
         node = share.first < middle ? (struct reduce_range){node.first, middle}
                                     : (struct reduce_range){middle, node.end};
     }
@@ -77,7 +76,7 @@ struct reduce_range reduce_parent(size_t count, struct reduce_range range,
     struct reduce_range node = {0, count};
     ASSERT(reduce_is_node(count, range) && !is_equal(range, node));
     for (;;) {
-        const size_t middle = middle_of(node);
+        const size_t middle = reduce_middle(node);
         const struct reduce_range left = {node.first, middle}, right = {middle, node.end};
         if (is_equal(range, left) || is_equal(range, right)) {
             *sibling = is_equal(range, left) ? right : left;

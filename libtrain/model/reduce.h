@@ -31,6 +31,8 @@ struct reduce_range {
  * an empty share. */
 size_t reduce_blocks(size_t count, struct reduce_range share,
                      struct reduce_range out[REDUCE_BLOCKS_MAX]);
+/* Return one past the first part of a node of at least two micro-batches: m of its sum. */
+size_t reduce_middle(struct reduce_range node);
 /* Return whether the range is a node of the tree. */
 bool reduce_is_node(size_t count, struct reduce_range range);
 /* Return the node whose sum the range is a part of, and write the other part. The range is a node

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "libtrain/model/reduce.h"
 
 void mix_parameters(size_t count, double alpha, const float *own, const float *peer, float *x)
 {
@@ -60,20 +61,16 @@ static void read_leaf(const struct piece *piece, size_t group, float *out)
     }
 }
 
-/* tree(first, end): the first part has the largest power of two of groups that leaves some. */
-static void add_tree(const struct piece *piece, size_t first, size_t end, float *out)
+static void add_tree(const struct piece *piece, struct reduce_range node, float *out)
 {
-    if (end - first == 1) {
-        read_leaf(piece, first, out);
+    if (node.end - node.first == 1) {
+        read_leaf(piece, node.first, out);
         return;
     }
-    size_t half = 1;
-    while (2 * half < end - first) {
-        half *= 2;
-    }
+    const size_t middle = reduce_middle(node);
     float right[PIECE];
-    add_tree(piece, first, first + half, out);
-    add_tree(piece, first + half, end, right);
+    add_tree(piece, (struct reduce_range){node.first, middle}, out);
+    add_tree(piece, (struct reduce_range){middle, node.end}, right);
     for (size_t i = 0; i < piece->count; i++) {
         out[i] += right[i];
     }
@@ -87,7 +84,7 @@ void mix_average(const float *const *state, size_t groups, const double *weight,
     for (size_t at = 0; at < count; at += PIECE) {
         const size_t left = count - at;
         const struct piece piece = {state, weight, at, left < PIECE ? left : PIECE};
-        add_tree(&piece, 0, groups, out + at);
+        add_tree(&piece, (struct reduce_range){0, groups}, out + at);
         for (size_t i = 0; i < piece.count && !weight; i++) {
             out[at + i] *= each;
         }
