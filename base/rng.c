@@ -79,3 +79,14 @@ uint64_t rng_below(const struct rng_stream *stream, uint64_t index, uint64_t bou
     uint64_t number = (uint64_t)pair[1] << 32 | pair[0];
     return high_product(number, bound);
 }
+
+/* Source: Durstenfeld, "Algorithm 235: random permutation", CACM 1964. */
+void rng_shuffle(const struct rng_stream *stream, uint32_t *item, size_t count)
+{
+    for (size_t i = count; i > 1; i--) {
+        const size_t at = (size_t)rng_below(stream, i - 1, i);
+        const uint32_t last = item[i - 1];
+        item[i - 1] = item[at];
+        item[at] = last;
+    }
+}

@@ -5,6 +5,7 @@
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct rng_block {
@@ -48,5 +49,8 @@ float rng_uniform(const struct rng_stream *stream, uint64_t index);
 /* Uniform in [0, bound), bound >= 1, by multiply-shift on 64 bits (two words at 2 * index): bias
  * below 2^-32. */
 uint64_t rng_below(const struct rng_stream *stream, uint64_t index, uint64_t bound);
+/* Shuffle item[count]: from the last position down, each draws by rng_below at its own index the
+ * position that it changes places with, at most itself. */
+void rng_shuffle(const struct rng_stream *stream, uint32_t *item, size_t count);
 
 #endif

@@ -122,17 +122,11 @@ static void list_samples(struct train_sampler *sampler, int64_t epoch)
               sampler->order + sampler->sizes.own);
 }
 
-/* Fisher-Yates, from the last position down. */
 static void shuffle(struct train_sampler *sampler, int64_t epoch)
 {
     struct rng_stream stream = rng_stream(sampler->seed, RNG_SHUFFLE, (uint64_t)epoch, 0);
     list_samples(sampler, epoch);
-    for (uint32_t i = sampler->samples - 1; i > 0; i--) {
-        uint32_t other = (uint32_t)rng_below(&stream, i, (uint64_t)i + 1);
-        uint32_t swap = sampler->order[i];
-        sampler->order[i] = sampler->order[other];
-        sampler->order[other] = swap;
-    }
+    rng_shuffle(&stream, sampler->order, sampler->samples);
     sampler->epoch = epoch;
 }
 

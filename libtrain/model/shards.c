@@ -219,13 +219,11 @@ static void split_by_class(const struct shards_problem *problem, int64_t *out)
 {
     const size_t classes = problem->class_count, each = problem->classes_per_shard;
     const struct rng_stream stream = rng_stream(problem->seed, RNG_SHARDS, 0, 1);
-    size_t order[SHARDS_CLASSES_MAX];
+    uint32_t order[SHARDS_CLASSES_MAX];
     for (size_t i = 0; i < classes; i++) {
-        const size_t at = (size_t)rng_below(&stream, i, i + 1);
-        order[i] = i;
-        order[i] = order[at];
-        order[at] = i;
+        order[i] = (uint32_t)i;
     }
+    rng_shuffle(&stream, order, classes);
     for (size_t i = 0; i < classes; i++) {
         double weight[SHARDS_MAX] = {0};
         int64_t part[SHARDS_MAX];
@@ -332,10 +330,5 @@ int64_t shards_first(const int64_t *out, size_t class_count, size_t shard, size_
 void shards_order(uint64_t seed, size_t class, uint32_t *sample, size_t count)
 {
     const struct rng_stream stream = rng_stream(seed, RNG_SHARD_ORDER, class, 0);
-    for (size_t i = count; i > 1; i--) {
-        const size_t at = (size_t)rng_below(&stream, i - 2, i);
-        const uint32_t last = sample[i - 1];
-        sample[i - 1] = sample[at];
-        sample[at] = last;
-    }
+    rng_shuffle(&stream, sample, count);
 }

@@ -139,6 +139,49 @@ static void bounded_numbers_use_every_bit_of_the_product(void **state)
     }
 }
 
+/* The order of Fisher and Yates under stream 9, by Python's integers. */
+static void a_shuffle_has_the_known_order(void **state)
+{
+    (void)state;
+    static const uint32_t known[] = {5, 8, 6, 11, 1, 4, 10, 0, 3, 9, 2, 7};
+    enum { COUNT = sizeof(known) / sizeof(known[0]) };
+    uint32_t item[COUNT + 1];
+    struct rng_stream stream = rng_stream(9, RNG_SHUFFLE, 0, 0);
+    for (uint32_t i = 0; i <= COUNT; i++) {
+        item[i] = i;
+    }
+    rng_shuffle(&stream, item, 0);
+    rng_shuffle(&stream, item, 1);
+    assert_int_equal(item[0], 0);
+    rng_shuffle(&stream, item, COUNT);
+    assert_memory_equal(item, known, sizeof(known));
+    assert_int_equal(item[COUNT], COUNT);
+}
+
+/* 24 orders of 1,000 expected shuffles: chi-square has 23 degrees of freedom, so 60 is beyond the
+ * 1 - 1e-4 quantile. */
+static void every_order_is_as_likely(void **state)
+{
+    (void)state;
+    enum { ITEMS = 4, ORDERS = 24, SHUFFLES = 24000 };
+    int seen[ITEMS * ITEMS * ITEMS] = {0}; /* by the first three items */
+    for (uint64_t i = 0; i < SHUFFLES; i++) {
+        uint32_t item[ITEMS] = {0, 1, 2, 3};
+        struct rng_stream stream = rng_stream(1, RNG_SIMULATION, i, 0);
+        rng_shuffle(&stream, item, ITEMS);
+        seen[(item[0] * ITEMS + item[1]) * ITEMS + item[2]]++;
+    }
+    double chi_square = 0;
+    int orders = 0;
+    for (int i = 0; i < ITEMS * ITEMS * ITEMS; i++) {
+        const double difference = seen[i] - (double)SHUFFLES / ORDERS;
+        chi_square += seen[i] > 0 ? difference * difference / ((double)SHUFFLES / ORDERS) : 0;
+        orders += seen[i] > 0;
+    }
+    assert_int_equal(orders, ORDERS);
+    assert_true(chi_square > 5 && chi_square < 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +193,8 @@ int main(void)
         cmocka_unit_test(bounded_numbers_stay_below_the_bound_and_reach_every_value),
         cmocka_unit_test(bounded_numbers_take_two_words_each),
         cmocka_unit_test(bounded_numbers_use_every_bit_of_the_product),
+        cmocka_unit_test(a_shuffle_has_the_known_order),
+        cmocka_unit_test(every_order_is_as_likely),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
