@@ -145,6 +145,11 @@ def upload(fleet, model):
         fleet.request("PUT", f"/v1/datasets/{NOISE}", noise(), octets, expect=201)
 
 
+def start_in_role(fleet, name):
+    """Label the device as its name says, without the number."""
+    fleet.start_device(name, "--label", f"role={name.rstrip('0123456789')}")
+
+
 class Bench:
     def __init__(self, fleet, setting, options):
         self.fleet, self.setting, self.options = fleet, setting, options
@@ -268,7 +273,7 @@ def measure_setting(options):
         fleet.start_coordinator("--lease-ms", LEASE_MS)
         upload(fleet, setting[0])
         for name in ("server", *WORKERS):
-            fleet.start_device(name, "--label", f"role={name.rstrip('0123456789')}")
+            start_in_role(fleet, name)
         bench = Bench(fleet, setting, options)
         bench.warm_up()
         for turn, variant in missing(setting, options):

@@ -6,7 +6,7 @@ import pathlib
 import sys
 import time
 
-from exchange import COORDINATOR_SHARE, LEASE_MS, data_of, upload
+from exchange import COORDINATOR_SHARE, LEASE_MS, data_of, start_in_role, upload
 from namespaces import NamespaceFleet, run_on
 from paceline import fashion_job, must, on_devices
 from report import finish, median, rows_file, say, table
@@ -159,7 +159,7 @@ def measure_setting(options):
         setting = SETTINGS[options.setting]
         upload(fleet, setting.model)
         for name in setting.devices:
-            fleet.start_device(name, "--label", f"role={name.rstrip('0123456789')}")
+            start_in_role(fleet, name)
         bench = Bench(fleet, options.setting)
         bench.warm_up()
         with options.rows.open("a") as file:
