@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 #define SWAP_BYTES 64
 
 static void swap(char *a, char *b, size_t size)
@@ -50,4 +52,17 @@ void sort_in_place(void *items, size_t count, size_t size, sort_compare_fn compa
         swap(item, item + i * size, size);
         sift_down(item, 0, i, size, compare);
     }
+}
+
+static int by_value(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+double sort_median(double *value, size_t count)
+{
+    ASSERT(count >= 1);
+    sort_in_place(value, count, sizeof(value[0]), by_value);
+    return (value[(count - 1) / 2] + value[count / 2]) / 2;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sort.h"
 #include "coordinator/core/act.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/holdings.h"
@@ -125,17 +126,10 @@ void progress_restart(struct job_slot *job)
 
 double progress_median(const double *value, size_t count)
 {
-    double sorted[STEP_WINDOW] = {0};
+    double sorted[STEP_WINDOW];
     ASSERT(count >= 1 && count <= STEP_WINDOW);
-    for (size_t i = 0; i < count; i++) {
-        size_t at = i;
-        while (at > 0 && sorted[at - 1] > value[i]) {
-            sorted[at] = sorted[at - 1];
-            at--;
-        }
-        sorted[at] = value[i];
-    }
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+    memcpy(sorted, value, count * sizeof(sorted[0]));
+    return sort_median(sorted, count);
 }
 
 double progress_recent_seconds(const struct job_slot *job, size_t steps)

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/elementary.h"
+#include "base/sort.h"
 
 #define LEAST_SECONDS 0.05
 #define SECONDS_PER_GROUP 0.01 /* the coordinator answers 100 requests for a match per second */
@@ -24,25 +25,6 @@ _Static_assert(2 * STALE_WEIGHT <= LEVELS_STALE_PERIODS,
 
 /* ---- levels ---- */
 
-static void sort(double *value, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        const double moved = value[i];
-        size_t at = i;
-        for (; at > 0 && value[at - 1] > moved; at--) {
-            value[at] = value[at - 1];
-        }
-        value[at] = moved;
-    }
-}
-
-/* Of an even number the mean of both in the middle. Sorts. */
-static double median(double *value, size_t count)
-{
-    sort(value, count);
-    return (value[(count - 1) / 2] + value[count / 2]) / 2;
-}
-
 static double median_copy(const struct levels_problem *problem)
 {
     double seconds[LEVELS_GROUPS_MAX * (LEVELS_GROUPS_MAX - 1) / 2];
@@ -52,7 +34,7 @@ static double median_copy(const struct levels_problem *problem)
             seconds[pairs++] = problem->seconds[i * problem->count + j];
         }
     }
-    return median(seconds, pairs);
+    return sort_median(seconds, pairs);
 }
 
 double levels_period(const struct levels_problem *problem)
@@ -62,7 +44,7 @@ double levels_period(const struct levels_problem *problem)
     for (size_t i = 0; i < problem->count; i++) {
         speed[i] = problem->speed[i];
     }
-    const double middle = median(speed, problem->count); /* speed[0] is the slowest now */
+    const double middle = sort_median(speed, problem->count); /* speed[0] is the slowest now */
     const double step = (double)problem->batch / fmax(speed[0], middle / SLOWEST);
     const double least = fmax(LEAST_SECONDS, SECONDS_PER_GROUP * (double)problem->count);
     return fmax(fmax(step, COPIES * median_copy(problem)), least);

@@ -52,8 +52,23 @@ static void every_count_and_order_is_sorted(void **state)
     }
 }
 
+static void a_median_of_an_even_number_is_the_mean_of_both_in_the_middle(void **state)
+{
+    (void)state;
+    double value[] = {7, 1, 4, 2, 100};
+    assert_true(sort_median(value, 1) == 7);
+    assert_true(sort_median(value, 2) == 4);
+    assert_true(value[0] == 1 && value[1] == 7); /* sorted */
+    assert_true(sort_median(value, 3) == 4);
+    assert_true(sort_median(value, 4) == 3);
+    assert_true(sort_median(value, 5) == 4);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_count_and_order_is_sorted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_count_and_order_is_sorted),
+        cmocka_unit_test(a_median_of_an_even_number_is_the_mean_of_both_in_the_middle),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
