@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "coordinator/core/solution.h"
+#include "coordinator/core/traffic.h"
 #include "schema/assignment.h"
 #include "schema/plan.h"
 #include "schema/job_preview.h"
@@ -25,11 +26,6 @@ struct planning;
 struct stage_work {
     int64_t first, end;    /* units, possibly none */
     int64_t micro_batches; /* of a step */
-};
-
-/* How many transfers use the links of two devices at a time; both at least 1. */
-struct link_users {
-    size_t own, other; /* of the device that measures, of the other one */
 };
 
 /* The stages of a plan. */
@@ -67,7 +63,8 @@ struct strategy {
     struct stage_work (*work)(const struct stage_list *stages, size_t stage);
     /* Whether two stages send tensors to each other, apart from copies. */
     bool (*talk)(const struct stage_list *stages, size_t a, size_t b);
-    /* How many transfers run beside those that one stage makes with another. NULL: none do. */
+    /* How many transfers use the link of each stage at a time, while `from` transfers with `to`.
+     * NULL: one. */
     struct link_users (*link_users)(const struct job_slot *job, size_t from, size_t to);
     /* Whether the plan can stop at a version of all its units without this stage. */
     bool (*survives)(const struct plan *plan, size_t stage);

@@ -5,7 +5,6 @@
 
 #include "coordinator/core/capacity_row.h"
 #include "coordinator/core/core.h"
-#include "coordinator/core/strategy.h"
 #include "libtrain/schedule/link.h"
 
 struct device_slot;
@@ -14,6 +13,11 @@ struct device_slot;
     (1u << 15) /* directions, kinds and codecs together; the oldest of eight leaves */
 
 #define TRAFFIC_WAYS 8 /* items of a set; all of a pair of devices are in one */
+
+/* How many transfers use the links of two devices at a time; both at least 1. */
+struct link_users {
+    size_t own, other; /* of the device that measures, of the other one */
+};
 
 struct traffic_item {
     struct link_row row; /* from "": free; wall_ms: of the last report */
