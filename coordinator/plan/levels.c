@@ -14,8 +14,7 @@
 #define UNIFORM_PART 0.3
 #define GAP 0.5 /* of uniform pairs */
 #define HALVINGS 30
-#define ITERATIONS_MAX 10000
-#define EIGENVALUE_NEAR 1e-12 /* between two iterations */
+#define SQUARINGS 40 /* eigenvalues within 1e-12 are as good as equal */
 
 #define ACCURACY_SCALE 0.1
 #define ACCURACY_ALPHA_MIN 0.2
@@ -87,9 +86,9 @@ static void apply(size_t count, const double *chance, const double *in, double *
     }
 }
 
-/* Take out the part that all groups share, whose eigenvalue is 1, and scale to length 1. Returns
- * the length; 0: nothing is left. */
-static double centre(size_t count, double *value)
+/* Take out the part that all groups share, whose eigenvalue is 1, and scale to length 1, unless
+ * nothing is left. */
+static void centre(size_t count, double *value)
 {
     double mean = 0, squares = 0;
     for (size_t i = 0; i < count; i++) {
@@ -103,38 +102,102 @@ static double centre(size_t count, double *value)
     for (size_t i = 0; i < count && length > 0; i++) {
         value[i] /= length;
     }
-    return length;
 }
 
-/* All eigenvalues are between 0 and 1, so the largest but that of the mean is the one found. The
- * first vector has no symmetry that an eigenvector of equal links has. */
+/* Square the symmetric matrix and scale it: its largest member becomes 1, unless all are 0. */
+static void square(size_t count, double matrix[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX])
+{
+    double squared[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX], most = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            double sum = 0;
+            for (size_t k = 0; k < count; k++) {
+                sum += matrix[i][k] * matrix[j][k];
+            }
+            squared[i][j] = sum;
+            most = fmax(most, fabs(sum));
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            matrix[i][j] = most > 0 ? squared[i][j] / most : 0;
+        }
+    }
+}
+
+/* All eigenvalues are between 0 and 1. Without the part that all groups share, a high power of the
+ * mean mix has columns of its eigenvector alone; the largest is the one of the largest diagonal. */
 double levels_second_eigenvalue(size_t count, const double *chance)
 {
+    double matrix[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX];
     double vector[LEVELS_GROUPS_MAX], next[LEVELS_GROUPS_MAX], eigenvalue = 0;
+    size_t largest = 0;
     ASSERT(count >= 2 && count <= LEVELS_GROUPS_MAX);
     for (size_t i = 0; i < count; i++) {
-        vector[i] = elementary_cos_turns(0.1234 + 0.3819660113 * (double)(i * i + i));
-    }
-    (void)centre(count, vector);
-    for (int i = 0; i < ITERATIONS_MAX; i++) {
-        apply(count, chance, vector, next);
-        const double length = centre(count, next);
-        const bool near = fabs(length - eigenvalue) < EIGENVALUE_NEAR;
-        eigenvalue = length;
-        if (near) {
-            break;
-        }
         for (size_t k = 0; k < count; k++) {
-            vector[k] = next[k];
+            vector[k] = k == i;
         }
+        apply(count, chance, vector, next);
+        for (size_t k = 0; k < count; k++) {
+            matrix[i][k] = next[k] - 1 / (double)count;
+        }
+    }
+    for (int i = 0; i < SQUARINGS; i++) {
+        square(count, matrix);
+    }
+    for (size_t i = 0; i < count; i++) {
+        largest = matrix[i][i] > matrix[largest][largest] ? i : largest;
+    }
+    for (size_t k = 0; k < count; k++) {
+        vector[k] = matrix[largest][k];
+    }
+    centre(count, vector);
+    apply(count, chance, vector, next);
+    for (size_t k = 0; k < count; k++) {
+        eigenvalue += vector[k] * next[k];
     }
     return eigenvalue;
 }
 
-static double gap_of(const struct levels_problem *problem, double uniform, double *chance)
+/* Of L / (2 n) - gap (I - J / n) + J / n, where all of J are 1: what all groups share has the
+ * eigenvalue 1, and the least of the others is how much the gap of the mean mix exceeds this one.
+ */
+static double excess(size_t count, const double *chance, double gap, size_t i, size_t j)
+{
+    const double groups = (double)count;
+    double meets = 0; /* of L */
+    for (size_t k = 0; k < count && i == j; k++) {
+        meets += k == i ? 0 : chance[i * count + k] + chance[k * count + i];
+    }
+    meets -= i == j ? 0 : chance[i * count + j] + chance[j * count + i];
+    return meets / (2 * groups) + (1 + gap) / groups - (i == j ? gap : 0);
+}
+
+/* By Cholesky's factors, which exist only if all eigenvalues are above 0. */
+bool levels_has_gap(size_t count, const double *chance, double gap)
+{
+    double factor[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX];
+    ASSERT(count >= 2 && count <= LEVELS_GROUPS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            double left = excess(count, chance, gap, i, j);
+            for (size_t k = 0; k < j; k++) {
+                left -= factor[i][k] * factor[j][k];
+            }
+            if (i == j && !(left > 0)) {
+                return false;
+            }
+            factor[i][j] = i == j ? sqrt(left) : left / factor[j][j];
+        }
+    }
+    return true;
+}
+
+static bool reaches(const struct levels_problem *problem, double uniform, double gap,
+                    double *chance)
 {
     fill_chances(problem, uniform, chance);
-    return 1 - levels_second_eigenvalue(problem->count, chance);
+    return levels_has_gap(problem->count, chance, gap);
 }
 
 /* The gap is the least of values that are linear in the equal part, so it is concave: where half of
@@ -148,12 +211,12 @@ double levels_chances(const struct levels_problem *problem, double *chance)
     }
     const double enough = GAP / (double)(problem->count - 1);
     double low = UNIFORM_PART, high = 1;
-    if (gap_of(problem, low, chance) >= enough) {
+    if (reaches(problem, low, enough, chance)) {
         return low;
     }
     for (int i = 0; i < HALVINGS; i++) {
         const double middle = (low + high) / 2;
-        const bool reached = gap_of(problem, middle, chance) >= enough;
+        const bool reached = reaches(problem, middle, enough, chance);
         low = reached ? low : middle;
         high = reached ? middle : high;
     }

@@ -42,8 +42,10 @@ int64_t levels_steps(double speed, double period, int64_t batch);
 double levels_chances(const struct levels_problem *problem, double *chance);
 /* Return the second eigenvalue of the mean mix of one pair, in which both sides move to the middle:
  * by this factor the expected variance between the groups shrinks at least, once for each mix.
- * By the power method, which ends when an iteration changes it by less than 1e-12. */
+ * From a power of 2^40, by squaring: for reports. O(count^3). */
 double levels_second_eigenvalue(size_t count, const double *chance);
+/* Return whether 1 - that eigenvalue is larger than `gap`, up to rounding. O(count^3). */
+bool levels_has_gap(size_t count, const double *chance, double gap);
 /* Return the partner that a group draws among those that are free; count: none is.
  *
  *     row   [count] its chances

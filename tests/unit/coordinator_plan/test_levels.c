@@ -104,10 +104,41 @@ static void rows_add_up_and_the_gap_is_half_of_the_uniform_one(void **state)
         const double gap = 1 - levels_second_eigenvalue(trial.of.count, trial.chance);
         check_rows(&trial);
         assert_true(uniform >= 0.3 && uniform <= 1);
-        assert_true(gap >= 0.5 / (double)(trial.of.count - 1) - 1e-6);
+        assert_true(gap >= 0.5 / (double)(trial.of.count - 1) - 1e-9);
         more += uniform > 0.3;
     }
     assert_true(more > 0 && more < TRIALS);
+}
+
+/* Chances by the links alone, so that some groups hardly meet. */
+static void draw_chances(uint64_t seed, double spread, struct trial *trial)
+{
+    draw_trial(seed, spread, trial);
+    const size_t count = trial->of.count;
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < count; j++) {
+            sum += i == j ? 0 : 1 / trial->seconds[i * count + j];
+        }
+        for (size_t j = 0; j < count; j++) {
+            trial->chance[i * count + j] = i == j ? 0 : 1 / trial->seconds[i * count + j] / sum;
+        }
+    }
+}
+
+static void a_matrix_has_the_gap_that_its_eigenvalue_leaves(void **state)
+{
+    (void)state;
+    static struct trial trial;
+    double least = 1;
+    for (uint64_t seed = 1; seed <= TRIALS; seed++) {
+        draw_chances(seed, (double)(seed % 4), &trial);
+        const double gap = 1 - levels_second_eigenvalue(trial.of.count, trial.chance);
+        assert_true(levels_has_gap(trial.of.count, trial.chance, gap - 1e-10));
+        assert_false(levels_has_gap(trial.of.count, trial.chance, gap + 1e-10));
+        least = fmin(least, gap * (double)trial.of.count);
+    }
+    assert_true(least < 0.3);
 }
 
 static void a_faster_link_is_chosen_more_often(void **state)
@@ -144,6 +175,8 @@ static void eigenvalues_are_those_of_known_matrices(void **state)
                               rare / 2, rare / 2, rare / 2, rare / 2, 0,        1 - rare,
                               rare / 2, rare / 2, 1 - rare, 0};
     assert_true(is_near(levels_second_eigenvalue(4, pairs), 1 - 2 * rare / 4));
+    assert_true(levels_has_gap(4, pairs, 2 * rare / 4 - 1e-12));
+    assert_false(levels_has_gap(4, pairs, 2 * rare / 4 + 1e-12));
 }
 
 static void partners_are_drawn_by_their_chances_among_the_free(void **state)
@@ -213,6 +246,7 @@ int main(void)
         cmocka_unit_test(neither_copies_nor_matches_come_too_often),
         cmocka_unit_test(a_group_that_is_nearly_dead_does_not_set_the_period),
         cmocka_unit_test(rows_add_up_and_the_gap_is_half_of_the_uniform_one),
+        cmocka_unit_test(a_matrix_has_the_gap_that_its_eigenvalue_leaves),
         cmocka_unit_test(a_faster_link_is_chosen_more_often),
         cmocka_unit_test(eigenvalues_are_those_of_known_matrices),
         cmocka_unit_test(partners_are_drawn_by_their_chances_among_the_free),
