@@ -131,6 +131,15 @@ static void hear_pair(struct gossip_group *group, const struct gossip_report *re
     }
 }
 
+/* Of any average: a restarted coordinator learns it again. */
+static void hear_loss(struct gossip_group *group, const struct gossip_report *report)
+{
+    if (report->average.has_loss && isfinite(report->average.loss)) {
+        group->loss = report->average.loss;
+        group->has_loss = true;
+    }
+}
+
 void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report *report,
                  int64_t now_ms)
 {
@@ -141,6 +150,7 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     group->heard = true;
     group->wants = report->wants;
     hear_pair(group, report, now_ms);
+    hear_loss(group, report);
     if (gossip->phase == GOSSIP_MIXES || !mix_xid_is(report->average.xid, gossip->average)) {
         return;
     }
@@ -160,7 +170,8 @@ static struct mix_match *add(struct gossip *gossip, size_t group, struct mix_xid
                              int64_t deadline_ms)
 {
     ASSERT(gossip->orders < GOSSIP_ORDERS_MAX);
-    struct gossip_order *order = &gossip->order[gossip->orders++];
+    struct gossip_order *order =
+        &gossip->order[(gossip->first + gossip->orders++) % GOSSIP_ORDERS_MAX];
     *order = (struct gossip_order){
         .group = group,
         .match = {.xid = xid,
@@ -187,10 +198,8 @@ bool gossip_next(struct gossip *gossip, struct gossip_order *out)
     if (gossip->orders == 0) {
         return false;
     }
-    *out = gossip->order[0];
-    for (size_t i = 1; i < gossip->orders; i++) {
-        gossip->order[i - 1] = gossip->order[i];
-    }
+    *out = gossip->order[gossip->first];
+    gossip->first = (gossip->first + 1) % GOSSIP_ORDERS_MAX;
     gossip->orders--;
     return true;
 }
@@ -223,6 +232,13 @@ static struct levels_side side_of(const struct gossip *gossip, size_t index, int
                                 .successor = group->successor};
 }
 
+static enum levels_weights weights_of(const struct gossip *gossip, size_t a, size_t b)
+{
+    const bool known = gossip->group[a].has_loss && gossip->group[b].has_loss;
+    return gossip->options.weights == LEVELS_ACCURACY && !known ? LEVELS_EQUAL
+                                                                : gossip->options.weights;
+}
+
 static void match_pair(struct gossip *gossip, size_t a, size_t b, int64_t now_ms)
 {
     const size_t group[] = {a, b};
@@ -230,7 +246,7 @@ static void match_pair(struct gossip *gossip, size_t a, size_t b, int64_t now_ms
     const int64_t until_ms = now_ms + patience_ms(gossip->seconds[a][b]);
     const struct mix_xid xid = new_xid(gossip);
     double alpha[2];
-    levels_alphas(gossip->options.weights, side, alpha);
+    levels_alphas(weights_of(gossip, a, b), side, alpha);
     for (size_t i = 0; i < 2; i++) {
         struct mix_match *match = add(gossip, group[i], xid, MIX_PAIR, until_ms);
         add_peer(gossip, match, group[1 - i]);

@@ -21,12 +21,12 @@
 
 struct gossip_options {
     uint64_t seed;
-    int64_t life;  /* of the coordinator */
-    int64_t batch; /* samples of a step */
-    enum levels_weights weights;
-    bool uniform;          /* all pairs meet equally often */
-    bool adopts;           /* groups adopt averages */
-    int64_t average_every; /* mixes of each group between two averages */
+    int64_t life;                /* of the coordinator */
+    int64_t batch;               /* samples of a step */
+    enum levels_weights weights; /* ACCURACY: equal while the loss of either side is unknown */
+    bool uniform;                /* all pairs meet equally often */
+    bool adopts;                 /* groups adopt averages */
+    int64_t average_every;       /* mixes of each group between two averages */
 };
 
 /* What a group says of its matches. */
@@ -36,13 +36,15 @@ struct gossip_report {
     struct {
         struct mix_xid xid;
         bool open, copied, fetched, applied; /* as enum mixing_state of the agent */
+        bool has_loss; /* average: of its newest copy, once the group has evaluated it */
+        double loss;   /* of the samples that all groups evaluate */
     } pair, average;
 };
 
 struct gossip_group {
-    bool present, heard, wants, successor;
+    bool present, heard, wants, successor, has_loss;
     int64_t generation, samples;
-    double speed, loss;
+    double speed, loss;  /* has_loss: the last one reported */
     struct mix_xid open; /* counter 0: none */
     int64_t open_until_ms, last_mix_ms, mixes;
     bool asked, gave, tried, adopted; /* of the present average; tried: it was to compute it */
@@ -70,9 +72,9 @@ struct gossip {
     size_t averager;
     bool offered; /* the average to the groups that adopt it */
     int64_t phase_until_ms;
-    int64_t averages; /* that were computed in this life */
-    struct gossip_order order[GOSSIP_ORDERS_MAX];
-    size_t orders;
+    int64_t averages;                             /* that were computed in this life */
+    struct gossip_order order[GOSSIP_ORDERS_MAX]; /* a ring */
+    size_t first, orders;
 };
 
 void gossip_init(struct gossip *gossip, const struct gossip_options *options);
