@@ -1,5 +1,7 @@
 #include "agent/core/mixing.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 
 /* Of a pair, of an average, and of its adoption by the group that computed it. */
@@ -50,13 +52,13 @@ static size_t find_record(const struct mixing *mixing, const struct mix_record *
 
 void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record)
 {
-    size_t at = find_record(mixing, record);
+    const size_t at = find_record(mixing, record);
     if (at == mixing->record_count) {
         return;
     }
-    for (mixing->record_count--; at < mixing->record_count; at++) {
-        mixing->record[at] = mixing->record[at + 1];
-    }
+    mixing->record_count--;
+    memmove(&mixing->record[at], &mixing->record[at + 1],
+            (mixing->record_count - at) * sizeof(mixing->record[0]));
 }
 
 /* Room is kept for those of the matches that may be open. */
@@ -97,9 +99,7 @@ static void note_average(struct mixing *mixing, const struct mixing_slot *slot)
 {
     struct mix_record *record = note(mixing, slot, MIX_AVERAGE);
     record->peer_count = slot->match.peer_count;
-    for (size_t i = 0; i < record->peer_count; i++) {
-        record->peer[i] = slot->match.peer[i];
-    }
+    memcpy(record->peer, slot->match.peer, record->peer_count * sizeof(record->peer[0]));
 }
 
 /* The other group, or the one that has the average, which may be this one. */

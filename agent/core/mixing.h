@@ -82,7 +82,7 @@ bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every);
 /* ---- at a step boundary ---- */
 
 enum mixing_work { MIXING_GO_ON, MIXING_COPY, MIXING_APPLY };
-/* What is due after the step `version`, and of which place; repeat it until there is nothing. */
+/* What is due at this step boundary, and of which place; repeat it until there is nothing. */
 enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *place);
 /* The state of that version was copied. */
 void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version);

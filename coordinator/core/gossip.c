@@ -4,10 +4,14 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "libtrain/model/shards.h"
 
 #define PATIENCE_MS 2000 /* of a match, at least */
 #define PATIENCE_COPIES 3
 #define USUAL_SECONDS 0.1 /* of a copy, until one is measured */
+
+_Static_assert(LEVELS_GROUPS_MAX == GROUPS_MAX && LEVELS_GROUPS_MAX == SHARDS_MAX,
+               "each group has a shard, and a match names up to all groups");
 
 static const struct mix_xid no_xid;
 

@@ -5,6 +5,9 @@
 
 #include "base/assert.h"
 #include "libtrain/model/reduce.h"
+#include "libtrain/model/shards.h"
+
+_Static_assert(MIX_GROUPS_MAX == SHARDS_MAX, "each group has a shard");
 
 void mix_parameters(size_t count, double alpha, const float *own, const float *peer, float *x)
 {
