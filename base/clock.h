@@ -9,6 +9,8 @@
 
 #include "base/err.h"
 
+#define NS_PER_MS INT64_C(1000000)
+
 int64_t clock_now_ms(void);
 /* Seconds with the full resolution, to measure durations. */
 double clock_now_seconds(void);

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "net/hash.h"
 
-#define NS_PER_MS INT64_C(1000000)
 #define PAGE_BYTES 4096 /* or more */
 
 struct outbox {

@@ -14,8 +14,6 @@
 #include "agent/runtime/thread.h"
 #include "base/clock.h"
 
-#define MS_NS INT64_C(1000000)
-
 struct carrier {
     struct callers *callers;
     size_t lane;
@@ -258,7 +256,7 @@ static int call_until_answered(struct delivery *delivery, struct err *err)
 
 /* ---- the threads ---- */
 
-#define OWN_WAIT_NS (2 * MS_NS) /* until this stage may be ready for its own message */
+#define OWN_WAIT_NS (2 * NS_PER_MS) /* until this stage may be ready for its own message */
 
 static int deliver_own(struct member *member, const struct exchange_message *message,
                        struct err *err)
@@ -310,7 +308,7 @@ static void *carry(void *arg)
                                                      : "notify");
     while (!member_is_cancelled(member)) {
         struct err err = {0};
-        if (!member_next_message(member, carrier->lane, REPEAT_IDLE_MS * MS_NS, &message)) {
+        if (!member_next_message(member, carrier->lane, REPEAT_IDLE_MS * NS_PER_MS, &message)) {
             if (notices && !member_is_cancelled(member)) {
                 reach_ask(&callers->reach[carrier->lane - MEMBER_NOTICES], &carrier->caller);
             }

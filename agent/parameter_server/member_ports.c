@@ -235,7 +235,7 @@ enum member_sums member_wait_sums(struct member *member, const struct exchange_m
         exchange_sendable(member->exchange, message) > layer && !late) {
         const int64_t left_ms = until_ms - clock_now_ms();
         (void)thread_condition_wait(&member->moved, &member->lock,
-                                    (left_ms > 1 ? left_ms : 1) * 1000000);
+                                    (left_ms > 1 ? left_ms : 1) * NS_PER_MS);
         late = left_ms <= 0 && exchange_withholds(member->exchange, message);
     }
     (void)pthread_mutex_unlock(&member->lock);

@@ -11,7 +11,6 @@
 #include "net/http_client.h"
 #include "schema/problem.h"
 
-#define MS_NS INT64_C(1000000)
 #define REPLY_MAX 16384
 
 struct fetch {
@@ -151,7 +150,7 @@ static int repeat_call(struct fetch *fetch, struct http_call *call, struct http_
                                              call->method, call->url, result->status)
                                    : rc;
         }
-        if (cancel_wait(fetch->cancel, next.wait_ms * MS_NS)) {
+        if (cancel_wait(fetch->cancel, next.wait_ms * NS_PER_MS)) {
             return err_set(err, ERR_CANCELLED, "%s %s: cancelled", call->method, call->url);
         }
     }

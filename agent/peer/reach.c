@@ -1,9 +1,9 @@
 #include "agent/peer/reach.h"
 
 #include "agent/peer/message.h"
+#include "base/clock.h"
 #include "schema/problem.h"
 
-#define MS_NS INT64_C(1000000)
 #define REPLY_MAX 4096
 
 void reach_init(struct reach *reach, const struct reach_config *config)
@@ -90,7 +90,7 @@ int reach_repeat(const struct reach *reach, const struct reach_caller *caller,
         if (!next.again) {
             return rc;
         }
-        if (cancel_wait(reach->config.cancel, next.wait_ms * MS_NS)) {
+        if (cancel_wait(reach->config.cancel, next.wait_ms * NS_PER_MS)) {
             return err_set(err, ERR_CANCELLED, "cancelled");
         }
     }

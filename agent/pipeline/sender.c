@@ -9,8 +9,7 @@
 #include "agent/peer/message.h"
 #include "agent/peer/reach.h"
 #include "agent/runtime/thread.h"
-
-#define MS_NS INT64_C(1000000)
+#include "base/clock.h"
 
 struct sender {
     struct sender_config config;
@@ -97,7 +96,8 @@ static void *carry(void *arg)
     struct stage_outgoing outgoing;
     thread_set_name(sender->config.direction == STAGE_TO_NEXT ? "send-next" : "send-prev");
     for (;;) {
-        if (!stage_wait_outgoing(sender->stage, sender->config.direction, REPEAT_IDLE_MS * MS_NS)) {
+        if (!stage_wait_outgoing(sender->stage, sender->config.direction,
+                                 REPEAT_IDLE_MS * NS_PER_MS)) {
             reach_ask(&sender->reach, &sender->caller);
             continue;
         }
