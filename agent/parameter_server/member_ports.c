@@ -358,6 +358,19 @@ static int deliver_pull(struct member *member, const struct exchange_message *me
     return 0;
 }
 
+/* No connection is open meanwhile: sums that are withheld may take any time. false: unwanted. */
+static bool wait_own_sums(struct member *member, const struct exchange_message *message)
+{
+    if (message->kind != EXCHANGE_CONTRIBUTION) {
+        return true;
+    }
+    enum member_sums sums = MEMBER_SUMS_WITHHELD;
+    while (sums == MEMBER_SUMS_WITHHELD) {
+        sums = member_wait_sums(member, message, message->first);
+    }
+    return sums == MEMBER_SUMS_READY;
+}
+
 int member_deliver(struct member *member, const struct exchange_message *message, bool *done,
                    struct err *err)
 {
@@ -366,13 +379,7 @@ int member_deliver(struct member *member, const struct exchange_message *message
         return deliver_pull(member, message, done, err);
     }
     *done = true;
-    enum member_sums sums = MEMBER_SUMS_READY;
-    do {
-        sums = message->kind == EXCHANGE_CONTRIBUTION
-                   ? member_wait_sums(member, message, message->first)
-                   : MEMBER_SUMS_READY;
-    } while (sums == MEMBER_SUMS_WITHHELD);
-    if (sums == MEMBER_SUMS_UNWANTED) {
+    if (!wait_own_sums(member, message)) {
         return 0;
     }
     enum exchange_verdict verdict = member_offer(member, message, &claim);
