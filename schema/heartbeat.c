@@ -185,8 +185,8 @@ static const struct field heartbeat_fields[] = {
     MEMBER_INT(
         struct heartbeat, busy_ms, "busy_ms", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
         .about =
-            "How long the compute thread has been in its present task, or, while it waits, how "
-            "long ago bytes for it moved; 0: neither."),
+            "How long the compute thread has been in its present task. While it waits for a task: "
+            "the time since bytes moved last. 0: it has no task, and no bytes moved for 2 s."),
     MEMBER_GROUP("rounds", FIELD_SKIP_EMPTY, &rounds_group),
     MEMBER_RECORDS(struct heartbeat, peer_report, peer_report_count, "peer_reports",
                    FIELD_SKIP_EMPTY, &peer_report_record,

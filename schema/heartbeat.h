@@ -148,8 +148,8 @@ struct heartbeat {
     bool has_early_stop;
     int64_t bytes_moved;  /* snapshots fetched for this generation */
     double fetch_seconds; /* of this generation's prepare: to take all units */
-    int64_t busy_ms;      /* the compute thread has been in its present task so long; or it waits
-                             for bytes, and the last ones came or went so long ago; 0: neither */
+    int64_t busy_ms;      /* since the compute thread began its present task, or, while it waits
+                             for one, since bytes moved last; 0: no task, and no bytes for 2 s */
     int64_t round_neighbor, round_center; /* stage 0: version of the round it has open, 0: none */
     struct peer_report peer_report[PEER_REPORTS_MAX];
     size_t peer_report_count;

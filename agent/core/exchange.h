@@ -81,8 +81,7 @@ bool exchange_wants(const struct exchange *exchange, const struct exchange_messa
 /* CONTRIBUTION: the first of its layers that may be sent now; message->end: none. Only a stream
  * (exchange_segments) does not begin with all of them. */
 size_t exchange_sendable(const struct exchange *exchange, const struct exchange_message *message);
-/* CONTRIBUTION: its sums are final, and its last layer is withheld until all others have arrived.
- */
+/* CONTRIBUTION: its sums are final, but its last layer waits until all others have arrived. */
 bool exchange_withholds(const struct exchange *exchange, const struct exchange_message *message);
 /* PARAMETERS: the layers before `end` of the request are in the worker's arena. A part of a request
  * counts only if it streams. */

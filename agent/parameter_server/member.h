@@ -5,8 +5,8 @@
  * Threads: the compute thread makes the member and runs member_loop (member_loop.h); the receiver
  * brings requests of others (routes.c), callers make requests to others (caller.h), the control
  * thread reads and controls. One mutex guards protocol, lanes and measurements. Data moves without
- * it: a claimed part of a buffer belongs to who claimed it, parameters that are served or pulled to
- * nobody who writes. */
+ * it: only the holder of a claim writes to its part of a buffer, and nobody writes parameters while
+ * they are served or pulled. */
 #ifndef AGENT_PARAMETER_SERVER_MEMBER_H
 #define AGENT_PARAMETER_SERVER_MEMBER_H
 
@@ -20,12 +20,12 @@
 
 struct member;
 
-/* model: taken, also on failure. The state of the keeper's units is undefined. ERR_INVALID when the
- * assignment does not fit the model; ERR_MEMORY. To be called by the thread that will compute. */
+/* model: taken, also on failure. The state of the keeper's units is undefined. ERR_INVALID: the
+ * assignment does not fit the model; ERR_MEMORY. The compute thread calls it. */
 NODISCARD int member_new(const struct work_config *config, struct model **model,
                          struct member **out, struct err *err);
 struct work *member_work(struct member *member);
-/* The member of a work of this strategy. */
+/* Return the member of a work of this strategy. */
 struct member *member_of(struct work *work);
 void member_free(struct work *work);
 
@@ -84,9 +84,9 @@ enum exchange_verdict member_pull(struct member *member, const struct exchange_m
 /* Whether the parked request is answered; *verdict says how. */
 bool member_answered(struct member *member, size_t handle, enum exchange_verdict *verdict);
 void member_forget(struct member *member, size_t handle);
-/* The last version of the generation. */
+/* Return the last version of the generation. */
 int64_t member_last(struct member *member);
-/* Copy `size` bytes of the answer from `offset` on. false: they are no longer there. */
+/* Copy `size` bytes of the answer from `offset` on. false: an update may have changed them. */
 bool member_serve(struct member *member, const struct exchange_message *message,
                   const struct member_view *view, size_t offset, void *out, size_t size);
 
@@ -105,24 +105,24 @@ bool member_has_sums(struct member *member, const struct exchange_message *messa
 /* CONTRIBUTION: wait until the layers from `layer` on may be sent. */
 enum member_sums {
     MEMBER_SUMS_READY,
-    MEMBER_SUMS_WITHHELD, /* for seconds now: all bytes of the last layer but one may be sent */
-    MEMBER_SUMS_UNWANTED, /* or cancelled */
+    MEMBER_SUMS_WITHHELD, /* for 5 s: the last layer may be sent, except its last byte */
+    MEMBER_SUMS_UNWANTED, /* the message no longer matters, or the member is cancelled */
 };
 enum member_sums member_wait_sums(struct member *member, const struct exchange_message *message,
                                   size_t layer);
-/* Bytes of a message have arrived here. */
+/* Note that bytes of a message have arrived here. */
 void member_moved(struct member *member, size_t bytes);
-/* PARAMETERS with the first layer: since that time (base/clock.h) the server could send them. 0:
+/* Note when the server could begin to send the first layer of PARAMETERS (clock_now_seconds). 0:
  * the pull of this step is not measured. */
 void member_pull_began(struct member *member, double began_seconds);
 void member_pulled(struct member *member, const struct exchange_message *message, size_t end);
 NODISCARD int member_ended(struct member *member, const struct exchange_message *message,
                            int64_t version, struct err *err);
 void member_sent(struct member *member, const struct exchange_message *message);
-/* Deliver a message from this stage to itself. false: not now. */
+/* Deliver a message from this stage to itself. *done is false: it cannot be delivered yet. */
 NODISCARD int member_deliver(struct member *member, const struct exchange_message *message,
                              bool *done, struct err *err);
-/* The message moved so many bytes in so many seconds. */
+/* Add a measured transfer: the message moved so many bytes in so many seconds. */
 void member_add_link(struct member *member, const struct exchange_message *message, double bytes,
                      double seconds);
 bool member_is_cancelled(struct member *member);

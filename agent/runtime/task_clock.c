@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 
-/* A transfer without a byte for so long stands still. */
+/* A transfer without a byte for so long stands still. At most the shortest timeout of a step
+ * (STEP_MS_MIN, coordinator/core/deadlines.c): the coordinator blames a device whose task takes
+ * longer, and it never blames one for bytes that move. */
 #define MOVED_MS 2000
 
 void task_clock_init(struct task_clock *clock, struct keeper *keeper)

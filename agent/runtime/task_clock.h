@@ -40,8 +40,9 @@ struct timing_task task_clock_end(struct task_clock *clock);
 
 /* Bytes that a task needs, or has made, move. Any thread. */
 void task_clock_moved(struct task_clock *clock);
-/* Milliseconds since the present task began, or, without one, since bytes moved; 0: neither is so.
- * A link that moves bytes is as little a stall as a task. Any thread. */
+/* Return the milliseconds since the present task began. While the thread waits for a task: since
+ * bytes moved last. 0: there is no task, and no bytes moved for 2 s. A link that moves bytes is no
+ * stall. Any thread. */
 int64_t task_clock_busy_ms(const struct task_clock *clock);
 
 #endif

@@ -7,7 +7,7 @@
 #include "coordinator/core/state.h"
 #include "schema/job_check.h"
 
-#define STEP_MS_MIN 2000
+#define STEP_MS_MIN 2000 /* at least MOVED_MS of agent/runtime/task_clock.c */
 #define PEER_MS_MIN 500
 #define LINK_MS_MIN 2000
 #define CHALLENGE_MS_MIN 250
