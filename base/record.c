@@ -40,7 +40,7 @@ static void out_of_range(struct record_reader *reader, const struct record_place
 }
 
 static void read_int(struct record_reader *reader, const struct record_place *place,
-                     const struct field *field, const json_t *value, int64_t *out)
+                     const struct field *field, const json_t *value, void *out)
 {
     if (json_is_real(value)) {
         record_fault_add(reader, place,
@@ -56,7 +56,7 @@ static void read_int(struct record_reader *reader, const struct record_place *pl
         out_of_range(reader, place, field, below);
         return;
     }
-    *out = number;
+    record_set_int(field, number, out);
 }
 
 static void read_double(struct record_reader *reader, const struct record_place *place,
@@ -266,7 +266,7 @@ static void read_either(struct record_reader *reader, const struct record_place 
         if (word) {
             *(int *)at = (int)count_names(instead->names);
         } else {
-            *(int64_t *)at = (int64_t)*record_count(field, base);
+            record_set_int(instead, (int64_t)*record_count(field, base), at);
         }
         return;
     }
@@ -417,6 +417,28 @@ static void refuse_unknown(struct record_reader *reader, const struct record_pla
     }
 }
 
+/* member: NULL if it is absent. */
+static void read_member(struct record_reader *reader, const struct record_place *place,
+                        const struct record *record, const struct field *field, json_t *member,
+                        char *out)
+{
+    const struct record_place here = {.parent = place, .name = field->name};
+    const bool *unless = record_unless(record, field, out);
+    const bool excluded = unless && *unless;
+    if (excluded && member) {
+        record_fault_add(reader, &here, "is not allowed with '%s'", field->unless);
+    } else if (excluded) {
+        record_clear_field(field, out);
+    } else if (!member && (field->flags & FIELD_REQUIRED)) {
+        record_fault_add(reader, &here, field->unless ? "is required without '%s'" : "is required",
+                         field->unless);
+    } else if (member && (field->flags & FIELD_OUTPUT)) {
+        record_fault_add(reader, &here, "is read-only");
+    } else if (member) {
+        read_value(reader, &here, field, member, out);
+    }
+}
+
 static void read_record(struct record_reader *reader, const struct record_place *place,
                         const struct record *record, const json_t *value, char *out)
 {
@@ -433,19 +455,11 @@ static void read_record(struct record_reader *reader, const struct record_place 
         return;
     }
     refuse_unknown(reader, place, record, value);
-    for (size_t i = 0; i < record->field_count; i++) {
-        const struct field *field = &record->fields[i];
-        struct record_place here = {.parent = place, .name = field->name};
-        json_t *member = json_object_get(value, field->name);
-        if (!record_has(field, reader->version)) {
-            continue;
-        }
-        if (!member && (field->flags & FIELD_REQUIRED)) {
-            record_fault_add(reader, &here, "is required");
-        } else if (member && (field->flags & FIELD_OUTPUT)) {
-            record_fault_add(reader, &here, "is read-only");
-        } else if (member) {
-            read_value(reader, &here, field, member, out);
+    for (size_t i = 0; i < 2 * record->field_count; i++) {
+        const struct field *field = &record->fields[i % record->field_count];
+        const bool last = i >= record->field_count; /* those that others may exclude */
+        if (record_has(field, reader->version) && last == (field->unless != NULL)) {
+            read_member(reader, place, record, field, json_object_get(value, field->name), out);
         }
     }
 }

@@ -3,6 +3,10 @@
 #ifndef BASE_RECORD_PARTS_H
 #define BASE_RECORD_PARTS_H
 
+#include <stdint.h>
+#include <string.h>
+
+#include "base/assert.h"
 #include "base/record.h"
 
 /* One element of a list as a field of its own: those of a list of records have no table. */
@@ -23,6 +27,39 @@ static inline bool record_has_presence(const struct field *field)
 {
     return (field->flags & FIELD_NULLABLE) &&
            (field->type == FIELD_RECORD || (field->flags & FIELD_PRESENCE));
+}
+
+/* The bool that says whether the RECORD which excludes the field is present; NULL: none does. */
+static inline const bool *record_unless(const struct record *record, const struct field *field,
+                                        const char *base)
+{
+    size_t i = 0;
+    if (!field->unless) {
+        return NULL;
+    }
+    while (i < record->field_count && strcmp(record->fields[i].name, field->unless) != 0) {
+        i++;
+    }
+    ASSERT(i < record->field_count && record_has_presence(&record->fields[i]) &&
+           !record->fields[i].unless);
+    return (const bool *)(const void *)(base + record->fields[i].presence_offset);
+}
+
+/* An INT of either size. */
+static inline int64_t record_int(const struct field *field, const void *at)
+{
+    return field->size == sizeof(uint32_t) ? (int64_t) * (const uint32_t *)at
+                                           : *(const int64_t *)at;
+}
+
+static inline void record_set_int(const struct field *field, int64_t value, void *at)
+{
+    if (field->size != sizeof(uint32_t)) {
+        *(int64_t *)at = value;
+        return;
+    }
+    ASSERT(value >= 0 && value <= UINT32_MAX);
+    *(uint32_t *)at = (uint32_t)value;
 }
 
 /* Where the struct at base keeps the number of a list's elements, and whether a nullable value is

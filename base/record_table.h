@@ -9,7 +9,7 @@
 
 enum field_type {
     FIELD_BOOL,   /* bool */
-    FIELD_INT,    /* int64_t within [min, max] */
+    FIELD_INT,    /* int64_t within [min, max], or uint32_t (MEMBER_UINT32) */
     FIELD_DOUBLE, /* double, finite, within [min, max]; JSON integers are taken too */
     FIELD_TEXT,   /* char[size], NUL-terminated; longer text is a fault */
     FIELD_ENUM,   /* int: index into names, which ends with NULL */
@@ -56,7 +56,8 @@ struct field {
     size_t offset;
     double min, max; /* INT and DOUBLE (both 0: no bound); of a LIST or MAP: how few and how many
                         elements (max 0: size) */
-    size_t size;     /* TEXT: bytes of the array with the NUL; LIST, MAP: capacity in elements */
+    size_t size;     /* TEXT: bytes of the array with the NUL; LIST, MAP: capacity in elements; INT:
+                        bytes of the member, 0: 8 */
     const char *const *names;     /* ENUM */
     const struct text_form *form; /* TEXT: NULL for any text */
     const char *constant;         /* CONSTANT: the value as JSON text */
@@ -68,6 +69,8 @@ struct field {
     size_t element_size;          /* LIST, MAP: bytes of one element */
     size_t count_offset;          /* LIST, MAP: size_t */
     size_t presence_offset;       /* RECORD with FIELD_NULLABLE, FIELD_PRESENCE: bool */
+    const char *unless; /* the name of a nullable RECORD beside it, which excludes it: while that
+                           one is present, this one is zero, not written, and a fault */
     int since; /* the version of the messages that added it; 0: the first. Readers and writers of an
                   earlier one do not know it */
     /* For the contract and the documents; each may be NULL. */
@@ -100,6 +103,8 @@ struct record {
         .name = (n), .type = FIELD_INT, .flags = (f), .offset = offsetof(T, m), .min = (lo),       \
         .max = __VA_ARGS__                                                                         \
     }
+#define MEMBER_UINT32(T, m, n, f, lo, ...)                                                         \
+    MEMBER_INT(T, m, n, f, lo, __VA_ARGS__, .size = sizeof(((T *)0)->m))
 #define MEMBER_DOUBLE(T, m, n, f, lo, ...)                                                         \
     {                                                                                              \
         .name = (n), .type = FIELD_DOUBLE, .flags = (f), .offset = offsetof(T, m), .min = (lo),    \
@@ -173,6 +178,8 @@ struct record {
     {                                                                                              \
         .name = (n), .type = FIELD_RECORD, .flags = (f), .offset = 0, .record = __VA_ARGS__        \
     }
+#define MEMBER_GROUP_OPTIONAL(T, p, n, f, ...)                                                     \
+    MEMBER_GROUP(n, (f) | FIELD_NULLABLE, __VA_ARGS__, .presence_offset = offsetof(T, p))
 #define MEMBER_CONSTANT(n, ...)                                                                    \
     {                                                                                              \
         .name = (n), .type = FIELD_CONSTANT, .constant = __VA_ARGS__                               \
@@ -186,10 +193,6 @@ struct record {
         .name = (n), .size = sizeof(T), .fields = (table),                                         \
         .field_count = sizeof(table) / sizeof((table)[0]), __VA_ARGS__                             \
     }
-#define RECORD(T, n, table)                                                                        \
-    {                                                                                              \
-        .name = (n), .size = sizeof(T), .fields = (table),                                         \
-        .field_count = sizeof(table) / sizeof((table)[0])                                          \
-    }
+#define RECORD(T, n, table) RECORD_WITH(T, n, table, .about = NULL)
 
 #endif

@@ -47,7 +47,7 @@ void record_clear_field(const struct field *field, char *base)
     void *at = base + field->offset;
     switch (field->type) {
     case FIELD_BOOL: *(bool *)at = false; break;
-    case FIELD_INT:
+    case FIELD_INT: record_set_int(field, 0, at); break;
     case FIELD_TIME: *(int64_t *)at = 0; break;
     case FIELD_DOUBLE: *(double *)at = 0; break;
     case FIELD_TEXT: *(char *)at = '\0'; break;
@@ -102,7 +102,7 @@ static bool is_zero(const struct field *field, const char *base)
     const void *at = base + field->offset;
     switch (field->type) {
     case FIELD_BOOL: return !*(const bool *)at;
-    case FIELD_INT:
+    case FIELD_INT: return record_int(field, at) == 0;
     case FIELD_TIME: return *(const int64_t *)at == 0;
     case FIELD_DOUBLE: return fpclassify(*(const double *)at) == FP_ZERO;
     case FIELD_TEXT: return *(const char *)at == '\0';
@@ -203,7 +203,7 @@ static json_t *write_value(const struct field *field, int version, const char *b
     const void *at = base + field->offset;
     switch (field->type) {
     case FIELD_BOOL: return json_boolean(*(const bool *)at);
-    case FIELD_INT: return json_integer(*(const int64_t *)at);
+    case FIELD_INT: return json_integer(record_int(field, at));
     case FIELD_DOUBLE:
         return isfinite(*(const double *)at) ? json_real(*(const double *)at) : json_null();
     case FIELD_TEXT: return write_text(field, at);
@@ -226,7 +226,8 @@ json_t *record_write_version(const struct record *record, int version, const voi
     json_t *object = json_object();
     for (size_t i = 0; object && i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
-        if ((field->flags & FIELD_INPUT) || !record_has(field, version) ||
+        const bool *unless = record_unless(record, field, value);
+        if ((field->flags & FIELD_INPUT) || (unless && *unless) || !record_has(field, version) ||
             ((field->flags & FIELD_SKIP_EMPTY) && is_zero(field, value))) {
             continue;
         }

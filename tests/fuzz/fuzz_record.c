@@ -42,6 +42,10 @@ struct whole {
     struct part named[2];
     size_t named_count;
     int name; /* in place of named */
+    uint32_t range[2];
+    size_t range_count;
+    bool has_ranges;
+    double ratio;
 };
 
 static const char *const kinds[] = {"none", "red", "green", NULL};
@@ -70,6 +74,13 @@ static const struct field limit_fields[] = {
     MEMBER_DOUBLE_OPTIONAL(struct whole, limit, has_limit, "limit", 0, -1, 1),
     MEMBER_CONSTANT("mode", "[1, \"x\"]"),
 };
+static const struct field range_field = {
+    .type = FIELD_INT, .size = sizeof(uint32_t), .min = 0, .max = UINT32_MAX};
+static const struct field range_fields[] = {
+    MEMBER_LIST(struct whole, range, range_count, "list", FIELD_REQUIRED, &range_field),
+};
+static const struct record range_record = RECORD(struct whole, "ranges", range_fields);
+
 static const struct record limit_record = RECORD(struct whole, "limits", limit_fields);
 
 static const struct field size_field = {.type = FIELD_INT, .min = -5, .max = 5};
@@ -97,6 +108,8 @@ static const struct field whole_fields[] = {
                 .min = 1),
     MEMBER_RECORDS(struct whole, named, named_count, "named", FIELD_SKIP_EMPTY, &part_record,
                    .instead = &name_alone, .min = 1),
+    MEMBER_GROUP_OPTIONAL(struct whole, has_ranges, "ranges", FIELD_SKIP_EMPTY, &range_record),
+    MEMBER_DOUBLE(struct whole, ratio, "ratio", 0, -1, 1, .unless = "ranges"),
 };
 static const struct record whole_record = RECORD(struct whole, "whole", whole_fields);
 
