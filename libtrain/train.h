@@ -325,7 +325,7 @@ NODISCARD int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed,
                                 struct train_sampler **out, struct err *err);
 /* The same for the epochs of a view (view.h) of a data set: each has all own samples and a draw of
  * the others, permuted. labels: of its `samples`, as stored; read in this call only. An epoch has
- * at least `batch` samples. */
+ * at least `batch` samples. ERR_INVALID also for a shard that the data does not have. */
 NODISCARD int train_sampler_new_view(const struct view *view, const unsigned char *labels,
                                      uint64_t samples, size_t batch, uint64_t seed,
                                      struct train_sampler **out, struct err *err);

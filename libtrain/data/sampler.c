@@ -60,6 +60,36 @@ static bool make_lists(struct train_sampler *sampler)
     return sampler->view.own && sampler->view.held && sampler->view.others;
 }
 
+/* The samples of a shard are its own ones. */
+static int list_shard(struct train_sampler *sampler, const struct view *view,
+                      const unsigned char *labels, uint64_t samples, const int64_t *count,
+                      struct err *err)
+{
+    uint32_t *order = malloc((size_t)samples * sizeof(*order));
+    if (!order) {
+        return err_set(err, ERR_MEMORY, "out of memory for a shard of %" PRIu64 " samples",
+                       sampler->sizes.own);
+    }
+    view_list_shard(view, labels, samples, count, order, sampler->view.own);
+    free(order);
+    return 0;
+}
+
+/* The job expects other data. */
+static int check_shard(const struct view *view, const int64_t *count, struct err *err)
+{
+    const size_t misfit = view_misfit(view, count, VIEW_CLASSES_MAX);
+    if (misfit == view->range_count) {
+        return 0;
+    }
+    const struct view_range *range = &view->range[misfit];
+    return err_set(err, ERR_INVALID,
+                   "the shard has %u samples of class %u, from %u in their order; of the %" PRId64
+                   " samples of that class in the data set they are too many, or listed twice",
+                   range->count, range->class, range->first,
+                   range->class < VIEW_CLASSES_MAX ? count[range->class] : 0);
+}
+
 int train_sampler_new_view(const struct view *view, const unsigned char *labels, uint64_t samples,
                            size_t batch, uint64_t seed, struct train_sampler **out, struct err *err)
 {
@@ -71,7 +101,8 @@ int train_sampler_new_view(const struct view *view, const unsigned char *labels,
     }
     view_count(labels, samples, count);
     view_sizes(view, count, VIEW_CLASSES_MAX, &sizes);
-    int rc = train_sampler_new(view_epoch(&sizes), batch, seed, &sampler, err);
+    int rc = view->is_shard ? check_shard(view, count, err) : 0;
+    rc = rc ? rc : train_sampler_new(view_epoch(&sizes), batch, seed, &sampler, err);
     if (rc != 0) {
         return rc;
     }
@@ -79,10 +110,16 @@ int train_sampler_new_view(const struct view *view, const unsigned char *labels,
     if (!make_lists(sampler)) {
         return err_set(err, ERR_MEMORY, "out of memory for a view of %" PRIu64 " samples", samples);
     }
-    view_split(view, seed, labels, samples, count, &sampler->view);
-    *out = sampler;
-    sampler = NULL;
-    return 0;
+    if (view->is_shard) {
+        rc = list_shard(sampler, view, labels, samples, count, err);
+    } else {
+        view_split(view, seed, labels, samples, count, &sampler->view);
+    }
+    if (rc == 0) {
+        *out = sampler;
+        sampler = NULL;
+    }
+    return rc;
 }
 
 void train_sampler_free(struct train_sampler **sampler)

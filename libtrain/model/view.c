@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "libtrain/model/shards.h"
 
 const char *const view_numbers_names[] = {
     [VIEW_NUMBERS_VIEW] = "view", [VIEW_NUMBERS_DATA] = "data", NULL};
@@ -47,11 +48,24 @@ static uint64_t drawn(const struct view *view, uint64_t own, uint64_t others)
     return count < others ? count : others;
 }
 
+static uint64_t shard_samples(const struct view *view)
+{
+    uint64_t samples = 0;
+    for (size_t i = 0; i < view->range_count; i++) {
+        samples += view->range[i].count;
+    }
+    return samples;
+}
+
 void view_sizes(const struct view *view, const int64_t *count, size_t class_count,
                 struct view_sizes *out)
 {
     struct own own;
     struct view_sizes sizes = {0};
+    if (view->is_shard) {
+        *out = (struct view_sizes){.own = shard_samples(view)};
+        return;
+    }
     list_own(view, &own);
     for (size_t class = 0; class < class_count; class ++) {
         const uint64_t samples = (uint64_t)count[class];
@@ -71,12 +85,27 @@ void view_labels(const struct view *view, struct view_labels *out)
 {
     out->other = (int32_t)view->class_count;
     for (size_t i = 0; i < VIEW_CLASSES_MAX; i++) {
-        out->of[i] = view->numbers == VIEW_NUMBERS_DATA ? (int32_t)i : out->other;
+        out->of[i] = view_has_places(view) ? out->other : (int32_t)i;
     }
-    for (size_t i = 0; view->numbers == VIEW_NUMBERS_VIEW && i < view->class_count; i++) {
+    for (size_t i = 0; view_has_places(view) && i < view->class_count; i++) {
         ASSERT(view->class[i] >= 0 && view->class[i] < VIEW_CLASSES_MAX);
         out->of[view->class[i]] = (int32_t)i;
     }
+}
+
+size_t view_misfit(const struct view *view, const int64_t *count, size_t class_count)
+{
+    bool seen[VIEW_CLASSES_MAX] = {false};
+    size_t i = 0;
+    for (; i < view->range_count; i++) {
+        const struct view_range *range = &view->range[i];
+        if (range->class >= class_count || range->class >= VIEW_CLASSES_MAX || seen[range->class] ||
+            (int64_t)range->first + range->count > count[range->class]) {
+            break;
+        }
+        seen[range->class] = true;
+    }
+    return i;
 }
 
 static int32_t class_at(const unsigned char *stored, uint64_t sample)
@@ -136,6 +165,38 @@ void view_split(const struct view *view, uint64_t seed, const unsigned char *sto
             out->held[held++] = (uint32_t)i;
         } else {
             out->own[own++] = (uint32_t)i;
+        }
+    }
+}
+
+/* By class, so that the order of the ranges does not matter. */
+void view_list_shard(const struct view *view, const unsigned char *stored, uint64_t samples,
+                     const int64_t count[VIEW_CLASSES_MAX], uint32_t *order, uint32_t *out)
+{
+    const struct view_range *range_of[VIEW_CLASSES_MAX] = {NULL};
+    uint32_t *next[VIEW_CLASSES_MAX] = {NULL};
+    for (size_t i = 0; i < view->range_count; i++) {
+        ASSERT(view->range[i].class < VIEW_CLASSES_MAX);
+        range_of[view->range[i].class] = &view->range[i];
+    }
+    uint32_t *end = order;
+    for (size_t class = 0; class < VIEW_CLASSES_MAX; class ++) {
+        next[class] = end;
+        end += range_of[class] ? count[class] : 0;
+    }
+    for (uint64_t i = 0; i < samples; i++) {
+        const int32_t class = class_at(stored, i);
+        if (class >= 0 && class < VIEW_CLASSES_MAX && range_of[class]) {
+            *next[class]++ = (uint32_t)i;
+        }
+    }
+    for (size_t class = 0; class < VIEW_CLASSES_MAX; class ++) {
+        const struct view_range *range = range_of[class];
+        if (range) {
+            uint32_t *first = next[class] - count[class];
+            shards_order((uint64_t)view->seed, class, first, (size_t)count[class]);
+            memcpy(out, first + range->first, range->count * sizeof(*out));
+            out += range->count;
         }
     }
 }

@@ -1,5 +1,6 @@
-/* view.h: the subset of a data set that a job trains on, and its label numbering: all samples of
- * some classes, and in each epoch a draw of the others (docs/jobs.md, "Views"). Used by schema (a
+/* view.h: the subset of a data set that a job trains on, and its label numbering (docs/jobs.md,
+ * "Views"): all samples of some classes, and in each epoch a draw of the others; or a shard: a
+ * range of the samples of some classes (shards.h), each once in every epoch. Used by schema (a
  * field of jobs), the coordinator (sizes), and the sampler (samples). Nothing here depends on the
  * order in which classes are listed but the labels. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_VIEW_H
@@ -22,28 +23,51 @@ enum view_numbers {
 };
 extern const char *const view_numbers_names[];
 
-/* A view's own classes, distinct, in the order of their places. */
+/* Samples of a class, in the order that shards_order gives them. */
+struct view_range {
+    uint32_t class, first, count;
+};
+
+/* Classes with a draw of the others, or a shard; what belongs to the other kind is 0. */
 struct view {
-    int64_t class[VIEW_CLASSES_MAX];
+    bool is_shard;
+    union {
+        int64_t class[VIEW_CLASSES_MAX]; /* own classes, distinct, in the order of their places */
+        struct view_range range[VIEW_CLASSES_MAX]; /* of a shard: of distinct classes */
+    };
     size_t class_count;
     double negatives; /* samples of other classes in an epoch, by own samples; 0 to
                          VIEW_NEGATIVES_MAX */
     double holdout;   /* the share of each own class that is not trained on; 0 to
                          VIEW_HOLDOUT_MAX */
     int numbers;      /* enum view_numbers */
+    /* of a shard */
+    size_t range_count;
+    int64_t seed;               /* of shards_order; not that of the job */
+    int64_t shard, shard_count; /* which of how many, for people */
 };
+/* Whether labels are places among the view's classes, not class numbers. */
+static inline bool view_has_places(const struct view *view)
+{
+    return !view->is_shard && view->numbers == VIEW_NUMBERS_VIEW;
+}
 
 /* Numbers of samples. */
 struct view_sizes {
-    uint64_t own;    /* of own classes, without the hold-out: all of them in each epoch */
+    uint64_t own;    /* of own classes, without the hold-out, or of the shard: all of them in each
+                        epoch */
     uint64_t held;   /* the hold-out: of own classes, in no epoch */
-    uint64_t others; /* of other classes */
+    uint64_t others; /* of other classes; 0 for a shard */
     uint64_t drawn;  /* those of them in an epoch */
 };
 
 /* The hold-out of an own class of that many samples: the share, rounded down, and at least one; 0
  * if the view has no hold-out. */
 uint64_t view_held(const struct view *view, uint64_t samples);
+
+/* The first range of a shard that does not fit the samples of each class, count[class_count]: it
+ * ends after them, or an earlier one has its class. range_count: all fit. */
+size_t view_misfit(const struct view *view, const int64_t *count, size_t class_count);
 
 /* Compute the sizes from the samples of each class, count[class_count]. Classes from class_count on
  * have none.
@@ -77,11 +101,16 @@ void view_count(const unsigned char *stored, uint64_t samples, int64_t count[VIE
 struct view_samples {
     uint32_t *own, *held, *others;
 };
-/* Split a data set. The hold-out of each class is drawn as a function of (seed, class). count: of
- * view_count. */
+/* Split a data set by a view that is no shard. The hold-out of each class is drawn as a function of
+ * (seed, class). count: of view_count. */
 void view_split(const struct view *view, uint64_t seed, const unsigned char *stored,
                 uint64_t samples, const int64_t count[VIEW_CLASSES_MAX],
                 const struct view_samples *out);
+
+/* List the samples of a shard that fits `count`, class by class. order: scratch of `samples`; out:
+ * [view_sizes.own]. */
+void view_list_shard(const struct view *view, const unsigned char *stored, uint64_t samples,
+                     const int64_t count[VIEW_CLASSES_MAX], uint32_t *order, uint32_t *out);
 
 /* Choose sizes->drawn of others[sizes->others], rising and without repetition, as a function of
  * (seed, epoch). */

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "libtrain/model/shards.h"
 #include "libtrain/train.h"
 #include "tests/support/test.h"
 
@@ -167,6 +168,161 @@ static void a_batch_larger_than_an_epoch_of_a_view_is_rejected(void **state)
     train_sampler_free(&sampler);
 }
 
+/* Labels 0 to 6, those of class 2 missing from the second half. */
+#define SHARDS 6
+#define SHARD_BATCH 5
+
+static void make_labels(int32_t labels[VIEW_SAMPLES])
+{
+    for (int32_t i = 0; i < VIEW_SAMPLES; i++) {
+        labels[i] = i % 7 == 2 && i >= VIEW_SAMPLES / 2 ? 3 : i % 7;
+    }
+}
+
+/* The shards of a division, their ranges in the order of classes. */
+static void divide(const int32_t *labels, enum shards_split split, struct view shard[SHARDS])
+{
+    int64_t count[VIEW_CLASSES_MAX], part[SHARDS * 7];
+    struct err err = {0};
+    view_count((const unsigned char *)labels, VIEW_SAMPLES, count);
+    const struct shards_problem problem = {.split = split,
+                                           .count = count,
+                                           .class_count = 7,
+                                           .shards = SHARDS,
+                                           .alpha = 0.3,
+                                           .classes_per_shard = 2,
+                                           .least = SHARD_BATCH,
+                                           .seed = 11};
+    assert_ok(shards_divide(&problem, part, &err), &err);
+    for (size_t s = 0; s < SHARDS; s++) {
+        shard[s] =
+            (struct view){.is_shard = true, .seed = 11, .shard = (int64_t)s, .shard_count = SHARDS};
+        for (size_t c = 0; c < 7; c++) {
+            if (part[s * 7 + c] > 0) {
+                shard[s].range[shard[s].range_count++] = (struct view_range){
+                    (uint32_t)c, (uint32_t)shards_first(part, 7, s, c), (uint32_t)part[s * 7 + c]};
+            }
+        }
+    }
+}
+
+static struct train_sampler *sampler_of_shard(const struct view *shard, const int32_t *labels,
+                                              size_t batch, uint64_t seed)
+{
+    struct train_sampler *sampler = NULL;
+    struct err err = {0};
+    assert_ok(train_sampler_new_view(shard, (const unsigned char *)labels, VIEW_SAMPLES, batch,
+                                     seed, &sampler, &err),
+              &err);
+    return sampler;
+}
+
+/* With batches of one sample an epoch is complete. */
+static void the_shards_of_a_division_have_every_sample_once_in_each_epoch(void **state)
+{
+    (void)state;
+    static struct view shard[SHARDS];
+    static const enum shards_split splits[] = {SHARDS_EVEN, SHARDS_DIRICHLET, SHARDS_BY_CLASS};
+    int32_t labels[VIEW_SAMPLES];
+    make_labels(labels);
+    for (size_t k = 0; k < sizeof(splits) / sizeof(splits[0]); k++) {
+        unsigned seen[2][VIEW_SAMPLES] = {{0}};
+        divide(labels, splits[k], shard);
+        for (size_t s = 0; s < SHARDS; s++) {
+            struct train_sampler *sampler = sampler_of_shard(&shard[s], labels, 1, 100 + s);
+            const int64_t samples = (int64_t)train_sampler_epoch(sampler);
+            size_t held = 1;
+            (void)train_sampler_held(sampler, &held);
+            assert_int_equal(held, 0);
+            for (int64_t step = 1; step <= 2 * samples; step++) {
+                seen[step > samples][*train_sampler_batch(sampler, step)]++;
+            }
+            train_sampler_free(&sampler);
+        }
+        for (size_t i = 0; i < VIEW_SAMPLES; i++) {
+            assert_int_equal(seen[0][i], 1);
+            assert_int_equal(seen[1][i], 1);
+        }
+    }
+}
+
+static bool same_batches(struct train_sampler *a, struct train_sampler *b, int64_t steps)
+{
+    bool same = true;
+    for (int64_t step = 1; step <= steps; step++) {
+        uint32_t kept[SHARD_BATCH];
+        memcpy(kept, train_sampler_batch(a, step), sizeof(kept));
+        same = same && memcmp(kept, train_sampler_batch(b, step), sizeof(kept)) == 0;
+    }
+    return same;
+}
+
+static void the_seed_of_a_shard_chooses_samples_and_that_of_the_job_their_order(void **state)
+{
+    (void)state;
+    static struct view shard[SHARDS], turned, other;
+    int32_t labels[VIEW_SAMPLES];
+    unsigned in[3][VIEW_SAMPLES] = {{0}};
+    make_labels(labels);
+    divide(labels, SHARDS_EVEN, shard);
+    turned = other = shard[1];
+    other.seed++;
+    for (size_t i = 0; i < shard[1].range_count; i++) {
+        turned.range[i] = shard[1].range[shard[1].range_count - 1 - i];
+    }
+    struct train_sampler *sampler[] = {sampler_of_shard(&shard[1], labels, SHARD_BATCH, 3),
+                                       sampler_of_shard(&turned, labels, SHARD_BATCH, 3),
+                                       sampler_of_shard(&shard[1], labels, SHARD_BATCH, 4),
+                                       sampler_of_shard(&other, labels, SHARD_BATCH, 3)};
+    const int64_t steps = (int64_t)train_sampler_epoch(sampler[0]) / SHARD_BATCH;
+    assert_true(same_batches(sampler[0], sampler[1], 2 * steps)); /* whatever the list's order */
+    assert_false(same_batches(sampler[0], sampler[2], 2 * steps));
+    assert_false(same_batches(sampler[0], sampler[3], 2 * steps));
+    for (size_t k = 0; k < 4; k++) {
+        train_sampler_free(&sampler[k]);
+    }
+    static const size_t seeds[] = {3, 4, 3};
+    for (size_t k = 0; k < 3; k++) {
+        struct train_sampler *whole =
+            sampler_of_shard(k < 2 ? &shard[1] : &other, labels, 1, seeds[k]);
+        for (int64_t step = 1; step <= (int64_t)train_sampler_epoch(whole); step++) {
+            in[k][*train_sampler_batch(whole, step)] = 1;
+        }
+        train_sampler_free(&whole);
+    }
+    assert_memory_equal(in[0], in[1], sizeof(in[0]));
+    assert_memory_not_equal(in[0], in[2], sizeof(in[0]));
+}
+
+static void a_shard_that_the_data_does_not_have_is_rejected(void **state)
+{
+    (void)state;
+    static const struct {
+        struct view_range range[2];
+        const char *words;
+    } cases[] = {
+        {{{0, 0, 100}, {1, 1, 100}}, "100 samples of class 1, from 1"},
+        {{{0, 0, 100}, {9, 0, 1}}, "of the 0 samples of that class"},
+        {{{0, 0, 100}, {0, 0, 100}}, "or listed twice"},
+        {{{0, 0, 100}, {1, UINT32_MAX, UINT32_MAX}}, "of the 100 samples"},
+        {{{0, 0, 100}, {UINT32_MAX, 0, 1}}, "class 4294967295"},
+        {{{0, 0, 2}, {1, 98, 2}}, "batch of 5 samples: expected 1 to an epoch's 4"},
+    };
+    int32_t labels[VIEW_SAMPLES];
+    make_labels(labels);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct view shard = {.is_shard = true, .range_count = 2};
+        struct train_sampler *sampler = NULL;
+        struct err err = {0};
+        memcpy(shard.range, cases[i].range, sizeof(cases[i].range));
+        assert_int_equal(train_sampler_new_view(&shard, (const unsigned char *)labels, VIEW_SAMPLES,
+                                                5, 1, &sampler, &err),
+                         ERR_INVALID);
+        assert_holds(err.text, cases[i].words);
+        assert_null(sampler);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +333,9 @@ int main(void)
         cmocka_unit_test(an_epoch_of_a_view_has_every_own_sample_once_and_a_draw_of_the_others),
         cmocka_unit_test(a_batch_of_a_view_is_a_function_of_seed_and_step_alone),
         cmocka_unit_test(a_batch_larger_than_an_epoch_of_a_view_is_rejected),
+        cmocka_unit_test(the_shards_of_a_division_have_every_sample_once_in_each_epoch),
+        cmocka_unit_test(the_seed_of_a_shard_chooses_samples_and_that_of_the_job_their_order),
+        cmocka_unit_test(a_shard_that_the_data_does_not_have_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

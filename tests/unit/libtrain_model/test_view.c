@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "libtrain/model/shards.h"
 #include "libtrain/model/view.h"
 #include "tests/support/test.h"
 
@@ -262,6 +263,58 @@ static void labels_are_read_at_any_alignment(void **state)
     assert_memory_equal(others, trial.others, trial.sizes.others * sizeof(others[0]));
 }
 
+static void a_shard_has_the_ranges_of_the_order_of_each_class(void **state)
+{
+    (void)state;
+    static const struct view shard = {
+        .is_shard = true, .range = {{3, 1, 2}, {0, 0, 4}}, .range_count = 2, .seed = 5};
+    static const int32_t label[] = {3, 0, 3, 1, 0, 3, 0, 0, 3, 2000, -1};
+    const uint64_t samples = sizeof(label) / sizeof(label[0]);
+    uint32_t threes[] = {0, 2, 5, 8}, noughts[] = {1, 4, 6, 7}, order[11], own[6];
+    const unsigned char *stored = (const unsigned char *)label;
+    int64_t count[VIEW_CLASSES_MAX];
+    struct view_sizes sizes;
+    struct view_labels labels;
+    view_count(stored, samples, count);
+    view_sizes(&shard, count, VIEW_CLASSES_MAX, &sizes);
+    assert_int_equal(view_epoch(&sizes), 6);
+    assert_int_equal(sizes.held + sizes.others + sizes.drawn, 0);
+    view_list_shard(&shard, stored, samples, count, order, own);
+    shards_order(5, 0, noughts, 4);
+    shards_order(5, 3, threes, 4);
+    assert_memory_equal(own, noughts, sizeof(noughts));
+    assert_memory_equal(own + 4, threes + 1, 2 * sizeof(threes[0]));
+    view_labels(&shard, &labels); /* class numbers, of other classes too */
+    for (int32_t class = 0; class < VIEW_CLASSES_MAX; class ++) {
+        assert_int_equal(view_label(&labels, class), class);
+    }
+    assert_false(view_has_places(&shard));
+}
+
+static void a_range_beyond_its_class_and_a_class_listed_twice_are_misfits(void **state)
+{
+    (void)state;
+    static const int64_t count[] = {4, 0, 9};
+    static const struct {
+        struct view_range range[3];
+        size_t misfit;
+    } cases[] = {
+        {{{2, 0, 9}, {0, 3, 1}, {0, 0, 1}}, 2},
+        {{{2, 1, 8}, {0, 4, 1}, {1, 0, 1}}, 1},
+        {{{2, 1, 9}, {0, 3, 1}, {1, 0, 1}}, 0},
+        {{{0, 0, 4}, {1, 0, 1}, {2, 0, 1}}, 1},
+        {{{0, 0, 4}, {2, 8, 1}, {3, 0, 1}}, 2},
+        {{{0, UINT32_MAX, UINT32_MAX}, {2, 8, 1}, {3, 0, 1}}, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct view shard = {.is_shard = true, .range_count = 3};
+        memcpy(shard.range, cases[i].range, sizeof(cases[i].range));
+        assert_int_equal(view_misfit(&shard, count, 3), cases[i].misfit);
+        shard.range_count = cases[i].misfit;
+        assert_int_equal(view_misfit(&shard, count, 3), cases[i].misfit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +328,8 @@ int main(void)
         cmocka_unit_test(labels_are_positions_in_the_list_of_classes),
         cmocka_unit_test(every_sample_is_about_equally_likely_to_be_held_out_and_drawn),
         cmocka_unit_test(labels_are_read_at_any_alignment),
+        cmocka_unit_test(a_shard_has_the_ranges_of_the_order_of_each_class),
+        cmocka_unit_test(a_range_beyond_its_class_and_a_class_listed_twice_are_misfits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
