@@ -209,8 +209,9 @@ static const struct field spec_fields[] = {
     MEMBER_RECORD(struct job_spec, model, "model", FIELD_REQUIRED, &model_record),
     MEMBER_GROUP("dataset", FIELD_REQUIRED, &dataset_group),
     MEMBER_OPTIONAL(struct job_spec, view, has_view, "view", 0, &job_view_record, .since = 3,
-                    .about = "Trains on some classes of the data set; null: on all. See "
-                             "[Views](#views).",
+                    .about =
+                        "Trains on some classes of the data set, or on a shard of it; null: on "
+                        "all. See [Views](#views).",
                     .rule = "null, or a view of a data set with one label a sample"),
     MEMBER_GROUP("init", 0, &init_group),
     MEMBER_INT(struct job_spec, batch, "batch", 0, 1, BATCH_MAX, .about = "Samples of one step.",

@@ -469,7 +469,7 @@ bool job_from_checkpoint(const struct job_spec *spec, const char *unit)
 
 const struct view *job_view(const struct job_spec *spec)
 {
-    return spec->has_view && spec->view.numbers == VIEW_NUMBERS_VIEW ? &spec->view : NULL;
+    return spec->has_view && view_has_places(&spec->view) ? &spec->view : NULL;
 }
 
 int64_t job_epoch_samples(const struct job_data *data)

@@ -3,42 +3,95 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "libtrain/model/shards.h"
+#include "schema/limits.h"
+
 /* ---- the fields ---- */
 
 static const struct field class_element = {
     .type = FIELD_INT, .min = 0, .max = VIEW_CLASSES_MAX - 1};
 
+static const struct field range_fields[] = {
+    MEMBER_UINT32(struct view_range, class, "class", FIELD_REQUIRED, 0, VIEW_CLASSES_MAX - 1,
+                  .about = "Its number in the training data."),
+    MEMBER_UINT32(struct view_range, first, "first", FIELD_REQUIRED, 0, UINT32_MAX,
+                  .about = "The first sample, by its place in the order of the class, from 0."),
+    MEMBER_UINT32(struct view_range, count, "count", FIELD_REQUIRED, 1, UINT32_MAX,
+                  .about = "How many samples follow in this order, with the first one.",
+                  .rule = "within the samples of the class"),
+};
+static const struct record range_record =
+    RECORD_WITH(struct view_range, "class_range", range_fields,
+                .about = "Samples of one class, in the order that the seed of the shard gives it.");
+
+static const struct field shard_fields[] = {
+    MEMBER_INT(struct view, shard, "index", FIELD_REQUIRED, 0, SHARDS_MAX - 1,
+               .about = "Which shard this is. For people: `class_ranges` states the samples.",
+               .rule = "below `view.shard.count`"),
+    MEMBER_INT(struct view, shard_count, "count", FIELD_REQUIRED, 1, SHARDS_MAX,
+               .about = "How many shards there are. For people, too."),
+    MEMBER_INT(struct view, seed, "seed", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Seed of the order of each class's samples, the same for all shards of one "
+                        "division. `init.seed` does not change it."),
+    MEMBER_RECORDS(struct view, range, range_count, "class_ranges", FIELD_REQUIRED, &range_record,
+                   .min = 1,
+                   .about = "The samples: `[{\"class\": 3, \"first\": 0, \"count\": 500}, ...]` "
+                            "has the first 500 of class 3 in its order.",
+                   .rule = "distinct classes"),
+};
+static const struct record shard_record =
+    RECORD_WITH(struct view, "view_shard", shard_fields,
+                .about = "Some samples of some classes, each once in an epoch.");
+
 static const struct field view_fields[] = {
     MEMBER_LIST(struct view, class, class_count, "classes", FIELD_REQUIRED, &class_element,
-                .min = 1, .about = "Class numbers of the training data: the view's own classes.",
-                .rule = "distinct classes that have samples"),
-    MEMBER_DOUBLE(struct view, negatives, "negatives", 0, 0, VIEW_NEGATIVES_MAX,
+                .unless = "shard", .min = 1,
+                .about = "Class numbers of the training data: the view's own classes.",
+                .rule = "distinct classes that have samples; required without `shard`"),
+    MEMBER_DOUBLE(struct view, negatives, "negatives", 0, 0, VIEW_NEGATIVES_MAX, .unless = "shard",
                   .about = "Samples of other classes in an epoch, by samples of own classes. They "
                            "are drawn again for each epoch, without repetition; at most all.",
                   .rule = "0 if no other class has samples; above 0 with one class"),
-    MEMBER_DOUBLE(struct view, holdout, "holdout", 0, 0, VIEW_HOLDOUT_MAX,
+    MEMBER_DOUBLE(struct view, holdout, "holdout", 0, 0, VIEW_HOLDOUT_MAX, .unless = "shard",
                   .about = "The share of each own class that is not trained on. Evaluations report "
                            "its mean recall, `recall`; 0: none.",
                   .rule = "0 if an own class has one sample"),
-    MEMBER_ENUM(struct view, numbers, "numbers", 0, view_numbers_names,
+    MEMBER_ENUM(struct view, numbers, "numbers", 0, view_numbers_names, .unless = "shard",
                 .about = "The label of a sample. `view`: the place of its class in `classes`, from "
                          "0; that of every other class is the length of the list. `data`: its "
                          "class number; the model keeps an output for each class."),
+    MEMBER_GROUP_OPTIONAL(
+        struct view, is_shard, "shard", FIELD_SKIP_EMPTY, &shard_record, .since = 6,
+        .about = "One part of the training data, if several jobs divide it. Labels "
+                 "are class numbers. Left out: a view of classes.",
+        .rule = "without the other members of `view`"),
 };
 const struct record job_view_record =
     RECORD_WITH(struct view, "job_view", view_fields,
-                .about = "The classes of the training data that the job learns to tell apart, and "
-                         "from all others.");
+                .about = "The samples of the training data that the job trains on: those of some "
+                         "classes, which it learns to tell apart and from all others, or those of "
+                         "a shard.");
 
-/* ---- own classes ---- */
+/* ---- own classes, or those of a shard ---- */
+
+static int64_t class_of(const struct view *view, size_t index)
+{
+    return view->is_shard ? (int64_t)view->range[index].class : view->class[index];
+}
+
+static const char *list_of(const struct view *view)
+{
+    return view->is_shard ? "/view/shard/class_ranges" : "/view/classes";
+}
 
 /* What is wrong with the class at `index` of the list; nothing: "". */
 static void describe_fault(const struct view *view, const struct job_view_data *data, size_t index,
                            char out[RECORD_MESSAGE_MAX])
 {
-    const int64_t class = view->class[index];
+    const int64_t class = class_of(view, index);
+    const struct view_range range = view->is_shard ? view->range[index] : (struct view_range){0};
     size_t earlier = 0;
-    while (view->class[earlier] != class) {
+    while (class_of(view, earlier) != class) {
         earlier++;
     }
     *out = '\0';
@@ -47,21 +100,28 @@ static void describe_fault(const struct view *view, const struct job_view_data *
                        "'%s' has no class %" PRId64 "; its classes are 0 to %" PRId64, data->name,
                        class, data->classes - 1);
     } else if (earlier < index) {
-        (void)snprintf(out, RECORD_MESSAGE_MAX, "is the same class as /view/classes/%zu", earlier);
+        (void)snprintf(out, RECORD_MESSAGE_MAX, "is the same class as %s/%zu", list_of(view),
+                       earlier);
     } else if (data->count[class] == 0) {
         (void)snprintf(out, RECORD_MESSAGE_MAX, "class %" PRId64 " of '%s' has no samples", class,
                        data->name);
+    } else if ((int64_t)range.first + range.count > data->count[class]) {
+        (void)snprintf(out, RECORD_MESSAGE_MAX,
+                       "first + count is %" PRId64 ", but class %" PRId64 " of '%s' has %" PRId64
+                       " samples",
+                       (int64_t)range.first + range.count, class, data->name, data->count[class]);
     }
 }
 
 static void check_classes(const struct view *view, const struct job_view_data *data,
                           struct record_faults *faults)
 {
-    for (size_t i = 0; i < view->class_count && !faults->more; i++) {
+    const size_t count = view->is_shard ? view->range_count : view->class_count;
+    for (size_t i = 0; i < count && !faults->more; i++) {
         char message[RECORD_MESSAGE_MAX], pointer[RECORD_POINTER_MAX];
         describe_fault(view, data, i, message);
         if (message[0] != '\0') {
-            (void)snprintf(pointer, sizeof(pointer), "/view/classes/%zu", i);
+            (void)snprintf(pointer, sizeof(pointer), "%s/%zu", list_of(view), i);
             record_fault(faults, pointer, "%s", message);
         }
     }
@@ -96,6 +156,14 @@ static void check_holdout(const struct view *view, const struct job_view_data *d
     }
 }
 
+static void check_shard(const struct view *view, struct record_faults *faults)
+{
+    if (view->shard >= view->shard_count) {
+        record_fault(faults, "/view/shard/index",
+                     "must be below /view/shard/count, which is %" PRId64, view->shard_count);
+    }
+}
+
 /* Whether the data can have a view at all. */
 static bool check_data(const struct job_view_data *data, struct record_faults *faults)
 {
@@ -126,8 +194,14 @@ int job_view_check(const struct job_spec *spec, const struct job_view_data *data
     if (check_data(data, faults)) {
         check_classes(view, data, faults);
     }
-    if (faults->count == before && !faults->more) {
+    if (view->is_shard) {
+        check_shard(view, faults);
+    }
+    const bool valid = faults->count == before && !faults->more;
+    if (valid) {
         view_sizes(view, data->count, data->counted, &sizes);
+    }
+    if (valid && !view->is_shard) {
         check_negatives(view, data, &sizes, faults);
         check_holdout(view, data, faults);
     }

@@ -10,7 +10,7 @@
  * read and answered by the fields of the version of its enrolment. Coordinators are upgraded first.
  * Any other version is refused at enrolment with the problem protocol_version, which names both
  * sides' numbers. */
-#define PROTOCOL_VERSION 5
+#define PROTOCOL_VERSION 6
 #define PROTOCOL_VERSION_MIN 1
 
 #define ID_SIZE 32     /* "job_" + 26 characters + NUL, rounded up */

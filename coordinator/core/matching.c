@@ -52,6 +52,11 @@ static bool has_servers(const struct placement_request *request)
     return request->spec->strategy == STRATEGY_PARAMETER_SERVER;
 }
 
+static bool has_shard(const struct placement_request *request)
+{
+    return request->spec->has_view && request->spec->view.is_shard;
+}
+
 static bool has_view(const struct placement_request *request)
 {
     return request->spec->has_view;
@@ -79,6 +84,7 @@ static const struct requirement {
     bool (*has)(const struct placement_request *request);
     const char *words; /* an agent trains ... */
 } requirements[] = {
+    {6, has_shard, "on a shard of a data set"},
     {5, has_servers, "with strategy 'parameter_server'"},
     {3, has_view, "with a view"},
     {ASYNC_PROTOCOL, overlaps, "pipeline 'async'"},

@@ -119,14 +119,22 @@ static bool choose(struct choice *choice, struct http_exchange *exchange)
 
 /* ---- the fields ---- */
 
+/* Of a view: a shard, or classes, which exclude each other. */
+static bool same_kind(const json_t *a, const json_t *b)
+{
+    const bool shard = json_is_object(json_object_get(b, "shard"));
+    return shard ? json_object_get(a, "shard") != NULL
+                 : !json_object_get(b, "classes") || !json_object_get(a, "shard");
+}
+
 static bool same_type(const json_t *a, const json_t *b)
 {
     const json_t *type = json_object_get(b, "type");
-    return !type || json_equal(type, json_object_get(a, "type"));
+    return same_kind(a, b) && (!type || json_equal(type, json_object_get(a, "type")));
 }
 
 /* Members that are given replace those of the base; members of an object are given one by one. An
- * object of another type has other members: it replaces the whole. */
+ * object of another type or kind has other members: it replaces the whole. */
 static int merge(json_t *base, json_t *given, bool nested)
 {
     const char *name;

@@ -1208,13 +1208,14 @@ class JobDataset(TypedDict):
 
 
 class JobView(TypedDict):
-    """The classes of the training data that the job learns to tell apart, and from all
-    others."""
+    """The samples of the training data that the job trains on: those of some classes, which it
+    learns to tell apart and from all others, or those of a shard."""
 
-    classes: list[int]
+    classes: NotRequired[list[int]]
     negatives: NotRequired[float]
     holdout: NotRequired[float]
     numbers: NotRequired[Literal["view", "data"]]
+    shard: NotRequired[ViewShard | None]
 
 
 JobInit = TypedDict(
@@ -1565,6 +1566,15 @@ class PreviewGroup(TypedDict):
     failure: str | None
 
 
+class ViewShard(TypedDict):
+    """Some samples of some classes, each once in an epoch."""
+
+    index: int
+    count: int
+    seed: Count
+    class_ranges: list[ClassRange]
+
+
 class Joint(TypedDict):
     epochs: NotRequired[int]
     units: NotRequired[Literal["head", "all"] | list[str]]
@@ -1602,3 +1612,13 @@ class ReplicaCopy(TypedDict):
     device: DeviceId
     version: Count
     generation: Count
+
+
+ClassRange = TypedDict(
+    "ClassRange",
+    {
+        "class": "int",
+        "first": "int",
+        "count": "int",
+    },
+)

@@ -250,7 +250,7 @@ static bool is_required(const struct record *record, const struct field *field)
 {
     const bool written =
         record->answer && !(field->flags & (FIELD_ADDED | FIELD_SKIP_EMPTY | FIELD_INPUT));
-    return written || (field->flags & FIELD_REQUIRED) != 0;
+    return (written || (field->flags & FIELD_REQUIRED) != 0) && !field->unless;
 }
 
 static void add_required(struct page *page, const struct record *record)

@@ -115,7 +115,7 @@ def test_a_view_states_its_samples_and_reports_faults_at_its_fields():
         expect("/view/negatives", "with one class", {"classes": [3], "negatives": 0})
         expect("/view/negatives", "at most 100", {"classes": [3], "negatives": 101})
         expect("/view/holdout", "at most 0.5", {"classes": [3], "holdout": 0.6})
-        expect("/view/shard", "unknown field", {"classes": [3], "shard": {}})
+        expect("/view/shards", "did you mean 'shard'", {"classes": [3], "shards": {}})
         expect("/view", "at most 1024 classes", {"classes": [3]}, dataset={"train": "many"})
         expect(
             "/view",
@@ -155,6 +155,72 @@ def test_a_view_states_its_samples_and_reports_faults_at_its_fields():
         whole = api.submit({**JOB, "view": kept})
         must(whole["data"]["epoch_samples"] == counts[3] + counts[7], f"{whole['data']}")
         must(whole["spec"]["model"]["sha256"] != job["spec"]["model"]["sha256"], "ten outputs")
+
+
+def shard_of(*ranges, index=0, count=2):
+    names = ("class", "first", "count")
+    ranges = [dict(zip(names, part, strict=True)) for part in ranges]
+    return {"shard": {"index": index, "count": count, "seed": 4, "class_ranges": ranges}}
+
+
+def test_a_shard_states_its_samples_and_reports_faults_at_its_fields():
+    with Api() as api:
+        counts = api.get("/v1/datasets/digits-train")["class_counts"]
+
+        def expect(pointer, words, view, **fields):
+            answer = api.problem(
+                "POST", "/v1/jobs", {**JOB, "view": view, **fields}, code="invalid_fields"
+            )
+            seen = {fault["pointer"]: fault["message"] for fault in answer.json["errors"]}
+            must(pointer in seen and words in seen[pointer], f"{view}: {seen}")
+
+        ranges = "/view/shard/class_ranges"
+        full = (3, 0, counts[3])
+        expect(ranges, "at least 1", shard_of())
+        expect(f"{ranges}/0/count", "at least 1", shard_of((3, 0, 0)))
+        expect(f"{ranges}/0/first", "at least 0", shard_of((3, -1, 5)))
+        expect(f"{ranges}/0/first", "at most 4294967295", shard_of((3, 1 << 32, 5)))
+        expect(f"{ranges}/0", f"is {counts[3] + 1}, but class 3", shard_of((3, 1, counts[3])))
+        expect(f"{ranges}/0", "8589934590", shard_of((3, (1 << 32) - 1, (1 << 32) - 1)))
+        expect(f"{ranges}/1", f"same class as {ranges}/0", shard_of(full, full))
+        expect(f"{ranges}/1", "no class 10; its classes are 0 to 9", shard_of(full, (10, 0, 1)))
+        expect("/view/shard/index", "below /view/shard/count", shard_of(full, index=2))
+        expect("/view/shard/count", "at most 32", shard_of(full, count=33))
+        expect("/view/classes", "not allowed with 'shard'", {**shard_of(full), "classes": [3]})
+        expect("/view/holdout", "not allowed with 'shard'", {**shard_of(full), "holdout": 0.1})
+        expect("/view/shard/seed", "required", {"shard": {"index": 0, "count": 1}})
+        expect("/batch", "15 samples of an epoch of the view", shard_of((3, 0, 15)))
+
+        view = shard_of((3, 5, 30), (0, 0, 40), index=1)
+        job = api.submit({**JOB, "view": view, "steps": None, "epochs": 3})
+        must(job["spec"]["view"] == view, f"{job['spec']}")
+        must(job["data"]["epoch_samples"] == 70, f"{job['data']}")
+        must("holdout_samples" not in job["data"], f"{job['data']}")
+        must(job["progress"]["steps"] == 3 * (70 // 16), f"{job['progress']}")
+        agent = FakeAgent(api, "one", protocol=6)
+        drive(api, job, [agent], "running")
+        run = agent.assignment()["run"]
+        must(run["job_spec"]["view"] == view and run["data"] == job["data"], f"{run}")
+        outputs = run["job_spec"]["model"]["description"]["units"][-1]["ops"][-1]
+        must(outputs["units"] == 10, f"{outputs}")
+        api.coordinator.kill()
+        api.restart_coordinator()
+        must(api.job(job)["spec"]["view"] == view, "lost by a restart")
+
+
+def test_a_clone_may_replace_a_shard_by_classes_and_classes_by_a_shard():
+    shard, other = shard_of((3, 0, 40)), shard_of((3, 40, 40), index=1)
+    classes = {"classes": [3, 7], "negatives": 1.0, "holdout": 0.0, "numbers": "data"}
+    with Api() as api:
+        agent = FakeAgent(api, "one", protocol=6)
+        for view, changes in ((shard, other), (shard, classes), (classes, shard)):
+            job = api.submit({**JOB, "view": view, "steps": 2})
+            finish(api, job, [agent])
+            body = {"from": "last", "view": changes}
+            clone = api.request("POST", f"/v1/jobs/{job['id']}/clone", body, expect=201).json
+            must(clone["spec"]["view"] == changes, f"{clone['spec']['view']}")
+            api.verb(clone, "cancel")
+            agent.act()
 
 
 def test_bad_jobs_are_rejected_field_by_field():

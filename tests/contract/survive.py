@@ -653,13 +653,17 @@ def test_a_data_set_of_the_previous_version_is_counted_when_it_is_uploaded_again
         api.restart_coordinator()
         must("class_counts" not in api.get("/v1/datasets/digits-train"), "an old row has counts")
         view = {**JOB, "view": {"classes": [3, 7]}}
-        api.problem(
-            "POST",
-            "/v1/jobs",
-            view,
-            code="invalid_fields",
-            words=("/view: the classes of 'digits-train' were not counted", "upload it again"),
-        )
+        ranges = [{"class": 3, "first": 0, "count": counts[3]}]
+        part = {"index": 0, "count": 1, "seed": 0, "class_ranges": ranges}
+        shard = {**JOB, "view": {"shard": part}}
+        for entry in (view, shard):
+            api.problem(
+                "POST",
+                "/v1/jobs",
+                entry,
+                code="invalid_fields",
+                words=("/view: the classes of 'digits-train' were not counted", "upload it again"),
+            )
         content = tar_of(*data_files("digits", "train"))
         for _ in range(2):
             again = api.request("PUT", "/v1/datasets/digits-train", content, BINARY, expect=200)
@@ -667,7 +671,8 @@ def test_a_data_set_of_the_previous_version_is_counted_when_it_is_uploaded_again
                 again.json["class_counts"] == counts and again.json["revision"] == 2,
                 f"{again.json}",
             )
-        api.submit(view)
+        for entry in (view, shard):
+            api.submit(entry)
         api.coordinator.kill()
         api.restart_coordinator()
         must(api.get("/v1/datasets/digits-train")["class_counts"] == counts, "lost by a restart")

@@ -56,6 +56,11 @@ int64_t digest_samples_seed(const struct job_spec *spec)
     for (size_t c = 0; spec->has_view && c < spec->view.class_count; c++) {
         all = digest_mix(all, (uint64_t)spec->view.class[c]);
     }
+    for (size_t i = 0; spec->has_view && i < spec->view.range_count; i++) {
+        const struct view_range *range = &spec->view.range[i];
+        all =
+            digest_mix(digest_mix(all, range->class), (uint64_t)range->first << 32 | range->count);
+    }
     return spec->has_view ? (int64_t)(all >> 16) : spec->seed;
 }
 

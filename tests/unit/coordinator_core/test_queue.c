@@ -291,7 +291,7 @@ static void an_unknown_protocol_is_refused(void **state)
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
     assert_string_equal(
         world->text,
-        "the agent speaks protocol 6, this coordinator 1 to 5: upgrade the coordinator");
+        "the agent speaks protocol 7, this coordinator 1 to 6: upgrade the coordinator");
     request.protocol = PROTOCOL_VERSION_MIN - 1;
     world_send(world, &event);
     assert_int_equal(world->problem, PROBLEM_PROTOCOL_VERSION);
@@ -386,6 +386,7 @@ static void a_data_set_stored_again_gets_the_class_counts_that_it_lacks(void **s
 }
 
 #define PROTOCOL_BEFORE_VIEWS 2
+#define PROTOCOL_BEFORE_SHARDS 5
 
 static void jobs_with_a_view_leave_out_older_agents_and_say_so(void **state)
 {
@@ -411,6 +412,27 @@ static void jobs_with_a_view_leave_out_older_agents_and_say_so(void **state)
     spec.devices_min = 2;
     story_submit(world, id, &spec);
     assert_holds(world_job(world, id)->message, "2 with an older agent");
+}
+
+static void jobs_on_a_shard_leave_out_agents_that_know_other_views_only(void **state)
+{
+    struct world *world = *state;
+    char id[ID_SIZE];
+    struct agent *old = world_agent(world, "a", 10);
+    old->versions_behind = PROTOCOL_VERSION - PROTOCOL_BEFORE_SHARDS;
+    agent_enroll(world, old);
+    struct job_spec spec = world_spec("j", 50);
+    spec.view =
+        (struct view){.is_shard = true, .range = {{1, 0, 100}}, .range_count = 1, .shard_count = 2};
+    spec.has_view = true;
+    story_submit(world, id, &spec);
+    assert_holds(world_job(world, id)->message,
+                 "no device has an agent that trains on a shard of a data set (1 online)");
+    struct agent *present = world_agent(world, "b", 10);
+    world_settle(world);
+    const struct plan *plan = world_plan(world, id, 1);
+    assert_int_equal(plan->stage_count, 1);
+    assert_true(id_equal(plan->stage[0].device.text, present->id.text));
 }
 
 /* A relu becomes the selection of all channels. */
@@ -459,6 +481,7 @@ int main(void)
         STORY(devices_reserved_for_a_waiting_job_are_freed_with_it),
         STORY(a_data_set_stored_again_gets_the_class_counts_that_it_lacks),
         STORY(jobs_with_a_view_leave_out_older_agents_and_say_so),
+        STORY(jobs_on_a_shard_leave_out_agents_that_know_other_views_only),
         STORY(models_with_a_select_leave_out_older_agents_and_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schema/job_check.h"
 #include "schema/job_view.h"
 #include "schema/wire.h"
 
@@ -85,6 +86,58 @@ static void each_rule_names_its_field(void **state)
                  "class 5 of 'digits' has one sample");
 }
 
+/* A shard with these members after index, count and seed. */
+static void expect_shard_fault(const char *ranges, const char *pointer, const char *part)
+{
+    char view[256];
+    (void)snprintf(view, sizeof(view),
+                   "{\"shard\":{\"index\":0,\"count\":6,\"seed\":0,\"class_ranges\":[%s]}}",
+                   ranges);
+    expect_fault(view, &data, pointer, part);
+}
+
+static void each_rule_of_a_shard_names_its_range(void **state)
+{
+    (void)state;
+    expect_fault("{\"shard\":{\"index\":2,\"count\":2,\"seed\":0,\"class_ranges\":[{\"class\":3,"
+                 "\"first\":0,\"count\":1}]}}",
+                 &data, "/view/shard/index", "must be below /view/shard/count, which is 2");
+    expect_shard_fault(
+        "{\"class\":3,\"first\":0,\"count\":1},{\"class\":10,\"first\":0,\"count\":1}",
+        "/view/shard/class_ranges/1", "'digits' has no class 10; its classes are 0 to 9");
+    expect_shard_fault(
+        "{\"class\":3,\"first\":0,\"count\":1},{\"class\":3,\"first\":9,\"count\":1}",
+        "/view/shard/class_ranges/1", "is the same class as /view/shard/class_ranges/0");
+    expect_shard_fault("{\"class\":4,\"first\":0,\"count\":1}", "/view/shard/class_ranges/0",
+                       "class 4 of 'digits' has no samples");
+    expect_shard_fault("{\"class\":5,\"first\":1,\"count\":1}", "/view/shard/class_ranges/0",
+                       "first + count is 2, but class 5 of 'digits' has 1 samples");
+    expect_shard_fault("{\"class\":3,\"first\":4294967295,\"count\":4294967295}",
+                       "/view/shard/class_ranges/0", "first + count is 8589934590, but class 3");
+}
+
+static void a_shard_gives_the_number_of_its_samples(void **state)
+{
+    (void)state;
+    struct job_spec spec;
+    struct view_sizes sizes;
+    struct record_faults faults = {0};
+    struct err err = {0};
+    read_view("{\"shard\":{\"index\":1,\"count\":2,\"seed\":4,\"class_ranges\":["
+              "{\"class\":9,\"first\":0,\"count\":100},{\"class\":3,\"first\":99,\"count\":1},"
+              "{\"class\":5,\"first\":0,\"count\":1}]}}",
+              &spec);
+    assert_ok(job_view_check(&spec, &data, &sizes, &faults, &err), &err);
+    assert_int_equal(view_epoch(&sizes), 102);
+    assert_int_equal(sizes.held, 0);
+    assert_null(job_view(&spec)); /* the model has an output for each class */
+    struct job_view_data other = data;
+    other.counted = 0;
+    assert_int_equal(job_view_check(&spec, &other, &sizes, &faults, &err), ERR_INVALID);
+    assert_holds(err.text, "/view: the classes of 'digits' were not counted");
+    assert_holds(err.text, "upload it again");
+}
+
 static void data_without_counted_classes_have_no_view(void **state)
 {
     (void)state;
@@ -122,6 +175,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_view_gives_the_numbers_of_samples),
         cmocka_unit_test(each_rule_names_its_field),
+        cmocka_unit_test(each_rule_of_a_shard_names_its_range),
+        cmocka_unit_test(a_shard_gives_the_number_of_its_samples),
         cmocka_unit_test(data_without_counted_classes_have_no_view),
         cmocka_unit_test(faults_before_the_view_stay),
     };

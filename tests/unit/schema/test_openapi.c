@@ -205,7 +205,7 @@ static bool is_required(const struct record *record, const struct field *field)
 {
     bool written =
         record->answer && !(field->flags & (FIELD_ADDED | FIELD_SKIP_EMPTY | FIELD_INPUT));
-    return written || (field->flags & FIELD_REQUIRED) != 0;
+    return (written || (field->flags & FIELD_REQUIRED) != 0) && !field->unless;
 }
 
 static void compare_record(const json_t *contract, const json_t *schema,

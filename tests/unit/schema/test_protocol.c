@@ -196,6 +196,28 @@ static void an_agent_of_version_2_is_sent_no_view(void **state)
     }
 }
 
+static void an_agent_of_version_5_is_sent_no_shard(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct assignment *assignment = calloc(1, sizeof(*assignment));
+    assert_non_null(assignment);
+    assignment->has_run = true;
+    assignment->run.job_spec = job_spec_default;
+    assignment->run.job_spec.has_view = true;
+    assignment->run.job_spec.view = (struct view){
+        .is_shard = true, .range = {{3, 0, 5}}, .range_count = 1, .seed = 7, .shard_count = 2};
+    BUF_AUTO struct buf old, present;
+    buf_init(&old, JSON_BODY_MAX);
+    buf_init(&present, JSON_BODY_MAX);
+    assert_ok(wire_write_version(&assignment_record, 5, assignment, &old, &err), &err);
+    assert_ok(wire_write(&assignment_record, assignment, &present, &err), &err);
+    free(assignment);
+    assert_null(strstr(old.data, "shard"));
+    assert_holds(present.data, "\"view\":{\"shard\":{\"index\":0,\"count\":2,\"seed\":7,"
+                               "\"class_ranges\":[{\"class\":3,\"first\":0,\"count\":5}]}}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_field_of_version_2_is_unknown_to_version_1),
         cmocka_unit_test(an_agent_of_version_1_is_sent_no_field_of_version_2),
         cmocka_unit_test(an_agent_of_version_2_is_sent_no_view),
+        cmocka_unit_test(an_agent_of_version_5_is_sent_no_shard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static void another_protocol_version_is_named_on_both_sides(void **state)
     /* Fields of a later version do not hide the known ones. */
     assert_int_equal(read_protocol("{\"protocol\": 7, \"new_field\": true}", &version, &err),
                      ERR_PROTOCOL);
-    assert_string_equal(err.text, "the agent speaks protocol 7; this coordinator speaks 1 to 5");
+    assert_string_equal(err.text, "the agent speaks protocol 7; this coordinator speaks 1 to 6");
     assert_int_equal(read_protocol("{\"protocol\": 0}", &version, &err), ERR_PROTOCOL);
     static const char *const others[] = {"[]", "{}", "{\"protocol\": \"1\"}"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
