@@ -107,7 +107,31 @@ static void check_samples(const struct view *view, const struct view_sizes *size
     }
 }
 
-/* Class c of so many has c + 1 samples. */
+/* Each sample of a shard has a class of which it has a range, and none comes twice. */
+static void check_shard(const struct view *view, const struct view_sizes *sizes,
+                        const unsigned char *stored, uint64_t samples, const int64_t *count)
+{
+    static uint32_t own[SAMPLES_MAX], order[SAMPLES_MAX];
+    static bool seen[SAMPLES_MAX];
+    int64_t left[VIEW_CLASSES_MAX] = {0};
+    ASSERT(view_misfit(view, count, VIEW_CLASSES_MAX) == view->range_count);
+    ASSERT(sizes->own > 0 && sizes->own <= samples && sizes->drawn == 0 && sizes->held == 0);
+    view_list_shard(view, stored, samples, count, order, own);
+    for (size_t i = 0; i < view->range_count; i++) {
+        left[view->range[i].class] = view->range[i].count;
+    }
+    memset(seen, 0, sizeof(seen));
+    for (uint64_t i = 0; i < sizes->own; i++) {
+        ASSERT(own[i] < samples && !seen[own[i]]);
+        seen[own[i]] = true;
+        left[stored[4 * own[i]] | stored[4 * own[i] + 1] << 8]--;
+    }
+    for (size_t class = 0; class < VIEW_CLASSES_MAX; class ++) {
+        ASSERT(left[class] == 0);
+    }
+}
+
+/* Class c of so many has c % 16 + 1 samples. */
 static void try_view(const struct job_spec *spec, int64_t classes)
 {
     static unsigned char stored[4 * SAMPLES_MAX];
@@ -127,7 +151,9 @@ static void try_view(const struct job_spec *spec, int64_t classes)
     struct err err = {0};
     int rc = job_view_check(spec, &data, &sizes, &faults, &err);
     ASSERT((rc == 0) == (faults.count == 0));
-    if (rc == 0) {
+    if (rc == 0 && spec->view.is_shard) {
+        check_shard(&spec->view, &sizes, stored, samples, count);
+    } else if (rc == 0) {
         check_samples(&spec->view, &sizes, stored, samples, count);
     }
 }
