@@ -19,19 +19,6 @@ const char *const source_from_names[] = {
 /* A document of many units stays small if unneeded members of a source are left out. */
 #define LEFT_OUT (FIELD_NULLABLE | FIELD_SKIP_EMPTY)
 
-static const struct field peer_fields[] = {
-    MEMBER_FORM(struct peer, device.text, "device", FIELD_REQUIRED, &device_id_form),
-    MEMBER_FORM(struct peer, url, "url", LEFT_OUT, &url_form),
-    MEMBER_FORM(struct peer, ticket, "ticket", LEFT_OUT, &word_form),
-    MEMBER_FORM(struct peer, codec, "codec", LEFT_OUT, &word_form),
-    MEMBER_FORM(struct peer, public_key, "public_key", LEFT_OUT, &public_key_form, .since = 4,
-                .about = "With an https URL: the key of the only device that is trusted there."),
-    MEMBER_FORM(struct peer, relay_ticket, "relay_ticket", LEFT_OUT, &word_form, .since = 4,
-                .about = "Lets call the device through a relay."),
-};
-static const struct record peer_record =
-    RECORD_WITH(struct peer, "peer", peer_fields, .about = "Another device of the plan.");
-
 static const struct field source_fields[] = {
     MEMBER_INT(struct source, unit, "unit", FIELD_REQUIRED, 0, UNITS_MAX - 1),
     MEMBER_ENUM(struct source, from, "from", FIELD_REQUIRED, source_from_names),
@@ -149,6 +136,8 @@ static const struct field run_fields[] = {
     MEMBER_OPTIONAL(struct assignment_run, early_stop, has_early_stop, "early_stop",
                     FIELD_SKIP_EMPTY, &early_stop_record, .since = 4,
                     .about = "The evaluations judged before this generation."),
+    MEMBER_OPTIONAL(struct assignment_run, mix, has_mix, "mix", FIELD_SKIP_EMPTY, &mix_duty_record,
+                    .since = 6, .about = "The part of a group in a job of strategy `gossip`."),
     MEMBER_RECORD(struct assignment_run, job_spec, "job_spec", FIELD_REQUIRED, &job_spec_record),
     MEMBER_RECORD(struct assignment_run, data, "data", FIELD_REQUIRED, &job_data_record),
 };

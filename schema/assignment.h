@@ -11,6 +11,8 @@
 #include "schema/id.h"
 #include "schema/job.h"
 #include "schema/limits.h"
+#include "schema/mix_duty.h"
+#include "schema/peer.h"
 #include "schema/stage_role.h"
 
 /* Agents report every phase. Assignments name PREPARE, RUN, STOPPING and FINISHED, and IDLE by a
@@ -25,15 +27,6 @@ enum phase {
     PHASE_FINISHED
 };
 extern const char *const phase_names[];
-
-struct peer {
-    struct device_id device;
-    char url[URL_SIZE];
-    char ticket[TICKET_SIZE];     /* filled in by the coordinator's edge */
-    char codec[16];               /* of the tensors both ways (libtrain/quant/codec.h); "": none */
-    char public_key[SHA256_SIZE]; /* with an https URL: of the one device that is trusted there */
-    char relay_ticket[TICKET_SIZE]; /* to call it through a relay; "": there is none */
-};
 
 /* Where devices that others do not reach park (net/relay.h). */
 struct relay_place {
@@ -121,6 +114,8 @@ struct assignment_run {
     int64_t total_steps;                /* by the job's own fields */
     struct early_stop early_stop;       /* at the beginning of the generation; has_early_stop */
     bool has_early_stop;
+    struct mix_duty mix; /* of a group of a gossip job; has_mix */
+    bool has_mix;
     struct job_spec job_spec; /* model.description: resolved */
     struct job_data data;
 };

@@ -201,6 +201,8 @@ static const struct field heartbeat_fields[] = {
                INTEGER_MAX, .about = "Since its boot."),
     MEMBER_INT(struct heartbeat, replica_bytes_written, "replica_bytes_written", FIELD_SKIP_EMPTY,
                0, INTEGER_MAX, .about = "Since its boot."),
+    MEMBER_OPTIONAL(struct heartbeat, mix, has_mix, "mix", FIELD_SKIP_EMPTY, &mix_report_record,
+                    .since = 6, .about = "Of a group in a job of strategy `gossip`."),
     MEMBER_RECORDS(struct heartbeat, metric, metric_count, "metrics", FIELD_SKIP_EMPTY,
                    &metric_record, .about = "Kept by the agent until a reply acknowledges them."),
     MEMBER_FORM(struct heartbeat, metrics_job.text, "metrics_job",

@@ -12,6 +12,7 @@
 #include "schema/assignment.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/mix_duty.h"
 
 /* Mean seconds per micro-batch of one unit over the last window, without the time in which the
  * compute thread was stopped. */
@@ -157,7 +158,9 @@ struct heartbeat {
     size_t relayed_count;
     char kernels[KERNEL_TEXT_SIZE]; /* of the stage, as measured (kernel_text.h); "": nothing was */
     int64_t replica_bytes_sent; /* snapshots sent since the boot, to neighbors and to the center */
-    int64_t replica_bytes_written;     /* to --replica-dir since the boot */
+    int64_t replica_bytes_written; /* to --replica-dir since the boot */
+    struct mix_report mix;         /* of a group of a gossip job; has_mix */
+    bool has_mix;
     struct metric metric[METRICS_MAX]; /* kept by the agent until a reply acknowledges them */
     size_t metric_count;
     struct job_id

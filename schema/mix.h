@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/record.h"
 #include "schema/limits.h"
 
 /* Names a match. Lives of the coordinator only rise, and so do the counters of a life: none is used
@@ -29,13 +30,16 @@ enum mix_kind {
     MIX_PAIR,    /* two groups move towards each other */
     MIX_AVERAGE, /* every group gives a copy, and one computes their average */
     MIX_ADOPT,   /* a group moves to the average */
+    MIX_START,   /* only as a record: an incarnation of a group begins */
 };
+extern const char *const mix_kind_names[];
 
 /* An incarnation of a group and, but in a match, its copy: the state after the step `version` and
  * after so many mixes of this incarnation, some of which may have followed the same step. */
 struct mix_member {
     int64_t group, generation;
     int64_t version, mixes;
+    double weight; /* of a peer of an average: its share; 0: all are equal */
 };
 
 /* What a group does. */
@@ -54,7 +58,9 @@ struct mix_match {
     int64_t deadline_ms; /* by the reader's clock */
 };
 
-/* What a group did. Job and records determine every bit of the result. */
+/* What a group did. Job and records determine every bit of the result. START: `own` begins with the
+ * state of the average `xid`; with counter 0 with that of the only peer, an earlier incarnation of
+ * the same group that has stopped; without a peer with the job's version 0. */
 struct mix_record {
     struct mix_xid xid;
     int kind;
@@ -65,6 +71,7 @@ struct mix_record {
     int64_t applied_step, applied_mixes; /* the steps and mixes of this incarnation before it */
     int64_t rate_step;
 };
+extern const struct record mix_xid_record, mix_record_record;
 
 /* Whether both are about the same move of the same incarnation. */
 static inline bool mix_record_is(const struct mix_record *a, const struct mix_record *b)

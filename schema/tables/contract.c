@@ -8,7 +8,7 @@
 #include "schema/records.h"
 #include "schema/tables/shared.h"
 
-#define SCHEMAS_MAX 128
+#define SCHEMAS_MAX 160
 #define OWN_PAGE "jobs.md" /* that of links such as #kernels */
 
 /* The records in the order of their schemas: those of records_all, then those inside them. */

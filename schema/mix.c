@@ -1,0 +1,55 @@
+#include "schema/mix.h"
+
+const char *const mix_kind_names[] = {
+    [MIX_PAIR] = "pair",
+    [MIX_AVERAGE] = "average",
+    [MIX_ADOPT] = "adopt",
+    [MIX_START] = "start",
+    NULL,
+};
+
+static const struct field xid_fields[] = {
+    MEMBER_INT(struct mix_xid, life, "life", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Of the coordinator: it rises with each start."),
+    MEMBER_INT(struct mix_xid, counter, "counter", FIELD_REQUIRED, 0, INTEGER_MAX),
+};
+const struct record mix_xid_record = RECORD_WITH(struct mix_xid, "mix_xid", xid_fields,
+                                                 .about = "Names a match; none is used twice.");
+
+static const struct field member_fields[] = {
+    MEMBER_INT(struct mix_member, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1),
+    MEMBER_INT(struct mix_member, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct mix_member, version, "version", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "The steps of the group before the copy."),
+    MEMBER_INT(struct mix_member, mixes, "mixes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "The mixes of this generation of the group before the copy."),
+    MEMBER_DOUBLE(struct mix_member, weight, "weight", FIELD_SKIP_EMPTY, 0, 1,
+                  .about = "Its share of an average; absent: all are equal."),
+};
+static const struct record member_record = RECORD_WITH(
+    struct mix_member, "mix_member", member_fields, .about = "A copy of the state of a group.");
+
+static const struct field record_fields[] = {
+    MEMBER_RECORD(struct mix_record, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
+    MEMBER_ENUM(struct mix_record, kind, "kind", FIELD_REQUIRED, mix_kind_names),
+    MEMBER_RECORD(struct mix_record, own, "own", FIELD_REQUIRED, &member_record,
+                  .about = "The copy of the group whose record it is."),
+    MEMBER_RECORDS(struct mix_record, peer, peer_count, "peers", 0, &member_record,
+                   .about = "`pair`: the copy of the other group. `average`: all copies, in order. "
+                            "`adopt`: the group that has computed the average. `start`: an earlier "
+                            "generation of the group, with the state that the new one begins with; "
+                            "none: the average `xid`, or with counter 0 version 0 of the job."),
+    MEMBER_DOUBLE(struct mix_record, alpha, "alpha", FIELD_SKIP_EMPTY, 0, 1,
+                  .about = "The share of the difference by which the parameters moved."),
+    MEMBER_DOUBLE(struct mix_record, statistics_alpha, "statistics_alpha", FIELD_SKIP_EMPTY, 0, 1,
+                  .about = "The same of running statistics."),
+    MEMBER_INT(struct mix_record, applied_step, "applied_step", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "The last step before the mix."),
+    MEMBER_INT(struct mix_record, applied_mixes, "applied_mixes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "The mixes of this generation of the group before it."),
+    MEMBER_INT(struct mix_record, rate_step, "rate_step", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "The step of the job whose learning rate holds after it."),
+};
+const struct record mix_record_record =
+    RECORD_WITH(struct mix_record, "mix_record", record_fields,
+                .about = "What a group did: job and records determine every bit.");

@@ -1,0 +1,98 @@
+#include "schema/mix_duty.h"
+
+/* Names of groups, of their incarnations and of steps are whole numbers that JSON keeps. */
+#define COUNT(T, m, n, ...) MEMBER_INT(T, m, n, FIELD_REQUIRED, 0, INTEGER_MAX, __VA_ARGS__)
+
+const char *const mix_progress_names[] = {
+    [MIX_NONE] = "none",         [MIX_MATCHED] = "matched",
+    [MIX_COPIED] = "copied",     [MIX_FETCHED] = "fetched",
+    [MIX_APPLIED] = "applied",   [MIX_EXPIRED] = "expired",
+    [MIX_REJECTED] = "rejected", NULL,
+};
+
+/* ---- orders ---- */
+
+static const struct field source_fields[] = {
+    MEMBER_INT(struct mix_source, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1),
+    COUNT(struct mix_source, generation, "generation", .about = "Of the group."),
+    MEMBER_DOUBLE(struct mix_source, weight, "weight", FIELD_SKIP_EMPTY, 0, 1,
+                  .about = "Its share of an average; absent: all are equal."),
+    MEMBER_FORM(struct mix_source, job.text, "job", FIELD_REQUIRED, &job_id_form,
+                .about = "The job that trains the group."),
+    MEMBER_INT(struct mix_source, job_generation, "job_generation", FIELD_REQUIRED, 1, INTEGER_MAX),
+    MEMBER_RECORD(struct mix_source, peer, "peer", FIELD_REQUIRED, &peer_record,
+                  .about = "Its device. `url` is absent for the group itself."),
+};
+static const struct record source_record = RECORD_WITH(
+    struct mix_source, "mix_source", source_fields, .about = "A group whose copy is needed.");
+
+static const struct field order_fields[] = {
+    MEMBER_RECORD(struct mix_order, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
+    MEMBER_ENUM(struct mix_order, kind, "kind", FIELD_REQUIRED, mix_kind_names),
+    MEMBER_BOOL(struct mix_order, averages, "averages", FIELD_SKIP_EMPTY,
+                .about = "`average`: this group computes it, evaluates it and sends it to the "
+                         "coordinator."),
+    MEMBER_DOUBLE(struct mix_order, alpha, "alpha", FIELD_REQUIRED, 0, 1,
+                  .about = "The share of the difference by which the parameters move. Of an "
+                           "average 0: it is not adopted."),
+    MEMBER_DOUBLE(struct mix_order, statistics_alpha, "statistics_alpha", FIELD_REQUIRED, 0, 1,
+                  .about = "The same of running statistics."),
+    COUNT(struct mix_order, rate_step, "rate_step",
+          .about = "The step of the parent whose learning rate holds after the mix."),
+    COUNT(struct mix_order, left_ms, "left_ms",
+          .about = "The time to the deadline, from when the order is first seen."),
+    MEMBER_RECORDS(struct mix_order, source, source_count, "sources", 0, &source_record,
+                   .about = "`pair`: the other group. `average`, for the group that computes it: "
+                            "all of it, in order. `adopt`: the group that has the average."),
+};
+static const struct record order_record =
+    RECORD_WITH(struct mix_order, "mix_order", order_fields, .about = "A match of a group.");
+
+static const struct field duty_fields[] = {
+    MEMBER_INT(struct mix_duty, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1),
+    COUNT(struct mix_duty, generation, "generation",
+          .about = "Of the group: it rises whenever the group begins again."),
+    MEMBER_INT(struct mix_duty, groups, "groups", FIELD_REQUIRED, 1, GROUPS_MAX),
+    MEMBER_INT(struct mix_duty, every, "every", FIELD_REQUIRED, 1, INTEGER_MAX,
+               .about = "The steps between two mixes."),
+    COUNT(struct mix_duty, rate_step, "rate_step",
+          .about = "The same as of an order, until the first mix."),
+    MEMBER_RECORDS(struct mix_duty, order, order_count, "orders", 0, &order_record),
+};
+const struct record mix_duty_record =
+    RECORD_WITH(struct mix_duty, "mix_duty", duty_fields,
+                .about = "The part of a group in a job of groups that "
+                         "train apart.");
+
+/* ---- reports ---- */
+
+static const struct field status_fields[] = {
+    MEMBER_RECORD(struct mix_status, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
+    MEMBER_ENUM(struct mix_status, state, "state", FIELD_REQUIRED, mix_progress_names),
+    MEMBER_BOOL(struct mix_status, copied, "copied", FIELD_SKIP_EMPTY,
+                .about = "Other groups can fetch its copy."),
+    MEMBER_DOUBLE(struct mix_status, seconds, "seconds", FIELD_SKIP_EMPTY, 0, 0,
+                  .about = "What the mix took beside the training."),
+};
+static const struct record status_record =
+    RECORD_WITH(struct mix_status, "mix_status", status_fields,
+                .about = "The newest match of its kind; counter 0: none yet.");
+
+static const struct field report_fields[] = {
+    MEMBER_INT(struct mix_report, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1),
+    COUNT(struct mix_report, generation, "generation"),
+    MEMBER_BOOL(struct mix_report, wants, "wants", FIELD_SKIP_EMPTY,
+                .about = "The group has made its steps since the last mix."),
+    MEMBER_INT(struct mix_report, mixes, "mixes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
+    MEMBER_RECORD(struct mix_report, pair, "pair", FIELD_REQUIRED, &status_record),
+    MEMBER_RECORD(struct mix_report, average, "average", FIELD_REQUIRED, &status_record),
+    MEMBER_DOUBLE_OPTIONAL(struct mix_report, distance, has_distance, "distance", FIELD_SKIP_EMPTY,
+                           0, 0,
+                           .about = "Of the group's copy for the newest average from it, by the "
+                                    "norm of the average."),
+    MEMBER_RECORDS(struct mix_report, record, record_count, "records", FIELD_SKIP_EMPTY,
+                   &mix_record_record, .about = "Kept by the agent until a reply comes."),
+};
+const struct record mix_report_record =
+    RECORD_WITH(struct mix_report, "mix_report", report_fields,
+                .about = "What a group has done of its matches.");

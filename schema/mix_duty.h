@@ -1,0 +1,84 @@
+/* mix_duty.h: how a group of a gossip job is told to take part in mixes (in its assignment), and
+ * what it reports of them (in its heartbeat). docs/protocol.md, "Mixes". Plain structs. */
+#ifndef SCHEMA_MIX_DUTY_H
+#define SCHEMA_MIX_DUTY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/mix.h"
+#include "schema/peer.h"
+
+#define MIX_ORDERS_MAX 2   /* a pair, and an average */
+#define MIX_REPORTED_MAX 8 /* records of one heartbeat */
+
+/* Another group, and where its copies are: at the device that trains it, in a generation of the
+ * group's own job. */
+struct mix_source {
+    int64_t group, generation; /* as of struct mix_member */
+    double weight;             /* AVERAGE: its share; 0: all are equal */
+    struct job_id job;
+    int64_t job_generation;
+    struct peer peer; /* url "": this group */
+};
+
+/* A match, as the coordinator orders it. */
+struct mix_order {
+    struct mix_xid xid;
+    int kind;      /* enum mix_kind: PAIR, AVERAGE or ADOPT */
+    bool averages; /* AVERAGE: this group computes, evaluates and stores it */
+    double alpha, statistics_alpha;
+    int64_t rate_step; /* the step of the parent whose learning rate holds after it; AVERAGE: the
+                          step of the parent that the average is of */
+    int64_t left_ms;   /* until its deadline, when the order was given */
+    struct mix_source source[GROUPS_MAX]; /* the peers of struct mix_match */
+    size_t source_count;
+};
+
+/* The part of a group. It mixes after `every` steps, if the coordinator matches it. */
+struct mix_duty {
+    int64_t group, generation; /* as of struct mix_member */
+    int64_t groups;            /* of the parent: how many copies an average may have */
+    int64_t every;
+    int64_t rate_step; /* the learning rate until the first mix is the parent's in this step */
+    struct mix_order order[MIX_ORDERS_MAX];
+    size_t order_count;
+};
+extern const struct record mix_duty_record;
+
+/* How a match goes: enum mixing_state of the agent by its numbers. */
+enum mix_progress {
+    MIX_NONE,
+    MIX_MATCHED,
+    MIX_COPIED,
+    MIX_FETCHED,
+    MIX_APPLIED,
+    MIX_EXPIRED,
+    MIX_REJECTED,
+};
+extern const char *const mix_progress_names[];
+
+struct mix_status {
+    struct mix_xid xid; /* of the newest match of its kind; counter 0: none yet */
+    int state;          /* enum mix_progress */
+    bool copied;        /* it has a copy for others */
+    double seconds;     /* from the copy to its application, without waits for others; 0: unknown */
+};
+
+/* What a group reports. */
+struct mix_report {
+    int64_t group, generation;
+    bool wants;    /* it has made its steps */
+    int64_t mixes; /* applied by this incarnation */
+    struct mix_status pair, average;
+    bool has_distance;
+    double distance; /* of the copy for the newest average from that average */
+    struct mix_record record[MIX_REPORTED_MAX]; /* the oldest that no reply has acknowledged */
+    size_t record_count;
+};
+extern const struct record mix_report_record;
+
+#endif
