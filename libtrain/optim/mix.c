@@ -93,3 +93,61 @@ void mix_average(const float *const *state, size_t groups, const double *weight,
         }
     }
 }
+
+/* ---- of states that come one after the other ---- */
+
+size_t mix_sums(size_t groups)
+{
+    size_t parts = 1;
+    while (groups >>= 1) {
+        parts++;
+    }
+    return parts;
+}
+
+float *mix_sum_next(const struct mix_sum *sum)
+{
+    ASSERT(sum->added < sum->groups && sum->depth < mix_sums(sum->groups));
+    return sum->part[sum->depth];
+}
+
+static void scale(size_t count, float factor, float *x)
+{
+    for (size_t i = 0; i < count; i++) {
+        x[i] *= factor;
+    }
+}
+
+/* Add the last part to the one before it. */
+static void join(struct mix_sum *sum)
+{
+    float *left = sum->part[sum->depth - 2];
+    const float *right = sum->part[sum->depth - 1];
+    for (size_t i = 0; i < sum->count; i++) {
+        left[i] += right[i];
+    }
+    sum->depth--;
+}
+
+void mix_sum_add(struct mix_sum *sum)
+{
+    float *state = mix_sum_next(sum);
+    if (sum->weight) {
+        scale(sum->count, (float)sum->weight[sum->added], state);
+    }
+    sum->added++;
+    sum->depth++;
+    /* Two sums of equally many states are a node of the tree. */
+    for (size_t nodes = sum->added; nodes % 2 == 0; nodes /= 2) {
+        join(sum);
+    }
+    if (sum->added < sum->groups) {
+        return;
+    }
+    while (sum->depth > 1) { /* those that are left: the later ones are the smaller ones */
+        join(sum);
+    }
+    if (!sum->weight) {
+        scale(sum->count, (float)(1.0 / (double)sum->groups), sum->part[0]);
+    }
+}

@@ -35,4 +35,21 @@ double mix_squares(size_t count, const float *x, const float *y);
 void mix_average(const float *const *state, size_t groups, const double *weight, size_t count,
                  float *out);
 
+/* The same average of states that come one after the other, in the order of the groups, with room
+ * for a few of them: each is written to the place of mix_sum_next and added by mix_sum_add. After
+ * the last one part[0] is the average, to the bit. Plain data. */
+#define MIX_SUMS_MAX 6 /* of MIX_GROUPS_MAX groups */
+struct mix_sum {
+    float *part[MIX_SUMS_MAX]; /* [mix_sums(groups)] arrays [count]; borrowed */
+    size_t groups, count;
+    const double *weight; /* [groups] as of mix_average, or NULL; borrowed */
+    size_t added;         /* states */
+    size_t depth; /* parts in use, each the sum of as many states as a bit of `added` says */
+};
+/* The parts that an average of so many groups needs: 1 + log2, rounded down. */
+size_t mix_sums(size_t groups);
+/* Not after the last state. */
+float *mix_sum_next(const struct mix_sum *sum);
+void mix_sum_add(struct mix_sum *sum);
+
 #endif

@@ -188,6 +188,42 @@ static void averages_have_the_order_of_the_tree(void **state)
     assert_memory_equal(out, groups.x[0], sizeof(out));
 }
 
+static void check_sum(const struct groups *groups, size_t count, const double *weight)
+{
+    static float part[MIX_SUMS_MAX][COUNT], expected[COUNT];
+    const float *x[MIX_GROUPS_MAX];
+    struct mix_sum sum = {.groups = count, .count = COUNT, .weight = weight};
+    for (size_t p = 0; p < mix_sums(count); p++) {
+        sum.part[p] = part[p]; /* not one more than it says */
+    }
+    for (size_t g = 0; g < count; g++) {
+        x[g] = groups->x[g];
+        memcpy(mix_sum_next(&sum), x[g], sizeof(expected));
+        mix_sum_add(&sum);
+    }
+    mix_average(x, count, weight, COUNT, expected);
+    assert_int_equal(sum.depth, 1);
+    assert_memory_equal(part[0], expected, sizeof(expected));
+}
+
+static void states_that_come_one_by_one_have_the_same_average(void **state)
+{
+    (void)state;
+    static struct groups groups;
+    init(11, &groups);
+    assert_int_equal(mix_sums(1), 1);
+    assert_int_equal(mix_sums(7), 3);
+    assert_int_equal(mix_sums(MIX_GROUPS_MAX), MIX_SUMS_MAX);
+    for (size_t count = 1; count <= MIX_GROUPS_MAX; count++) {
+        double weight[MIX_GROUPS_MAX];
+        for (size_t g = 0; g < count; g++) {
+            weight[g] = (double)groups.samples[g] / 1e4;
+        }
+        check_sum(&groups, count, NULL);
+        check_sum(&groups, count, weight);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +234,7 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_is_seen),
         cmocka_unit_test(squares_are_summed_in_double),
         cmocka_unit_test(averages_have_the_order_of_the_tree),
+        cmocka_unit_test(states_that_come_one_by_one_have_the_same_average),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
