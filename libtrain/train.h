@@ -297,6 +297,26 @@ float *train_running(struct train_stage *stage);
 /* The floats [*first, *end) of both that belong to a unit; none of a frozen one. */
 void train_statistics_of(const struct train_stage *stage, size_t unit, size_t *first, size_t *end);
 
+/* ---- groups that train apart and move towards each other (optim/mix.h): a stage of one version
+ * that adds micro-batches in place ---- */
+
+/* The state that training changes, without the optimizer's: train_parameters, with the zeros of
+ * its padding, and train_running. Or a copy of both. */
+struct train_state {
+    float *parameter, *statistic;
+    size_t parameters, statistics; /* floats */
+};
+/* The stage's own; for its life. It may be written to between two steps, and one who does says so
+ * afterwards. */
+struct train_state train_state(struct train_stage *stage);
+void train_state_changed(struct train_stage *stage);
+/* Tensor `index` of what train_unit_export writes of a unit, of that state and of the stage's
+ * frozen units. It lies in `state`, in the stage or in scratch [train_scratch_floats]. *count: its
+ * floats. NULL: the unit has no more. With a copy of the state any thread may call it. */
+const float *train_state_tensor(const struct train_stage *stage, const struct train_state *state,
+                                size_t unit, size_t index, float *scratch, size_t *count);
+size_t train_scratch_floats(const struct train_stage *stage);
+
 /* Evaluate `count` <= micro_batch samples with running statistics and without dropout. Reads the
  * state, never writes it; needs no slot. Last stage: with labels, adds to *loss_sum (in sample
  * order) and to *correct, which counts labels (at most micro_batch * positions). There `output`

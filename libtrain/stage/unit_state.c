@@ -262,3 +262,64 @@ int train_unit_load(struct train_stage *stage, size_t unit, const void *blob, si
     }
     return 0;
 }
+
+/* ---- the state of all units together ---- */
+
+struct train_state train_state(struct train_stage *stage)
+{
+    const struct arena *arena = stage->arena;
+    ASSERT(stage->config.versions <= 1 && stage->config.reduction == REDUCTION_IN_PLACE);
+    return (struct train_state){.parameter = versions_latest(stage)->trained,
+                                .statistic = stage->buffer,
+                                .parameters = (size_t)arena->trained_floats,
+                                .statistics = (size_t)arena->buffer_floats};
+}
+
+void train_state_changed(struct train_stage *stage)
+{
+    train_parameters_changed(stage);
+    if (stage->arena->buffer_floats > 0) {
+        memcpy(stage->running, stage->buffer, (size_t)stage->arena->buffer_floats * sizeof(float));
+    }
+}
+
+/* The place of an exported tensor in a copy of the state. */
+static const float *memory_in(const struct train_stage *stage, const struct train_state *state,
+                              const struct arena_op *plan, const struct state_source *source)
+{
+    const size_t offset = (size_t)plan->tensor[source->tensor];
+    return source->kind == STATE_BUFFER ? state->statistic + offset
+           : plan->frozen               ? stage->parameter + offset
+                                        : state->parameter + offset;
+}
+
+const float *train_state_tensor(const struct train_stage *stage, const struct train_state *state,
+                                size_t unit, size_t index, float *scratch, size_t *count)
+{
+    const struct state_layout *layout = stage->layout[local_unit(stage, unit)];
+    if (index >= layout->export_count) {
+        return NULL;
+    }
+    const struct state_source *source = &layout->source[index];
+    const struct arena_op *plan = op_of(stage, unit, source->op);
+    const float *memory = memory_in(stage, state, plan, source);
+    *count = plan->op->tensor[source->tensor].elements;
+    if (!is_matrix(plan->op, source->tensor)) {
+        return memory;
+    }
+    export_tensor(plan->op, source->tensor, memory, scratch);
+    return scratch;
+}
+
+size_t train_scratch_floats(const struct train_stage *stage)
+{
+    size_t most = 0;
+    for (size_t g = 0; g < stage->arena->op_count; g++) {
+        const struct op *op = stage->arena->op[g].op;
+        for (size_t t = 0; t < op->tensor_count; t++) {
+            const size_t elements = op->tensor[t].elements;
+            most = is_matrix(op, t) && elements > most ? elements : most;
+        }
+    }
+    return most;
+}

@@ -205,12 +205,62 @@ static void the_export_of_a_unit_is_the_first_part_of_its_snapshot(void **state)
     whole_done(&whole);
 }
 
+/* As a group that takes over the average of others does. */
+static void a_copy_of_the_state_is_exported_and_taken_over(void **state)
+{
+    struct whole whole = whole_new(state, "mobilenetv2", 2);
+    struct train_stage *stage = whole.stage;
+    const struct train_state own = train_state(stage);
+    const size_t floats = own.parameters + own.statistics;
+    float *copy = malloc(floats * sizeof(*copy));
+    float *scratch = malloc(train_scratch_floats(stage) * sizeof(*scratch));
+    struct err err = {0};
+    assert_non_null(copy);
+    assert_non_null(scratch);
+    assert_true(own.statistics > 0);
+    for (size_t i = 0; i < own.statistics; i++) {
+        own.statistic[i] = (float)i;
+    }
+    const struct train_state copied = {copy, copy + own.parameters, own.parameters, own.statistics};
+    memcpy(copied.parameter, own.parameter, own.parameters * sizeof(float));
+    memcpy(copied.statistic, own.statistic, own.statistics * sizeof(float));
+    BUF_AUTO struct buf expected;
+    BUF_AUTO struct buf exported;
+    buf_init(&expected, SIZE_MAX / 2);
+    buf_init(&exported, SIZE_MAX / 2);
+    for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+        assert_ok(train_unit_export(stage, unit, append_piece, &expected, &err), &err);
+    }
+    memset(own.parameter, 0, own.parameters * sizeof(float));
+    memset(own.statistic, 0, own.statistics * sizeof(float));
+    for (size_t unit = 0; unit < whole.model->unit_count; unit++) {
+        size_t count = 0;
+        const float *tensor;
+        for (size_t i = 0;
+             (tensor = train_state_tensor(stage, &copied, unit, i, scratch, &count)) != NULL; i++) {
+            assert_ok(buf_append(&exported, tensor, count * sizeof(float), &err), &err);
+        }
+    }
+    assert_int_equal(exported.size, expected.size);
+    assert_memory_equal(exported.data, expected.data, expected.size);
+    memcpy(own.parameter, copied.parameter, own.parameters * sizeof(float));
+    memcpy(own.statistic, copied.statistic, own.statistics * sizeof(float));
+    const uint64_t contents = stage->contents;
+    train_state_changed(stage);
+    assert_true(stage->contents != contents);
+    assert_memory_equal(stage->running, copied.statistic, own.statistics * sizeof(float));
+    free(copy);
+    free(scratch);
+    whole_done(&whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(initial_weights_fill_hes_range_and_the_rest_is_zero_or_one),
         cmocka_unit_test(initial_weights_depend_on_seed_unit_and_element_alone),
         cmocka_unit_test(a_weights_first_draws_lie_in_pytorchs_order),
+        cmocka_unit_test(a_copy_of_the_state_is_exported_and_taken_over),
         cmocka_unit_test(a_snapshot_of_another_unit_is_rejected_and_the_state_stays),
         cmocka_unit_test(a_snapshot_loads_from_any_address_and_saves_the_same_bytes),
         cmocka_unit_test(an_export_forgets_all_gradients_of_its_unit),
