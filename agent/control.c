@@ -167,6 +167,8 @@ static void do_action(struct control *control, const struct session_action *acti
         }
         break;
     case SESSION_DO_PREPARE: prepare(control, action->serial); break;
+    case SESSION_DO_MIX:
+    case SESSION_DO_MIXES_STORED: break; /* no strategy has groups that mix yet */
     case SESSION_DO_DISCARD: discard(control); break;
     case SESSION_DO_EXIT:
         (void)snprintf(control->exit_reason, sizeof(control->exit_reason), "%s", action->text);

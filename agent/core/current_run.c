@@ -67,6 +67,7 @@ void current_run_prepare(struct current_run *run, const struct assignment_run *a
                                 .generation = assigned->generation,
                                 .plan = assigned->plan,
                                 .phase = PHASE_PREPARE,
+                                .mixes = assigned->has_mix,
                                 .autonomy_ms = assigned->job_spec.autonomy_seconds * 1000};
     session_actions_add(actions, SESSION_DO_PREPARE)->serial = run->serial;
 }
@@ -77,6 +78,10 @@ void current_run_assign(struct current_run *run, const struct assignment_run *as
     run->target = assigned->phase;
     run->target_version = assigned->resume_version;
     follow(run, actions);
+    if (run->assigned && run->mixes && assigned->has_mix) {
+        (void)session_actions_add(actions, SESSION_DO_MIX);
+    }
+    run->assigned = true;
 }
 
 bool current_run_take_event(struct current_run *run, const struct session_event *event,
@@ -137,8 +142,8 @@ void current_run_hold(struct current_run *run, bool held, struct session_actions
 
 /* ---- rounds ---- */
 
-void current_run_take_rounds(struct current_run *run, const struct heartbeat_reply *reply,
-                             struct session_actions *actions)
+static void take_rounds(struct current_run *run, const struct heartbeat_reply *reply,
+                        struct session_actions *actions)
 {
     const struct round *stated[REPLICA_KINDS] = {
         [REPLICA_NEIGHBOR] = &reply->neighbor, [REPLICA_CENTER] = &reply->center};
@@ -152,5 +157,18 @@ void current_run_take_rounds(struct current_run *run, const struct heartbeat_rep
     if (news) {
         memcpy(session_actions_add(actions, SESSION_DO_ROUNDS)->round, run->round,
                sizeof(run->round));
+    }
+}
+
+void current_run_take_reply(struct current_run *run, int64_t beat_serial,
+                            const struct heartbeat_reply *reply, struct session_actions *actions)
+{
+    /* Records name their match and group: it does not matter which run has reported them. */
+    if (run->active && run->mixes) {
+        (void)session_actions_add(actions, SESSION_DO_MIXES_STORED);
+    }
+    /* The reply may be about an earlier run. */
+    if (run->active && beat_serial == run->serial) {
+        take_rounds(run, reply, actions);
     }
 }

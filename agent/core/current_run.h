@@ -20,6 +20,8 @@ struct current_run {
     int64_t autonomy_ms;
     bool uploading;
     bool held;
+    bool assigned;                     /* since it was prepared */
+    bool mixes;                        /* a group of a gossip job */
     struct round round[REPLICA_KINDS]; /* of the last action */
     bool has_error;
     struct device_error error;
@@ -60,8 +62,9 @@ void current_run_report(const struct current_run *run, int phase, struct current
 int64_t current_run_hold_deadline_ms(const struct current_run *run, int64_t contact_ms,
                                      int64_t interval_ms);
 void current_run_hold(struct current_run *run, bool held, struct session_actions *actions);
-/* The state of its rounds, from the reply to a heartbeat of this run. */
-void current_run_take_rounds(struct current_run *run, const struct heartbeat_reply *reply,
-                             struct session_actions *actions);
+/* The reply to a heartbeat. beat_serial: of the run that it was about, while that trained: the
+ * state of its rounds is of that one. */
+void current_run_take_reply(struct current_run *run, int64_t beat_serial,
+                            const struct heartbeat_reply *reply, struct session_actions *actions);
 
 #endif

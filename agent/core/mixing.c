@@ -286,6 +286,11 @@ void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct
     skip_own(mixing, slot);
 }
 
+void mixing_abandon(struct mixing *mixing, enum mixing_place place)
+{
+    end(&mixing->slot[place], MIXING_EXPIRED);
+}
+
 static enum mixing_verdict verdict_of(const struct mixing_slot *slot, bool average)
 {
     const bool fails = slot->state == MIXING_EXPIRED || slot->state == MIXING_REJECTED;

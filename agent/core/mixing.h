@@ -99,6 +99,9 @@ const struct mix_member *mixing_fetch(const struct mixing *mixing, enum mixing_p
 void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct mix_member *copy,
                     bool finite, const struct mix_record *record, size_t records);
 
+/* A copy that it needs cannot come any more: the match expires. */
+void mixing_abandon(struct mixing *mixing, enum mixing_place place);
+
 enum mixing_verdict {
     MIXING_SERVE, /* what is asked for, of *place, with all records */
     MIXING_PARK,  /* it will be there at a step boundary, or when all copies of others are */

@@ -20,6 +20,7 @@ static const struct kind {
     [REPEAT_CONTENT] = {20, 1000, .only = true, .patience_ms = PATIENCE_MS},
     [REPEAT_SNAPSHOT] = {20, 1000, .of_peer = true, .source = true, .patience_ms = PATIENCE_MS},
     [REPEAT_PULL] = {5, 250, .of_peer = true, .forgives = true, .patience_ms = FOREVER},
+    [REPEAT_MIX] = {5, 250, .of_peer = true, .forgives = true, .patience_ms = FOREVER},
     [REPEAT_PING] = {20, 1000, .of_peer = true, .patience_ms = PATIENCE_MS},
 };
 
@@ -56,6 +57,9 @@ int repeat_code(enum repeat_kind kind, int status)
         return status == 410 || status == 503 ? ERR_STATE
                : status == 409                ? ERR_STALE
                                               : ERR_PROTOCOL;
+    }
+    if (kind == REPEAT_MIX && (status == 403 || status == 410)) {
+        return status == 403 ? ERR_STATE : ERR_NOT_FOUND;
     }
     if (status == 429 || status >= 500) {
         return ERR_STATE;

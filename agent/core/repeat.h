@@ -25,8 +25,10 @@ enum repeat_kind {
     REPEAT_SNAPSHOT, /* of a peer */
     REPEAT_PING,     /* of a neighbour, before a generation is ready */
     REPEAT_PULL,     /* of parameters from a server */
+    REPEAT_MIX,      /* of the copy of another group: it may not have heard of the match, nor of the
+                        caller, yet */
 };
-#define REPEAT_KINDS 7
+#define REPEAT_KINDS 8
 
 /* A sender that has had nothing to send for so long asks whether its neighbour is there. */
 #define REPEAT_IDLE_MS 250

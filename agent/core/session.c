@@ -267,10 +267,7 @@ static void take_beaten(struct session *session, const struct session_event *eve
     }
     metric_queue_acknowledge(&session->metrics, event->now_ms);
     session->holdings_unsaid = false;
-    /* The reply may be about an earlier run. */
-    if (session->run.active && session->beat_serial == session->run.serial) {
-        current_run_take_rounds(&session->run, reply, actions);
-    }
+    current_run_take_reply(&session->run, session->beat_serial, reply, actions);
     beat_by(session, event->now_ms + session->pace.interval_ms);
     beat_by(session, session->holdings_due_ms);
     const bool stopped = session->run.active && session->run.phase == PHASE_STOPPED;
@@ -459,6 +456,7 @@ void session_step(struct session *session, const struct session_event *event,
         break;
     case SESSION_HOLDINGS_CHANGED: take_holdings(session, event); break;
     case SESSION_ROUND_OPENED:
+    case SESSION_MIX_CHANGED:
     case SESSION_TROUBLE_CHANGED: beat_now(session, event->now_ms); break;
     }
     look_away(session, event->now_ms, actions);

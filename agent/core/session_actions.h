@@ -23,12 +23,14 @@ enum session_action_type {
     SESSION_DO_STOP,
     SESSION_DO_HOLD, /* begin no further step */
     SESSION_DO_RELEASE,
-    SESSION_DO_AWAY,    /* open no round of replication */
-    SESSION_DO_BACK,    /* the coordinator is heard again */
-    SESSION_DO_ROUNDS,  /* `round`: the state of the rounds that stage 0 opened */
-    SESSION_DO_UPLOAD,  /* `version` of the stage's units to the center */
-    SESSION_DO_DISCARD, /* end the run; snapshots stay */
-    SESSION_DO_EXIT,    /* `text` says why */
+    SESSION_DO_AWAY,         /* open no round of replication */
+    SESSION_DO_BACK,         /* the coordinator is heard again */
+    SESSION_DO_ROUNDS,       /* `round`: the state of the rounds that stage 0 opened */
+    SESSION_DO_UPLOAD,       /* `version` of the stage's units to the center */
+    SESSION_DO_MIX,          /* a group: take the matches of this event's assignment */
+    SESSION_DO_MIXES_STORED, /* a group: the records of the last heartbeat are stored */
+    SESSION_DO_DISCARD,      /* end the run; snapshots stay */
+    SESSION_DO_EXIT,         /* `text` says why */
 };
 
 struct session_action {

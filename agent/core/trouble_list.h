@@ -13,6 +13,8 @@ enum trouble_source {
     TROUBLE_PREVIOUS,
     TROUBLE_REPLICA,
     TROUBLE_FETCH,
+    TROUBLE_MIX_PAIR, /* a group of the same parent */
+    TROUBLE_MIX_AVERAGE,
     TROUBLE_STAGE, /* and as many more as there are stages: a stage of a parameter server */
 };
 #define TROUBLE_SOURCES (TROUBLE_STAGE + STAGES_MAX)

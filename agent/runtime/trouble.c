@@ -59,6 +59,16 @@ void troubles_note(struct troubles *troubles, enum trouble_source source,
     }
 }
 
+void troubles_forget(struct troubles *troubles, enum trouble_source source)
+{
+    (void)pthread_mutex_lock(&troubles->lock);
+    const bool changed = trouble_list_clear(&troubles->list, source);
+    (void)pthread_mutex_unlock(&troubles->lock);
+    if (changed) {
+        troubles->changed(troubles->arg);
+    }
+}
+
 void troubles_list(struct troubles *troubles, struct heartbeat *out)
 {
     const int64_t now_ms = clock_now_ms();

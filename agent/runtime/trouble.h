@@ -18,6 +18,8 @@ void troubles_free(struct troubles **troubles);
 void troubles_note(struct troubles *troubles, enum trouble_source source,
                    const struct device_id *device, enum repeat_news news, enum peer_trouble kind,
                    const struct err *why);
+/* The source does not call the device any more: nothing is known of it. */
+void troubles_forget(struct troubles *troubles, enum trouble_source source);
 /* As trouble_list_report. */
 void troubles_list(struct troubles *troubles, struct heartbeat *out);
 

@@ -313,6 +313,8 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
         break;
     case SESSION_DO_PREPARE: prepare(world, agent, action->serial); break;
     case SESSION_DO_DISCARD: discard(world, agent); break;
+    case SESSION_DO_MIX:
+    case SESSION_DO_MIXES_STORED: break; /* no job has groups that mix */
     case SESSION_DO_EXIT:
         TRACE(world, agent->actor, "exits: %s", action->text);
         agent->exited = true;

@@ -88,8 +88,8 @@ void bench_break_off(struct bench *bench, enum session_event_type type,
     bench_step(bench, event);
 }
 
-void bench_assign(struct bench *bench, const char *job, int64_t generation, int phase,
-                  int64_t version)
+static struct assignment *new_assignment(struct bench *bench, const char *job, int64_t generation,
+                                         int phase, int64_t version)
 {
     struct assignment *assignment = &bench->assignment;
     memset(assignment, 0, sizeof(*assignment));
@@ -103,6 +103,20 @@ void bench_assign(struct bench *bench, const char *job, int64_t generation, int 
         assignment->run.resume_version = version;
         assignment->run.job_spec.autonomy_seconds = 10;
     }
+    return assignment;
+}
+
+void bench_assign(struct bench *bench, const char *job, int64_t generation, int phase,
+                  int64_t version)
+{
+    const struct assignment *assignment = new_assignment(bench, job, generation, phase, version);
+    bench_step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = assignment});
+}
+
+void bench_assign_group(struct bench *bench, int64_t generation)
+{
+    struct assignment *assignment = new_assignment(bench, BENCH_JOB, generation, PHASE_PREPARE, 0);
+    assignment->run.has_mix = true;
     bench_step(bench, (struct session_event){.type = SESSION_ASSIGNED, .assignment = assignment});
 }
 

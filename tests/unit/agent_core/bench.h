@@ -35,6 +35,8 @@ void bench_break_off(struct bench *bench, enum session_event_type type,
 /* A new assignment; job NULL: idle. */
 void bench_assign(struct bench *bench, const char *job, int64_t generation, int phase,
                   int64_t version);
+/* One that prepares a group of a gossip job. */
+void bench_assign_group(struct bench *bench, int64_t generation);
 /* An event of the runtime. */
 void bench_report(struct bench *bench, enum session_event_type type, int64_t serial,
                   int64_t version);

@@ -165,6 +165,24 @@ static void a_copy_that_is_not_finite_is_rejected(void **state)
     assert_int_equal(mixing.record_count, 0);
 }
 
+static void a_match_without_the_copy_of_its_peer_ends_alone(void **state)
+{
+    (void)state;
+    mixing_init(&mixing, 0, 3, 10);
+    take(pair(1));
+    take(average(2, 0));
+    copy_at(MIXING_PAIRS, 11);
+    mixing_abandon(&mixing, MIXING_PAIRS);
+    assert_int_equal(mixing.slot[MIXING_PAIRS].state, MIXING_EXPIRED);
+    assert_null(mixing_fetch(&mixing, MIXING_PAIRS));
+    assert_int_equal(serve(1), MIXING_SERVE); /* the other one may still take the copy */
+    copy_at(MIXING_AVERAGES, 11);
+    mixing_abandon(&mixing, MIXING_PAIRS);
+    assert_int_equal(mixing.slot[MIXING_AVERAGES].state, MIXING_COPIED);
+    take(pair(3));
+    expect(MIXING_COPY, MIXING_PAIRS);
+}
+
 static void an_average_is_computed_served_and_adopted(void **state)
 {
     (void)state;
@@ -333,6 +351,7 @@ int main(void)
         cmocka_unit_test_setup(a_match_is_taken_once, setup),
         cmocka_unit_test_setup(nothing_of_another_incarnation_is_mixed, setup),
         cmocka_unit_test_setup(a_copy_that_is_not_finite_is_rejected, setup),
+        cmocka_unit_test_setup(a_match_without_the_copy_of_its_peer_ends_alone, setup),
         cmocka_unit_test_setup(an_average_is_computed_served_and_adopted, setup),
         cmocka_unit_test_setup(others_adopt_with_the_copy_that_they_gave, setup),
         cmocka_unit_test_setup(a_late_group_adopts_with_a_new_copy, setup),

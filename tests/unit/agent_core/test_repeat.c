@@ -47,6 +47,21 @@ static void parameters_are_asked_for_until_the_server_has_them(void **state)
     assert_false(try(&repeat, repeat_code(REPEAT_PULL, 422), PEER_BROKEN, 2000000).again);
 }
 
+static void a_copy_is_asked_for_until_its_match_ends(void **state)
+{
+    (void)state;
+    struct repeat repeat;
+    repeat_begin(&repeat, REPEAT_MIX, 500);
+    assert_true(try(&repeat, repeat_code(REPEAT_MIX, 503), PEER_BROKEN, 0).again);
+    assert_true(try(&repeat, repeat_code(REPEAT_MIX, 403), PEER_BROKEN, 1000000).again);
+    assert_true(try(&repeat, ERR_TIMEOUT, PEER_STALLED, 2000000).again);
+    assert_int_equal(repeat_code(REPEAT_MIX, 200), 0);
+    assert_int_equal(repeat_code(REPEAT_MIX, 410), ERR_NOT_FOUND);
+    assert_int_equal(repeat_code(REPEAT_MIX, 409), ERR_STALE);
+    assert_false(try(&repeat, repeat_code(REPEAT_MIX, 410), PEER_BROKEN, 2000000).again);
+    assert_int_equal(repeat_code(REPEAT_SNAPSHOT, 403), ERR_STALE);
+}
+
 static void a_fault_of_this_device_shows_nothing_of_its_peer(void **state)
 {
     (void)state;
@@ -145,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sender_forgives_one_broken_connection_and_never_gives_up),
+        cmocka_unit_test(a_copy_is_asked_for_until_its_match_ends),
         cmocka_unit_test(a_fault_of_this_device_shows_nothing_of_its_peer),
         cmocka_unit_test(a_source_that_is_out_of_reach_counts_as_gone_after_the_peer_deadline),
         cmocka_unit_test(a_progressing_transfer_is_not_abandoned),

@@ -260,6 +260,31 @@ static void what_is_said_of_rounds_of_an_earlier_run_is_ignored(void **state)
     bench_expect_not(bench, SESSION_DO_ROUNDS);
 }
 
+/* A group follows the matches of its assignments, and hears which of its records are stored. */
+static void matches_are_passed_on_and_their_records_acknowledged(void **state)
+{
+    struct bench *bench = *state;
+    bench_start(bench);
+    (void)bench_run(bench, 1);
+    bench_expect_not(bench, SESSION_DO_MIXES_STORED); /* it is no group */
+    bench_assign_group(bench, 2);
+    bench_expect(bench, SESSION_DO_PREPARE);
+    bench_expect_not(bench, SESSION_DO_MIX); /* PREPARE has them */
+    bench_assign_group(bench, 2);
+    bench_expect(bench, SESSION_DO_MIX);
+    bench_expect_not(bench, SESSION_DO_PREPARE);
+    bench_answer_beat(bench, bench->assignment.revision);
+    bench_expect(bench, SESSION_DO_MIXES_STORED);
+    bench_answer_beat(bench, bench->assignment.revision); /* that of the second assignment */
+    bench_step(bench, (struct session_event){.type = SESSION_MIX_CHANGED});
+    bench_expect(bench, SESSION_DO_BEAT);
+    bench_break_off(bench, SESSION_BEAT_FAILED, FAILURE_NETWORK);
+    bench_expect_not(bench, SESSION_DO_MIXES_STORED);
+    bench_assign(bench, BENCH_JOB, 3, PHASE_PREPARE, 0);
+    bench_assign(bench, BENCH_JOB, 3, PHASE_PREPARE, 0);
+    bench_expect_not(bench, SESSION_DO_MIX);
+}
+
 static void rounds_wait_while_the_coordinator_is_away(void **state)
 {
     struct bench *bench = *state;
@@ -296,6 +321,7 @@ int main(void)
         bench_test(a_round_is_reported_at_once_and_its_end_is_passed_on_once),
         bench_test(what_is_said_of_rounds_of_an_earlier_run_is_ignored),
         bench_test(rounds_wait_while_the_coordinator_is_away),
+        bench_test(matches_are_passed_on_and_their_records_acknowledged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -360,6 +360,8 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
         agent->generation = 0;
         agent->job = (struct job_id){{0}};
         break;
+    case SESSION_DO_MIX:
+    case SESSION_DO_MIXES_STORED: break; /* no job has groups that mix */
     case SESSION_DO_EXIT: agent_kill(agent); break;
     case SESSION_DO_RUN:
     case SESSION_DO_STOP:
