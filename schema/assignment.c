@@ -307,6 +307,20 @@ static int check_stages(const struct assignment_run *run, struct err *err)
     return check_shares(run, err);
 }
 
+/* A group trains the whole model on one device, in the order of one. */
+static int check_mix(const struct assignment_run *run, struct err *err)
+{
+    if (!run->has_mix) {
+        return 0;
+    }
+    if (run->job_spec.strategy != STRATEGY_PIPELINE || run->stage_count != 1 ||
+        run->job_spec.pipeline != JOB_SYNC) {
+        return err_set(err, ERR_INVALID,
+                       "/run/mix: a group is a synchronous pipeline of one stage");
+    }
+    return mix_duty_check(&run->mix, err);
+}
+
 int assignment_check(const struct assignment *assignment, struct err *err)
 {
     static int (*const check_others[])(const struct assignment_run *run, struct err *err) = {
@@ -340,6 +354,7 @@ int assignment_check(const struct assignment *assignment, struct err *err)
                        " is not divisible by %" PRId64,
                        spec->batch, spec->micro_batches);
     }
-    const int rc = check_others[spec->strategy](run, err);
+    int rc = check_others[spec->strategy](run, err);
+    rc = rc ? rc : check_mix(run, err);
     return rc == 0 ? check_sources(run, err) : rc;
 }

@@ -26,15 +26,15 @@ static const struct field member_fields[] = {
     MEMBER_DOUBLE(struct mix_member, weight, "weight", FIELD_SKIP_EMPTY, 0, 1,
                   .about = "Its share of an average; absent: all are equal."),
 };
-static const struct record member_record = RECORD_WITH(
-    struct mix_member, "mix_member", member_fields, .about = "A copy of the state of a group.");
+const struct record mix_member_record = RECORD_WITH(struct mix_member, "mix_member", member_fields,
+                                                    .about = "A copy of the state of a group.");
 
 static const struct field record_fields[] = {
     MEMBER_RECORD(struct mix_record, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
     MEMBER_ENUM(struct mix_record, kind, "kind", FIELD_REQUIRED, mix_kind_names),
-    MEMBER_RECORD(struct mix_record, own, "own", FIELD_REQUIRED, &member_record,
+    MEMBER_RECORD(struct mix_record, own, "own", FIELD_REQUIRED, &mix_member_record,
                   .about = "The copy of the group whose record it is."),
-    MEMBER_RECORDS(struct mix_record, peer, peer_count, "peers", 0, &member_record,
+    MEMBER_RECORDS(struct mix_record, peer, peer_count, "peers", 0, &mix_member_record,
                    .about = "`pair`: the copy of the other group. `average`: all copies, in order. "
                             "`adopt`: the group that has computed the average. `start`: an earlier "
                             "generation of the group, with the state that the new one begins with; "

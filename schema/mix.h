@@ -71,7 +71,7 @@ struct mix_record {
     int64_t applied_step, applied_mixes; /* the steps and mixes of this incarnation before it */
     int64_t rate_step;
 };
-extern const struct record mix_xid_record, mix_record_record;
+extern const struct record mix_xid_record, mix_member_record, mix_record_record;
 
 /* Whether both are about the same move of the same incarnation. */
 static inline bool mix_record_is(const struct mix_record *a, const struct mix_record *b)

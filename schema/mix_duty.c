@@ -1,5 +1,7 @@
 #include "schema/mix_duty.h"
 
+#include <inttypes.h>
+
 /* Names of groups, of their incarnations and of steps are whole numbers that JSON keeps. */
 #define COUNT(T, m, n, ...) MEMBER_INT(T, m, n, FIELD_REQUIRED, 0, INTEGER_MAX, __VA_ARGS__)
 
@@ -63,6 +65,60 @@ const struct record mix_duty_record =
     RECORD_WITH(struct mix_duty, "mix_duty", duty_fields,
                 .about = "The part of a group in a job of groups that "
                          "train apart.");
+
+static int check_sources(const struct mix_duty *duty, size_t at, struct err *err)
+{
+    const struct mix_order *order = &duty->order[at];
+    const bool gives = order->kind == MIX_AVERAGE && !order->averages;
+    const size_t least = gives ? 0 : 1;
+    const size_t most = order->averages ? (size_t)duty->groups : least;
+    if (order->source_count < least || order->source_count > most) {
+        return err_set(err, ERR_INVALID, "/run/mix/orders/%zu/sources: expected %zu to %zu", at,
+                       least, most);
+    }
+    for (size_t i = 0; i < order->source_count; i++) {
+        const struct mix_source *source = &order->source[i];
+        const bool own = source->group == duty->group;
+        if (own ? !order->averages || source->generation != duty->generation
+                : source->peer.url[0] == '\0') {
+            return err_set(err, ERR_INVALID, "/run/mix/orders/%zu/sources/%zu: %s", at, i,
+                           own ? "is the group itself" : "has no url");
+        }
+        if (source->group >= duty->groups ||
+            (i > 0 && source->group <= order->source[i - 1].group)) {
+            return err_set(err, ERR_INVALID,
+                           "/run/mix/orders/%zu/sources/%zu: groups rise, below %" PRId64, at, i,
+                           duty->groups);
+        }
+    }
+    return 0;
+}
+
+int mix_duty_check(const struct mix_duty *duty, struct err *err)
+{
+    size_t pairs = 0;
+    if (duty->group >= duty->groups) {
+        return err_set(err, ERR_INVALID, "/run/mix/group: must be below groups");
+    }
+    for (size_t i = 0; i < duty->order_count; i++) {
+        const struct mix_order *order = &duty->order[i];
+        pairs += order->kind == MIX_PAIR;
+        if (order->kind == MIX_START || (order->averages && order->kind != MIX_AVERAGE)) {
+            return err_set(err, ERR_INVALID, "/run/mix/orders/%zu/kind: is no kind of an order", i);
+        }
+        if (order->xid.counter < 1) {
+            return err_set(err, ERR_INVALID, "/run/mix/orders/%zu/xid/counter: must be at least 1",
+                           i);
+        }
+        const int rc = check_sources(duty, i, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return pairs > 1 || duty->order_count - pairs > 1
+               ? err_set(err, ERR_INVALID, "/run/mix/orders: one pair and one average at most")
+               : 0;
+}
 
 /* ---- reports ---- */
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/record.h"
 #include "schema/id.h"
 #include "schema/mix.h"
@@ -48,6 +49,8 @@ struct mix_duty {
     size_t order_count;
 };
 extern const struct record mix_duty_record;
+/* The rules between its fields. ERR_INVALID names the first fault by its place in an assignment. */
+NODISCARD int mix_duty_check(const struct mix_duty *duty, struct err *err);
 
 /* How a match goes: enum mixing_state of the agent by its numbers. */
 enum mix_progress {
