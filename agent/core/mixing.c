@@ -119,12 +119,20 @@ static void note_move(struct mixing *mixing, const struct mixing_slot *slot, int
 
 /* ---- copies that are there ---- */
 
+/* The copy of a peer is there. Its share of an average is the coordinator's. */
+static void set_copy(struct mix_member *peer, const struct mix_member *copy)
+{
+    const double weight = peer->weight;
+    *peer = *copy;
+    peer->weight = weight;
+}
+
 /* Its own copy is there, in an average among others. */
 static void skip_own(struct mixing *mixing, struct mixing_slot *slot)
 {
     while (slot->fetched < peers_of(&slot->match) &&
            is_own(mixing, &slot->match.peer[slot->fetched])) {
-        slot->match.peer[slot->fetched++] = slot->copy;
+        set_copy(&slot->match.peer[slot->fetched++], &slot->copy);
     }
     const bool waits = slot->fetched < peers_of(&slot->match) || peers_of(&slot->match) == 0;
     slot->state = waits ? MIXING_COPIED : MIXING_FETCHED;
@@ -209,16 +217,24 @@ bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
 
 /* ---- at a step boundary ---- */
 
+enum mixing_work mixing_due(const struct mixing *mixing, enum mixing_place place)
+{
+    const enum mixing_state state = mixing->slot[place].state;
+    return state == MIXING_MATCHED   ? MIXING_COPY
+           : state == MIXING_FETCHED ? MIXING_APPLY
+                                     : MIXING_GO_ON;
+}
+
 enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *place)
 {
-    for (size_t p = 0; p < MIXING_PLACES; p++) {
-        const enum mixing_state state = mixing->slot[p].state;
-        if (state == MIXING_MATCHED || state == MIXING_FETCHED) {
+    enum mixing_work work = MIXING_GO_ON;
+    for (size_t p = 0; p < MIXING_PLACES && work == MIXING_GO_ON; p++) {
+        work = mixing_due(mixing, (enum mixing_place)p);
+        if (work != MIXING_GO_ON) {
             *place = (enum mixing_place)p;
-            return state == MIXING_MATCHED ? MIXING_COPY : MIXING_APPLY;
         }
     }
-    return MIXING_GO_ON;
+    return work;
 }
 
 /* An average that is not adopted changes nothing here. */
@@ -281,7 +297,7 @@ void mixing_fetched(struct mixing *mixing, enum mixing_place place, const struct
         return;
     }
     carry(mixing, record, records);
-    *peer = *copy;
+    set_copy(peer, copy);
     slot->fetched++;
     skip_own(mixing, slot);
 }

@@ -82,6 +82,8 @@ bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every);
 /* ---- at a step boundary ---- */
 
 enum mixing_work { MIXING_GO_ON, MIXING_COPY, MIXING_APPLY };
+/* What is due at a place. */
+enum mixing_work mixing_due(const struct mixing *mixing, enum mixing_place place);
 /* What is due at this step boundary, and of which place; repeat it until there is nothing. */
 enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *place);
 /* The state of that version was copied. */

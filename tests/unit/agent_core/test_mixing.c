@@ -188,7 +188,10 @@ static void an_average_is_computed_served_and_adopted(void **state)
     (void)state;
     take(pair(1));
     copy_at(MIXING_PAIRS, 12);
-    take(average(2, 1));
+    struct mix_match weighted = average(2, 1);
+    weighted.peer[0].weight = 0.25;
+    weighted.peer[1].weight = 0.75;
+    take(weighted);
     assert_int_equal(serve_average(2), MIXING_PARK);
     copy_at(MIXING_AVERAGES, 13);
     assert_int_equal(mixing.slot[MIXING_PAIRS].state, MIXING_EXPIRED); /* copied before it */
@@ -202,6 +205,8 @@ static void an_average_is_computed_served_and_adopted(void **state)
     assert_int_equal(mixing.record[0].peer_count, 2);
     assert_int_equal(mixing.record[0].peer[0].version, 13);
     assert_int_equal(mixing.record[0].peer[1].version, 7);
+    assert_true(mixing.record[0].peer[0].weight == 0.25); /* the shares are those of the match */
+    assert_true(mixing.record[0].peer[1].weight == 0.75);
     expect(MIXING_APPLY, MIXING_AVERAGES);
     mixing_applied(&mixing, MIXING_AVERAGES, 16);
     assert_int_equal(mixing.record_count, 2);
