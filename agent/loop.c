@@ -33,7 +33,7 @@ struct loop {
     atomic_int_least64_t replica_sent;
     struct peer_server *peers;
     struct snapshot_routes *routes; /* on `peers`, as the next */
-    struct peer_routes strategies;
+    struct peer_routes strategies[RECEIVE_MORE];
     struct reports *reports;
     struct http_multi *multi;
     struct control *control;
@@ -97,7 +97,7 @@ static void free_loop(struct loop *loop)
     control_free(&loop->control);
     parking_free(&loop->device.parking);
     peer_server_close(&loop->peers);
-    work_table_close(&loop->strategies);
+    work_table_close(loop->strategies);
     snapshot_routes_free(&loop->routes);
     access_free(&loop->device.access);
     snapshot_store_free(&loop->device.snapshots);
@@ -138,7 +138,7 @@ static int open_all(struct loop *loop, const struct config *config, const struct
     rc = rc ? rc : http_multi_new(&loop->multi, err);
     rc = rc ? rc
             : snapshot_routes_new(loop->device.access, loop->device.snapshots, &loop->routes, err);
-    rc = rc ? rc : work_table_open(loop->device.access, &loop->strategies, err);
+    rc = rc ? rc : work_table_open(loop->device.access, loop->strategies, err);
     if (rc == 0 && config->tls) {
         rc = trust_open(config->ca, &identity->certificate, &loop->trust, err);
     }
@@ -149,7 +149,8 @@ static int open_all(struct loop *loop, const struct config *config, const struct
         .more = {[RECEIVE_SNAPSHOTS] = {.route = snapshot_route_table,
                                         .count = SNAPSHOT_ROUTES,
                                         .context = loop->routes},
-                 [RECEIVE_STRATEGIES] = loop->strategies},
+                 [RECEIVE_STRATEGIES] = loop->strategies[RECEIVE_STRATEGIES],
+                 [RECEIVE_MIXES] = loop->strategies[RECEIVE_MIXES]},
         .metrics = {.write = status_write, .arg = loop->status, .token = config->metrics_token}};
     rc = rc ? rc : peer_server_open(&peers, &loop->peers, err);
     const struct parking_config parking = {

@@ -1,5 +1,6 @@
 #include "agent/work_table.h"
 
+#include "agent/gossip/mix_routes.h"
 #include "agent/parameter_server/parameter_server_work.h"
 #include "agent/parameter_server/routes.h"
 #include "agent/pipeline/pipeline_work.h"
@@ -14,21 +15,30 @@ const struct work_row *work_table_row(enum job_strategy strategy)
     return rows[strategy];
 }
 
-int work_table_open(struct access *access, struct peer_routes *out, struct err *err)
+int work_table_open(struct access *access, struct peer_routes out[RECEIVE_MORE], struct err *err)
 {
-    struct exchange_routes *routes = NULL;
-    const int rc = exchange_routes_new(access, &routes, err);
-    *out = (struct peer_routes){.route = exchange_route_table,
-                                .count = EXCHANGE_ROUTES,
-                                .context = routes,
-                                .retry = exchange_routes_retry,
-                                .timeout_ms = exchange_routes_timeout_ms};
+    struct exchange_routes *exchanges = NULL;
+    struct mix_routes *mixes = NULL;
+    int rc = exchange_routes_new(access, &exchanges, err);
+    rc = rc ? rc : mix_routes_new(access, &mixes, err);
+    out[RECEIVE_STRATEGIES] = (struct peer_routes){.route = exchange_route_table,
+                                                   .count = EXCHANGE_ROUTES,
+                                                   .context = exchanges,
+                                                   .retry = exchange_routes_retry,
+                                                   .timeout_ms = exchange_routes_timeout_ms};
+    out[RECEIVE_MIXES] = (struct peer_routes){.route = mix_route_table,
+                                              .count = MIX_ROUTES,
+                                              .context = mixes,
+                                              .retry = mix_routes_retry,
+                                              .timeout_ms = mix_routes_timeout_ms};
     return rc;
 }
 
-void work_table_close(struct peer_routes *routes)
+void work_table_close(struct peer_routes routes[RECEIVE_MORE])
 {
-    struct exchange_routes *exchanges = routes->context;
+    struct exchange_routes *exchanges = routes[RECEIVE_STRATEGIES].context;
+    struct mix_routes *mixes = routes[RECEIVE_MIXES].context;
     exchange_routes_free(&exchanges);
-    routes->context = NULL;
+    mix_routes_free(&mixes);
+    routes[RECEIVE_STRATEGIES].context = routes[RECEIVE_MIXES].context = NULL;
 }

@@ -13,7 +13,7 @@ NODISCARD int receive_pool_new(struct access *access, struct receive_pool **out,
 void receive_pool_free(struct receive_pool **pool);
 
 /* Routes that others add to the server's own. */
-enum receive_more { RECEIVE_SNAPSHOTS, RECEIVE_STRATEGIES, RECEIVE_MORE };
+enum receive_more { RECEIVE_SNAPSHOTS, RECEIVE_STRATEGIES, RECEIVE_MIXES, RECEIVE_MORE };
 
 /* Bodies of PUT; the server's context begins with this. */
 struct receive_context {

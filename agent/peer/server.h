@@ -17,7 +17,7 @@
 #include "net/address.h"
 #include "net/http_server.h"
 
-#define PEER_ROUTES_MAX 8
+#define PEER_ROUTES_MAX 16
 
 /* The text of GET /metrics, which write makes on the server's thread. Clients of this machine read
  * it freely, others with the token; token "": they do not. */

@@ -27,6 +27,8 @@
 /* libtrain stages of one device: of the units that it keeps, and of a worker. */
 #define WORK_STAGES_MAX 2
 
+struct links;
+struct mixer;
 struct trust;
 struct troubles;
 struct ways;
@@ -48,6 +50,13 @@ struct work_config {
     struct ways *ways;
     const struct trust *trust; /* NULL: no TLS */
     struct troubles *troubles;
+    struct links *links; /* transfers of copies between groups */
+    /* Of a group that sends averages to the coordinator. */
+    const char *coordinator; /* its URL */
+    const struct device_id *device;
+    const char *boot;
+    /* Called on any thread: a group has news for the next report. NULL: nobody wants them. */
+    void (*mix_changed)(void *arg);
     /* Called once, on any thread, when a peer refuses a tensor; the work is cancelled then. */
     void (*failed)(void *arg, const struct err *why);
     void *arg;
@@ -100,6 +109,8 @@ struct work {
     atomic_uint references;
     int64_t park_ms; /* how long a tensor may wait for its slot: less than its sender's stall
                         timeout */
+    struct mixer
+        *mixer; /* of a group of a gossip job (agent/gossip); NULL: none. Its row owns it */
 };
 
 /* Tensors that cross a boundary between stages; called by the receiver. */
@@ -157,6 +168,13 @@ struct work_row {
     void (*cancel)(struct work *work);
     /* Report the last step applied, times, links and open rounds. */
     void (*measure)(struct work *work, struct heartbeat *out);
+
+    /* A group (agent/gossip); NULL, both: the strategy has none. Take the matches of an assignment;
+     * the records of that report are stored. */
+    void (*mix)(struct work *work, const struct mix_duty *duty);
+    void (*mixes_stored)(struct work *work, const struct mix_report *report);
+    /* After the loop has ended with success, until cancel: NULL: nothing is left to do. */
+    void (*linger)(struct work *work);
 
     /* How it takes tensors of a boundary between stages; NULL: there are none. */
     const struct work_tensors *tensors;

@@ -40,6 +40,7 @@ COORDINATOR_BASE = ["base/", "net/", "schema/"] + [f"libtrain/{room}/" for room 
 NO_STRATEGY = [
     "!agent/pipeline/",
     "!agent/parameter_server/",
+    "!agent/gossip/",
     "!agent/core/pipeline",
     "!agent/core/exchange",
 ]
@@ -69,8 +70,11 @@ ROOMS = {
     + ["schema/", "!schema/wire.h", "libtrain/schedule/", "libtrain/model/"],
     "agent/runtime": ["base/", "net/", "schema/", "libtrain/", "agent/core/"] + NO_STRATEGY,
     "agent/peer": AGENT_BASE + NO_STRATEGY,
+    "agent/gossip": AGENT_BASE
+    + ["agent/peer/"]
+    + [entry for entry in NO_STRATEGY if entry != "!agent/gossip/"],
     "agent/pipeline": AGENT_BASE
-    + ["agent/peer/", "!agent/parameter_server/", "!agent/core/exchange"],
+    + ["agent/peer/", "agent/gossip/", "!agent/parameter_server/", "!agent/core/exchange"],
     "agent/parameter_server": AGENT_BASE
     + ["agent/peer/", "!agent/pipeline/", "!agent/core/pipeline"],
     "agent/offline": AGENT_BASE + ["agent/pipeline/"],

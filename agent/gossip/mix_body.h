@@ -1,0 +1,42 @@
+/* mix_body.h: the body of a copy that one group gives another, or of an average: a safetensors file
+ * of two tensors, the second one left out if the model has no batch-norm:
+ *
+ *     data        F32 [n]  trained parameters in the order of the arena
+ *     statistics  F32 [n]  running statistics
+ *
+ * and in __metadata__, under "mix", the JSON of struct mix_note. Any thread. */
+#ifndef AGENT_GOSSIP_MIX_BODY_H
+#define AGENT_GOSSIP_MIX_BODY_H
+
+#include "agent/core/mixing.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Bytes of a header: the records of averages of 32 groups have 5 KB each. */
+#define MIX_BODY_HEADER_MAX ((size_t)1 << 20)
+
+/* Too large for a stack. */
+struct mix_note {
+    struct mix_member copy; /* of an average: the copy of the group that has computed it */
+    double parked_seconds;  /* how long the request waited for it */
+    struct mix_record record[MIXING_RECORDS_MAX];
+    size_t record_count;
+};
+
+struct mix_body {
+    size_t parameters, statistics; /* floats */
+};
+
+static inline size_t mix_body_bytes(const struct mix_body *body)
+{
+    return (body->parameters + body->statistics) * sizeof(float);
+}
+
+/* Append the header. ERR_MEMORY. */
+NODISCARD int mix_body_write_header(const struct mix_body *body, const struct mix_note *note,
+                                    struct buf *out, struct err *err);
+/* Read one, of the body expected. ERR_FORMAT, ERR_INVALID, ERR_LIMIT: it is not. */
+NODISCARD int mix_body_read_header(const char *bytes, size_t size, const struct mix_body *expected,
+                                   struct mix_note *note, struct err *err);
+
+#endif

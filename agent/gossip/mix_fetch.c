@@ -1,0 +1,159 @@
+#include "agent/gossip/mix_fetch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/peer/message.h"
+#include "base/clock.h"
+#include "libtrain/formats/safetensors.h"
+
+#define PREFIX 8 /* bytes of a safetensors file that say how long its header is */
+
+bool mix_fetch_is_open(const struct mix_fetch *fetch)
+{
+    const struct mixer_worker *worker = fetch->worker;
+    const struct mixing_slot *slot = &worker->mixer->mixing.slot[worker->place];
+    return mixing_fetch(&worker->mixer->mixing, worker->place) &&
+           mix_xid_is(slot->match.xid, fetch->xid) && slot->fetched == fetch->index &&
+           clock_now_ms() < fetch->deadline_ms;
+}
+
+static bool is_wanted(void *arg)
+{
+    const struct mix_fetch *fetch = arg;
+    struct mixer *mixer = fetch->worker->mixer;
+    (void)pthread_mutex_lock(&mixer->lock);
+    const bool wanted = mix_fetch_is_open(fetch);
+    (void)pthread_mutex_unlock(&mixer->lock);
+    return wanted && !mixer_is_cancelled(mixer);
+}
+
+static int spoil(struct mix_fetch *fetch, const char *why)
+{
+    return err_set(&fetch->err, ERR_FORMAT, "%s", why);
+}
+
+/* How many bytes the header needs that are not there yet; 0: it is whole. */
+static int header_left(struct mix_fetch *fetch, size_t *left)
+{
+    const struct buf *head = &fetch->worker->head;
+    uint64_t bytes = PREFIX;
+    if (head->size >= PREFIX) {
+        const int rc = safetensors_header_bytes((const uint8_t *)head->data, &bytes, &fetch->err);
+        if (rc != 0) {
+            return rc;
+        }
+        if (bytes > MIX_BODY_HEADER_MAX) {
+            return spoil(fetch, "its header is too long");
+        }
+    }
+    *left = (size_t)bytes - head->size;
+    return 0;
+}
+
+/* Take bytes of the header; *taken: how many. */
+static int take_header(struct mix_fetch *fetch, const char *data, size_t size, size_t *taken)
+{
+    struct buf *head = &fetch->worker->head;
+    size_t left = 0;
+    *taken = 0;
+    int rc = header_left(fetch, &left);
+    while (rc == 0 && left > 0 && *taken < size) {
+        const size_t count = size - *taken < left ? size - *taken : left;
+        rc = buf_append(head, data + *taken, count, &fetch->err);
+        *taken += count;
+        rc = rc ? rc : header_left(fetch, &left);
+        if (rc == 0 && left == 0) {
+            rc = mix_body_read_header(head->data, head->size, &fetch->worker->mixer->body,
+                                      fetch->worker->note, &fetch->err);
+        }
+    }
+    /* Whatever is wrong with it, it is no copy; but for want of memory here. */
+    return rc == 0 || rc == ERR_MEMORY ? rc : spoil(fetch, fetch->err.text);
+}
+
+static int write_answer(void *arg, const void *bytes, size_t size)
+{
+    struct mix_fetch *fetch = arg;
+    const size_t all = mix_body_bytes(&fetch->worker->mixer->body);
+    size_t taken = 0;
+    if (!is_wanted(fetch)) {
+        return ERR_STALE;
+    }
+    int rc = take_header(fetch, bytes, size, &taken);
+    if (rc == 0 && size - taken > all - fetch->at) {
+        rc = spoil(fetch, "it continues after its tensors");
+    }
+    if (rc == 0 && size > taken) {
+        memcpy(fetch->out + fetch->at, (const char *)bytes + taken, size - taken);
+        fetch->at += size - taken;
+    }
+    return rc;
+}
+
+/* One try: the code of repeat.h. */
+static int try_once(void *arg, struct err *err)
+{
+    struct mix_fetch *fetch = arg;
+    struct mixer_worker *worker = fetch->worker;
+    struct http_result result;
+    buf_clear(&worker->head);
+    fetch->at = 0;
+    fetch->err = (struct err){0};
+    int rc = reach_try(&fetch->reach, &worker->caller, &fetch->call, &result, err);
+    if (fetch->err.code != 0) {
+        return err_set(err, fetch->err.code, "%s", fetch->err.text);
+    }
+    rc = rc ? rc : reach_judge(&fetch->reach, &worker->caller, REPEAT_MIX, result.status, err);
+    if (rc != 0) {
+        return rc;
+    }
+    size_t left = 0;
+    rc = header_left(fetch, &left);
+    if (rc == 0 && (left > 0 || fetch->at != mix_body_bytes(&worker->mixer->body))) {
+        return err_set(err, ERR_FORMAT, "it is too short"); /* a whole answer, no broken one */
+    }
+    const double parked = worker->note->parked_seconds;
+    fetch->seconds = result.seconds > parked ? result.seconds - parked : 0;
+    return rc;
+}
+
+int mix_fetch_run(struct mix_fetch *fetch, struct err *err)
+{
+    struct mixer_worker *worker = fetch->worker;
+    struct mixer *mixer = worker->mixer;
+    const struct mix_source *source = &fetch->source;
+    const enum trouble_source trouble =
+        worker->place == MIXING_AVERAGES ? TROUBLE_MIX_AVERAGE : TROUBLE_MIX_PAIR;
+    char url[MESSAGE_PATH_MAX];
+    (void)snprintf(url, sizeof(url), "%s/peer/v1/%s/%" PRId64 "/%s/%" PRId64 "-%" PRId64 "/0/%zu",
+                   source->peer.url, source->job.text, source->job_generation,
+                   fetch->average ? "averages" : "mixes", fetch->xid.life, fetch->xid.counter,
+                   keeper_model(mixer->config.keeper)->unit_count);
+    const struct reach_config reach = {
+        .peer = &fetch->source.peer,
+        .plan = &mixer->plan,
+        .job = &fetch->source.job,
+        .generation = source->job_generation,
+        .ways = mixer->work.ways,
+        .trust = mixer->work.trust,
+        .troubles = mixer->work.troubles,
+        .source = trouble,
+        .cancel = mixer->cancel,
+        .peer_ms = mixer->peer_ms,
+    };
+    reach_init(&fetch->reach, &reach);
+    struct repeat repeat;
+    repeat_begin(&repeat, REPEAT_MIX, mixer->peer_ms);
+    fetch->call = reach_call(&fetch->reach, &worker->caller, "GET", url, repeat_stall_ms(&repeat));
+    fetch->call.write = write_answer;
+    fetch->call.write_arg = fetch;
+    const struct reach_tries tries = {.once = try_once, .wanted = is_wanted, .arg = fetch};
+    const int rc = reach_repeat(&fetch->reach, &worker->caller, &repeat, &tries, err);
+    if (rc != 0) {
+        /* Others may reach it all the same. It is nobody that this group depends on. */
+        troubles_forget(mixer->work.troubles, trouble);
+    }
+    return rc;
+}

@@ -1,0 +1,28 @@
+/* mix_routes.h: the requests of other groups to a mixer, in the generation of this group's job:
+ *
+ *     GET /peer/v1/{job}/{generation}/mixes/{life}-{counter}/{first}/{end}     its copy for a match
+ *     GET /peer/v1/{job}/{generation}/averages/{life}-{counter}/{first}/{end}  the average of it
+ *
+ * for the units [first, end), which are all of them. A request for what is not there yet is parked.
+ * Bodies (mix_body.h) are sent from the mixer's memory. 503: not yet; 410: it has ended without
+ * one. Preallocated but for headers; on the receiver's thread only (agent/peer/server.h). */
+#ifndef AGENT_GOSSIP_MIX_ROUTES_H
+#define AGENT_GOSSIP_MIX_ROUTES_H
+
+#include "agent/peer/access.h"
+#include "net/http_server.h"
+
+struct mix_routes;
+NODISCARD int mix_routes_new(struct access *access, struct mix_routes **out, struct err *err);
+void mix_routes_free(struct mix_routes **routes);
+
+#define MIX_ROUTES 2
+extern const struct http_route mix_route_table[MIX_ROUTES];
+
+/* Answer what is no longer parked: it is there, has waited long enough, or its generation has
+ * ended. */
+void mix_routes_retry(void *routes);
+/* When the first one has waited long enough, for a poll: -1 for never. */
+int mix_routes_timeout_ms(const void *routes);
+
+#endif

@@ -1,0 +1,441 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/gossip/mixer_parts.h"
+#include "agent/runtime/thread.h"
+#include "base/clock.h"
+#include "base/size.h"
+#include "libtrain/memory/arena.h"
+
+#define ALIGNMENT 64
+#define ALIGNED_FLOATS (ALIGNMENT / sizeof(float))
+#define NEVER INT64_MAX
+
+/* ---- memory ---- */
+
+/* The scratch is at least one part more than the average itself. */
+static size_t parts_of(size_t groups)
+{
+    const size_t parts = mix_sums(groups);
+    return parts > 1 ? parts : 2;
+}
+
+/* `scratch`: floats of the largest tensor that an export turns. */
+static size_t floats_of(size_t floats, size_t scratch, size_t groups)
+{
+    const size_t slabs = MIXER_AVERAGE + parts_of(groups);
+    const size_t turned = scratch > floats ? scratch - floats : 0;
+    return slabs * size_align(floats, ALIGNED_FLOATS) + size_align(turned, ALIGNED_FLOATS);
+}
+
+static size_t largest_tensor(const struct model *model)
+{
+    size_t most = 0;
+    for (size_t u = 0; u < model->unit_count; u++) {
+        for (size_t k = 0; k < model->unit[u].op_count; k++) {
+            const struct op *op = &model->unit[u].op[k];
+            for (size_t t = 0; t < op->tensor_count; t++) {
+                most = op->tensor[t].elements > most ? op->tensor[t].elements : most;
+            }
+        }
+    }
+    return most;
+}
+
+uint64_t mixer_bytes(const struct model *model, const struct mix_duty *duty)
+{
+    const struct arena_request request = {.end = model->unit_count, .micro_batch = 1};
+    struct arena *arena AUTO(arena_free) = NULL;
+    if (arena_new(model, &request, &arena, NULL) != 0) {
+        return 0;
+    }
+    const size_t floats = (size_t)(arena->trained_floats + arena->buffer_floats);
+    return floats_of(floats, largest_tensor(model), (size_t)duty->groups) * sizeof(float) +
+           sizeof(struct mixer) + 3 * (sizeof(struct mix_note) + MIX_BODY_HEADER_MAX);
+}
+
+/* All slabs in one allocation, the scratch, which may be larger, at its end. */
+static int make_slabs(struct mixer *mixer, struct err *err)
+{
+    const size_t scratch = train_scratch_floats(mixer->train);
+    const size_t bytes = floats_of(mixer->floats, scratch, mixer->groups) * sizeof(float);
+    const size_t slabs = MIXER_AVERAGE + parts_of(mixer->groups);
+    mixer->memory = aligned_alloc(ALIGNMENT, bytes);
+    if (!mixer->memory) {
+        return err_set(err, ERR_MEMORY, "%zu bytes for copies of the state", bytes);
+    }
+    /* Padding is never written: it must be finite. */
+    memset(mixer->memory, 0, bytes);
+    const size_t stride = size_align(mixer->floats, ALIGNED_FLOATS);
+    size_t place = 0;
+    for (size_t s = 0; s < slabs; s++) {
+        mixer->slab[s].data = mixer->memory + (s == MIXER_SUM ? slabs - 1 : place++) * stride;
+    }
+    return 0;
+}
+
+static int make_worker(struct mixer *mixer, enum mixing_place place, struct err *err)
+{
+    struct mixer_worker *worker = &mixer->worker[place];
+    worker->mixer = mixer;
+    worker->place = place;
+    buf_init(&worker->head, MIX_BODY_HEADER_MAX);
+    worker->note = calloc(1, sizeof(*worker->note));
+    if (!worker->note) {
+        return err_set(err, ERR_MEMORY, "records of mixes");
+    }
+    return reach_caller_init(&worker->caller, err);
+}
+
+static int fill(struct mixer *mixer, struct err *err)
+{
+    const struct assignment_run *run = mixer->config.work->run;
+    const struct mix_duty *duty = &run->mix;
+    mixer->work = *mixer->config.work;
+    mixer->work.run = NULL;
+    mixer->config.work = NULL;
+    mixer->job = run->job;
+    mixer->generation = run->generation;
+    mixer->plan = run->plan;
+    mixer->peer_ms = run->peer_ms;
+    mixer->spec = keeper_config(mixer->config.keeper)->spec;
+    mixer->train = keeper_train(mixer->config.keeper);
+    mixer->cancel = keeper_cancelled(mixer->config.keeper);
+    mixer->state = train_state(mixer->train);
+    mixer->body = (struct mix_body){mixer->state.parameters, mixer->state.statistics};
+    mixer->floats = mixer->body.parameters + mixer->body.statistics;
+    mixer->groups = (size_t)duty->groups;
+    atomic_init(&mixer->version, run->resume_version);
+    atomic_init(&mixer->rate_step, duty->rate_step > 0 ? duty->rate_step : 1);
+    mixing_init(&mixer->mixing, duty->group, duty->generation, run->resume_version);
+    mixer->served = calloc(1, sizeof(*mixer->served));
+    if (!mixer->served) {
+        return err_set(err, ERR_MEMORY, "records of mixes");
+    }
+    int rc = make_slabs(mixer, err);
+    for (size_t p = 0; rc == 0 && p < MIXING_PLACES; p++) {
+        rc = make_worker(mixer, (enum mixing_place)p, err);
+    }
+    if (rc == 0) {
+        mixer_take(mixer, duty);
+    }
+    return rc;
+}
+
+int mixer_new(const struct mixer_config *config, struct mixer **out, struct err *err)
+{
+    struct mixer *mixer = calloc(1, sizeof(*mixer));
+    if (!mixer || pthread_mutex_init(&mixer->lock, NULL) != 0) {
+        free(mixer);
+        return err_set(err, ERR_MEMORY, "mixes");
+    }
+    int rc = thread_condition_init(&mixer->changed, err);
+    if (rc != 0) {
+        (void)pthread_mutex_destroy(&mixer->lock);
+        free(mixer);
+        return rc;
+    }
+    mixer->config = *config;
+    rc = fill(mixer, err);
+    if (rc != 0) {
+        mixer_free(&mixer);
+        return rc;
+    }
+    *out = mixer;
+    return 0;
+}
+
+void mixer_free(struct mixer **pointer)
+{
+    struct mixer *mixer = *pointer;
+    if (!mixer) {
+        return;
+    }
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        reach_caller_done(&mixer->worker[p].caller);
+        buf_done(&mixer->worker[p].head);
+        free(mixer->worker[p].note);
+    }
+    (void)pthread_cond_destroy(&mixer->changed);
+    (void)pthread_mutex_destroy(&mixer->lock);
+    free(mixer->served);
+    free(mixer->memory);
+    free(mixer);
+    *pointer = NULL;
+}
+
+int mixer_start(struct mixer *mixer, struct err *err)
+{
+    int rc = 0;
+    for (size_t p = 0; rc == 0 && p < MIXING_PLACES; p++) {
+        struct mixer_worker *worker = &mixer->worker[p];
+        rc = thread_start(&worker->thread, mixer_work, worker, err);
+        worker->started = rc == 0;
+    }
+    return rc;
+}
+
+void mixer_cancel(struct mixer *mixer)
+{
+    (void)pthread_mutex_lock(&mixer->lock);
+    (void)pthread_cond_broadcast(&mixer->changed);
+    (void)pthread_mutex_unlock(&mixer->lock);
+    work_has_room(mixer->work.room_fd);
+}
+
+void mixer_stop(struct mixer *mixer)
+{
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        struct mixer_worker *worker = &mixer->worker[p];
+        if (worker->started) {
+            (void)pthread_join(worker->thread, NULL);
+            worker->started = false;
+        }
+    }
+}
+
+bool mixer_is_cancelled(const struct mixer *mixer)
+{
+    return cancel_is_set(mixer->cancel);
+}
+
+/* ---- what is due, and what is news ---- */
+
+static enum mixing_place place_of(int kind)
+{
+    return kind == MIX_PAIR ? MIXING_PAIRS : MIXING_AVERAGES;
+}
+
+/* Take an order that was seen, as soon as there is room for it. */
+static void take_order(struct mixer *mixer, enum mixing_place place, int64_t now_ms)
+{
+    struct mixer_order *seen = &mixer->order[place];
+    const struct mix_order *order = &seen->order;
+    if (!seen->waits) {
+        return;
+    }
+    struct mix_match match = {
+        .xid = order->xid,
+        .kind = order->kind,
+        .own = {.group = mixer->mixing.group, .generation = mixer->mixing.generation},
+        .averages = order->averages,
+        .peer_count = order->source_count,
+        .alpha = order->alpha,
+        .statistics_alpha = order->statistics_alpha,
+        .rate_step = order->rate_step,
+        .deadline_ms = seen->deadline_ms,
+    };
+    for (size_t i = 0; i < order->source_count; i++) {
+        const struct mix_source *source = &order->source[i];
+        match.peer[i] = (struct mix_member){
+            .group = source->group, .generation = source->generation, .weight = source->weight};
+    }
+    const enum mixing_answer answer =
+        now_ms < seen->deadline_ms ? mixing_take(&mixer->mixing, &match) : MIXING_KNOWN;
+    seen->waits = answer == MIXING_FULL || answer == MIXING_BUSY;
+    if (answer == MIXING_TAKEN) {
+        mixer->match[place] = *order;
+        mixer->seconds[place] = 0;
+        (void)pthread_cond_broadcast(&mixer->changed);
+    }
+}
+
+static bool is_due(struct mixer *mixer, enum mixing_place place)
+{
+    const struct mixing_slot *slot = &mixer->mixing.slot[place];
+    struct mixer_slab *copy = mixer_copy(mixer, place);
+    switch (mixing_due(&mixer->mixing, place)) {
+    case MIXING_GO_ON: return false;
+    case MIXING_COPY: copy->wanted = copy->readers > 0; return !copy->wanted;
+    case MIXING_APPLY: return !slot->match.averages || mix_xid_is(slot->match.xid, mixer->averaged);
+    }
+    return false;
+}
+
+static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
+{
+    const struct mixing *mixing = &mixer->mixing;
+    struct mixer_news news = {.wants = atomic_load(&mixer->version) >= wants_at,
+                              .has_distance = mixer->distance_xid.counter > 0,
+                              .average = mixer->average.state,
+                              .mixes = mixing->mixes};
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        news.xid[p] = mixing->newest[p];
+        news.state[p] = mixing->slot[p].state;
+        news.copied[p] = mixing->slot[p].has_copy;
+    }
+    return news;
+}
+
+static bool is_new(const struct mixer_news *a, const struct mixer_news *b)
+{
+    bool differs = a->wants != b->wants || a->has_distance != b->has_distance ||
+                   a->average != b->average || a->mixes != b->mixes;
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        differs = differs || !mix_xid_is(a->xid[p], b->xid[p]) || a->state[p] != b->state[p] ||
+                  a->copied[p] != b->copied[p];
+    }
+    return differs;
+}
+
+struct mixer_signals mixer_refresh(struct mixer *mixer)
+{
+    struct mixing *mixing = &mixer->mixing;
+    const int64_t now_ms = clock_now_ms();
+    mixing_tick(mixing, now_ms);
+    bool due = mixer->average.state == AVERAGE_TO_EVALUATE;
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        take_order(mixer, (enum mixing_place)p, now_ms);
+    }
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        due = is_due(mixer, (enum mixing_place)p) || due;
+    }
+    const int64_t next = mixing->applied_step + mixer->every;
+    const int64_t wants_at = mixing_wants(mixing, next, mixer->every) ? next : NEVER;
+    const struct mixer_news news = find_news(mixer, wants_at);
+    const bool is_news = is_new(&news, &mixer->told);
+    atomic_store(&mixer->wants_at, news.wants ? NEVER : wants_at);
+    mixer->told = news;
+    if (is_news) {
+        (void)pthread_cond_broadcast(&mixer->changed);
+    }
+    return (struct mixer_signals){
+        .wake = !atomic_exchange(&mixer->due, due) && due, .report = is_news, .room = is_news};
+}
+
+void mixer_tell(struct mixer *mixer, struct mixer_signals signals)
+{
+    if (signals.wake && mixer->config.wake) {
+        mixer->config.wake(mixer->config.arg);
+    }
+    if (signals.room) {
+        work_has_room(mixer->work.room_fd);
+    }
+    if (signals.report && mixer->work.mix_changed) {
+        mixer->work.mix_changed(mixer->work.arg);
+    }
+}
+
+/* ---- the control side ---- */
+
+static bool stands(const struct mix_duty *duty, struct mix_xid xid)
+{
+    bool found = false;
+    for (size_t i = 0; i < duty->order_count; i++) {
+        found = found || (duty->order[i].averages && mix_xid_is(duty->order[i].xid, xid));
+    }
+    return found;
+}
+
+static bool is_same(const struct mix_order *a, const struct mix_order *b)
+{
+    return mix_xid_is(a->xid, b->xid) && a->kind == b->kind && a->averages == b->averages;
+}
+
+static void see_order(struct mixer *mixer, const struct mix_order *order)
+{
+    struct mixer_order *seen = &mixer->order[place_of(order->kind)];
+    const bool older = mix_xid_after(seen->order.xid, order->xid);
+    if (older || is_same(order, &seen->order) || order->source_count > mixer->groups) {
+        return;
+    }
+    seen->order = *order;
+    seen->deadline_ms = clock_now_ms() + order->left_ms;
+    seen->waits = true;
+}
+
+void mixer_take(struct mixer *mixer, const struct mix_duty *duty)
+{
+    struct mixer_average *average = &mixer->average;
+    struct mixer_signals signals = {0};
+    (void)pthread_mutex_lock(&mixer->lock);
+    if (duty->group == mixer->mixing.group && duty->generation == mixer->mixing.generation) {
+        mixer->every = duty->every;
+        for (size_t i = 0; i < duty->order_count; i++) {
+            see_order(mixer, &duty->order[i]);
+        }
+        if (average->state != AVERAGE_NONE && !stands(duty, average->xid)) {
+            const bool evaluates = average->state == AVERAGE_EVALUATING;
+            average->state = evaluates ? AVERAGE_EVALUATING : AVERAGE_NONE;
+            average->xid = (struct mix_xid){0};
+        }
+        signals = mixer_refresh(mixer);
+        signals.room = true; /* a request may wait for a match that was not known */
+    }
+    (void)pthread_mutex_unlock(&mixer->lock);
+    mixer_tell(mixer, signals);
+}
+
+void mixer_stored(struct mixer *mixer, const struct mix_report *report)
+{
+    struct mixing *mixing = &mixer->mixing;
+    struct mixer_signals signals = {0};
+    (void)pthread_mutex_lock(&mixer->lock);
+    if (report->group == mixing->group && report->generation == mixing->generation) {
+        const size_t before = mixing->record_count;
+        for (size_t i = 0; i < report->record_count; i++) {
+            mixing_acknowledge(mixing, &report->record[i]);
+        }
+        signals = mixer_refresh(mixer);
+        signals.report =
+            signals.report || (mixing->record_count > 0 && mixing->record_count < before);
+    }
+    (void)pthread_mutex_unlock(&mixer->lock);
+    mixer_tell(mixer, signals);
+}
+
+_Static_assert((int)MIX_NONE == (int)MIXING_NONE && (int)MIX_COPIED == (int)MIXING_COPIED &&
+                   (int)MIX_FETCHED == (int)MIXING_FETCHED &&
+                   (int)MIX_APPLIED == (int)MIXING_APPLIED &&
+                   (int)MIX_REJECTED == (int)MIXING_REJECTED,
+               "states are reported by their numbers");
+
+static struct mix_status status_of(const struct mixer *mixer, enum mixing_place place)
+{
+    const struct mixing_slot *slot = &mixer->mixing.slot[place];
+    /* It has all copies, but not added all yet. */
+    const bool adds = slot->state == MIXING_FETCHED && slot->match.averages &&
+                      !mix_xid_is(slot->match.xid, mixer->averaged);
+    return (struct mix_status){
+        .xid = mixer->mixing.newest[place],
+        .state = adds ? (int)MIX_COPIED : (int)slot->state,
+        .copied = slot->has_copy,
+        .seconds = slot->state == MIXING_APPLIED ? mixer->seconds[place] : 0,
+    };
+}
+
+void mixer_report(struct mixer *mixer, struct heartbeat *out)
+{
+    const struct mixing *mixing = &mixer->mixing;
+    (void)pthread_mutex_lock(&mixer->lock);
+    struct mixer_signals signals = mixer_refresh(mixer);
+    signals.report = false; /* it is said here */
+    struct mix_report *report = &out->mix;
+    out->has_mix = true;
+    *report = (struct mix_report){
+        .group = mixing->group,
+        .generation = mixing->generation,
+        .wants = mixing_wants(mixing, atomic_load(&mixer->version), mixer->every),
+        .mixes = mixing->mixes,
+        .pair = status_of(mixer, MIXING_PAIRS),
+        .average = status_of(mixer, MIXING_AVERAGES),
+        .has_distance = mixer->distance_xid.counter > 0 &&
+                        mix_xid_is(mixer->distance_xid, mixing->newest[MIXING_AVERAGES]),
+        .distance = mixer->distance,
+    };
+    for (size_t i = 0; i < mixing->record_count && i < MIX_REPORTED_MAX; i++) {
+        report->record[report->record_count++] = mixing->record[i];
+    }
+    (void)pthread_mutex_unlock(&mixer->lock);
+    mixer_tell(mixer, signals);
+}
+
+bool mixer_sends(struct mixer *mixer, struct mix_xid xid)
+{
+    (void)pthread_mutex_lock(&mixer->lock);
+    const struct mixer_average *average = &mixer->average;
+    const bool sends = average->state == AVERAGE_TO_SEND && mix_xid_is(average->xid, xid);
+    (void)pthread_mutex_unlock(&mixer->lock);
+    return sends && !mixer_is_cancelled(mixer);
+}

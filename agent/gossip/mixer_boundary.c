@@ -1,0 +1,141 @@
+#include <math.h>
+#include <string.h>
+
+#include "agent/gossip/mixer_parts.h"
+#include "base/clock.h"
+
+bool mixer_is_due(struct mixer *mixer, int64_t version)
+{
+    atomic_store(&mixer->version, version);
+    return atomic_load(&mixer->due) || version >= atomic_load(&mixer->wants_at);
+}
+
+int64_t mixer_rate_step(const struct mixer *mixer)
+{
+    return atomic_load(&mixer->rate_step);
+}
+
+static void save(const struct mixer *mixer, float *out)
+{
+    const struct train_state to = mixer_state_of(mixer, out);
+    const struct train_state *from = &mixer->state;
+    if (from->parameters > 0) {
+        memcpy(to.parameter, from->parameter, from->parameters * sizeof(float));
+    }
+    if (from->statistics > 0) {
+        memcpy(to.statistic, from->statistic, from->statistics * sizeof(float));
+    }
+}
+
+static void restore(struct mixer *mixer, float *data)
+{
+    const struct train_state from = mixer_state_of(mixer, data);
+    const struct train_state *to = &mixer->state;
+    if (to->parameters > 0) {
+        memcpy(to->parameter, from.parameter, to->parameters * sizeof(float));
+    }
+    if (to->statistics > 0) {
+        memcpy(to->statistic, from.statistic, to->statistics * sizeof(float));
+    }
+    train_state_changed(mixer->train);
+}
+
+/* Each of the following is called, and returns, under the lock, but works without it: the state of
+ * the match keeps others away from what it uses. */
+
+/* With the average in place of the state, which comes back to the bit. */
+static void evaluate(struct mixer *mixer)
+{
+    struct mixer_average *average = &mixer->average;
+    average->state = AVERAGE_EVALUATING;
+    (void)pthread_mutex_unlock(&mixer->lock);
+    float *own = mixer_scratch(mixer)->data;
+    double loss = NAN, accuracy = NAN;
+    save(mixer, own);
+    restore(mixer, mixer->slab[MIXER_AVERAGE].data);
+    const bool tested = mixer->config.evaluate(mixer->config.arg, &loss, &accuracy);
+    restore(mixer, own);
+    (void)pthread_mutex_lock(&mixer->lock);
+    average->tested = tested && isfinite(loss) && isfinite(accuracy);
+    average->test_loss = loss;
+    average->test_accuracy = accuracy;
+    average->state = average->xid.counter > 0 ? AVERAGE_TO_SEND : AVERAGE_NONE;
+}
+
+static void copy(struct mixer *mixer, enum mixing_place place, int64_t version)
+{
+    struct mixer_slab *slab = mixer_copy(mixer, place);
+    const double began = clock_now_seconds();
+    (void)pthread_mutex_unlock(&mixer->lock);
+    save(mixer, slab->data);
+    (void)pthread_mutex_lock(&mixer->lock);
+    if (mixing_due(&mixer->mixing, place) == MIXING_COPY) { /* it has not expired meanwhile */
+        slab->deadline_ms = mixer->mixing.slot[place].match.deadline_ms;
+        mixing_copied(&mixer->mixing, place, version);
+        mixer->seconds[place] += clock_now_seconds() - began;
+    }
+}
+
+static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
+{
+    const struct mix_match *match = &mixer->mixing.slot[place].match;
+    const double alpha = match->alpha, statistics_alpha = match->statistics_alpha;
+    const bool moves = match->kind != MIX_AVERAGE || alpha > 0;
+    const int64_t rate_step = match->rate_step > 0 ? match->rate_step : 1;
+    const struct train_state own = mixer_state_of(mixer, mixer_copy(mixer, place)->data);
+    const struct train_state peer =
+        mixer_state_of(mixer, mixer->slab[place == MIXING_PAIRS ? MIXER_PEER : MIXER_AVERAGE].data);
+    const struct train_state *state = &mixer->state;
+    const double began = clock_now_seconds();
+    /* First: from now on the match cannot end in another way. */
+    mixing_applied(&mixer->mixing, place, version);
+    if (!moves) {
+        return;
+    }
+    (void)pthread_mutex_unlock(&mixer->lock);
+    mix_parameters(state->parameters, alpha, own.parameter, peer.parameter, state->parameter);
+    mix_statistics(state->statistics, statistics_alpha, peer.statistic, state->statistic);
+    train_state_changed(mixer->train);
+    atomic_store(&mixer->rate_step, rate_step);
+    (void)pthread_mutex_lock(&mixer->lock);
+    mixer->seconds[place] += clock_now_seconds() - began;
+}
+
+/* One thing that is due; false: there is nothing. */
+static bool work(struct mixer *mixer, int64_t version)
+{
+    if (mixer->average.state == AVERAGE_TO_EVALUATE) {
+        evaluate(mixer);
+        return true;
+    }
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        const enum mixing_place place = (enum mixing_place)p;
+        const struct mixing_slot *slot = &mixer->mixing.slot[place];
+        const enum mixing_work due = mixing_due(&mixer->mixing, place);
+        if (due == MIXING_COPY && mixer_copy(mixer, place)->readers == 0) {
+            copy(mixer, place, version);
+            return true;
+        }
+        if (due == MIXING_APPLY &&
+            (!slot->match.averages || mix_xid_is(slot->match.xid, mixer->averaged))) {
+            apply(mixer, place, version);
+            return true;
+        }
+    }
+    return false;
+}
+
+void mixer_boundary(struct mixer *mixer, int64_t version)
+{
+    (void)pthread_mutex_lock(&mixer->lock);
+    struct mixer_signals signals = mixer_refresh(mixer);
+    for (bool more = true; more;) {
+        more = work(mixer, version);
+        const struct mixer_signals then = mixer_refresh(mixer);
+        signals.report = signals.report || then.report;
+        signals.room = signals.room || then.room;
+    }
+    (void)pthread_mutex_unlock(&mixer->lock);
+    signals.wake = false;
+    mixer_tell(mixer, signals);
+}

@@ -1,0 +1,154 @@
+/* mixer_parts.h: shared by mixer.c (memory, the control side), mixer_boundary.c (the compute
+ * thread), mixer_reply.c (the receiver), mixer_work.c, mix_fetch.h and average_file.c (the
+ * threads). For these only. */
+#ifndef AGENT_GOSSIP_MIXER_PARTS_H
+#define AGENT_GOSSIP_MIXER_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/gossip/mix_body.h"
+#include "agent/gossip/mixer.h"
+#include "agent/peer/reach.h"
+#include "agent/peer/ways.h"
+#include "libtrain/optim/mix.h"
+#include "libtrain/train.h"
+
+/* States in memory. Each has one writer at a time: COPY the compute thread, the others the thread
+ * of their place. The state of a match says when others may read. */
+enum mixer_use {
+    MIXER_COPY,                                     /* the own copy, by place */
+    MIXER_PEER = MIXER_COPY + MIXING_PLACES,        /* the other group's, of a pair */
+    MIXER_AVERAGE,                                  /* computed here, or fetched */
+    MIXER_SUM,                                      /* more parts of a sum (mix_sum), at least one:
+                                                       the first is scratch between two sums */
+    MIXER_SLABS = MIXER_AVERAGE + MIX_SUMS_MAX + 1, /* at most */
+};
+
+struct mixer_slab {
+    float *data;         /* [floats]: parameters, then statistics */
+    unsigned readers;    /* replies, and threads of this device */
+    bool wanted;         /* it is to be overwritten */
+    int64_t deadline_ms; /* of the match that it is of: no reader has a right to it afterwards */
+};
+
+/* The average of this group on its way to the coordinator. */
+enum average_state {
+    AVERAGE_NONE,
+    AVERAGE_TO_EVALUATE, /* at the next step boundary */
+    AVERAGE_EVALUATING,
+    AVERAGE_TO_SEND,
+};
+
+struct mixer_average {
+    enum average_state state;
+    struct mix_xid xid; /* of its order */
+    int64_t step;       /* of the parent */
+    bool tested, has_distance;
+    double test_loss, test_accuracy, distance;
+};
+
+/* An order, from when it is first seen. */
+struct mixer_order {
+    struct mix_order order;
+    int64_t deadline_ms;
+    bool waits; /* it was not taken yet */
+};
+
+/* What others should hear of at once. */
+struct mixer_news {
+    struct mix_xid xid[MIXING_PLACES];
+    enum mixing_state state[MIXING_PLACES];
+    bool copied[MIXING_PLACES], wants, has_distance;
+    enum average_state average;
+    int64_t mixes;
+};
+
+struct mixer_worker {
+    struct mixer *mixer;
+    enum mixing_place place;
+    pthread_t thread;
+    bool started;
+    struct reach_caller caller;
+    struct buf head; /* of the body that comes */
+    struct mix_note *note;
+    double weight[GROUPS_MAX];
+    struct mix_sum sum;     /* AVERAGES */
+    struct mix_xid sum_xid; /* what it is of */
+};
+
+struct mixer {
+    struct mixer_config config;
+    struct job_id job;
+    int64_t generation; /* of the job */
+    struct plan_id plan;
+    int64_t peer_ms;
+    const struct job_spec *spec; /* the keeper's */
+    struct train_stage *train;
+    struct train_state state; /* of the stage */
+    struct mix_body body;
+    size_t floats, groups;
+    float *memory;
+    struct cancel *cancel; /* the keeper's */
+    struct mixer_worker worker[MIXING_PLACES];
+    struct mix_note *served; /* the receiver's */
+    struct work_config work; /* without its run and data */
+
+    atomic_bool due;               /* at a step boundary */
+    atomic_int_least64_t wants_at; /* the step from which on it wants a match; else INT64_MAX */
+    atomic_int_least64_t version;  /* the last step */
+    atomic_int_least64_t rate_step;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    struct mixing mixing;
+    int64_t every;
+    struct mixer_order order[MIXING_PLACES]; /* the newest of each place */
+    struct mix_order match[MIXING_PLACES];   /* those that were taken */
+    struct mixer_slab slab[MIXER_SLABS];
+    struct mix_xid averaged; /* what the average is of; counter 0: it is none */
+    struct mixer_average average;
+    struct mix_xid distance_xid; /* counter 0: none */
+    double distance;
+    double seconds[MIXING_PLACES]; /* that its match took, without waits */
+    struct mixer_news told;
+};
+
+static inline struct mixer_slab *mixer_copy(struct mixer *mixer, enum mixing_place place)
+{
+    return &mixer->slab[MIXER_COPY + place];
+}
+
+static inline struct mixer_slab *mixer_scratch(struct mixer *mixer)
+{
+    return &mixer->slab[MIXER_SUM];
+}
+
+/* The parts of a slab. */
+static inline struct train_state mixer_state_of(const struct mixer *mixer, float *data)
+{
+    return (struct train_state){.parameter = data,
+                                .statistic = data + mixer->body.parameters,
+                                .parameters = mixer->body.parameters,
+                                .statistics = mixer->body.statistics};
+}
+
+/* Something has changed, under the lock: take what waits, say what is due. Returns what is to be
+ * said without the lock. */
+struct mixer_signals {
+    bool wake, report, room;
+};
+struct mixer_signals mixer_refresh(struct mixer *mixer);
+/* After the lock was released. */
+void mixer_tell(struct mixer *mixer, struct mixer_signals signals);
+
+/* The threads (mixer_work.c). */
+void *mixer_work(void *arg);
+/* Send the average to the coordinator, once (average_file.c). Returns 0 when it has it or does not
+ * want it, ERR_STATE to try again, ERR_CANCELLED. */
+NODISCARD int average_file_send(struct mixer_worker *worker, const struct mixer_average *average,
+                                struct err *err);
+/* Whether the average is still to be sent. Not under the lock. */
+bool mixer_sends(struct mixer *mixer, struct mix_xid xid);
+
+#endif

@@ -1,0 +1,333 @@
+/* The threads of a mixer: they fetch what the match of their place needs, add up averages, and send
+ * them to the coordinator. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "agent/gossip/mix_fetch.h"
+#include "agent/runtime/links.h"
+#include "agent/runtime/thread.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define MS_NS INT64_C(1000000)
+#define IDLE_MS 60000
+#define BLOCKED_MS 20
+#define AGAIN_MS 1000 /* an average that the coordinator could not take */
+
+static bool is_average(const struct mixer_worker *worker)
+{
+    return worker->place == MIXING_AVERAGES;
+}
+
+static struct mixing_slot *slot_of(struct mixer_worker *worker)
+{
+    return &worker->mixer->mixing.slot[worker->place];
+}
+
+/* ---- what is done with it ---- */
+
+/* By a reader of the own copy: |own - average| / |average|. */
+static double distance_of(const struct mixer *mixer, const float *own, const float *average)
+{
+    const double apart = mix_squares(mixer->body.parameters, own, average);
+    return sqrt(apart / mix_squares(mixer->body.parameters, average, NULL));
+}
+
+/* Under the lock: the average is that of the newest match. */
+static void note_distance(struct mixer *mixer, struct mix_xid xid, double distance)
+{
+    mixer->distance_xid = isfinite(distance) ? xid : (struct mix_xid){0};
+    mixer->distance = distance;
+}
+
+/* Under the lock: if the sum of all copies is whole, and the match stands. */
+static void finish_sum(struct mixer_worker *worker, double distance)
+{
+    struct mixer *mixer = worker->mixer;
+    const struct mixing_slot *slot = slot_of(worker);
+    if (worker->sum.added < worker->sum.groups || slot->state != MIXING_FETCHED ||
+        !mix_xid_is(slot->match.xid, worker->sum_xid)) {
+        return;
+    }
+    const bool tests = mixer->config.evaluate != NULL;
+    mixer->averaged = worker->sum_xid;
+    mixer->slab[MIXER_AVERAGE].deadline_ms = slot->match.deadline_ms;
+    note_distance(mixer, worker->sum_xid, distance);
+    mixer->average = (struct mixer_average){
+        .state = tests ? AVERAGE_TO_EVALUATE : AVERAGE_TO_SEND,
+        .xid = worker->sum_xid,
+        .step = mixer->match[worker->place].rate_step,
+        .has_distance = isfinite(distance),
+        .distance = distance,
+    };
+}
+
+/* Add the state that was written to the place of the next one. Not under the lock. */
+static double add(struct mixer_worker *worker)
+{
+    struct mixer *mixer = worker->mixer;
+    mix_sum_add(&worker->sum);
+    return worker->sum.added == worker->sum.groups
+               ? distance_of(mixer, mixer_copy(mixer, MIXING_AVERAGES)->data, worker->sum.part[0])
+               : NAN;
+}
+
+static bool is_of(const struct mix_member *copy, const struct mix_source *source)
+{
+    return copy->group == source->group && copy->generation == source->generation;
+}
+
+/* Under the lock, which is released meanwhile: the copy is there. Its own one has readers, so that
+ * it stays. */
+static void take_copy(struct mix_fetch *fetch)
+{
+    struct mixer_worker *worker = fetch->worker;
+    struct mixer *mixer = worker->mixer;
+    const struct mix_note *note = worker->note;
+    struct mixer_slab *own = mixer_copy(mixer, worker->place);
+    const bool sums = slot_of(worker)->match.averages;
+    double distance = NAN;
+    own->readers++;
+    (void)pthread_mutex_unlock(&mixer->lock);
+    const bool good = mix_is_finite(mixer->floats, (const float *)(void *)fetch->out) &&
+                      is_of(&note->copy, &fetch->source);
+    if (good && sums) {
+        distance = add(worker);
+    } else if (good && is_average(worker)) {
+        distance = distance_of(mixer, own->data, (const float *)(void *)fetch->out);
+    }
+    (void)pthread_mutex_lock(&mixer->lock);
+    own->readers--;
+    if (!mix_fetch_is_open(fetch)) {
+        return;
+    }
+    mixer->seconds[worker->place] += fetch->seconds;
+    mixing_fetched(&mixer->mixing, worker->place, &note->copy, good, note->record,
+                   note->record_count);
+    if (sums) {
+        finish_sum(worker, distance);
+    } else if (is_average(worker) && slot_of(worker)->state == MIXING_FETCHED) {
+        note_distance(mixer, fetch->xid, distance);
+    }
+    if (slot_of(worker)->state == MIXING_REJECTED) {
+        log_warn("mix_rejected", "group=%" PRId64 " device=%s error=%s", fetch->source.group,
+                 fetch->source.peer.device.text,
+                 note->copy.group != fetch->source.group ? "\"copy of another group\""
+                                                         : "\"not the copy that was named\"");
+    }
+}
+
+/* Under the lock: it cannot come. */
+static void end_match(struct mix_fetch *fetch, int rc, const struct err *why)
+{
+    struct mixer_worker *worker = fetch->worker;
+    if (rc == ERR_CANCELLED || !mix_fetch_is_open(fetch)) {
+        return;
+    }
+    const bool rejected = rc == ERR_FORMAT || rc == ERR_PROTOCOL;
+    if (rejected) {
+        mixing_fetched(&worker->mixer->mixing, worker->place, &worker->note->copy, false, NULL, 0);
+        log_warn("mix_rejected", "group=%" PRId64 " device=%s error=%s", fetch->source.group,
+                 fetch->source.peer.device.text, log_quote(why->text).text);
+    } else {
+        mixing_abandon(&worker->mixer->mixing, worker->place);
+        log_info("mix_abandoned", "group=%" PRId64 " device=%s error=%s", fetch->source.group,
+                 fetch->source.peer.device.text, log_quote(why->text).text);
+    }
+}
+
+/* Under the lock, which is released meanwhile. */
+static void fetch_copy(struct mixer_worker *worker, float *out)
+{
+    struct mixer *mixer = worker->mixer;
+    const struct mixing_slot *slot = slot_of(worker);
+    struct mix_fetch fetch = {.worker = worker,
+                              .xid = slot->match.xid,
+                              .index = slot->fetched,
+                              .average = slot->match.kind == MIX_ADOPT,
+                              .deadline_ms = slot->match.deadline_ms,
+                              .source = mixer->match[worker->place].source[slot->fetched],
+                              .out = (unsigned char *)out};
+    struct err err = {0};
+    (void)pthread_mutex_unlock(&mixer->lock);
+    const int rc = mix_fetch_run(&fetch, &err);
+    if (rc == 0 && mixer->work.links) {
+        links_note(mixer->work.links, LINK_FETCH, &fetch.source.peer.device,
+                   (double)(worker->head.size + fetch.at), fetch.seconds);
+    }
+    (void)pthread_mutex_lock(&mixer->lock);
+    if (rc == 0 && mix_fetch_is_open(&fetch)) {
+        take_copy(&fetch);
+    } else {
+        end_match(&fetch, rc, &err);
+    }
+}
+
+/* ---- averages ---- */
+
+/* Under the lock: may the average be overwritten? */
+static bool is_free(struct mixer *mixer)
+{
+    struct mixer_slab *slab = &mixer->slab[MIXER_AVERAGE];
+    slab->wanted = slab->readers > 0;
+    if (slab->wanted || mixer->average.state == AVERAGE_EVALUATING) {
+        return false;
+    }
+    mixer->average.state = AVERAGE_NONE; /* the earlier one */
+    return true;
+}
+
+static void begin_sum(struct mixer_worker *worker)
+{
+    struct mixer *mixer = worker->mixer;
+    const struct mix_match *match = &slot_of(worker)->match;
+    bool weighted = false;
+    mixer->averaged = (struct mix_xid){0};
+    worker->sum_xid = match->xid;
+    worker->sum = (struct mix_sum){.groups = match->peer_count, .count = mixer->floats};
+    worker->sum.part[0] = mixer->slab[MIXER_AVERAGE].data;
+    for (size_t i = 1; i < mix_sums(match->peer_count); i++) {
+        worker->sum.part[i] = mixer->slab[MIXER_SUM + i - 1].data;
+    }
+    for (size_t i = 0; i < match->peer_count; i++) {
+        worker->weight[i] = match->peer[i].weight;
+        weighted = weighted || match->peer[i].weight > 0;
+    }
+    worker->sum.weight = weighted ? worker->weight : NULL;
+}
+
+static void add_own(struct mixer_worker *worker)
+{
+    struct mixer *mixer = worker->mixer;
+    struct mixer_slab *own = mixer_copy(mixer, MIXING_AVERAGES);
+    own->readers++;
+    (void)pthread_mutex_unlock(&mixer->lock);
+    memcpy(mix_sum_next(&worker->sum), own->data, mixer->floats * sizeof(float));
+    const double distance = add(worker);
+    (void)pthread_mutex_lock(&mixer->lock);
+    own->readers--;
+    finish_sum(worker, distance);
+}
+
+/* The next state of the sum. Under the lock, which is released meanwhile. false: nothing is to be
+ * done now. *blocked: soon. */
+static bool sum_up(struct mixer_worker *worker, bool *blocked)
+{
+    struct mixer *mixer = worker->mixer;
+    const struct mixing_slot *slot = slot_of(worker);
+    const bool open = slot->state == MIXING_COPIED || slot->state == MIXING_FETCHED;
+    if (!open || !slot->match.averages || mix_xid_is(slot->match.xid, mixer->averaged)) {
+        return false;
+    }
+    if (!mix_xid_is(worker->sum_xid, slot->match.xid)) {
+        *blocked = !is_free(mixer);
+        if (*blocked) {
+            return false;
+        }
+        begin_sum(worker);
+    }
+    const size_t next = worker->sum.added;
+    if (next == worker->sum.groups) {
+        return false; /* its match was over before it was whole */
+    }
+    if (slot->match.peer[next].group == mixer->mixing.group) {
+        add_own(worker);
+        return true;
+    }
+    fetch_copy(worker, mix_sum_next(&worker->sum));
+    return true;
+}
+
+/* As sum_up. */
+static bool adopt(struct mixer_worker *worker, bool *blocked)
+{
+    struct mixer *mixer = worker->mixer;
+    if (!mixing_fetch(&mixer->mixing, worker->place) || slot_of(worker)->match.kind != MIX_ADOPT) {
+        return false;
+    }
+    *blocked = !is_free(mixer);
+    if (*blocked) {
+        return false;
+    }
+    mixer->averaged = (struct mix_xid){0};
+    fetch_copy(worker, mixer->slab[MIXER_AVERAGE].data);
+    return true;
+}
+
+/* As sum_up; *wait_ms: before the next try. */
+static bool send(struct mixer_worker *worker, int64_t *wait_ms)
+{
+    struct mixer *mixer = worker->mixer;
+    const struct mixer_average average = mixer->average;
+    struct err err = {0};
+    if (average.state != AVERAGE_TO_SEND) {
+        return false;
+    }
+    (void)pthread_mutex_unlock(&mixer->lock);
+    const int rc = average_file_send(worker, &average, &err);
+    (void)pthread_mutex_lock(&mixer->lock);
+    *wait_ms = rc == ERR_STATE ? AGAIN_MS : 0;
+    if (rc != ERR_STATE && mix_xid_is(mixer->average.xid, average.xid)) {
+        mixer->average.state = AVERAGE_NONE;
+    }
+    return rc != ERR_STATE;
+}
+
+/* ---- the threads ---- */
+
+/* Under the lock, which is released meanwhile. false: wait. */
+static bool step(struct mixer_worker *worker, int64_t *wait_ms)
+{
+    bool blocked = false;
+    bool done;
+    if (is_average(worker)) {
+        done = sum_up(worker, &blocked) || adopt(worker, &blocked) || send(worker, wait_ms);
+    } else {
+        done = mixing_fetch(&worker->mixer->mixing, worker->place) != NULL;
+        if (done) {
+            fetch_copy(worker, worker->mixer->slab[MIXER_PEER].data);
+        }
+    }
+    if (blocked && (*wait_ms == 0 || *wait_ms > BLOCKED_MS)) {
+        *wait_ms = BLOCKED_MS;
+    }
+    return done;
+}
+
+/* Until the match of the place expires. */
+static int64_t deadline_left_ms(struct mixer_worker *worker)
+{
+    const struct mixing_slot *slot = slot_of(worker);
+    const bool open = slot->state == MIXING_MATCHED || slot->state == MIXING_COPIED ||
+                      slot->state == MIXING_FETCHED;
+    const int64_t left_ms = open ? slot->match.deadline_ms - clock_now_ms() : IDLE_MS;
+    return left_ms < 1 ? 1 : left_ms < IDLE_MS ? left_ms : IDLE_MS;
+}
+
+void *mixer_work(void *arg)
+{
+    struct mixer_worker *worker = arg;
+    struct mixer *mixer = worker->mixer;
+    thread_set_name(is_average(worker) ? "average" : "mix");
+    (void)pthread_mutex_lock(&mixer->lock);
+    while (!mixer_is_cancelled(mixer)) {
+        int64_t wait_ms = 0;
+        const bool done = step(worker, &wait_ms);
+        const struct mixer_signals signals = mixer_refresh(mixer);
+        if (signals.wake || signals.report || signals.room) {
+            (void)pthread_mutex_unlock(&mixer->lock);
+            mixer_tell(mixer, signals);
+            (void)pthread_mutex_lock(&mixer->lock);
+            continue; /* it may have changed */
+        }
+        const int64_t left_ms = deadline_left_ms(worker);
+        if (!done && !mixer_is_cancelled(mixer)) {
+            (void)thread_condition_wait(&mixer->changed, &mixer->lock,
+                                        (wait_ms > 0 && wait_ms < left_ms ? wait_ms : left_ms) *
+                                            MS_NS);
+        }
+    }
+    (void)pthread_mutex_unlock(&mixer->lock);
+    return NULL;
+}
