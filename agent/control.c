@@ -168,7 +168,15 @@ static void do_action(struct control *control, const struct session_action *acti
         break;
     case SESSION_DO_PREPARE: prepare(control, action->serial); break;
     case SESSION_DO_MIX:
-    case SESSION_DO_MIXES_STORED: break; /* no strategy has groups that mix yet */
+        if (generation) {
+            generation_mix(generation, &control->assignment->run.mix);
+        }
+        break;
+    case SESSION_DO_MIXES_STORED:
+        if (generation && control->heartbeat->has_mix) {
+            generation_mixes_stored(generation, &control->heartbeat->mix);
+        }
+        break;
     case SESSION_DO_DISCARD: discard(control); break;
     case SESSION_DO_EXIT:
         (void)snprintf(control->exit_reason, sizeof(control->exit_reason), "%s", action->text);
@@ -264,6 +272,10 @@ static void handle_reports(struct control *control)
     }
     if (batch->round_opened) {
         struct session_event event = {.type = SESSION_ROUND_OPENED};
+        handle(control, &event);
+    }
+    if (batch->mix_changed) {
+        struct session_event event = {.type = SESSION_MIX_CHANGED};
         handle(control, &event);
     }
     if (batch->trouble_changed) {

@@ -37,6 +37,7 @@ struct generation {
     struct built built;
     struct outbox *outbox;
     struct orders orders;
+    struct mix_duty *mix; /* of the newest assignment of it; NULL: of the one that began it */
     char kernels[KERNEL_TEXT_SIZE]; /* as measured, of a generation that does that alone */
 };
 
@@ -46,6 +47,12 @@ static void trouble_changed(void *arg)
 {
     const struct generation *generation = arg;
     reports_note(generation->reporter.reports, SESSION_TROUBLE_CHANGED);
+}
+
+static void mix_changed(void *arg)
+{
+    const struct generation *generation = arg;
+    reports_note(generation->reporter.reports, SESSION_MIX_CHANGED);
 }
 
 static void round_opened(void *arg)
@@ -150,6 +157,9 @@ static void publish(struct generation *generation, struct built *built)
     struct work *work = built->work;
     if (work) {
         work->row->follow(work, &generation->orders);
+        if (generation->mix && work->row->mix) {
+            work->row->mix(work, generation->mix);
+        }
         if (cancel_is_set(&generation->cancel)) {
             work->row->cancel(work);
         }
@@ -169,6 +179,11 @@ static int prepare(struct generation *generation, const char **code, struct err 
         .ways = device->ways,
         .trust = device->trust,
         .troubles = generation->troubles,
+        .links = device->links,
+        .coordinator = device->coordinator,
+        .device = &device->id,
+        .boot = device->boot,
+        .mix_changed = mix_changed,
         .failed = peer_refused,
         .arg = generation,
     };
@@ -284,6 +299,10 @@ static void *live(void *arg)
     }
     /* Done; but the stop mark may still be on its way to the next stage, and snapshots to where
      * they are wanted. */
+    const struct work *work = generation->built.work;
+    if (rc == 0 && work && work->row->linger) {
+        work->row->linger(generation->built.work);
+    }
     while (rc == 0 && !cancel_wait(&generation->cancel, FOREVER_NS)) {
     }
     release(generation);
@@ -295,6 +314,7 @@ static void *live(void *arg)
 
 static void free_generation(struct generation *generation)
 {
+    free(generation->mix);
     assignment_free(&generation->assignment);
     troubles_free(&generation->troubles);
     (void)pthread_mutex_destroy(&generation->lock);
@@ -415,6 +435,33 @@ void generation_tell(struct generation *generation, const struct session_action 
         if (action->type == SESSION_DO_ROUNDS) {
             work->row->take_rounds(work, action->round);
         }
+    }
+    (void)pthread_mutex_unlock(&generation->lock);
+}
+
+void generation_mix(struct generation *generation, const struct mix_duty *duty)
+{
+    struct mix_duty *copy = malloc(sizeof(*copy));
+    if (!copy) {
+        return; /* the next assignment names the matches again, or they expire */
+    }
+    *copy = *duty;
+    (void)pthread_mutex_lock(&generation->lock);
+    free(generation->mix);
+    generation->mix = copy;
+    struct work *work = generation->built.work;
+    if (work && work->row->mix) {
+        work->row->mix(work, duty);
+    }
+    (void)pthread_mutex_unlock(&generation->lock);
+}
+
+void generation_mixes_stored(struct generation *generation, const struct mix_report *report)
+{
+    (void)pthread_mutex_lock(&generation->lock);
+    struct work *work = generation->built.work;
+    if (work && work->row->mixes_stored) {
+        work->row->mixes_stored(work, report);
     }
     (void)pthread_mutex_unlock(&generation->lock);
 }

@@ -31,6 +31,9 @@ void generation_free(struct generation **generation);
 
 /* RUN, STOP, HOLD, RELEASE, AWAY, BACK, ROUNDS, UPLOAD. */
 void generation_tell(struct generation *generation, const struct session_action *action);
+/* A group: follow the matches of a new assignment; the records of that report are stored. */
+void generation_mix(struct generation *generation, const struct mix_duty *duty);
+void generation_mixes_stored(struct generation *generation, const struct mix_report *report);
 /* Fail if a call to the disk does not return: the hanging thread cannot report it. */
 void generation_check_disk(struct generation *generation);
 /* A drop was carried out. */

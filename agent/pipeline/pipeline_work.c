@@ -19,8 +19,7 @@ static enum codec peer_codec(bool there, const struct peer *peer)
 static size_t fill_memory(const struct assignment_run *run, const struct model *model,
                           struct memory_request out[WORK_STAGES_MAX], uint64_t *more)
 {
-    (void)model;
-    *more = 0;
+    *more = run->has_mix ? mixer_bytes(model, &run->mix) : 0;
     out->first = (size_t)run->first;
     out->end = (size_t)run->end;
     out->in_flight = (size_t)run->in_flight;
@@ -60,8 +59,13 @@ static int make(const struct work_config *config, struct model **model, struct w
     };
     struct stage *stage = NULL;
     int rc = stage_new(&stage_config, model, &stage, err);
+    if (rc == 0 && run->has_mix) {
+        rc = stage_make_mixer(stage, config, err);
+    }
     if (rc == 0) {
         *out = stage_work(stage);
+    } else if (stage) {
+        stage_release(&stage);
     }
     return rc;
 }
@@ -94,6 +98,7 @@ static int start(struct work *work, const struct work_config *config, struct err
     const struct assignment_run *run = config->run;
     struct stage *stage = stage_of(work);
     int rc = run->has_next ? start_sender(stage, config, STAGE_TO_NEXT, &run->next, err) : 0;
+    rc = rc == 0 && work->mixer ? mixer_start(work->mixer, err) : rc;
     return rc == 0 && run->has_previous
                ? start_sender(stage, config, STAGE_TO_PREVIOUS, &run->previous, err)
                : rc;
@@ -109,6 +114,9 @@ static void release(struct work *work)
 {
     sender_free(&stage_of(work)->sender[STAGE_TO_NEXT]);
     sender_free(&stage_of(work)->sender[STAGE_TO_PREVIOUS]);
+    if (work->mixer) {
+        mixer_stop(work->mixer);
+    }
 }
 
 static void follow(struct work *work, const struct orders *orders)
@@ -137,6 +145,23 @@ static void measure(struct work *work, struct heartbeat *out)
         }
     }
     (void)pthread_mutex_unlock(&stage->lock);
+    if (work->mixer) {
+        mixer_report(work->mixer, out);
+    }
+}
+
+static void mix(struct work *work, const struct mix_duty *duty)
+{
+    if (work->mixer) {
+        mixer_take(work->mixer, duty);
+    }
+}
+
+static void mixes_stored(struct work *work, const struct mix_report *report)
+{
+    if (work->mixer) {
+        mixer_stored(work->mixer, report);
+    }
 }
 
 static const struct work_tensors tensors = {
@@ -161,5 +186,8 @@ const struct work_row pipeline_work = {
     .take_rounds = take_rounds,
     .cancel = cancel,
     .measure = measure,
+    .mix = mix,
+    .mixes_stored = mixes_stored,
+    .linger = stage_linger,
     .tensors = &tensors,
 };

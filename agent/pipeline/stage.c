@@ -240,6 +240,7 @@ void stage_free(struct work *work)
 {
     struct stage *stage = stage_of(work);
     pipeline_free(&stage->pipeline);
+    mixer_free(&work->mixer);
     samples_free(&stage->samples);
     keeper_free(&work->keeper);
     free(stage->queue[STAGE_TO_NEXT].item);
@@ -357,6 +358,9 @@ void stage_cancel(struct stage *stage)
     (void)pthread_cond_broadcast(&stage->queue[STAGE_TO_NEXT].filled);
     (void)pthread_cond_broadcast(&stage->queue[STAGE_TO_PREVIOUS].filled);
     (void)pthread_mutex_unlock(&stage->lock);
+    if (stage->work.mixer) {
+        mixer_cancel(stage->work.mixer);
+    }
 }
 
 /* ---- inspection ---- */

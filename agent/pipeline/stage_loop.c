@@ -81,8 +81,10 @@ static int do_sum(struct stage *stage, struct err *err)
 
 static int do_update(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
+    struct mixer *mixer = stage->work.mixer;
     const double rate =
-        learning_rate_at(&stage->spec->learning_rate, task->step, stage->config.total_steps);
+        learning_rate_at(&stage->spec->learning_rate, mixer ? mixer_rate_step(mixer) : task->step,
+                         stage->config.total_steps);
     if (stage->spec->optimizer.clip_norm > 0) {
         unsigned char **lane =
             stage_is_first(stage) ? stage->buffer[LANE_TOTAL] : stage->slot[LANE_TOTAL];
@@ -200,6 +202,13 @@ static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
         if (work != PIPELINE_WAIT) {
             break;
         }
+        /* A stage that waits for orders alone is at a step boundary. */
+        if (stage->work.mixer && mixer_is_due(stage->work.mixer, stage_step(stage))) {
+            (void)pthread_mutex_unlock(&stage->lock);
+            stage_mix(stage, stage_step(stage));
+            (void)pthread_mutex_lock(&stage->lock);
+            continue;
+        }
         const double began = clock_now_seconds();
         (void)pthread_cond_wait(&stage->changed, &stage->lock);
         timing_wait(&stage->timing, pipeline_share_of(pipeline_waits(stage->pipeline)),
@@ -271,6 +280,9 @@ int stage_loop(struct stage *stage, const struct work_listener *listener, int64_
             end_evaluation(stage, listener, task.step);
         }
         finish(stage, &task);
+        if (work == PIPELINE_UPDATE) {
+            stage_mix(stage, task.step);
+        }
         if (work == PIPELINE_STOP) {
             task_clock_wait(&stage->clock);
             *version = task.step;

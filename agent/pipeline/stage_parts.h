@@ -10,6 +10,7 @@
 #include "agent/core/timing.h"
 #include "agent/runtime/samples.h"
 #include "agent/runtime/task_clock.h"
+#include "agent/gossip/mixer.h"
 #include "agent/pipeline/stage.h"
 #include "libtrain/train.h"
 
@@ -83,6 +84,14 @@ static inline enum stage_direction stage_direction_of(const struct transfer *tra
 /* The form of a tensor that the stage receives, or (outgoing) sends. */
 struct work_tensor stage_tensor_of(const struct stage *stage, const struct transfer *transfer,
                                    bool outgoing);
+
+/* ---- a group of a gossip job: it has a mixer (stage_mix.c) ---- */
+NODISCARD int stage_make_mixer(struct stage *stage, const struct work_config *config,
+                               struct err *err);
+/* The compute thread at the boundary after `version`. */
+void stage_mix(struct stage *stage, int64_t version);
+/* After the last step: go on at its boundary until the stage is cancelled. */
+void stage_linger(struct work *work);
 
 /* ---- parts of the row, as in work.h ---- */
 void stage_free(struct work *work);

@@ -1,0 +1,71 @@
+#include "agent/pipeline/stage_parts.h"
+
+/* The state of the stage on the test set, as an evaluation does it: no micro-batch is in flight. */
+static bool evaluate(void *arg, double *loss, double *accuracy)
+{
+    struct stage *stage = arg;
+    unsigned char *input = stage->slot[LANE_ACTIVATION][0];
+    struct err err = {0};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < stage->evaluation_batches; i++) {
+        samples_test_inputs(stage->samples, i, input);
+        rc = cancel_is_set(stage->cancel) ? ERR_CANCELLED
+                                          : samples_evaluate_next(stage->samples, stage->train, i,
+                                                                  input, stage->labels, &err);
+    }
+    if (rc == 0) {
+        const struct tally *tally = samples_tally(stage->samples);
+        *loss = tally_metric(tally, JUDGED_TEST_LOSS);
+        *accuracy = tally_metric(tally, JUDGED_TEST_ACCURACY);
+    }
+    return rc == 0;
+}
+
+static void wake(void *arg)
+{
+    struct stage *stage = arg;
+    (void)pthread_mutex_lock(&stage->lock);
+    (void)pthread_cond_broadcast(&stage->changed);
+    (void)pthread_mutex_unlock(&stage->lock);
+}
+
+int stage_make_mixer(struct stage *stage, const struct work_config *config, struct err *err)
+{
+    const bool tests = stage->evaluation_batches > 0 && stage->config.samples.test_samples > 0;
+    const struct mixer_config mixer = {.work = config,
+                                       .keeper = stage->work.keeper,
+                                       .evaluate = tests ? evaluate : NULL,
+                                       .wake = wake,
+                                       .arg = stage};
+    if (stage->config.count != 1 || stage->versions != 1) {
+        return err_set(err, ERR_INVALID, "a group that mixes has one synchronous stage");
+    }
+    return mixer_new(&mixer, &stage->work.mixer, err);
+}
+
+void stage_mix(struct stage *stage, int64_t version)
+{
+    struct mixer *mixer = stage->work.mixer;
+    if (mixer && mixer_is_due(mixer, version)) {
+        mixer_boundary(mixer, version);
+        stage->step_began_seconds = 0; /* the next step is timed from its own beginning */
+        task_clock_free(&stage->clock);
+    }
+}
+
+void stage_linger(struct work *work)
+{
+    struct stage *stage = stage_of(work);
+    const int64_t version = stage_step(stage);
+    (void)pthread_mutex_lock(&stage->lock);
+    while (!cancel_is_set(stage->cancel)) {
+        if (work->mixer && mixer_is_due(work->mixer, version)) {
+            (void)pthread_mutex_unlock(&stage->lock);
+            mixer_boundary(work->mixer, version);
+            (void)pthread_mutex_lock(&stage->lock);
+        } else {
+            (void)pthread_cond_wait(&stage->changed, &stage->lock);
+        }
+    }
+    (void)pthread_mutex_unlock(&stage->lock);
+}

@@ -1,0 +1,397 @@
+/* Groups that mix over loopback, with real listeners and threads: the arithmetic is that of
+ * optim/mix.h on what each had at its step boundaries. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/pipeline/pipeline_work.h"
+#include "base/clock.h"
+#include "libtrain/optim/mix.h"
+#include "libtrain/state/trained.h"
+#include "net/hash.h"
+#include "tests/support/test.h"
+#include "tests/unit/agent/tiny.h"
+#include "tests/unit/agent_gossip/groups.h"
+
+static struct groups groups;
+
+static struct group *group_at(size_t index)
+{
+    return &groups.item[index];
+}
+
+/* own += alpha (peer - copy), by the two rules. */
+static void move(const struct group *group, double alpha, const float *copy, const float *peer,
+                 float *state)
+{
+    const size_t at = group->state.parameters;
+    mix_parameters(at, alpha, copy, peer, state);
+    mix_statistics(group->state.statistics, alpha, peer + at, state + at);
+}
+
+static void expect_state(const struct group *group, const float *expected)
+{
+    float *state = group_copy(group);
+    assert_memory_equal(state, expected, group_floats(group) * sizeof(float));
+    free(state);
+}
+
+static void a_pair_moves_by_what_both_had_at_the_copy(void **state)
+{
+    (void)state;
+    static const size_t first[] = {0}, second[] = {1};
+    groups_open(&groups, 2);
+    struct group *a = group_at(0), *b = group_at(1);
+    assert_int_equal(mixer_rate_step(a->mixer), 3);
+    group_order(a, groups_order(MIX_PAIR, 7, 0.25), second, 1);
+    group_boundary(a, 5); /* copies, and asks the other group, which knows no match */
+    group_wait(a, MIXING_PAIRS, MIX_COPIED);
+    group_order(b, groups_order(MIX_PAIR, 7, 0.75), first, 1);
+    float *copy[] = {group_copy(a), group_copy(b)};
+    group_boundary(b, 6);
+    group_draw(a, 10); /* they train on */
+    group_draw(b, 11);
+    float *later[] = {group_copy(a), group_copy(b)};
+    group_wait(a, MIXING_PAIRS, MIX_FETCHED);
+    group_wait(b, MIXING_PAIRS, MIX_FETCHED);
+    expect_state(a, later[0]);
+    group_boundary(a, 8);
+    group_boundary(b, 6);
+    move(a, 0.25, copy[0], copy[1], later[0]);
+    move(b, 0.75, copy[1], copy[0], later[1]);
+    expect_state(a, later[0]);
+    expect_state(b, later[1]);
+    assert_int_equal(mixer_rate_step(a->mixer), 107);
+
+    struct heartbeat *report = group_report(a);
+    assert_int_equal(report->mix.pair.state, MIX_APPLIED);
+    assert_int_equal(report->mix.mixes, 1);
+    assert_true(report->mix.pair.seconds > 0);
+    assert_int_equal(report->mix.record_count, 1);
+    const struct mix_record *record = &report->mix.record[0];
+    assert_int_equal(record->own.version, 5);
+    assert_int_equal(record->peer[0].version, 6);
+    assert_int_equal(record->applied_step, 8);
+    assert_int_equal(record->rate_step, 107);
+    mixer_stored(a->mixer, &report->mix);
+    free(report);
+    report = group_report(a);
+    assert_int_equal(report->mix.record_count, 0);
+    free(report);
+    group_order(a, groups_order(MIX_PAIR, 7, 0.25), second, 1); /* again: it is known */
+    group_boundary(a, 9);
+    expect_state(a, later[0]);
+    for (size_t i = 0; i < 2; i++) {
+        free(copy[i]);
+        free(later[i]);
+    }
+    groups_close(&groups);
+}
+
+static void a_group_wants_a_match_after_its_steps(void **state)
+{
+    (void)state;
+    groups_open(&groups, 2);
+    struct group *a = group_at(0);
+    group_boundary(a, 9);
+    struct heartbeat *report = group_report(a);
+    assert_false(report->mix.wants);
+    free(report);
+    assert_true(mixer_is_due(a->mixer, 10)); /* to say so, once */
+    group_boundary(a, 10);
+    assert_false(mixer_is_due(a->mixer, 11));
+    report = group_report(a);
+    assert_true(report->mix.wants);
+    assert_int_equal(report->mix.group, 0);
+    assert_int_equal(report->mix.generation, GROUPS_GENERATION);
+    free(report);
+    a->run->mix.every = 30;
+    group_forget_orders(a);
+    report = group_report(a);
+    assert_false(report->mix.wants);
+    free(report);
+    a->run->mix.every = 5;
+    a->run->mix.generation++; /* another incarnation's */
+    group_forget_orders(a);
+    report = group_report(a);
+    assert_false(report->mix.wants);
+    free(report);
+    groups_close(&groups);
+}
+
+/* ---- averages ---- */
+
+/* The file of a model with that state, as an export writes it. */
+static void write_model(struct group *group, float *state, struct buf *out)
+{
+    struct train_stage *train = keeper_train(group->work->keeper);
+    const struct model *model = keeper_model(group->work->keeper);
+    const struct evaluation evaluation = {.micro_batch = 4};
+    struct err err = {0};
+    float *scratch = malloc(train_scratch_floats(train) * sizeof(*scratch));
+    assert_non_null(scratch);
+    const struct train_state copy = {state, state + group->state.parameters,
+                                     group->state.parameters, group->state.statistics};
+    assert_ok(trained_header(model, &evaluation, out, &err), &err);
+    for (size_t unit = 0; unit < TINY_UNITS; unit++) {
+        size_t count = 0;
+        const float *tensor;
+        for (size_t i = 0;
+             (tensor = train_state_tensor(train, &copy, unit, i, scratch, &count)) != NULL; i++) {
+            assert_ok(buf_append(out, tensor, count * sizeof(float), &err), &err);
+        }
+    }
+    free(scratch);
+}
+
+static void average_of(size_t count, const double *weight, float *const *copy, float *out)
+{
+    const float *states[GROUPS_MAX];
+    for (size_t g = 0; g < count; g++) {
+        states[g] = copy[g];
+    }
+    mix_average(states, count, weight, group_floats(group_at(0)), out);
+}
+
+static double query_number(const char *name)
+{
+    char part[64];
+    (void)snprintf(part, sizeof(part), ";%s=", name);
+    const char *at = strstr(groups.query, part);
+    assert_non_null(at);
+    return strtod(at + strlen(part), NULL);
+}
+
+static double distance(const struct group *group, const float *copy, const float *average)
+{
+    const size_t count = group->state.parameters;
+    return sqrt(mix_squares(count, copy, average) / mix_squares(count, average, NULL));
+}
+
+/* All give a copy; the group `author` computes, evaluates and stores the average; others adopt it
+ * with later states. */
+static void check_average(size_t count, size_t author, const double *weight)
+{
+    size_t all[GROUPS_MAX];
+    float *copy[GROUPS_MAX], *later[GROUPS_MAX];
+    groups_open(&groups, count);
+    for (size_t g = 0; g < count; g++) {
+        all[g] = g;
+        group_order(group_at(g), groups_order(MIX_AVERAGE, 5, 1), NULL, 0);
+        copy[g] = group_copy(group_at(g));
+        group_boundary(group_at(g), 5);
+        group_draw(group_at(g), 50 + g);
+        later[g] = group_copy(group_at(g));
+    }
+    float *average = group_copy(group_at(0));
+    average_of(count, weight, copy, average);
+    struct group *computes = group_at(author);
+    struct mix_order order = groups_order(MIX_AVERAGE, 5, 1);
+    order.averages = true;
+    for (size_t g = 0; g < count; g++) {
+        order.source[g].weight = weight ? weight[g] : 0;
+    }
+    group_order(computes, order, all, count);
+    group_wait(computes, MIXING_AVERAGES, MIX_FETCHED);
+    assert_int_equal(groups.averages, 0); /* it is evaluated first */
+    group_boundary(computes, 9);
+    move(computes, 1, copy[author], average, later[author]);
+    expect_state(computes, later[author]);
+    assert_int_equal(mixer_rate_step(computes->mixer), 105);
+    groups_wait_averages(&groups, 1);
+
+    BUF_AUTO struct buf file;
+    buf_init(&file, SIZE_MAX / 2);
+    write_model(computes, average, &file);
+    char sha256[HASH_TEXT_SIZE];
+    sha256_text(file.data, file.size, sha256);
+    assert_int_equal(file.size, groups.file.size);
+    assert_memory_equal(file.data, groups.file.data, file.size);
+    assert_string_equal(sha256, groups.sha256);
+    assert_holds(groups.query, "life=1;counter=5;step=105;test_loss=");
+    assert_true(isfinite(query_number("test_loss")));
+    assert_in_range((int)(query_number("test_accuracy") * TINY_TESTS + 0.5), 0, TINY_TESTS);
+    const double apart = distance(computes, copy[author], average);
+    assert_true(fabs(query_number("distance") - apart) < 1e-12);
+
+    for (size_t g = 0; g < count; g++) {
+        if (g == author) {
+            continue;
+        }
+        struct group *adopts = group_at(g);
+        group_order(adopts, groups_order(MIX_ADOPT, 5, 1), &author, 1);
+        group_wait(adopts, MIXING_AVERAGES, MIX_FETCHED);
+        group_boundary(adopts, 11);
+        move(adopts, 1, copy[g], average, later[g]);
+        expect_state(adopts, later[g]);
+        struct heartbeat *report = group_report(adopts);
+        assert_true(report->mix.has_distance);
+        assert_true(fabs(report->mix.distance - distance(adopts, copy[g], average)) < 1e-12);
+        assert_true(report->mix.record_count >= 2); /* the average's, and its own */
+        free(report);
+    }
+    for (size_t g = 0; g < count; g++) {
+        free(copy[g]);
+        free(later[g]);
+    }
+    free(average);
+    groups_close(&groups);
+}
+
+static void an_average_is_evaluated_stored_and_adopted(void **state)
+{
+    (void)state;
+    static const double weight[] = {0.5, 0.25, 0.25};
+    check_average(3, 1, NULL);
+    check_average(3, 0, weight);
+    check_average(2, 1, NULL);
+    check_average(1, 0, NULL);
+}
+
+static void the_test_loss_of_an_average_is_that_of_its_state(void **state)
+{
+    (void)state;
+    static const size_t own[] = {0};
+    groups_open(&groups, 1);
+    struct group *group = group_at(0);
+    /* What a job of one device with that state evaluates. */
+    struct train_stage *train = keeper_train(group->work->keeper);
+    double loss = 0;
+    uint64_t correct = 0;
+    struct err err = {0};
+    for (size_t at = 0; at < TINY_TESTS; at += 4) {
+        const size_t count = TINY_TESTS - at < 4 ? TINY_TESTS - at : 4;
+        int32_t label[4];
+        memcpy(label, tiny_job()->test.labels + at * sizeof(int32_t), count * sizeof(int32_t));
+        assert_ok(train_evaluate(train, count, tiny_job()->test.inputs + at * TINY_SAMPLE_BYTES,
+                                 NULL, label, &loss, &correct, &err),
+                  &err);
+    }
+    struct mix_order order = groups_order(MIX_AVERAGE, 2, 0); /* stored only */
+    order.averages = true;
+    group_order(group, order, own, 1);
+    group_boundary(group, 1);
+    group_draw(group, 99);
+    float *later = group_copy(group);
+    group_wait(group, MIXING_AVERAGES, MIX_FETCHED);
+    group_boundary(group, 2);
+    expect_state(group, later);
+    groups_wait_averages(&groups, 1);
+    assert_true(fabs(query_number("test_loss") - loss / TINY_TESTS) < 1e-12);
+    assert_true(fabs(query_number("test_accuracy") - (double)correct / TINY_TESTS) < 1e-12);
+    assert_int_equal(mixer_rate_step(group->mixer), 3); /* it has not moved */
+    free(later);
+    groups_close(&groups);
+}
+
+static void an_average_is_sent_until_the_coordinator_has_it(void **state)
+{
+    (void)state;
+    static const size_t own[] = {0};
+    groups_open(&groups, 1);
+    struct group *group = group_at(0);
+    groups.status = 503;
+    struct mix_order order = groups_order(MIX_AVERAGE, 2, 0);
+    order.averages = true;
+    group_order(group, order, own, 1);
+    group_boundary(group, 1);
+    group_wait(group, MIXING_AVERAGES, MIX_FETCHED);
+    group_boundary(group, 2);
+    groups_wait_averages(&groups, 2);
+    (void)pthread_mutex_lock(&groups.lock);
+    groups.status = 409; /* it has one by now */
+    const size_t sent = groups.averages;
+    (void)pthread_mutex_unlock(&groups.lock);
+    groups_wait_averages(&groups, sent + 1);
+    group_cancel(group); /* the threads have ended: nothing more is sent */
+    assert_true(groups.averages <= sent + 2);
+    groups_close(&groups);
+}
+
+/* ---- what must not go on ---- */
+
+static void a_slow_reader_keeps_the_copy_until_its_match_is_over(void **state)
+{
+    (void)state;
+    static const size_t second[] = {1};
+    groups_open(&groups, 2);
+    struct group *a = group_at(0);
+    struct mix_order order = groups_order(MIX_PAIR, 7, 0.5);
+    order.left_ms = 300;
+    group_order(a, order, second, 1);
+    float *copy = group_copy(a);
+    group_boundary(a, 5);
+    struct mixer_reply reply;
+    assert_int_equal(mixer_serve(a->mixer, (struct mix_xid){1, 7}, false, 0, &reply), MIXING_SERVE);
+    group_wait(a, MIXING_PAIRS, MIX_EXPIRED);
+    float *read = group_copy(a);
+    assert_int_equal(reply.bytes, group_floats(a) * sizeof(float));
+    group_draw(a, 70);
+    /* Nobody needs the place yet. */
+    assert_true(mixer_read(a->mixer, &reply, 0, read, reply.bytes));
+    assert_memory_equal(read, copy, reply.bytes);
+    group_order(a, groups_order(MIX_PAIR, 8, 0.5), second, 1);
+    assert_false(mixer_is_due(a->mixer, 6));
+    group_boundary(a, 6);
+    group_wait(a, MIXING_PAIRS, MIX_MATCHED);
+    assert_false(mixer_read(a->mixer, &reply, 0, read, reply.bytes));
+    mixer_end_reply(a->mixer, &reply);
+    assert_true(mixer_is_due(a->mixer, 7));
+    group_boundary(a, 7);
+    group_wait(a, MIXING_PAIRS, MIX_COPIED);
+    free(copy);
+    free(read);
+    groups_close(&groups);
+}
+
+static void a_match_ends_at_its_deadline(void **state)
+{
+    (void)state;
+    static const size_t second[] = {1};
+    groups_open(&groups, 2);
+    struct group *a = group_at(0);
+    struct mix_order order = groups_order(MIX_PAIR, 7, 0.5);
+    order.left_ms = 200;
+    group_order(a, order, second, 1); /* the other one never hears of it */
+    group_boundary(a, 5);
+    float *own = group_copy(a);
+    group_wait(a, MIXING_PAIRS, MIX_EXPIRED);
+    group_boundary(a, 6);
+    expect_state(a, own);
+    struct heartbeat *report = group_report(a);
+    assert_int_equal(report->mix.record_count, 0);
+    assert_true(report->mix.pair.copied);
+    free(report);
+    free(own);
+    groups_close(&groups);
+}
+
+static void a_cancelled_group_waits_for_nobody(void **state)
+{
+    (void)state;
+    static const size_t second[] = {1};
+    groups_open(&groups, 2);
+    group_order(group_at(0), groups_order(MIX_PAIR, 7, 0.5), second, 1);
+    group_boundary(group_at(0), 5); /* its request is parked there */
+    const int64_t began_ms = clock_now_ms();
+    group_cancel(group_at(0));
+    assert_true(clock_now_ms() - began_ms < GROUPS_STEP_LEFT_MS / 2);
+    group_cancel(group_at(1));
+    groups_close(&groups);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pair_moves_by_what_both_had_at_the_copy),
+        cmocka_unit_test(a_group_wants_a_match_after_its_steps),
+        cmocka_unit_test(an_average_is_evaluated_stored_and_adopted),
+        cmocka_unit_test(the_test_loss_of_an_average_is_that_of_its_state),
+        cmocka_unit_test(an_average_is_sent_until_the_coordinator_has_it),
+        cmocka_unit_test(a_slow_reader_keeps_the_copy_until_its_match_is_over),
+        cmocka_unit_test(a_match_ends_at_its_deadline),
+        cmocka_unit_test(a_cancelled_group_waits_for_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
