@@ -101,12 +101,14 @@ static const struct conf_program program = {
     .name = "paceline-agent",
     .summary = "Train the stages that the coordinator assigns to this device. Before the first "
                "start, join lets\nit use a coordinator that has tokens.\n"
-               "Without a coordinator: train runs a job in this process, batches prints the "
-               "samples of each step,\n"
-               "predict applies a trained model to samples. Each has its own --help.",
+               "Without a coordinator: train runs a job in this process, replay repeats a job "
+               "of strategy gossip,\n"
+               "batches prints the samples of each step, predict applies a trained model to "
+               "samples. Each has\nits own --help.",
     .usage = "",
-    .other_usage = "join [OPTION...] URL [TOKEN] | train [OPTION...] JOB.json | batches "
-                   "[OPTION...] JOB.json | predict [OPTION...] MODEL DATA",
+    .other_usage =
+        "join [OPTION...] URL [TOKEN] | train [OPTION...] JOB.json | replay "
+        "[OPTION...] JOB.json | batches [OPTION...] JOB.json | predict [OPTION...] MODEL DATA",
     .options = option_table,
     .option_count = sizeof(option_table) / sizeof(option_table[0]),
 };

@@ -10,6 +10,7 @@ const struct work_row *work_table_row(enum job_strategy strategy)
     static const struct work_row *const rows[] = {
         [STRATEGY_PIPELINE] = &pipeline_work,
         [STRATEGY_SUBMODEL] = &pipeline_work,
+        [STRATEGY_GOSSIP] = &pipeline_work,
         [STRATEGY_PARAMETER_SERVER] = &parameter_server_work,
     };
     return rows[strategy];

@@ -47,27 +47,56 @@ static int write_part(struct api *api, const char *name, const char *classes,
     return rc;
 }
 
+/* "  600 samples  every 3 steps  12 mixes  distance 0.021" */
+static void describe_mixes(const struct group_mixes *mixes, char *out, size_t size)
+{
+    char distance[48] = "";
+    if (mixes->has_distance) {
+        (void)snprintf(distance, sizeof(distance), "  distance %.3g", mixes->distance);
+    }
+    (void)snprintf(out, size, "  %" PRId64 " samples  every %" PRId64 " steps  %" PRId64 " mixes%s",
+                   mixes->samples, mixes->every, mixes->mixes, distance);
+}
+
 static int write_group(struct api *api, const struct group_view *group, FILE *out, struct err *err)
 {
     char name[32], classes[CLASSES_MAX_BYTES], item[CLASSES_MAX_BYTES + 40];
     progress_numbers(group->class_of, group->class_count, classes, sizeof(classes));
     (void)snprintf(name, sizeof(name), "group %" PRId64, group->group);
     (void)snprintf(item, sizeof(item), "  classes %s  width %.3f", classes, group->width);
+    if (group->has_mixes) {
+        describe_mixes(&group->mixes, item, sizeof(item));
+    }
     return write_part(api, name, item, &group->part, out, err);
+}
+
+static void write_average(const struct average_view *average, FILE *out)
+{
+    fprintf(out, "%-8s  checkpoint %s  step %" PRId64, "average", average->checkpoint.text,
+            average->step);
+    if (average->has_accuracy) {
+        fprintf(out, "  accuracy %.4f", average->accuracy);
+    }
+    fprintf(out, "\n");
 }
 
 static int write_groups(struct api *api, const struct groups_view *view, FILE *out, struct err *err)
 {
     char missing[CLASSES_MAX_BYTES];
+    const bool divides =
+        view->phase != PARENT_MIXING && (view->group_count == 0 || !view->group[0].has_mixes);
     fprintf(out, "phase %s\n", parent_phase_names[view->phase]);
-    int rc = write_part(api, "stem", "", &view->stem, out, err);
+    int rc = divides ? write_part(api, "stem", "", &view->stem, out, err) : 0;
     for (size_t g = 0; rc == 0 && g < view->group_count; g++) {
         rc = write_group(api, &view->group[g], out, err);
     }
     if (rc == 0 && view->harvest.text[0] != '\0') {
         fprintf(out, "%-8s  checkpoint %s\n", "harvest", view->harvest.text);
     }
-    rc = rc ? rc : write_part(api, "joint", "", &view->joint, out, err);
+    rc = rc || !divides ? rc : write_part(api, "joint", "", &view->joint, out, err);
+    for (size_t i = 0; rc == 0 && i < view->average_count; i++) {
+        write_average(&view->average[i], out);
+    }
     if (rc == 0 && view->missing_count > 0) {
         progress_numbers(view->missing, view->missing_count, missing, sizeof(missing));
         fprintf(out, "missing classes %s\n", missing);

@@ -162,7 +162,7 @@ static enum colour colour_of(const struct job *job)
 
 static void add_head(struct page *page, const struct job *job)
 {
-    bool explains = job->state != JOB_RUNNING || job->spec.strategy == STRATEGY_SUBMODEL;
+    bool explains = job->state != JOB_RUNNING || strategy_has_parts(job->spec.strategy);
     add_line(page, colour_of(job), "%s  %s%s%s", job->spec.name, job_state_names[job->state],
              explains && job->message[0] != '\0' ? "  " : "", explains ? job->message : "");
 }

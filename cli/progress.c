@@ -56,7 +56,7 @@ static void add_duration(struct line *line, double seconds)
 /* The phase of a job that consists of parts; add_message shows it in other states. */
 static void add_phase(struct line *line, const struct job *job)
 {
-    if (job->spec.strategy == STRATEGY_SUBMODEL && job->state == JOB_RUNNING) {
+    if (strategy_has_parts(job->spec.strategy) && job->state == JOB_RUNNING) {
         add(line, "  %s", job->message);
     }
 }

@@ -327,6 +327,7 @@ int assignment_check(const struct assignment *assignment, struct err *err)
         [STRATEGY_PIPELINE] = check_neighbours,
         [STRATEGY_SUBMODEL] = check_neighbours,
         [STRATEGY_PARAMETER_SERVER] = check_stages,
+        [STRATEGY_GOSSIP] = check_neighbours,
     };
     const struct assignment_run *run = &assignment->run;
     if (!assignment->has_run) {

@@ -19,6 +19,37 @@ static const struct record part_view_record =
 static const struct field class_element = {
     .type = FIELD_INT, .min = 0, .max = COUNTED_CLASSES_MAX - 1};
 
+static const struct field mixes_fields[] = {
+    MEMBER_FORM(struct group_mixes, device.text, "device", FIELD_NULLABLE, &device_id_form,
+                .about = "That trains it now; null: none."),
+    MEMBER_INT(struct group_mixes, samples, "samples", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Of its part of the data."),
+    MEMBER_INT(struct group_mixes, steps, "steps", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "That it has made."),
+    MEMBER_INT(struct group_mixes, every, "every", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Steps between two mixes; 0: it does not train."),
+    MEMBER_INT(struct group_mixes, mixes, "mixes", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Since its present job began or moved."),
+    MEMBER_DOUBLE(struct group_mixes, samples_per_second, "samples_per_second", FIELD_NULLABLE, 0,
+                  0),
+    MEMBER_DOUBLE_OPTIONAL(struct group_mixes, distance, has_distance, "distance", 0, 0, 0,
+                           .about = "Of its parameters from those of the last average, by the "
+                                    "norm of the average; null: not known."),
+};
+static const struct record group_mixes_record =
+    RECORD_WITH(struct group_mixes, "group_mixes", mixes_fields, .answer = true,
+                .about = "A group that trains apart from the others.");
+
+static const struct field average_fields[] = {
+    MEMBER_FORM(struct average_view, checkpoint.text, "checkpoint", FIELD_REQUIRED,
+                &checkpoint_id_form),
+    MEMBER_INT(struct average_view, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Of all groups together."),
+    MEMBER_DOUBLE_OPTIONAL(struct average_view, accuracy, has_accuracy, "accuracy", 0, 0, 1),
+};
+static const struct record average_view_record = RECORD_WITH(
+    struct average_view, "average", average_fields, .answer = true, .about = "Of all groups.");
+
 static const struct field group_fields[] = {
     MEMBER_INT(struct group_view, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1,
                .about = "Its number, from 0."),
@@ -36,10 +67,11 @@ static const struct field group_fields[] = {
                   FIELD_ADDED | FIELD_NULLABLE, 0, 0,
                   .about = "Operations of a training sample, as in `compute`; null: not begun."),
     MEMBER_RECORD(struct group_view, part, "part", FIELD_REQUIRED, &part_view_record),
+    MEMBER_OPTIONAL(struct group_view, mixes, has_mixes, "mixes", FIELD_SKIP_EMPTY,
+                    &group_mixes_record, .about = "Of a job of strategy `gossip`."),
 };
-static const struct record group_view_record =
-    RECORD_WITH(struct group_view, "group", group_fields, .answer = true,
-                .about = "A group of a job of sub-models.");
+static const struct record group_view_record = RECORD_WITH(
+    struct group_view, "group", group_fields, .answer = true, .about = "A group of a job.");
 
 static const struct field groups_fields[] = {
     MEMBER_FORM(struct groups_view, job.text, "job", FIELD_REQUIRED, &job_id_form),
@@ -56,6 +88,10 @@ static const struct field groups_fields[] = {
     MEMBER_RECORD(struct groups_view, compute, "compute", FIELD_ADDED, &submodel_compute_record,
                   .about = "Of all plans that have ended. Retrained groups count as often as they "
                            "were trained, steps repeated after a failure once."),
+    MEMBER_RECORDS(struct groups_view, average, average_count, "averages", FIELD_SKIP_EMPTY,
+                   &average_view_record,
+                   .about = "Those of a job of strategy `gossip` that are kept, the newest last."),
+    MEMBER_INT(struct groups_view, averages, "averages_stored", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
 };
 const struct record groups_view_record =
     RECORD_WITH(struct groups_view, "groups", groups_fields, .answer = true,
@@ -92,4 +128,18 @@ void groups_view_fill(const struct parent *parent, struct groups_view *out)
         view->part = show_part(&parent->part[g]);
     }
     out->missing_count = parent_missing(parent, out->missing);
+    out->averages = parent->gossip.averages;
+    for (size_t i = 0; i < parent->gossip.average_count; i++) {
+        const struct gossip_average *average = &parent->gossip.average[i];
+        out->average[out->average_count++] =
+            (struct average_view){.checkpoint = average->checkpoint,
+                                  .step = average->step,
+                                  .accuracy = average->accuracy,
+                                  .has_accuracy = average->has_accuracy};
+    }
+    for (size_t g = 0; g < parent->gossip.member_count; g++) {
+        out->group[g].has_mixes = true;
+        out->group[g].mixes.samples = parent->gossip.member[g].samples;
+        out->group[g].mixes.steps = parent->gossip.member[g].steps;
+    }
 }

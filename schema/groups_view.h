@@ -2,6 +2,7 @@
 #ifndef SCHEMA_GROUPS_VIEW_H
 #define SCHEMA_GROUPS_VIEW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,18 @@ struct part_view {
     struct checkpoint_id checkpoint;
 };
 
+/* A group that trains apart from others, as far as it trains now. */
+struct group_mixes {
+    struct device_id device;   /* "": none trains it */
+    int64_t samples;           /* of its part of the data */
+    int64_t steps;             /* of all its jobs */
+    int64_t every;             /* steps between two mixes */
+    int64_t mixes;             /* of its present job, since that began or moved */
+    double samples_per_second; /* 0: not measured */
+    double distance;           /* from the last average it was part of; has_distance */
+    bool has_distance;
+};
+
 struct group_view {
     int64_t group;
     int64_t class_of[COUNTED_CLASSES_MAX];
@@ -25,6 +38,15 @@ struct group_view {
     struct device_id device; /* that prefers its classes; "": none */
     double flops_per_sample; /* 0: not begun */
     struct part_view part;
+    struct group_mixes mixes; /* has_mixes */
+    bool has_mixes;
+};
+
+struct average_view {
+    struct checkpoint_id checkpoint;
+    int64_t step;
+    double accuracy;
+    bool has_accuracy;
 };
 
 struct groups_view {
@@ -37,6 +59,9 @@ struct groups_view {
     int64_t missing[COUNTED_CLASSES_MAX]; /* classes of which no group was trained */
     size_t missing_count;
     struct submodel_compute compute;
+    struct average_view average[GOSSIP_AVERAGES_KEPT]; /* the newest last */
+    size_t average_count;
+    int64_t averages; /* stored so far */
 };
 extern const struct record groups_view_record;
 

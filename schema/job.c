@@ -243,21 +243,23 @@ static const struct field spec_fields[] = {
                     "where devices have oneDNN. In an answer always null. See [Kernels](#kernels).",
                 .rule = "null, or a table"),
     MEMBER_ENUM(struct job_spec, strategy, "strategy", 0, job_strategy_names,
-                .about = "`pipeline`: stages of the model on different devices. `submodel`: each "
-                         "device trains a slice of the model for some of the classes. See "
-                         "[Sub-models](#sub-models). `parameter_server`: workers compute parts of "
-                         "each batch with the whole model, which servers keep. See "
-                         "[Parameter server](#parameter-server)."),
+                .about = "`pipeline`: stages of the model on different devices. "
+                         "[`submodel`](#sub-models): slices of the model for some of the classes. "
+                         "[`parameter_server`](#parameter-server): workers share each batch, and "
+                         "servers keep the model. [`gossip`](#gossip): each device trains the "
+                         "model on its own part of the data, and mixes with others."),
     MEMBER_OPTIONAL(struct job_spec, submodel, has_submodel, "submodel", 0,
                     &submodel_options_record, .since = 3,
-                    .about = "How the model and the classes are divided. See "
-                             "[Sub-models](#sub-models).",
+                    .about = "How model and classes are divided: [Sub-models](#sub-models).",
                     .rule = "null without strategy `submodel`"),
     MEMBER_OPTIONAL(struct job_spec, parameter_server, has_parameter_server, "parameter_server", 0,
                     &server_options_record, .since = 5,
                     .about = "Which devices keep the model, and how it travels. See "
                              "[Parameter server](#parameter-server).",
                     .rule = "null without strategy `parameter_server`"),
+    MEMBER_OPTIONAL(struct job_spec, gossip, has_gossip, "gossip", 0, &gossip_options_record,
+                    .since = 6, .about = "How data are divided and groups mix: [Gossip](#gossip).",
+                    .rule = "null without strategy `gossip`"),
     MEMBER_ENUM(struct job_spec, pipeline, "pipeline", 0, job_pipeline_names,
                 .about = "`sync`: one update per step, after all micro-batches: the same weights "
                          "as on one device. `async`: no stage waits for another's update; the "
@@ -313,6 +315,7 @@ const struct job_spec job_spec_default = {
     .view = {.negatives = 1},
     .submodel = SUBMODEL_OPTIONS_DEFAULT,
     .parameter_server = SERVER_OPTIONS_DEFAULT,
+    .gossip = GOSSIP_OPTIONS_DEFAULT,
     .seed = 1,
     .batch = 32, /* micro_batches: job_spec_complete */
     .epochs = 1,

@@ -13,6 +13,7 @@
 #include "libtrain/quant/codec.h"
 #include "schema/device.h"
 #include "schema/early_stop.h"
+#include "schema/gossip.h"
 #include "schema/id.h"
 #include "schema/job_change.h"
 #include "schema/job_progress.h"
@@ -83,6 +84,8 @@ struct job_spec {
     bool has_submodel;
     struct server_options parameter_server; /* of that strategy; has_parameter_server: given */
     bool has_parameter_server;
+    struct gossip_options gossip; /* of that strategy; has_gossip: given */
+    bool has_gossip;
     int pipeline;            /* enum job_pipeline */
     int64_t aggregate_every; /* async: updates between two aggregations; 0: never */
     bool vertical_sync;      /* async: all stages use the same version of a batch */

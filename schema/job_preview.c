@@ -105,6 +105,8 @@ static const struct field preview_fields[] = {
                     &submodel_preview_record,
                     .about = "Of a job of sub-models; the other members show the target as a "
                              "pipeline. null: another job."),
+    MEMBER_OPTIONAL(struct job_preview, gossip, has_gossip, "gossip", 0, &gossip_preview_record,
+                    .about = "The same of a job of strategy `gossip`."),
 };
 const struct record job_preview_record =
     RECORD_WITH(struct job_preview, "job_preview", preview_fields, .answer = true,

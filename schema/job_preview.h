@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "schema/gossip_preview.h"
 #include "schema/id.h"
 #include "schema/limits.h"
 #include "schema/plan.h"
@@ -71,6 +72,8 @@ struct job_preview {
     /* Of a job of sub-models, of which the members above show the target as a pipeline. */
     struct submodel_preview submodel; /* has_submodel */
     bool has_submodel;
+    struct gossip_preview gossip; /* the same of a job of strategy gossip; has_gossip */
+    bool has_gossip;
 };
 extern const struct record job_preview_record;
 

@@ -34,6 +34,10 @@ enum mix_kind {
 };
 extern const char *const mix_kind_names[];
 
+/* An incarnation of a group is numbered by the attempt, the number of jobs that the group has had,
+ * and by the generation of the job. */
+#define MIX_ATTEMPT_SHIFT 20
+
 /* An incarnation of a group and, but in a match, its copy: the state after the step `version` and
  * after so many mixes of this incarnation, some of which may have followed the same step. */
 struct mix_member {

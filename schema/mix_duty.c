@@ -59,6 +59,8 @@ static const struct field duty_fields[] = {
                .about = "The steps between two mixes."),
     COUNT(struct mix_duty, rate_step, "rate_step",
           .about = "The same as of an order, until the first mix."),
+    MEMBER_INT(struct mix_duty, steps, "steps", FIELD_REQUIRED, 1, INTEGER_MAX,
+               .about = "All steps of the parent, which its learning rate depends on."),
     MEMBER_RECORDS(struct mix_duty, order, order_count, "orders", 0, &order_record),
 };
 const struct record mix_duty_record =

@@ -45,12 +45,25 @@ struct mix_duty {
     int64_t groups;            /* of the parent: how many copies an average may have */
     int64_t every;
     int64_t rate_step; /* the learning rate until the first mix is the parent's in this step */
+    int64_t steps;     /* of the parent, for its learning rate */
     struct mix_order order[MIX_ORDERS_MAX];
     size_t order_count;
 };
 extern const struct record mix_duty_record;
 /* The rules between its fields. ERR_INVALID names the first fault by its place in an assignment. */
 NODISCARD int mix_duty_check(const struct mix_duty *duty, struct err *err);
+
+/* How many copies of its state a group has room for: two of its own, one of another group, the
+ * average, and the parts of a sum over all groups, which is at least one copy more. */
+static inline size_t mix_copies(size_t groups)
+{
+    size_t parts = 1;
+    while (groups >> parts > 0) {
+        parts++;
+    }
+    return 3 + (parts > 2 ? parts : 2);
+}
+#define MIX_NOTES_BYTES (4ull << 20) /* and for records on their way, at most */
 
 /* How a match goes: enum mixing_state of the agent by its numbers. */
 enum mix_progress {
@@ -63,6 +76,11 @@ enum mix_progress {
     MIX_REJECTED,
 };
 extern const char *const mix_progress_names[];
+
+static inline bool mix_is_open(int state)
+{
+    return state == MIX_MATCHED || state == MIX_COPIED || state == MIX_FETCHED;
+}
 
 struct mix_status {
     struct mix_xid xid; /* of the newest match of its kind; counter 0: none yet */

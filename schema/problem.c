@@ -52,6 +52,7 @@ const struct problem_kind problem_kinds[PROBLEM_COUNT] = {
     [PROBLEM_NOT_ENOUGH_DEVICES] = {"not_enough_devices", 409, "Too few devices are free", true},
     [PROBLEM_MODEL_TOO_LARGE] = {"model_too_large", 422,
                                  "The model needs more memory than the devices have", false},
+    [PROBLEM_BAD_SPLIT] = {"bad_split", 422, "The data cannot be divided in this way", false},
     [PROBLEM_RANGE_NOT_SATISFIABLE] = {"range_not_satisfiable", 416,
                                        "The range is outside the content", false},
     [PROBLEM_WRONG_KEY] = {"wrong_key", 403, "The client has not the key of this device", false},

@@ -47,6 +47,7 @@ enum problem_code {
     PROBLEM_NOT_ENOUGH_DEVICES,   /* 409: replans and questions only; a job waits */
     PROBLEM_MODEL_TOO_LARGE, /* 422: needs more memory than the devices have: which unit, how much,
                                 where */
+    PROBLEM_BAD_SPLIT,       /* 422: not every group would have samples enough */
     PROBLEM_RANGE_NOT_SATISFIABLE, /* 416 */
     PROBLEM_WRONG_KEY,             /* 403: with TLS, not the device's certificate */
     PROBLEM_FORBIDDEN_ORIGIN,      /* 403: foreign Host or Origin */

@@ -18,6 +18,7 @@
 #include "schema/job_patch.h"
 #include "schema/job_preview.h"
 #include "schema/measured.h"
+#include "schema/mix_row.h"
 #include "schema/model_view.h"
 #include "schema/plan.h"
 #include "schema/prediction.h"
@@ -107,6 +108,7 @@ const struct records_entry records_all[] = {
     {&measured_link_list_record, NULL, NULL},
     {&measured_unit_list_record, NULL, NULL},
     {&metric_record, NULL, NULL},
+    {&mix_row_record, NULL, NULL},
     {&model_row_record, NULL, NULL},
     {&model_view_record, NULL, NULL},
     {&part_replicas_record, NULL, NULL},

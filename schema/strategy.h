@@ -2,10 +2,19 @@
 #ifndef SCHEMA_STRATEGY_H
 #define SCHEMA_STRATEGY_H
 
+#include <stdbool.h>
+
 #include "libtrain/model/reduce.h"
 
-enum job_strategy { STRATEGY_PIPELINE, STRATEGY_SUBMODEL, STRATEGY_PARAMETER_SERVER };
+enum job_strategy {
+    STRATEGY_PIPELINE,
+    STRATEGY_SUBMODEL,
+    STRATEGY_PARAMETER_SERVER,
+    STRATEGY_GOSSIP
+};
 extern const char *const job_strategy_names[];
+/* Return whether a job consists of parts that are jobs of their own. */
+bool strategy_has_parts(int strategy);
 /* Return the order in which a job adds the gradients of a step's micro-batches, on one device as on
  * many. strategy: enum job_strategy. */
 enum reduction strategy_reduction(int strategy);

@@ -1,8 +1,13 @@
 #include "schema/submodel.h"
 
 const char *const parent_phase_names[] = {
-    [PARENT_STEM] = "stem",   [PARENT_GROUPS] = "groups", [PARENT_HARVEST] = "harvest",
-    [PARENT_JOINT] = "joint", [PARENT_ENDED] = "ended",   NULL,
+    [PARENT_STEM] = "stem",
+    [PARENT_GROUPS] = "groups",
+    [PARENT_HARVEST] = "harvest",
+    [PARENT_JOINT] = "joint",
+    [PARENT_MIXING] = "mixing",
+    [PARENT_ENDED] = "ended",
+    NULL,
 };
 
 const char *const part_state_names[] = {
@@ -93,7 +98,7 @@ static const struct field number_element = {.type = FIELD_INT, .min = 0, .max = 
 static const struct field group_fields[] = {
     MEMBER_INT(struct class_group, class_first, "first", FIELD_REQUIRED, 0, GROUP_CLASSES_MAX,
                .about = "Index of its first class in `classes`."),
-    MEMBER_INT(struct class_group, class_count, "count", FIELD_REQUIRED, 1, COUNTED_CLASSES_MAX),
+    MEMBER_INT(struct class_group, class_count, "count", FIELD_REQUIRED, 0, COUNTED_CLASSES_MAX),
     MEMBER_DOUBLE(struct class_group, width, "width", FIELD_REQUIRED, 0, 1),
     MEMBER_MAP(struct class_group, label, label_count, "labels", 0, &label_record),
     MEMBER_FORM(struct class_group, device.text, "device", FIELD_NULLABLE | FIELD_SKIP_EMPTY,
@@ -146,6 +151,7 @@ static const struct field parent_fields[] = {
     MEMBER_INT(struct parent, harvest_bytes, "harvest_size_bytes", 0, 0, INTEGER_MAX),
     MEMBER_RECORD(struct parent, work, "work", 0, &work_record),
     MEMBER_RECORD(struct parent, compute, "compute", 0, &submodel_compute_record),
+    MEMBER_RECORD(struct parent, gossip, "gossip", FIELD_SKIP_EMPTY, &gossip_state_record),
 };
 const struct record parent_record = RECORD(struct parent, "parent", parent_fields);
 

@@ -10,6 +10,7 @@
 #include "base/record.h"
 #include "libtrain/model/model.h"
 #include "schema/device.h"
+#include "schema/gossip.h"
 #include "schema/id.h"
 #include "schema/limits.h"
 #include "schema/part_of.h"
@@ -62,8 +63,15 @@ struct class_groups {
     size_t class_count;
 };
 
-/* The phases of a parent, in their order. */
-enum parent_phase { PARENT_STEM, PARENT_GROUPS, PARENT_HARVEST, PARENT_JOINT, PARENT_ENDED };
+/* The phases of a parent, in the order of a job of sub-models. */
+enum parent_phase {
+    PARENT_STEM,
+    PARENT_GROUPS,
+    PARENT_HARVEST,
+    PARENT_JOINT,
+    PARENT_MIXING, /* the only one of a job of strategy gossip */
+    PARENT_ENDED,
+};
 extern const char *const parent_phase_names[];
 
 enum part_state {
@@ -127,6 +135,7 @@ struct parent {
     int64_t harvest_bytes;
     struct submodel_work work; /* of plans that have ended */
     struct submodel_compute compute;
+    struct gossip_state gossip; /* of a job of that strategy */
 };
 extern const struct record parent_record;
 /* List the classes of which no group is trained or will be. Returns their number. */

@@ -9,7 +9,8 @@ struct needs_data needs_data(const struct assignment_run *run)
     const bool first = run->stage_index == 0;
     const bool last = run->stage_index + 1 == run->stage_count;
     const bool view = run->job_spec.has_view;
-    const bool tests = run->data.test_sha256[0] != '\0' && run->job_spec.evaluate_every_epochs > 0;
+    const bool tests = run->data.test_sha256[0] != '\0' &&
+                       (run->job_spec.evaluate_every_epochs > 0 || run->has_mix);
     return (struct needs_data){.inputs = first,
                                .labels = last || (first && view),
                                .train = first || last,

@@ -130,16 +130,12 @@ static void write_url(const struct mixer *mixer, const struct mixer_average *ave
 {
     (void)snprintf(out, URL_MAX,
                    "%s/v1/agent/averages/%s?device=%s&boot=%s&job=%s&generation=%" PRId64
-                   "&life=%" PRId64 "&counter=%" PRId64 "&step=%" PRId64,
+                   "&life=%" PRId64 "&counter=%" PRId64,
                    mixer->work.coordinator, sha256, mixer->work.device->text, mixer->work.boot,
-                   mixer->job.text, mixer->generation, average->xid.life, average->xid.counter,
-                   average->step);
+                   mixer->job.text, mixer->generation, average->xid.life, average->xid.counter);
     if (average->tested) {
         add_number(out, "test_loss", average->test_loss);
         add_number(out, "test_accuracy", average->test_accuracy);
-    }
-    if (average->has_distance) {
-        add_number(out, "distance", average->distance);
     }
 }
 

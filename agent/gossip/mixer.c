@@ -14,17 +14,10 @@
 
 /* ---- memory ---- */
 
-/* The scratch is at least one part more than the average itself. */
-static size_t parts_of(size_t groups)
-{
-    const size_t parts = mix_sums(groups);
-    return parts > 1 ? parts : 2;
-}
-
 /* `scratch`: floats of the largest tensor that an export turns. */
 static size_t floats_of(size_t floats, size_t scratch, size_t groups)
 {
-    const size_t slabs = MIXER_AVERAGE + parts_of(groups);
+    const size_t slabs = mix_copies(groups);
     const size_t turned = scratch > floats ? scratch - floats : 0;
     return slabs * size_align(floats, ALIGNED_FLOATS) + size_align(turned, ALIGNED_FLOATS);
 }
@@ -60,7 +53,7 @@ static int make_slabs(struct mixer *mixer, struct err *err)
 {
     const size_t scratch = train_scratch_floats(mixer->train);
     const size_t bytes = floats_of(mixer->floats, scratch, mixer->groups) * sizeof(float);
-    const size_t slabs = MIXER_AVERAGE + parts_of(mixer->groups);
+    const size_t slabs = mix_copies(mixer->groups);
     mixer->memory = aligned_alloc(ALIGNMENT, bytes);
     if (!mixer->memory) {
         return err_set(err, ERR_MEMORY, "%zu bytes for copies of the state", bytes);
@@ -107,6 +100,7 @@ static int fill(struct mixer *mixer, struct err *err)
     mixer->floats = mixer->body.parameters + mixer->body.statistics;
     mixer->groups = (size_t)duty->groups;
     atomic_init(&mixer->version, run->resume_version);
+    mixer->steps = duty->steps;
     atomic_init(&mixer->rate_step, duty->rate_step > 0 ? duty->rate_step : 1);
     mixing_init(&mixer->mixing, duty->group, duty->generation, run->resume_version);
     mixer->served = calloc(1, sizeof(*mixer->served));

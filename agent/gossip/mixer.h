@@ -52,8 +52,11 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out);
 bool mixer_is_due(struct mixer *mixer, int64_t version);
 /* Do it: copy, evaluate an average, apply. */
 void mixer_boundary(struct mixer *mixer, int64_t version);
-/* The learning rate of the next step is the parent's in this step. */
-int64_t mixer_rate_step(const struct mixer *mixer);
+/* The group has stopped, and its state is saved: it gives copies and averages, but moves no more.
+ */
+void mixer_close(struct mixer *mixer);
+/* The learning rate of the next step: the parent's in the step that the last mix names. */
+double mixer_rate(const struct mixer *mixer);
 
 /* ---- the receiver ---- */
 

@@ -10,9 +10,10 @@ bool mixer_is_due(struct mixer *mixer, int64_t version)
     return atomic_load(&mixer->due) || version >= atomic_load(&mixer->wants_at);
 }
 
-int64_t mixer_rate_step(const struct mixer *mixer)
+double mixer_rate(const struct mixer *mixer)
 {
-    return atomic_load(&mixer->rate_step);
+    return learning_rate_at(&mixer->spec->learning_rate, atomic_load(&mixer->rate_step),
+                            mixer->steps);
 }
 
 static void save(const struct mixer *mixer, float *out)
@@ -87,6 +88,10 @@ static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
         mixer_state_of(mixer, mixer->slab[place == MIXING_PAIRS ? MIXER_PEER : MIXER_AVERAGE].data);
     const struct train_state *state = &mixer->state;
     const double began = clock_now_seconds();
+    if (moves && mixer->closed) {
+        mixing_abandon(&mixer->mixing, place);
+        return;
+    }
     /* First: from now on the match cannot end in another way. */
     mixing_applied(&mixer->mixing, place, version);
     if (!moves) {
@@ -123,6 +128,13 @@ static bool work(struct mixer *mixer, int64_t version)
         }
     }
     return false;
+}
+
+void mixer_close(struct mixer *mixer)
+{
+    (void)pthread_mutex_lock(&mixer->lock);
+    mixer->closed = true;
+    (void)pthread_mutex_unlock(&mixer->lock);
 }
 
 void mixer_boundary(struct mixer *mixer, int64_t version)

@@ -43,7 +43,6 @@ enum average_state {
 struct mixer_average {
     enum average_state state;
     struct mix_xid xid; /* of its order */
-    int64_t step;       /* of the parent */
     bool tested, has_distance;
     double test_loss, test_accuracy, distance;
 };
@@ -88,6 +87,7 @@ struct mixer {
     struct train_state state; /* of the stage */
     struct mix_body body;
     size_t floats, groups;
+    int64_t steps; /* of the parent */
     float *memory;
     struct cancel *cancel; /* the keeper's */
     struct mixer_worker worker[MIXING_PLACES];
@@ -102,6 +102,7 @@ struct mixer {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     struct mixing mixing;
+    bool closed; /* it moves no more */
     int64_t every;
     struct mixer_order order[MIXING_PLACES]; /* the newest of each place */
     struct mix_order match[MIXING_PLACES];   /* those that were taken */

@@ -57,7 +57,6 @@ static void finish_sum(struct mixer_worker *worker, double distance)
     mixer->average = (struct mixer_average){
         .state = tests ? AVERAGE_TO_EVALUATE : AVERAGE_TO_SEND,
         .xid = worker->sum_xid,
-        .step = mixer->match[worker->place].rate_step,
         .has_distance = isfinite(distance),
         .distance = distance,
     };

@@ -82,9 +82,9 @@ static int do_sum(struct stage *stage, struct err *err)
 static int do_update(struct stage *stage, const struct pipeline_task *task, struct err *err)
 {
     struct mixer *mixer = stage->work.mixer;
-    const double rate =
-        learning_rate_at(&stage->spec->learning_rate, mixer ? mixer_rate_step(mixer) : task->step,
-                         stage->config.total_steps);
+    const double rate = mixer ? mixer_rate(mixer)
+                              : learning_rate_at(&stage->spec->learning_rate, task->step,
+                                                 stage->config.total_steps);
     if (stage->spec->optimizer.clip_norm > 0) {
         unsigned char **lane =
             stage_is_first(stage) ? stage->buffer[LANE_TOTAL] : stage->slot[LANE_TOTAL];

@@ -1,5 +1,15 @@
 #include "agent/pipeline/stage_parts.h"
 
+/* Micro-batches of the test set, also of a job without evaluations of its own. */
+static size_t test_batches(const struct stage *stage)
+{
+    const struct work_data *data = &stage->config.data;
+    const size_t samples = (size_t)stage->config.samples.test_samples;
+    return data->test_inputs && data->test_labels
+               ? (samples + stage->micro_batch - 1) / stage->micro_batch
+               : 0;
+}
+
 /* The state of the stage on the test set, as an evaluation does it: no micro-batch is in flight. */
 static bool evaluate(void *arg, double *loss, double *accuracy)
 {
@@ -7,7 +17,8 @@ static bool evaluate(void *arg, double *loss, double *accuracy)
     unsigned char *input = stage->slot[LANE_ACTIVATION][0];
     struct err err = {0};
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < stage->evaluation_batches; i++) {
+    const size_t batches = test_batches(stage);
+    for (size_t i = 0; rc == 0 && i < batches; i++) {
         samples_test_inputs(stage->samples, i, input);
         rc = cancel_is_set(stage->cancel) ? ERR_CANCELLED
                                           : samples_evaluate_next(stage->samples, stage->train, i,
@@ -31,10 +42,9 @@ static void wake(void *arg)
 
 int stage_make_mixer(struct stage *stage, const struct work_config *config, struct err *err)
 {
-    const bool tests = stage->evaluation_batches > 0 && stage->config.samples.test_samples > 0;
     const struct mixer_config mixer = {.work = config,
                                        .keeper = stage->work.keeper,
-                                       .evaluate = tests ? evaluate : NULL,
+                                       .evaluate = test_batches(stage) > 0 ? evaluate : NULL,
                                        .wake = wake,
                                        .arg = stage};
     if (stage->config.count != 1 || stage->versions != 1) {
@@ -57,6 +67,9 @@ void stage_linger(struct work *work)
 {
     struct stage *stage = stage_of(work);
     const int64_t version = stage_step(stage);
+    if (work->mixer) {
+        mixer_close(work->mixer);
+    }
     (void)pthread_mutex_lock(&stage->lock);
     while (!cancel_is_set(stage->cancel)) {
         if (work->mixer && mixer_is_due(work->mixer, version)) {

@@ -25,6 +25,7 @@ enum object_kind {
     OBJECT_CHECKPOINT,  /* struct checkpoint */
     OBJECT_CENTER_UNIT, /* struct center_unit */
     OBJECT_INCIDENT,    /* struct incident */
+    OBJECT_MIX,         /* struct mix_row; never woken */
     OBJECT_ASSIGNMENT,  /* of a device; woken, never persisted */
     OBJECT_JOIN_REPLY,  /* replied only, as all that follow */
     OBJECT_ENROLL_REPLY,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/gossip_job.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/keepers.h"
 #include "coordinator/core/layout.h"
@@ -134,6 +135,7 @@ bool core_assignment(const struct core *core, const char *device_id, const char 
         fill_run(core, device, &out->run);
         device->job->strategy->fill_assignment(core, device, out);
         fill_copies(core, device, out);
+        gossip_fill_assignment(core, device, out);
     }
     add_fetchers(core, device, out);
     return true;
@@ -166,38 +168,91 @@ static size_t list_peers(struct assignment_run *run, struct peer *out[STRATEGY_P
     return count;
 }
 
+/* The call of a device: of which job, whom, and where the tickets go. */
+struct called {
+    const char *job;
+    struct device_id *device;
+    char *ticket, *relay_ticket;
+};
+
+static struct called called_peer(const char *job, struct peer *peer)
+{
+    return (struct called){job, &peer->device, peer->ticket, peer->relay_ticket};
+}
+
+/* The groups whose copies it fetches. A group does not call itself. */
+static bool find_mix_source(struct assignment_run *run, size_t index, struct called *out)
+{
+    for (size_t o = 0; run->has_mix && o < run->mix.order_count; o++) {
+        struct mix_order *order = &run->mix.order[o];
+        for (size_t i = 0; i < order->source_count; i++) {
+            struct mix_source *source = &order->source[i];
+            if (source->group != run->mix.group && index-- == 0) {
+                *out = called_peer(source->job.text, &source->peer);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool find_unit_source(struct assignment_run *run, size_t index, struct called *out)
+{
+    for (size_t i = 0; i < run->source_count; i++) {
+        struct source *source = &run->source[i];
+        if (source->from == SOURCE_DEVICE && index-- == 0) {
+            *out = (struct called){run->job.text, &source->device, source->ticket,
+                                   source->relay_ticket};
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t count_unit_sources(const struct assignment_run *run)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->source_count; i++) {
+        count += run->source[i].from == SOURCE_DEVICE;
+    }
+    return count;
+}
+
+/* The call with that number. false: there is none. */
+static bool find_call(struct assignment_run *run, size_t index, struct called *out)
+{
+    struct peer *peer[STRATEGY_PEERS_MAX + 1]; /* and the neighbour in the ring */
+    const size_t peers = list_peers(run, peer), units = count_unit_sources(run);
+    if (index < peers) {
+        *out = called_peer(run->job.text, peer[index]);
+        return true;
+    }
+    return index < peers + units ? find_unit_source(run, index - peers, out)
+                                 : find_mix_source(run, index - peers - units, out);
+}
+
 bool core_next_ticket(const struct core *core, const char *device_id, struct assignment *assignment,
                       size_t *at, struct core_ticket *ticket)
 {
     const bool relays = assignment->relay_count > 0;
-    struct assignment_run *run = &assignment->run;
-    struct peer *peer[STRATEGY_PEERS_MAX + 1]; /* and the neighbour in the ring */
-    size_t peers = assignment->has_run ? list_peers(run, peer) : 0;
-    if (*at < assignment->caller_count) {
-        struct caller *caller = &assignment->caller[(*at)++];
+    const size_t index = (*at)++;
+    struct called called;
+    if (index < assignment->caller_count) {
+        struct caller *caller = &assignment->caller[index];
         *ticket = (struct core_ticket){.out = caller->ticket,
                                        .relay_out = relays ? caller->relay_ticket : NULL,
                                        .parks = true};
         name_ticket(core, caller->job.text, caller->device.text, device_id, ticket);
         return true;
     }
-    while (assignment->has_run && *at < assignment->caller_count + peers + run->source_count) {
-        const size_t i = (*at)++ - assignment->caller_count;
-        struct source *source = i < peers ? NULL : &run->source[i - peers];
-        if (source && source->from == SOURCE_DEVICE) {
-            *ticket = (struct core_ticket){.out = source->ticket,
-                                           .relay_out = relays ? source->relay_ticket : NULL};
-            name_ticket(core, run->job.text, device_id, source->device.text, ticket);
-            return true;
-        }
-        if (!source) {
-            *ticket = (struct core_ticket){.out = peer[i]->ticket,
-                                           .relay_out = relays ? peer[i]->relay_ticket : NULL};
-            name_ticket(core, run->job.text, device_id, peer[i]->device.text, ticket);
-            return true;
-        }
+    if (!assignment->has_run ||
+        !find_call(&assignment->run, index - assignment->caller_count, &called)) {
+        return false;
     }
-    return false;
+    *ticket = (struct core_ticket){.out = called.ticket,
+                                   .relay_out = relays ? called.relay_ticket : NULL};
+    name_ticket(core, called.job, device_id, called.device->text, ticket);
+    return true;
 }
 
 bool core_may_read_data(const struct core *core, const char *device_id, const char *sha256)

@@ -12,6 +12,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
+#include "coordinator/core/unit_work.h"
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
 
@@ -174,6 +175,16 @@ static void fill_device(const struct core *core, const struct placement_request 
     }
 }
 
+static uint64_t mix_bytes(const struct core *core, const struct placement_request *request)
+{
+    const struct job_slot *job = request->job;
+    const struct parent_slot *parent =
+        job && job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
+    const size_t groups = parent ? parent->parent.gossip.member_count : request->groups;
+    return groups > 0 ? mix_copies(groups) * unit_work_state_bytes(request->model) + MIX_NOTES_BYTES
+                      : 0;
+}
+
 void candidates_fill(struct core *core, const struct placement_request *request,
                      struct planning *planning)
 {
@@ -190,6 +201,7 @@ void candidates_fill(struct core *core, const struct placement_request *request,
     text_set(planning->numeric_class, sizeof(planning->numeric_class), "%s",
              request->job ? request->job->job.numeric_class : "");
     planning->is_new = !request->job;
+    planning->mix_bytes = mix_bytes(core, request);
     planning->is_active = request->job && states_plan_active(request->job);
     planning->attempt_count = 0;
     planning->has_present = false;

@@ -16,6 +16,7 @@
 #include "coordinator/core/exports.h"
 #include "coordinator/core/failures.h"
 #include "coordinator/core/generations.h"
+#include "coordinator/core/gossip_job.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/heartbeats.h"
 #include "coordinator/core/holdings.h"
@@ -23,6 +24,7 @@
 #include "coordinator/core/jobs.h"
 #include "coordinator/core/change.h"
 #include "coordinator/core/lease.h"
+#include "coordinator/core/parents.h"
 #include "coordinator/core/patches.h"
 #include "coordinator/core/restore.h"
 #include "coordinator/core/timers.h"
@@ -31,7 +33,6 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/stored.h"
 #include "coordinator/core/submodel.h"
-#include "coordinator/core/submodel_requests.h"
 #include "coordinator/core/suspicion.h"
 
 const struct core_config core_config_default = {
@@ -93,9 +94,10 @@ int core_new(const struct core_config *config, struct core **out, struct err *er
     core->planned = calloc(1, sizeof(*core->planned));
     core->held = calloc(HOLDINGS_POOL_MAX, sizeof(core->held[0]));
     core->answer = calloc(1, sizeof(*core->answer));
+    core->shard = calloc((size_t)GROUPS_MAX * COUNTED_CLASSES_MAX, sizeof(core->shard[0]));
     if (!core->device_due_ms || !core->job_due_ms || !core->holding || !core->kept ||
         !core->device_list || !core->job_list || !core->queue || !core->candidate ||
-        !core->candidate_rank || !core->held || !core->planned || !core->answer) {
+        !core->candidate_rank || !core->held || !core->planned || !core->answer || !core->shard) {
         return err_set(err, ERR_MEMORY, "out of memory for the state of the coordinator");
     }
     rc = planning_new(&core->planning, err);
@@ -137,6 +139,7 @@ void core_free(struct core **pointer)
     traffic_free(&core->traffic);
     free(core->held);
     free(core->answer);
+    free(core->shard);
     free(core);
     *pointer = NULL;
 }
@@ -172,14 +175,22 @@ static void handle_damage(struct core *core, const struct event *event)
 
 static void handle_submit(struct core *core, const struct event *event)
 {
-    const bool divides = event->job_submit.spec->strategy == STRATEGY_SUBMODEL;
-    (divides ? submodel_on_submit : jobs_on_submit)(core, event);
+    const bool divides = strategy_has_parts(event->job_submit.spec->strategy);
+    (divides ? parents_on_submit : jobs_on_submit)(core, event);
 }
 
 static void handle_verb(struct core *core, const struct event *event)
 {
     const bool divides = slots_parent(core, event->job_verb.job.text);
-    (divides ? submodel_on_verb : jobs_on_verb)(core, event);
+    (divides ? parents_on_verb : jobs_on_verb)(core, event);
+}
+
+static void handle_heartbeat(struct core *core, const struct event *event)
+{
+    heartbeats_on_heartbeat(core, event);
+    if (core->beating) {
+        gossip_job_hear(core, event->heartbeat.heartbeat);
+    }
 }
 
 static void handle_planned(struct core *core, const struct event *event)
@@ -321,7 +332,7 @@ static void settle(struct core *core)
         scheduler_run(core);
     }
     change_plans(core);
-    submodel_run(core);
+    parents_run(core);
     for (size_t i = 0; i < core->device_list_count; i++) {
         flush_device(core, core->device_list[i]);
         if (core->device_list[i]->device.state == DEVICE_REMOVED) {
@@ -364,7 +375,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_TICK] = handle_tick,
         [EVENT_JOIN] = enrolment_on_join,
         [EVENT_ENROLL] = enrolment_on_enroll,
-        [EVENT_HEARTBEAT] = heartbeats_on_heartbeat,
+        [EVENT_HEARTBEAT] = handle_heartbeat,
         [EVENT_DEVICE_VERB] = devices_on_verb,
         [EVENT_JOB_SUBMIT] = handle_submit,
         [EVENT_JOB_VERB] = handle_verb,
@@ -377,6 +388,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
         [EVENT_TUNED] = generations_on_tuned,
         [EVENT_DERIVED] = submodel_on_derived,
         [EVENT_HARVESTED] = submodel_on_harvested,
+        [EVENT_AVERAGE_STORED] = gossip_on_average,
         [EVENT_PLANNED] = handle_planned,
         [EVENT_PLAN_QUESTION] = coverage_on_question,
         [EVENT_CONTACT] = devices_on_contact,
@@ -393,6 +405,7 @@ void core_step(struct core *core, const struct event *event, struct actions *act
     core->now_ms = event->now_ms > core->now_ms ? event->now_ms : core->now_ms;
     core->beating = NULL;
     core->asking.work = 0;
+    core->mix_rows.count = 0;
     /* A late turn (a slow disk, a suspended machine) must not cost any device its lease. */
     if (core->deadline_ms != NEVER &&
         core->now_ms - core->deadline_ms > core->config.heartbeat_ms / 2) {

@@ -116,5 +116,12 @@ bool core_may_read_data(const struct core *core, const char *device_id, const ch
 bool core_may_read_blob(const struct core *core, const char *device_id, const char *sha256);
 bool core_may_store_unit(const struct core *core, const char *device_id,
                          const struct center_unit *unit);
+/* The same of an average of groups. */
+bool core_may_store_average(const struct core *core, const char *device_id,
+                            const struct stored_average *average);
+
+struct groups_view;
+/* Fill in what groups that train apart do now, of a job of strategy gossip that has not ended. */
+void core_fill_groups(const struct core *core, const char *job_id, struct groups_view *out);
 
 #endif

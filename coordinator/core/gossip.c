@@ -8,6 +8,7 @@
 
 #define PATIENCE_MS 2000 /* of a match, at least */
 #define PATIENCE_COPIES 3
+#define ARRIVAL_MS 600000 /* of the last average, until another one is begun */
 #define USUAL_SECONDS 0.1 /* of a copy, until one is measured */
 
 _Static_assert(LEVELS_GROUPS_MAX == GROUPS_MAX && LEVELS_GROUPS_MAX == SHARDS_MAX,
@@ -15,9 +16,9 @@ _Static_assert(LEVELS_GROUPS_MAX == GROUPS_MAX && LEVELS_GROUPS_MAX == SHARDS_MA
 
 static const struct mix_xid no_xid;
 
-void gossip_init(struct gossip *gossip, const struct gossip_options *options)
+void gossip_init(struct gossip *gossip, const struct gossip_rules *rules)
 {
-    *gossip = (struct gossip){.options = *options};
+    *gossip = (struct gossip){.rules = *rules};
     for (size_t a = 0; a < LEVELS_GROUPS_MAX; a++) {
         for (size_t b = 0; b < LEVELS_GROUPS_MAX; b++) {
             gossip->seconds[a][b] = USUAL_SECONDS;
@@ -68,10 +69,10 @@ void gossip_level(struct gossip *gossip)
         }
     }
     const struct levels_problem problem = {.count = count,
-                                           .batch = gossip->options.batch,
+                                           .batch = gossip->rules.batch,
                                            .speed = speed,
                                            .seconds = seconds,
-                                           .uniform = gossip->options.uniform};
+                                           .uniform = gossip->rules.uniform};
     gossip->period = levels_period(&problem);
     (void)levels_chances(&problem, chance);
     for (size_t a = 0; a < count; a++) {
@@ -84,7 +85,7 @@ void gossip_level(struct gossip *gossip)
 int64_t gossip_steps(const struct gossip *gossip, size_t group)
 {
     return gossip->period > 0
-               ? levels_steps(gossip->group[group].speed, gossip->period, gossip->options.batch)
+               ? levels_steps(gossip->group[group].speed, gossip->period, gossip->rules.batch)
                : 1;
 }
 
@@ -215,7 +216,7 @@ static bool has_room(const struct gossip *gossip, size_t orders)
 
 static struct mix_xid new_xid(struct gossip *gossip)
 {
-    return (struct mix_xid){gossip->options.life, ++gossip->counter};
+    return (struct mix_xid){gossip->rules.life, ++gossip->counter};
 }
 
 static int64_t patience_ms(double seconds)
@@ -239,8 +240,8 @@ static struct levels_side side_of(const struct gossip *gossip, size_t index, int
 static enum levels_weights weights_of(const struct gossip *gossip, size_t a, size_t b)
 {
     const bool known = gossip->group[a].has_loss && gossip->group[b].has_loss;
-    return gossip->options.weights == LEVELS_ACCURACY && !known ? LEVELS_EQUAL
-                                                                : gossip->options.weights;
+    return gossip->rules.weights == LEVELS_ACCURACY && !known ? LEVELS_EQUAL
+                                                              : gossip->rules.weights;
 }
 
 static void match_pair(struct gossip *gossip, size_t a, size_t b, int64_t now_ms)
@@ -272,7 +273,7 @@ static void match_all(struct gossip *gossip, int64_t now_ms)
             free[other] = other != g && is_free(&gossip->group[other]);
         }
         const struct rng_stream stream =
-            rng_stream(gossip->options.seed, RNG_MATCH, (uint64_t)gossip->options.life, 0);
+            rng_stream(gossip->rules.seed, RNG_MATCH, (uint64_t)gossip->rules.life, 0);
         const double at = (double)rng_uniform(&stream, (uint64_t)gossip->counter);
         const size_t partner = levels_partner(gossip->chance[g], free, gossip->count, at);
         if (partner < gossip->count) {
@@ -307,7 +308,15 @@ static bool average_is_due(const struct gossip *gossip)
         mixes += gossip->group[g].present ? gossip->group[g].mixes : 0;
     }
     const size_t present = count_present(gossip);
-    return present >= 2 && mixes >= gossip->options.average_every * (int64_t)present;
+    return gossip->finishes
+               ? present >= 1
+               : present >= 2 && mixes >= gossip->rules.average_every * (int64_t)present;
+}
+
+/* Whether the groups move to the average: to the last one none does. */
+static bool adopts(const struct gossip *gossip)
+{
+    return gossip->rules.adopts && !gossip->is_last;
 }
 
 static void gather(struct gossip *gossip, int64_t now_ms)
@@ -316,6 +325,8 @@ static void gather(struct gossip *gossip, int64_t now_ms)
         return;
     }
     gossip->average = new_xid(gossip);
+    gossip->average_step = gossip->rate_step;
+    gossip->is_last = gossip->finishes;
     double seconds = 0;
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
@@ -329,7 +340,7 @@ static void gather(struct gossip *gossip, int64_t now_ms)
     for (size_t g = 0; g < gossip->count; g++) {
         if (gossip->group[g].asked) {
             add_alpha(add(gossip, g, gossip->average, MIX_AVERAGE, until_ms),
-                      gossip->options.adopts ? 1 : 0);
+                      adopts(gossip) ? 1 : 0);
         }
     }
     enter_phase(gossip, GOSSIP_GATHERS, seconds, now_ms);
@@ -374,7 +385,7 @@ static void compute(struct gossip *gossip, int64_t now_ms)
     struct mix_match *match =
         add(gossip, averager, gossip->average, MIX_AVERAGE, now_ms + 2 * patience_ms(seconds));
     match->averages = true;
-    add_alpha(match, gossip->options.adopts ? 1 : 0);
+    add_alpha(match, adopts(gossip) ? 1 : 0);
     for (size_t g = 0; g < gossip->count; g++) {
         if (contributes(&gossip->group[g])) {
             add_peer(gossip, match, g);
@@ -391,9 +402,12 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     const double seconds = longest_copy(gossip, gossip->averager);
     gossip->offered = true;
     enter_phase(gossip, GOSSIP_ADOPTS, seconds, now_ms);
+    if (gossip->is_last) {
+        gossip->phase_until_ms = now_ms + ARRIVAL_MS; /* it travels to the coordinator */
+    }
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
-        group->asked = gossip->options.adopts && group->present && group->heard;
+        group->asked = adopts(gossip) && group->present && group->heard;
         if (group->asked && g != gossip->averager && has_room(gossip, 1)) {
             struct mix_match *match =
                 add(gossip, g, gossip->average, MIX_ADOPT, gossip->phase_until_ms);
@@ -437,7 +451,7 @@ static void average(struct gossip *gossip, int64_t now_ms)
     case GOSSIP_ADOPTS:
         if (!gossip->offered) {
             offer(gossip, now_ms);
-        } else if (over || all_did(gossip, true)) {
+        } else if (over || (!gossip->is_last && all_did(gossip, true))) {
             gossip->phase = GOSSIP_MIXES;
         }
         break;
@@ -454,7 +468,29 @@ void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms)
         }
     }
     average(gossip, now_ms);
-    if (gossip->phase == GOSSIP_MIXES || !gossip->options.adopts) {
+    if (!gossip->finishes && (gossip->phase == GOSSIP_MIXES || !adopts(gossip))) {
         match_all(gossip, now_ms);
     }
+}
+
+void gossip_finish(struct gossip *gossip)
+{
+    gossip->finishes = true;
+}
+
+bool gossip_is_last(const struct gossip *gossip)
+{
+    return gossip->is_last;
+}
+
+int64_t gossip_due_ms(const struct gossip *gossip)
+{
+    int64_t due_ms = gossip->phase == GOSSIP_MIXES ? INT64_MAX : gossip->phase_until_ms;
+    for (size_t g = 0; g < gossip->count; g++) {
+        const struct gossip_group *group = &gossip->group[g];
+        if (is_open(group) && group->open_until_ms < due_ms) {
+            due_ms = group->open_until_ms;
+        }
+    }
+    return due_ms;
 }

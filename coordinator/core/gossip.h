@@ -19,7 +19,7 @@
 
 #define GOSSIP_ORDERS_MAX (4 * LEVELS_GROUPS_MAX)
 
-struct gossip_options {
+struct gossip_rules {
     uint64_t seed;
     int64_t life;                /* of the coordinator */
     int64_t batch;               /* samples of a step */
@@ -59,7 +59,7 @@ struct gossip_order {
 };
 
 struct gossip {
-    struct gossip_options options;
+    struct gossip_rules rules;
     size_t count; /* groups that there have been */
     struct gossip_group group[LEVELS_GROUPS_MAX];
     double seconds[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX]; /* of a copy */
@@ -69,6 +69,8 @@ struct gossip {
     int64_t rate_step;
     enum gossip_phase phase;
     struct mix_xid average;
+    int64_t average_step;   /* rate_step when it was begun */
+    bool finishes, is_last; /* gossip_finish was called; the average was begun after that */
     size_t averager;
     bool offered; /* the average to the groups that adopt it */
     int64_t phase_until_ms;
@@ -77,7 +79,7 @@ struct gossip {
     size_t first, orders;
 };
 
-void gossip_init(struct gossip *gossip, const struct gossip_options *options);
+void gossip_init(struct gossip *gossip, const struct gossip_rules *rules);
 /* A group begins, or begins again, on so many samples, with so many samples per second. successor:
  * it takes over a shard whose group has ended. */
 void gossip_enter(struct gossip *gossip, size_t group, int64_t generation, int64_t samples,
@@ -98,5 +100,14 @@ void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report
 void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms);
 /* Take the next order; false: none. */
 bool gossip_next(struct gossip *gossip, struct gossip_order *out);
+
+/* Average once more, as soon as the average under way is over, and match no pair any more. Nobody
+ * adopts it, and a single group is enough. It is begun again until it arrives. */
+void gossip_finish(struct gossip *gossip);
+/* Return whether the average is the last one. */
+bool gossip_is_last(const struct gossip *gossip);
+/* When gossip_tick may have something to do without a report: a match or a phase is over.
+ * INT64_MAX: never. */
+int64_t gossip_due_ms(const struct gossip *gossip);
 
 #endif

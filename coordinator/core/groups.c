@@ -20,8 +20,9 @@
 size_t groups_part_count(const struct parent_slot *parent)
 {
     static const size_t counts[PARENT_ENDED + 1] = {[PARENT_STEM] = 1, [PARENT_JOINT] = 1};
-    return parent->parent.phase == PARENT_GROUPS ? parent->parent.groups.count
-                                                 : counts[parent->parent.phase];
+    const int phase = parent->parent.phase;
+    return phase == PARENT_GROUPS || phase == PARENT_MIXING ? parent->parent.groups.count
+                                                            : counts[phase];
 }
 
 struct parent_part *groups_part(struct parent_slot *parent, size_t index)
@@ -29,7 +30,8 @@ struct parent_part *groups_part(struct parent_slot *parent, size_t index)
     ASSERT(index < groups_part_count(parent));
     switch ((enum parent_phase)parent->parent.phase) {
     case PARENT_STEM: return &parent->parent.stem;
-    case PARENT_GROUPS: return &parent->parent.part[index];
+    case PARENT_GROUPS:
+    case PARENT_MIXING: return &parent->parent.part[index];
     case PARENT_JOINT: return &parent->parent.joint;
     case PARENT_HARVEST:
     case PARENT_ENDED: break;
@@ -204,8 +206,11 @@ struct parent_slot *groups_add(struct core *core, const struct event_job_submit 
     parent->job.created_ms = core->wall_ms;
     parent->model = submit->model;
     parent->parent.job = id;
-    parent->work = (struct group_work){
-        .touched = true, .job_changed = true, .row_changed = true, .deadline_ms = NEVER};
+    parent->work = (struct group_work){.touched = true,
+                                       .job_changed = true,
+                                       .row_changed = true,
+                                       .deadline_ms = NEVER,
+                                       .tick_ms = NEVER};
     act_publish_job(core, "job_queued", &parent->job, id.text, "job '%s' is queued",
                     submit->spec->name);
     return parent;
@@ -286,8 +291,15 @@ void groups_show(struct core *core, struct parent_slot *parent)
         set_state(core, parent, JOB_RUNNING, "export_failed", "%s", parent->work.fault);
     } else if (groups_harvests(parent)) {
         set_state(core, parent, JOB_RUNNING, "", "phase %s: assembles the model", phase);
+    } else if (parent->work.wait[0] != '\0') {
+        set_state(core, parent, JOB_WAITING_FOR_DEVICES, "waiting_for_devices", "%s",
+                  parent->work.wait);
     } else if (sum.live == 0) {
         set_state(core, parent, JOB_RUNNING, "", "prepares the phase %s", phase);
+    } else if (parent->parent.phase == PARENT_MIXING) {
+        set_state(core, parent, sum.state, sum.reason,
+                  "phase %s: %zu of %zu groups live, %" PRId64 " averages", phase, sum.live, count,
+                  parent->parent.gossip.averages);
     } else if (count > 1) {
         set_state(core, parent, sum.state, sum.reason, "phase %s: %zu of %zu trained", phase,
                   sum.trained, count);
@@ -330,6 +342,7 @@ int64_t groups_due_ms(const struct core *core)
                                : groups_harvest_waits(parent) ? work->retry_ms
                                                               : work->deadline_ms;
         due_ms = own_ms < due_ms ? own_ms : due_ms;
+        due_ms = work->tick_ms < due_ms ? work->tick_ms : due_ms;
     }
     return due_ms;
 }
@@ -342,7 +355,7 @@ void groups_restore_job(struct core *core, const struct restored_job *row)
     if (parent) {
         parent->job = row->job;
         parent->model = row->model;
-        parent->work = (struct group_work){.touched = true, .deadline_ms = NEVER};
+        parent->work = (struct group_work){.touched = true, .deadline_ms = NEVER, .tick_ms = NEVER};
     }
 }
 

@@ -18,9 +18,11 @@ struct group_work {
     bool asked;               /* a derivation or a harvest is under way */
     bool full;                /* a part waits until another job ends: there is no room */
     int harvests;             /* failed ones in a row */
+    char wait[MESSAGE_SIZE];  /* what it waits for before any part begins; "": nothing */
     char fault[MESSAGE_SIZE]; /* of the last harvest; "": it did not fail */
     int64_t retry_ms;         /* of the next harvest */
     int64_t deadline_ms;      /* of the groups; NEVER: none */
+    int64_t tick_ms;          /* when its strategy looks at it again; NEVER: when a part changes */
     int64_t shown_ms;         /* of the last row with progress */
 };
 

@@ -115,11 +115,11 @@ static bool is_used(const struct core *core, const struct checkpoint_id *id)
     return false;
 }
 
-static void discard(struct core *core, const struct kept_checkpoint *kept)
+void kept_discard(struct core *core, const struct checkpoint_id *id, const char *sha256)
 {
-    if (!is_used(core, &kept->id)) {
-        act_forget(core, OBJECT_CHECKPOINT, kept->id.text, 0);
-        act_delete_checkpoint(core, kept->sha256);
+    if (!is_used(core, id)) {
+        act_forget(core, OBJECT_CHECKPOINT, id->text, 0);
+        act_delete_checkpoint(core, sha256);
     }
 }
 
@@ -136,7 +136,7 @@ static void prune(struct core *core, struct job_slot *job)
         const size_t worst = find_worst(job, job->job.kept_count - (open ? 1 : 0));
         const struct kept_checkpoint gone = job->job.kept[worst];
         leave(job, worst);
-        discard(core, &gone);
+        kept_discard(core, &gone.id, gone.sha256);
     }
 }
 

@@ -17,6 +17,8 @@ bool kept_wants(const struct job_slot *job);
 void kept_skip(struct core *core, struct job_slot *job);
 /* The version has become a checkpoint. Deletes those that do not stay. */
 void kept_stored(struct core *core, struct job_slot *job, const struct checkpoint *checkpoint);
+/* Delete a checkpoint, unless a live job starts from it. */
+void kept_discard(struct core *core, const struct checkpoint_id *id, const char *sha256);
 /* A user has deleted a checkpoint. A live job that lists it gets room for another. */
 void kept_deleted(struct core *core, const char *checkpoint);
 

@@ -23,7 +23,8 @@ struct placement_request {
     enum avoid_level avoid;
     struct absent without;                /* devices to exclude besides */
     const struct plan_question *question; /* of a user, which may assume devices; NULL: none */
-    bool is_change;                       /* of the plan that the job runs, without need */
+    size_t groups;  /* that the job, not begun yet, mixes with; 0: it does not mix */
+    bool is_change; /* of the plan that the job runs, without need */
 };
 
 /* Return whether the device has the labels, or the numeric class, that the job requests; those of

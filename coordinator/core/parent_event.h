@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "libtrain/model/model.h"
+#include "schema/mix.h"
 #include "schema/submodel.h"
 
 /* What a job of sub-models has beside its spec. */
@@ -37,6 +38,22 @@ struct event_harvested {
     struct job_id job;
     bool failed;
     char message[MESSAGE_SIZE];
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+};
+
+/* The average of the groups of a job, as one of them sends it. */
+struct stored_average {
+    struct job_id job; /* of the group that has computed it */
+    int64_t generation;
+    struct mix_xid xid;
+    double loss, accuracy; /* has_accuracy */
+    bool has_accuracy;
+};
+
+struct event_average_stored {
+    struct device_id device;
+    struct stored_average average;
     char sha256[SHA256_SIZE];
     int64_t bytes;
 };

@@ -129,6 +129,7 @@ struct planning {
     struct partition_left_out left_out[PARTITION_LEFT_OUT_MAX]; /* of the pool's devices */
     size_t left_out_count;
     double memory_work; /* work of computing the memory of this job's stages */
+    uint64_t mix_bytes; /* of copies that groups exchange, on each device; 0: the job is none */
     struct unit_cost cost[UNITS_MAX];
     uint64_t border_bytes[UNITS_MAX], state_bytes[UNITS_MAX];
     struct partition_pair pair[PARTITION_PAIRS_MAX];

@@ -49,7 +49,8 @@ static const struct memory_growth *range_bytes(struct planning *planning, size_t
         }
         if (memory_of_range(planning->model, &planning->spec.optimizer, &request, &range->bytes,
                             NULL) == 0) {
-            range->bytes.base += pool_snapshots(planning, range->bytes.snapshot);
+            range->bytes.base +=
+                pool_snapshots(planning, range->bytes.snapshot) + planning->mix_bytes;
         } else {
             range->bytes = (struct memory_growth){.base = UINT64_MAX};
         }
@@ -95,7 +96,8 @@ struct plan_memory problem_memory(const struct planning *planning, size_t stage)
         .activations_bytes = (int64_t)bytes.activations,
         .workspace_bytes = (int64_t)(bytes.workspace + bytes.packed),
         .borders_bytes = (int64_t)bytes.borders,
-        .snapshots_bytes = (int64_t)(bytes.snapshot + pool_snapshots(planning, bytes.snapshot))};
+        .snapshots_bytes = (int64_t)(bytes.snapshot + pool_snapshots(planning, bytes.snapshot) +
+                                     planning->mix_bytes)};
 }
 
 uint64_t problem_state_bytes(struct planning *planning, size_t stage)

@@ -56,7 +56,7 @@ static void restore_device(struct core *core, const struct device *row)
 
 static void restore_job(struct core *core, const struct restored_job *row)
 {
-    if (row->job.spec.strategy == STRATEGY_SUBMODEL && !job_state_ended(row->job.state)) {
+    if (strategy_has_parts(row->job.spec.strategy) && !job_state_ended(row->job.state)) {
         ids_seen(core, row->job.id.text);
         groups_restore_job(core, row);
         return;

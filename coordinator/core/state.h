@@ -14,6 +14,8 @@
 #include "coordinator/core/drift.h"
 #include "coordinator/core/failure.h"
 #include "coordinator/core/generations.h"
+#include "coordinator/core/gossip_job.h"
+#include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/holdings.h"
@@ -112,6 +114,7 @@ struct parent_slot {
     struct parent parent;
     const struct model *model; /* the target */
     struct group_work work;
+    struct gossip_work mixes; /* of a job of strategy gossip */
 };
 
 struct core {
@@ -181,6 +184,8 @@ struct core {
     struct center_unit center_unit;
     struct checkpoint checkpoint;
     struct plan_answer *answer; /* dry runs use its preview */
+    struct gossip_rows mix_rows;
+    int64_t *shard; /* [GROUPS_MAX][COUNTED_CLASSES_MAX], scratch of gossip_parts.c */
 };
 
 #endif

@@ -36,13 +36,14 @@ static const enum verb_effect effects[STATE_COUNT][VERB_COUNT] = {
 };
 
 /* Every verb in every phase of a parent. It acts on the jobs of the phase; a harvest can only be
- * cancelled, and only a harvested model can be kept. Plans are those of the parts. */
+ * cancelled, and only a harvested model or an average can be kept. Plans are those of the parts. */
 #define PARTS [JOB_PAUSE] = EFFECT_PAUSE, [JOB_RESUME] = EFFECT_QUEUE, [JOB_CANCEL] = EFFECT_CANCEL
 static const enum verb_effect parent_effects[PARENT_ENDED + 1][VERB_COUNT] = {
     [PARENT_STEM] = {PARTS},
     [PARENT_GROUPS] = {PARTS},
     [PARENT_HARVEST] = {[JOB_CANCEL] = EFFECT_CANCEL},
     [PARENT_JOINT] = {PARTS, [JOB_CANCEL_KEEP] = EFFECT_KEEP},
+    [PARENT_MIXING] = {PARTS, [JOB_CANCEL_KEEP] = EFFECT_KEEP},
     [PARENT_ENDED] = {0},
 };
 

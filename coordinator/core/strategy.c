@@ -8,6 +8,7 @@ const struct strategy *strategy_of(enum job_strategy strategy)
     static const struct strategy *const rows[] = {
         [STRATEGY_PIPELINE] = &pipeline_strategy,
         [STRATEGY_SUBMODEL] = &pipeline_strategy,
+        [STRATEGY_GOSSIP] = &pipeline_strategy,
         [STRATEGY_PARAMETER_SERVER] = &parameter_server_strategy,
     };
     return rows[strategy];

@@ -251,10 +251,9 @@ static void refuse_group(struct core *core, struct parent_slot *parent, struct p
                     again ? "it is trained again with another seed" : "it is left out");
 }
 
-static void take_ended(struct core *core, const struct job_slot *job)
+static void take_ended(struct core *core, struct parent_slot *parent, const struct job_slot *job)
 {
-    struct parent_slot *parent = slots_parent(core, job->job.parent.text);
-    struct parent_part *part = parent && !parent->work.ended ? groups_part_of(parent, job) : NULL;
+    struct parent_part *part = parent->work.ended ? NULL : groups_part_of(parent, job);
     if (!part) {
         return;
     }
@@ -268,20 +267,11 @@ static void take_ended(struct core *core, const struct job_slot *job)
     groups_changed(parent);
 }
 
-static void take_parts(struct core *core)
+static void take_part(struct core *core, struct parent_slot *parent, const struct job_slot *job)
 {
-    for (size_t i = 0; i < core->job_list_count; i++) {
-        const struct job_slot *job = core->job_list[i];
-        struct parent_slot *parent =
-            job->job.part != JOB_WHOLE ? slots_parent(core, job->job.parent.text) : NULL;
-        if (!parent) {
-            continue;
-        }
-        parent->work.touched = true;
-        part_work_count(parent, job);
-        if (job->mark.ended) {
-            take_ended(core, job);
-        }
+    part_work_count(parent, job);
+    if (job->mark.ended) {
+        take_ended(core, parent, job);
     }
 }
 
@@ -311,36 +301,40 @@ static void go_on(struct core *core, struct parent_slot *parent)
         case PARENT_GROUPS: run_groups(core, parent); break;
         case PARENT_HARVEST: run_harvest(core, parent); break;
         case PARENT_JOINT: run_joint(core, parent); break;
+        case PARENT_MIXING:
         case PARENT_ENDED: break;
         }
     } while (parent->parent.phase != phase);
 }
 
-void submodel_run(struct core *core)
+static bool is_due(const struct core *core, const struct parent_slot *parent)
 {
-    take_parts(core);
-    for (size_t i = 0; i < core->parents.count && act_room(core); i++) {
-        struct parent_slot *parent = slots_parent_at(core, i);
-        const bool over = core->now_ms >= parent->work.deadline_ms;
-        const bool again = groups_harvest_waits(parent) && core->now_ms >= parent->work.retry_ms;
-        const bool due = parent->work.touched || over || again || groups_has_room(core, parent);
-        if (parent->work.ended || !due) {
-            continue;
-        }
-        parent->work.touched = false;
-        if (over && parent->parent.phase == PARENT_GROUPS) {
-            end_groups(core, parent);
-        }
-        groups_follow(core, parent);
-        if (!parent->parent.paused) {
-            go_on(core, parent);
-        }
-        if (!parent->work.ended) {
-            part_progress_show(core, parent);
-            groups_show(core, parent);
-        }
+    const bool again = groups_harvest_waits(parent) && core->now_ms >= parent->work.retry_ms;
+    return core->now_ms >= parent->work.deadline_ms || again || groups_has_room(core, parent);
+}
+
+static void run(struct core *core, struct parent_slot *parent)
+{
+    if (core->now_ms >= parent->work.deadline_ms && parent->parent.phase == PARENT_GROUPS) {
+        end_groups(core, parent);
+    }
+    groups_follow(core, parent);
+    if (!parent->parent.paused) {
+        go_on(core, parent);
+    }
+    if (!parent->work.ended) {
+        part_progress_show(core, parent);
+        groups_show(core, parent);
     }
 }
+
+static const struct checkpoint_id *kept(const struct parent_slot *parent)
+{
+    return &parent->parent.harvest;
+}
+
+const struct parent_row submodel_row = {
+    .take_part = take_part, .is_due = is_due, .run = run, .kept = kept};
 
 /* ---- answers of the edge ---- */
 

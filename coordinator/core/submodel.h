@@ -3,7 +3,7 @@
 #ifndef COORDINATOR_CORE_SUBMODEL_H
 #define COORDINATOR_CORE_SUBMODEL_H
 
-#include "coordinator/core/core.h"
+#include "coordinator/core/parent_row.h"
 
 #define SUBMODEL_ATTEMPTS_MAX 3 /* of a group: the first and two with the next seeds */
 
@@ -14,7 +14,6 @@ void submodel_on_harvested(struct core *core, const struct event *event);
 void submodel_on_damage(struct core *core, const char *sha256);
 /* Retry failed harvests now: the disk has room again. */
 void submodel_disk_has_room(struct core *core);
-/* At the end of a step: take the parts that have ended, and let each parent go on. */
-void submodel_run(struct core *core);
+extern const struct parent_row submodel_row;
 
 #endif

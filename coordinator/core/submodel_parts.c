@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/part_spec.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
@@ -11,45 +12,12 @@
 #define GROUP_HOLDOUT 0.05               /* of the own classes, for the quality gate */
 #define SEEDS ((int64_t)INTEGER_MAX + 1) /* the seed after the last is 0 */
 
-static void name_part(struct job_spec *spec, const struct job_spec *parent, const char *suffix)
-{
-    const int room = (int)sizeof(spec->name) - 1 - (int)strlen(suffix);
-    text_set(spec->name, sizeof(spec->name), "%.*s%s", room, parent->name, suffix);
-}
-
-/* A part is an ordinary job with the fields of its parent. */
-static void begin_spec(struct job_spec *spec, const struct parent_slot *parent)
-{
-    *spec = parent->job.spec;
-    spec->strategy = STRATEGY_PIPELINE;
-    spec->submodel = job_spec_default.submodel;
-    spec->has_submodel = false;
-}
-
-/* The warm-up of the job may be longer than a part: as a job of its own it would be rejected. */
-static void shorten_warmup(struct job_spec *spec, const struct job_data *data)
-{
-    const int64_t steps = job_total_steps(spec, job_epoch_samples(data));
-    if (steps > 0 && spec->learning_rate.warmup_steps >= steps) {
-        spec->learning_rate.warmup_steps = steps - 1;
-    }
-}
-
-static void start_from(struct job_spec *spec, struct job_data *data,
-                       const struct checkpoint_id *checkpoint, const char *sha256, int64_t bytes)
-{
-    spec->init_checkpoint = *checkpoint;
-    spec->init_except_count = 0;
-    text_set(data->checkpoint_sha256, sizeof(data->checkpoint_sha256), "%s", sha256);
-    data->checkpoint_bytes = bytes;
-}
-
 void submodel_stem_job(const struct parent_slot *parent, struct job_spec *spec)
 {
-    begin_spec(spec, parent);
-    name_part(spec, &parent->job.spec, ".stem");
+    part_spec_begin(parent, spec);
+    part_spec_name(parent, ".stem", spec);
     spec->epochs = parent->job.spec.submodel.stem_epochs;
-    shorten_warmup(spec, &parent->job.data);
+    part_spec_shorten_warmup(&parent->job.data, spec);
 }
 
 /* The classes that some group was trained for, with the labels of the data: on a sample of a
@@ -78,17 +46,17 @@ void submodel_joint_job(const struct parent_slot *parent, struct job_spec *spec,
 {
     int64_t missing[COUNTED_CLASSES_MAX];
     const size_t missing_count = parent_missing(&parent->parent, missing);
-    begin_spec(spec, parent);
-    name_part(spec, &parent->job.spec, ".joint");
+    part_spec_begin(parent, spec);
+    part_spec_name(parent, ".joint", spec);
     spec->epochs = parent->job.spec.submodel.joint_epochs;
     spec->learning_rate.value *= JOINT_RATE;
     spec->learning_rate.final_value *= JOINT_RATE;
-    start_from(spec, data, &parent->parent.harvest, parent->parent.harvest_sha256,
-               parent->parent.harvest_bytes);
+    part_spec_start_from(&parent->parent.harvest, parent->parent.harvest_sha256,
+                         parent->parent.harvest_bytes, spec, data);
     if (missing_count > 0) {
         view_without(&parent->parent, missing, missing_count, spec, data);
     }
-    shorten_warmup(spec, data);
+    part_spec_shorten_warmup(data, spec);
 }
 
 /* The classes of the group and a draw of the others, some own samples held out. */
@@ -118,16 +86,16 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
     const struct event_classes classes = {.samples = row->class_samples, .count = row->class_count};
     const struct parent_part *stem = &row->stem;
     char suffix[24];
-    begin_spec(spec, parent);
+    part_spec_begin(parent, spec);
     text_set(suffix, sizeof(suffix), ".group%zu", group);
-    name_part(spec, &parent->job.spec, suffix);
+    part_spec_name(parent, suffix, spec);
     spec->seed = (spec->seed + parent->parent.part[group].reseeded) % SEEDS;
     spec->devices_min = spec->devices_max = 1;
     ASSERT(spec->device_label_count + one->label_count <= LABELS_MAX);
     for (size_t i = 0; i < one->label_count; i++) {
         spec->device_label[spec->device_label_count++] = one->label[i];
     }
-    start_from(spec, data, &stem->checkpoint, stem->sha256, stem->bytes);
+    part_spec_start_from(&stem->checkpoint, stem->sha256, stem->bytes, spec, data);
     for (size_t u = (size_t)parent->job.spec.submodel.stem; u < parent->model->unit_count; u++) {
         text_set(spec->init_except[spec->init_except_count++].text, NAME_SIZE, "%s",
                  parent->model->unit[u].name);
@@ -138,5 +106,5 @@ void submodel_group_job(const struct parent_slot *parent, size_t group, struct j
                         &spec->view, &sizes);
     data->epoch_samples = (int64_t)view_epoch(&sizes);
     data->holdout_samples = (int64_t)sizes.held;
-    shorten_warmup(spec, data);
+    part_spec_shorten_warmup(data, spec);
 }

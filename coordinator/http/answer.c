@@ -243,6 +243,17 @@ bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t 
     return true;
 }
 
+bool answer_query_needed(struct http_exchange *exchange, const char *name, int64_t min, int64_t max,
+                         int64_t *out)
+{
+    if (!http_query(exchange, name)) {
+        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s' is required",
+                       name);
+        return false;
+    }
+    return answer_query_int(exchange, name, min, max, 0, out);
+}
+
 bool answer_query_bool(struct http_exchange *exchange, const char *name, bool *out)
 {
     const char *text = http_query(exchange, name);

@@ -48,6 +48,9 @@ bool answer_check_query(struct http_exchange *exchange, const char *const *allow
 /* An integer parameter within [min, max], or fallback when it is absent: false when answered. */
 bool answer_query_int(struct http_exchange *exchange, const char *name, int64_t min, int64_t max,
                       int64_t fallback, int64_t *out);
+/* The same of a parameter that must be there. */
+bool answer_query_needed(struct http_exchange *exchange, const char *name, int64_t min, int64_t max,
+                         int64_t *out);
 /* A parameter that is true or false, false when it is absent: false when answered. */
 bool answer_query_bool(struct http_exchange *exchange, const char *name, bool *out);
 /* Whether the body is announced as JSON: false when answered. */

@@ -85,6 +85,7 @@ void serve_job_groups(void *context, struct http_exchange *exchange)
     if (!answer_check_query(exchange, allowed)) {
         return;
     }
+    const struct coordinator *coordinator = context;
     struct parent *parent = find_parent(context, exchange);
     if (!parent) {
         return;
@@ -92,6 +93,7 @@ void serve_job_groups(void *context, struct http_exchange *exchange)
     struct groups_view *view = calloc(1, sizeof(*view));
     if (view) {
         groups_view_fill(parent, view);
+        core_fill_groups(coordinator->core, http_param(exchange, "id"), view);
         answer_record(exchange, 200, &groups_view_record, view);
     } else {
         answer_problem(exchange, PROBLEM_INTERNAL, "out of memory");

@@ -178,7 +178,7 @@ static bool begin_forecast(struct submission *submission, struct http_exchange *
 static void dry_run(struct submission **place, struct http_exchange *exchange)
 {
     struct submission *submission = *place;
-    const bool divides = submission->posted.classes.count > 0;
+    const bool divides = submission->posted.spec.strategy == STRATEGY_SUBMODEL;
     if (!ask_ready(submission->coordinator, exchange) ||
         (divides && !begin_forecast(submission, exchange))) {
         return;

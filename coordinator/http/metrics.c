@@ -136,7 +136,7 @@ static int end_page(struct metric_page *page, struct err *err)
     }
     const struct part_row *part = &page->parts.row[page->last.part];
     int rc = buf_printf(&page->body, err, "],\"next_cursor\":\"%" PRId64, page->last.step);
-    if (!rc && part->of.part != JOB_WHOLE) {
+    if (!rc && page->parts.count > 1) {
         rc = buf_printf(&page->body, err, ".%" PRId64 ".%s", page->since, part->job.text);
     }
     return rc ? rc : buf_append(&page->body, "\"}", 2, err);

@@ -71,7 +71,7 @@ int parts_list(struct coordinator *coordinator, const char *id, struct parts *ou
         *err = listing.err;
         rc = listing.code;
     }
-    if (!rc && out->count == 0 && !add_part(out, id)) {
+    if (!rc && !add_part(out, id)) {
         rc = err_set(err, ERR_MEMORY, "out of memory");
     }
     return rc;

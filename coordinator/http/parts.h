@@ -18,8 +18,8 @@ struct parts {
 /* One that parts_list has filled, or {0}. */
 void parts_done(struct parts *parts);
 
-/* List the jobs that are or were parts of the job, in the order in which they began. A job without
- * parts: the job alone, as no part. parts_done follows in any case. ERR_MEMORY, ERR_IO,
+/* List the jobs that are or were parts of the job, in the order in which they began, and last the
+ * job itself, as no part. parts_done follows in any case. ERR_MEMORY, ERR_IO,
  * ERR_FORMAT. */
 NODISCARD int parts_list(struct coordinator *coordinator, const char *id, struct parts *out,
                          struct err *err);

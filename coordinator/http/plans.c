@@ -339,8 +339,15 @@ static void serve(struct asked **place, struct http_exchange *exchange)
     if (parent && !take_parent(asked, parent, exchange)) {
         return;
     }
+    const int strategy = asked->posted.spec.strategy;
+    if (strategy == STRATEGY_GOSSIP) {
+        answer_problem(exchange, PROBLEM_WRONG_STATE,
+                       "there are no such questions about strategy 'gossip'; a dry run of the job "
+                       "predicts it on the devices of now");
+        return;
+    }
     if (!ask_ready(coordinator, exchange) ||
-        (asked->posted.classes.count > 0 && !begin_forecast(asked, exchange))) {
+        (strategy == STRATEGY_SUBMODEL && !begin_forecast(asked, exchange))) {
         return;
     }
     if (asked->posted.model) {

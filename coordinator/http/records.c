@@ -10,6 +10,7 @@
 #include "coordinator/http/list.h"
 #include "coordinator/http/routes.h"
 #include "libtrain/kernels/kernel_table.h"
+#include "schema/mix_row.h"
 #include "schema/wire.h"
 
 /* ---- children of a job, read from the rows ---- */
@@ -19,7 +20,7 @@ struct child_list {
     const struct core *core;
 };
 
-static bool list_checkpoint(void *arg, const struct state_row *row)
+static bool list_stored(void *arg, const struct state_row *row)
 {
     struct child_list *children = arg;
     return list_text(&children->list, row->id, row->document, row->document_size);
@@ -54,7 +55,13 @@ void serve_plans(void *context, struct http_exchange *exchange)
 void serve_checkpoints(void *context, struct http_exchange *exchange)
 {
     static const struct list_form form = {.key = &checkpoint_id_form};
-    list_children(context, exchange, STATE_CHECKPOINTS, &form, list_checkpoint);
+    list_children(context, exchange, STATE_CHECKPOINTS, &form, list_stored);
+}
+
+void serve_job_mixes(void *context, struct http_exchange *exchange)
+{
+    static const struct list_form form = {.key = &mix_id_form};
+    list_children(context, exchange, STATE_MIXES, &form, list_stored);
 }
 
 void serve_plan(void *context, struct http_exchange *exchange)

@@ -26,6 +26,7 @@ static const struct http_route routes[] = {
     ROUTE(DEVICE, "GET", "/v1/agent/assignment", serve_assignment, 0),
     ROUTE(DEVICE, "GET", "/v1/agent/blobs/{sha256}", serve_blob_get, 0),
     UPLOAD_ROUTE(DEVICE, "PUT", "/v1/agent/blobs/{sha256}", blob_sink),
+    UPLOAD_ROUTE(DEVICE, "PUT", "/v1/agent/averages/{sha256}", average_sink),
     ROUTE(DEVICE, "GET", "/v1/agent/datasets/{sha256}/content", serve_agent_dataset, 0),
 
     ROUTE(OPEN, "GET", "/healthz", serve_health, 0),
@@ -73,6 +74,7 @@ static const struct http_route routes[] = {
     ROUTE(READ, "GET", "/v1/jobs/{id}/metrics", serve_metrics, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}/groups", serve_job_groups, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}/groups/{group}/spec", serve_job_group_spec, 0),
+    ROUTE(READ, "GET", "/v1/jobs/{id}/mixes", serve_job_mixes, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}/kernels", serve_job_kernels, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}/incidents", serve_job_incidents, 0),
     ROUTE(READ, "GET", "/v1/jobs/{id}/replicas", serve_replicas, 0),

@@ -86,6 +86,7 @@ HANDLER(serve_checkpoints);
 HANDLER(serve_job_groups);
 HANDLER(serve_job_group_spec);
 HANDLER(serve_job_kernels);
+HANDLER(serve_job_mixes);
 /* metrics.c */
 HANDLER(serve_metrics);
 /* checkpoints.c */
@@ -119,7 +120,7 @@ HANDLER(serve_assignment);
 HANDLER(serve_blob_get);
 HANDLER(serve_agent_dataset);
 /* unit_upload.c */
-extern const struct http_sink blob_sink;
+extern const struct http_sink blob_sink, average_sink;
 
 #undef HANDLER
 

@@ -13,18 +13,6 @@ struct unit_upload {
     struct event_blob_stored stored;
 };
 
-/* A number that the query must have. */
-static bool read_number(struct http_exchange *exchange, const char *name, int64_t min, int64_t max,
-                        int64_t *out)
-{
-    if (!http_query(exchange, name)) {
-        answer_problem(exchange, PROBLEM_INVALID_PARAMETER, "query parameter '%s' is required",
-                       name);
-        return false;
-    }
-    return answer_query_int(exchange, name, min, max, 0, out);
-}
-
 static bool read_unit(struct http_exchange *exchange, struct center_unit *unit)
 {
     static const int64_t count_max = (int64_t)INTEGER_MAX;
@@ -42,9 +30,9 @@ static bool read_unit(struct http_exchange *exchange, struct center_unit *unit)
     }
     memcpy(unit->job.text, job, strlen(job) + 1);
     memcpy(unit->sha256, sha256, SHA256_SIZE);
-    return read_number(exchange, "generation", 1, count_max, &unit->generation) &&
-           read_number(exchange, "version", 0, count_max, &unit->version) &&
-           read_number(exchange, "unit", 0, UNITS_MAX - 1, &unit->unit);
+    return answer_query_needed(exchange, "generation", 1, count_max, &unit->generation) &&
+           answer_query_needed(exchange, "version", 0, count_max, &unit->version) &&
+           answer_query_needed(exchange, "unit", 0, UNITS_MAX - 1, &unit->unit);
 }
 
 /* Whether the device may send this unit now, by its parameters and the body. */

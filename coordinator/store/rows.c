@@ -19,6 +19,7 @@ static const char *const table_names[STATE_TABLES] = {
     [STATE_REPLAYS] = "replays",
     [STATE_EVENTS] = "events",
     [STATE_INCIDENTS] = "incidents",
+    [STATE_MIXES] = "mixes",
     [STATE_PARENTS] = "parents",
     [STATE_TOKENS] = "tokens",
     [STATE_AUDIT] = "audit",

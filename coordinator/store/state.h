@@ -24,6 +24,7 @@ enum state_table {
     STATE_REPLAYS,      /* id: idempotency key; document: request hash, status and answer */
     STATE_EVENTS,       /* id: sortable event id */
     STATE_INCIDENTS,    /* parent: job */
+    STATE_MIXES,        /* parent: job */
     STATE_PARENTS,      /* id: of the job that consists of groups */
     STATE_TOKENS,
     STATE_AUDIT,

@@ -10,6 +10,7 @@
 #include "schema/heartbeat.h"
 #include "schema/incident.h"
 #include "schema/job.h"
+#include "schema/mix_row.h"
 #include "schema/plan.h"
 #include "schema/what_if.h"
 #include "schema/wire.h"
@@ -26,6 +27,7 @@ const struct object_kind_facts *object_facts(enum object_kind kind)
         [OBJECT_CHECKPOINT] = {&checkpoint_record, &checkpoint_record, STATE_CHECKPOINTS},
         [OBJECT_CENTER_UNIT] = {&center_unit_record, &center_unit_record, STATE_CENTER_UNITS},
         [OBJECT_INCIDENT] = {&incident_record, &incident_record, STATE_INCIDENTS},
+        [OBJECT_MIX] = {&mix_row_record, &mix_row_record, STATE_MIXES},
         [OBJECT_ASSIGNMENT] = {&assignment_record, NULL, STATE_TABLES},
         [OBJECT_JOIN_REPLY] = {&join_reply_record, NULL, STATE_TABLES},
         [OBJECT_ENROLL_REPLY] = {&enroll_reply_record, NULL, STATE_TABLES},
@@ -67,6 +69,7 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
     const struct checkpoint *checkpoint = object;
     const struct center_unit *unit = object;
     const struct incident *incident = object;
+    const struct mix_row *mix = object;
     switch (kind) {
     case OBJECT_DEVICE:
         name(out, device->id.text, "", device->revision, device->created_ms);
@@ -93,6 +96,7 @@ void object_describe(enum object_kind kind, const void *object, struct object_ro
     case OBJECT_INCIDENT:
         name(out, incident->id.text, incident->job.text, incident->revision, incident->detected_ms);
         return;
+    case OBJECT_MIX: name(out, mix->id, mix->job.text, 1, mix->created_ms); return;
     case OBJECT_ASSIGNMENT:
     case OBJECT_JOIN_REPLY:
     case OBJECT_ENROLL_REPLY:

@@ -122,6 +122,11 @@ class IncidentList(TypedDict):
     revision: NotRequired[Count]
 
 
+class MixList(TypedDict):
+    items: list[Mix]
+    next_cursor: str | None
+
+
 class TokenList(TypedDict):
     items: list[Token]
     next_cursor: str | None
@@ -144,16 +149,17 @@ Kernel: TypeAlias = Literal[
 
 
 EventType: TypeAlias = Literal[
-    "blob_damaged", "checkpoint_deleted", "checkpoint_stored", "dataset_deleted", "dataset_stored",
-    "device_accepted", "device_cordoned", "device_disconnected", "device_drained",
+    "average_stored", "blob_damaged", "checkpoint_deleted", "checkpoint_stored", "dataset_deleted",
+    "dataset_stored", "device_accepted", "device_cordoned", "device_disconnected", "device_drained",
     "device_draining", "device_enrolled", "device_joined", "device_leaving", "device_lost",
     "device_online", "device_rekeyed", "device_removed", "device_renamed", "device_shared",
     "device_suspect", "device_uncordoned", "device_undrained", "export_failed", "generation_failed",
-    "group_refused", "incident_abandoned", "incident_deleted", "incident_opened",
-    "incident_resolved", "job_cancelled", "job_cancelling", "job_deleted", "job_failed",
-    "job_paused", "job_pausing", "job_phase", "job_planning", "job_preparing", "job_queued",
-    "job_recovering", "job_replanning", "job_running", "job_stalled", "job_stops_early",
-    "job_succeeded", "job_waiting_for_devices", "model_deleted", "model_stored", "plan_made",
+    "group_lost", "group_refused", "group_started", "incident_abandoned", "incident_deleted",
+    "incident_opened", "incident_resolved", "job_cancelled", "job_cancelling", "job_deleted",
+    "job_failed", "job_paused", "job_pausing", "job_phase", "job_planning", "job_preparing",
+    "job_queued", "job_recovering", "job_replanning", "job_running", "job_stalled",
+    "job_stops_early", "job_succeeded", "job_waiting_for_devices", "model_deleted", "model_stored",
+    "plan_made",
 ]
 
 
@@ -164,7 +170,7 @@ ProblemCode: TypeAlias = Literal[
     "unknown_model", "unknown_dataset", "unknown_plan", "unknown_checkpoint", "unknown_incident",
     "unknown_blob", "unknown_token", "method_not_allowed", "name_taken", "wrong_state", "in_use",
     "group_of_job", "idempotency_mismatch", "revision_mismatch", "stale_generation", "stale_boot",
-    "identity_in_use", "protocol_version", "not_enough_devices", "model_too_large",
+    "identity_in_use", "protocol_version", "not_enough_devices", "model_too_large", "bad_split",
     "range_not_satisfiable", "wrong_key", "forbidden_origin", "too_many", "disk_full", "busy",
     "stopping", "internal",
 ]
@@ -308,13 +314,15 @@ class Groups(TypedDict):
     """The parts of a job that consists of groups."""
 
     job: JobId
-    phase: Literal["stem", "groups", "harvest", "joint", "ended"]
+    phase: Literal["stem", "groups", "harvest", "joint", "mixing", "ended"]
     stem: Part
     groups: list[Group]
     harvest: str | None
     joint: Part
     missing_classes: list[int]
     compute: NotRequired[SubmodelCompute]
+    averages: NotRequired[list[Average]]
+    averages_stored: NotRequired[Count]
 
 
 class Event(TypedDict):
@@ -362,6 +370,7 @@ class Heartbeat(TypedDict):
     kernels: NotRequired[str | None]
     replica_bytes_sent: NotRequired[Count]
     replica_bytes_written: NotRequired[Count]
+    mix: NotRequired[MixReport | None]
     metrics: NotRequired[list[Metric]]
     metrics_job: NotRequired[str | None]
     metrics_generation: NotRequired[Count]
@@ -520,6 +529,7 @@ class JobPreview(TypedDict):
     steps: Count
     waiting_for: str | None
     submodel: SubmodelPreview | None
+    gossip: GossipPreview | None
 
 
 class JobSpec(TypedDict):
@@ -539,9 +549,10 @@ class JobSpec(TypedDict):
     augment: NotRequired[list[Augment]]
     freeze: NotRequired[list[str]]
     kernels: NotRequired[KernelTable | None]
-    strategy: NotRequired[Literal["pipeline", "submodel", "parameter_server"]]
+    strategy: NotRequired[Literal["pipeline", "submodel", "parameter_server", "gossip"]]
     submodel: NotRequired[Submodel | None]
     parameter_server: NotRequired[ParameterServer | None]
+    gossip: NotRequired[Gossip | None]
     pipeline: NotRequired[Literal["sync", "async"]]
     aggregate_every: NotRequired[int]
     vertical_sync: NotRequired[bool]
@@ -590,6 +601,15 @@ class Metric(TypedDict):
         "pull_seconds", "push_seconds", "segments_pull", "segments_push",
     ]
     value: float
+
+
+class Mix(TypedDict):
+    """A record of a job of groups."""
+
+    id: str
+    job: JobId
+    created_at: str
+    record: MixRecord
 
 
 class ModelRow(TypedDict):
@@ -847,6 +867,7 @@ class AssignmentRun(TypedDict):
     deadlines: AssignmentDeadlines
     total_steps: Count
     early_stop: NotRequired[EarlyStop | None]
+    mix: NotRequired[MixDuty | None]
     job_spec: JobSpec
     data: JobData
 
@@ -894,7 +915,7 @@ class Part(TypedDict):
 
 
 class Group(TypedDict):
-    """A group of a job of sub-models."""
+    """A group of a job."""
 
     group: int
     classes: list[int]
@@ -903,6 +924,7 @@ class Group(TypedDict):
     device: NotRequired[str | None]
     flops_per_sample: NotRequired[float | None]
     part: Part
+    mixes: NotRequired[GroupMixes | None]
 
 
 class SubmodelCompute(TypedDict):
@@ -913,6 +935,14 @@ class SubmodelCompute(TypedDict):
     total: float | None
     busiest: float | None
     flops: float | None
+
+
+class Average(TypedDict):
+    """Of all groups."""
+
+    checkpoint: CheckpointId
+    step: Count
+    accuracy: float | None
 
 
 class UnitSeconds(TypedDict):
@@ -981,6 +1011,19 @@ class PeerReport(TypedDict):
     device: DeviceId
     kind: Literal["refused", "broken", "stalled"]
     for_ms: Count
+
+
+class MixReport(TypedDict):
+    """What a group has done of its matches."""
+
+    group: int
+    generation: Count
+    wants: NotRequired[bool]
+    mixes: NotRequired[Count]
+    pair: MixStatus
+    average: MixStatus
+    distance: NotRequired[float | None]
+    records: NotRequired[list[MixRecord]]
 
 
 class Holding(TypedDict):
@@ -1194,6 +1237,19 @@ class SubmodelPreview(TypedDict):
     fastest: Literal["none", "submodel", "pipeline", "single"]
 
 
+class GossipPreview(TypedDict):
+    """A job of groups that train apart, as predicted."""
+
+    groups: list[GossipPreviewGroup]
+    period_seconds: float | None
+    copy_bytes: Count
+    epoch_seconds: float | None
+    total_seconds: float | None
+    pipeline_seconds: float | None
+    single_seconds: float | None
+    fastest: Literal["none", "gossip", "pipeline", "single"]
+
+
 class JobModel(TypedDict):
     """A name of the zoo or of /v1/models, or a description."""
 
@@ -1283,6 +1339,19 @@ class ParameterServer(TypedDict):
     shares: NotRequired[Literal["speed", "equal"] | list[int]]
 
 
+class Gossip(TypedDict):
+    """A job of groups that train apart. See docs/jobs.md."""
+
+    split: NotRequired[Literal["even", "speed", "dirichlet", "by_class"]]
+    alpha: NotRequired[float | None]
+    classes_per_shard: NotRequired[int]
+    pairs: NotRequired[Literal["bandwidth", "uniform"]]
+    average_by: NotRequired[Literal["groups", "samples"]]
+    average_every: NotRequired[int]
+    adopt: NotRequired[bool]
+    target_accuracy: NotRequired[float | None]
+
+
 class JobDevices(TypedDict):
     labels: NotRequired[Labels]
     min: NotRequired[int]
@@ -1343,6 +1412,20 @@ class MeasuredUnit(TypedDict):
     unit: int
     forward_seconds: float
     backward_seconds: float
+
+
+class MixRecord(TypedDict):
+    """What a group did: job and records determine every bit."""
+
+    xid: MixXid
+    kind: Literal["pair", "average", "adopt", "start"]
+    own: MixMember
+    peers: NotRequired[list[MixMember]]
+    alpha: NotRequired[float]
+    statistics_alpha: NotRequired[float]
+    applied_step: NotRequired[Count]
+    applied_mixes: NotRequired[Count]
+    rate_step: NotRequired[Count]
 
 
 class ModelInput(TypedDict):
@@ -1527,6 +1610,39 @@ class AssignmentDeadlines(TypedDict):
     lease_ms: Count
 
 
+class MixDuty(TypedDict):
+    """The part of a group in a job of groups that train apart."""
+
+    group: int
+    generation: Count
+    groups: int
+    every: int
+    rate_step: Count
+    steps: int
+    orders: NotRequired[list[MixOrder]]
+
+
+class GroupMixes(TypedDict):
+    """A group that trains apart from the others."""
+
+    device: str | None
+    samples: Count
+    steps: Count
+    every: Count
+    mixes: Count
+    samples_per_second: float | None
+    distance: float | None
+
+
+class MixStatus(TypedDict):
+    """The newest match of its kind; counter 0: none yet."""
+
+    xid: MixXid
+    state: Literal["none", "matched", "copied", "fetched", "applied", "expired", "rejected"]
+    copied: NotRequired[bool]
+    seconds: NotRequired[float]
+
+
 class Round(TypedDict):
     version: Count
     state: Literal["none", "open", "committed", "abandoned", "paused"]
@@ -1566,6 +1682,16 @@ class PreviewGroup(TypedDict):
     failure: str | None
 
 
+class GossipPreviewGroup(TypedDict):
+    """A group and the device that would train it."""
+
+    device: DeviceId
+    name: str
+    samples: Count
+    samples_per_second: float
+    every: int
+
+
 class ViewShard(TypedDict):
     """Some samples of some classes, each once in an epoch."""
 
@@ -1585,6 +1711,23 @@ class ServerPlace(TypedDict):
 
     device: DeviceId
     end: int
+
+
+class MixXid(TypedDict):
+    """Names a match; none is used twice."""
+
+    life: Count
+    counter: Count
+
+
+class MixMember(TypedDict):
+    """A copy of the state of a group."""
+
+    group: int
+    generation: Count
+    version: NotRequired[Count]
+    mixes: NotRequired[Count]
+    weight: NotRequired[float]
 
 
 class ModelOutput(TypedDict):
@@ -1614,6 +1757,19 @@ class ReplicaCopy(TypedDict):
     generation: Count
 
 
+class MixOrder(TypedDict):
+    """A match of a group."""
+
+    xid: MixXid
+    kind: Literal["pair", "average", "adopt", "start"]
+    averages: NotRequired[bool]
+    alpha: float
+    statistics_alpha: float
+    rate_step: Count
+    left_ms: Count
+    sources: NotRequired[list[MixSource]]
+
+
 ClassRange = TypedDict(
     "ClassRange",
     {
@@ -1622,3 +1778,14 @@ ClassRange = TypedDict(
         "count": "int",
     },
 )
+
+
+class MixSource(TypedDict):
+    """A group whose copy is needed."""
+
+    group: int
+    generation: Count
+    weight: NotRequired[float]
+    job: JobId
+    job_generation: int
+    peer: Peer

@@ -294,7 +294,8 @@ void contract_add_schemas(struct page *page)
 {
     shared_add_schemas(page);
     struct job_spec spec = job_spec_default;
-    spec.has_view = spec.has_parameter_server = true; /* their members have defaults */
+    spec.has_view = spec.has_parameter_server = spec.has_gossip =
+        true; /* their members have defaults */
     json_auto_t *defaults = record_write(&job_spec_record, &spec);
     struct schemas schemas = {.count = 0};
     for (size_t i = 0; i < records_count; i++) {

@@ -10,6 +10,7 @@
 #include "schema/event.h"
 #include "schema/id.h"
 #include "schema/incident.h"
+#include "schema/mix_row.h"
 #include "schema/job.h"
 #include "schema/job_metric.h"
 #include "schema/limits.h"
@@ -37,6 +38,7 @@ static const struct list {
     {"plan_list", &plan_record, LIST_LIMIT_MAX, NO_REVISION, NULL},
     {"checkpoint_list", &checkpoint_record, LIST_LIMIT_MAX, WHOLE_REVISION, NULL},
     {"incident_list", &incident_record, LIST_LIMIT_MAX, WHOLE_REVISION, NULL},
+    {"mix_list", &mix_row_record, LIST_LIMIT_MAX, NO_REVISION, NULL},
     {"token_list", &token_record, LIST_LIMIT_MAX, NO_REVISION, NULL},
     {"audit_list", &audit_entry_record, LIST_LIMIT_MAX, NO_REVISION, NULL},
     {"metric_list", &job_metric_record, METRICS_LIMIT_MAX, NO_REVISION, NULL},

@@ -14,6 +14,7 @@ import connections
 import datasets
 import deletes
 import events
+import gossip
 import jobs
 import objects
 import service
@@ -42,10 +43,11 @@ UNREACHABLE_OF = {
         ("POST", "/v1/agent/heartbeat"),
         ("GET", "/v1/agent/assignment"),
         ("GET", "/v1/agent/blobs/{sha256}"),
+        ("PUT", "/v1/agent/averages/{sha256}"),
         ("PUT", "/v1/agent/blobs/{sha256}"),
         ("GET", "/v1/agent/datasets/{sha256}/content"),
     )
-}
+} | {("PUT", "/v1/agent/averages/{sha256}", "disk_full")}  # no match is made on a full disk
 
 
 def test_every_operation_of_the_contract_was_answered_with_success():
@@ -107,7 +109,7 @@ COVERAGE = {name: value for name, value in globals().items() if name.startswith(
 
 if __name__ == "__main__":
     tests = {}
-    modules = (service, objects, datasets, jobs, submodels)
+    modules = (service, objects, datasets, jobs, submodels, gossip)
     for module in (*modules, deletes, agents, survive, plans, events, connections, access, webhook):
         tests.update(
             {name: value for name, value in vars(module).items() if name.startswith("test_")}

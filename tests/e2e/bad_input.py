@@ -117,7 +117,7 @@ def test_problems_of_bad_jobs_name_the_field_and_the_reason():
             "/learning_rate/value",
         )
         expect_problem(
-            post({"strategy": "gossip"}), 422, "invalid_fields", "/strategy", "pipeline, submodel"
+            post({"strategy": "swarm"}), 422, "invalid_fields", "/strategy", "pipeline, submodel"
         )
         expect_problem(post({"cuts": [99]}), 422, "invalid_fields", "/cuts")
         expect_problem(post(None, b"{not json"), 400, "invalid_json", "line")

@@ -263,7 +263,8 @@ static void a_model_is_kept_only_when_it_is_harvested(void **state)
     struct story *story = begin(3, &usual);
     story_until(story, "center: job job1.group1 running");
     users_ask(&story->world, story->job, JOB_CANCEL_KEEP);
-    story_until(story, "user: job1: 409 cannot cancel and keep a job of sub-models in the phase");
+    story_until(story,
+                "user: job1: 409 cannot cancel and keep a job of strategy 'submodel' in the phase");
     end(story, JOB_SUCCEEDED);
     story_free(story);
 }

@@ -117,6 +117,7 @@ static void fill_run(struct fake_coordinator *fake, size_t device, size_t stage,
         fill_peer(fake, device, script->device[(stage + 1) % script->stage_count], &run->neighbor);
         run->replica_bytes = 1 << 20;
     }
+    fake_fill_mix(fake, run);
     run->step_ms = 60000;
     run->peer_ms = 20000;
     run->lease_ms = 60000;

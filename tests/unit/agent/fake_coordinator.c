@@ -167,7 +167,7 @@ static void advance(struct fake_coordinator *fake)
         break;
     case FAKE_RUNNING:
     case FAKE_STOPPING:
-        if (all_report(fake, PHASE_STOPPED)) {
+        if (all_report(fake, PHASE_STOPPED) && fake_has_mixed(fake)) {
             take_stop(fake);
         } else if (fake->state == FAKE_RUNNING && script->how != FAKE_TO_THE_END &&
                    script->how != FAKE_LOSS &&
@@ -258,6 +258,7 @@ static void answer_beat(void *context, struct http_exchange *exchange)
     }
     agent->beat = *beat;
     take_metrics(fake, beat);
+    fake_take_mix(fake, beat);
     if (beat->all_holdings) {
         agent->holding_count = beat->holding_count < 64 ? beat->holding_count : 64;
         memcpy(agent->holding, beat->holding, agent->holding_count * sizeof(beat->holding[0]));
@@ -380,6 +381,10 @@ static const struct http_route routes[] = {
     {.method = "PUT",
      .pattern = "/v1/agent/blobs/{sha256}",
      .handle = answer_blob_put,
+     .body_max = FAKE_BLOB_MAX},
+    {.method = "PUT",
+     .pattern = "/v1/agent/averages/{sha256}",
+     .handle = fake_answer_average,
      .body_max = FAKE_BLOB_MAX},
 };
 

@@ -29,6 +29,7 @@ struct fake_script {
     struct fake_generation generation[8];
     size_t generation_count;
     int64_t neighbor_every, center_every; /* steps between rounds of replication */
+    bool mixes; /* the only agent is a group that stores an average of itself */
 };
 
 struct fake_coordinator;

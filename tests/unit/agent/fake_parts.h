@@ -32,6 +32,13 @@ struct fake_blob {
     uint64_t versions; /* that were stored: a bit each */
 };
 
+/* What the group has said and sent. */
+struct fake_mixes {
+    bool wanted, applied;
+    size_t stored, reported; /* records: acknowledged, and reported all the same */
+    size_t averages;
+};
+
 enum fake_state {
     FAKE_ENROLLING,
     FAKE_PREPARING,
@@ -58,6 +65,7 @@ struct fake_coordinator {
     struct fake_blob center[TINY_UNITS];
     int64_t committed[REPLICA_KINDS]; /* newest version */
     int64_t commits[REPLICA_KINDS];
+    struct fake_mixes mixes;
     struct tiny_result result;
     char problem[MESSAGE_SIZE];
     struct heartbeat beat;
@@ -82,6 +90,13 @@ void fake_take_rounds(struct fake_coordinator *fake, const struct heartbeat *bea
 bool fake_is_whole(struct fake_coordinator *fake, enum replica_kind kind, int64_t version);
 /* The newest version of which every unit is held by an agent that is not lost; 0: none. */
 int64_t fake_newest_cut(struct fake_coordinator *fake);
+
+/* fake_mixes.c */
+void fake_fill_mix(const struct fake_coordinator *fake, struct assignment_run *run);
+void fake_take_mix(struct fake_coordinator *fake, const struct heartbeat *beat);
+/* Whether everything that it was asked for is there. */
+bool fake_has_mixed(const struct fake_coordinator *fake);
+void fake_answer_average(void *context, struct http_exchange *exchange);
 
 /* fake_assignment.c */
 void fake_device_text(size_t index, char out[ID_SIZE]);

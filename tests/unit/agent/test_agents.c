@@ -148,6 +148,17 @@ static void one_agent_trains_as_one_process(void **state)
     play(*state, &script, 1, 2);
 }
 
+/* Its matches come while it runs, its records are acknowledged once, and its averages are stored.
+ */
+static void a_group_follows_its_matches(void **state)
+{
+    const struct fake_script script = {.agent_count = 1,
+                                       .generation_count = 1,
+                                       .generation = {{.end = {6}, .stage_count = 1}},
+                                       .mixes = true};
+    play(*state, &script, 1, 2);
+}
+
 static void two_agents_come_to_the_same_bits(void **state)
 {
     const struct fake_script script = {
@@ -242,6 +253,7 @@ int main(void)
     log_set_level(LOG_LEVEL_ERROR);
     const struct CMUnitTest tests[] = {
         test_with_directory(one_agent_trains_as_one_process),
+        test_with_directory(a_group_follows_its_matches),
         test_with_directory(two_agents_come_to_the_same_bits),
         test_with_directory(three_agents_come_to_the_same_bits),
         test_with_directory(five_agents_come_to_the_same_bits),

@@ -88,7 +88,8 @@ static struct assignment_run *new_run(size_t group, size_t count)
                                  .generation = GROUPS_GENERATION,
                                  .groups = (int64_t)count,
                                  .every = 10,
-                                 .rate_step = 3};
+                                 .rate_step = 3,
+                                 .steps = 1000};
     return run;
 }
 

@@ -37,11 +37,12 @@ static const char *const names[FAULTS] = {
 static struct groups groups;
 
 static struct stranger {
+    pthread_mutex_t lock; /* an answer may still be read while the next one is made */
     enum fault fault;
     size_t parameters, statistics;
     struct buf header;
     float *data;
-} peer;
+} peer = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct mix_note *new_note(enum fault fault)
 {
@@ -80,9 +81,8 @@ static void make_header(enum fault fault)
     }
 }
 
-static ssize_t read_answer(void *arg, uint64_t offset, void *out, size_t size)
+static ssize_t read_some(uint64_t offset, void *out, size_t size)
 {
-    (void)arg;
     const size_t bytes = (peer.parameters + peer.statistics) * sizeof(float);
     if (offset < peer.header.size) {
         const size_t left = peer.header.size - (size_t)offset;
@@ -100,6 +100,15 @@ static ssize_t read_answer(void *arg, uint64_t offset, void *out, size_t size)
     return (ssize_t)count;
 }
 
+static ssize_t read_answer(void *arg, uint64_t offset, void *out, size_t size)
+{
+    (void)arg;
+    (void)pthread_mutex_lock(&peer.lock);
+    const ssize_t got = read_some(offset, out, size);
+    (void)pthread_mutex_unlock(&peer.lock);
+    return got;
+}
+
 static void done(void *arg)
 {
     (void)arg;
@@ -108,7 +117,10 @@ static void done(void *arg)
 static void give(void *context, struct http_exchange *exchange)
 {
     (void)context;
+    (void)pthread_mutex_lock(&peer.lock);
     const enum fault fault = peer.fault;
+    const uint64_t bytes = peer.header.size + (peer.parameters + peer.statistics) * sizeof(float);
+    (void)pthread_mutex_unlock(&peer.lock);
     const struct http_source source = {.read = read_answer, .done = done};
     const int status = fault == GONE            ? 410
                        : fault == STALE         ? 409
@@ -118,7 +130,6 @@ static void give(void *context, struct http_exchange *exchange)
         http_reply(exchange, status, NULL, NULL, 0);
         return;
     }
-    const uint64_t bytes = peer.header.size + (peer.parameters + peer.statistics) * sizeof(float);
     http_reply_stream(exchange, 200, "application/octet-stream",
                       fault == ENDLESS     ? HTTP_SIZE_UNKNOWN
                       : fault == TOO_SHORT ? bytes - 4
@@ -156,9 +167,11 @@ static void nothing_but_a_copy_is_mixed(void **state)
     float *own = group_copy(group);
     for (int fault = FAULTS - 1; fault >= 0; fault--) {
         print_message("%s\n", names[fault]);
+        (void)pthread_mutex_lock(&peer.lock);
         peer.fault = (enum fault)fault;
         peer.data[group_floats(group) - 1] = fault == NOT_FINITE ? NAN : 1;
-        make_header(peer.fault);
+        make_header((enum fault)fault);
+        (void)pthread_mutex_unlock(&peer.lock);
         struct mix_order order = groups_order(MIX_PAIR, 1 + FAULTS - fault, 0.5);
         order.source_count = 1;
         order.source[0] =
@@ -168,7 +181,7 @@ static void nothing_but_a_copy_is_mixed(void **state)
         (void)snprintf(order.source[0].peer.url, URL_SIZE, "%s", serve.url);
         group_take(group, &order);
         group_boundary(group, 2);
-        group_wait(group, MIXING_PAIRS, end_of(peer.fault));
+        group_wait(group, MIXING_PAIRS, end_of((enum fault)fault));
         if (fault != NONE) {
             group_boundary(group, 3);
             float *now = group_copy(group);

@@ -14,6 +14,8 @@
 #include "tests/unit/agent/tiny.h"
 #include "tests/unit/agent_gossip/groups.h"
 
+#define RATE_STEPS 1000
+
 static struct groups groups;
 
 static struct group *group_at(size_t index)
@@ -37,13 +39,25 @@ static void expect_state(const struct group *group, const float *expected)
     free(state);
 }
 
+/* The learning rate tells the step that it is of. */
+static void tell_step(struct assignment_run *run)
+{
+    run->job_spec.learning_rate = (struct learning_rate){
+        .type = LEARNING_RATE_CONSTANT, .value = 1, .gamma = 0.1, .warmup_steps = RATE_STEPS};
+}
+
+static int64_t rate_step_of(const struct mixer *mixer)
+{
+    return lround(mixer_rate(mixer) * RATE_STEPS);
+}
+
 static void a_pair_moves_by_what_both_had_at_the_copy(void **state)
 {
     (void)state;
     static const size_t first[] = {0}, second[] = {1};
-    groups_open(&groups, 2);
+    groups_open_with(&groups, 2, tell_step);
     struct group *a = group_at(0), *b = group_at(1);
-    assert_int_equal(mixer_rate_step(a->mixer), 3);
+    assert_int_equal(rate_step_of(a->mixer), 3);
     group_order(a, groups_order(MIX_PAIR, 7, 0.25), second, 1);
     group_boundary(a, 5); /* copies, and asks the other group, which knows no match */
     group_wait(a, MIXING_PAIRS, MIX_COPIED);
@@ -62,7 +76,7 @@ static void a_pair_moves_by_what_both_had_at_the_copy(void **state)
     move(b, 0.75, copy[1], copy[0], later[1]);
     expect_state(a, later[0]);
     expect_state(b, later[1]);
-    assert_int_equal(mixer_rate_step(a->mixer), 107);
+    assert_int_equal(rate_step_of(a->mixer), 107);
 
     struct heartbeat *report = group_report(a);
     assert_int_equal(report->mix.pair.state, MIX_APPLIED);
@@ -92,7 +106,7 @@ static void a_pair_moves_by_what_both_had_at_the_copy(void **state)
 static void a_group_wants_a_match_after_its_steps(void **state)
 {
     (void)state;
-    groups_open(&groups, 2);
+    groups_open_with(&groups, 2, tell_step);
     struct group *a = group_at(0);
     group_boundary(a, 9);
     struct heartbeat *report = group_report(a);
@@ -175,7 +189,7 @@ static void check_average(size_t count, size_t author, const double *weight)
 {
     size_t all[GROUPS_MAX];
     float *copy[GROUPS_MAX], *later[GROUPS_MAX];
-    groups_open(&groups, count);
+    groups_open_with(&groups, count, tell_step);
     for (size_t g = 0; g < count; g++) {
         all[g] = g;
         group_order(group_at(g), groups_order(MIX_AVERAGE, 5, 1), NULL, 0);
@@ -198,7 +212,7 @@ static void check_average(size_t count, size_t author, const double *weight)
     group_boundary(computes, 9);
     move(computes, 1, copy[author], average, later[author]);
     expect_state(computes, later[author]);
-    assert_int_equal(mixer_rate_step(computes->mixer), 105);
+    assert_int_equal(rate_step_of(computes->mixer), 105);
     groups_wait_averages(&groups, 1);
 
     BUF_AUTO struct buf file;
@@ -209,11 +223,13 @@ static void check_average(size_t count, size_t author, const double *weight)
     assert_int_equal(file.size, groups.file.size);
     assert_memory_equal(file.data, groups.file.data, file.size);
     assert_string_equal(sha256, groups.sha256);
-    assert_holds(groups.query, "life=1;counter=5;step=105;test_loss=");
+    assert_holds(groups.query, "life=1;counter=5;test_loss=");
     assert_true(isfinite(query_number("test_loss")));
     assert_in_range((int)(query_number("test_accuracy") * TINY_TESTS + 0.5), 0, TINY_TESTS);
     const double apart = distance(computes, copy[author], average);
-    assert_true(fabs(query_number("distance") - apart) < 1e-12);
+    struct heartbeat *told = group_report(computes);
+    assert_true(told->mix.has_distance && fabs(told->mix.distance - apart) < 1e-12);
+    free(told);
 
     for (size_t g = 0; g < count; g++) {
         if (g == author) {
@@ -249,11 +265,18 @@ static void an_average_is_evaluated_stored_and_adopted(void **state)
     check_average(1, 0, NULL);
 }
 
+/* A group need not evaluate itself. */
+static void evaluate_never(struct assignment_run *run)
+{
+    tell_step(run);
+    run->job_spec.evaluate_every_epochs = 0;
+}
+
 static void the_test_loss_of_an_average_is_that_of_its_state(void **state)
 {
     (void)state;
     static const size_t own[] = {0};
-    groups_open(&groups, 1);
+    groups_open_with(&groups, 1, evaluate_never);
     struct group *group = group_at(0);
     /* What a job of one device with that state evaluates. */
     struct train_stage *train = keeper_train(group->work->keeper);
@@ -280,7 +303,7 @@ static void the_test_loss_of_an_average_is_that_of_its_state(void **state)
     groups_wait_averages(&groups, 1);
     assert_true(fabs(query_number("test_loss") - loss / TINY_TESTS) < 1e-12);
     assert_true(fabs(query_number("test_accuracy") - (double)correct / TINY_TESTS) < 1e-12);
-    assert_int_equal(mixer_rate_step(group->mixer), 3); /* it has not moved */
+    assert_int_equal(rate_step_of(group->mixer), 3); /* it has not moved */
     free(later);
     groups_close(&groups);
 }
@@ -289,7 +312,7 @@ static void an_average_is_sent_until_the_coordinator_has_it(void **state)
 {
     (void)state;
     static const size_t own[] = {0};
-    groups_open(&groups, 1);
+    groups_open_with(&groups, 1, tell_step);
     struct group *group = group_at(0);
     groups.status = 503;
     struct mix_order order = groups_order(MIX_AVERAGE, 2, 0);
@@ -315,7 +338,7 @@ static void a_slow_reader_keeps_the_copy_until_its_match_is_over(void **state)
 {
     (void)state;
     static const size_t second[] = {1};
-    groups_open(&groups, 2);
+    groups_open_with(&groups, 2, tell_step);
     struct group *a = group_at(0);
     struct mix_order order = groups_order(MIX_PAIR, 7, 0.5);
     order.left_ms = 300;
@@ -349,7 +372,7 @@ static void a_match_ends_at_its_deadline(void **state)
 {
     (void)state;
     static const size_t second[] = {1};
-    groups_open(&groups, 2);
+    groups_open_with(&groups, 2, tell_step);
     struct group *a = group_at(0);
     struct mix_order order = groups_order(MIX_PAIR, 7, 0.5);
     order.left_ms = 200;
@@ -371,7 +394,7 @@ static void a_cancelled_group_waits_for_nobody(void **state)
 {
     (void)state;
     static const size_t second[] = {1};
-    groups_open(&groups, 2);
+    groups_open_with(&groups, 2, tell_step);
     group_order(group_at(0), groups_order(MIX_PAIR, 7, 0.5), second, 1);
     group_boundary(group_at(0), 5); /* its request is parked there */
     const int64_t began_ms = clock_now_ms();

@@ -50,12 +50,12 @@ static void start(uint64_t seed, bool adopts, bool disturbed, struct world *worl
 {
     *world = (struct world){
         .random = rng_stream(seed, RNG_SIMULATION, 1, 0), .disturbed = disturbed, .copy_ms = 10};
-    const struct gossip_options options = {.seed = seed,
-                                           .life = 1,
-                                           .batch = BATCH,
-                                           .adopts = adopts,
-                                           .uniform = seed % 2 == 0,
-                                           .average_every = 8};
+    const struct gossip_rules options = {.seed = seed,
+                                         .life = 1,
+                                         .batch = BATCH,
+                                         .adopts = adopts,
+                                         .uniform = seed % 2 == 0,
+                                         .average_every = 8};
     gossip_init(&world->gossip, &options);
     world->count = 2 + draw(world, MOST - 1);
     for (size_t g = 0; g < world->count; g++) {
@@ -169,7 +169,7 @@ static void check_order(struct world *world, const struct gossip_order *order)
         } else {
             assert_true(match->alpha + world->pair_alpha == 1);
         }
-        assert_true(world->gossip.phase == GOSSIP_MIXES || !world->gossip.options.adopts);
+        assert_true(world->gossip.phase == GOSSIP_MIXES || !world->gossip.rules.adopts);
         assert_true(match->peer[0].group != match->own.group);
     } else {
         assert_true(newer || mix_xid_is(match->xid, world->gossip.average));
@@ -192,7 +192,7 @@ static void take_orders(struct world *world)
 
 static void restart(struct world *world)
 {
-    struct gossip_options options = world->gossip.options;
+    struct gossip_rules options = world->gossip.rules;
     options.life++;
     gossip_init(&world->gossip, &options);
     for (size_t g = 0; g < world->count; g++) {
@@ -281,7 +281,7 @@ static void undisturbed_groups_keep_their_mean_and_agree(void **state)
         pass(&world, 60000);
         /* A copy for an average that is adopted ends a pair that the other side may have applied.
          */
-        assert_true(world.gossip.options.adopts || fabs(sum_of(&world) - before) < 1e-6);
+        assert_true(world.gossip.rules.adopts || fabs(sum_of(&world) - before) < 1e-6);
         assert_true(spread_of(&world) < 1e-3);
         assert_true(world.gossip.averages > 0);
         for (size_t g = 0; g < world.count; g++) {
@@ -299,7 +299,7 @@ static void disturbed_groups_go_on(void **state)
         start(seed, seed % 2 == 0, true, &world);
         pass(&world, 60000);
         averages += world.gossip.averages;
-        lives += world.gossip.options.life;
+        lives += world.gossip.rules.life;
         world.disturbed = false;
         for (size_t g = 0; g < world.count; g++) {
             if (!world.group[g].alive) {

@@ -9,7 +9,7 @@ enum { SAMPLES = 320, BATCH = 32 };
 /* Two groups, both present and heard. */
 static void init_two(struct gossip *gossip)
 {
-    const struct gossip_options options = {
+    const struct gossip_rules options = {
         .seed = 1, .life = 4, .batch = BATCH, .average_every = 1000};
     gossip_init(gossip, &options);
     for (size_t g = 0; g < 2; g++) {
@@ -97,7 +97,7 @@ static void groups_are_weighed_by_accuracy_once_both_losses_are_known(void **sta
     static struct gossip gossip;
     struct gossip_report report[] = {{.generation = 1}, {.generation = 1}};
     init_two(&gossip);
-    gossip.options.weights = LEVELS_ACCURACY;
+    gossip.rules.weights = LEVELS_ACCURACY;
     expect_alpha(&gossip, report, 0.5);
     report[0].average.has_loss = true;
     report[0].average.loss = 1.05;
@@ -109,9 +109,9 @@ static void groups_are_weighed_by_accuracy_once_both_losses_are_known(void **sta
     expect_alpha(&gossip, report, 1 / (1 + exp(-0.5)));
     report[0].average.has_loss = false; /* it has copied again */
     expect_alpha(&gossip, report, 1 / (1 + exp(-0.5)));
-    gossip.options.weights = LEVELS_EQUAL;
+    gossip.rules.weights = LEVELS_EQUAL;
     expect_alpha(&gossip, report, 0.5);
-    gossip.options.weights = LEVELS_ACCURACY;
+    gossip.rules.weights = LEVELS_ACCURACY;
     gossip_enter(&gossip, 0, 1, SAMPLES, 320, false, 0); /* again: it knows nothing */
     expect_alpha(&gossip, report, 0.5);
 }
@@ -170,7 +170,7 @@ static void expect_average(struct gossip *gossip, size_t group, bool averages, s
 static void expect_averager(struct gossip *gossip, size_t expected)
 {
     struct gossip_report report = {.generation = 1};
-    gossip->options.average_every = 0;
+    gossip->rules.average_every = 0;
     for (size_t g = 0; g < 3; g++) {
         gossip_hear(gossip, g, &report, 0);
     }
@@ -209,7 +209,7 @@ static void an_average_goes_on_without_those_that_are_late_or_gone(void **state)
     struct gossip_report report = {.generation = 1};
     init_two(&gossip);
     gossip_enter(&gossip, 2, 1, SAMPLES, 300, false, 0);
-    gossip.options.average_every = 0;
+    gossip.rules.average_every = 0;
     for (size_t g = 0; g < 3; g++) {
         gossip_hear(&gossip, g, &report, 0);
     }

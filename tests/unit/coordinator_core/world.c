@@ -121,6 +121,7 @@ static void persist(struct world *world, const struct action *action)
         note(world, "persist job %s %s", job->spec.name, job_state_names[job->state]);
         return;
     }
+    case OBJECT_MIX:
     case OBJECT_PARENT: assert_true(false); return; /* the simulator has parents */
     case OBJECT_PLAN: {
         const struct plan *plan = action->object;

@@ -1,0 +1,129 @@
+#include "coordinator/core/gossip_form.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "coordinator/core/candidates.h"
+#include "coordinator/core/gossip_parts.h"
+#include "coordinator/core/groups.h"
+#include "coordinator/core/planning.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
+#include "libtrain/model/shards.h"
+
+#define SECONDS_MIN 1e-9
+
+/* ---- devices ---- */
+
+static double speed_of(const struct planning *planning, size_t device, const struct job_spec *spec)
+{
+    const size_t units = planning->model->unit_count, row = device * units;
+    double seconds = planning->device[device].overhead_seconds;
+    for (size_t u = 0; u < units; u++) {
+        seconds += planning->expected_forward_seconds[row + u] +
+                   planning->expected_backward_seconds[row + u];
+    }
+    const double micro_batch = (double)spec->batch / (double)spec->micro_batches;
+    return planning->device[device].processor_share * micro_batch / fmax(seconds, SECONDS_MIN);
+}
+
+/* Devices, the fastest first. Return their number, at most that of the groups. */
+static size_t list_recruits(struct core *core, const struct job_spec *parent,
+                            const struct model *model, enum candidates candidates,
+                            struct recruit out[GROUPS_MAX])
+{
+    struct job_spec spec;
+    gossip_any_job(parent, &spec);
+    const struct placement_request request = {.spec = &spec,
+                                              .model = model,
+                                              .candidates = candidates,
+                                              .groups = (size_t)parent->devices_max};
+    const struct planning *planning = core->planning;
+    const size_t most = (size_t)parent->devices_max;
+    size_t count = 0;
+    candidates_fill(core, &request, core->planning);
+    for (size_t d = 0; d < planning->device_count; d++) {
+        const struct recruit recruit = {.device = planning->device[d].id,
+                                        .speed = speed_of(planning, d, &spec)};
+        size_t at = count < most ? count++ : count;
+        while (at > 0 && out[at - 1].speed < recruit.speed) {
+            if (at < most) {
+                out[at] = out[at - 1];
+            }
+            at--;
+        }
+        if (at < most) {
+            out[at] = recruit;
+        }
+    }
+    return count;
+}
+
+size_t gossip_recruit(struct core *core, const struct job_spec *spec, const struct model *model,
+                      const struct event_classes *classes, enum candidates candidates,
+                      struct recruit out[GROUPS_MAX], size_t *there)
+{
+    double speed[GROUPS_MAX];
+    struct err err = {0};
+    size_t count = list_recruits(core, spec, model, candidates, out);
+    *there = count;
+    for (size_t g = 0; g < count; g++) {
+        speed[g] = out[g].speed;
+    }
+    /* Fewer groups have larger shards. */
+    while (count >= (size_t)spec->devices_min &&
+           gossip_divide(spec, classes->samples, classes->count, speed, count, core->shard, &err)) {
+        count--;
+    }
+    return count < (size_t)spec->devices_min ? 0 : count;
+}
+
+/* The number of groups does not change any more. */
+void gossip_form(struct core *core, struct parent_slot *parent)
+{
+    struct parent *row = &parent->parent;
+    struct recruit recruit[GROUPS_MAX];
+    const struct event_classes classes = {.samples = row->class_samples, .count = row->class_count};
+    size_t free;
+    const size_t count = gossip_recruit(core, &parent->job.spec, parent->model, &classes,
+                                        CANDIDATES_FREE, recruit, &free);
+    if (count == 0) {
+        text_set(parent->work.wait, sizeof(parent->work.wait),
+                 "needs %" PRId64 " devices; %zu are free", parent->job.spec.devices_min, free);
+        return;
+    }
+    parent->work.wait[0] = '\0';
+    row->groups.count = row->gossip.member_count = count;
+    for (size_t g = 0; g < count; g++) {
+        row->gossip.member[g] = (struct gossip_member){
+            .samples = shards_size(core->shard, row->class_count, g), .speed = recruit[g].speed};
+        row->groups.group[g].device = recruit[g].device;
+    }
+    groups_changed(parent);
+}
+
+/* ---- jobs ---- */
+
+void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t group)
+{
+    struct parent *row = &parent->parent;
+    struct gossip_member *member = &row->gossip.member[group];
+    const struct gossip_state *state = &row->gossip;
+    struct job_spec spec;
+    struct job_data data = parent->job.data;
+    gossip_divide_parent(core, parent);
+    gossip_group_job(core, parent, group, &spec, &data);
+    const struct device_id *device = &row->groups.group[group].device;
+    const bool first = row->part[group].attempts == 0;
+    const struct group_job made = {.part = JOB_GROUP,
+                                   .group = group,
+                                   .device = first && device->text[0] != '\0' ? device : NULL,
+                                   .spec = &spec,
+                                   .data = &data,
+                                   .model = parent->model};
+    if (groups_begin(core, parent, &row->part[group], &made)) {
+        member->origin = state->average_count > 0 ? state->average[state->average_count - 1].xid
+                                                  : (struct mix_xid){0};
+        parent->mixes.group[group].reached = 0;
+    }
+}

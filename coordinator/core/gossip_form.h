@@ -1,0 +1,33 @@
+/* gossip_form.h: how a job of groups that train apart begins: which devices are its groups, and the
+ * job of each. */
+#ifndef COORDINATOR_CORE_GOSSIP_FORM_H
+#define COORDINATOR_CORE_GOSSIP_FORM_H
+
+#include "coordinator/core/matching.h"
+
+struct event_classes;
+struct parent_slot;
+
+/* A device that may train a group. */
+struct recruit {
+    struct device_id device;
+    double speed; /* expected samples per second */
+};
+
+/* Choose the devices of the groups, the fastest first, and divide the data among them into
+ * core->shard.
+ *
+ *     there  out: devices that may train a group, at most as many as the job wants
+ *
+ * Returns the number of groups; 0: too few devices, or too few samples for so many. */
+size_t gossip_recruit(struct core *core, const struct job_spec *spec, const struct model *model,
+                      const struct event_classes *classes, enum candidates candidates,
+                      struct recruit out[GROUPS_MAX], size_t *there);
+
+/* Divide the data among the devices that are free, if they are enough. parent->work.wait says what
+ * is missing. */
+void gossip_form(struct core *core, struct parent_slot *parent);
+/* Begin the job of a group, with the newest average if there is one. */
+void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t group);
+
+#endif

@@ -1,0 +1,218 @@
+#include "coordinator/core/gossip_groups.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "coordinator/core/act.h"
+#include "coordinator/core/gossip_records.h"
+#include "coordinator/core/groups.h"
+#include "coordinator/core/mark.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/states.h"
+#include "coordinator/core/traffic.h"
+#include "coordinator/core/unit_work.h"
+#include "schema/job_check.h"
+
+#define SPEED_CHANGE 0.2 /* that levels the groups again */
+#define SECONDS_MIN 1e-9
+
+int64_t gossip_steps_done(const struct parent_slot *parent)
+{
+    int64_t steps = 0;
+    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+        steps += parent->parent.gossip.member[g].steps + parent->mixes.group[g].reached;
+    }
+    return steps;
+}
+
+int64_t gossip_steps_all(const struct parent_slot *parent)
+{
+    return job_total_steps(&parent->job.spec, job_epoch_samples(&parent->job.data));
+}
+
+/* Its steps count, though its state is lost. */
+void gossip_leave_job(struct parent_slot *parent, size_t group)
+{
+    struct gossip_group_work *work = &parent->mixes.group[group];
+    parent->parent.gossip.member[group].steps += work->reached;
+    work->reached = 0;
+    groups_changed(parent);
+}
+
+/* ---- incarnations ---- */
+
+static int64_t incarnation_of(const struct parent_part *part, const struct job_slot *job)
+{
+    return (part->attempts << MIX_ATTEMPT_SHIFT) + job->plan.generation;
+}
+
+/* A plan that begins again from version 0 after the group had trained: a newer average is better.
+ */
+static bool is_outdated(const struct parent_slot *parent, size_t group, const struct job_slot *job)
+{
+    const struct gossip_state *state = &parent->parent.gossip;
+    const struct gossip_member *member = &state->member[group];
+    return job->plan.resume_version == 0 && member->incarnation > 0 && state->average_count > 0 &&
+           !mix_xid_is(member->origin, state->average[state->average_count - 1].xid);
+}
+
+static void replace(struct core *core, struct parent_slot *parent, size_t group)
+{
+    struct parent_part *part = &parent->parent.part[group];
+    struct job_slot *job = groups_job(core, part);
+    struct parent_part gone = *part;
+    gossip_leave_job(parent, group);
+    part->state = PART_WAITING;
+    if (job) {
+        groups_cancel(core, &gone, "replaced", "its group begins again with the newest average");
+    }
+}
+
+/* The first plan of an incarnation: what it starts with is in the log before any device trains. */
+static void begin_incarnation(struct core *core, struct parent_slot *parent, size_t group,
+                              const struct job_slot *job)
+{
+    struct parent_part *part = &parent->parent.part[group];
+    struct gossip_member *member = &parent->parent.gossip.member[group];
+    const int64_t incarnation = incarnation_of(part, job), version = job->plan.resume_version;
+    struct mix_record record = {
+        .kind = MIX_START,
+        .own = {.group = (int64_t)group, .generation = incarnation, .version = version},
+        .rate_step = gossip_steps_done(parent)};
+    if (version > 0) {
+        record.peer[record.peer_count++] = (struct mix_member){
+            .group = (int64_t)group, .generation = member->incarnation, .version = version};
+    } else {
+        record.xid = member->origin;
+    }
+    member->incarnation = incarnation;
+    member->rate_step = record.rate_step;
+    groups_changed(parent);
+    gossip_record(core, parent, &record);
+}
+
+/* ---- who runs ---- */
+
+void gossip_touch(struct core *core, const struct parent_slot *parent, size_t group)
+{
+    const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
+    struct device_slot *device = job && job->has_plan ? slots_stage_device(core, job, 0) : NULL;
+    if (device && device->job == job) {
+        mark_device_touched(core, device);
+    }
+}
+
+static void touch_all(struct core *core, const struct parent_slot *parent)
+{
+    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+        gossip_touch(core, parent, g);
+    }
+}
+
+static const struct device_slot *device_of(const struct core *core,
+                                           const struct parent_slot *parent, size_t group)
+{
+    const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
+    return job && job->has_plan ? slots_stage_device(core, job, 0) : NULL;
+}
+
+/* The seconds of a copy between the group and every other one that runs. */
+static void measure_links(const struct core *core, struct parent_slot *parent, size_t group)
+{
+    const double bytes = (double)unit_work_state_bytes(parent->model);
+    const struct device_slot *own = device_of(core, parent, group);
+    for (size_t g = 0; own && g < parent->parent.gossip.member_count; g++) {
+        const struct device_slot *other = device_of(core, parent, g);
+        if (g != group && other && parent->mixes.group[g].incarnation > 0) {
+            const struct link_speed link = traffic_link(core, own, other);
+            gossip_link(&parent->mixes.gossip, group, g,
+                        fmax(link.latency_seconds + bytes / link.bytes_per_second, SECONDS_MIN));
+        }
+    }
+}
+
+double gossip_measured_speed(const struct parent_slot *parent, const struct job_slot *job)
+{
+    const double seconds = job->progress.recent_step_seconds;
+    return seconds > 0 ? (double)parent->job.spec.batch / seconds : 0;
+}
+
+static double planned_speed(const struct parent_slot *parent, const struct job_slot *job)
+{
+    const double measured = gossip_measured_speed(parent, job);
+    const double predicted = job->plan.predicted_step_seconds;
+    return measured > 0 ? measured : predicted > 0 ? (double)parent->job.spec.batch / predicted : 1;
+}
+
+static void enter(struct core *core, struct parent_slot *parent, size_t group,
+                  const struct job_slot *job)
+{
+    struct gossip_group_work *work = &parent->mixes.group[group];
+    const bool successor =
+        parent->parent.gossip.member[group].origin.counter > 0 && job->plan.resume_version == 0;
+    const double speed = planned_speed(parent, job);
+    work->incarnation = parent->parent.gossip.member[group].incarnation;
+    memset(work->order, 0, sizeof(work->order));
+    measure_links(core, parent, group);
+    gossip_enter(&parent->mixes.gossip, group, work->incarnation,
+                 parent->parent.gossip.member[group].samples, speed, successor, core->now_ms);
+    touch_all(core, parent);
+    act_publish_job(core, "group_started", &parent->job, parent->job.id.text,
+                    "group %zu of '%s' trains", group, parent->job.spec.name);
+}
+
+static void leave(struct core *core, struct parent_slot *parent, size_t group)
+{
+    struct gossip_group_work *work = &parent->mixes.group[group];
+    work->incarnation = 0;
+    gossip_leave(&parent->mixes.gossip, group);
+    touch_all(core, parent);
+    const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
+    if (job && (job->job.state == JOB_RECOVERING || job->job.state == JOB_WAITING_FOR_DEVICES)) {
+        act_publish_job(core, "group_lost", &parent->job, parent->job.id.text,
+                        "group %zu of '%s' does not train", group, parent->job.spec.name);
+    }
+}
+
+static void follow_speed(struct core *core, struct parent_slot *parent, size_t group,
+                         const struct job_slot *job)
+{
+    struct gossip *gossip = &parent->mixes.gossip;
+    const double speed = gossip_measured_speed(parent, job), known = gossip->group[group].speed;
+    if (speed > 0 && fabs(speed - known) > SPEED_CHANGE * known) {
+        gossip_speed(gossip, group, speed);
+        measure_links(core, parent, group);
+        gossip_level(gossip);
+    }
+}
+
+void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
+{
+    struct parent_part *part = &parent->parent.part[group];
+    struct gossip_group_work *work = &parent->mixes.group[group];
+    const struct job_slot *job = groups_job(core, part);
+    const bool planned = job && states_plan_active(job);
+    if (planned && incarnation_of(part, job) != parent->parent.gossip.member[group].incarnation) {
+        if (is_outdated(parent, group, job)) {
+            replace(core, parent, group);
+            job = NULL;
+        } else {
+            begin_incarnation(core, parent, group, job);
+        }
+    }
+    const bool runs = job && states_phase(job) == PHASE_RUN;
+    if (work->incarnation > 0 &&
+        (!runs || work->incarnation != parent->parent.gossip.member[group].incarnation)) {
+        leave(core, parent, group);
+    }
+    if (runs && work->incarnation == 0) {
+        enter(core, parent, group, job);
+    }
+    if (runs) {
+        follow_speed(core, parent, group, job);
+    }
+    if (job && job->job.progress.step > work->reached) {
+        work->reached = job->job.progress.step;
+    }
+}

@@ -1,0 +1,375 @@
+#include "coordinator/core/gossip_job.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "coordinator/core/act.h"
+#include "coordinator/core/exports.h"
+#include "coordinator/core/gossip_form.h"
+#include "coordinator/core/gossip_groups.h"
+#include "coordinator/core/gossip_records.h"
+#include "coordinator/core/groups.h"
+#include "coordinator/core/kept.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
+#include "schema/job_check.h"
+
+#define ATTEMPTS_MAX 3  /* of a group that fails by itself */
+#define GOOD_AVERAGES 3 /* that end a job with target_accuracy */
+
+/* ---- matches ---- */
+
+static void begin_work(struct parent_slot *parent)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    const bool by_samples = spec->gossip.average_by == AVERAGE_SAMPLES;
+    const struct gossip_rules rules = {.seed = (uint64_t)spec->seed,
+                                       .life = ++parent->parent.gossip.life,
+                                       .batch = spec->batch,
+                                       .weights = by_samples ? LEVELS_SAMPLES : LEVELS_EQUAL,
+                                       .uniform = spec->gossip.pairs == PAIRS_UNIFORM,
+                                       .adopts = spec->gossip.adopt,
+                                       .average_every = spec->gossip.average_every};
+    gossip_init(&parent->mixes.gossip, &rules);
+    parent->mixes.begun = true;
+    groups_changed(parent);
+}
+
+/* Groups whose steps between two mixes have changed are told. */
+static void assign_steps(struct core *core, struct parent_slot *parent)
+{
+    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+        struct gossip_group_work *work = &parent->mixes.group[g];
+        const int64_t every =
+            work->incarnation > 0 ? gossip_steps(&parent->mixes.gossip, g) : work->every;
+        if (every != work->every) {
+            work->every = every;
+            gossip_touch(core, parent, g);
+        }
+    }
+}
+
+/* While the disk is full, no record could be stored: no match is made. */
+static void match(struct core *core, struct parent_slot *parent)
+{
+    struct gossip *gossip = &parent->mixes.gossip;
+    struct gossip_order order;
+    if (core->disk_nearly_full) {
+        return;
+    }
+    if (gossip_steps_done(parent) >= gossip_steps_all(parent)) {
+        gossip_finish(gossip);
+    }
+    gossip_tick(gossip, gossip_steps_done(parent), core->now_ms);
+    while (gossip_next(gossip, &order)) {
+        const size_t place = order.match.kind == MIX_PAIR ? 0 : 1;
+        parent->mixes.group[order.group].order[place] = order.match;
+        gossip_touch(core, parent, order.group);
+    }
+    assign_steps(core, parent);
+}
+
+/* ---- the end ---- */
+
+static void fail(struct core *core, struct parent_slot *parent, const char *reason,
+                 const char *message)
+{
+    groups_end(core, parent, JOB_FAILED, reason, message);
+}
+
+static size_t count_parts(const struct parent *parent, enum part_state state)
+{
+    size_t count = 0;
+    for (size_t g = 0; g < parent->groups.count; g++) {
+        count += parent->part[g].state == (int)state;
+    }
+    return count;
+}
+
+static void succeed(struct core *core, struct parent_slot *parent,
+                    const struct checkpoint_id *checkpoint, const char *reason, size_t without)
+{
+    struct job_progress *progress = &parent->job.progress;
+    struct parent *row = &parent->parent;
+    char message[MESSAGE_SIZE] = "trained";
+    if (without > 0) {
+        text_set(message, sizeof(message), "trained; %zu of %zu groups are not in the last average",
+                 without, parent->parent.groups.count);
+        reason = "degraded";
+    }
+    parent->job.checkpoint = *checkpoint;
+    progress->step = gossip_steps_done(parent);
+    progress->steps =
+        progress->step > gossip_steps_all(parent) ? progress->step : gossip_steps_all(parent);
+    progress->fraction = 1;
+    for (size_t g = 0; g < row->groups.count; g++) {
+        if (row->part[g].state == PART_TRAINS) {
+            gossip_leave_job(parent, g);
+            groups_cancel(core, &row->part[g], "", "the last average is stored");
+            row->part[g].state = PART_TRAINED;
+        }
+    }
+    groups_end(core, parent, JOB_SUCCEEDED, reason, message);
+}
+
+/* ---- parts that have ended ---- */
+
+/* A group that has made all steps of the job alone ends by itself. */
+static void take_part(struct core *core, struct parent_slot *parent, const struct job_slot *job)
+{
+    struct parent_part *part = parent->work.ended ? NULL : groups_part_of(parent, job);
+    if (!part || !job->mark.ended) {
+        return;
+    }
+    gossip_leave_job(parent, (size_t)job->job.group);
+    if (job->job.state == JOB_SUCCEEDED) {
+        part->state = PART_TRAINED;
+        part->checkpoint = job->job.checkpoint;
+        return;
+    }
+    part->state = part->attempts < ATTEMPTS_MAX ? PART_WAITING : PART_MISSING;
+    act_publish_job(core, "group_lost", &parent->job, parent->job.id.text,
+                    "group %" PRId64 " of '%s' has failed: %.150s", job->job.group,
+                    parent->job.spec.name, job->job.message);
+}
+
+/* ---- progress ---- */
+
+static void show_progress(struct core *core, struct parent_slot *parent)
+{
+    struct job_progress *progress = &parent->job.progress;
+    const int64_t all = gossip_steps_all(parent);
+    const int64_t done = gossip_steps_done(parent) < all ? gossip_steps_done(parent) : all;
+    const bool late = core->now_ms - parent->work.shown_ms >= core->config.heartbeat_ms;
+    double speed = 0;
+    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+        const struct job_slot *job = groups_job(core, &parent->parent.part[g]);
+        speed +=
+            job && parent->mixes.group[g].incarnation > 0 ? gossip_measured_speed(parent, job) : 0;
+    }
+    if (done > progress->step && late) {
+        progress->step = done;
+        parent->work.job_changed = true;
+    }
+    progress->steps = all;
+    progress->fraction = all > 0 ? (double)progress->step / (double)all : 0;
+    progress->samples_per_second = speed;
+    progress->eta_seconds = speed > 0 ? (double)((all - done) * parent->job.spec.batch) / speed : 0;
+}
+
+/* ---- a step ---- */
+
+static bool is_due(const struct core *core, const struct parent_slot *parent)
+{
+    return core->now_ms >= parent->work.tick_ms || groups_has_room(core, parent);
+}
+
+static void begin_groups(struct core *core, struct parent_slot *parent)
+{
+    for (size_t g = 0; g < parent->parent.groups.count && !parent->work.full; g++) {
+        if (parent->parent.part[g].state == PART_WAITING && act_room(core)) {
+            gossip_begin_group(core, parent, g);
+        }
+    }
+}
+
+static void go_on(struct core *core, struct parent_slot *parent)
+{
+    struct parent *row = &parent->parent;
+    if (row->gossip.member_count == 0) {
+        gossip_form(core, parent);
+    }
+    if (groups_has_room(core, parent)) {
+        parent->work.full = false;
+    }
+    begin_groups(core, parent);
+    const size_t trained = count_parts(row, PART_TRAINED), missing = count_parts(row, PART_MISSING);
+    if (row->groups.count > 0 && trained + missing == row->groups.count) {
+        size_t last = 0;
+        while (last < row->groups.count && row->part[last].state != PART_TRAINED) {
+            last++;
+        }
+        if (trained == 0) {
+            fail(core, parent, "no_groups", "no group was trained");
+        } else {
+            succeed(core, parent, &row->part[last].checkpoint, "", row->groups.count - 1);
+        }
+    }
+}
+
+static void run(struct core *core, struct parent_slot *parent)
+{
+    if (!parent->mixes.begun) {
+        begin_work(parent);
+    }
+    groups_follow(core, parent);
+    if (!parent->parent.paused) {
+        go_on(core, parent);
+    }
+    if (parent->work.ended) {
+        return;
+    }
+    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+        gossip_look_at(core, parent, g);
+    }
+    match(core, parent);
+    parent->work.tick_ms = parent->work.wait[0] != '\0' ? core->now_ms + core->config.heartbeat_ms
+                                                        : gossip_due_ms(&parent->mixes.gossip);
+    show_progress(core, parent);
+    groups_show(core, parent);
+}
+
+static const struct checkpoint_id *kept(const struct parent_slot *parent)
+{
+    static const struct checkpoint_id none;
+    const struct gossip_state *state = &parent->parent.gossip;
+    return state->average_count > 0 ? &state->average[state->average_count - 1].checkpoint : &none;
+}
+
+const struct parent_row gossip_row = {
+    .take_part = take_part, .is_due = is_due, .run = run, .kept = kept};
+
+/* ---- reports ---- */
+
+static struct gossip_report report_of(const struct mix_report *report)
+{
+    struct gossip_report out = {.generation = report->generation, .wants = report->wants};
+    out.pair.xid = report->pair.xid;
+    out.pair.open = mix_is_open(report->pair.state);
+    out.pair.copied = report->pair.copied;
+    out.pair.fetched = report->pair.state == MIX_FETCHED;
+    out.pair.applied = report->pair.state == MIX_APPLIED;
+    out.average.xid = report->average.xid;
+    out.average.open = mix_is_open(report->average.state);
+    out.average.copied = report->average.copied;
+    out.average.fetched = report->average.state == MIX_FETCHED;
+    out.average.applied = report->average.state == MIX_APPLIED;
+    return out;
+}
+
+void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
+{
+    const struct mix_report *report = &heartbeat->mix;
+    const struct job_slot *job = heartbeat->has_mix ? slots_job(core, heartbeat->job.text) : NULL;
+    struct parent_slot *parent =
+        job && job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
+    if (!parent || parent->job.spec.strategy != STRATEGY_GOSSIP || parent->work.ended) {
+        return;
+    }
+    for (size_t i = 0; i < report->record_count; i++) {
+        if (gossip_record_fits(parent, &report->record[i])) {
+            gossip_record(core, parent, &report->record[i]);
+        }
+    }
+    struct gossip_group_work *group = &parent->mixes.group[job->job.group];
+    if (report->group != job->job.group || group->incarnation == 0 ||
+        group->incarnation != report->generation) {
+        return;
+    }
+    const struct gossip_report heard = report_of(report);
+    gossip_hear(&parent->mixes.gossip, (size_t)job->job.group, &heard, core->now_ms);
+    group->mixes = report->mixes;
+    group->distance = report->distance;
+    group->has_distance = report->has_distance;
+    parent->work.touched = true;
+}
+
+/* ---- averages ---- */
+
+bool core_may_store_average(const struct core *core, const char *device_id,
+                            const struct stored_average *average)
+{
+    const struct job_slot *job = slots_job(core, average->job.text);
+    const struct parent_slot *parent = job ? slots_parent(core, job->job.parent.text) : NULL;
+    const struct device_slot *device = slots_device(core, device_id);
+    if (!parent || !device || device->job != job || parent->job.spec.strategy != STRATEGY_GOSSIP ||
+        job->plan.generation != average->generation) {
+        return false;
+    }
+    const struct gossip *gossip = &parent->mixes.gossip;
+    return mix_xid_is(gossip->average, average->xid) && gossip->averager == (size_t)job->job.group;
+}
+
+/* The newest ones stay. */
+static void keep_average(struct core *core, struct parent_slot *parent,
+                         const struct gossip_average *average)
+{
+    struct gossip_state *state = &parent->parent.gossip;
+    if (state->average_count == GOSSIP_AVERAGES_KEPT) {
+        const struct gossip_average gone = state->average[0];
+        memmove(&state->average[0], &state->average[1],
+                (GOSSIP_AVERAGES_KEPT - 1) * sizeof(state->average[0]));
+        state->average_count--;
+        kept_discard(core, &gone.checkpoint, gone.sha256);
+    }
+    state->average[state->average_count++] = *average;
+    state->averages++;
+}
+
+static void show_accuracy(struct core *core, struct parent_slot *parent,
+                          const struct gossip_average *average, double loss)
+{
+    struct job_progress *progress = &parent->job.progress;
+    const struct metric metric[] = {
+        {.step = average->step, .name = METRIC_TEST_LOSS, .value = loss},
+        {.step = average->step, .name = METRIC_TEST_ACCURACY, .value = average->accuracy}};
+    for (size_t i = 0; average->has_accuracy && i < 2; i++) {
+        act_metric(core, parent->job.id.text, &metric[i]);
+    }
+    progress->accuracy = average->accuracy;
+    progress->has_accuracy = average->has_accuracy;
+    parent->work.job_changed = true;
+}
+
+/* The groups that are not in the average. */
+static size_t count_left_out(const struct parent_slot *parent)
+{
+    size_t count = 0;
+    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+        const struct gossip_group *group = &parent->mixes.gossip.group[g];
+        count += !group->gave;
+    }
+    return count;
+}
+
+void gossip_on_average(struct core *core, const struct event *event)
+{
+    const struct event_average_stored *stored = &event->average_stored;
+    if (!core_may_store_average(core, stored->device.text, &stored->average)) {
+        act_problem(core, PROBLEM_STALE_GENERATION, "the average is not expected any more");
+        return;
+    }
+    const struct job_slot *job = slots_job(core, stored->average.job.text);
+    struct parent_slot *parent = slots_parent(core, job->job.parent.text);
+    struct gossip_state *state = &parent->parent.gossip;
+    const struct gossip_average *newest =
+        state->average_count > 0 ? &state->average[state->average_count - 1] : NULL;
+    act_reply(core, 204, OBJECT_NOTHING, NULL);
+    if (newest && mix_xid_is(newest->xid, stored->average.xid)) {
+        return; /* a repeat */
+    }
+    struct gossip_average average = {.xid = stored->average.xid,
+                                     .bytes = stored->bytes,
+                                     .step = parent->mixes.gossip.average_step,
+                                     .accuracy = stored->average.accuracy,
+                                     .has_accuracy = stored->average.has_accuracy};
+    memcpy(average.sha256, stored->sha256, SHA256_SIZE);
+    exports_store(core, &parent->job, average.step, average.sha256, average.bytes);
+    average.checkpoint = core->checkpoint.id;
+    keep_average(core, parent, &average);
+    show_accuracy(core, parent, &average, stored->average.loss);
+    const double target = parent->job.spec.gossip.target_accuracy;
+    state->good =
+        target > 0 && average.has_accuracy && average.accuracy >= target ? state->good + 1 : 0;
+    groups_changed(parent);
+    parent->work.touched = true;
+    act_publish_job(core, "average_stored", &parent->job, average.checkpoint.text,
+                    "average %" PRId64 " of '%s' is stored", state->averages,
+                    parent->job.spec.name);
+    if (gossip_is_last(&parent->mixes.gossip)) {
+        succeed(core, parent, &average.checkpoint, "", count_left_out(parent));
+    } else if (state->good >= GOOD_AVERAGES) {
+        succeed(core, parent, &average.checkpoint, "stopped_early", 0);
+    }
+}

@@ -1,0 +1,38 @@
+/* gossip_job.h: jobs of strategy gossip: which groups train, when one is replaced, when the job
+ * ends. Who mixes with whom decides gossip.c; here its reports come in and its matches go out.
+ * docs/jobs.md, "Gossip". */
+#ifndef COORDINATOR_CORE_GOSSIP_JOB_H
+#define COORDINATOR_CORE_GOSSIP_JOB_H
+
+#include "coordinator/core/gossip.h"
+#include "coordinator/core/parent_row.h"
+#include "schema/mix_duty.h"
+
+struct device_slot;
+
+/* What such a parent has in memory beside its rows. Zero: nothing runs. */
+struct gossip_work {
+    bool begun;
+    struct gossip gossip;
+    struct gossip_group_work {
+        int64_t incarnation;                    /* that gossip knows; 0: the group does not train */
+        int64_t reached;                        /* steps of its job */
+        int64_t every;                          /* steps between two mixes, as assigned */
+        struct mix_match order[MIX_ORDERS_MAX]; /* a pair, an average; counter 0: none */
+        int64_t mixes;
+        double distance;
+        bool has_distance;
+    } group[GROUPS_MAX];
+};
+
+extern const struct parent_row gossip_row;
+
+/* Take the report of a group. */
+void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat);
+/* An average is in the blob store. */
+void gossip_on_average(struct core *core, const struct event *event);
+/* Fill the part of the device's group into its assignment, if it has one, and its callers. */
+void gossip_fill_assignment(const struct core *core, const struct device_slot *device,
+                            struct assignment *out);
+
+#endif

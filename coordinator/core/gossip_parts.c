@@ -1,0 +1,95 @@
+#include "coordinator/core/gossip_parts.h"
+
+#include "base/assert.h"
+#include "coordinator/core/part_spec.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
+#include "libtrain/model/shards.h"
+#include "schema/job_check.h"
+
+int gossip_divide(const struct job_spec *spec, const int64_t *samples, size_t class_count,
+                  const double *speed, size_t groups, int64_t *out, struct err *err)
+{
+    const struct gossip_options *options = &spec->gossip;
+    const double alpha =
+        options->split == SHARDS_DIRICHLET && options->alpha <= 0 ? GOSSIP_ALPHA : options->alpha;
+    const struct shards_problem problem = {
+        .split = (enum shards_split)options->split,
+        .count = samples,
+        .class_count = class_count,
+        .shards = groups,
+        .speed = speed,
+        .alpha = alpha,
+        .classes_per_shard = options->classes_per_shard < (int64_t)class_count
+                                 ? (size_t)options->classes_per_shard
+                                 : class_count,
+        .least = spec->batch,
+        .seed = (uint64_t)spec->seed,
+    };
+    return shards_divide(&problem, out, err);
+}
+
+/* The row holds what a division had that succeeded. */
+void gossip_divide_parent(struct core *core, const struct parent_slot *parent)
+{
+    const struct parent *row = &parent->parent;
+    double speed[GROUPS_MAX];
+    struct err err = {0};
+    for (size_t g = 0; g < row->gossip.member_count; g++) {
+        speed[g] = row->gossip.member[g].speed;
+    }
+    const int rc = gossip_divide(&parent->job.spec, row->class_samples, row->class_count, speed,
+                                 row->gossip.member_count, core->shard, &err);
+    ASSERT(rc == 0);
+}
+
+/* Averages take the place of copies, and are evaluated instead of the groups. */
+void gossip_any_job(const struct job_spec *parent, struct job_spec *spec)
+{
+    *spec = *parent;
+    spec->devices_min = spec->devices_max = 1;
+    spec->neighbor_every = spec->center_every = 0;
+    spec->evaluate_every_epochs = 0;
+}
+
+static void fill_view(const struct core *core, const struct parent_slot *parent, size_t group,
+                      struct job_spec *spec)
+{
+    const size_t class_count = parent->parent.class_count;
+    struct view *view = &spec->view;
+    *view = (struct view){.is_shard = true,
+                          .seed = parent->job.spec.seed,
+                          .shard = (int64_t)group,
+                          .shard_count = (int64_t)parent->parent.gossip.member_count};
+    for (size_t c = 0; c < class_count; c++) {
+        const int64_t count = core->shard[group * class_count + c];
+        if (count > 0) {
+            view->range[view->range_count++] = (struct view_range){
+                .class = (uint32_t)c,
+                .first = (uint32_t)shards_first(core->shard, class_count, group, c),
+                .count = (uint32_t)count};
+        }
+    }
+    spec->has_view = true;
+}
+
+/* A group never ends by itself: it may make all steps of the parent, if the others are lost, and
+ * trains on until the last average has arrived. It begins with the newest average. */
+void gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
+                      struct job_spec *spec, struct job_data *data)
+{
+    const struct gossip_state *state = &parent->parent.gossip;
+    char suffix[24];
+    part_spec_begin(parent, spec);
+    gossip_any_job(spec, spec);
+    text_set(suffix, sizeof(suffix), ".group%zu", group);
+    part_spec_name(parent, suffix, spec);
+    spec->steps = STEPS_MAX;
+    spec->epochs = EPOCHS_MAX;
+    fill_view(core, parent, group, spec);
+    data->epoch_samples = parent->parent.gossip.member[group].samples;
+    if (state->average_count > 0) {
+        const struct gossip_average *newest = &state->average[state->average_count - 1];
+        part_spec_start_from(&newest->checkpoint, newest->sha256, newest->bytes, spec, data);
+    }
+}

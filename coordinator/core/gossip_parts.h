@@ -1,0 +1,27 @@
+/* gossip_parts.h: how the data of a job of groups that train apart are divided, and what each group
+ * trains, as an ordinary job with the fields of its parent. */
+#ifndef COORDINATOR_CORE_GOSSIP_PARTS_H
+#define COORDINATOR_CORE_GOSSIP_PARTS_H
+
+#include "coordinator/core/core.h"
+
+struct parent_slot;
+
+/* Divide the training data.
+ *
+ *     samples      [class_count] of each class
+ *     speed        [groups] samples per second of each group
+ *     out          [groups][class_count] samples of each group and class (libtrain/model/shards.h)
+ *
+ * ERR_INVALID: the data do not suffice for so many groups. */
+NODISCARD int gossip_divide(const struct job_spec *spec, const int64_t *samples, size_t class_count,
+                            const double *speed, size_t groups, int64_t *out, struct err *err);
+/* Divide those of a parent by the speeds in its row, into core->shard. */
+void gossip_divide_parent(struct core *core, const struct parent_slot *parent);
+/* Write the job of a group, of core->shard. *data: that of the parent, in; what differs, out. */
+void gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
+                      struct job_spec *spec, struct job_data *data);
+/* Write the job of any group, without its samples. */
+void gossip_any_job(const struct job_spec *parent, struct job_spec *spec);
+
+#endif

@@ -1,0 +1,25 @@
+/* gossip_records.h: the log of a job of groups that train apart: rows that with the job determine
+ * every bit of its averages (docs/adr/0144). */
+#ifndef COORDINATOR_CORE_GOSSIP_RECORDS_H
+#define COORDINATOR_CORE_GOSSIP_RECORDS_H
+
+#include "coordinator/core/core.h"
+#include "schema/mix_row.h"
+
+struct parent_slot;
+
+#define GOSSIP_ROWS_MAX (GROUPS_MAX + MIX_REPORTED_MAX) /* of a step */
+
+/* Rows of the present step. */
+struct gossip_rows {
+    struct mix_row row[GOSSIP_ROWS_MAX];
+    size_t count;
+};
+
+/* Return whether a reported record can be of the parent. */
+bool gossip_record_fits(const struct parent_slot *parent, const struct mix_record *record);
+/* Write its row, once more if it is there. */
+void gossip_record(struct core *core, const struct parent_slot *parent,
+                   const struct mix_record *record);
+
+#endif

@@ -1,0 +1,145 @@
+#include "coordinator/core/gossip_requests.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "coordinator/core/act.h"
+#include "coordinator/core/gossip_form.h"
+#include "coordinator/core/gossip_parts.h"
+#include "coordinator/core/groups.h"
+#include "coordinator/core/jobs.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
+#include "coordinator/core/traffic.h"
+#include "coordinator/core/unit_work.h"
+#include "coordinator/plan/levels.h"
+#include "libtrain/model/shards.h"
+
+#define SECONDS_MIN 1e-9
+
+/* The least number of groups must have a batch each. */
+static bool refuse_division(struct core *core, const struct event_job_submit *submit)
+{
+    double speed[GROUPS_MAX];
+    struct err err = {0};
+    for (size_t g = 0; g < GROUPS_MAX; g++) {
+        speed[g] = 1;
+    }
+    if (gossip_divide(submit->spec, submit->classes->samples, submit->classes->count, speed,
+                      (size_t)submit->spec->devices_min, core->shard, &err) == 0) {
+        return false;
+    }
+    act_problem(core, PROBLEM_BAD_SPLIT, "/gossip/split: %.200s", err.text);
+    return true;
+}
+
+/* ---- a dry run ---- */
+
+static double seconds_between(const struct core *core, const struct recruit *a,
+                              const struct recruit *b, double bytes)
+{
+    const struct device_slot *from = slots_device(core, a->device.text);
+    const struct device_slot *to = slots_device(core, b->device.text);
+    const struct link_speed link = traffic_link(core, from, to);
+    return fmax(link.latency_seconds + bytes / link.bytes_per_second, SECONDS_MIN);
+}
+
+static double find_period(const struct core *core, const struct recruit *recruit, size_t count,
+                          int64_t batch, double bytes)
+{
+    double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
+    const struct levels_problem problem = {
+        .count = count, .batch = batch, .speed = speed, .seconds = seconds};
+    for (size_t a = 0; a < count; a++) {
+        speed[a] = recruit[a].speed;
+        for (size_t b = 0; b < count; b++) {
+            seconds[a * count + b] =
+                a == b ? 0 : seconds_between(core, &recruit[a], &recruit[b], bytes);
+        }
+    }
+    return levels_period(&problem);
+}
+
+static void add_way(struct gossip_preview *preview, enum gossip_way way, double seconds,
+                    double *least)
+{
+    if (seconds > 0 && seconds < *least) {
+        *least = seconds;
+        preview->fastest = way;
+    }
+}
+
+/* Of the devices that are free, or else of all that are there. */
+static void forecast(struct core *core, const struct event_job_submit *submit,
+                     struct job_preview *out)
+{
+    const struct job_spec *spec = submit->spec;
+    struct gossip_preview *preview = &out->gossip;
+    struct recruit recruit[GROUPS_MAX];
+    size_t there;
+    size_t count = gossip_recruit(core, spec, submit->model, submit->classes, CANDIDATES_FREE,
+                                  recruit, &there);
+    count = count > 0 ? count
+                      : gossip_recruit(core, spec, submit->model, submit->classes,
+                                       CANDIDATES_ONLINE, recruit, &there);
+    const double samples = (double)(out->steps * spec->batch);
+    double sum = 0, least = INFINITY;
+    preview->copy_bytes = (int64_t)unit_work_state_bytes(submit->model);
+    preview->pipeline_seconds = out->predicted_total_seconds;
+    preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
+    preview->group_count = count;
+    if (count > 0) {
+        preview->period_seconds =
+            find_period(core, recruit, count, spec->batch, (double)preview->copy_bytes);
+    }
+    for (size_t g = 0; g < count; g++) {
+        const struct device_slot *device = slots_device(core, recruit[g].device.text);
+        preview->group[g] = (struct preview_mixer){
+            .device = recruit[g].device,
+            .samples = shards_size(core->shard, submit->classes->count, g),
+            .samples_per_second = recruit[g].speed,
+            .every = levels_steps(recruit[g].speed, preview->period_seconds, spec->batch)};
+        text_set(preview->group[g].name, NAME_SIZE, "%s", device ? device->device.name : "");
+        sum += recruit[g].speed;
+    }
+    preview->total_seconds = sum > 0 ? samples / sum : 0;
+    preview->epoch_seconds = sum > 0 ? (double)submit->data->train_samples / sum : 0;
+    add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds, &least);
+    add_way(preview, GOSSIP_WAY_PIPELINE, preview->pipeline_seconds, &least);
+    add_way(preview, GOSSIP_WAY_SINGLE, preview->single_seconds, &least);
+    out->has_gossip = true;
+}
+
+void gossip_on_submit(struct core *core, const struct event *event)
+{
+    const struct event_job_submit *submit = &event->job_submit;
+    const struct event_classes *classes = submit->classes;
+    struct job_spec one;
+    struct event_job_submit group = *submit;
+    ASSERT(classes && classes->count <= COUNTED_CLASSES_MAX);
+    gossip_any_job(submit->spec, &one);
+    group.spec = &one;
+    if (refuse_division(core, submit) || jobs_refuse(core, &group, NULL)) {
+        return;
+    }
+    if (submit->dry_run) {
+        jobs_dry_run(core, submit);
+        forecast(core, submit, &core->answer->preview);
+        return;
+    }
+    struct parent_slot *parent = groups_add(core, submit);
+    if (!parent) {
+        act_problem(core, PROBLEM_TOO_MANY,
+                    "the coordinator has its maximum of %zu jobs of parts; cancel one, or wait "
+                    "until one ends",
+                    core->parents.max);
+        return;
+    }
+    parent->parent.phase = PARENT_MIXING;
+    memcpy(parent->parent.class_samples, classes->samples,
+           classes->count * sizeof(classes->samples[0]));
+    parent->parent.class_count = classes->count;
+    act_reply(core, 201, OBJECT_JOB, &parent->job);
+}

@@ -1,0 +1,27 @@
+/* What users see of groups that train apart. */
+#include "coordinator/core/core.h"
+#include "coordinator/core/gossip_groups.h"
+#include "coordinator/core/gossip_job.h"
+#include "coordinator/core/groups.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "schema/groups_view.h"
+
+void core_fill_groups(const struct core *core, const char *job_id, struct groups_view *out)
+{
+    const struct parent_slot *parent = slots_parent(core, job_id);
+    for (size_t g = 0; parent && g < parent->parent.gossip.member_count; g++) {
+        const struct gossip_group_work *work = &parent->mixes.group[g];
+        const struct job_slot *job = groups_job(core, &parent->parent.part[g]);
+        struct group_mixes *view = &out->group[g].mixes;
+        view->steps = parent->parent.gossip.member[g].steps + work->reached;
+        if (job && work->incarnation > 0) {
+            view->device = job->plan.stage[0].device;
+            view->every = work->every;
+            view->mixes = work->mixes;
+            view->samples_per_second = gossip_measured_speed(parent, job);
+            view->distance = work->distance;
+            view->has_distance = work->has_distance;
+        }
+    }
+}

@@ -1,0 +1,13 @@
+/* parents.h: jobs that consist of parts, by the rows of their strategies (parent_row.h). */
+#ifndef COORDINATOR_CORE_PARENTS_H
+#define COORDINATOR_CORE_PARENTS_H
+
+#include "coordinator/core/core.h"
+
+/* Handlers of events. */
+void parents_on_submit(struct core *core, const struct event *event);
+void parents_on_verb(struct core *core, const struct event *event);
+/* At the end of a step: take the parts that have changed, and let each parent go on. */
+void parents_run(struct core *core);
+
+#endif

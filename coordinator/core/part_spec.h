@@ -1,0 +1,19 @@
+/* part_spec.h: the job of a part, made from that of its parent: an ordinary job with its fields. */
+#ifndef COORDINATOR_CORE_PART_SPEC_H
+#define COORDINATOR_CORE_PART_SPEC_H
+
+#include "coordinator/core/core.h"
+
+struct parent_slot;
+
+/* Write the fields of the parent, without those of its strategy: a pipeline. */
+void part_spec_begin(const struct parent_slot *parent, struct job_spec *spec);
+/* Name it after the parent, with a suffix. */
+void part_spec_name(const struct parent_slot *parent, const char *suffix, struct job_spec *spec);
+/* The warm-up of the parent may be longer than a part: as a job of its own it would be rejected. */
+void part_spec_shorten_warmup(const struct job_data *data, struct job_spec *spec);
+/* Version 0 is that of a checkpoint. */
+void part_spec_start_from(const struct checkpoint_id *checkpoint, const char *sha256, int64_t bytes,
+                          struct job_spec *spec, struct job_data *data);
+
+#endif

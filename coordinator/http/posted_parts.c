@@ -1,0 +1,211 @@
+#include "coordinator/http/posted_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/core/submodel_parts.h"
+#include "coordinator/core/submodel_plan.h"
+#include "libtrain/model/slim.h"
+#include "schema/job_check.h"
+
+static void check_counts(const struct posted_job *posted, struct record_faults *faults)
+{
+    const char *strategy = job_strategy_names[posted->spec.strategy];
+    const struct dataset *train = posted->train;
+    if (train->positions > 1) {
+        record_fault(faults, "/strategy", "'%s' needs one label a sample; '%s' has more", strategy,
+                     train->name);
+    } else if (train->classes > COUNTED_CLASSES_MAX) {
+        record_fault(faults, "/strategy", "'%s' divides at most %d classes; '%s' has %lld",
+                     strategy, COUNTED_CLASSES_MAX, train->name, (long long)train->classes);
+    } else if (train->class_count_count == 0) {
+        record_fault(faults, "/dataset/train",
+                     "the classes of '%s' were not counted when it was stored; upload it again",
+                     train->name);
+    }
+}
+
+/* Its group could not learn a class without samples. */
+static void check_each(const struct dataset *train, struct record_faults *faults)
+{
+    for (size_t c = 0; c < train->class_count_count && !faults->more; c++) {
+        if (train->class_count[c] == 0) {
+            record_fault(faults, "/dataset/train", "class %zu of '%s' has no samples", c,
+                         train->name);
+        }
+    }
+}
+
+/* The groups of a job that leaves them open: at least so many, of equal width. */
+static size_t least_groups(const struct submodel_options *options)
+{
+    const int64_t set = options->group_count > 0 ? options->group_count : 2;
+    return (size_t)(set * options->replicas);
+}
+
+/* Whether the model has enough channels, and only ops that can be divided. */
+static int check_slices(const struct posted_job *posted, struct record_faults *faults,
+                        struct err *err)
+{
+    const struct submodel_options *options = &posted->spec.submodel;
+    const struct class_groups *groups = &posted->groups;
+    const bool given = groups->count > 0;
+    struct slim_group group[GROUPS_MAX];
+    struct slim_split split = {.target = posted->model->model,
+                               .stem = (size_t)options->stem,
+                               .group = group,
+                               .group_count = given ? groups->count : least_groups(options)};
+    char pointer[RECORD_POINTER_MAX] = "/submodel/stem";
+    size_t narrow;
+    for (size_t g = 0; g < split.group_count; g++) {
+        const struct class_group *one = &groups->group[g];
+        const double width = one->width > 0 ? one->width : 1 / (double)split.group_count;
+        group[g] = (struct slim_group){given ? (uint32_t)one->class_count : 2, width};
+    }
+    int rc = slim_check_group(&split, &narrow, err);
+    if (narrow < split.group_count && given) {
+        snprintf(pointer, sizeof(pointer), "/submodel/groups");
+        if (groups->group[narrow].width > 0) {
+            snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/width", narrow);
+        }
+    } else if (narrow < split.group_count && options->group_count > 0) {
+        snprintf(pointer, sizeof(pointer), "/submodel/group_count");
+    }
+    if (rc) {
+        record_fault(faults, pointer, "%s", err->text);
+    }
+    return rc;
+}
+
+/* Each given group has a batch to train on. */
+static void check_epochs(const struct posted_job *posted, struct record_faults *faults)
+{
+    const struct class_groups *groups = &posted->groups;
+    const struct submodel_options *options = &posted->spec.submodel;
+    for (size_t g = 0; g < groups->count && !faults->more; g++) {
+        struct view view;
+        struct view_sizes sizes;
+        char pointer[RECORD_POINTER_MAX];
+        submodel_group_view(groups, g, &posted->classes, options->negatives, &view, &sizes);
+        if ((int64_t)view_epoch(&sizes) < posted->spec.batch) {
+            snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/classes", g);
+            record_fault(faults, pointer,
+                         "%" PRIu64 " training samples in an epoch of the group, fewer than a "
+                         "batch of %" PRId64,
+                         view_epoch(&sizes), posted->spec.batch);
+        }
+    }
+}
+
+/* Planned groups have one, on any devices. */
+static int check_plan(const struct posted_job *posted, struct record_faults *faults,
+                      struct err *err)
+{
+    int rc = submodel_plan_check(posted->model->model, &posted->spec, &posted->classes, err);
+    if (rc) {
+        const bool counted = posted->spec.submodel.group_count > 0;
+        record_fault(faults, counted ? "/submodel/group_count" : "/batch", "%s", err->text);
+    }
+    return rc;
+}
+
+/* Widths of given groups are the same on any devices. */
+static int plan_widths(struct posted_job *posted, struct record_faults *faults, struct err *err)
+{
+    int rc =
+        submodel_plan_widths(posted->model->model, &posted->spec.submodel, posted->class_samples,
+                             posted->classes.count, &posted->groups, err);
+    if (rc) {
+        record_fault(faults, "/submodel/groups", "%s", err->text);
+    }
+    return rc;
+}
+
+/* A group's labels are added to those of the job: one device must be able to have them all. */
+static void check_labels(const struct posted_job *posted, struct record_faults *faults)
+{
+    const struct job_spec *spec = &posted->spec;
+    for (size_t g = 0; g < posted->groups.count; g++) {
+        const struct class_group *group = &posted->groups.group[g];
+        char pointer[RECORD_POINTER_MAX];
+        snprintf(pointer, sizeof(pointer), "/submodel/groups/%zu/labels", g);
+        for (size_t i = 0; i < group->label_count; i++) {
+            for (size_t k = 0; k < spec->device_label_count; k++) {
+                if (strcmp(group->label[i].key, spec->device_label[k].key) == 0) {
+                    record_fault(faults, pointer, "'%s' is in devices.labels too",
+                                 group->label[i].key);
+                }
+            }
+        }
+        if (group->label_count + spec->device_label_count > LABELS_MAX) {
+            record_fault(faults, pointer, "with devices.labels there are more than %d labels",
+                         LABELS_MAX);
+        }
+    }
+}
+
+static int resolve_submodel(struct posted_job *posted, struct record_faults *faults,
+                            struct err *err)
+{
+    const struct dataset *train = posted->train;
+    const struct submodel_options *options = &posted->spec.submodel;
+    check_counts(posted, faults);
+    check_each(train, faults);
+    if (faults->count > 0) {
+        return ERR_INVALID;
+    }
+    if (options->group_count > train->classes / 2) {
+        record_fault(faults, "/submodel/group_count",
+                     "%lld is more than half of the %lld classes of '%s'",
+                     (long long)options->group_count, (long long)train->classes, train->name);
+        return ERR_INVALID;
+    }
+    if (train->classes < 4) {
+        record_fault(faults, "/strategy", "'submodel' needs 4 classes or more; '%s' has %lld",
+                     train->name, (long long)train->classes);
+        return ERR_INVALID;
+    }
+    memcpy(posted->class_samples, train->class_count, sizeof(posted->class_samples));
+    int rc = submodel_groups_read(options, train->classes, &posted->groups, faults, err);
+    posted->classes =
+        (struct event_classes){.samples = posted->class_samples,
+                               .count = train->class_count_count,
+                               .groups = posted->groups.count > 0 ? &posted->groups : NULL};
+    if (!rc) {
+        check_labels(posted, faults);
+        rc = check_slices(posted, faults, err);
+    }
+    if (!rc && posted->groups.count > 0) {
+        check_epochs(posted, faults);
+        rc = plan_widths(posted, faults, err);
+    } else if (!rc) {
+        rc = check_plan(posted, faults, err);
+    }
+    return rc;
+}
+
+/* The core divides the samples. */
+static int resolve_gossip(struct posted_job *posted, struct record_faults *faults)
+{
+    const struct dataset *train = posted->train;
+    check_counts(posted, faults);
+    if (faults->count > 0) {
+        return ERR_INVALID;
+    }
+    memcpy(posted->class_samples, train->class_count, sizeof(posted->class_samples));
+    posted->classes =
+        (struct event_classes){.samples = posted->class_samples, .count = train->class_count_count};
+    return 0;
+}
+
+int posted_parts_resolve(struct posted_job *posted, struct record_faults *faults, struct err *err)
+{
+    switch ((enum job_strategy)posted->spec.strategy) {
+    case STRATEGY_SUBMODEL: return resolve_submodel(posted, faults, err);
+    case STRATEGY_GOSSIP: return resolve_gossip(posted, faults);
+    case STRATEGY_PIPELINE:
+    case STRATEGY_PARAMETER_SERVER: break;
+    }
+    return 0;
+}

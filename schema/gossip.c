@@ -1,0 +1,130 @@
+#include "schema/gossip.h"
+
+#include "schema/check.h"
+#include "schema/job.h"
+
+const char *const gossip_pairs_names[] = {
+    [PAIRS_BANDWIDTH] = "bandwidth", [PAIRS_UNIFORM] = "uniform", NULL};
+const char *const gossip_average_by_names[] = {
+    [AVERAGE_GROUPS] = "groups", [AVERAGE_SAMPLES] = "samples", NULL};
+
+/* ---- options ---- */
+
+static const struct field options_fields[] = {
+    MEMBER_ENUM(struct gossip_options, split, "split", 0, shards_split_names,
+                .about = "How the training data are divided among the groups: equally (`even`), by "
+                         "the speed of their devices (`speed`), in random proportions of each "
+                         "class (`dirichlet`), or some classes each (`by_class`)."),
+    MEMBER_DOUBLE(
+        struct gossip_options, alpha, "alpha", FIELD_NULLABLE, SHARDS_ALPHA_MIN, SHARDS_ALPHA_MAX,
+        .about = "How alike the classes of the groups are: the parameter of the Dirichlet "
+                 "distribution. null: 0.3 with `dirichlet`; with `speed` each group has "
+                 "the classes of the whole.",
+        .rule = "only with `dirichlet` and `speed`"),
+    MEMBER_INT(struct gossip_options, classes_per_shard, "classes_per_shard", 0, 1,
+               COUNTED_CLASSES_MAX, .about = "`by_class`: classes of a group."),
+    MEMBER_ENUM(struct gossip_options, pairs, "pairs", 0, gossip_pairs_names,
+                .about =
+                    "Which pairs mix: those with fast links more often, or all equally often."),
+    MEMBER_ENUM(struct gossip_options, average_by, "average_by", 0, gossip_average_by_names,
+                .about = "What an average, and a mix, weighs by: each group equally, or by its "
+                         "samples."),
+    MEMBER_INT(struct gossip_options, average_every, "average_every", 0, 1, 10000,
+               .about = "Mixes of each group between two averages."),
+    MEMBER_BOOL(struct gossip_options, adopt, "adopt", 0,
+                .about = "Groups move to each average; else it is only stored and evaluated."),
+    MEMBER_DOUBLE(struct gossip_options, target_accuracy, "target_accuracy", FIELD_NULLABLE, 1e-6,
+                  1, .about = "Three averages in a row with this accuracy end the job.",
+                  .rule = "needs `dataset.test`"),
+};
+const struct record gossip_options_record =
+    RECORD_WITH(struct gossip_options, "gossip", options_fields,
+                .about = "A job of groups that train apart. See docs/jobs.md.");
+
+/* ---- the row of the parent ---- */
+
+static const struct field member_fields[] = {
+    MEMBER_INT(struct gossip_member, samples, "samples", 0, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct gossip_member, speed, "speed", 0, 0, 0),
+    MEMBER_INT(struct gossip_member, incarnation, "incarnation", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_member, rate_step, "rate_step", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_member, steps, "steps", 0, 0, INTEGER_MAX),
+    MEMBER_RECORD(struct gossip_member, origin, "origin", 0, &mix_xid_record),
+};
+static const struct record member_record =
+    RECORD(struct gossip_member, "gossip_member", member_fields);
+
+static const struct field average_fields[] = {
+    MEMBER_RECORD(struct gossip_average, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
+    MEMBER_FORM(struct gossip_average, checkpoint.text, "checkpoint", FIELD_REQUIRED,
+                &checkpoint_id_form),
+    MEMBER_FORM(struct gossip_average, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
+    MEMBER_INT(struct gossip_average, bytes, "size_bytes", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_average, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_DOUBLE_OPTIONAL(struct gossip_average, accuracy, has_accuracy, "accuracy", 0, 0, 1),
+};
+static const struct record average_record =
+    RECORD(struct gossip_average, "gossip_average", average_fields);
+
+static const struct field state_fields[] = {
+    MEMBER_INT(struct gossip_state, life, "life", 0, 0, INTEGER_MAX),
+    MEMBER_RECORDS(struct gossip_state, member, member_count, "members", 0, &member_record),
+    MEMBER_RECORDS(struct gossip_state, average, average_count, "averages", 0, &average_record),
+    MEMBER_INT(struct gossip_state, averages, "averages_stored", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_state, good, "averages_on_target", 0, 0, INTEGER_MAX),
+};
+const struct record gossip_state_record = RECORD(struct gossip_state, "gossip_state", state_fields);
+
+/* ---- rules ---- */
+
+static void check_others(struct check *check, const struct job_spec *spec)
+{
+    static const char none[] = "is not for jobs of groups that train apart";
+    if (spec->pipeline != JOB_SYNC) {
+        check_fault(check, "/pipeline", "'async' %s: each group is one device", none);
+    }
+    if (spec->cut_count > 0) {
+        check_fault(check, "/cuts", "%s: each device has the whole model", none);
+    }
+    if (spec->has_view) {
+        check_fault(check, "/view", "%s: gossip.split divides the data", none);
+    }
+    if (spec->has_stop) {
+        check_fault(check, "/stop", "%s; use gossip.target_accuracy", none);
+    }
+    if (spec->has_checkpoint) {
+        check_fault(check, "/checkpoint", "%s: averages become checkpoints", none);
+    }
+    if (spec->devices_min < 2) {
+        check_fault(check, "/devices/min", "must be at least 2: a group mixes with others");
+    }
+    if (spec->devices_max > GROUPS_MAX) {
+        check_fault(check, "/devices/max", "must be at most %d: each device is a group",
+                    GROUPS_MAX);
+    }
+}
+
+static void check_options(struct check *check, const struct job_spec *spec)
+{
+    const struct gossip_options *options = &spec->gossip;
+    if (options->alpha > 0 && options->split != SHARDS_DIRICHLET &&
+        options->split != SHARDS_SPEED) {
+        check_fault(check, "/gossip/alpha", "is not for the split '%s'",
+                    shards_split_names[options->split]);
+    }
+    if (options->target_accuracy > 0 && spec->dataset_test[0] == '\0') {
+        check_fault(check, "/gossip/target_accuracy", "needs dataset.test");
+    }
+}
+
+int gossip_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults, .err = err};
+    if (spec->strategy == STRATEGY_GOSSIP) {
+        check_others(&check, spec);
+        check_options(&check, spec);
+    } else if (spec->has_gossip) {
+        check_fault(&check, "/gossip", "is for strategy 'gossip' only");
+    }
+    return check.rc;
+}

@@ -1,0 +1,82 @@
+/* gossip.h: a job whose groups train apart, each on its own part of the data, and mix from time to
+ * time: its options, and what its parent knows of the groups. Defaults and meaning: docs/jobs.md.
+ * Plain structs. */
+#ifndef SCHEMA_GOSSIP_H
+#define SCHEMA_GOSSIP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "libtrain/model/shards.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+#include "schema/mix.h"
+
+/* How often each pair of groups meets. */
+enum gossip_pairs { PAIRS_BANDWIDTH, PAIRS_UNIFORM };
+extern const char *const gossip_pairs_names[];
+
+/* What an average weighs by, and how far each side of a pair moves. */
+enum gossip_average_by { AVERAGE_GROUPS, AVERAGE_SAMPLES };
+extern const char *const gossip_average_by_names[];
+
+#define GOSSIP_AVERAGES_KEPT 2 /* checkpoints of averages */
+
+struct gossip_options {
+    int split;                 /* enum shards_split */
+    double alpha;              /* of dirichlet and speed; 0: left out */
+    int64_t classes_per_shard; /* of by_class */
+    int pairs;                 /* enum gossip_pairs */
+    int average_by;            /* enum gossip_average_by */
+    int64_t average_every;     /* mixes of each group between two averages */
+    bool adopt;                /* groups move to each average; else it is only stored */
+    double target_accuracy;    /* three averages in a row of this accuracy end the job; 0: none */
+};
+#define GOSSIP_OPTIONS_DEFAULT                                                                     \
+    {                                                                                              \
+        .classes_per_shard = 2, .average_every = 16, .adopt = true                                 \
+    }
+#define GOSSIP_ALPHA 0.3 /* of dirichlet, where it is left out */
+extern const struct record gossip_options_record;
+
+/* What the parent knows of a group beside its part. */
+struct gossip_member {
+    int64_t samples;       /* of its part of the data */
+    double speed;          /* samples per second when the data were divided */
+    int64_t incarnation;   /* the newest: the generation of struct mix_member; 0: none has begun */
+    int64_t rate_step;     /* of the parent when that began */
+    int64_t steps;         /* of jobs before its present one */
+    struct mix_xid origin; /* the average that this began with; counter 0: none */
+};
+
+/* An average that became a checkpoint. */
+struct gossip_average {
+    struct mix_xid xid;
+    struct checkpoint_id checkpoint;
+    char sha256[SHA256_SIZE];
+    int64_t bytes;
+    int64_t step; /* of the parent */
+    double accuracy;
+    bool has_accuracy;
+};
+
+struct gossip_state {
+    int64_t life; /* of the coordinator, as the parent counts it: one more after each start */
+    struct gossip_member member[GROUPS_MAX];
+    size_t member_count;
+    struct gossip_average average[GOSSIP_AVERAGES_KEPT]; /* the newest last */
+    size_t average_count;
+    int64_t averages; /* stored so far */
+    int64_t good;     /* of the newest ones in a row that reach target_accuracy */
+};
+extern const struct record gossip_state_record;
+
+struct job_spec;
+/* Rules between the fields of a job of groups that train apart, and of gossip with the other
+ * fields. Adds faults. ERR_INVALID when there is one; err names the first. */
+NODISCARD int gossip_check(const struct job_spec *spec, struct record_faults *faults,
+                           struct err *err);
+
+#endif

@@ -1,0 +1,43 @@
+#include "schema/gossip_preview.h"
+
+static const char *const way_names[] = {[GOSSIP_WAY_NONE] = "none",
+                                        [GOSSIP_WAY_GOSSIP] = "gossip",
+                                        [GOSSIP_WAY_PIPELINE] = "pipeline",
+                                        [GOSSIP_WAY_SINGLE] = "single",
+                                        NULL};
+
+static const struct field mixer_fields[] = {
+    MEMBER_FORM(struct preview_mixer, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_TEXT(struct preview_mixer, name, "name", FIELD_REQUIRED, .about = "Of the device."),
+    MEMBER_INT(struct preview_mixer, samples, "samples", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Of its part of the data."),
+    MEMBER_DOUBLE(struct preview_mixer, samples_per_second, "samples_per_second", FIELD_REQUIRED, 0,
+                  0),
+    MEMBER_INT(struct preview_mixer, every, "every", FIELD_REQUIRED, 1, INTEGER_MAX,
+               .about = "Steps between two mixes."),
+};
+static const struct record mixer_record =
+    RECORD_WITH(struct preview_mixer, "gossip_preview_group", mixer_fields, .answer = true,
+                .about = "A group and the device that would train it.");
+
+static const struct field preview_fields[] = {
+    MEMBER_RECORDS(struct gossip_preview, group, group_count, "groups", FIELD_REQUIRED,
+                   &mixer_record, .about = "Empty: too few devices are free."),
+    MEMBER_DOUBLE(struct gossip_preview, period_seconds, "period_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "Between two mixes of a group."),
+    MEMBER_INT(struct gossip_preview, copy_bytes, "copy_bytes", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "That a group gives, and takes, in each period."),
+    MEMBER_DOUBLE(struct gossip_preview, epoch_seconds, "epoch_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "In which all groups together train as many samples as there are."),
+    MEMBER_DOUBLE(struct gossip_preview, total_seconds, "total_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "Until they have made the steps of the job, without the last average."),
+    MEMBER_DOUBLE(struct gossip_preview, pipeline_seconds, "pipeline_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "Of the same steps as a pipeline, by `stages`; null: there is no plan."),
+    MEMBER_DOUBLE(struct gossip_preview, single_seconds, "single_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "The same on the fastest device alone."),
+    MEMBER_ENUM(struct gossip_preview, fastest, "fastest", FIELD_REQUIRED, way_names,
+                .about = "The way with the least seconds for the steps, whatever its accuracy."),
+};
+const struct record gossip_preview_record =
+    RECORD_WITH(struct gossip_preview, "gossip_preview", preview_fields, .answer = true,
+                .about = "A job of groups that train apart, as predicted.");

@@ -1,0 +1,171 @@
+"""Jobs of strategy gossip: groups that train apart, mix in pairs and end with an average."""
+
+import hashlib
+import json
+import subprocess
+
+from paceline import BIN, FASHION, SLOW_LEASE_MS, fashion_fleet, fashion_job, must, places
+from runner import run
+
+GROUPS = 3
+BATCH = 32
+
+
+def gossip_job(devices=GROUPS, options=None, **fields):
+    return fashion_job(
+        "lenet5",
+        **{
+            "strategy": "gossip",
+            "gossip": {"average_every": 4, **(options or {})},
+            "batch": BATCH,
+            "micro_batches": 1,
+            "epochs": 4,
+            "devices": {"min": devices, "max": devices},
+            "dataset": {"train": "fashion-train", "test": "fashion-test"},
+            **fields,
+        },
+    )
+
+
+def gossip_fleet(agents=GROUPS, lease_ms=SLOW_LEASE_MS):
+    fleet = fashion_fleet(agents, lease_ms=lease_ms)
+    fleet.upload("fashion-test", "fashion-mini", "test")
+    return fleet
+
+
+def groups_of(fleet, job):
+    return fleet.get(f"/v1/jobs/{job['id']}/groups")
+
+
+def log_of(fleet, job):
+    """The pages of the log."""
+    pages, cursor = [], ""
+    while True:
+        pages.append(fleet.get(f"/v1/jobs/{job['id']}/mixes?limit=500{cursor}"))
+        if not pages[-1]["next_cursor"]:
+            return pages
+        cursor = f"&cursor={pages[-1]['next_cursor']}"
+
+
+def mixes_of(fleet, job):
+    return [item["record"] for page in log_of(fleet, job) for item in page["items"]]
+
+
+def replayed_sha256(fleet, job, spec, pages):
+    """Of the model that the job's spec and its log determine."""
+    groups = [
+        fleet.get(f"/v1/jobs/{job['id']}/groups/{group['group']}/spec")
+        for group in groups_of(fleet, job)["groups"]
+    ]
+    place = fleet.path / "replay"
+    place.mkdir(exist_ok=True)
+    for name, value in (("job", spec), ("mixes", pages), ("groups", groups)):
+        (place / f"{name}.json").write_text(json.dumps(value))
+    arguments = ["replay", place / "job.json", "--mixes", place / "mixes.json"]
+    arguments += ["--groups", place / "groups.json", "--output", place / "model.safetensors"]
+    arguments += places({"fashion-train": FASHION["fashion-train"]})
+    done = subprocess.run(
+        [BIN / "paceline-agent", *arguments], capture_output=True, text=True, timeout=300
+    )
+    must(done.returncode == 0, f"replay: {done.stderr}")
+    return hashlib.sha256((place / "model.safetensors").read_bytes()).hexdigest()
+
+
+def check_replay(fleet, job, spec):
+    expected = fleet.checkpoint_sha256(job)
+    replayed = replayed_sha256(fleet, job, spec, log_of(fleet, job))
+    must(replayed == expected, f"replayed {replayed}, not {expected}")
+
+
+def of_kind(records, kind):
+    return [record for record in records if record["kind"] == kind]
+
+
+def check_log(records, groups):
+    """Each group begins once, and every move names copies of groups that have begun."""
+    begun = [record["own"] for record in of_kind(records, "start")]
+    starts = {(own["group"], own["generation"]) for own in begun}
+    must({group for group, _ in starts} == set(range(groups)), f"started: {starts}")
+    for record in records:
+        members = [record["own"], *record.get("peers", [])]
+        unknown = [m for m in members if (m["group"], m["generation"]) not in starts]
+        must(not unknown, f"{record} names {unknown}, which did not start")
+
+
+def test_groups_train_apart_and_end_with_an_average():
+    with gossip_fleet() as fleet:
+        spec = gossip_job()
+        job = fleet.submit(spec)
+        seen = fleet.wait(job, "succeeded")
+        view = groups_of(fleet, job)
+        must(view["phase"] == "ended", f"{view}")
+        must(len(view["groups"]) == GROUPS, f"{view}")
+        must(view["averages"], f"no average: {view}")
+        must(seen["checkpoint"] == view["averages"][-1]["checkpoint"], f"{seen}")
+        must(seen["progress"]["accuracy"] > 0.5, f"{seen['progress']}")
+        steps = sum(group["mixes"]["steps"] for group in view["groups"])
+        must(steps == seen["progress"]["step"] >= seen["progress"]["steps"], f"{view}")
+        records = mixes_of(fleet, job)
+        check_log(records, GROUPS)
+        must(of_kind(records, "pair"), "no pair has mixed")
+        must(of_kind(records, "average"), "no average is recorded")
+        must(fleet.checkpoint_sha256(job), "the result cannot be fetched")
+        check_replay(fleet, job, spec)
+        hidden = fleet.get("/v1/jobs")["items"]
+        must([item["id"] for item in hidden] == [job["id"]], f"{hidden}")
+
+
+def wait_for_averages(fleet, job, count):
+    fleet.wait_until(
+        job, lambda seen: groups_of(fleet, job).get("averages_stored", 0) >= count, "more averages"
+    )
+
+
+def test_a_group_whose_device_is_lost_begins_again_with_the_newest_average():
+    with gossip_fleet(GROUPS + 1, lease_ms=2000) as fleet:
+        spec = gossip_job(epochs=24)
+        job = fleet.submit(spec)
+        wait_for_averages(fleet, job, 2)
+        part = groups_of(fleet, job)["groups"][0]["part"]["job"]
+        fleet.agent_of({"id": part}, 0).kill()
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        check_log(records, GROUPS)
+        again = [r for r in of_kind(records, "start") if r["xid"]["counter"] > 0]
+        must([r["own"]["group"] for r in again] == [0], f"{of_kind(records, 'start')}")
+        check_replay(fleet, job, spec)
+
+
+def test_a_job_is_paused_and_resumed():
+    with gossip_fleet() as fleet:
+        spec = gossip_job(epochs=16)
+        job = fleet.submit(spec)
+        wait_for_averages(fleet, job, 1)
+        fleet.verb(job, "pause")
+        fleet.wait(job, "paused")
+        fleet.verb(job, "resume")
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        check_log(records, GROUPS)
+        resumed = [r for r in of_kind(records, "start") if r["peers"]]
+        must(len(resumed) == GROUPS, f"{of_kind(records, 'start')}")
+        check_replay(fleet, job, spec)
+
+
+def test_a_restarted_coordinator_goes_on_with_matches_of_a_new_life():
+    with gossip_fleet() as fleet:
+        spec = gossip_job(epochs=24)
+        job = fleet.submit(spec)
+        wait_for_averages(fleet, job, 1)
+        fleet.coordinator.kill()
+        fleet.restart_coordinator()
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        check_log(records, GROUPS)
+        lives = {record["xid"]["life"] for record in of_kind(records, "pair")}
+        must(lives == {1, 2}, f"lives {lives}")
+        check_replay(fleet, job, spec)
+
+
+if __name__ == "__main__":
+    run(globals())
