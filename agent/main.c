@@ -1,6 +1,6 @@
 /* paceline-agent: trains the stages that its coordinator assigns to this device. The first word may
  * name another command instead: join, or one without a coordinator (agent/offline): train, batches,
- * predict. */
+ * predict, replay. */
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "agent/join.h"
 #include "agent/loop.h"
 #include "agent/offline/predict.h"
+#include "agent/offline/replay.h"
 #include "agent/runtime/probe.h"
 #include "agent/offline/train.h"
 #include "base/file.h"
@@ -92,6 +93,7 @@ static const struct {
     {"train", "paceline-agent train", train_command},
     {"batches", "paceline-agent batches", batches_command},
     {"predict", "paceline-agent predict", predict_command},
+    {"replay", "paceline-agent replay", replay_command},
     {PROBE_WORD, "paceline-agent probe",
      probe_command}, /* the agent's own: last, and never suggested */
 };

@@ -8,25 +8,40 @@
 #include "schema/job_view.h"
 #include "schema/wire.h"
 
-int local_job_read(const char *path, struct job_spec *spec, struct err *err)
+static int read_spec(const char *path, struct job_spec *spec, struct err *err)
 {
     BUF_AUTO struct buf text;
     buf_init(&text, JSON_BODY_MAX);
     struct record_faults faults = {0};
-    int rc = file_read(path, &text, err);
-    if (rc != 0) {
-        return rc;
-    }
     *spec = job_spec_default;
-    rc = wire_read(&job_spec_record, text.data, text.size, spec, &faults, err);
+    int rc = file_read(path, &text, err);
+    rc = rc ? rc : wire_read(&job_spec_record, text.data, text.size, spec, &faults, err);
     if (rc == 0) {
         job_spec_complete(spec);
         rc = job_spec_check(spec, &faults, err);
     }
-    if (rc == 0 && spec->strategy == STRATEGY_SUBMODEL) {
+    return rc;
+}
+
+int local_job_read(const char *path, struct job_spec *spec, struct err *err)
+{
+    int rc = read_spec(path, spec, err);
+    if (rc == 0 && strategy_has_parts(spec->strategy)) {
         rc = err_set(err, ERR_UNSUPPORTED,
-                     "/strategy: 'submodel' needs a coordinator; the spec of one of its groups "
-                     "(GET /v1/jobs/ID/groups/N/spec) can be trained here");
+                     "/strategy: '%s' needs a coordinator; the spec of one of its groups "
+                     "(GET /v1/jobs/ID/groups/N/spec) can be trained here",
+                     job_strategy_names[spec->strategy]);
+    }
+    return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
+}
+
+int local_job_read_gossip(const char *path, struct job_spec *spec, struct err *err)
+{
+    int rc = read_spec(path, spec, err);
+    if (rc == 0 && spec->strategy != STRATEGY_GOSSIP) {
+        rc = err_set(err, ERR_INVALID,
+                     "/strategy: '%s' has no log of mixes: only jobs of strategy '%s' are replayed",
+                     job_strategy_names[spec->strategy], job_strategy_names[STRATEGY_GOSSIP]);
     }
     return rc == 0 ? 0 : err_wrap(err, "job '%s'", path);
 }

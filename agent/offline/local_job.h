@@ -39,6 +39,8 @@ struct local_places {
 /* Read a job as POST /v1/jobs takes it, defaults filled in; record_done(&job_spec_record, spec),
  * also on failure. */
 NODISCARD int local_job_read(const char *path, struct job_spec *spec, struct err *err);
+/* The same of a job of strategy gossip, which local_job_read rejects as all that have parts. */
+NODISCARD int local_job_read_gossip(const char *path, struct job_spec *spec, struct err *err);
 /* The data set that the job calls `name`, and the names of its classes: name_list_done(names), also
  * on failure. NULL: not asked for. */
 NODISCARD int local_job_dataset(const struct local_places *places, const char *name,

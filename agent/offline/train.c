@@ -1,34 +1,23 @@
 #include "agent/offline/train.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent/offline/local_job.h"
+#include "agent/offline/local_model.h"
 #include "agent/offline/model_file.h"
 #include "agent/offline/plan_file.h"
 #include "agent/offline/staged.h"
 #include "agent/runtime/data.h"
 #include "agent/pipeline/stage.h"
 #include "agent/pipeline/stage_loop.h"
-#include "agent/runtime/tune.h"
 #include "base/clock.h"
 #include "base/conf.h"
-#include "base/file.h"
 #include "base/json_text.h"
-#include "libtrain/description/description.h"
-#include "libtrain/description/zoo.h"
-#include "libtrain/formats/dataset.h"
-#include "libtrain/kernels/kernel_table.h"
-#include "libtrain/kernels/kernel_text.h"
 #include "libtrain/schedule/schedule.h"
-#include "libtrain/state/checkpoint.h"
-#include "libtrain/state/state.h"
 #include "schema/job.h"
 #include "schema/job_check.h"
 
@@ -94,11 +83,9 @@ struct training {
     struct options options;
     struct job_spec spec;
     struct local_job_data data;
-    struct model *model;
-    int checkpoint_fd;
-    struct checkpoint_file *checkpoint; /* NULL: from the seed */
-    struct plan_file plans;             /* of --plans */
-    struct stage *stage;                /* either the one stage, or those of the plans */
+    struct local_model model;
+    struct plan_file plans; /* of --plans */
+    struct stage *stage;    /* either the one stage, or those of the plans */
     struct staged *staged;
     FILE *metrics;
     int64_t total_steps;
@@ -107,130 +94,6 @@ struct training {
     double loss, accuracy, recall;
     bool has_accuracy, has_recall;
 };
-
-/* ---- input ---- */
-
-static int fit_model(struct training *training, const json_t *description, struct err *err)
-{
-    const struct model_fit *fit = &training->data.fit;
-    int rc = job_augment_check(&training->spec, fit->input, NULL, err);
-    rc = rc ? rc : description_parse(description, fit, &training->model, NULL, err);
-    rc = rc ? rc : model_normalise(training->model, job_normalise(&training->spec), NULL, err);
-    const struct model_samples samples = {.class_names = &training->data.class_names,
-                                          .reading = training->data.info.reading};
-    return rc ? rc : model_take_samples(training->model, &samples, NULL, err);
-}
-
-static int read_checkpoint(void *arg, uint64_t offset, void *out, size_t size, struct err *err)
-{
-    const struct training *training = arg;
-    return file_read_at(training->checkpoint_fd, out, size, offset, err);
-}
-
-/* The job's init.checkpoint is a file here. */
-static int open_checkpoint(struct training *training, struct err *err)
-{
-    const char *path = training->options.checkpoint;
-    const char *id = training->spec.init_checkpoint.text;
-    struct stat status;
-    if (path[0] == '\0' && id[0] != '\0') {
-        return err_set(
-            err, ERR_INVALID,
-            "the job starts from the checkpoint '%s': give its file by --checkpoint FILE", id);
-    }
-    if (path[0] == '\0') {
-        return 0;
-    }
-    if (id[0] == '\0') {
-        return err_set(err, ERR_INVALID, "--checkpoint '%s': the job has no init.checkpoint", path);
-    }
-    training->checkpoint_fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (training->checkpoint_fd < 0 || fstat(training->checkpoint_fd, &status) != 0) {
-        return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
-    }
-    bool taken[MODEL_UNITS_MAX];
-    for (size_t unit = 0; unit < training->model->unit_count; unit++) {
-        taken[unit] = job_from_checkpoint(&training->spec, training->model->unit[unit].name);
-    }
-    int rc = checkpoint_file_open(read_checkpoint, training, &training->checkpoint, err);
-    rc = rc ? rc : checkpoint_check_samples(training->checkpoint, training->model, taken, err);
-    rc = rc ? rc
-            : checkpoint_check_view(training->checkpoint, training->model, taken,
-                                    job_view(&training->spec), err);
-    if (rc == 0 && checkpoint_file_bytes(training->checkpoint) != (uint64_t)status.st_size) {
-        rc = err_set(err, ERR_FORMAT, "it has %" PRId64 " bytes, %" PRIu64 " by its header",
-                     (int64_t)status.st_size, checkpoint_file_bytes(training->checkpoint));
-    }
-    return rc == 0 ? 0 : err_wrap(err, "--checkpoint '%s'", path);
-}
-
-static int parse_model(struct training *training, struct err *err)
-{
-    const struct job_model *wanted = &training->spec.model;
-    if (wanted->description) {
-        return fit_model(training, wanted->description, err);
-    }
-    const char *text = zoo_text(wanted->name);
-    if (!text) {
-        return err_set(err, ERR_NOT_FOUND,
-                       "model '%s' is not in the zoo: give its description in the job",
-                       wanted->name);
-    }
-    json_auto_t *description = NULL;
-    int rc = json_parse(text, strlen(text), &description, err);
-    rc = rc ? rc : fit_model(training, description, err);
-    return rc == 0 ? 0 : err_wrap(err, "model '%s'", wanted->name);
-}
-
-static int resolve_model(struct training *training, struct err *err)
-{
-    const struct job_spec *spec = &training->spec;
-    bool frozen[MODEL_UNITS_MAX];
-    int rc = parse_model(training, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = kernel_table_apply(training->model, spec->kernels, NULL, err);
-    rc = rc ? rc
-            : job_units_check(spec->init_except, spec->init_except_count, training->model,
-                              "/init/except", NULL, err);
-    rc = rc ? rc
-            : parameter_server_units_check(&spec->parameter_server, training->model->unit_count,
-                                           NULL, err);
-    rc = rc ? rc : job_freeze(spec, training->model, frozen, NULL, err);
-    for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
-        training->model->unit[unit].frozen = training->model->unit[unit].frozen || frozen[unit];
-    }
-    return rc;
-}
-
-/* ---- kernels ---- */
-
-/* As a job's devices do in its first generation. */
-static int tune(const struct training *training, struct err *err)
-{
-    const struct job_spec *spec = &training->spec;
-    struct model *model = training->model;
-    struct train_tuner *tuner = NULL;
-    const double began = clock_now_seconds();
-    if (train_backend() == CONV2D_BACKEND_OWN) {
-        return kernel_table_needs_onednn(model)
-                   ? err_set(err, ERR_INVALID,
-                             "the job requires kernels of oneDNN, which this build does not have")
-                   : 0;
-    }
-    if (!job_tunes(spec, model) || !kernel_text_wanted(model)) {
-        return 0;
-    }
-    int rc = train_tuner_new(&tuner, err);
-    rc = rc ? rc
-            : tune_units(tuner, model, 0, model->unit_count,
-                         (size_t)(spec->batch / spec->micro_batches),
-                         (size_t)training->options.threads, NULL, err);
-    train_tuner_free(&tuner);
-    (void)fprintf(stderr, "kernels measured in %.1f s\n", clock_now_seconds() - began);
-    return rc;
-}
 
 /* ---- progress ---- */
 
@@ -298,7 +161,7 @@ static int read_plans(struct training *training, struct err *err)
         job_total_steps(&training->spec, job_epoch_samples(&training->data.counts));
     return training->options.plans[0] == '\0'
                ? 0
-               : plan_file_read(training->options.plans, &training->spec, training->model,
+               : plan_file_read(training->options.plans, &training->spec, training->model.model,
                                 training->total_steps, &training->plans, err);
 }
 
@@ -307,7 +170,7 @@ static int make_stage(struct training *training, struct err *err)
     const struct stage_config config = {
         .generation = 1,
         .count = 1,
-        .end = training->model->unit_count,
+        .end = training->model.model->unit_count,
         .in_flight = schedule_in_flight(0, 1, (size_t)training->spec.micro_batches),
         .total_steps = training->total_steps,
         .spec = &training->spec,
@@ -318,14 +181,13 @@ static int make_stage(struct training *training, struct err *err)
         .room_fd = -1,
     };
     /* The stage owns its model; ours is still needed for the export. */
-    json_auto_t *description = description_write(training->model);
     struct model *model = NULL;
-    int rc = description ? description_parse(description, NULL, &model, NULL, err)
-                         : err_set(err, ERR_MEMORY, "model");
+    int rc = local_model_copy(training->model.model, &model, err);
     rc = rc ? rc : stage_new(&config, &model, &training->stage, err);
-    for (size_t unit = 0; rc == 0 && unit < training->model->unit_count; unit++) {
-        rc = job_from_checkpoint(&training->spec, training->model->unit[unit].name)
-                 ? keeper_start_unit(stage_keeper(training->stage), unit, training->checkpoint, err)
+    for (size_t unit = 0; rc == 0 && unit < training->model.model->unit_count; unit++) {
+        rc = job_from_checkpoint(&training->spec, training->model.model->unit[unit].name)
+                 ? keeper_start_unit(stage_keeper(training->stage), unit,
+                                     training->model.checkpoint, err)
                  : keeper_load_unit(stage_keeper(training->stage), unit, NULL, 0, err);
     }
     return rc;
@@ -346,13 +208,13 @@ static int train_one_stage(struct training *training, const struct work_listener
 static int train_plans(struct training *training, const struct work_listener *listener,
                        struct err *err)
 {
-    const struct staged_config config = {.model = training->model,
+    const struct staged_config config = {.model = training->model.model,
                                          .spec = &training->spec,
                                          .samples = training->data.counts,
                                          .data = data_of(training),
                                          .threads = (size_t)training->options.threads,
                                          .total_steps = training->total_steps,
-                                         .checkpoint = training->checkpoint,
+                                         .checkpoint = training->model.checkpoint,
                                          .listener = listener};
     int rc = staged_new(&config, &training->staged, err);
     return rc ? rc : staged_run(training->staged, &training->plans, err);
@@ -399,9 +261,9 @@ static int run(struct training *training, struct err *err)
     int rc = model_file_check_output(training->options.output, err);
     rc = rc ? rc
             : local_job_data_open(&training->options.places, &training->spec, &training->data, err);
-    rc = rc ? rc : resolve_model(training, err);
-    rc = rc ? rc : open_checkpoint(training, err);
-    rc = rc ? rc : tune(training, err);
+    rc = rc ? rc
+            : local_model_open(&training->spec, &training->data, training->options.checkpoint,
+                               (size_t)training->options.threads, &training->model, err);
     rc = rc ? rc : read_plans(training, err);
     rc = rc ? rc : open_metrics(training, err);
     if (rc != 0) {
@@ -419,8 +281,8 @@ static int run(struct training *training, struct err *err)
     }
     rc = staged ? train_plans(training, &listener, err) : train_one_stage(training, &listener, err);
     rc = rc ? rc
-            : model_file_write(training->options.output, training->model, &source, &evaluation,
-                               sha256, err);
+            : model_file_write(training->options.output, training->model.model, &source,
+                               &evaluation, sha256, err);
     if (rc != 0) {
         return rc;
     }
@@ -446,9 +308,7 @@ static void release(struct training *training)
     stage_release(&training->stage);
     staged_free(&training->staged);
     plan_file_done(&training->plans);
-    checkpoint_file_close(&training->checkpoint);
-    file_close(&training->checkpoint_fd);
-    model_free(&training->model);
+    local_model_close(&training->model);
     local_job_data_done(&training->data);
     record_done(&job_spec_record, &training->spec);
     conf_list_done(&training->options.places.dataset);
@@ -459,7 +319,7 @@ static void release(struct training *training)
 
 int train_command(int argc, char **argv, bool *misused, struct err *err)
 {
-    struct training training = {.options = {.threads = 1}, .checkpoint_fd = -1};
+    struct training training = {.options = {.threads = 1}, .model = {.fd = -1}};
     struct conf_list positional = {0};
     bool done = false;
     int rc = conf_parse(&program, argc, argv, &training.options, &positional, &done, err);

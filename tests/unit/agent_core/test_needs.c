@@ -48,6 +48,9 @@ static void the_test_set_is_read_only_by_jobs_that_evaluate(void **state)
     run.job_spec.evaluate_every_epochs = 0;
     assert_false(needs_data(&run).test);
     fill(&run, 0, 2);
+    run.job_spec.evaluate_every_epochs = 0;
+    run.has_mix = true; /* a group evaluates averages */
+    assert_true(needs_data(&run).test);
     run.data.test_sha256[0] = '\0';
     assert_false(needs_data(&run).test);
     assert_true(needs_data(&run).train);

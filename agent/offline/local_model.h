@@ -1,0 +1,30 @@
+/* local_model.h: the model of a job with its data sets on this machine (local_job.h), and the file
+ * that the job starts from. For train.c and replay.c; one thread. */
+#ifndef AGENT_OFFLINE_LOCAL_MODEL_H
+#define AGENT_OFFLINE_LOCAL_MODEL_H
+
+#include <stddef.h>
+
+#include "agent/offline/local_job.h"
+#include "base/err.h"
+#include "libtrain/model/model.h"
+#include "libtrain/state/checkpoint.h"
+#include "schema/job.h"
+
+struct local_model {
+    struct model *model;
+    int fd;                             /* of the checkpoint; -1: none */
+    struct checkpoint_file *checkpoint; /* the job's init.checkpoint; NULL: from the seed */
+};
+
+/* Fit the description of the job, or the zoo's by its name, to the data, open its init.checkpoint
+ * (`path`; "": none) and name the kernels as the devices of a job do in its first generation.
+ * local_model_close(out), also on failure. The checkpoint reads from *out, which must not move. */
+NODISCARD int local_model_open(const struct job_spec *spec, const struct local_job_data *data,
+                               const char *path, size_t threads, struct local_model *out,
+                               struct err *err);
+void local_model_close(struct local_model *model);
+/* A model of its own for a stage, which takes it. */
+NODISCARD int local_model_copy(const struct model *model, struct model **out, struct err *err);
+
+#endif
