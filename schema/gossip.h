@@ -48,6 +48,7 @@ struct gossip_member {
     int64_t incarnation;   /* the newest: the generation of struct mix_member; 0: none has begun */
     int64_t rate_step;     /* of the parent when that began */
     int64_t steps;         /* of jobs before its present one */
+    int64_t failures;      /* of its jobs, by themselves */
     struct mix_xid origin; /* the average that this began with; counter 0: none */
 };
 

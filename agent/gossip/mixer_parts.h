@@ -43,8 +43,8 @@ enum average_state {
 struct mixer_average {
     enum average_state state;
     struct mix_xid xid; /* of its order */
-    bool tested, has_distance;
-    double test_loss, test_accuracy, distance;
+    bool tested;
+    double test_loss, test_accuracy;
 };
 
 /* An order, from when it is first seen. */

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define MS_NS INT64_C(1000000)
 #define IDLE_MS 60000
 #define BLOCKED_MS 20
 #define AGAIN_MS 1000 /* an average that the coordinator could not take */
@@ -57,8 +56,6 @@ static void finish_sum(struct mixer_worker *worker, double distance)
     mixer->average = (struct mixer_average){
         .state = tests ? AVERAGE_TO_EVALUATE : AVERAGE_TO_SEND,
         .xid = worker->sum_xid,
-        .has_distance = isfinite(distance),
-        .distance = distance,
     };
 }
 
@@ -324,7 +321,7 @@ void *mixer_work(void *arg)
         if (!done && !mixer_is_cancelled(mixer)) {
             (void)thread_condition_wait(&mixer->changed, &mixer->lock,
                                         (wait_ms > 0 && wait_ms < left_ms ? wait_ms : left_ms) *
-                                            MS_NS);
+                                            NS_PER_MS);
         }
     }
     (void)pthread_mutex_unlock(&mixer->lock);

@@ -154,6 +154,7 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     }
     group->heard = true;
     group->wants = report->wants;
+    group->successor = group->successor && !report->mixed;
     hear_pair(group, report, now_ms);
     hear_loss(group, report);
     if (gossip->phase == GOSSIP_MIXES || !mix_xid_is(report->average.xid, gossip->average)) {

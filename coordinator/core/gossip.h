@@ -33,6 +33,7 @@ struct gossip_rules {
 struct gossip_report {
     int64_t generation;
     bool wants; /* a match: it has made its steps */
+    bool mixed; /* once at least */
     struct {
         struct mix_xid xid;
         bool open, copied, fetched, applied; /* as enum mixing_state of the agent */

@@ -15,7 +15,7 @@
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
-#define ATTEMPTS_MAX 3  /* of a group that fails by itself */
+#define FAILURES_MAX 3  /* of a group, by itself */
 #define GOOD_AVERAGES 3 /* that end a job with target_accuracy */
 
 /* ---- matches ---- */
@@ -72,21 +72,6 @@ static void match(struct core *core, struct parent_slot *parent)
 
 /* ---- the end ---- */
 
-static void fail(struct core *core, struct parent_slot *parent, const char *reason,
-                 const char *message)
-{
-    groups_end(core, parent, JOB_FAILED, reason, message);
-}
-
-static size_t count_parts(const struct parent *parent, enum part_state state)
-{
-    size_t count = 0;
-    for (size_t g = 0; g < parent->groups.count; g++) {
-        count += parent->part[g].state == (int)state;
-    }
-    return count;
-}
-
 static void succeed(struct core *core, struct parent_slot *parent,
                     const struct checkpoint_id *checkpoint, const char *reason, size_t without)
 {
@@ -122,13 +107,15 @@ static void take_part(struct core *core, struct parent_slot *parent, const struc
     if (!part || !job->mark.ended) {
         return;
     }
+    struct gossip_member *member = &parent->parent.gossip.member[job->job.group];
     gossip_leave_job(parent, (size_t)job->job.group);
     if (job->job.state == JOB_SUCCEEDED) {
         part->state = PART_TRAINED;
         part->checkpoint = job->job.checkpoint;
         return;
     }
-    part->state = part->attempts < ATTEMPTS_MAX ? PART_WAITING : PART_MISSING;
+    member->failures++;
+    part->state = member->failures < FAILURES_MAX ? PART_WAITING : PART_MISSING;
     act_publish_job(core, "group_lost", &parent->job, parent->job.id.text,
                     "group %" PRId64 " of '%s' has failed: %.150s", job->job.group,
                     parent->job.spec.name, job->job.message);
@@ -184,14 +171,15 @@ static void go_on(struct core *core, struct parent_slot *parent)
         parent->work.full = false;
     }
     begin_groups(core, parent);
-    const size_t trained = count_parts(row, PART_TRAINED), missing = count_parts(row, PART_MISSING);
+    const size_t trained = groups_count(row, PART_TRAINED),
+                 missing = groups_count(row, PART_MISSING);
     if (row->groups.count > 0 && trained + missing == row->groups.count) {
         size_t last = 0;
         while (last < row->groups.count && row->part[last].state != PART_TRAINED) {
             last++;
         }
         if (trained == 0) {
-            fail(core, parent, "no_groups", "no group was trained");
+            groups_end(core, parent, JOB_FAILED, "no_groups", "no group was trained");
         } else {
             succeed(core, parent, &row->part[last].checkpoint, "", row->groups.count - 1);
         }
@@ -234,7 +222,8 @@ const struct parent_row gossip_row = {
 
 static struct gossip_report report_of(const struct mix_report *report)
 {
-    struct gossip_report out = {.generation = report->generation, .wants = report->wants};
+    struct gossip_report out = {
+        .generation = report->generation, .wants = report->wants, .mixed = report->mixes > 0};
     out.pair.xid = report->pair.xid;
     out.pair.open = mix_is_open(report->pair.state);
     out.pair.copied = report->pair.copied;
@@ -252,8 +241,9 @@ void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
 {
     const struct mix_report *report = &heartbeat->mix;
     const struct job_slot *job = heartbeat->has_mix ? slots_job(core, heartbeat->job.text) : NULL;
+    const bool works = job && core->beating->job == job; /* others have no part in the group */
     struct parent_slot *parent =
-        job && job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
+        works && job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
     if (!parent || parent->job.spec.strategy != STRATEGY_GOSSIP || parent->work.ended) {
         return;
     }

@@ -8,7 +8,8 @@
 
 struct parent_slot;
 
-#define GOSSIP_ROWS_MAX (GROUPS_MAX + MIX_REPORTED_MAX) /* of a step */
+/* Of a step: the start of every group, and the records of a heartbeat. */
+#define GOSSIP_ROWS_MAX (PARENTS_MAX * GROUPS_MAX + MIX_REPORTED_MAX)
 
 /* Rows of the present step. */
 struct gossip_rows {

@@ -39,6 +39,15 @@ struct parent_part *groups_part(struct parent_slot *parent, size_t index)
     return NULL;
 }
 
+size_t groups_count(const struct parent *parent, enum part_state state)
+{
+    size_t count = 0;
+    for (size_t g = 0; g < parent->groups.count; g++) {
+        count += parent->part[g].state == (int)state;
+    }
+    return count;
+}
+
 bool groups_harvests(const struct parent_slot *parent)
 {
     return parent->parent.phase == PARENT_HARVEST ||

@@ -41,6 +41,8 @@ struct parent_slot *groups_add(struct core *core, const struct event_job_submit 
 /* The parts of the present phase: their number, and one of them. */
 size_t groups_part_count(const struct parent_slot *parent);
 struct parent_part *groups_part(struct parent_slot *parent, size_t index);
+/* Return how many groups are in that state. */
+size_t groups_count(const struct parent *parent, enum part_state state);
 /* Whether a file is assembled: the harvest, or the last one without missing classes. */
 bool groups_harvests(const struct parent_slot *parent);
 /* The same, and the edge is not at it. */

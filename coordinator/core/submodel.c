@@ -41,19 +41,10 @@ static void fail(struct core *core, struct parent_slot *parent, const char *reas
     groups_end(core, parent, JOB_FAILED, reason, message);
 }
 
-static size_t count_parts(const struct parent *parent, enum part_state state)
-{
-    size_t count = 0;
-    for (size_t g = 0; g < parent->groups.count; g++) {
-        count += parent->part[g].state == (int)state;
-    }
-    return count;
-}
-
 static void succeed(struct core *core, struct parent_slot *parent,
                     const struct checkpoint_id *checkpoint)
 {
-    const size_t missing = count_parts(&parent->parent, PART_MISSING);
+    const size_t missing = groups_count(&parent->parent, PART_MISSING);
     char message[MESSAGE_SIZE] = "trained";
     if (missing > 0) {
         text_set(message, sizeof(message), "trained without %zu of %zu groups", missing,
@@ -118,16 +109,16 @@ static void run_stem(struct core *core, struct parent_slot *parent)
 static void run_groups(struct core *core, struct parent_slot *parent)
 {
     const struct parent *row = &parent->parent;
-    const size_t waiting = count_parts(row, PART_WAITING);
+    const size_t waiting = groups_count(row, PART_WAITING);
     if (row->stem.state == PART_WAITING) {
         if (submodel_repeats_stem(core, parent)) {
             enter(core, parent, PARENT_STEM);
         }
     } else if (waiting > 0) {
         ask_models(core, parent);
-    } else if (count_parts(row, PART_TRAINED) == 0 && count_parts(row, PART_TRAINS) == 0) {
+    } else if (groups_count(row, PART_TRAINED) == 0 && groups_count(row, PART_TRAINS) == 0) {
         fail(core, parent, "no_groups", "no group was trained");
-    } else if (count_parts(row, PART_TRAINS) == 0) {
+    } else if (groups_count(row, PART_TRAINS) == 0) {
         enter(core, parent, PARENT_HARVEST);
     }
 }

@@ -92,19 +92,8 @@ static struct event stored_event(const struct upload *frame)
     return event;
 }
 
-static void refuse(struct http_exchange *exchange, const struct err *err)
-{
-    if (err->code == ERR_FORMAT) {
-        answer_problem(exchange, PROBLEM_INVALID_BLOB, "%s", err->text);
-    } else if (err->code == ERR_NOT_FOUND) {
-        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB, "%s; send it", err->text);
-    } else {
-        answer_err(exchange, err);
-    }
-}
-
 static const struct upload_kind average_kind = {
-    .size = sizeof(struct average_upload), .event = stored_event, .refuse = refuse};
+    .size = sizeof(struct average_upload), .event = stored_event, .refuse = upload_refuse_known};
 
 static bool open_upload(void *context, struct http_exchange *exchange, void **state)
 {

@@ -152,3 +152,14 @@ void upload_abort(void *state)
     upload_end(upload);
     free(upload);
 }
+
+void upload_refuse_known(struct http_exchange *exchange, const struct err *err)
+{
+    if (err->code == ERR_FORMAT) {
+        answer_problem(exchange, PROBLEM_INVALID_BLOB, "%s", err->text);
+    } else if (err->code == ERR_NOT_FOUND) {
+        answer_problem(exchange, PROBLEM_UNKNOWN_BLOB, "%s; send it", err->text);
+    } else {
+        answer_err(exchange, err);
+    }
+}

@@ -34,6 +34,8 @@ struct upload_kind {
  * blob, which must exist already if the request has no body; NULL: any body. */
 void *upload_new(const struct upload_kind *kind, struct coordinator *coordinator,
                  struct http_exchange *exchange, const char *sha256);
+/* `refuse` of a kind whose blob is named by its hash. */
+void upload_refuse_known(struct http_exchange *exchange, const struct err *err);
 /* The rest of a struct http_sink. */
 size_t upload_write(void *state, const void *data, size_t size);
 void upload_finish(void *state);

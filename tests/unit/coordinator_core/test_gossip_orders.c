@@ -73,6 +73,23 @@ static void a_successor_takes_over_the_state_of_its_partner(void **state)
     assert_false(gossip.group[1].successor);
 }
 
+/* A coordinator that has restarted does not know it from the rows. */
+static void a_successor_that_has_mixed_is_none_any_more(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    struct gossip_order order;
+    const struct gossip_report wants = {.generation = 1, .wants = true};
+    const struct gossip_report mixed = {.generation = 2, .mixed = true};
+    init_two(&gossip);
+    gossip_enter(&gossip, 1, 2, SAMPLES, 320, true, 0);
+    gossip_hear(&gossip, 0, &wants, 0);
+    gossip_hear(&gossip, 1, &mixed, 0);
+    gossip_tick(&gossip, 1, 0);
+    assert_true(gossip_next(&gossip, &order) && order.match.alpha == 0.5);
+    assert_true(gossip_next(&gossip, &order) && order.match.alpha == 0.5);
+}
+
 /* Let group 0 ask, and check by how much it moves; both copies are applied. */
 static void expect_alpha(struct gossip *gossip, struct gossip_report report[2], double expected)
 {
@@ -248,6 +265,7 @@ int main(void)
         cmocka_unit_test(the_best_connected_group_computes_the_average_then_the_fastest),
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
         cmocka_unit_test(a_successor_takes_over_the_state_of_its_partner),
+        cmocka_unit_test(a_successor_that_has_mixed_is_none_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
