@@ -138,7 +138,7 @@ static const struct record status_record =
 
 static const struct field report_fields[] = {
     MEMBER_INT(struct mix_report, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1),
-    COUNT(struct mix_report, generation, "generation"),
+    COUNT(struct mix_report, generation, "generation", .about = "Of the group."),
     MEMBER_BOOL(struct mix_report, wants, "wants", FIELD_SKIP_EMPTY,
                 .about = "The group has made its steps since the last mix."),
     MEMBER_INT(struct mix_report, mixes, "mixes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
