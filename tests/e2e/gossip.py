@@ -11,9 +11,9 @@ GROUPS = 3
 BATCH = 32
 
 
-def gossip_job(devices=GROUPS, options=None, **fields):
+def gossip_job(devices=GROUPS, options=None, model="lenet5", **fields):
     return fashion_job(
-        "lenet5",
+        model,
         **{
             "strategy": "gossip",
             "gossip": {"average_every": 4, **(options or {})},

@@ -17,7 +17,7 @@ FIRST, LAST = map(int, os.environ.get("PACELINE_GOSSIP_SEEDS", "1 6").split())
 SPARE = 2  # agents more than groups
 EPOCHS = 40  # of a job with failures: some 20 s
 
-MODELS = ({"model": {"name": "lenet5"}}, {"model": {"name": "mlp"}}, {"model": {"name": "resnet8"}})
+MODELS = ("lenet5", "mlp", "resnet8")
 OPTIONS = (
     {},
     {"split": "speed", "average_by": "samples"},
@@ -39,7 +39,7 @@ FIELDS = (
 def undisturbed(options, fields):
     with gossip_fleet() as fleet:
         for model in MODELS:
-            spec = gossip_job(options=options, **{**fields, **model, "epochs": 3})
+            spec = gossip_job(options=options, model=model, epochs=3, **fields)
             job = fleet.submit(spec)
             fleet.wait(job, "succeeded", 300)
             check_log(mixes_of(fleet, job), GROUPS)
@@ -50,7 +50,7 @@ def kill_agent(fleet, draw):
     """Another one takes its place, so that there are always spare ones."""
     running = [agent for agent in fleet.agents if agent.running()]
     draw.choice(running).kill()
-    fleet.start_agents(1)
+    fleet.start_agent(None, wait=False)
 
 
 def freeze_agent(fleet, draw):

@@ -214,7 +214,7 @@ static void wait_for(const atomic_int *sums)
     struct cancel pause;
     struct err err = {0};
     assert_ok(cancel_init(&pause, &err), &err);
-    for (int i = 0; i < 20000 && atomic_load(sums) == 0; i++) {
+    for (int i = 0; i < 120000 && atomic_load(sums) == 0; i++) {
         (void)cancel_wait(&pause, 500000);
     }
     cancel_done(&pause);
