@@ -258,24 +258,24 @@ static void a_cycle_is_rejected(void **state)
 {
     (void)state;
     static const struct mix_record record[] = {
-        {.kind = MIX_START, .own = {0, 1, 0, 0}},
-        {.kind = MIX_START, .own = {1, 1, 0, 0}},
+        {.kind = MIX_START, .own = {0, 1, 0, 0, 0}},
+        {.kind = MIX_START, .own = {1, 1, 0, 0, 0}},
         {.xid = {1, 1},
          .kind = MIX_PAIR,
-         .own = {0, 1, 1, 0},
-         .peer = {{1, 1, 2, 1}},
+         .own = {0, 1, 1, 0, 0},
+         .peer = {{1, 1, 2, 1, 0}},
          .peer_count = 1,
          .applied_step = 1},
         {.xid = {1, 2},
          .kind = MIX_PAIR,
-         .own = {1, 1, 1, 0},
-         .peer = {{0, 1, 2, 1}},
+         .own = {1, 1, 1, 0, 0},
+         .peer = {{0, 1, 2, 1, 0}},
          .peer_count = 1,
          .applied_step = 1},
         {.xid = {1, 3},
          .kind = MIX_AVERAGE,
-         .own = {0, 1, 3, 1},
-         .peer = {{0, 1, 3, 1}, {1, 1, 3, 1}},
+         .own = {0, 1, 3, 1, 0},
+         .peer = {{0, 1, 3, 1, 0}, {1, 1, 3, 1, 0}},
          .peer_count = 2},
     };
     struct replay_plan *plan = NULL;
