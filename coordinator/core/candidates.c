@@ -12,9 +12,9 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
-#include "coordinator/core/unit_work.h"
 #include "coordinator/core/strategy.h"
 #include "coordinator/core/text.h"
+#include "coordinator/core/unit_work.h"
 
 /* It works for another job, or an earlier job of this pass of the scheduler keeps it. */
 static bool is_busy(const struct core *core, const struct placement_request *request,

@@ -1,7 +1,6 @@
 #include "coordinator/core/gossip_form.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 #include "coordinator/core/candidates.h"
 #include "coordinator/core/gossip_parts.h"
@@ -11,21 +10,7 @@
 #include "coordinator/core/text.h"
 #include "libtrain/model/shards.h"
 
-#define SECONDS_MIN 1e-9
-
 /* ---- devices ---- */
-
-static double speed_of(const struct planning *planning, size_t device, const struct job_spec *spec)
-{
-    const size_t units = planning->model->unit_count, row = device * units;
-    double seconds = planning->device[device].overhead_seconds;
-    for (size_t u = 0; u < units; u++) {
-        seconds += planning->expected_forward_seconds[row + u] +
-                   planning->expected_backward_seconds[row + u];
-    }
-    const double micro_batch = (double)spec->batch / (double)spec->micro_batches;
-    return planning->device[device].processor_share * micro_batch / fmax(seconds, SECONDS_MIN);
-}
 
 /* Devices, the fastest first. Return their number, at most that of the groups. */
 static size_t list_recruits(struct core *core, const struct job_spec *parent,
@@ -40,11 +25,12 @@ static size_t list_recruits(struct core *core, const struct job_spec *parent,
                                               .groups = (size_t)parent->devices_max};
     const struct planning *planning = core->planning;
     const size_t most = (size_t)parent->devices_max;
+    const double micro_batch = (double)spec.batch / (double)spec.micro_batches;
     size_t count = 0;
     candidates_fill(core, &request, core->planning);
     for (size_t d = 0; d < planning->device_count; d++) {
         const struct recruit recruit = {.device = planning->device[d].id,
-                                        .speed = speed_of(planning, d, &spec)};
+                                        .speed = micro_batch * planning_speed(planning, d, 0)};
         size_t at = count < most ? count++ : count;
         while (at > 0 && out[at - 1].speed < recruit.speed) {
             if (at < most) {
@@ -111,7 +97,6 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
     const struct gossip_state *state = &row->gossip;
     struct job_spec spec;
     struct job_data data = parent->job.data;
-    gossip_divide_parent(core, parent);
     gossip_group_job(core, parent, group, &spec, &data);
     const struct device_id *device = &row->groups.group[group].device;
     const bool first = row->part[group].attempts == 0;

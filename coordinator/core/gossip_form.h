@@ -27,7 +27,7 @@ size_t gossip_recruit(struct core *core, const struct job_spec *spec, const stru
 /* Divide the data among the devices that are free, if they are enough. parent->work.wait says what
  * is missing. */
 void gossip_form(struct core *core, struct parent_slot *parent);
-/* Begin the job of a group, with the newest average if there is one. */
+/* Begin the job of a group, of core->shard, with the newest average if there is one. */
 void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t group);
 
 #endif

@@ -4,18 +4,16 @@
 #include <string.h>
 
 #include "coordinator/core/act.h"
+#include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/mark.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/states.h"
-#include "coordinator/core/traffic.h"
-#include "coordinator/core/unit_work.h"
 #include "schema/job_check.h"
 
 #define SPEED_CHANGE 0.2 /* that levels the groups again */
-#define SECONDS_MIN 1e-9
 
 int64_t gossip_steps_done(const struct parent_slot *parent)
 {
@@ -94,11 +92,18 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
 
 /* ---- who runs ---- */
 
-void gossip_touch(struct core *core, const struct parent_slot *parent, size_t group)
+/* Of the plan of its job, or NULL. */
+static struct device_slot *device_of(const struct core *core, const struct parent_slot *parent,
+                                     size_t group)
 {
     const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
-    struct device_slot *device = job && job->has_plan ? slots_stage_device(core, job, 0) : NULL;
-    if (device && device->job == job) {
+    return job && job->has_plan ? slots_stage_device(core, job, 0) : NULL;
+}
+
+void gossip_touch(struct core *core, const struct parent_slot *parent, size_t group)
+{
+    struct device_slot *device = device_of(core, parent, group);
+    if (device && device->job == groups_job(core, &parent->parent.part[group])) {
         mark_device_touched(core, device);
     }
 }
@@ -110,24 +115,15 @@ static void touch_all(struct core *core, const struct parent_slot *parent)
     }
 }
 
-static const struct device_slot *device_of(const struct core *core,
-                                           const struct parent_slot *parent, size_t group)
-{
-    const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
-    return job && job->has_plan ? slots_stage_device(core, job, 0) : NULL;
-}
-
-/* The seconds of a copy between the group and every other one that runs. */
+/* To every other group that runs. */
 static void measure_links(const struct core *core, struct parent_slot *parent, size_t group)
 {
-    const double bytes = (double)unit_work_state_bytes(parent->model);
     const struct device_slot *own = device_of(core, parent, group);
     for (size_t g = 0; own && g < parent->parent.gossip.member_count; g++) {
         const struct device_slot *other = device_of(core, parent, g);
         if (g != group && other && parent->mixes.group[g].incarnation > 0) {
-            const struct link_speed link = traffic_link(core, own, other);
             gossip_link(&parent->mixes.gossip, group, g,
-                        fmax(link.latency_seconds + bytes / link.bytes_per_second, SECONDS_MIN));
+                        gossip_copy_seconds(core, own, other, parent->model));
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "coordinator/core/exports.h"
 #include "coordinator/core/gossip_form.h"
 #include "coordinator/core/gossip_groups.h"
+#include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/kept.h"
@@ -100,7 +101,7 @@ static void succeed(struct core *core, struct parent_slot *parent,
 
 /* ---- parts that have ended ---- */
 
-/* A group that has made all steps of the job alone ends by itself. */
+/* By itself a group ends only at the greatest number of steps of any job. */
 static void take_part(struct core *core, struct parent_slot *parent, const struct job_slot *job)
 {
     struct parent_part *part = parent->work.ended ? NULL : groups_part_of(parent, job);
@@ -154,6 +155,10 @@ static bool is_due(const struct core *core, const struct parent_slot *parent)
 
 static void begin_groups(struct core *core, struct parent_slot *parent)
 {
+    if (groups_count(&parent->parent, PART_WAITING) == 0) {
+        return;
+    }
+    gossip_divide_parent(core, parent);
     for (size_t g = 0; g < parent->parent.groups.count && !parent->work.full; g++) {
         if (parent->parent.part[g].state == PART_WAITING && act_room(core)) {
             gossip_begin_group(core, parent, g);

@@ -1,11 +1,17 @@
 #include "coordinator/core/gossip_parts.h"
 
+#include <math.h>
+
 #include "base/assert.h"
 #include "coordinator/core/part_spec.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
+#include "coordinator/core/traffic.h"
+#include "coordinator/core/unit_work.h"
 #include "libtrain/model/shards.h"
 #include "schema/job_check.h"
+
+#define SECONDS_MIN 1e-9
 
 int gossip_divide(const struct job_spec *spec, const int64_t *samples, size_t class_count,
                   const double *speed, size_t groups, int64_t *out, struct err *err)
@@ -92,4 +98,12 @@ void gossip_group_job(const struct core *core, const struct parent_slot *parent,
         const struct gossip_average *newest = &state->average[state->average_count - 1];
         part_spec_start_from(&newest->checkpoint, newest->sha256, newest->bytes, spec, data);
     }
+}
+
+double gossip_copy_seconds(const struct core *core, const struct device_slot *from,
+                           const struct device_slot *to, const struct model *model)
+{
+    const struct link_speed link = traffic_link(core, from, to);
+    const double bytes = (double)unit_work_state_bytes(model);
+    return fmax(link.latency_seconds + bytes / link.bytes_per_second, SECONDS_MIN);
 }

@@ -5,6 +5,7 @@
 
 #include "coordinator/core/core.h"
 
+struct device_slot;
 struct parent_slot;
 
 /* Divide the training data.
@@ -21,6 +22,9 @@ void gossip_divide_parent(struct core *core, const struct parent_slot *parent);
 /* Write the job of a group, of core->shard. *data: that of the parent, in; what differs, out. */
 void gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
                       struct job_spec *spec, struct job_data *data);
+/* Return the seconds of a copy of a group's state from one device to another; above 0. */
+double gossip_copy_seconds(const struct core *core, const struct device_slot *from,
+                           const struct device_slot *to, const struct model *model);
 /* Write the job of any group, without its samples. */
 void gossip_any_job(const struct job_spec *parent, struct job_spec *spec);
 

@@ -12,12 +12,9 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
-#include "coordinator/core/traffic.h"
 #include "coordinator/core/unit_work.h"
 #include "coordinator/plan/levels.h"
 #include "libtrain/model/shards.h"
-
-#define SECONDS_MIN 1e-9
 
 /* The least number of groups must have a batch each. */
 static bool refuse_division(struct core *core, const struct event_job_submit *submit)
@@ -37,26 +34,21 @@ static bool refuse_division(struct core *core, const struct event_job_submit *su
 
 /* ---- a dry run ---- */
 
-static double seconds_between(const struct core *core, const struct recruit *a,
-                              const struct recruit *b, double bytes)
+static double find_period(const struct core *core, const struct event_job_submit *submit,
+                          const struct recruit *recruit, size_t count)
 {
-    const struct device_slot *from = slots_device(core, a->device.text);
-    const struct device_slot *to = slots_device(core, b->device.text);
-    const struct link_speed link = traffic_link(core, from, to);
-    return fmax(link.latency_seconds + bytes / link.bytes_per_second, SECONDS_MIN);
-}
-
-static double find_period(const struct core *core, const struct recruit *recruit, size_t count,
-                          int64_t batch, double bytes)
-{
+    const struct device_slot *device[GROUPS_MAX];
     double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
     const struct levels_problem problem = {
-        .count = count, .batch = batch, .speed = speed, .seconds = seconds};
+        .count = count, .batch = submit->spec->batch, .speed = speed, .seconds = seconds};
     for (size_t a = 0; a < count; a++) {
         speed[a] = recruit[a].speed;
+        device[a] = slots_device(core, recruit[a].device.text);
+    }
+    for (size_t a = 0; a < count; a++) {
         for (size_t b = 0; b < count; b++) {
             seconds[a * count + b] =
-                a == b ? 0 : seconds_between(core, &recruit[a], &recruit[b], bytes);
+                a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], submit->model);
         }
     }
     return levels_period(&problem);
@@ -91,8 +83,7 @@ static void forecast(struct core *core, const struct event_job_submit *submit,
     preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
     preview->group_count = count;
     if (count > 0) {
-        preview->period_seconds =
-            find_period(core, recruit, count, spec->batch, (double)preview->copy_bytes);
+        preview->period_seconds = find_period(core, submit, recruit, count);
     }
     for (size_t g = 0; g < count; g++) {
         const struct device_slot *device = slots_device(core, recruit[g].device.text);

@@ -1,10 +1,13 @@
 #include "coordinator/core/planning.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "libtrain/memory/arena.h"
+
+#define SECONDS_MIN 1e-9 /* of a micro-batch: predictions are above */
 
 _Static_assert(PLANNING_CLASS_SIZE == sizeof(((struct device *)0)->numeric_class),
                "a numeric class is copied whole");
@@ -69,6 +72,17 @@ size_t planning_find(const struct planning *planning, const char *device_id)
     bool found =
         first < planning->device_count && id_equal(planning->device[first].id.text, device_id);
     return found ? first : planning->device_count;
+}
+
+double planning_speed(const struct planning *planning, size_t device, size_t frozen)
+{
+    const size_t units = planning->model->unit_count, row = device * units;
+    double seconds = planning->device[device].overhead_seconds;
+    for (size_t u = 0; u < units; u++) {
+        seconds += planning->expected_forward_seconds[row + u];
+        seconds += u >= frozen ? planning->expected_backward_seconds[row + u] : 0;
+    }
+    return planning->device[device].processor_share / fmax(seconds, SECONDS_MIN);
 }
 
 void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,

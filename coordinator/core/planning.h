@@ -180,6 +180,9 @@ void planning_free(struct planning **planning);
 void planning_write(const struct planned *planned, struct plan *out);
 /* Return the index of the candidate; device_count: there is none. */
 size_t planning_find(const struct planning *planning, const char *device_id);
+/* Return the micro-batches that a candidate trains in a second alone, if the first `frozen` units
+ * are frozen: by what was measured of its units, and else predicted. */
+double planning_speed(const struct planning *planning, size_t device, size_t frozen);
 /* Add an attempt. */
 void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,
                   enum candidates candidates);

@@ -14,7 +14,6 @@
 #include "coordinator/core/submodel_parts.h"
 #include "libtrain/model/slim.h"
 
-#define SECONDS_MIN 1e-9 /* of a micro-batch: predictions are above */
 /* Units of slices that are predicted within the step, of all devices and widths: about 20 ms. */
 #define TIMES_MAX 8192
 #define WIDTHS_MIN 4
@@ -55,24 +54,11 @@ static bool ask_devices(struct core *core, const struct parent_slot *parent,
     return online;
 }
 
-/* Micro-batches a second of a model of which the stem is frozen, by what was measured of its units
- * and else predicted. */
-static double speed_of(const struct planning *planning, size_t device, size_t stem)
-{
-    const size_t units = planning->model->unit_count, row = device * units;
-    double seconds = planning->device[device].overhead_seconds;
-    for (size_t u = 0; u < units; u++) {
-        seconds += planning->expected_forward_seconds[row + u];
-        seconds += u >= stem ? planning->expected_backward_seconds[row + u] : 0;
-    }
-    return planning->device[device].processor_share / fmax(seconds, SECONDS_MIN);
-}
-
 /* The devices of the planning, the fastest first. */
 static void list_devices(const struct planning *planning, size_t stem, size_t *order, double *speed)
 {
     for (size_t d = 0; d < planning->device_count; d++) {
-        const double own = speed_of(planning, d, stem);
+        const double own = planning_speed(planning, d, stem);
         size_t at = d;
         while (at > 0 && speed[at - 1] < own) {
             speed[at] = speed[at - 1];
