@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/repeat.h"
 #include "agent/gossip/mixer.h"
 #include "agent/peer/answers.h"
 #include "agent/peer/receive.h"
-#include "base/clock.h"
+#include "agent/peer/waiting.h"
 #include "base/parse.h"
 
 enum request_state { REQUEST_FREE, REQUEST_PARKED, REQUEST_SERVES };
@@ -21,14 +20,12 @@ struct request {
     struct mix_xid xid;
     bool average;
     struct mixer_reply reply; /* SERVES */
-    double began_seconds;
-    int64_t deadline_ms; /* PARKED */
 };
 
 struct mix_routes {
     struct access *access;
     struct request item[RECEIVES_MAX];
-    size_t parked;
+    struct waiting waiting; /* those that are PARKED */
 };
 
 int mix_routes_new(struct access *access, struct mix_routes **out, struct err *err)
@@ -65,9 +62,14 @@ static struct request *take_place(struct mix_routes *routes)
     return NULL;
 }
 
+static size_t place_of(const struct request *request)
+{
+    return (size_t)(request - request->routes->item);
+}
+
 static void give_back(struct request *request)
 {
-    request->routes->parked -= request->state == REQUEST_PARKED;
+    waiting_end(&request->routes->waiting, place_of(request));
     request->state = REQUEST_FREE;
     request->exchange = NULL;
     work_release(&request->work);
@@ -154,8 +156,7 @@ static void answer_problem(struct request *request, int status, const char *code
 static bool try_answer(struct request *request)
 {
     struct mixer *mixer = request->work->mixer;
-    const double waited =
-        request->state == REQUEST_PARKED ? clock_now_seconds() - request->began_seconds : 0;
+    const double waited = waiting_seconds(&request->routes->waiting, place_of(request));
     if (mixer_is_cancelled(mixer)) {
         answer_problem(request, 503, "early", "this device ends that generation");
         return true;
@@ -168,7 +169,7 @@ static bool try_answer(struct request *request)
         return true;
     case MIXING_SERVE: break;
     }
-    request->routes->parked -= request->state == REQUEST_PARKED;
+    waiting_end(&request->routes->waiting, place_of(request));
     request->state = REQUEST_SERVES;
     const struct http_source source = {.read = read_answer, .done = end_answer, .arg = request};
     http_reply_stream(request->exchange, 200, "application/octet-stream",
@@ -201,10 +202,7 @@ static void take(struct mix_routes *routes, struct http_exchange *exchange, bool
         return;
     }
     request->state = REQUEST_PARKED;
-    routes->parked++;
-    request->began_seconds = clock_now_seconds();
-    request->deadline_ms =
-        clock_now_ms() + (work->park_ms > 0 ? work->park_ms : REPEAT_PARK_MS_MAX);
+    waiting_begin(&routes->waiting, place_of(request), work->park_ms);
     http_on_end(exchange, client_gone, request);
 }
 
@@ -221,7 +219,7 @@ static void take_average(void *context, struct http_exchange *exchange)
 void mix_routes_retry(void *arg)
 {
     struct mix_routes *routes = arg;
-    for (size_t i = 0; routes->parked > 0 && i < RECEIVES_MAX; i++) {
+    for (size_t i = 0; routes->waiting.count > 0 && i < RECEIVES_MAX; i++) {
         struct request *request = &routes->item[i];
         if (request->state != REQUEST_PARKED) {
             continue;
@@ -231,7 +229,7 @@ void mix_routes_retry(void *arg)
         if (try_answer(request)) {
             continue;
         }
-        if (clock_now_ms() >= request->deadline_ms) {
+        if (waiting_is_over(&routes->waiting, i)) {
             answer_problem(request, 503, "not_yet", "it is not there yet");
         } else {
             http_on_end(exchange, client_gone, request);
@@ -242,18 +240,7 @@ void mix_routes_retry(void *arg)
 int mix_routes_timeout_ms(const void *arg)
 {
     const struct mix_routes *routes = arg;
-    int64_t first_ms = INT64_MAX;
-    for (size_t i = 0; routes->parked > 0 && i < RECEIVES_MAX; i++) {
-        const struct request *request = &routes->item[i];
-        if (request->state == REQUEST_PARKED && request->deadline_ms < first_ms) {
-            first_ms = request->deadline_ms;
-        }
-    }
-    if (first_ms == INT64_MAX) {
-        return -1;
-    }
-    const int64_t left_ms = first_ms - clock_now_ms();
-    return left_ms < 0 ? 0 : left_ms > REPEAT_PARK_MS_MAX ? REPEAT_PARK_MS_MAX : (int)left_ms;
+    return waiting_timeout_ms(&routes->waiting);
 }
 
 const struct http_route mix_route_table[MIX_ROUTES] = {

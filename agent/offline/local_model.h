@@ -7,9 +7,36 @@
 
 #include "agent/offline/local_job.h"
 #include "base/err.h"
+#include "libtrain/memory/memory.h"
 #include "libtrain/model/model.h"
 #include "libtrain/state/checkpoint.h"
 #include "schema/job.h"
+
+/* The rows of options in a command's table; the last name is a member of the struct `owner`. */
+/* clang-format off */
+#define LOCAL_CHECKPOINT_OPTION(owner, checkpoint)                                                 \
+    {.name = "checkpoint",                                                                         \
+     .type = CONF_TEXT,                                                                            \
+     .offset = offsetof(owner, checkpoint),                                                        \
+     .size = sizeof(((owner *)0)->checkpoint),                                                     \
+     .value_name = "FILE",                                                                         \
+     .help = "File of the job's init.checkpoint, as safetensors. Default: none."}
+#define LOCAL_OUTPUT_OPTION(owner, output)                                                         \
+    {.name = "output",                                                                             \
+     .type = CONF_TEXT,                                                                            \
+     .offset = offsetof(owner, output),                                                            \
+     .size = sizeof(((owner *)0)->output),                                                         \
+     .value_name = "FILE",                                                                         \
+     .help = "File for the trained model, as safetensors. Required."}
+#define LOCAL_THREADS_OPTION(owner, threads)                                                       \
+    {.name = "threads",                                                                            \
+     .type = CONF_INT,                                                                             \
+     .offset = offsetof(owner, threads),                                                           \
+     .min = 1,                                                                                     \
+     .max = MEMORY_THREADS_MAX,                                                                    \
+     .value_name = "N",                                                                            \
+     .help = "Compute threads; results do not depend on it. Default: 1."}
+/* clang-format on */
 
 struct local_model {
     struct model *model;

@@ -44,12 +44,7 @@ static const struct conf_option option_table[] = {
      .value_name = "FILE",
      .help = "An array of the specs of the job's groups, in order, as answered by GET "
              "/v1/jobs/{id}/groups/{n}/spec. Required."},
-    {.name = "checkpoint",
-     .type = CONF_TEXT,
-     .offset = offsetof(struct options, checkpoint),
-     .size = sizeof(((struct options *)0)->checkpoint),
-     .value_name = "FILE",
-     .help = "File of the job's init.checkpoint, as safetensors. Default: none."},
+    LOCAL_CHECKPOINT_OPTION(struct options, checkpoint),
     {.name = "averages",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, averages),
@@ -57,19 +52,8 @@ static const struct conf_option option_table[] = {
      .value_name = "DIR",
      .help = "Repeat all averages of the log, and write each to a file in this directory. Default: "
              "only the last one."},
-    {.name = "output",
-     .type = CONF_TEXT,
-     .offset = offsetof(struct options, output),
-     .size = sizeof(((struct options *)0)->output),
-     .value_name = "FILE",
-     .help = "File for the trained model, as safetensors. Required."},
-    {.name = "threads",
-     .type = CONF_INT,
-     .offset = offsetof(struct options, threads),
-     .min = 1,
-     .max = 256,
-     .value_name = "N",
-     .help = "Compute threads; results do not depend on it. Default: 1."},
+    LOCAL_OUTPUT_OPTION(struct options, output),
+    LOCAL_THREADS_OPTION(struct options, threads),
 };
 
 static const struct conf_program program = {

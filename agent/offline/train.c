@@ -34,18 +34,8 @@ struct options {
 
 static const struct conf_option option_table[] = {
     LOCAL_PLACES_OPTIONS(struct options, places),
-    {.name = "checkpoint",
-     .type = CONF_TEXT,
-     .offset = offsetof(struct options, checkpoint),
-     .size = sizeof(((struct options *)0)->checkpoint),
-     .value_name = "FILE",
-     .help = "File of the job's init.checkpoint, as safetensors. Default: none."},
-    {.name = "output",
-     .type = CONF_TEXT,
-     .offset = offsetof(struct options, output),
-     .size = sizeof(((struct options *)0)->output),
-     .value_name = "FILE",
-     .help = "File for the trained model, as safetensors. Required."},
+    LOCAL_CHECKPOINT_OPTION(struct options, checkpoint),
+    LOCAL_OUTPUT_OPTION(struct options, output),
     {.name = "metrics",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, metrics),
@@ -59,13 +49,7 @@ static const struct conf_option option_table[] = {
      .value_name = "FILE",
      .help = "The job's plans, as answered by GET /v1/jobs/{id}/plans: an asynchronous job is "
              "trained in their stages. Default: one stage."},
-    {.name = "threads",
-     .type = CONF_INT,
-     .offset = offsetof(struct options, threads),
-     .min = 1,
-     .max = 256,
-     .value_name = "N",
-     .help = "Compute threads; results do not depend on it. Default: 1."},
+    LOCAL_THREADS_OPTION(struct options, threads),
 };
 
 static const struct conf_program program = {

@@ -3,14 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/repeat.h"
 #include "agent/parameter_server/member.h"
 #include "agent/parameter_server/message_kind.h"
 #include "agent/parameter_server/parameter_server_work.h"
 #include "agent/peer/answers.h"
 #include "agent/peer/header.h"
 #include "agent/peer/receive.h"
-#include "base/clock.h"
+#include "agent/peer/waiting.h"
 
 /* Where a body goes. */
 enum request_state {
@@ -22,7 +21,7 @@ enum request_state {
     REQUEST_SERVES,   /* a pull that is answered */
 };
 
-/* One request of another stage. Its index is the handle of a parked pull. */
+/* One request of another stage. Its place is the handle of a parked pull. */
 struct request {
     struct exchange_routes *routes;
     enum request_state state;
@@ -35,8 +34,6 @@ struct request {
     struct header header;
     size_t at; /* bytes of the body that have come */
     struct body_note note;
-    int64_t deadline_ms; /* PARKED */
-    double began_seconds;
     struct err err;
     const char *why; /* BROKEN: static text, or err's */
 };
@@ -45,7 +42,7 @@ _Static_assert(MEMBER_PULLS_MAX == RECEIVES_MAX, "each connection may park a pul
 struct exchange_routes {
     struct access *access;
     struct request item[RECEIVES_MAX];
-    size_t parked;
+    struct waiting waiting; /* those that are PARKED */
 };
 
 int exchange_routes_new(struct access *access, struct exchange_routes **out, struct err *err)
@@ -75,14 +72,14 @@ static struct member *member_in(const struct request *request)
     return member_of(request->work);
 }
 
-static size_t handle_of(const struct request *request)
+static size_t place_of(const struct request *request)
 {
     return (size_t)(request - request->routes->item);
 }
 
 static void give_back(struct request *request)
 {
-    request->routes->parked -= request->state == REQUEST_PARKED;
+    waiting_end(&request->routes->waiting, place_of(request));
     request->state = REQUEST_FREE;
     request->exchange = NULL;
     work_release(&request->work);
@@ -347,10 +344,9 @@ static void answer_pull(struct request *request, enum exchange_verdict verdict)
     const struct body_note note = {
         .last = last,
         .version = last ? member_last(member_in(request)) : 0,
-        .parked_seconds =
-            request->state == REQUEST_PARKED ? clock_now_seconds() - request->began_seconds : 0};
+        .parked_seconds = waiting_seconds(&request->routes->waiting, place_of(request))};
     http_on_end(exchange, NULL, NULL);
-    request->routes->parked -= request->state == REQUEST_PARKED;
+    waiting_end(&request->routes->waiting, place_of(request));
     request->state = REQUEST_SERVES;
     if (verdict != EXCHANGE_SERVE && !last) {
         give_back(request);
@@ -369,7 +365,7 @@ static void answer_pull(struct request *request, enum exchange_verdict verdict)
 static void client_gone(void *arg)
 {
     struct request *request = arg;
-    member_forget(member_in(request), handle_of(request));
+    member_forget(member_in(request), place_of(request));
     give_back(request);
 }
 
@@ -400,7 +396,7 @@ static void take_pull(void *context, struct http_exchange *exchange)
         return;
     }
     struct member *member = member_of(work);
-    const enum exchange_verdict verdict = member_pull(member, &message, handle_of(request));
+    const enum exchange_verdict verdict = member_pull(member, &message, place_of(request));
     if (verdict == EXCHANGE_REFUSE) {
         answer_verdict(exchange, verdict);
         return;
@@ -415,17 +411,14 @@ static void take_pull(void *context, struct http_exchange *exchange)
         return;
     }
     request->state = REQUEST_PARKED;
-    routes->parked++;
-    request->began_seconds = clock_now_seconds();
-    request->deadline_ms =
-        clock_now_ms() + (work->park_ms > 0 ? work->park_ms : REPEAT_PARK_MS_MAX);
+    waiting_begin(&routes->waiting, place_of(request), work->park_ms);
     http_on_end(exchange, client_gone, request);
 }
 
 void exchange_routes_retry(void *arg)
 {
     struct exchange_routes *routes = arg;
-    for (size_t i = 0; routes->parked > 0 && i < RECEIVES_MAX; i++) {
+    for (size_t i = 0; routes->waiting.count > 0 && i < RECEIVES_MAX; i++) {
         struct request *request = &routes->item[i];
         enum exchange_verdict verdict;
         if (request->state != REQUEST_PARKED) {
@@ -433,7 +426,7 @@ void exchange_routes_retry(void *arg)
         }
         if (member_answered(member_in(request), i, &verdict)) {
             answer_pull(request, verdict);
-        } else if (clock_now_ms() >= request->deadline_ms ||
+        } else if (waiting_is_over(&routes->waiting, i) ||
                    member_is_cancelled(member_in(request))) {
             member_forget(member_in(request), i);
             answer_pull(request, EXCHANGE_NOT_YET);
@@ -444,18 +437,7 @@ void exchange_routes_retry(void *arg)
 int exchange_routes_timeout_ms(const void *arg)
 {
     const struct exchange_routes *routes = arg;
-    int64_t first_ms = INT64_MAX;
-    for (size_t i = 0; routes->parked > 0 && i < RECEIVES_MAX; i++) {
-        const struct request *request = &routes->item[i];
-        if (request->state == REQUEST_PARKED && request->deadline_ms < first_ms) {
-            first_ms = request->deadline_ms;
-        }
-    }
-    if (first_ms == INT64_MAX) {
-        return -1;
-    }
-    const int64_t left_ms = first_ms - clock_now_ms();
-    return left_ms < 0 ? 0 : left_ms > REPEAT_PARK_MS_MAX ? REPEAT_PARK_MS_MAX : (int)left_ms;
+    return waiting_timeout_ms(&routes->waiting);
 }
 
 const struct http_route exchange_route_table[EXCHANGE_ROUTES] = {
