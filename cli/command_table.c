@@ -220,7 +220,7 @@ const struct command commands[] = {
      GET = "/v1/jobs/{0}/checkpoints", .layout = &layout_checkpoints},
     {"job", "replicas", "Show what each failure would cost a job.", JOB,
      GET = "/v1/jobs/{0}/replicas", .layout = &layout_replicas},
-    {"job", "groups", "Show the parts of a job of sub-models or of groups.", JOB,
+    {"job", "groups", "Show the parts of a job of sub-models or of gossip.", JOB,
      GET = "/v1/jobs/{0}/groups", .run = groups_show},
     {"job", "kernels", "Show the kernels of a job's convolutions as JSON.", JOB,
      GET = "/v1/jobs/{0}/kernels"},

@@ -21,7 +21,8 @@ static const struct field row_fields[] = {
     MEMBER_FORM(struct mix_row, id, "id", FIELD_REQUIRED, &mix_id_form),
     MEMBER_FORM(struct mix_row, job.text, "job", FIELD_REQUIRED, &job_id_form),
     MEMBER_TIME(struct mix_row, created_ms, "created_at", FIELD_REQUIRED,
-                .about = "When the record came in; an order of moves is none."),
+                .about =
+                    "When the record came in. Records may come in another order than the moves."),
     MEMBER_RECORD(struct mix_row, record, "record", FIELD_REQUIRED, &mix_record_record),
 };
 const struct record mix_row_record = RECORD_WITH(struct mix_row, "mix", row_fields, .answer = true,

@@ -99,7 +99,7 @@ complete -c paceline -n '__paceline_at "job"' -a replicas \
 complete -c paceline -n '__paceline_at "job replicas"' \
     -a '(paceline job list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at "job"' -a groups \
-    -d 'Show the parts of a job of sub-models or of groups.'
+    -d 'Show the parts of a job of sub-models or of gossip.'
 complete -c paceline -n '__paceline_at "job groups"' \
     -a '(paceline job list --quiet 2>/dev/null)'
 complete -c paceline -n '__paceline_at "job"' -a kernels \
