@@ -1,5 +1,6 @@
 #include "cli/data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,12 +37,28 @@ void data_name(const char *path, enum archive_part part, const char *sha256, cha
                    HASH_DIGITS, sha256);
 }
 
+int data_names(const struct archive *archive, struct buf *out, struct err *err)
+{
+    char last[ARCHIVE_NAME_BYTES] = "";
+    const char *entry;
+    int rc = 0;
+    for (size_t i = 0; !rc && (entry = archive_entry(archive, i)); i++) {
+        char name[ARCHIVE_NAME_BYTES];
+        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "/"), entry);
+        if (strcmp(name, last) != 0) {
+            rc = shell_add_word(out, name, err);
+            memcpy(last, name, sizeof(last));
+        }
+    }
+    return rc;
+}
+
 int data_tar(const char *path, const struct archive *archive, struct buf *out, struct err *err)
 {
     int rc = buf_printf(out, err, "tar -C");
     rc = rc ? rc : shell_add_word(out, path, err);
     rc = rc ? rc : buf_printf(out, err, " --sort=name -cf -");
-    return rc ? rc : archive_names(archive, out, err);
+    return rc ? rc : data_names(archive, out, err);
 }
 
 static int write_curl(struct session *session, const char *path, const struct upload *upload,

@@ -12,6 +12,9 @@ void data_name(const char *path, enum archive_part part, const char *sha256, cha
  * the curl command that would. */
 NODISCARD int data_put(struct session *session, const char *path, enum archive_part part,
                        char out[NAME_SIZE], struct err *err);
+/* Append the names of the directory's entries that are part of the archive, each after a space,
+ * quoted for a shell. */
+NODISCARD int data_names(const struct archive *archive, struct buf *out, struct err *err);
 /* Append the tar command of a directory: "tar -C DIR -cf - NAME...". */
 NODISCARD int data_tar(const char *path, const struct archive *archive, struct buf *out,
                        struct err *err);

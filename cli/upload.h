@@ -3,7 +3,7 @@
 #ifndef CLI_UPLOAD_H
 #define CLI_UPLOAD_H
 
-#include "cli/archive.h"
+#include "base/archive.h"
 #include "net/hash.h"
 
 struct upload {

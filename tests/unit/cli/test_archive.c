@@ -1,4 +1,4 @@
-#include "cli/archive.h"
+#include "base/archive.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void check_names(const char *directory, enum archive_part part, const cha
     struct err err = {0};
     buf_init(&names, 1 << 16);
     assert_ok(archive_open(directory, part, &archive, &err), &err);
-    assert_ok(archive_names(archive, &names, &err), &err);
+    assert_ok(data_names(archive, &names, &err), &err);
     assert_string_equal(names.data, expected);
 }
 

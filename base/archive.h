@@ -1,8 +1,8 @@
 /* archive.h: the files of a directory as a tar (POSIX ustar) that is read piece by piece. Names are
  * sorted, and times, owners and modes are constant: the same files are the same bytes. Names that
  * begin with a dot are left out, links are followed. One thread. */
-#ifndef CLI_ARCHIVE_H
-#define CLI_ARCHIVE_H
+#ifndef BASE_ARCHIVE_H
+#define BASE_ARCHIVE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +10,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+
+#define ARCHIVE_NAME_BYTES 256 /* of a path inside the archive: prefix, slash and name */
 
 /* Of a directory that holds two data sets side by side, in files or directories that begin with
  * "train" and with "t10k", "test" or "val". Other directories have one part. */
@@ -30,8 +32,7 @@ void archive_rewind(struct archive *archive);
 /* Read the next bytes, at most size; 0: the end; -1: archive_error says why. arg: an archive. */
 ssize_t archive_read(void *arg, void *out, size_t size);
 const struct err *archive_error(const struct archive *archive);
-/* Append the names of the directory's entries that are part of it, each after a space, quoted for a
- * shell. */
-NODISCARD int archive_names(const struct archive *archive, struct buf *out, struct err *err);
+/* Return the name of a file below the directory, in order; NULL after the last. Borrowed. */
+const char *archive_entry(const struct archive *archive, size_t index);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/archive.h"
+#include "base/archive.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,12 +11,10 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "cli/shell.h"
 
 #define BLOCK_BYTES 512
 #define ENTRIES_MAX 2000000
 #define DEPTH_MAX 16
-#define NAME_BYTES 256 /* of a path inside the archive: prefix, slash and name */
 #define NAME_FIELD 100
 #define PREFIX_FIELD 155
 #define FILE_BYTES_MAX ((uint64_t)1 << 33) /* eleven octal digits */
@@ -116,7 +114,7 @@ static int add_directory(struct archive *archive, const char *below, int depth, 
 static int add_name(struct archive *archive, const char *below, const char *name, int depth,
                     struct err *err)
 {
-    char inner[NAME_BYTES], path[4096];
+    char inner[ARCHIVE_NAME_BYTES], path[4096];
     struct stat about;
     if (snprintf(inner, sizeof(inner), "%s%s%s", below, below[0] != '\0' ? "/" : "", name) >=
             (int)sizeof(inner) ||
@@ -339,18 +337,7 @@ const struct err *archive_error(const struct archive *archive)
     return &archive->err;
 }
 
-int archive_names(const struct archive *archive, struct buf *out, struct err *err)
+const char *archive_entry(const struct archive *archive, size_t index)
 {
-    char last[NAME_BYTES] = "";
-    int rc = 0;
-    for (size_t i = 0; !rc && i < archive->count; i++) {
-        char name[NAME_BYTES];
-        const char *entry = archive->entry[i].name;
-        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "/"), entry);
-        if (strcmp(name, last) != 0) {
-            rc = shell_add_word(out, name, err);
-            memcpy(last, name, sizeof(last));
-        }
-    }
-    return rc;
+    return index < archive->count ? archive->entry[index].name : NULL;
 }
