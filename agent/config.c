@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/runtime/inventory.h"
+#include "agent/runtime/offers.h"
 #include "base/file.h"
 #include "schema/id.h"
 #include "schema/token.h"
@@ -52,6 +53,19 @@ static const struct conf_option option_table[] = {
      .offset = offsetof(struct config, label_list),
      .value_name = "KEY=VALUE",
      .help = "Property that jobs can require of a device. Repeatable. Default: none."},
+    {.name = "data",
+     .type = CONF_LIST,
+     .offset = offsetof(struct config, data_list),
+     .value_name = "NAME=PATH[,PATH]",
+     .help =
+         "Offer a data set that never leaves this device to jobs of strategy gossip: a file in\n"
+         "any format of an upload, images and labels, or a directory. Repeatable. Default: "
+         "none."},
+    {.name = "data-as",
+     TEXT(data_reading),
+     .value_name = "NAME=VALUE[,...]",
+     .help = "How to read the data sets of --data, as parameters of an upload, such as text=64.\n"
+             "Default: recognised by content."},
     {.name = "threads",
      .type = CONF_INT,
      .offset = offsetof(struct config, threads),
@@ -223,6 +237,7 @@ static int check(struct config *config, struct err *err)
         rc = rc ? err_wrap(err, "--metrics-token") : 0;
     }
     rc = rc ? rc : read_labels(config, err);
+    rc = rc ? rc : offers_check(&config->data_list, config->data_reading, err);
     if (config->name[0] == '\0') {
         default_name(config->name);
     }
@@ -345,4 +360,5 @@ int config_write_joined(const struct config *config, struct buf *out, struct err
 void config_done(struct config *config)
 {
     conf_list_done(&config->label_list);
+    conf_list_done(&config->data_list);
 }

@@ -13,6 +13,7 @@
 #include "schema/device.h"
 
 #define CONFIG_PATH_MAX 4096
+#define CONFIG_READING_MAX 512
 
 struct config {
     char coordinator[URL_SIZE]; /* without a slash at its end */
@@ -23,7 +24,9 @@ struct config {
     char replica_directory[CONFIG_PATH_MAX]; /* "": replicas are held in memory */
     char name[NAME_SIZE];
     struct conf_list label_list;
-    int64_t threads; /* 0: as many as processors */
+    struct conf_list data_list;            /* offered data sets, NAME=PATH[,PATH] */
+    char data_reading[CONFIG_READING_MAX]; /* how to read them; "": by content */
+    int64_t threads;                       /* 0: as many as processors */
     double slowdown;
     int64_t leave_seconds;
     uint64_t memory_bytes; /* upper bound for training; 0: free memory */

@@ -10,6 +10,7 @@
 #include "agent/peer/trust.h"
 #include "agent/peer/ways.h"
 #include "agent/copies/snapshot.h"
+#include "agent/runtime/offers.h"
 #include "libtrain/train.h"
 #include "schema/device.h"
 #include "schema/id.h"
@@ -23,7 +24,8 @@ struct device_context {
     double slowdown;
     uint64_t memory_bytes; /* upper bound for training; 0: free memory */
     struct device_probe probe;
-    struct train_tuner *tuner; /* of one generation at a time */
+    const struct offers *offers; /* data sets that never leave it */
+    struct train_tuner *tuner;   /* of one generation at a time */
     const struct trust *trust;
     struct ways *ways;       /* to other agents */
     struct parking *parking; /* for their calls through relays */

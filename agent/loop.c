@@ -71,6 +71,10 @@ static void fill_enroll(struct enroll_request *out, const struct loop *loop,
     out->probe = loop->device.probe;
     memcpy(out->label, config->label, sizeof(out->label));
     out->label_count = config->label_count;
+    const struct offer *offer = offers_list(loop->device.offers, &out->offer_count);
+    for (size_t i = 0; i < out->offer_count; i++) {
+        out->offer[i] = offer[i];
+    }
 }
 
 static int open_control(struct loop *loop, const struct config *config,
@@ -165,7 +169,8 @@ static int open_all(struct loop *loop, const struct config *config, const struct
 }
 
 int loop_open(const struct config *config, const struct identity *identity,
-              const struct device_probe *probe, struct loop **out, struct err *err)
+              const struct device_probe *probe, const struct offers *offers, struct loop **out,
+              struct err *err)
 {
     struct loop *loop = calloc(1, sizeof(*loop));
     if (!loop) {
@@ -183,6 +188,7 @@ int loop_open(const struct config *config, const struct identity *identity,
     loop->leave_due_ms = INT64_MAX;
     loop->device.memory_bytes = config->memory_bytes;
     loop->device.probe = *probe;
+    loop->device.offers = offers;
     if (config->memory_bytes > 0 && (uint64_t)probe->free_memory_bytes > config->memory_bytes) {
         loop->device.probe.free_memory_bytes = (int64_t)config->memory_bytes;
     }

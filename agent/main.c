@@ -13,14 +13,27 @@
 #include "agent/loop.h"
 #include "agent/offline/predict.h"
 #include "agent/offline/replay.h"
-#include "agent/runtime/probe.h"
 #include "agent/offline/train.h"
+#include "agent/runtime/offers.h"
+#include "agent/runtime/probe.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/secret.h"
 #include "base/stop_signals.h"
 #include "base/user.h"
+
+static int open_offers(const struct config *config, int leave_fd, struct offers **out,
+                       struct err *err)
+{
+    char directory[CONFIG_PATH_MAX];
+    const struct offers_config offers = {.directory = directory,
+                                         .data = &config->data_list,
+                                         .reading = config->data_reading,
+                                         .cancel_fd = leave_fd};
+    int rc = config_path(config, "data", directory, err);
+    return rc ? rc : offers_open(&offers, out, err);
+}
 
 static int run(const struct config *config, const struct identity *identity, int leave_fd,
                struct err *err)
@@ -37,9 +50,15 @@ static int run(const struct config *config, const struct identity *identity, int
     if (rc != 0) {
         return err_wrap(err, "probe");
     }
+    struct offers *offers = NULL;
     struct loop *loop = NULL;
-    rc = loop_open(config, identity, &probe, &loop, err);
+    rc = open_offers(config, leave_fd, &offers, err);
+    if (rc == ERR_CANCELLED) {
+        return 0;
+    }
+    rc = rc ? rc : loop_open(config, identity, &probe, offers, &loop, err);
     if (rc != 0) {
+        offers_free(&offers);
         return rc;
     }
     rc = loop_run(loop, leave_fd, err);
@@ -50,6 +69,7 @@ static int run(const struct config *config, const struct identity *identity, int
         }
         _exit(rc == 0 ? 0 : 1);
     }
+    offers_free(&offers);
     return rc;
 }
 

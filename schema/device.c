@@ -76,6 +76,9 @@ static const struct field enroll_request_fields[] = {
     MEMBER_RECORD(struct enroll_request, probe, "probe", FIELD_REQUIRED, &enroll_probe_record),
     MEMBER_MAP(struct enroll_request, label, label_count, "labels", 0, &label_record,
                .shared = "labels"),
+    MEMBER_RECORDS(struct enroll_request, offer, offer_count, "data", FIELD_SKIP_EMPTY,
+                   &offer_record, .since = 6,
+                   .about = "Data sets that jobs may use on this device only."),
 };
 const struct record enroll_request_record =
     RECORD(struct enroll_request, "enroll_request", enroll_request_fields);
@@ -157,6 +160,9 @@ const struct record device_patch_record =
         MEMBER_RECORD(struct device, probe, "probe", 0, &probe_record),                            \
         MEMBER_MAP(struct device, label, label_count, "labels", 0, &label_record,                  \
                    .shared = "labels"),                                                            \
+        MEMBER_RECORDS(struct device, offer, offer_count, "data", FIELD_ADDED | FIELD_SKIP_EMPTY,  \
+                       &offer_record,                                                              \
+                       .about = "Data sets that never leave it: its agent's `--data`."),           \
         MEMBER_FORM(struct device, job.text, "job", FIELD_NULLABLE, &job_id_form,                  \
                     .about = "The job it works for now."),                                         \
         MEMBER_TIME(struct device, created_ms, "created_at", FIELD_NULLABLE),                      \

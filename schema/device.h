@@ -10,6 +10,7 @@
 #include "base/record.h"
 #include "schema/id.h"
 #include "schema/limits.h"
+#include "schema/offer.h"
 
 enum device_state {
     DEVICE_JOINED, /* its agent has not enrolled yet */
@@ -60,6 +61,8 @@ struct enroll_request {
     struct device_probe probe;
     struct label label[LABELS_MAX];
     size_t label_count;
+    struct offer offer[OFFERS_MAX]; /* data sets that never leave it */
+    size_t offer_count;
 };
 
 struct enroll_reply {
@@ -111,6 +114,8 @@ struct device {
     struct device_probe probe;
     struct label label[LABELS_MAX];
     size_t label_count;
+    struct offer offer[OFFERS_MAX]; /* data sets that never leave it */
+    size_t offer_count;
     struct device_id relayed[RELAYED_MAX]; /* devices that it reaches through a relay only, as last
                                               reported; volatile */
     size_t relayed_count;

@@ -36,6 +36,8 @@
 #define UNITS_MAX 256                              /* = MODEL_UNITS_MAX */
 #define POSITIONS_MAX 32767                        /* = DATASET_POSITIONS_MAX */
 #define COUNTED_CLASSES_MAX 1024                   /* = DATASET_COUNTED_CLASSES_MAX */
+#define OFFERS_MAX 4                               /* data sets that a device offers */
+#define OFFER_CLASSES_MAX 256 /* with more, the classes of an offer are not counted */
 #define DROPS_MAX 16
 #define METRICS_MAX 256 /* of one heartbeat */
 #define HOLDINGS_MAX 1024

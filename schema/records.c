@@ -20,6 +20,7 @@
 #include "schema/measured.h"
 #include "schema/mix_row.h"
 #include "schema/model_view.h"
+#include "schema/offer.h"
 #include "schema/plan.h"
 #include "schema/prediction.h"
 #include "schema/problem.h"
@@ -107,6 +108,7 @@ const struct records_entry records_all[] = {
     {&job_patch_record, start_job_spec, NULL},
     {&measured_link_list_record, NULL, NULL},
     {&measured_unit_list_record, NULL, NULL},
+    {&local_dataset_record, NULL, NULL},
     {&metric_record, NULL, NULL},
     {&mix_row_record, NULL, NULL},
     {&model_row_record, NULL, NULL},

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "agent/offline/local_data.h"
+#include "agent/runtime/local_data.h"
 #include "base/conf.h"
 #include "base/err.h"
 #include "libtrain/description/description.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "agent/offline/continuation.h"
-#include "agent/offline/local_data.h"
+#include "agent/runtime/local_data.h"
 #include "agent/offline/model_file.h"
 #include "agent/offline/predict_classes.h"
 #include "agent/offline/predict_report.h"

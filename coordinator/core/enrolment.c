@@ -175,6 +175,8 @@ static void take_request(struct device *device, const struct enroll_request *req
     device->probe = request->probe;
     memcpy(device->label, request->label, sizeof(device->label));
     device->label_count = request->label_count;
+    memcpy(device->offer, request->offer, sizeof(device->offer));
+    device->offer_count = request->offer_count;
 }
 
 void enrolment_on_enroll(struct core *core, const struct event *event)

@@ -408,38 +408,6 @@ static void sink_abort(void *state)
 const struct http_sink dataset_sink = {
     .open = sink_open, .write = sink_write, .finish = sink_finish, .abort = sink_abort};
 
-static const struct list_form dataset_list_form = {.key = &name_form, .names = true, .waits = true};
-
-static bool look_at_datasets(void *context, struct http_exchange *exchange, const char *id,
-                             int64_t after, bool last)
-{
-    (void)id;
-    const struct coordinator *coordinator = context;
-    const size_t count = core_dataset_count(coordinator->core);
-    struct list list;
-    if (!wait_list_is_new(coordinator, OBJECT_DATASET, after, last)) {
-        return false;
-    }
-    if (!list_begin(exchange, &dataset_list_form, &list)) {
-        return true;
-    }
-    list.revision = edge_list_revision(coordinator->edge, OBJECT_DATASET);
-    for (size_t i = 0, room = 1; i < count && room; i++) {
-        const size_t at = list.descending ? count - 1 - i : i;
-        const struct dataset *dataset = core_dataset_at(coordinator->core, at);
-        room = !list_reaches(&list, dataset->name) ||
-               !list_wants(&list, 0, dataset->name, NULL, 0) ||
-               list_object(&list, dataset->name, OBJECT_DATASET, dataset);
-    }
-    list_end(exchange, &list);
-    return true;
-}
-
-void serve_datasets(void *context, struct http_exchange *exchange)
-{
-    wait_for_list(context, exchange, OBJECT_DATASET, &dataset_list_form, look_at_datasets);
-}
-
 /* The data set of the path, or NULL when the problem was answered. */
 static const struct dataset *named_dataset(struct coordinator *coordinator,
                                            struct http_exchange *exchange)

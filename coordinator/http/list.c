@@ -36,6 +36,7 @@ static bool check_parameters(struct http_exchange *exchange, const struct list_f
         {"limit", true},         {"cursor", true},       {"order", true},
         {"state", form->states}, {"name", form->names},  {"label", form->labels},
         {"view", form->brief},   {"after", form->waits}, {"wait", form->waits},
+        {"local", form->local},
     };
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
         if (parameters[i].offered) {

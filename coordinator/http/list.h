@@ -22,6 +22,7 @@ struct list_form {
     bool waits;                  /* ?after=, ?wait=: see wait.h */
     bool newest_first;           /* the order without ?order= */
     bool whole;                  /* of rows: only those without a parent */
+    bool local;                  /* ?local=, which chooses the list (local_datasets.c) */
 };
 
 /* A list under construction. */

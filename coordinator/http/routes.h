@@ -62,11 +62,12 @@ HANDLER(serve_models);
 HANDLER(serve_model);
 HANDLER(serve_model_post);
 /* datasets.c */
-HANDLER(serve_datasets);
 HANDLER(serve_dataset);
 HANDLER(serve_dataset_class_names);
 HANDLER(serve_dataset_content);
 extern const struct http_sink dataset_sink;
+/* dataset_lists.c */
+HANDLER(serve_datasets);
 /* job_submit.c */
 HANDLER(serve_job_post);
 /* jobs.c */

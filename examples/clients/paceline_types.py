@@ -94,7 +94,7 @@ class ModelList(TypedDict):
 
 
 class DatasetList(TypedDict):
-    items: list[Dataset]
+    items: list[Dataset | LocalDataset]
     next_cursor: str | None
     revision: Count
 
@@ -273,6 +273,7 @@ class Device(TypedDict):
     inventory: DeviceInventory
     probe: DeviceProbe
     labels: Labels
+    data: NotRequired[list[Offer]]
     job: str | None
     created_at: str | None
     last_seen_at: str | None
@@ -308,6 +309,7 @@ class EnrollRequest(TypedDict):
     inventory: NotRequired[DeviceInventory]
     probe: EnrollProbe
     labels: NotRequired[Labels]
+    data: NotRequired[list[Offer]]
 
 
 class Groups(TypedDict):
@@ -592,6 +594,26 @@ class MeasuredUnitList(TypedDict):
 
     items: list[MeasuredUnit]
     next_cursor: str | None
+
+
+class LocalDataset(TypedDict):
+    """A data set that a device offers: its agent's `--data`."""
+
+    device: DeviceId
+    device_name: Name
+    device_state: Literal["joined", "online", "suspect", "disconnected", "lost", "removed"]
+    name: Name
+    sha256: Sha256
+    samples: int
+    height: int
+    width: int
+    channels: int
+    dtype: str
+    classes: int
+    positions: NotRequired[int]
+    class_names_sha256: str | None
+    class_counts: NotRequired[list[Count]]
+    reading: str | None
 
 
 class Metric(TypedDict):
@@ -892,6 +914,23 @@ class DeviceProbe(TypedDict):
     processor_share: NotRequired[float]
     free_memory_bytes: Count
     threads: int
+
+
+class Offer(TypedDict):
+    """A data set that the device offers. Its samples never leave the device."""
+
+    name: Name
+    sha256: Sha256
+    samples: int
+    height: int
+    width: int
+    channels: int
+    dtype: str
+    classes: int
+    positions: NotRequired[int]
+    class_names_sha256: NotRequired[str | None]
+    class_counts: NotRequired[list[Count]]
+    reading: NotRequired[str | None]
 
 
 class EnrollProbe(TypedDict):

@@ -11,6 +11,7 @@
 #include "schema/id.h"
 #include "schema/incident.h"
 #include "schema/mix_row.h"
+#include "schema/offer.h"
 #include "schema/job.h"
 #include "schema/job_metric.h"
 #include "schema/limits.h"
@@ -29,11 +30,11 @@ static const struct list {
     const struct record *item;
     int items_max;
     enum list_revision revision; /* WHOLE: only of the list that is not of one job */
-    const struct record *brief;  /* of ?view=short; NULL: none */
+    const struct record *other;  /* items of ?view=short, or of ?local=true; NULL: none */
 } lists[] = {
     {"device_list", &device_record, LIST_LIMIT_MAX, EVERY_REVISION, &device_brief_record},
     {"model_list", &model_row_record, LIST_LIMIT_MAX, EVERY_REVISION, NULL},
-    {"dataset_list", &dataset_record, LIST_LIMIT_MAX, EVERY_REVISION, NULL},
+    {"dataset_list", &dataset_record, LIST_LIMIT_MAX, EVERY_REVISION, &local_dataset_record},
     {"job_list", &job_record, LIST_LIMIT_MAX, EVERY_REVISION, &job_brief_record},
     {"plan_list", &plan_record, LIST_LIMIT_MAX, NO_REVISION, NULL},
     {"checkpoint_list", &checkpoint_record, LIST_LIMIT_MAX, WHOLE_REVISION, NULL},
@@ -53,11 +54,11 @@ static void add_form(struct page *page, const struct text_form *form)
 static void add_items(struct page *page, const struct list *list)
 {
     page_add(page, "        items: {type: array, maxItems: %d, items: ", list->items_max);
-    if (list->brief) {
+    if (list->other) {
         page_add(page,
                  "{oneOf: [\n            {$ref: \"#/components/schemas/%s\"},\n"
                  "            {$ref: \"#/components/schemas/%s\"}]}}\n",
-                 list->item->name, list->brief->name);
+                 list->item->name, list->other->name);
     } else {
         page_add(page, "{$ref: \"#/components/schemas/%s\"}}\n", list->item->name);
     }

@@ -8,7 +8,8 @@ import tarfile
 import threading
 import zlib
 
-from api import BINARY, Api
+from api import BINARY, Api, record
+from fake_agent import FakeAgent
 from paceline import ROOT, data_files, must, tar_of
 
 
@@ -63,6 +64,28 @@ def test_a_text_is_split_into_samples_of_bytes():
         api.problem(
             "POST", "/v1/jobs?dry_run=true", job, code="invalid_fields", words=("/dataset/test",)
         )
+
+
+def test_data_that_devices_offer_are_listed_by_device():
+    with Api(data=False) as api:
+        offer = record("offer", name="xrays", sha256="ab" * 32, samples=9, classes=2)
+        offer |= {"height": 8, "width": 8, "channels": 1, "dtype": "U8", "class_counts": [5, 4]}
+        first = FakeAgent(api, name="ward-1", data=[offer, {**offer, "name": "notes"}])
+        FakeAgent(api, name="ward-2", data=[{**offer, "class_names_sha256": "cd" * 32}])
+        rows = api.get("/v1/datasets?local=true")["items"]
+        seen = sorted((row["device_name"], row["name"]) for row in rows)
+        must(seen == [("ward-1", "notes"), ("ward-1", "xrays"), ("ward-2", "xrays")], f"{rows}")
+        must(api.get("/v1/datasets")["items"] == [], "an offered data set is listed as uploaded")
+        page = api.get("/v1/datasets?local=true&limit=2")
+        rest = api.get(f"/v1/datasets?local=true&limit=2&cursor={page['next_cursor']}")
+        must(page["items"] + rest["items"] == rows, f"{page} {rest}")
+        backwards = api.get("/v1/datasets?local=true&order=desc")["items"]
+        must(backwards == rows[::-1], f"{backwards}")
+        named = api.get("/v1/datasets?local=true&name=notes")["items"]
+        must([row["device"] for row in named] == [first.id], f"{named}")
+        must(len(api.get(f"/v1/devices/{first.id}")["data"]) == 2, "the device shows no data")
+        for query in ("local=maybe", "local=true&cursor=xrays", "local=true&state=online"):
+            api.problem("GET", f"/v1/datasets?{query}", code="invalid_parameter")
 
 
 def npy(descr, shape, data):

@@ -96,10 +96,18 @@ def unit_state(run, unit, version):
 
 class FakeAgent:
     def __init__(
-        self, api, name, boot="boot1", memory=8 << 30, enrol=True, protocol=4, labels=None
+        self,
+        api,
+        name,
+        boot="boot1",
+        memory=8 << 30,
+        enrol=True,
+        protocol=4,
+        labels=None,
+        data=None,
     ):
         self.api, self.name, self.boot, self.memory = api, name, boot, memory
-        self.protocol, self.labels = protocol, labels
+        self.protocol, self.labels, self.data = 6 if data else protocol, labels, data
         self.id, self.revision, self.step, self.highest = None, 0, 0, 0
         self.held = {}  # (version, unit) -> bytes
         self.made = {}  # (version, unit) -> generation
@@ -118,6 +126,8 @@ class FakeAgent:
         body["probe"] = {**body["probe"], "free_memory_bytes": self.memory}
         if self.labels:
             body["labels"] = self.labels
+        if self.data:
+            body["data"] = self.data
         if self.protocol < 2:
             body["inventory"] = {**body["inventory"]}
             del body["inventory"]["zstd"]

@@ -49,7 +49,7 @@ static void start_agent(struct agent *agent, const char *directory, size_t index
     agent->config.slowdown = slowdown;
     assert_ok(address_parse("127.0.0.1:0", &agent->config.listen, &err), &err);
     assert_ok(identity_open(agent->config.state_directory, &agent->identity, &err), &err);
-    assert_ok(loop_open(&agent->config, &agent->identity, &probe, &agent->loop, &err), &err);
+    assert_ok(loop_open(&agent->config, &agent->identity, &probe, NULL, &agent->loop, &err), &err);
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     agent->leave_fd = ends[0];

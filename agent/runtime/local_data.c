@@ -1,15 +1,19 @@
-#include "agent/offline/local_data.h"
+#include "agent/runtime/local_data.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/archive.h"
 #include "base/assert.h"
 #include "base/file.h"
 #include "schema/limits.h"
+
+#define PIECE_BYTES (1u << 20)
 
 /* A data set on its way into a file. */
 struct temporary {
@@ -57,14 +61,56 @@ static void open_files_close(struct open_files *files)
     }
 }
 
+/* The files of a directory as a tar, as `paceline` uploads it. */
+static int open_directory(const char *path, int *out, struct err *err)
+{
+    AUTO(archive_free) struct archive *archive = NULL;
+    FD_AUTO int fd = -1;
+    char *piece = malloc(PIECE_BYTES);
+    int rc = piece ? archive_open(path, ARCHIVE_ALL, &archive, err)
+                   : err_set(err, ERR_MEMORY, "%u bytes", PIECE_BYTES);
+    rc = rc ? rc : open_temporary(&fd, err);
+    struct temporary temporary = {.fd = fd};
+    ssize_t got = 1;
+    while (rc == 0 && got > 0) {
+        got = archive_read(archive, piece, PIECE_BYTES);
+        if (got < 0) {
+            *err = *archive_error(archive);
+            rc = err->code;
+        } else {
+            rc = write_piece(&temporary, piece, (size_t)got, err);
+        }
+    }
+    free(piece);
+    if (rc == 0) {
+        *out = fd;
+        fd = -1;
+    }
+    return rc;
+}
+
+static bool is_directory(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 static int open_file(struct open_files *files, const char *path, struct err *err)
 {
     ASSERT(files->count < LOCAL_DATA_FILES_MAX);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return err_set(err, err_from_errno(errno), "open '%s': %s", path, strerror(errno));
     }
+    if (is_directory(fd)) {
+        file_close(&fd);
+        int rc = open_directory(path, &fd, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
     files->fd[files->count++] = fd;
+    fd = -1;
     return 0;
 }
 
@@ -85,15 +131,17 @@ static int open_pair(struct open_files *files, const char *paths, struct err *er
     return rc;
 }
 
-int local_data_open(const char *const *paths, size_t count, const struct local_form *form,
-                    struct data **out, struct dataset_info *info, struct err *err)
+int local_data_convert(const char *const *paths, size_t count, const struct local_form *form,
+                       dataset_sink_fn sink, void *arg, struct dataset_info *info, struct err *err)
 {
     const struct dataset_limits limits = {.total_bytes = DATASET_BYTES_MAX,
                                           .entries = DATASET_ENTRIES_MAX,
                                           .unlabelled = form->unlabelled,
-                                          .names = form->names};
+                                          .names = form->names,
+                                          .counts = form->counts,
+                                          .go_on = form->go_on,
+                                          .go_on_arg = form->arg};
     struct open_files files AUTO(open_files_close) = {0};
-    FD_AUTO int result = -1;
     int rc = count == 1 ? open_pair(&files, paths[0], err) : 0;
     for (size_t i = 0; rc == 0 && count > 1 && i < count; i++) {
         rc = open_file(&files, paths[i], err);
@@ -101,11 +149,18 @@ int local_data_open(const char *const *paths, size_t count, const struct local_f
     if (form->names) {
         form->names->file = files.count == count ? paths : NULL;
     }
-    rc = rc ? rc : open_temporary(&result, err);
+    return rc ? rc
+              : dataset_convert(files.fd, files.count, form->reading, &limits, sink, arg, info,
+                                err);
+}
+
+int local_data_open(const char *const *paths, size_t count, const struct local_form *form,
+                    struct data **out, struct dataset_info *info, struct err *err)
+{
+    FD_AUTO int result = -1;
+    int rc = open_temporary(&result, err);
     struct temporary temporary = {.fd = result};
-    rc = rc ? rc
-            : dataset_convert(files.fd, files.count, form->reading, &limits, write_piece,
-                              &temporary, info, err);
+    rc = rc ? rc : local_data_convert(paths, count, form, write_piece, &temporary, info, err);
     return rc ? rc : data_open_file(result, out, err);
 }
 

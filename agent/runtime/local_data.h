@@ -1,7 +1,8 @@
 /* local_data.h: a data set on this machine in any format of an upload, converted to the format of
- * data sets in an unnamed file and mapped. For the commands without a coordinator. */
-#ifndef AGENT_OFFLINE_LOCAL_DATA_H
-#define AGENT_OFFLINE_LOCAL_DATA_H
+ * data sets: into an unnamed file that is mapped, for the commands without a coordinator, or to the
+ * caller. A directory is read as the tar of its files. */
+#ifndef AGENT_RUNTIME_LOCAL_DATA_H
+#define AGENT_RUNTIME_LOCAL_DATA_H
 
 #include <stdbool.h>
 
@@ -15,7 +16,15 @@ struct local_form {
     const struct reading *reading; /* for content that is not recognised */
     bool unlabelled;               /* samples without labels are taken; info->classes is 0 then */
     struct dataset_names *names;   /* out, where samples are files; NULL: not asked for */
+    struct dataset_counts *counts; /* as of struct dataset_limits, as the next two */
+    int (*go_on)(void *arg, struct err *err);
+    void *arg;
 };
+
+/* Pass the data set of paths[count], as below, to `sink` (dataset_convert). */
+NODISCARD int local_data_convert(const char *const *paths, size_t count,
+                                 const struct local_form *form, dataset_sink_fn sink, void *arg,
+                                 struct dataset_info *info, struct err *err);
 
 /* paths[count], 1 to LOCAL_DATA_FILES_MAX: what dataset_convert takes; one alone may be "PATH,PATH"
  * for images and labels. Leaves no file on the disk. */

@@ -1,0 +1,64 @@
+#include "schema/offer.h"
+
+#include <string.h>
+
+#include "schema/device.h"
+
+static const struct field class_count_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
+
+#define OFFER_FIELDS(T, m)                                                                         \
+    MEMBER_FORM(T, m name, "name", FIELD_REQUIRED, &name_form),                                    \
+        MEMBER_FORM(T, m sha256, "sha256", FIELD_REQUIRED, &sha256_form,                           \
+                    .about = "Of the converted file, which stays on the device."),                 \
+        MEMBER_INT(T, m samples, "samples", FIELD_REQUIRED, 1, INTEGER_MAX),                       \
+        MEMBER_INT(T, m height, "height", FIELD_REQUIRED, 1, UINT32_MAX),                          \
+        MEMBER_INT(T, m width, "width", FIELD_REQUIRED, 1, UINT32_MAX),                            \
+        MEMBER_INT(T, m channels, "channels", FIELD_REQUIRED, 1, UINT32_MAX),                      \
+        MEMBER_FORM(T, m dtype, "dtype", FIELD_REQUIRED, &word_form),                              \
+        MEMBER_INT(T, m classes, "classes", FIELD_REQUIRED, 1, UINT32_MAX),                        \
+        MEMBER_INT(T, m positions, "positions", FIELD_SKIP_EMPTY, 2, POSITIONS_MAX,                \
+                   .about = "Labels of a sample. Left out: one."),                                 \
+        MEMBER_FORM(T, m class_names_sha256, "class_names_sha256", FIELD_NULLABLE, &sha256_form,   \
+                    .about = "Of the list of class names, as of uploaded data sets; null: the "    \
+                             "classes have none."),                                                \
+        MEMBER_LIST(T, m class_count, m class_count_count, "class_counts", FIELD_SKIP_EMPTY,       \
+                    &class_count_element,                                                          \
+                    .about = "Samples of each class, by class number. Left out: not counted, "     \
+                             "since there are more than 256 classes or several labels a sample."), \
+        MEMBER_TEXT(T, m reading, "reading", FIELD_NULLABLE,                                       \
+                    .about = "The parameters that converted the files to samples; null: none.")
+
+static const struct field offer_fields[] = {OFFER_FIELDS(struct offer, )};
+const struct record offer_record =
+    RECORD_WITH(struct offer, "offer", offer_fields,
+                .about = "A data set that the device offers. Its samples never leave the device.");
+
+static const struct field local_fields[] = {
+    MEMBER_FORM(struct local_dataset, device.text, "device", FIELD_REQUIRED, &device_id_form,
+                .about = "That offers it."),
+    MEMBER_FORM(struct local_dataset, device_name, "device_name", FIELD_REQUIRED, &name_form),
+    MEMBER_ENUM(struct local_dataset, device_state, "device_state", FIELD_REQUIRED,
+                device_state_names),
+    OFFER_FIELDS(struct local_dataset, offer.),
+};
+const struct record local_dataset_record =
+    RECORD_WITH(struct local_dataset, "local_dataset", local_fields, .answer = true,
+                .about = "A data set that a device offers: its agent's `--data`.");
+
+const struct offer *offer_find(const struct offer *offer, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(offer[i].name, name) == 0) {
+            return &offer[i];
+        }
+    }
+    return NULL;
+}
+
+bool offer_alike(const struct offer *a, const struct offer *b)
+{
+    return a->height == b->height && a->width == b->width && a->channels == b->channels &&
+           a->positions == b->positions && strcmp(a->dtype, b->dtype) == 0 &&
+           strcmp(a->class_names_sha256, b->class_names_sha256) == 0 &&
+           strcmp(a->reading, b->reading) == 0;
+}

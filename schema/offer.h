@@ -1,0 +1,45 @@
+/* offer.h: a data set that a device offers and that never leaves it: what its agent states of it.
+ * Plain structs; wire form by the records below. */
+#ifndef SCHEMA_OFFER_H
+#define SCHEMA_OFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+
+struct offer {
+    char name[NAME_SIZE];
+    char sha256[SHA256_SIZE]; /* of the converted file on the device */
+    int64_t samples;
+    int64_t height, width, channels;
+    char dtype[8]; /* "U8", "F32" */
+    int64_t classes;
+    int64_t positions;                      /* labels of a sample; 0: one */
+    char class_names_sha256[SHA256_SIZE];   /* as of struct dataset; "": they have none */
+    char reading[READING_SIZE];             /* as of struct dataset */
+    int64_t class_count[OFFER_CLASSES_MAX]; /* samples of each class */
+    size_t class_count_count;               /* = classes; 0: not known */
+};
+
+/* Of GET /v1/datasets?local=true. */
+struct local_dataset {
+    struct device_id device;
+    char device_name[NAME_SIZE];
+    int device_state; /* enum device_state */
+    struct offer offer;
+};
+
+extern const struct record offer_record;
+extern const struct record local_dataset_record;
+
+/* Return the offer of that name, or NULL. */
+const struct offer *offer_find(const struct offer *offer, size_t count, const char *name);
+/* Return whether one job can train on both: samples of one shape, type and reading, and the same
+ * class names. Where classes have no names, a device may lack the last ones. */
+bool offer_alike(const struct offer *a, const struct offer *b);
+
+#endif
