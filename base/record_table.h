@@ -85,8 +85,8 @@ struct record {
     const struct field *fields;
     size_t field_count;
     const char *about; /* as of a field */
-    bool first_alone;  /* an element of a list: a text T stands for an object whose first member, a
-                          TEXT, is T */
+    bool first_alone;  /* a text T stands for an object of which only the first member, a TEXT that
+                          may be left out, is given: T. It is written so too, unless in a list */
     bool answer;       /* sent by the coordinator only: the contract requires every member that is
                           always written */
 };

@@ -168,9 +168,10 @@ static json_t *write_list(const struct field *field, int version, const char *ba
     }
     json_t *list = json_array();
     for (size_t i = 0; list && i < count; i++) {
-        if (json_array_append_new(
-                list,
-                write_value(&element, version, base + field->offset + i * field->element_size))) {
+        const char *at = base + field->offset + i * field->element_size;
+        if (json_array_append_new(list, field->record
+                                            ? record_write_version(field->record, version, at)
+                                            : write_value(&element, version, at))) {
             json_decref(list);
             return NULL;
         }
@@ -195,6 +196,18 @@ static json_t *write_map(const struct field *field, const char *base)
     return object;
 }
 
+/* A text for one that has its first member only, if it may be one. */
+static json_t *write_record(const struct record *record, int version, const char *base)
+{
+    size_t i = 1;
+    while (record->first_alone && i < record->field_count && is_zero(&record->fields[i], base)) {
+        i++;
+    }
+    return record->first_alone && i == record->field_count && !is_zero(&record->fields[0], base)
+               ? write_value(&record->fields[0], version, base)
+               : record_write_version(record, version, base);
+}
+
 static json_t *write_value(const struct field *field, int version, const char *base)
 {
     if ((field->flags & FIELD_NULLABLE) && is_zero(field, base)) {
@@ -209,7 +222,7 @@ static json_t *write_value(const struct field *field, int version, const char *b
     case FIELD_TEXT: return write_text(field, at);
     case FIELD_ENUM: return write_enum(field, *(const int *)at);
     case FIELD_TIME: return write_time(*(const int64_t *)at);
-    case FIELD_RECORD: return record_write_version(field->record, version, at);
+    case FIELD_RECORD: return write_record(field->record, version, at);
     case FIELD_LIST: return write_list(field, version, base);
     case FIELD_MAP: return write_map(field, base);
     case FIELD_CONSTANT: return json_loads(field->constant, JSON_DECODE_ANY, NULL);

@@ -142,6 +142,48 @@ static void an_integer_of_32_bits_has_its_bounds(void **state)
     }
 }
 
+struct source {
+    char name[8], place[8];
+};
+
+static const struct field source_fields[] = {
+    MEMBER_TEXT(struct source, name, "name", FIELD_SKIP_EMPTY),
+    MEMBER_TEXT(struct source, place, "place", FIELD_SKIP_EMPTY, .since = 2),
+};
+static const struct record source_record =
+    RECORD_WITH(struct source, "source", source_fields, .first_alone = true);
+static const struct field use_fields[] = {
+    MEMBER_GROUP("source", FIELD_REQUIRED, &source_record),
+};
+static const struct record use_record = RECORD(struct source, "use", use_fields);
+
+static void a_text_stands_for_an_object_with_its_first_member(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *written;
+    } cases[] = {
+        {"{\"source\":\"a\"}", "{\"source\":\"a\"}"},
+        {"{\"source\":{\"name\":\"a\"}}", "{\"source\":\"a\"}"},
+        {"{\"source\":{\"place\":\"b\"}}", "{\"source\":{\"place\":\"b\"}}"},
+        {"{\"source\":{\"name\":\"a\",\"place\":\"b\"}}",
+         "{\"source\":{\"name\":\"a\",\"place\":\"b\"}}"},
+        {"{\"source\":{}}", "{\"source\":{}}"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct source source = {.name = ""};
+        struct err err = {0};
+        BUF_AUTO struct buf shown;
+        buf_init(&shown, 1000);
+        json_auto_t *value = NULL;
+        assert_ok(json_parse(cases[i].text, strlen(cases[i].text), &value, &err), &err);
+        assert_ok(record_read(&use_record, value, "", &source, NULL, &err), &err);
+        json_auto_t *written = record_write(&use_record, &source);
+        assert_ok(json_write(written, &shown, &err), &err);
+        assert_string_equal(shown.data, cases[i].written);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_member_that_is_excluded_has_its_zero_value),
         cmocka_unit_test(each_kind_rejects_the_members_of_the_other),
         cmocka_unit_test(an_integer_of_32_bits_has_its_bounds),
+        cmocka_unit_test(a_text_stands_for_an_object_with_its_first_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
