@@ -160,6 +160,15 @@ static int open_set(struct build *build, const char *sha256, const char *in_use,
     return rc ? rc : check_samples(build, *out, samples, err);
 }
 
+/* Data that never leave this device. */
+static int open_own(struct build *build, const struct local_train *local, int64_t samples,
+                    struct data **out, struct err *err)
+{
+    int rc = needs_check_local(build->run, err);
+    rc = rc ? rc : offers_data(build->device->offers, local->name, local->sha256, out, err);
+    return rc ? rc : check_samples(build, *out, samples, err);
+}
+
 static int open_data(struct build *build, struct err *err)
 {
     const struct assignment_run *run = build->run;
@@ -169,8 +178,10 @@ static int open_data(struct build *build, struct err *err)
     if (!build->needs.train) {
         return 0;
     }
-    int rc = open_set(build, data->train_sha256, data->test_sha256, data->train_samples,
-                      &out->train, err);
+    const struct local_train *local = &run->job_spec.train_local;
+    int rc = local->name[0] != '\0' ? open_own(build, local, data->train_samples, &out->train, err)
+                                    : open_set(build, data->train_sha256, data->test_sha256,
+                                               data->train_samples, &out->train, err);
     if (rc != 0 || !build->needs.test) {
         return rc;
     }

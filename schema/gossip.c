@@ -11,10 +11,12 @@ const char *const gossip_average_by_names[] = {
 /* ---- options ---- */
 
 static const struct field options_fields[] = {
-    MEMBER_ENUM(struct gossip_options, split, "split", 0, shards_split_names,
+    MEMBER_ENUM(struct gossip_options, split, "split", FIELD_NULLABLE | FIELD_PRESENCE,
+                shards_split_names, .presence_offset = offsetof(struct gossip_options, has_split),
                 .about = "How the training data are divided among the groups: equally (`even`), by "
                          "the speed of their devices (`speed`), in random proportions of each "
-                         "class (`dirichlet`), or some classes each (`by_class`)."),
+                         "class (`dirichlet`), or some classes each (`by_class`); null: equally.",
+                .rule = "not with `dataset.train.local`"),
     MEMBER_DOUBLE(
         struct gossip_options, alpha, "alpha", FIELD_NULLABLE, SHARDS_ALPHA_MIN, SHARDS_ALPHA_MAX,
         .about = "How alike the classes of the groups are: the parameter of the Dirichlet "
@@ -26,9 +28,11 @@ static const struct field options_fields[] = {
     MEMBER_ENUM(struct gossip_options, pairs, "pairs", 0, gossip_pairs_names,
                 .about =
                     "Which pairs mix: those with fast links more often, or all equally often."),
-    MEMBER_ENUM(struct gossip_options, average_by, "average_by", 0, gossip_average_by_names,
+    MEMBER_ENUM(struct gossip_options, average_by, "average_by", FIELD_NULLABLE | FIELD_PRESENCE,
+                gossip_average_by_names,
+                .presence_offset = offsetof(struct gossip_options, has_average_by),
                 .about = "What an average, and a mix, weighs by: each group equally, or by its "
-                         "samples."),
+                         "samples; null: `samples` with `dataset.train.local`, else `groups`."),
     MEMBER_INT(struct gossip_options, average_every, "average_every", 0, 1, 10000,
                .about = "Mixes of each group between two averages."),
     MEMBER_BOOL(struct gossip_options, adopt, "adopt", 0,
@@ -78,6 +82,12 @@ const struct record gossip_state_record = RECORD(struct gossip_state, "gossip_st
 
 /* ---- rules ---- */
 
+bool gossip_by_samples(const struct job_spec *spec)
+{
+    return spec->gossip.has_average_by ? spec->gossip.average_by == AVERAGE_SAMPLES
+                                       : spec->train_local.name[0] != '\0';
+}
+
 static void check_others(struct check *check, const struct job_spec *spec)
 {
     static const char none[] = "is not for jobs of groups that train apart";
@@ -108,6 +118,10 @@ static void check_others(struct check *check, const struct job_spec *spec)
 static void check_options(struct check *check, const struct job_spec *spec)
 {
     const struct gossip_options *options = &spec->gossip;
+    if (options->has_split && spec->train_local.name[0] != '\0') {
+        check_fault(check, "/gossip/split",
+                    "is not for data that stay on devices: each group has those of its device");
+    }
     if (options->alpha > 0 && options->split != SHARDS_DIRICHLET &&
         options->split != SHARDS_SPEED) {
         check_fault(check, "/gossip/alpha", "is not for the split '%s'",

@@ -25,14 +25,16 @@ extern const char *const gossip_average_by_names[];
 #define GOSSIP_AVERAGES_KEPT 2 /* checkpoints of averages */
 
 struct gossip_options {
-    int split;                 /* enum shards_split */
+    int split; /* enum shards_split; has_split: given */
+    bool has_split;
     double alpha;              /* of dirichlet and speed; 0: left out */
     int64_t classes_per_shard; /* of by_class */
     int pairs;                 /* enum gossip_pairs */
-    int average_by;            /* enum gossip_average_by */
-    int64_t average_every;     /* mixes of each group between two averages */
-    bool adopt;                /* groups move to each average; else it is only stored */
-    double target_accuracy;    /* three averages in a row of this accuracy end the job; 0: none */
+    int average_by;            /* enum gossip_average_by; has_average_by: given */
+    bool has_average_by;
+    int64_t average_every;  /* mixes of each group between two averages */
+    bool adopt;             /* groups move to each average; else it is only stored */
+    double target_accuracy; /* three averages in a row of this accuracy end the job; 0: none */
 };
 #define GOSSIP_OPTIONS_DEFAULT                                                                     \
     {                                                                                              \
@@ -75,6 +77,8 @@ struct gossip_state {
 extern const struct record gossip_state_record;
 
 struct job_spec;
+/* Return whether averages and mixes weigh by samples. */
+bool gossip_by_samples(const struct job_spec *spec);
 /* Rules between the fields of a job of groups that train apart, and of gossip with the other
  * fields. Adds faults. ERR_INVALID when there is one; err names the first. */
 NODISCARD int gossip_check(const struct job_spec *spec, struct record_faults *faults,

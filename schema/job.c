@@ -61,15 +61,6 @@ static const struct record model_record =
     RECORD_WITH(struct job_model, "job_model", model_fields,
                 .about = "A name of the zoo or of /v1/models, or a description.");
 
-static const struct field dataset_fields[] = {
-    MEMBER_FORM(struct job_spec, dataset_train, "train", FIELD_REQUIRED, &name_form,
-                .about = "A data set of `/v1/datasets`."),
-    MEMBER_FORM(struct job_spec, dataset_test, "test", FIELD_NULLABLE, &name_form,
-                .about = "The data set of evaluations; null: no evaluation.",
-                .rule = "same shape and type as `train`"),
-};
-static const struct record dataset_group = RECORD(struct job_spec, "job_dataset", dataset_fields);
-
 static const struct field unit_name_element = {.type = FIELD_TEXT, .size = NAME_SIZE};
 
 static const struct field init_fields[] = {
@@ -207,7 +198,7 @@ static const struct field spec_fields[] = {
     MEMBER_FORM(struct job_spec, name, "name", 0, &name_form,
                 .about = "For people; need not be unique."),
     MEMBER_RECORD(struct job_spec, model, "model", FIELD_REQUIRED, &model_record),
-    MEMBER_GROUP("dataset", FIELD_REQUIRED, &dataset_group),
+    MEMBER_GROUP("dataset", FIELD_REQUIRED, &job_dataset_group),
     MEMBER_OPTIONAL(struct job_spec, view, has_view, "view", 0, &job_view_record, .since = 3,
                     .about =
                         "Trains on some classes of the data set, or on a shard of it; null: on "
@@ -367,30 +358,6 @@ size_t job_versions(const struct job_spec *spec, size_t stage_count, size_t in_f
 }
 
 /* ---- state ---- */
-
-static const struct field data_fields[] = {
-    MEMBER_FORM(struct job_data, train_sha256, "train_sha256", FIELD_NULLABLE, &sha256_form,
-                .about = "The training data."),
-    MEMBER_FORM(struct job_data, test_sha256, "test_sha256", FIELD_NULLABLE, &sha256_form,
-                .about = "The test data; null: none."),
-    MEMBER_INT(struct job_data, train_samples, "train_samples", 0, 0, INTEGER_MAX,
-               .about = "Samples of the training data."),
-    MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX,
-               .about = "Samples of the test data."),
-    MEMBER_INT(struct job_data, epoch_samples, "epoch_samples", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
-               .since = 3, .about = "Samples of an epoch of the view. Left out without one."),
-    MEMBER_INT(struct job_data, holdout_samples, "holdout_samples", FIELD_SKIP_EMPTY, 0,
-               INTEGER_MAX, .since = 3, .about = "Samples of the view's hold-out. Left out: none."),
-    MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE,
-                &sha256_form, .about = "The checkpoint that the job starts from; null: none."),
-    MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX,
-               .about = "0: it starts without a checkpoint."),
-    MEMBER_BOOL(struct job_data, tune, "tune", 0,
-                .about = "Whether devices with oneDNN measure kernels. See [Kernels](#kernels)."),
-};
-const struct record job_data_record =
-    RECORD_WITH(struct job_data, "job_data", data_fields, .answer = true,
-                .about = "The data sets and the checkpoint of the job, fixed at submission.");
 
 static const struct field line_fields[] = {
     MEMBER_INT(struct line_start, generation, "generation", FIELD_REQUIRED, 0, INTEGER_MAX,

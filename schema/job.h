@@ -16,6 +16,7 @@
 #include "schema/gossip.h"
 #include "schema/id.h"
 #include "schema/job_change.h"
+#include "schema/job_dataset.h"
 #include "schema/job_progress.h"
 #include "schema/limits.h"
 #include "schema/parameter_server.h"
@@ -59,7 +60,8 @@ extern const char *const compression_names[];
 struct job_spec {
     char name[NAME_SIZE];
     struct job_model model;
-    char dataset_train[NAME_SIZE];
+    char dataset_train[NAME_SIZE]; /* uploaded; "": train_local */
+    struct local_train train_local;
     char dataset_test[NAME_SIZE]; /* "" : no evaluation on one */
     struct view view;             /* of the training data; has_view */
     bool has_view;
@@ -116,18 +118,6 @@ extern const struct job_spec job_spec_default;
 void job_spec_complete(struct job_spec *spec);
 /* Return how many versions of its parameters a stage keeps (train_stage_config). */
 size_t job_versions(const struct job_spec *spec, size_t stage_count, size_t in_flight);
-
-/* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is
- * submitted. */
-struct job_data {
-    char train_sha256[SHA256_SIZE];
-    char test_sha256[SHA256_SIZE]; /* "" without one */
-    int64_t train_samples, test_samples;
-    int64_t epoch_samples, holdout_samples; /* of the view; 0: none */
-    char checkpoint_sha256[SHA256_SIZE];    /* "" without one */
-    int64_t checkpoint_bytes;
-    bool tune; /* job_tunes */
-};
 
 /* A start of the job: versions above `first` from generations before it are cut off. */
 struct line_start {
@@ -191,7 +181,6 @@ bool job_has_judged(const struct job *job, int64_t version);
 /* Return the place of the job in its parent. */
 struct part_of job_part_of(const struct job *job);
 
-extern const struct record job_data_record;
 extern const struct record job_spec_record;
 /* Groups of fields of a job_spec. */
 extern const struct record job_replication_group, job_replan_group;

@@ -261,6 +261,7 @@ int job_spec_check(const struct job_spec *spec, struct record_faults *faults, st
     check_compression(&check, spec);
     check_by(&check, spec, submodel_check);
     check_by(&check, spec, parameter_server_check);
+    check_by(&check, spec, job_dataset_check);
     check_by(&check, spec, gossip_check);
     check_by(&check, spec, job_stop_check);
     if (spec->devices_min > spec->devices_max) {

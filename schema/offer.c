@@ -1,7 +1,10 @@
 #include "schema/offer.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "schema/device.h"
 
 static const struct field class_count_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
@@ -55,10 +58,20 @@ const struct offer *offer_find(const struct offer *offer, size_t count, const ch
     return NULL;
 }
 
-bool offer_alike(const struct offer *a, const struct offer *b)
+void offer_form(const struct offer *offer, char out[OFFER_FORM_SIZE])
 {
-    return a->height == b->height && a->width == b->width && a->channels == b->channels &&
-           a->positions == b->positions && strcmp(a->dtype, b->dtype) == 0 &&
-           strcmp(a->class_names_sha256, b->class_names_sha256) == 0 &&
-           strcmp(a->reading, b->reading) == 0;
+    int used = snprintf(out, OFFER_FORM_SIZE, "%" PRId64 "x%" PRId64 "x%" PRId64 " %s",
+                        offer->height, offer->width, offer->channels, offer->dtype);
+    if (offer->positions > 1) {
+        used += snprintf(out + used, OFFER_FORM_SIZE - (size_t)used, " labels=%" PRId64,
+                         offer->positions);
+    }
+    if (offer->class_names_sha256[0] != '\0') {
+        used += snprintf(out + used, OFFER_FORM_SIZE - (size_t)used, " names=%.16s",
+                         offer->class_names_sha256);
+    }
+    if (offer->reading[0] != '\0') {
+        used += snprintf(out + used, OFFER_FORM_SIZE - (size_t)used, " %s", offer->reading);
+    }
+    ASSERT(used < OFFER_FORM_SIZE);
 }

@@ -25,6 +25,8 @@ struct offer {
     size_t class_count_count;               /* = classes; 0: not known */
 };
 
+#define OFFER_FORM_SIZE 256
+
 /* Of GET /v1/datasets?local=true. */
 struct local_dataset {
     struct device_id device;
@@ -38,8 +40,9 @@ extern const struct record local_dataset_record;
 
 /* Return the offer of that name, or NULL. */
 const struct offer *offer_find(const struct offer *offer, size_t count, const char *name);
-/* Return whether one job can train on both: samples of one shape, type and reading, and the same
- * class names. Where classes have no names, a device may lack the last ones. */
-bool offer_alike(const struct offer *a, const struct offer *b);
+/* Write what data sets must have in common for one job to train on them: shape, type, labels of a
+ * sample, class names and reading. Where classes have no names, their number is no part of it: a
+ * device may lack the last ones. */
+void offer_form(const struct offer *offer, char out[OFFER_FORM_SIZE]);
 
 #endif

@@ -30,6 +30,18 @@ size_t needs_neighbours(const struct assignment_run *run,
     return count;
 }
 
+int needs_check_local(const struct assignment_run *run, struct err *err)
+{
+    const struct job_spec *spec = &run->job_spec;
+    const bool alone = run->stage_count == 1 && spec->strategy == STRATEGY_PIPELINE;
+    return alone || spec->train_local.name[0] == '\0'
+               ? 0
+               : err_set(err, ERR_UNSUPPORTED,
+                         "the data '%s' of this device are for a job that trains its whole model "
+                         "here",
+                         spec->train_local.name);
+}
+
 int needs_check_sources(const struct assignment_run *run, struct err *err)
 {
     size_t first, end;

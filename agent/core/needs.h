@@ -26,6 +26,9 @@ bool needs_rounds(const struct assignment_run *run);
 
 /* ERR_FORMAT: not each unit has its source, in order. */
 NODISCARD int needs_check_sources(const struct assignment_run *run, struct err *err);
+/* ERR_UNSUPPORTED: the training data never leave this device, but other devices would get
+ * activations of them: the device has not the whole model. Whatever a coordinator asks for. */
+NODISCARD int needs_check_local(const struct assignment_run *run, struct err *err);
 /* ERR_FORMAT: bytes of that hash are not what the source names. */
 NODISCARD int needs_check_hash(const struct source *source, const char *sha256, struct err *err);
 /* The code of a device_error for a unit that cannot be loaded from there. */

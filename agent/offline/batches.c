@@ -96,7 +96,7 @@ static int print_batches(const struct local_places *places, const struct job_spe
 {
     struct order order = {.spec = spec};
     struct dataset_info info;
-    int rc = local_job_dataset(places, spec->dataset_train, &order.data, &info, NULL, err);
+    int rc = local_job_dataset(places, job_train_name(spec), &order.data, &info, NULL, err);
     rc = rc ? rc : local_job_count(spec, order.data, &info, &order.counts, err);
     rc = rc ? rc : make_sampler(&order, &info, err);
     rc = rc ? rc : print_steps(&order, err);

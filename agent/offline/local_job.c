@@ -118,7 +118,7 @@ int local_job_count(const struct job_spec *spec, const struct data *train,
         return 0;
     }
     view_count(data_labels(train), info->count, count);
-    const struct job_view_data data = {.name = spec->dataset_train,
+    const struct job_view_data data = {.name = job_train_name(spec),
                                        .classes = info->classes,
                                        .positions = info->positions,
                                        .count = count,
@@ -134,14 +134,14 @@ int local_job_count(const struct job_spec *spec, const struct data *train,
 static int open_test(const struct local_places *places, const struct job_spec *spec,
                      struct local_job_data *out, struct err *err)
 {
-    if (strcmp(spec->dataset_test, spec->dataset_train) == 0) {
+    if (strcmp(spec->dataset_test, job_train_name(spec)) == 0) {
         out->test = out->train;
         return 0;
     }
     struct dataset_info info;
     struct name_list names AUTO(name_list_done) = {0};
     int rc = local_job_dataset(places, spec->dataset_test, &out->test, &info, &names, err);
-    const struct set train = {spec->dataset_train, &out->info, &out->class_names};
+    const struct set train = {job_train_name(spec), &out->info, &out->class_names};
     const struct set test = {spec->dataset_test, &info, &names};
     return rc ? rc : compare(&train, &test, err);
 }
@@ -160,7 +160,7 @@ static int take_view(const struct job_spec *spec, struct local_job_data *out, st
 int local_job_data_open(const struct local_places *places, const struct job_spec *spec,
                         struct local_job_data *out, struct err *err)
 {
-    int rc = local_job_dataset(places, spec->dataset_train, &out->train, &out->info,
+    int rc = local_job_dataset(places, job_train_name(spec), &out->train, &out->info,
                                &out->class_names, err);
     if (rc == 0 && spec->dataset_test[0] != '\0') {
         rc = open_test(places, spec, out, err);

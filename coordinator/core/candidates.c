@@ -32,7 +32,7 @@ bool candidates_has(const struct core *core, const struct placement_request *req
         return false;
     }
     if (!matching_labels(spec, &device->device) || !matching_class(spec, &device->device) ||
-        !matching_protocol(request, &device->device) ||
+        !matching_protocol(request, &device->device) || !matching_data(request, &device->device) ||
         !matching_kernels(request, &device->device)) {
         return false;
     }

@@ -3,12 +3,14 @@
 #include <inttypes.h>
 
 #include "coordinator/core/candidates.h"
+#include "coordinator/core/gossip_local.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "libtrain/model/shards.h"
+#include "schema/job_check.h"
 
 /* ---- devices ---- */
 
@@ -57,11 +59,33 @@ size_t gossip_recruit(struct core *core, const struct job_spec *spec, const stru
         speed[g] = out[g].speed;
     }
     /* Fewer groups have larger shards. */
-    while (count >= (size_t)spec->devices_min &&
+    while (!gossip_is_local(spec) && count >= (size_t)spec->devices_min &&
            gossip_divide(spec, classes->samples, classes->count, speed, count, core->shard, &err)) {
         count--;
     }
     return count < (size_t)spec->devices_min ? 0 : count;
+}
+
+int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *spec,
+                               const struct model *model, size_t class_count,
+                               const struct recruit *recruit, size_t group)
+{
+    const struct offer *offer =
+        gossip_is_local(spec) ? gossip_local_offer(core, spec, model, &recruit->device) : NULL;
+    return offer ? offer->samples : shards_size(core->shard, class_count, group);
+}
+
+static void wait_for_more(struct parent_slot *parent, size_t free)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    if (gossip_is_local(spec)) {
+        text_set(parent->work.wait, sizeof(parent->work.wait),
+                 "needs %" PRId64 " devices that offer '%.60s'; %zu are free%.100s",
+                 spec->devices_min, spec->train_local.name, free, parent->work.note);
+    } else {
+        text_set(parent->work.wait, sizeof(parent->work.wait),
+                 "needs %" PRId64 " devices; %zu are free", spec->devices_min, free);
+    }
 }
 
 /* The number of groups does not change any more. */
@@ -74,17 +98,23 @@ void gossip_form(struct core *core, struct parent_slot *parent)
     const size_t count = gossip_recruit(core, &parent->job.spec, parent->model, &classes,
                                         CANDIDATES_FREE, recruit, &free);
     if (count == 0) {
-        text_set(parent->work.wait, sizeof(parent->work.wait),
-                 "needs %" PRId64 " devices; %zu are free", parent->job.spec.devices_min, free);
+        gossip_local_note(core, parent);
+        wait_for_more(parent, free);
         return;
     }
     parent->work.wait[0] = '\0';
     row->groups.count = row->gossip.member_count = count;
+    int64_t samples = 0;
     for (size_t g = 0; g < count; g++) {
         row->gossip.member[g] = (struct gossip_member){
-            .samples = shards_size(core->shard, row->class_count, g), .speed = recruit[g].speed};
+            .samples = gossip_recruit_samples(core, &parent->job.spec, parent->model,
+                                              row->class_count, &recruit[g], g),
+            .speed = recruit[g].speed};
         row->groups.group[g].device = recruit[g].device;
+        samples += row->gossip.member[g].samples;
     }
+    parent->job.data.train_samples = samples;
+    parent->work.job_changed = true;
     groups_changed(parent);
 }
 
@@ -97,7 +127,9 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
     const struct gossip_state *state = &row->gossip;
     struct job_spec spec;
     struct job_data data = parent->job.data;
-    gossip_group_job(core, parent, group, &spec, &data);
+    if (!gossip_group_job(core, parent, group, &spec, &data)) {
+        return;
+    }
     const struct device_id *device = &row->groups.group[group].device;
     const bool first = row->part[group].attempts == 0;
     const struct group_job made = {.part = JOB_GROUP,
@@ -107,6 +139,7 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
                                    .data = &data,
                                    .model = parent->model};
     if (groups_begin(core, parent, &row->part[group], &made)) {
+        member->samples = job_epoch_samples(&data);
         member->origin = state->average_count > 0 ? state->average[state->average_count - 1].xid
                                                   : (struct mix_xid){0};
         parent->mixes.group[group].reached = 0;

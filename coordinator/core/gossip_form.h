@@ -24,10 +24,16 @@ size_t gossip_recruit(struct core *core, const struct job_spec *spec, const stru
                       const struct event_classes *classes, enum candidates candidates,
                       struct recruit out[GROUPS_MAX], size_t *there);
 
+/* Return the samples of a group that is to be: its shard in core->shard, or what its device
+ * offers. */
+int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *spec,
+                               const struct model *model, size_t class_count,
+                               const struct recruit *recruit, size_t group);
 /* Divide the data among the devices that are free, if they are enough. parent->work.wait says what
  * is missing. */
 void gossip_form(struct core *core, struct parent_slot *parent);
-/* Begin the job of a group, of core->shard, with the newest average if there is one. */
+/* Begin the job of a group, of core->shard, with the newest average if there is one. A group whose
+ * device does not offer its data waits. */
 void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t group);
 
 #endif

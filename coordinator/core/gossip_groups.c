@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/core/act.h"
+#include "coordinator/core/gossip_local.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
@@ -55,7 +56,7 @@ static bool is_outdated(const struct parent_slot *parent, size_t group, const st
            !mix_xid_is(member->origin, state->average[state->average_count - 1].xid);
 }
 
-static void replace(struct core *core, struct parent_slot *parent, size_t group)
+static void replace(struct core *core, struct parent_slot *parent, size_t group, const char *why)
 {
     struct parent_part *part = &parent->parent.part[group];
     struct job_slot *job = groups_job(core, part);
@@ -63,7 +64,7 @@ static void replace(struct core *core, struct parent_slot *parent, size_t group)
     gossip_leave_job(parent, group);
     part->state = PART_WAITING;
     if (job) {
-        groups_cancel(core, &gone, "replaced", "its group begins again with the newest average");
+        groups_cancel(core, &gone, "replaced", why);
     }
 }
 
@@ -188,10 +189,14 @@ void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
     struct parent_part *part = &parent->parent.part[group];
     struct gossip_group_work *work = &parent->mixes.group[group];
     const struct job_slot *job = groups_job(core, part);
+    if (job && gossip_local_changed(core, parent, job)) {
+        replace(core, parent, group, "its data have changed: its group begins again");
+        job = NULL;
+    }
     const bool planned = job && states_plan_active(job);
     if (planned && incarnation_of(part, job) != parent->parent.gossip.member[group].incarnation) {
         if (is_outdated(parent, group, job)) {
-            replace(core, parent, group);
+            replace(core, parent, group, "its group begins again with the newest average");
             job = NULL;
         } else {
             begin_incarnation(core, parent, group, job);

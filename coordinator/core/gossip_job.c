@@ -7,6 +7,7 @@
 #include "coordinator/core/exports.h"
 #include "coordinator/core/gossip_form.h"
 #include "coordinator/core/gossip_groups.h"
+#include "coordinator/core/gossip_local.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
@@ -24,7 +25,7 @@
 static void begin_work(struct parent_slot *parent)
 {
     const struct job_spec *spec = &parent->job.spec;
-    const bool by_samples = spec->gossip.average_by == AVERAGE_SAMPLES;
+    const bool by_samples = gossip_by_samples(spec);
     const struct gossip_rules rules = {.seed = (uint64_t)spec->seed,
                                        .life = ++parent->parent.gossip.life,
                                        .batch = spec->batch,
@@ -158,7 +159,9 @@ static void begin_groups(struct core *core, struct parent_slot *parent)
     if (groups_count(&parent->parent, PART_WAITING) == 0) {
         return;
     }
-    gossip_divide_parent(core, parent);
+    if (!gossip_is_local(&parent->job.spec)) {
+        gossip_divide_parent(core, parent);
+    }
     for (size_t g = 0; g < parent->parent.groups.count && !parent->work.full; g++) {
         if (parent->parent.part[g].state == PART_WAITING && act_room(core)) {
             gossip_begin_group(core, parent, g);
@@ -191,6 +194,16 @@ static void go_on(struct core *core, struct parent_slot *parent)
     }
 }
 
+/* What devices offer changes without a part that does. */
+static int64_t next_tick_ms(const struct core *core, const struct parent_slot *parent)
+{
+    const int64_t beat_ms = core->now_ms + core->config.heartbeat_ms;
+    const int64_t due_ms = gossip_due_ms(&parent->mixes.gossip);
+    const bool beats =
+        parent->work.wait[0] != '\0' || (gossip_is_local(&parent->job.spec) && beat_ms < due_ms);
+    return beats ? beat_ms : due_ms;
+}
+
 static void run(struct core *core, struct parent_slot *parent)
 {
     if (!parent->mixes.begun) {
@@ -207,8 +220,8 @@ static void run(struct core *core, struct parent_slot *parent)
         gossip_look_at(core, parent, g);
     }
     match(core, parent);
-    parent->work.tick_ms = parent->work.wait[0] != '\0' ? core->now_ms + core->config.heartbeat_ms
-                                                        : gossip_due_ms(&parent->mixes.gossip);
+    gossip_local_note(core, parent);
+    parent->work.tick_ms = next_tick_ms(core, parent);
     show_progress(core, parent);
     groups_show(core, parent);
 }

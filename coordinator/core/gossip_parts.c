@@ -1,8 +1,10 @@
 #include "coordinator/core/gossip_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/assert.h"
+#include "coordinator/core/gossip_local.h"
 #include "coordinator/core/part_spec.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
@@ -81,7 +83,7 @@ static void fill_view(const struct core *core, const struct parent_slot *parent,
 
 /* A group never ends by itself: it may make all steps of the parent, if the others are lost, and
  * trains on until the last average has arrived. It begins with the newest average. */
-void gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
+bool gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
                       struct job_spec *spec, struct job_data *data)
 {
     const struct gossip_state *state = &parent->parent.gossip;
@@ -92,12 +94,25 @@ void gossip_group_job(const struct core *core, const struct parent_slot *parent,
     part_spec_name(parent, suffix, spec);
     spec->steps = STEPS_MAX;
     spec->epochs = EPOCHS_MAX;
-    fill_view(core, parent, group, spec);
-    data->epoch_samples = parent->parent.gossip.member[group].samples;
+    if (gossip_is_local(&parent->job.spec)) {
+        const struct device_id *device = &parent->parent.groups.group[group].device;
+        const struct offer *offer =
+            gossip_local_offer(core, &parent->job.spec, parent->model, device);
+        if (!offer) {
+            return false;
+        }
+        spec->train_local.device = *device;
+        memcpy(spec->train_local.sha256, offer->sha256, SHA256_SIZE);
+        data->train_samples = offer->samples;
+    } else {
+        fill_view(core, parent, group, spec);
+        data->epoch_samples = parent->parent.gossip.member[group].samples;
+    }
     if (state->average_count > 0) {
         const struct gossip_average *newest = &state->average[state->average_count - 1];
         part_spec_start_from(&newest->checkpoint, newest->sha256, newest->bytes, spec, data);
     }
+    return true;
 }
 
 double gossip_copy_seconds(const struct core *core, const struct device_slot *from,

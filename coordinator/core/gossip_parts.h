@@ -19,8 +19,9 @@ NODISCARD int gossip_divide(const struct job_spec *spec, const int64_t *samples,
                             const double *speed, size_t groups, int64_t *out, struct err *err);
 /* Divide those of a parent by the speeds in its row, into core->shard. */
 void gossip_divide_parent(struct core *core, const struct parent_slot *parent);
-/* Write the job of a group, of core->shard. *data: that of the parent, in; what differs, out. */
-void gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
+/* Write the job of a group, of core->shard or on what its device offers. *data: that of the parent,
+ * in; what differs, out. false: its device does not offer data for it. */
+bool gossip_group_job(const struct core *core, const struct parent_slot *parent, size_t group,
                       struct job_spec *spec, struct job_data *data);
 /* Return the seconds of a copy of a group's state from one device to another; above 0. */
 double gossip_copy_seconds(const struct core *core, const struct device_slot *from,

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/core/act.h"
 #include "coordinator/core/gossip_form.h"
+#include "coordinator/core/gossip_local.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/jobs.h"
@@ -70,6 +71,7 @@ static void forecast(struct core *core, const struct event_job_submit *submit,
     const struct job_spec *spec = submit->spec;
     struct gossip_preview *preview = &out->gossip;
     struct recruit recruit[GROUPS_MAX];
+    const size_t class_count = submit->classes ? submit->classes->count : 0;
     size_t there;
     size_t count = gossip_recruit(core, spec, submit->model, submit->classes, CANDIDATES_FREE,
                                   recruit, &there);
@@ -89,7 +91,8 @@ static void forecast(struct core *core, const struct event_job_submit *submit,
         const struct device_slot *device = slots_device(core, recruit[g].device.text);
         preview->group[g] = (struct preview_mixer){
             .device = recruit[g].device,
-            .samples = shards_size(core->shard, submit->classes->count, g),
+            .samples =
+                gossip_recruit_samples(core, spec, submit->model, class_count, &recruit[g], g),
             .samples_per_second = recruit[g].speed,
             .every = levels_steps(recruit[g].speed, preview->period_seconds, spec->batch)};
         text_set(preview->group[g].name, NAME_SIZE, "%s", device ? device->device.name : "");
@@ -109,10 +112,11 @@ void gossip_on_submit(struct core *core, const struct event *event)
     const struct event_classes *classes = submit->classes;
     struct job_spec one;
     struct event_job_submit group = *submit;
-    ASSERT(classes && classes->count <= COUNTED_CLASSES_MAX);
+    const bool local = gossip_is_local(submit->spec);
+    ASSERT(local || (classes && classes->count <= COUNTED_CLASSES_MAX));
     gossip_any_job(submit->spec, &one);
     group.spec = &one;
-    if (refuse_division(core, submit) || jobs_refuse(core, &group, NULL)) {
+    if ((!local && refuse_division(core, submit)) || jobs_refuse(core, &group, NULL)) {
         return;
     }
     if (submit->dry_run) {
@@ -129,8 +133,10 @@ void gossip_on_submit(struct core *core, const struct event *event)
         return;
     }
     parent->parent.phase = PARENT_MIXING;
-    memcpy(parent->parent.class_samples, classes->samples,
-           classes->count * sizeof(classes->samples[0]));
-    parent->parent.class_count = classes->count;
+    if (!local) {
+        memcpy(parent->parent.class_samples, classes->samples,
+               classes->count * sizeof(classes->samples[0]));
+        parent->parent.class_count = classes->count;
+    }
     act_reply(core, 201, OBJECT_JOB, &parent->job);
 }

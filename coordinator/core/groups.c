@@ -307,8 +307,8 @@ void groups_show(struct core *core, struct parent_slot *parent)
         set_state(core, parent, JOB_RUNNING, "", "prepares the phase %s", phase);
     } else if (parent->parent.phase == PARENT_MIXING) {
         set_state(core, parent, sum.state, sum.reason,
-                  "phase %s: %zu of %zu groups live, %" PRId64 " averages", phase, sum.live, count,
-                  parent->parent.gossip.averages);
+                  "phase %s: %zu of %zu groups live, %" PRId64 " averages%.180s", phase, sum.live,
+                  count, parent->parent.gossip.averages, parent->work.note);
     } else if (count > 1) {
         set_state(core, parent, sum.state, sum.reason, "phase %s: %zu of %zu trained", phase,
                   sum.trained, count);

@@ -19,6 +19,7 @@ struct group_work {
     bool full;                /* a part waits until another job ends: there is no room */
     int harvests;             /* failed ones in a row */
     char wait[MESSAGE_SIZE];  /* what it waits for before any part begins; "": nothing */
+    char note[MESSAGE_SIZE];  /* is added to the message of groups that mix; "": nothing */
     char fault[MESSAGE_SIZE]; /* of the last harvest; "": it did not fail */
     int64_t retry_ms;         /* of the next harvest */
     int64_t deadline_ms;      /* of the groups; NEVER: none */

@@ -47,6 +47,29 @@ bool matching_class(const struct job_spec *spec, const struct device *device)
            strcmp(spec->numeric_class, device->numeric_class) == 0;
 }
 
+bool matching_data(const struct placement_request *request, const struct device *device)
+{
+    const struct local_train *local = &request->spec->train_local;
+    char form[OFFER_FORM_SIZE];
+    if (local->name[0] == '\0') {
+        return true;
+    }
+    const struct offer *offer = offer_find(device->offer, device->offer_count, local->name);
+    if (!offer ||
+        (local->device.text[0] != '\0' && !id_equal(local->device.text, device->id.text)) ||
+        (local->sha256[0] != '\0' && strcmp(local->sha256, offer->sha256) != 0)) {
+        return false;
+    }
+    offer_form(offer, form);
+    return strcmp(form, local->form) == 0 && offer->classes <= local->classes &&
+           offer->samples >= request->spec->batch;
+}
+
+static bool has_local(const struct placement_request *request)
+{
+    return request->spec->train_local.name[0] != '\0';
+}
+
 static bool has_servers(const struct placement_request *request)
 {
     return request->spec->strategy == STRATEGY_PARAMETER_SERVER;
@@ -84,6 +107,7 @@ static const struct requirement {
     bool (*has)(const struct placement_request *request);
     const char *words; /* an agent trains ... */
 } requirements[] = {
+    {6, has_local, "on a data set of its own"},
     {6, has_shard, "on a shard of a data set"},
     {5, has_servers, "with strategy 'parameter_server'"},
     {3, has_view, "with a view"},

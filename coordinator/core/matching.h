@@ -34,6 +34,9 @@ bool matching_class(const struct job_spec *spec, const struct device *device);
 /* Return whether the device has the labels that the job requests of servers, or of workers. */
 bool matching_servers(const struct job_spec *spec, const struct device *device);
 bool matching_workers(const struct job_spec *spec, const struct device *device);
+/* Return whether the device offers data that the job can train on, and those of a group: if the job
+ * trains on data that stay on devices. */
+bool matching_data(const struct placement_request *request, const struct device *device);
 /* Return whether the device's agent knows the strategy, schedule, fields and ops of the job. */
 bool matching_protocol(const struct placement_request *request, const struct device *device);
 /* Return what agents of an old version do not train, for a job that not all know. */

@@ -39,6 +39,16 @@ static bool any_speaks(const struct core *core, const struct placement_request *
     return any;
 }
 
+static bool any_offers(const struct core *core, const struct placement_request *request)
+{
+    bool any = false;
+    for (size_t i = 0; i < core->devices.count; i++) {
+        const struct device_slot *device = slots_device_at(core, i);
+        any = any || (device_online(device) && matching_data(request, &device->device));
+    }
+    return any;
+}
+
 static void nobody_fits(const struct core *core, const struct placement_request *request,
                         size_t online, char *out, size_t size)
 {
@@ -51,7 +61,16 @@ static void nobody_fits(const struct core *core, const struct placement_request 
             return;
         }
     }
-    if (!any_has(core, request, NULL)) {
+    if (spec->train_local.device.text[0] != '\0') {
+        const struct device_slot *owner = slots_device(core, spec->train_local.device.text);
+        text_set(out, size, "its data are on the device '%.60s', which %s",
+                 owner ? owner->device.name : spec->train_local.device.text,
+                 owner && device_online(owner) ? "does not offer them as they were"
+                                               : "is not online");
+    } else if (!any_offers(core, request)) {
+        text_set(out, size, "no device offers the data set '%s' as the job needs it (%zu online)",
+                 spec->train_local.name, online);
+    } else if (!any_has(core, request, NULL)) {
         text_set(out, size, "no device has all labels of the job (%zu online)", online);
     } else if (!any_speaks(core, request)) {
         text_set(out, size, "no device%s has an agent that trains %s (%zu online)",
@@ -77,6 +96,7 @@ void shortage_look(const struct core *core, const struct placement_request *requ
         bool speaks = matching_protocol(request, &device->device);
         bool suits = matching_labels(request->spec, &device->device) &&
                      matching_class(request->spec, &device->device) &&
+                     matching_data(request, &device->device) &&
                      matching_kernels(request, &device->device);
         bool fits = suits && speaks;
         if (device_absent(&request->without, device)) {

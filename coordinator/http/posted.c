@@ -6,6 +6,7 @@
 
 #include "coordinator/http/checkpoints.h"
 #include "coordinator/http/describe.h"
+#include "coordinator/http/posted_local.h"
 #include "coordinator/http/posted_parts.h"
 #include "libtrain/description/description.h"
 #include "libtrain/formats/class_names.h"
@@ -113,21 +114,38 @@ static void check_epoch(const struct posted_job *posted, const struct dataset *t
     }
 }
 
+/* The names of the classes; those of data that stay on devices are known from the test set. */
+static int find_class_names(struct coordinator *coordinator, const struct dataset *train,
+                            const struct dataset *test, struct posted_job *posted, struct err *err)
+{
+    const bool local = train == &posted->local;
+    const bool same = test && strcmp(test->class_names_sha256, train->class_names_sha256) == 0;
+    return !local ? describe_class_names(coordinator, train, &posted->class_names, err)
+           : same ? describe_class_names(coordinator, test, &posted->class_names, err)
+                  : 0;
+}
+
 static int resolve_data(struct coordinator *coordinator, struct posted_job *posted,
                         struct record_faults *faults, struct err *err)
 {
     const struct job_spec *spec = &posted->spec;
-    const struct dataset *train =
-        find_dataset(coordinator, spec->dataset_train, "/dataset/train", faults);
+    const struct dataset *train = NULL;
     const struct dataset *test = NULL;
     if (spec->dataset_test[0]) {
         test = find_dataset(coordinator, spec->dataset_test, "/dataset/test", faults);
+    }
+    if (spec->train_local.name[0] && spec->strategy == STRATEGY_GOSSIP) {
+        train = posted_local(coordinator, posted, test, faults);
+    } else if (spec->train_local.device.text[0]) { /* else job_spec_check has refused it */
+        record_fault(faults, "/dataset/train/local", "is for strategy 'gossip' only");
+    } else if (spec->dataset_train[0]) {
+        train = find_dataset(coordinator, spec->dataset_train, "/dataset/train", faults);
     }
     if (!train) {
         return 0;
     }
     posted->train = train;
-    int rc = describe_class_names(coordinator, train, &posted->class_names, err);
+    int rc = find_class_names(coordinator, train, test, posted, err);
     memcpy(posted->reading, train->reading, sizeof(posted->reading));
     memcpy(posted->data.train_sha256, train->sha256, SHA256_SIZE);
     posted->data.train_samples = train->samples;
@@ -286,7 +304,7 @@ static int resolve(struct coordinator *coordinator, struct posted_job *posted,
     }
     int model_code =
         model->description ? 0 : find_model(coordinator, model->name, faults, &named, err);
-    if (!model_code && !posted->data.train_sha256[0]) {
+    if (!model_code && !posted->train) {
         model_code = ERR_INVALID; /* a model cannot be fitted to an unknown data set */
     }
     model_code = model_code ? model_code : resolve_model(coordinator, posted, named, faults, err);

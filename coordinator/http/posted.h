@@ -14,6 +14,7 @@ struct posted_job {
     struct name_list class_names; /* of the training data, until the model is known */
     char reading[READING_SIZE];
     const struct catalog_entry *model;
+    struct dataset local; /* train of data that stay on devices */
     /* Of a job of sub-models: */
     const struct dataset *train; /* borrowed until the loop's next turn */
     int64_t class_samples[COUNTED_CLASSES_MAX];

@@ -189,6 +189,9 @@ static int resolve_submodel(struct posted_job *posted, struct record_faults *fau
 static int resolve_gossip(struct posted_job *posted, struct record_faults *faults)
 {
     const struct dataset *train = posted->train;
+    if (train == &posted->local) {
+        return 0; /* nothing to divide */
+    }
     check_counts(posted, faults);
     if (faults->count > 0) {
         return ERR_INVALID;

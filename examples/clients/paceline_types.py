@@ -1298,7 +1298,7 @@ class JobModel(TypedDict):
 
 
 class JobDataset(TypedDict):
-    train: Name
+    train: Name | JobTrain
     test: NotRequired[str | None]
 
 
@@ -1381,11 +1381,11 @@ class ParameterServer(TypedDict):
 class Gossip(TypedDict):
     """A job of groups that train apart. See docs/jobs.md."""
 
-    split: NotRequired[Literal["even", "speed", "dirichlet", "by_class"]]
+    split: NotRequired[Literal["even", "speed", "dirichlet", "by_class"] | None]
     alpha: NotRequired[float | None]
     classes_per_shard: NotRequired[int]
     pairs: NotRequired[Literal["bandwidth", "uniform"]]
-    average_by: NotRequired[Literal["groups", "samples"]]
+    average_by: NotRequired[Literal["groups", "samples"] | None]
     average_every: NotRequired[int]
     adopt: NotRequired[bool]
     target_accuracy: NotRequired[float | None]
@@ -1729,6 +1729,17 @@ class GossipPreviewGroup(TypedDict):
     samples: Count
     samples_per_second: float
     every: int
+
+
+class JobTrain(TypedDict):
+    """An uploaded data set, or one that devices offer."""
+
+    name: NotRequired[Name]
+    local: NotRequired[Name]
+    form: NotRequired[str]
+    classes: NotRequired[int]
+    device: NotRequired[DeviceId]
+    sha256: NotRequired[Sha256]
 
 
 class ViewShard(TypedDict):

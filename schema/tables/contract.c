@@ -116,7 +116,7 @@ static void add_enum(struct page *page, const struct field *field)
     for (size_t i = 0; field->names[i]; i++) {
         page_add(page, "%s%s", i > 0 ? ", " : "", field->names[i]);
     }
-    page_add(page, "]");
+    page_add(page, field->flags & FIELD_NULLABLE ? ", null]" : "]");
 }
 
 /* The schema that the field shares with others, or NULL. */
@@ -157,14 +157,6 @@ static void add_array(struct page *page, const struct field *field)
     if (field->min > 0) {
         page_add(page, ", minItems: %.0f", field->min);
     }
-    if (field->record && field->record->first_alone) {
-        page_add(page, ", items: {oneOf: [{");
-        add_value(page, &field->record->fields[0]);
-        page_add(page, "}, {");
-        add_value(page, &element);
-        page_add(page, "}]}");
-        return;
-    }
     page_add(page, ", items: {");
     add_value(page, &element);
     page_add(page, "}");
@@ -187,6 +179,14 @@ static void add_list(struct page *page, const struct field *field)
 static void add_value(struct page *page, const struct field *field)
 {
     const char *shared = shared_schema(field);
+    if (field->type == FIELD_RECORD && field->record->first_alone) {
+        page_add(page, "oneOf: [{");
+        add_value(page, &field->record->fields[0]);
+        page_add(page, "}, {");
+        add_shared(page, field, shared);
+        page_add(page, "}]");
+        return;
+    }
     if (shared) {
         add_shared(page, field, shared);
         return;

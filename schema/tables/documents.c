@@ -82,7 +82,7 @@ static void add_rows(struct page *page, const char *prefix, const struct record 
         char name[NAME_BYTES];
         (void)snprintf(name, sizeof(name), "%s%s", prefix, field->name);
         if (field->type == FIELD_RECORD) {
-            if (field->flags & FIELD_NULLABLE) {
+            if ((field->flags & FIELD_NULLABLE) || field->record->first_alone) {
                 add_row(page, name, field, json_null());
             }
             (void)snprintf(name, sizeof(name), "%s%s.", prefix, field->name);

@@ -33,6 +33,58 @@ def test_a_job_of_gossip_reports_faults_at_its_fields():
         must(api.get("/v1/jobs")["items"] == [], "a dry run has made a job")
 
 
+def offer(**fields):
+    """Data as the digits of JOB, of a device."""
+    least = record("offer", name="xrays", sha256="ab" * 32, samples=900, classes=10, dtype="U8")
+    return {**least, "height": 8, "width": 8, "channels": 1, **fields}
+
+
+def test_a_job_on_local_data_reports_faults_at_its_fields():
+    with Api() as api:
+        local = {"train": {"local": "xrays"}, "test": "digits-test"}
+        job = {**GOSSIP, "dataset": local}
+
+        def expect(pointer, words, **fields):
+            answer = api.problem("POST", "/v1/jobs", {**job, **fields}, code="invalid_fields")
+            seen = {fault["pointer"]: fault["message"] for fault in answer.json["errors"]}
+            must(pointer in seen and words in seen[pointer], f"{fields}: {seen}")
+
+        place = "/dataset/train/local"
+        expect(place, "no device offers a data set 'xrays'; start agents with --data")
+        shape = {**api.get("/v1/datasets/digits-train")}
+        like = {key: shape[key] for key in ("height", "width", "channels", "dtype")}
+        agents = [FakeAgent(api, name=f"ward{i}", data=[offer(**like)]) for i in range(2)]
+        expect("/gossip/split", "not for data that stay on devices", gossip={"split": "even"})
+        expect(place, "for strategy 'gossip' only", strategy="pipeline", devices={"min": 1})
+        expect(place, "not for strategy 'submodel'", strategy="submodel", devices={"min": 1})
+        both = {"train": {"local": "xrays", "name": "digits-train"}}
+        expect("/dataset/train", "needs the name of a data set, or 'local'", dataset=both)
+        expect("/dataset/train", "needs the name of a data set, or 'local'", dataset={"train": {}})
+        expect("/dataset/train/place", "unknown field", dataset={"train": {"place": "here"}})
+        expect("/dataset/test", "no data set 'none'", dataset={**local, "test": "none"})
+        forged = {"local": "xrays", "device": agents[0].id, "sha256": "cd" * 32}
+        one = {"min": 1, "max": 1}
+        expect(
+            place,
+            "for strategy 'gossip' only",
+            dataset={"train": forged},
+            strategy="pipeline",
+            devices=one,
+        )
+        seen = api.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json
+        groups = seen["gossip"]["groups"]
+        must([group["samples"] for group in groups] == [900, 900], f"{groups}")
+        made = api.submit({**job, "dataset": {**local, "train": forged}})
+        train = made["spec"]["dataset"]["train"]
+        must(train == {"local": "xrays", "form": train["form"], "classes": 10}, f"{train}")
+        must(made["data"]["train_sha256"] is None, f"{made['data']}")
+        api.verb(made, "cancel")
+        named = FakeAgent(api, name="ward3", data=[offer(**like, class_names_sha256="ee" * 32)])
+        for agent in agents:
+            api.request("DELETE", f"/v1/devices/{agent.id}")
+        must(named.id, "not enrolled")
+
+
 def report(agent, run, pair=None, **average):
     """A heartbeat of a group that trains; average: its match of that kind."""
     none = {"xid": {"life": 0, "counter": 0}, "state": "none"}

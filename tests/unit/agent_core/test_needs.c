@@ -121,6 +121,22 @@ static void labels_of_a_view_are_read_by_the_first_stage_too(void **state)
     run.job_spec.has_view = false;
 }
 
+static void local_data_are_for_a_device_with_the_whole_model(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    fill(&run, 0, 2);
+    assert_ok(needs_check_local(&run, &err), &err);
+    (void)snprintf(run.job_spec.train_local.name, NAME_SIZE, "photos");
+    assert_int_equal(needs_check_local(&run, &err), ERR_UNSUPPORTED);
+    assert_holds(err.text, "'photos' of this device");
+    fill(&run, 0, 1);
+    (void)snprintf(run.job_spec.train_local.name, NAME_SIZE, "photos");
+    assert_ok(needs_check_local(&run, &err), &err);
+    run.job_spec.strategy = STRATEGY_PARAMETER_SERVER;
+    assert_int_equal(needs_check_local(&run, &err), ERR_UNSUPPORTED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +146,7 @@ int main(void)
         cmocka_unit_test(a_stage_with_a_share_has_a_source_for_each_unit_of_the_model),
         cmocka_unit_test(other_bytes_than_the_source_names_are_an_error_of_their_holder),
         cmocka_unit_test(labels_of_a_view_are_read_by_the_first_stage_too),
+        cmocka_unit_test(local_data_are_for_a_device_with_the_whole_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,7 @@ static void a_spec_is_checked_without_a_list_of_faults_too(void **state)
     struct err err = {0};
     struct job_spec spec = job_spec_default;
     memcpy(spec.model.name, "lenet5", sizeof("lenet5"));
+    memcpy(spec.dataset_train, "digits", sizeof("digits"));
     assert_int_equal(job_spec_check(&spec, NULL, &err), 0);
     spec.devices_min = 9;
     assert_int_equal(job_spec_check(&spec, NULL, &err), ERR_INVALID);
@@ -135,6 +136,7 @@ static void a_codec_that_the_build_lacks_is_refused_with_one_that_it_has(void **
         struct err err = {0};
         struct job_spec spec = job_spec_default;
         memcpy(spec.model.name, "lenet5", sizeof("lenet5"));
+        memcpy(spec.dataset_train, "digits", sizeof("digits"));
         spec.compression = codec;
         if (codec == COMPRESSION_AUTO || codec_available((enum codec)codec)) {
             assert_ok(job_spec_check(&spec, NULL, &err), &err);

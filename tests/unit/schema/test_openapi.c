@@ -105,6 +105,7 @@ static void compare_words(const json_t *schema, const struct field *field, const
         expect(array_holds(words, field->names[count]), where, "enum lacks %s",
                field->names[count]);
     }
+    count += (field->flags & FIELD_NULLABLE) != 0; /* null */
     expect(json_array_size(words) == count, where, "enum has %zu words, expected %zu",
            json_array_size(words), count);
 }

@@ -1,0 +1,93 @@
+#include "coordinator/core/gossip_local.h"
+
+#include <string.h>
+
+#include "coordinator/core/device.h"
+#include "coordinator/core/groups.h"
+#include "coordinator/core/matching.h"
+#include "coordinator/core/slots.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/text.h"
+
+bool gossip_is_local(const struct job_spec *spec)
+{
+    return spec->train_local.name[0] != '\0';
+}
+
+static const struct offer *fitting(const struct job_spec *spec, const struct model *model,
+                                   const struct device *device)
+{
+    const struct placement_request request = {.spec = spec, .model = model};
+    return matching_data(&request, device)
+               ? offer_find(device->offer, device->offer_count, spec->train_local.name)
+               : NULL;
+}
+
+const struct offer *gossip_local_offer(const struct core *core, const struct job_spec *spec,
+                                       const struct model *model, const struct device_id *device)
+{
+    const struct device_slot *slot = slots_device(core, device->text);
+    return slot ? fitting(spec, model, &slot->device) : NULL;
+}
+
+bool gossip_local_changed(const struct core *core, const struct parent_slot *parent,
+                          const struct job_slot *job)
+{
+    const struct local_train *local = &job->job.spec.train_local;
+    const struct offer *offer =
+        gossip_is_local(&parent->job.spec)
+            ? gossip_local_offer(core, &parent->job.spec, parent->model, &local->device)
+            : NULL;
+    return offer && strcmp(offer->sha256, local->sha256) != 0;
+}
+
+/* ---- the note ---- */
+
+static void add(char out[MESSAGE_SIZE], const char *what, const char *name)
+{
+    const size_t used = strlen(out);
+    text_set(out + used, MESSAGE_SIZE - used, "; '%.40s' %s", name, what);
+}
+
+/* The group of the device; the number of groups: none. */
+static size_t group_of(const struct parent_slot *parent, const struct device_id *device)
+{
+    const struct parent *row = &parent->parent;
+    size_t g = 0;
+    while (g < row->groups.count && !id_equal(row->groups.group[g].device.text, device->text)) {
+        g++;
+    }
+    return g;
+}
+
+static bool trains(const struct core *core, const struct parent_slot *parent, size_t group)
+{
+    const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
+    return job && job->job.state != JOB_WAITING_FOR_DEVICES;
+}
+
+void gossip_local_note(const struct core *core, struct parent_slot *parent)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    const size_t groups = parent->parent.groups.count;
+    parent->work.note[0] = '\0';
+    for (size_t d = 0; gossip_is_local(spec) && d < core->devices.count; d++) {
+        const struct device_slot *slot = slots_device_at(core, d);
+        const struct device *device = &slot->device;
+        const struct offer *any =
+            offer_find(device->offer, device->offer_count, spec->train_local.name);
+        const bool fits = fitting(spec, parent->model, device) != NULL;
+        const size_t group = group_of(parent, &device->id);
+        if (group < groups && !trains(core, parent, group)) {
+            add(parent->work.note,
+                !device_online(slot) ? "is away, and its group waits"
+                : fits               ? "is back"
+                : any                ? "offers other classes or samples now, and its group waits"
+                                     : "does not offer its data now, and its group waits",
+                device->name);
+        } else if (group == groups && any && !fits && device_online(slot)) {
+            add(parent->work.note, "is left out: other classes or samples, or less than a batch",
+                device->name);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+#include "schema/job_dataset.h"
+
+#include "schema/check.h"
+#include "schema/job.h"
+
+static const struct field train_fields[] = {
+    MEMBER_FORM(struct job_spec, dataset_train, "name", FIELD_SKIP_EMPTY, &name_form, .since = 6,
+                .about = "The same as the text alone: a data set of `/v1/datasets`.",
+                .rule = "either `name` or `local`"),
+    MEMBER_FORM(struct job_spec, train_local.name, "local", FIELD_SKIP_EMPTY, &name_form,
+                .since = 6,
+                .about = "A data set that devices offer (`--data` of an agent) and that stays "
+                         "there: each of these devices is a group. See [Local data](#local-data).",
+                .rule = "with strategy `gossip`"),
+    MEMBER_TEXT(struct job_spec, train_local.form, "form", FIELD_SKIP_EMPTY, .since = 6,
+                .about = "Shape, type and classes of the data sets that the job takes.",
+                .rule = "set by the coordinator, as the next three"),
+    MEMBER_INT(struct job_spec, train_local.classes, "classes", FIELD_SKIP_EMPTY, 0, UINT32_MAX,
+               .since = 6, .about = "Classes of the model: the most of any of them and of `test`."),
+    MEMBER_FORM(struct job_spec, train_local.device.text, "device", FIELD_SKIP_EMPTY,
+                &device_id_form, .since = 6, .about = "Of a group: whose data it trains on."),
+    MEMBER_FORM(struct job_spec, train_local.sha256, "sha256", FIELD_SKIP_EMPTY, &sha256_form,
+                .since = 6, .about = "Of a group: the hash of these data."),
+};
+static const struct record train_group =
+    RECORD_WITH(struct job_spec, "job_train", train_fields, .first_alone = true,
+                .about = "An uploaded data set, or one that devices offer.");
+
+static const struct field dataset_fields[] = {
+    MEMBER_GROUP("train", FIELD_REQUIRED, &train_group,
+                 .about = "A data set of `/v1/datasets`: its name, or an object."),
+    MEMBER_FORM(struct job_spec, dataset_test, "test", FIELD_NULLABLE, &name_form,
+                .about = "The data set of evaluations; null: no evaluation.",
+                .rule = "same shape and type as `train`"),
+};
+const struct record job_dataset_group = RECORD(struct job_spec, "job_dataset", dataset_fields);
+
+static const struct field data_fields[] = {
+    MEMBER_FORM(struct job_data, train_sha256, "train_sha256", FIELD_NULLABLE, &sha256_form,
+                .about = "The training data."),
+    MEMBER_FORM(struct job_data, test_sha256, "test_sha256", FIELD_NULLABLE, &sha256_form,
+                .about = "The test data; null: none."),
+    MEMBER_INT(struct job_data, train_samples, "train_samples", 0, 0, INTEGER_MAX,
+               .about = "Samples of the training data."),
+    MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX,
+               .about = "Samples of the test data."),
+    MEMBER_INT(struct job_data, epoch_samples, "epoch_samples", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .since = 3, .about = "Samples of an epoch of the view. Left out without one."),
+    MEMBER_INT(struct job_data, holdout_samples, "holdout_samples", FIELD_SKIP_EMPTY, 0,
+               INTEGER_MAX, .since = 3, .about = "Samples of the view's hold-out. Left out: none."),
+    MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE,
+                &sha256_form, .about = "The checkpoint that the job starts from; null: none."),
+    MEMBER_INT(struct job_data, checkpoint_bytes, "checkpoint_size_bytes", 0, 0, INTEGER_MAX,
+               .about = "0: it starts without a checkpoint."),
+    MEMBER_BOOL(struct job_data, tune, "tune", 0,
+                .about = "Whether devices with oneDNN measure kernels. See [Kernels](#kernels)."),
+};
+const struct record job_data_record =
+    RECORD_WITH(struct job_data, "job_data", data_fields, .answer = true,
+                .about = "The data sets and the checkpoint of the job, fixed at submission.");
+
+const char *job_train_name(const struct job_spec *spec)
+{
+    return spec->train_local.name[0] != '\0' ? spec->train_local.name : spec->dataset_train;
+}
+
+int job_dataset_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
+{
+    struct check check = {.faults = faults, .err = err};
+    const struct local_train *local = &spec->train_local;
+    if ((local->name[0] != '\0') == (spec->dataset_train[0] != '\0')) {
+        check_fault(&check, "/dataset/train",
+                    "needs the name of a data set, or 'local' with that of one that devices offer");
+    }
+    if (local->name[0] == '\0' || spec->strategy == STRATEGY_GOSSIP) {
+        return check.rc;
+    }
+    if (spec->strategy == STRATEGY_SUBMODEL) {
+        check_fault(&check, "/dataset/train/local",
+                    "is not for strategy 'submodel': its groups take samples of one uploaded data "
+                    "set; use strategy 'gossip'");
+    } else if (local->device.text[0] == '\0') {
+        check_fault(&check, "/dataset/train/local",
+                    "is for strategy 'gossip' only: with '%s' samples would travel",
+                    job_strategy_names[spec->strategy]);
+    }
+    return check.rc;
+}

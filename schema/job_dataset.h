@@ -1,0 +1,48 @@
+/* job_dataset.h: the data sets of a job: uploaded ones by name, or one that devices offer and that
+ * never leaves them (offer.h); and what is known of them when it is submitted. Plain structs; wire
+ * form by the record below. */
+#ifndef SCHEMA_JOB_DATASET_H
+#define SCHEMA_JOB_DATASET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "schema/id.h"
+#include "schema/limits.h"
+#include "schema/offer.h"
+
+/* Training data that stay on their devices. */
+struct local_train {
+    char name[NAME_SIZE];       /* that devices offer; "": the job trains on an uploaded data set */
+    char form[OFFER_FORM_SIZE]; /* offer_form of the data sets that it takes */
+    int64_t classes;            /* of the model; a data set has at most so many */
+    struct device_id device;    /* of a group: whose data it trains on */
+    char sha256[SHA256_SIZE];   /* of a group: of these data */
+};
+
+/* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is
+ * submitted. */
+struct job_data {
+    char train_sha256[SHA256_SIZE];
+    char test_sha256[SHA256_SIZE]; /* "" without one */
+    int64_t train_samples, test_samples;
+    int64_t epoch_samples, holdout_samples; /* of the view; 0: none */
+    char checkpoint_sha256[SHA256_SIZE];    /* "" without one */
+    int64_t checkpoint_bytes;
+    bool tune; /* job_tunes */
+};
+
+/* The members of `dataset` of struct job_spec. */
+extern const struct record job_dataset_group;
+extern const struct record job_data_record;
+
+struct job_spec;
+/* Return the name of the training data, uploaded or not. */
+const char *job_train_name(const struct job_spec *spec);
+/* Rules between the data sets and the other fields. Adds faults. ERR_INVALID when there is one; err
+ * names the first. */
+NODISCARD int job_dataset_check(const struct job_spec *spec, struct record_faults *faults,
+                                struct err *err);
+
+#endif
