@@ -9,6 +9,7 @@
 #include "agent/offline/local_job.h"
 #include "agent/offline/local_model.h"
 #include "agent/offline/model_file.h"
+#include "agent/offline/replay_data.h"
 #include "agent/offline/replay_file.h"
 #include "agent/offline/replay_plan.h"
 #include "agent/offline/replay_run.h"
@@ -20,6 +21,7 @@
 
 struct options {
     struct local_places places;
+    struct conf_list local;
     char mixes[4096];
     char groups[4096];
     char checkpoint[4096];
@@ -30,6 +32,12 @@ struct options {
 
 static const struct conf_option option_table[] = {
     LOCAL_PLACES_OPTIONS(struct options, places),
+    {.name = "local",
+     .type = CONF_LIST,
+     .offset = offsetof(struct options, local),
+     .value_name = "GROUP=PATH[,PATH]",
+     .help = "Of a job whose data stayed on its devices: the data that a group trained on, by its "
+             "number or its device. Repeatable, one for each group."},
     {.name = "mixes",
      .type = CONF_TEXT,
      .offset = offsetof(struct options, mixes),
@@ -74,7 +82,7 @@ struct replay {
     size_t groups;
     struct mix_record *record; /* [records] */
     size_t records;
-    struct local_job_data data;
+    struct replay_data data;
     struct local_model model;
     struct replay_plan *plan;
     struct replay_run *run;
@@ -144,10 +152,11 @@ static int read_files(struct replay *replay, struct err *err)
         return err_wrap(err, "--mixes '%s'", options->mixes);
     }
     spec->dataset_test[0] = '\0'; /* nothing is evaluated */
-    rc = local_job_data_open(&options->places, spec, &replay->data, err);
+    rc = replay_data_open(&options->places, &options->local, replay->group, replay->groups, spec,
+                          &replay->data, err);
     return rc ? rc
-              : local_model_open(spec, &replay->data, options->checkpoint, (size_t)options->threads,
-                                 &replay->model, err);
+              : local_model_open(spec, &replay->data.job, options->checkpoint,
+                                 (size_t)options->threads, &replay->model, err);
 }
 
 static int run(struct replay *replay, struct err *err)
@@ -192,11 +201,12 @@ static void release(struct replay *replay)
     replay_run_free(&replay->run);
     replay_plan_free(&replay->plan);
     local_model_close(&replay->model);
-    local_job_data_done(&replay->data);
+    replay_data_done(&replay->data);
     free(replay->record);
     replay_file_groups_done(&replay->group, replay->groups);
     record_done(&job_spec_record, &replay->spec);
     conf_list_done(&replay->options.places.dataset);
+    conf_list_done(&replay->options.local);
 }
 
 static int check_options(const struct options *options, struct err *err)

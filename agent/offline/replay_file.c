@@ -130,9 +130,28 @@ int replay_file_mixes(const char *path, struct mix_record **out, size_t *count, 
 
 /* ---- groups ---- */
 
-/* What the arithmetic depends on is that of the job. */
-static int check_group(const struct job_spec *group, size_t index, const struct job_spec *job,
-                       const char *pointer, struct err *err)
+/* On data of its own device: its name ends with its number. */
+static int check_own(const struct job_spec *group, size_t index, const char *pointer,
+                     struct err *err)
+{
+    char end[24];
+    (void)snprintf(end, sizeof(end), ".group%zu", index);
+    const size_t length = strlen(group->name), tail = strlen(end);
+    if (group->strategy != STRATEGY_PIPELINE || group->train_local.device.text[0] == '\0') {
+        return err_set(err, ERR_INVALID,
+                       "%s: expected the answer of GET /v1/jobs/{id}/groups/%zu/spec, which has "
+                       "dataset.train.device",
+                       pointer, index);
+    }
+    return length >= tail && strcmp(group->name + length - tail, end) == 0
+               ? 0
+               : err_set(err, ERR_INVALID, "%s/name: '%s': expected the groups in order", pointer,
+                         group->name);
+}
+
+/* On a shard. */
+static int check_shard(const struct job_spec *group, size_t index, const char *pointer,
+                       struct err *err)
 {
     if (group->strategy != STRATEGY_PIPELINE || !group->has_view || !group->view.is_shard) {
         return err_set(err, ERR_INVALID,
@@ -140,14 +159,25 @@ static int check_group(const struct job_spec *group, size_t index, const struct 
                        "view.shard",
                        pointer, index);
     }
-    if (group->view.shard != (int64_t)index) {
-        return err_set(err, ERR_INVALID,
-                       "%s/view/shard/index: %" PRId64 ": expected the groups in order", pointer,
-                       group->view.shard);
+    return group->view.shard == (int64_t)index
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "%s/view/shard/index: %" PRId64 ": expected the groups in order", pointer,
+                         group->view.shard);
+}
+
+/* What the arithmetic depends on is that of the job. */
+static int check_group(const struct job_spec *group, size_t index, const struct job_spec *job,
+                       const char *pointer, struct err *err)
+{
+    const bool own = job->train_local.name[0] != '\0';
+    int rc = (own ? check_own : check_shard)(group, index, pointer, err);
+    if (rc != 0) {
+        return rc;
     }
     const bool agrees = group->batch == job->batch && group->micro_batches == job->micro_batches &&
                         group->seed == job->seed &&
-                        strcmp(group->dataset_train, job->dataset_train) == 0;
+                        strcmp(job_train_name(group), job_train_name(job)) == 0;
     return agrees ? 0
                   : err_set(err, ERR_INVALID,
                             "%s: batch, micro_batches, seed or data set are not those of the job",

@@ -344,7 +344,6 @@ static int make_samples(struct replay_run *run, struct err *err)
 {
     const struct replay_run_config *config = &run->config;
     const struct model *model = config->model->model;
-    const struct local_job_data *data = config->data;
     run->samples = calloc(config->groups, sizeof(run->samples[0]));
     run->inputs =
         calloc(run->micro_batch, shape_elements(model->input) * dtype_size(model->input_dtype));
@@ -354,6 +353,7 @@ static int make_samples(struct replay_run *run, struct err *err)
     }
     int rc = 0;
     for (size_t g = 0; rc == 0 && g < config->groups; g++) {
+        const struct local_job_data *data = replay_data_of(config->data, g);
         struct samples_config samples = {.model = model,
                                          .spec = &config->group[g],
                                          .data = {.train_inputs = data_inputs(data->train),
@@ -372,7 +372,7 @@ static int fill(struct replay_run *run, struct err *err)
     run->spec = *config->spec;
     run->spec.strategy = STRATEGY_PIPELINE;
     run->micro_batch = (size_t)(run->spec.batch / run->spec.micro_batches);
-    run->total_steps = job_total_steps(config->spec, job_epoch_samples(&config->data->counts));
+    run->total_steps = job_total_steps(config->spec, job_epoch_samples(&config->data->job.counts));
     run->present = REPLAY_NONE;
     int rc = make_stage(run, err);
     rc = rc ? rc : make_places(run, err);

@@ -10,6 +10,7 @@
 #include "agent/offline/local_job.h"
 #include "agent/offline/local_model.h"
 #include "agent/offline/model_file.h"
+#include "agent/offline/replay_data.h"
 #include "agent/offline/replay_plan.h"
 #include "base/err.h"
 #include "schema/job.h"
@@ -20,7 +21,7 @@ struct replay_run_config {
     const struct job_spec *spec;  /* of the job */
     const struct job_spec *group; /* [groups] of its groups: their shards */
     size_t groups;
-    const struct local_job_data *data;
+    const struct replay_data *data;
     const struct local_model *model;
     size_t threads;
     /* After each step: so many are done. */

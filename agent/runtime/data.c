@@ -72,6 +72,11 @@ const struct dataset_info *data_info(const struct data *data)
     return &data->info;
 }
 
+void data_hash(const struct data *data, char out[HASH_TEXT_SIZE])
+{
+    sha256_text(data->bytes, data->size, out);
+}
+
 const unsigned char *data_inputs(const struct data *data)
 {
     return data->bytes + data->info.inputs_offset;

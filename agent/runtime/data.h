@@ -18,6 +18,7 @@
 #include "agent/runtime/disk_watch.h"
 #include "base/err.h"
 #include "libtrain/formats/dataset.h"
+#include "schema/limits.h"
 
 #define DATA_PIECE_BYTES (4u << 20)
 
@@ -47,6 +48,8 @@ NODISCARD int data_open_file(int fd, struct data **out, struct err *err);
 void data_close(struct data **data);
 
 const struct dataset_info *data_info(const struct data *data); /* classes: 0 */
+/* The hash of the whole file. */
+void data_hash(const struct data *data, char out[SHA256_SIZE]);
 const unsigned char *data_inputs(const struct data *data);
 const unsigned char *data_labels(const struct data *data); /* I32, little-endian */
 

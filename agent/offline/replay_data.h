@@ -1,0 +1,24 @@
+/* replay_data.h: the training data of the groups of a replay: shards of one data set, or the data
+ * of each group's device. For replay.c. */
+#ifndef AGENT_OFFLINE_REPLAY_DATA_H
+#define AGENT_OFFLINE_REPLAY_DATA_H
+
+#include "agent/offline/local_job.h"
+
+struct replay_data {
+    struct local_job_data job; /* what the model is fitted to, and the samples of all groups */
+    bool local;                /* each group has data of its own */
+    struct local_job_data own[GROUPS_MAX];
+};
+
+/* Open what the job names (--dataset), or for data that stayed on devices those of each group
+ * (--local GROUP=PATH, GROUP a number or a device), which must be those that the group trained on.
+ * The model is then that of the groups: *spec gets it. replay_data_done(out), also on failure. */
+NODISCARD int replay_data_open(const struct local_places *places, const struct conf_list *local,
+                               const struct job_spec *group, size_t groups, struct job_spec *spec,
+                               struct replay_data *out, struct err *err);
+void replay_data_done(struct replay_data *data);
+/* The data of a group. */
+const struct local_job_data *replay_data_of(const struct replay_data *data, size_t group);
+
+#endif
