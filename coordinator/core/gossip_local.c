@@ -60,10 +60,11 @@ static size_t group_of(const struct parent_slot *parent, const struct device_id 
     return g;
 }
 
-static bool trains(const struct core *core, const struct parent_slot *parent, size_t group)
+static bool waits(const struct core *core, const struct parent_slot *parent, size_t group)
 {
-    const struct job_slot *job = groups_job(core, &parent->parent.part[group]);
-    return job && job->job.state != JOB_WAITING_FOR_DEVICES;
+    const struct parent_part *part = &parent->parent.part[group];
+    const struct job_slot *job = groups_job(core, part);
+    return part->state == PART_WAITING || (job && job->job.state == JOB_WAITING_FOR_DEVICES);
 }
 
 void gossip_local_note(const struct core *core, struct parent_slot *parent)
@@ -78,7 +79,7 @@ void gossip_local_note(const struct core *core, struct parent_slot *parent)
             offer_find(device->offer, device->offer_count, spec->train_local.name);
         const bool fits = fitting(spec, parent->model, device) != NULL;
         const size_t group = group_of(parent, &device->id);
-        if (group < groups && !trains(core, parent, group)) {
+        if (group < groups && waits(core, parent, group)) {
             add(parent->work.note,
                 !device_online(slot) ? "is away, and its group waits"
                 : fits               ? "is back"

@@ -336,7 +336,7 @@ def test_a_group_waits_for_its_device_and_the_others_go_on():
 def test_a_restarted_coordinator_goes_on_with_local_data():
     with LocalFleet() as fleet:
         fleet.own_all(3)
-        spec = local_job(epochs=24)
+        spec = local_job(epochs=12)
         job = fleet.submit(spec)
         wait_for_averages(fleet, job, 1)
         before = [group_of(fleet, job, f"own{i}")[1]["dataset"] for i in range(3)]
@@ -403,7 +403,7 @@ def test_devices_with_other_data_are_left_out_and_named():
         few = fleet.share(0, 3)[:20]
         fleet.own("few", few)
         fleet.wait_for_devices(4)
-        spec = {**local_job(2, epochs=24), "devices": {"min": 2, "max": 4}}
+        spec = {**local_job(2, epochs=12), "devices": {"min": 2, "max": 4}}
         job = fleet.submit(spec)
         seen = wait_for_message(fleet, job, "is left out")
         must("'odd'" in seen["message"] and "'few'" in seen["message"], seen["message"])
