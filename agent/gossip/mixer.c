@@ -371,9 +371,11 @@ void mixer_stored(struct mixer *mixer, const struct mix_report *report)
         for (size_t i = 0; i < report->record_count; i++) {
             mixing_acknowledge(mixing, &report->record[i]);
         }
+        (void)pthread_cond_broadcast(&mixer->changed); /* an average may be sent now */
         signals = mixer_refresh(mixer);
         signals.report =
             signals.report || (mixing->record_count > 0 && mixing->record_count < before);
+        signals.wake = signals.wake || (before > 0 && mixing_is_logged(mixing));
     }
     (void)pthread_mutex_unlock(&mixer->lock);
     mixer_tell(mixer, signals);

@@ -52,9 +52,11 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out);
 bool mixer_is_due(struct mixer *mixer, int64_t version);
 /* Do it: copy, evaluate an average, apply. */
 void mixer_boundary(struct mixer *mixer, int64_t version);
-/* The group has stopped, and its state is saved: it gives copies and averages, but moves no more.
- */
+/* The group stops: it gives copies and averages, but moves no more. */
 void mixer_close(struct mixer *mixer);
+/* Whether the coordinator has stored all records of its moves: then its state may be saved. `wake`
+ * says so. */
+bool mixer_is_logged(struct mixer *mixer);
 /* The learning rate of the next step: the parent's in the step that the last mix names. */
 double mixer_rate(const struct mixer *mixer);
 

@@ -137,6 +137,14 @@ void mixer_close(struct mixer *mixer)
     (void)pthread_mutex_unlock(&mixer->lock);
 }
 
+bool mixer_is_logged(struct mixer *mixer)
+{
+    (void)pthread_mutex_lock(&mixer->lock);
+    const bool logged = mixing_is_logged(&mixer->mixing);
+    (void)pthread_mutex_unlock(&mixer->lock);
+    return logged;
+}
+
 void mixer_boundary(struct mixer *mixer, int64_t version)
 {
     (void)pthread_mutex_lock(&mixer->lock);

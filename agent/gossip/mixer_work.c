@@ -257,7 +257,7 @@ static bool send(struct mixer_worker *worker, int64_t *wait_ms)
     struct mixer *mixer = worker->mixer;
     const struct mixer_average average = mixer->average;
     struct err err = {0};
-    if (average.state != AVERAGE_TO_SEND) {
+    if (average.state != AVERAGE_TO_SEND || !mixing_average_is_logged(&mixer->mixing)) {
         return false;
     }
     (void)pthread_mutex_unlock(&mixer->lock);

@@ -284,6 +284,10 @@ int stage_loop(struct stage *stage, const struct work_listener *listener, int64_
             stage_mix(stage, task.step);
         }
         if (work == PIPELINE_STOP) {
+            stage_settle(stage, task.step);
+            if (cancel_is_set(stage->cancel)) {
+                return err_set(err, ERR_CANCELLED, "cancelled");
+            }
             task_clock_wait(&stage->clock);
             *version = task.step;
             return 0;

@@ -63,22 +63,34 @@ void stage_mix(struct stage *stage, int64_t version)
     }
 }
 
-void stage_linger(struct work *work)
+/* The group has stopped, and is at a boundary until it is cancelled, or until its records are
+ * stored. */
+static void wait_for_mixes(struct stage *stage, int64_t version, bool until_logged)
 {
-    struct stage *stage = stage_of(work);
-    const int64_t version = stage_step(stage);
-    if (work->mixer) {
-        mixer_close(work->mixer);
-    }
+    struct mixer *mixer = stage->work.mixer;
     (void)pthread_mutex_lock(&stage->lock);
-    while (!cancel_is_set(stage->cancel)) {
-        if (work->mixer && mixer_is_due(work->mixer, version)) {
+    while (!cancel_is_set(stage->cancel) && !(until_logged && mixer_is_logged(mixer))) {
+        if (mixer && mixer_is_due(mixer, version)) {
             (void)pthread_mutex_unlock(&stage->lock);
-            mixer_boundary(work->mixer, version);
+            mixer_boundary(mixer, version);
             (void)pthread_mutex_lock(&stage->lock);
         } else {
             (void)pthread_cond_wait(&stage->changed, &stage->lock);
         }
     }
     (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_settle(struct stage *stage, int64_t version)
+{
+    if (stage->work.mixer) {
+        mixer_close(stage->work.mixer);
+        wait_for_mixes(stage, version, true);
+    }
+}
+
+void stage_linger(struct work *work)
+{
+    struct stage *stage = stage_of(work);
+    wait_for_mixes(stage, stage_step(stage), false);
 }

@@ -213,6 +213,7 @@ static void check_average(size_t count, size_t author, const double *weight)
     move(computes, 1, copy[author], average, later[author]);
     expect_state(computes, later[author]);
     assert_int_equal(rate_step_of(computes->mixer), 105);
+    assert_int_equal(groups.averages, 0); /* its records are not stored yet */
     groups_wait_averages(&groups, 1);
 
     BUF_AUTO struct buf file;
@@ -244,7 +245,7 @@ static void check_average(size_t count, size_t author, const double *weight)
         struct heartbeat *report = group_report(adopts);
         assert_true(report->mix.has_distance);
         assert_true(fabs(report->mix.distance - distance(adopts, copy[g], average)) < 1e-12);
-        assert_true(report->mix.record_count >= 2); /* the average's, and its own */
+        assert_true(report->mix.record_count >= 1); /* its own; that of the average is stored */
         free(report);
     }
     for (size_t g = 0; g < count; g++) {
