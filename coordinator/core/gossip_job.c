@@ -242,13 +242,19 @@ static struct gossip_report report_of(const struct mix_report *report)
     return out;
 }
 
-void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
+const struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *heartbeat)
+{
+    const struct device_slot *device = slots_device(core, heartbeat->device.text);
+    const struct job_slot *job =
+        heartbeat->has_mix && device ? slots_job(core, heartbeat->job.text) : NULL;
+    return job && device->job == job && job->job.part == JOB_GROUP ? job : NULL;
+}
+
+void gossip_job_hear(struct core *core, const struct job_slot *job,
+                     const struct heartbeat *heartbeat)
 {
     const struct mix_report *report = &heartbeat->mix;
-    const struct job_slot *job = heartbeat->has_mix ? slots_job(core, heartbeat->job.text) : NULL;
-    const bool works = job && core->beating->job == job; /* others have no part in the group */
-    struct parent_slot *parent =
-        works && job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
+    struct parent_slot *parent = slots_parent(core, job->job.parent.text);
     if (!parent || parent->job.spec.strategy != STRATEGY_GOSSIP || parent->work.ended) {
         return;
     }

@@ -9,6 +9,7 @@
 #include "schema/mix_duty.h"
 
 struct device_slot;
+struct job_slot;
 
 /* What such a parent has in memory beside its rows. Zero: nothing runs. */
 struct gossip_work {
@@ -27,8 +28,11 @@ struct gossip_work {
 
 extern const struct parent_row gossip_row;
 
+/* Return the job of the group that a heartbeat is about; NULL: the device does not work for it. */
+const struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *heartbeat);
 /* Take the report of a group. */
-void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat);
+void gossip_job_hear(struct core *core, const struct job_slot *job,
+                     const struct heartbeat *heartbeat);
 /* An average is in the blob store. */
 void gossip_on_average(struct core *core, const struct event *event);
 /* Fill the part of the device's group into its assignment, if it has one, and its callers. */
