@@ -40,9 +40,28 @@ void gossip_leave_job(struct parent_slot *parent, size_t group)
 
 /* ---- incarnations ---- */
 
+static int64_t incarnation_in(const struct parent_part *part, int64_t generation)
+{
+    return (part->attempts << MIX_ATTEMPT_SHIFT) + generation;
+}
+
 static int64_t incarnation_of(const struct parent_part *part, const struct job_slot *job)
 {
-    return (part->attempts << MIX_ATTEMPT_SHIFT) + job->plan.generation;
+    return incarnation_in(part, job->plan.generation);
+}
+
+/* The incarnation that has computed the version from which a plan resumes: the last one on the
+ * lineage that began before it. The newest incarnation may have begun after it. */
+static int64_t resumed_from(const struct parent_part *part, const struct gossip_member *member,
+                            const struct job_slot *job)
+{
+    for (size_t i = job->job.line_count; i-- > 0;) {
+        const struct line_start *start = &job->job.line[i];
+        if (start->generation < job->plan.generation && start->first < job->plan.resume_version) {
+            return incarnation_in(part, start->generation);
+        }
+    }
+    return member->incarnation;
 }
 
 /* A plan that begins again from version 0 after the group had trained: a newer average is better.
@@ -79,8 +98,10 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
         .own = {.group = (int64_t)group, .generation = incarnation, .version = version},
         .rate_step = gossip_steps_done(parent)};
     if (version > 0) {
-        record.peer[record.peer_count++] = (struct mix_member){
-            .group = (int64_t)group, .generation = member->incarnation, .version = version};
+        record.peer[record.peer_count++] =
+            (struct mix_member){.group = (int64_t)group,
+                                .generation = resumed_from(part, member, job),
+                                .version = version};
     } else {
         record.xid = member->origin;
     }
