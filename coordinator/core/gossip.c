@@ -124,7 +124,8 @@ void gossip_leave(struct gossip *gossip, size_t group)
 static void hear_pair(struct gossip_group *group, const struct gossip_report *report,
                       int64_t now_ms)
 {
-    if (report->pair.open) {
+    /* One that was sent before the newer match arrived says nothing of that. */
+    if (report->pair.open && !mix_xid_after(group->open, report->pair.xid)) {
         const bool known = mix_xid_is(report->pair.xid, group->open);
         group->open_until_ms = known ? group->open_until_ms : now_ms + PATIENCE_MS;
         group->open = report->pair.xid;
@@ -432,7 +433,9 @@ static bool all_did(const struct gossip *gossip, bool adopt)
 
 static void average(struct gossip *gossip, int64_t now_ms)
 {
+    const struct gossip_group *averager = &gossip->group[gossip->averager];
     const bool over = now_ms >= gossip->phase_until_ms;
+    const bool lost = !averager->present || !averager->gave; /* or it has begun again */
     switch (gossip->phase) {
     case GOSSIP_MIXES:
         if (average_is_due(gossip)) {
@@ -445,14 +448,14 @@ static void average(struct gossip *gossip, int64_t now_ms)
         }
         break;
     case GOSSIP_COMPUTES:
-        if (over || !gossip->group[gossip->averager].present) {
+        if (over || lost) {
             compute(gossip, now_ms);
         }
         break;
     case GOSSIP_ADOPTS:
         if (!gossip->offered) {
             offer(gossip, now_ms);
-        } else if (over || (!gossip->is_last && all_did(gossip, true))) {
+        } else if (over || (gossip->is_last ? lost : all_did(gossip, true))) {
             gossip->phase = GOSSIP_MIXES;
         }
         break;
