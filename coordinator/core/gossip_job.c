@@ -272,18 +272,33 @@ void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
 
 /* ---- averages ---- */
 
-bool core_may_store_average(const struct core *core, const char *device_id,
-                            const struct stored_average *average)
+/* The job of the group that is to send the average, or NULL. */
+static const struct job_slot *author_of(const struct core *core, const char *device_id,
+                                        const struct stored_average *average,
+                                        struct parent_slot **parent)
 {
     const struct job_slot *job = slots_job(core, average->job.text);
-    const struct parent_slot *parent = job ? slots_parent(core, job->job.parent.text) : NULL;
     const struct device_slot *device = slots_device(core, device_id);
-    if (!parent || !device || device->job != job || parent->job.spec.strategy != STRATEGY_GOSSIP ||
+    *parent = job ? slots_parent(core, job->job.parent.text) : NULL;
+    if (!*parent || !device || device->job != job ||
+        (*parent)->job.spec.strategy != STRATEGY_GOSSIP ||
         job->plan.generation != average->generation) {
-        return false;
+        return NULL;
     }
-    const struct gossip *gossip = &parent->mixes.gossip;
-    return mix_xid_is(gossip->average, average->xid) && gossip->averager == (size_t)job->job.group;
+    const struct gossip *gossip = &(*parent)->mixes.gossip;
+    const bool expected =
+        mix_xid_is(gossip->average, average->xid) && gossip->averager == (size_t)job->job.group;
+    return expected ? job : NULL;
+}
+
+const struct job_spec *core_average_job(const struct core *core, const char *device_id,
+                                        const struct stored_average *average,
+                                        const struct model **model)
+{
+    struct parent_slot *parent;
+    const struct job_slot *job = author_of(core, device_id, average, &parent);
+    *model = job ? parent->model : NULL;
+    return job ? &parent->job.spec : NULL;
 }
 
 /* The newest ones stay. */
@@ -331,12 +346,11 @@ static size_t count_left_out(const struct parent_slot *parent)
 void gossip_on_average(struct core *core, const struct event *event)
 {
     const struct event_average_stored *stored = &event->average_stored;
-    if (!core_may_store_average(core, stored->device.text, &stored->average)) {
+    struct parent_slot *parent;
+    if (!author_of(core, stored->device.text, &stored->average, &parent)) {
         act_problem(core, PROBLEM_STALE_GENERATION, "the average is not expected any more");
         return;
     }
-    const struct job_slot *job = slots_job(core, stored->average.job.text);
-    struct parent_slot *parent = slots_parent(core, job->job.parent.text);
     struct gossip_state *state = &parent->parent.gossip;
     const struct gossip_average *newest =
         state->average_count > 0 ? &state->average[state->average_count - 1] : NULL;

@@ -16,9 +16,13 @@ ALIGNMENT = 64
 SEARCH_SECONDS = 10  # of a plan, at most
 
 
-def safetensors(tensors):
-    """[(name, shape, bytes)] as a safetensors file of float32 tensors."""
+def safetensors(tensors, note=None):
+    """[(name, shape, bytes)] as a safetensors file of float32 tensors. note: what a trained model's
+    file states of itself.
+    """
     entries, offset = {}, 0
+    if note is not None:
+        entries["__metadata__"] = {"paceline": json.dumps(note)}
     for name, shape, data in tensors:
         entries[name] = {
             "dtype": "F32",
@@ -92,6 +96,20 @@ def unit_state(run, unit, version):
         for array in optimizer_arrays(spec["optimizer"])
     ]
     return safetensors(tensors)
+
+
+def trained_model(run, value=1.0, units=None, **evaluation):
+    """The file of a trained model as of the run's job: every number is `value`."""
+    spec = run["job_spec"]
+    description = spec["model"]["description"]
+    number = struct.pack("<f", value)
+    tensors = [
+        (name, shape, number * math.prod(shape))
+        for unit in range(len(description["units"]) if units is None else units)
+        for name, shape in unit_tensors(description, unit)
+    ]
+    evaluation = {"micro_batch": spec["batch"] // spec["micro_batches"], **evaluation}
+    return safetensors(tensors, {"model": description, "evaluation": evaluation})
 
 
 class FakeAgent:

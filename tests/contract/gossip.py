@@ -1,15 +1,15 @@
 """Jobs of strategy gossip: faults at their fields, groups, and the upload of an average."""
 
 import hashlib
+import struct
 import urllib.parse
 
 from api import BINARY, JOB, Api, record
 from connections import wait_for
-from fake_agent import FakeAgent
+from fake_agent import FakeAgent, trained_model
 from paceline import must
 
 GOSSIP = {**JOB, "strategy": "gossip", "devices": {"min": 2, "max": 2}, "micro_batches": 1}
-MODEL = b"the file of a model"
 
 
 def test_a_job_of_gossip_reports_faults_at_its_fields():
@@ -73,7 +73,7 @@ def averaging(api, agents):
     return job, run, author, other, order
 
 
-def average_path(agent, run, order, data=MODEL, **fields):
+def average_path(agent, run, order, data, **fields):
     query = {
         "device": agent.id,
         "boot": agent.boot,
@@ -86,11 +86,37 @@ def average_path(agent, run, order, data=MODEL, **fields):
     return f"/v1/agent/averages/{sha256}?{urllib.parse.urlencode(query)}"
 
 
+def test_an_average_is_a_complete_model_of_the_job_with_finite_numbers():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job, run, author, _, order = averaging(api, agents)
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        good = trained_model(run)
+        for data, words in (
+            (b"", "ends before its header"),
+            (b"the file of a model", "header"),
+            (good[:100], "ends before its header"),
+            (good[:-4], "its header describes"),
+            (good + b"more", "longer than its header"),
+            (trained_model(run, units=1), "is missing"),
+            (trained_model(run, micro_batch=3), "another evaluation"),
+            (trained_model(run, value=float("nan")), "number 0 of the file is not finite"),
+            (good[:-4] + struct.pack("<f", float("inf")), "is not finite"),
+        ):
+            path = average_path(author, run, order, data)
+            api.problem("PUT", path, data, BINARY, code="invalid_checkpoint", words=(words,))
+        must(api.get("/v1/checkpoints")["items"] == [], "a wrong average is stored")
+        path = average_path(author, run, order, good)
+        api.request("PUT", path, good, BINARY, expect=204)
+        must(api.job(job)["state"] == "succeeded", f"{api.job(job)}")
+
+
 def test_an_average_is_stored_by_the_group_that_computes_it_only():
     with Api() as api:
         agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
         job, run, author, other, order = averaging(api, agents)
-        path = average_path(author, run, order)
+        model = trained_model(run)
+        path = average_path(author, run, order, model)
         for change, code in (
             ({"generation": 9}, "stale_generation"),
             ({"counter": 99}, "stale_generation"),
@@ -102,25 +128,25 @@ def test_an_average_is_stored_by_the_group_that_computes_it_only():
             ({"test_accuracy": 2}, "invalid_parameter"),
             ({"extra": 1}, "invalid_parameter"),
         ):
-            wrong = average_path(author, run, order, **change)
-            api.problem("PUT", wrong, MODEL, BINARY, code=code)
+            wrong = average_path(author, run, order, model, **change)
+            api.problem("PUT", wrong, model, BINARY, code=code)
         for name in ("generation", "life", "counter"):
             wrong = path.replace(f"&{name}=", f"&not_{name}=")
-            api.problem("PUT", wrong, MODEL, BINARY, code="invalid_parameter")
-        api.problem("PUT", path, b"", BINARY, code="unknown_blob")
-        api.problem("PUT", path, MODEL[:-1], BINARY, code="invalid_blob")
+            api.problem("PUT", wrong, model, BINARY, code="invalid_parameter")
+        damaged = bytes([*model[:-1], model[-1] ^ 1])
+        api.problem("PUT", path, damaged, BINARY, code="invalid_blob")
         api.problem(
-            "PUT", path, MODEL, {"Content-Type": "text/plain"}, code="unsupported_media_type"
+            "PUT", path, model, {"Content-Type": "text/plain"}, code="unsupported_media_type"
         )
         huge = {**BINARY, "Content-Length": str(5 << 30)}
         api.problem("PUT", path, b"", huge, code="body_too_large")
         report(author, run, xid=order["xid"], state="fetched", copied=True)
-        tested = average_path(author, run, order, test_accuracy=0.75, test_loss=1.5)
-        api.request("PUT", tested, MODEL, BINARY, expect=204)
+        tested = average_path(author, run, order, model, test_accuracy=0.75, test_loss=1.5)
+        api.request("PUT", tested, model, BINARY, expect=204)
         seen = api.job(job)
         must(seen["state"] == "succeeded", f"{seen}")
         must(seen["progress"]["accuracy"] == 0.75, f"{seen['progress']}")
-        api.problem("PUT", tested, MODEL, BINARY, code="stale_generation")
+        api.problem("PUT", tested, model, BINARY, code="stale_generation")
         rows = api.get(f"/v1/jobs/{job['id']}/mixes")["items"]
         must([row["record"]["kind"] for row in rows] == ["start", "start"], f"{rows}")
         path = f"/v1/jobs/{job['id']}/metrics?name=test_accuracy"
