@@ -129,7 +129,7 @@ static const struct field status_fields[] = {
     MEMBER_ENUM(struct mix_status, state, "state", FIELD_REQUIRED, mix_progress_names),
     MEMBER_BOOL(struct mix_status, copied, "copied", FIELD_SKIP_EMPTY,
                 .about = "Other groups can fetch its copy."),
-    MEMBER_DOUBLE(struct mix_status, seconds, "seconds", FIELD_SKIP_EMPTY, 0, 0,
+    MEMBER_DOUBLE(struct mix_status, seconds, "seconds", FIELD_SKIP_EMPTY, 0, MIX_SECONDS_MAX,
                   .about = "What the mix took beside the training."),
 };
 static const struct record status_record =
@@ -145,7 +145,7 @@ static const struct field report_fields[] = {
     MEMBER_RECORD(struct mix_report, pair, "pair", FIELD_REQUIRED, &status_record),
     MEMBER_RECORD(struct mix_report, average, "average", FIELD_REQUIRED, &status_record),
     MEMBER_DOUBLE_OPTIONAL(struct mix_report, distance, has_distance, "distance", FIELD_SKIP_EMPTY,
-                           0, 0,
+                           0, MIX_DISTANCE_MAX,
                            .about = "Of the group's copy for the newest average from it, by the "
                                     "norm of the average."),
     MEMBER_RECORDS(struct mix_report, record, record_count, "records", FIELD_SKIP_EMPTY,

@@ -82,6 +82,9 @@ static inline bool mix_is_open(int state)
     return state == MIX_MATCHED || state == MIX_COPIED || state == MIX_FETCHED;
 }
 
+#define MIX_DISTANCE_MAX 1e30 /* of a group that has not diverged */
+#define MIX_SECONDS_MAX 1e9
+
 struct mix_status {
     struct mix_xid xid; /* of the newest match of its kind; counter 0: none yet */
     int state;          /* enum mix_progress */

@@ -139,7 +139,7 @@ static void hear_pair(struct gossip_group *group, const struct gossip_report *re
 /* Of any average: a restarted coordinator learns it again. */
 static void hear_loss(struct gossip_group *group, const struct gossip_report *report)
 {
-    if (report->average.has_loss && isfinite(report->average.loss)) {
+    if (report->average.has_loss && isfinite(report->average.loss) && report->average.loss >= 0) {
         group->loss = report->average.loss;
         group->has_loss = true;
     }

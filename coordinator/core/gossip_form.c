@@ -109,6 +109,6 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
     if (groups_begin(core, parent, &row->part[group], &made)) {
         member->origin = state->average_count > 0 ? state->average[state->average_count - 1].xid
                                                   : (struct mix_xid){0};
-        parent->mixes.group[group].reached = 0;
+        parent->mixes.group[group].claims = (struct gossip_claims){0};
     }
 }

@@ -109,8 +109,9 @@ static void take_part(struct core *core, struct parent_slot *parent, const struc
         return;
     }
     struct gossip_member *member = &parent->parent.gossip.member[job->job.group];
+    const bool possible = gossip_take_steps(core, parent, (size_t)job->job.group, job);
     gossip_leave_job(parent, (size_t)job->job.group);
-    if (job->job.state == JOB_SUCCEEDED) {
+    if (job->job.state == JOB_SUCCEEDED && possible) {
         part->state = PART_TRAINED;
         part->checkpoint = job->job.checkpoint;
         return;

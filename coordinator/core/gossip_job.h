@@ -5,6 +5,7 @@
 #define COORDINATOR_CORE_GOSSIP_JOB_H
 
 #include "coordinator/core/gossip.h"
+#include "coordinator/core/gossip_claims.h"
 #include "coordinator/core/parent_row.h"
 #include "schema/mix_duty.h"
 
@@ -16,7 +17,7 @@ struct gossip_work {
     struct gossip gossip;
     struct gossip_group_work {
         int64_t incarnation;                    /* that gossip knows; 0: the group does not train */
-        int64_t reached;                        /* steps of its job */
+        struct gossip_claims claims;            /* steps of its job */
         int64_t every;                          /* steps between two mixes, as assigned */
         struct mix_match order[MIX_ORDERS_MAX]; /* a pair, an average; counter 0: none */
         int64_t mixes;

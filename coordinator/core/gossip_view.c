@@ -14,7 +14,7 @@ void core_fill_groups(const struct core *core, const char *job_id, struct groups
         const struct gossip_group_work *work = &parent->mixes.group[g];
         const struct job_slot *job = groups_job(core, &parent->parent.part[g]);
         struct group_mixes *view = &out->group[g].mixes;
-        view->steps = parent->parent.gossip.member[g].steps + work->reached;
+        view->steps = parent->parent.gossip.member[g].steps + work->claims.reached;
         if (job && work->incarnation > 0) {
             view->device = job->plan.stage[0].device;
             view->every = work->every;

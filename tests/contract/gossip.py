@@ -32,18 +32,19 @@ def test_a_job_of_gossip_reports_faults_at_its_fields():
         must(seen["gossip"]["groups"] == [], f"{seen['gossip']}")
         must(api.get("/v1/jobs")["items"] == [], "a dry run has made a job")
 
+PAIR = {"xid": {"life": 0, "counter": 0}, "state": "none"}
 
-def report(agent, run, pair=None, **average):
-    """A heartbeat of a group that trains; average: its match of that kind."""
-    none = {"xid": {"life": 0, "counter": 0}, "state": "none"}
-    mix = record(
-        "mix_report",
-        group=run["mix"]["group"],
-        generation=run["mix"]["generation"],
-        pair=pair or none,
-        average={**none, **average},
-    )
-    agent.heartbeat("run", run, mix=mix)
+
+def report(agent, run, pair=None, fields=None, **average):
+    """A heartbeat of a group that trains; average: its match of that kind; fields: what differs."""
+    mix = {
+        "group": run["mix"]["group"],
+        "generation": run["mix"]["generation"],
+        "pair": pair or PAIR,
+        "average": {**PAIR, **average},
+        **(fields or {}),
+    }
+    agent.heartbeat("run", run, mix=record("mix_report", **mix))
 
 
 def order_of(agent):
@@ -84,6 +85,95 @@ def average_path(agent, run, order, data, **fields):
     }
     sha256 = hashlib.sha256(data).hexdigest()
     return f"/v1/agent/averages/{sha256}?{urllib.parse.urlencode(query)}"
+
+
+def refused_report(agent, run, fields, pointer):
+    body = record(
+        "heartbeat",
+        device=agent.id,
+        boot=agent.boot,
+        phase="run",
+        step=agent.step,
+        highest_generation=0,
+        mix=record("mix_report", **{"group": run["mix"]["group"], **fields}),
+        **{name: run[name] for name in ("job", "generation", "plan")},
+    )
+    answer = agent.api.problem("POST", "/v1/agent/heartbeat", body, code="invalid_fields")
+    must(pointer in [fault["pointer"] for fault in answer.json["errors"]], f"{answer.json}")
+
+
+def test_a_report_with_impossible_values_is_refused_and_a_forged_one_has_no_effect():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        _, run, author, other, order = averaging(api, agents)
+        for fields, pointer in (
+            ({"distance": -1}, "/mix/distance"),
+            ({"distance": 1e300}, "/mix/distance"),
+            ({"mixes": -1}, "/mix/mixes"),
+            ({"group": 99}, "/mix/group"),
+            ({"pair": {**PAIR, "xid": {"life": 0, "counter": -1}}}, "/mix/pair/xid/counter"),
+            ({"pair": {**PAIR, "state": "won"}}, "/mix/pair/state"),
+        ):
+            refused_report(author, run, fields, pointer)
+        theirs = other.assignment()["run"]
+        done = {"xid": order["xid"], "state": "applied", "copied": True}
+        for fields in (  # the other one claims to have the average, as the author, or in its place
+            {"group": run["mix"]["group"], "generation": run["mix"]["generation"]},
+            {"generation": theirs["mix"]["generation"] + 1},
+            {},
+        ):
+            report(other, theirs, fields=fields, **done)
+            must(order_of(author)["averages"], f"{fields}: the average counts as computed")
+        model = trained_model(run)
+        path = average_path(other, theirs, order, model)
+        api.problem("PUT", path, model, BINARY, code="stale_generation")
+
+
+def test_forged_records_of_mixes_are_not_stored_and_none_is_replaced():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job, run, author, other, order = averaging(api, agents)
+        own, peer = (
+            {"group": mix["group"], "generation": mix["generation"], "version": 4}
+            for mix in (run["mix"], other.assignment()["run"]["mix"])
+        )
+        good = {"xid": order["xid"], "kind": "average", "own": own, "peers": [own, peer]}
+        life, counter = order["xid"]["life"], order["xid"]["counter"]
+
+        def stored(*records):
+            report(author, run, fields={"records": list(records)})
+            rows = api.get(f"/v1/jobs/{job['id']}/mixes")["items"]
+            return [row["record"] for row in rows if row["record"]["kind"] != "start"]
+
+        for change in (
+            {"xid": {"life": life, "counter": counter + 1}},
+            {"xid": {"life": life + 1, "counter": 1}},
+            {"xid": {"life": life, "counter": 0}},
+            {"kind": "start"},
+            {"own": {**own, "generation": own["generation"] + 1}},
+            {"own": {**own, "generation": 0}},
+            {"own": {**own, "group": 2}},
+            {"peers": []},
+            {"peers": [own, {**peer, "generation": peer["generation"] + 1}]},
+            {"kind": "pair"},
+        ):
+            must(stored({**good, **change}) == [], f"{change} is stored")
+        first = stored(good)
+        must(len(first) == 1 and first[0]["peers"] == [own, peer], f"{first}")
+        must(stored({**good, "peers": [own]}, good) == first, "a record was replaced")
+
+
+def test_steps_that_a_group_cannot_have_made_do_not_count():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job = api.submit({**GOSSIP, "steps": 50000000, "epochs": 1000000})
+        for agent in agents * 3:
+            agent.act(train_to=1)
+        for step in (1000000, 49999999, 999999999):
+            agents[0].step = step
+            report(agents[0], agents[0].assignment()["run"])
+            must(api.job(job)["progress"]["step"] < 20000000, f"{api.job(job)['progress']}")
+            must(order_of(agents[0]) is None, "the last average has begun")
 
 
 def test_an_average_is_a_complete_model_of_the_job_with_finite_numbers():

@@ -122,6 +122,8 @@ static void groups_are_weighed_by_accuracy_once_both_losses_are_known(void **sta
     report[1].average.has_loss = true;
     report[1].average.loss = NAN; /* of a group that diverges */
     expect_alpha(&gossip, report, 0.5);
+    report[1].average.loss = -1e30; /* claimed: it would take over every other group */
+    expect_alpha(&gossip, report, 0.5);
     report[1].average.loss = 1;
     expect_alpha(&gossip, report, 1 / (1 + exp(-0.5)));
     report[0].average.has_loss = false; /* it has copied again */
