@@ -32,6 +32,7 @@ def test_a_job_of_gossip_reports_faults_at_its_fields():
         must(seen["gossip"]["groups"] == [], f"{seen['gossip']}")
         must(api.get("/v1/jobs")["items"] == [], "a dry run has made a job")
 
+
 PAIR = {"xid": {"life": 0, "counter": 0}, "state": "none"}
 
 
