@@ -51,12 +51,14 @@ static const struct field member_fields[] = {
     MEMBER_INT(struct gossip_member, steps, "steps", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, failures, "failures", 0, 0, INTEGER_MAX),
     MEMBER_RECORD(struct gossip_member, origin, "origin", 0, &mix_xid_record),
+    MEMBER_RECORD(struct gossip_member, origin_author, "origin_author", 0, &mix_member_record),
 };
 static const struct record member_record =
     RECORD(struct gossip_member, "gossip_member", member_fields);
 
 static const struct field average_fields[] = {
     MEMBER_RECORD(struct gossip_average, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
+    MEMBER_RECORD(struct gossip_average, author, "author", 0, &mix_member_record),
     MEMBER_FORM(struct gossip_average, checkpoint.text, "checkpoint", FIELD_REQUIRED,
                 &checkpoint_id_form),
     MEMBER_FORM(struct gossip_average, sha256, "sha256", FIELD_REQUIRED, &sha256_form),

@@ -50,11 +50,13 @@ struct gossip_member {
     int64_t steps;         /* of jobs before its present one */
     int64_t failures;      /* of its jobs, by themselves */
     struct mix_xid origin; /* the average that this began with; counter 0: none */
+    struct mix_member origin_author; /* that has computed it; generation 0: not known */
 };
 
 /* An average that became a checkpoint. */
 struct gossip_average {
     struct mix_xid xid;
+    struct mix_member author; /* the group that has computed it */
     struct checkpoint_id checkpoint;
     char sha256[SHA256_SIZE];
     int64_t bytes;

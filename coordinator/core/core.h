@@ -122,6 +122,15 @@ const struct job_spec *core_average_job(const struct core *core, const char *dev
                                         const struct stored_average *average,
                                         const struct model **model);
 
+/* Of jobs of strategy gossip, since the start; `training` is now. */
+struct core_gossip {
+    size_t training; /* groups */
+    uint64_t matches, applied, expired, rejected, averages;
+    uint64_t records_refused; /* that cannot be of the job */
+    double mix_seconds;       /* of all mixes that were applied */
+};
+struct core_gossip core_gossip_counts(const struct core *core);
+
 struct groups_view;
 /* Fill in what groups that train apart do now, of a job of strategy gossip that has not ended. */
 void core_fill_groups(const struct core *core, const char *job_id, struct groups_view *out);

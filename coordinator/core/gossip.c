@@ -230,11 +230,9 @@ static int64_t patience_ms(double seconds)
 static struct levels_side side_of(const struct gossip *gossip, size_t index, int64_t now_ms)
 {
     const struct gossip_group *group = &gossip->group[index];
-    const double periods =
-        gossip->period > 0 ? (double)(now_ms - group->last_mix_ms) / 1000 / gossip->period : 0;
     return (struct levels_side){.samples = group->samples,
                                 .loss = group->loss,
-                                .missed_periods = periods > 1 ? (int64_t)fmin(periods - 1, 1e9) : 0,
+                                .missed_periods = gossip_missed_periods(gossip, index, now_ms),
                                 .successor = group->successor};
 }
 

@@ -94,6 +94,15 @@ void gossip_level(struct gossip *gossip);
 /* Return the steps of a group between two mixes; 1 until gossip_level. */
 int64_t gossip_steps(const struct gossip *gossip, size_t group);
 
+/* Return the periods since the last mix of a group in which it could have mixed. */
+static inline int64_t gossip_missed_periods(const struct gossip *gossip, size_t group,
+                                            int64_t now_ms)
+{
+    const double seconds = (double)(now_ms - gossip->group[group].last_mix_ms) / 1000;
+    const double periods = gossip->period > 0 ? seconds / gossip->period : 0;
+    return periods < 2 ? 0 : periods < 1e9 ? (int64_t)periods - 1 : 1000000000;
+}
+
 void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report *report,
                  int64_t now_ms);
 /* Match the groups that want it and may, and go on with the average. rate_step: the step of the job

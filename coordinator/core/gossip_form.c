@@ -6,13 +6,15 @@
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/core/problem.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "libtrain/model/shards.h"
 
 /* ---- devices ---- */
 
-/* Devices, the fastest first. Return their number, at most that of the groups. */
+/* Devices with enough memory, the fastest first. Return their number, at most that of the groups.
+ */
 static size_t list_recruits(struct core *core, const struct job_spec *parent,
                             const struct model *model, enum candidates candidates,
                             struct recruit out[GROUPS_MAX])
@@ -26,9 +28,14 @@ static size_t list_recruits(struct core *core, const struct job_spec *parent,
     const struct planning *planning = core->planning;
     const size_t most = (size_t)parent->devices_max;
     const double micro_batch = (double)spec.batch / (double)spec.micro_batches;
+    bool fits[PLANNING_DEVICES_MAX];
     size_t count = 0;
     candidates_fill(core, &request, core->planning);
+    problem_fit_alone(core->planning, fits);
     for (size_t d = 0; d < planning->device_count; d++) {
+        if (!fits[d]) {
+            continue;
+        }
         const struct recruit recruit = {.device = planning->device[d].id,
                                         .speed = micro_batch * planning_speed(planning, d, 0)};
         size_t at = count < most ? count++ : count;
@@ -107,8 +114,11 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
                                    .data = &data,
                                    .model = parent->model};
     if (groups_begin(core, parent, &row->part[group], &made)) {
-        member->origin = state->average_count > 0 ? state->average[state->average_count - 1].xid
-                                                  : (struct mix_xid){0};
+        static const struct gossip_average none;
+        const struct gossip_average *newest =
+            state->average_count > 0 ? &state->average[state->average_count - 1] : &none;
+        member->origin = newest->xid;
+        member->origin_author = newest->author;
         parent->mixes.group[group].claims = (struct gossip_claims){0};
     }
 }

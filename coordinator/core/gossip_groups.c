@@ -95,6 +95,8 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
             .group = (int64_t)group, .generation = member->incarnation, .version = version};
     } else {
         record.xid = member->origin;
+        record.peer[0] = member->origin_author;
+        record.peer_count = record.peer[0].generation > 0;
     }
     member->incarnation = incarnation;
     member->rate_step = record.rate_step;

@@ -51,6 +51,15 @@ static void assign_steps(struct core *core, struct parent_slot *parent)
     }
 }
 
+/* A match of a pair has an order for each side: that of the first counts. */
+static void count_order(struct core *core, const struct gossip_order *order)
+{
+    const struct mix_match *match = &order->match;
+    if (match->kind == MIX_PAIR && match->peer[0].group > match->own.group) {
+        gossip_watch_match(core);
+    }
+}
+
 /* While the disk is full, no record could be stored: no match is made. */
 static void match(struct core *core, struct parent_slot *parent)
 {
@@ -65,6 +74,7 @@ static void match(struct core *core, struct parent_slot *parent)
     gossip_tick(gossip, gossip_steps_done(parent), core->now_ms);
     while (gossip_next(gossip, &order)) {
         const size_t place = order.match.kind == MIX_PAIR ? 0 : 1;
+        count_order(core, &order);
         parent->mixes.group[order.group].order[place] = order.match;
         gossip_touch(core, parent, order.group);
     }
@@ -73,15 +83,30 @@ static void match(struct core *core, struct parent_slot *parent)
 
 /* ---- the end ---- */
 
+/* Append the groups that are not in the result, by number. false: all are. */
+static bool name_left_out(const struct parent *row, const bool without[GROUPS_MAX],
+                          char message[MESSAGE_SIZE])
+{
+    bool any = false;
+    for (size_t g = 0; g < row->groups.count; g++) {
+        const size_t size = strlen(message);
+        if (without[g]) {
+            text_set(message + size, MESSAGE_SIZE - size, "%s %zu",
+                     any ? "," : "; not in the last average: group", g);
+            any = true;
+        }
+    }
+    return any;
+}
+
 static void succeed(struct core *core, struct parent_slot *parent,
-                    const struct checkpoint_id *checkpoint, const char *reason, size_t without)
+                    const struct checkpoint_id *checkpoint, const char *reason,
+                    const bool without[GROUPS_MAX])
 {
     struct job_progress *progress = &parent->job.progress;
     struct parent *row = &parent->parent;
     char message[MESSAGE_SIZE] = "trained";
-    if (without > 0) {
-        text_set(message, sizeof(message), "trained; %zu of %zu groups are not in the last average",
-                 without, parent->parent.groups.count);
+    if (name_left_out(row, without, message)) {
         reason = "degraded";
     }
     parent->job.checkpoint = *checkpoint;
@@ -180,14 +205,18 @@ static void go_on(struct core *core, struct parent_slot *parent)
     const size_t trained = groups_count(row, PART_TRAINED),
                  missing = groups_count(row, PART_MISSING);
     if (row->groups.count > 0 && trained + missing == row->groups.count) {
+        bool without[GROUPS_MAX];
         size_t last = 0;
         while (last < row->groups.count && row->part[last].state != PART_TRAINED) {
             last++;
         }
+        for (size_t g = 0; g < row->groups.count; g++) {
+            without[g] = g != last;
+        }
         if (trained == 0) {
             groups_end(core, parent, JOB_FAILED, "no_groups", "no group was trained");
         } else {
-            succeed(core, parent, &row->part[last].checkpoint, "", row->groups.count - 1);
+            succeed(core, parent, &row->part[last].checkpoint, "", without);
         }
     }
 }
@@ -256,6 +285,8 @@ void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
     for (size_t i = 0; i < report->record_count; i++) {
         if (gossip_record_fits(parent, &report->record[i])) {
             gossip_record(core, parent, &report->record[i]);
+        } else {
+            core->gossip.records_refused++;
         }
     }
     struct gossip_group_work *group = &parent->mixes.group[job->job.group];
@@ -268,6 +299,7 @@ void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
     group->mixes = report->mixes;
     group->distance = report->distance;
     group->has_distance = report->has_distance;
+    gossip_watch_report(core, parent, (size_t)job->job.group, job, report);
     parent->work.touched = true;
 }
 
@@ -333,42 +365,45 @@ static void show_accuracy(struct core *core, struct parent_slot *parent,
     parent->work.job_changed = true;
 }
 
-/* The groups that are not in the average. */
-static size_t count_left_out(const struct parent_slot *parent)
+/* Mark the groups that are not in the average. */
+static void find_left_out(const struct parent_slot *parent, bool out[GROUPS_MAX])
 {
-    size_t count = 0;
     for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
-        const struct gossip_group *group = &parent->mixes.gossip.group[g];
-        count += !group->gave;
+        out[g] = !parent->mixes.gossip.group[g].gave;
     }
-    return count;
 }
 
 void gossip_on_average(struct core *core, const struct event *event)
 {
     const struct event_average_stored *stored = &event->average_stored;
     struct parent_slot *parent;
-    if (!author_of(core, stored->device.text, &stored->average, &parent)) {
+    const struct job_slot *author = author_of(core, stored->device.text, &stored->average, &parent);
+    if (!author) {
         act_problem(core, PROBLEM_STALE_GENERATION, "the average is not expected any more");
         return;
     }
     struct gossip_state *state = &parent->parent.gossip;
     const struct gossip_average *newest =
         state->average_count > 0 ? &state->average[state->average_count - 1] : NULL;
+    bool without[GROUPS_MAX] = {false};
     act_reply(core, 204, OBJECT_NOTHING, NULL);
     if (newest && mix_xid_is(newest->xid, stored->average.xid)) {
         return; /* a repeat */
     }
-    struct gossip_average average = {.xid = stored->average.xid,
-                                     .bytes = stored->bytes,
-                                     .step = parent->mixes.gossip.average_step,
-                                     .accuracy = stored->average.accuracy,
-                                     .has_accuracy = stored->average.has_accuracy};
+    const int64_t group = author->job.group;
+    struct gossip_average average = {
+        .xid = stored->average.xid,
+        .author = {.group = group, .generation = parent->mixes.group[group].incarnation},
+        .bytes = stored->bytes,
+        .step = parent->mixes.gossip.average_step,
+        .accuracy = stored->average.accuracy,
+        .has_accuracy = stored->average.has_accuracy};
     memcpy(average.sha256, stored->sha256, SHA256_SIZE);
     exports_store(core, &parent->job, average.step, average.sha256, average.bytes);
     average.checkpoint = core->checkpoint.id;
     keep_average(core, parent, &average);
     show_accuracy(core, parent, &average, stored->average.loss);
+    gossip_watch_average(core, parent, average.step);
     const double target = parent->job.spec.gossip.target_accuracy;
     state->good =
         target > 0 && average.has_accuracy && average.accuracy >= target ? state->good + 1 : 0;
@@ -378,8 +413,9 @@ void gossip_on_average(struct core *core, const struct event *event)
                     "average %" PRId64 " of '%s' is stored", state->averages,
                     parent->job.spec.name);
     if (gossip_is_last(&parent->mixes.gossip)) {
-        succeed(core, parent, &average.checkpoint, "", count_left_out(parent));
+        find_left_out(parent, without);
+        succeed(core, parent, &average.checkpoint, "", without);
     } else if (state->good >= GOOD_AVERAGES) {
-        succeed(core, parent, &average.checkpoint, "stopped_early", 0);
+        succeed(core, parent, &average.checkpoint, "stopped_early", without);
     }
 }

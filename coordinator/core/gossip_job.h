@@ -6,6 +6,7 @@
 
 #include "coordinator/core/gossip.h"
 #include "coordinator/core/gossip_claims.h"
+#include "coordinator/core/gossip_watch.h"
 #include "coordinator/core/parent_row.h"
 #include "schema/mix_duty.h"
 
@@ -23,6 +24,7 @@ struct gossip_work {
         int64_t mixes;
         double distance;
         bool has_distance;
+        struct gossip_watch watch;
     } group[GROUPS_MAX];
 };
 

@@ -504,7 +504,8 @@ class JobMetric(TypedDict):
     step: Count
     name: Literal[
         "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
-        "pull_seconds", "push_seconds", "segments_pull", "segments_push",
+        "pull_seconds", "push_seconds", "segments_pull", "segments_push", "mix_seconds", "distance",
+        "period_cv",
     ]
     value: float
     job: NotRequired[str | None]
@@ -598,7 +599,8 @@ class Metric(TypedDict):
     step: Count
     name: Literal[
         "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
-        "pull_seconds", "push_seconds", "segments_pull", "segments_push",
+        "pull_seconds", "push_seconds", "segments_pull", "segments_push", "mix_seconds", "distance",
+        "period_cv",
     ]
     value: float
 
@@ -1630,7 +1632,11 @@ class GroupMixes(TypedDict):
     steps: Count
     every: Count
     mixes: Count
+    missed_periods: NotRequired[Count]
     samples_per_second: float | None
+    mix_seconds: NotRequired[float]
+    averages: NotRequired[bool]
+    loss: float | None
     distance: float | None
 
 

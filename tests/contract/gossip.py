@@ -177,6 +177,93 @@ def test_steps_that_a_group_cannot_have_made_do_not_count():
             must(order_of(agents[0]) is None, "the last average has begun")
 
 
+def test_a_device_without_memory_for_the_model_gets_no_share():
+    with Api() as api:
+        small = FakeAgent(api, "small", protocol=6, memory=4 << 20)
+        large = FakeAgent(api, "large", protocol=6)
+        wanted = {**GOSSIP, "devices": {"min": 2, "max": 3}}
+        seen = api.request("POST", "/v1/jobs?dry_run=true", wanted, expect=200).json
+        must(seen["gossip"]["groups"] == [], f"{seen['gossip']}")
+        other = FakeAgent(api, "other", protocol=6)
+        job = api.submit(wanted)
+        for agent in (small, large, other) * 3:
+            agent.act(train_to=1)
+        groups = api.get(f"/v1/jobs/{job['id']}/groups")["groups"]
+        devices = {group["mixes"]["device"] for group in groups}
+        must(devices == {large.id, other.id}, f"{groups}")
+
+
+def gossip_numbers(api):
+    names = ("groups", "matches_total", "mixes_applied_total", "mixes_expired_total")
+    names += ("mixes_rejected_total", "averages_total", "records_refused_total")
+    return {name: api.number(f"paceline_gossip_{name}") for name in names}
+
+
+def test_what_groups_report_is_in_metrics_and_in_the_view():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job = api.submit({**GOSSIP, "steps": 40, "gossip": {"average_every": 100}})
+        for agent in agents * 3:
+            agent.act(train_to=1)
+        for agent in agents:
+            report(agent, agent.assignment()["run"], fields={"wants": True})
+        runs = [agent.assignment()["run"] for agent in agents]
+        xid = runs[0]["mix"]["orders"][0]["xid"]
+        for agent, run, state in zip(agents, runs, ("applied", "expired")):
+            pair = {"xid": xid, "state": state, "seconds": 0.25, "copied": True}
+            agent.step = 2
+            report(agent, run, pair, fields={"mixes": 1, "distance": 0.125})
+            report(agent, run, pair, fields={"mixes": 1, "distance": 0.125})
+        seen = gossip_numbers(api)
+        must(seen["groups"] == 2 and seen["matches_total"] == 1, f"{seen}")
+        must(seen["mixes_applied_total"] == seen["mixes_expired_total"] == 1, f"{seen}")
+        must(api.number("paceline_gossip_mix_seconds_total") == 0.25, "no seconds")
+        view = api.get(f"/v1/jobs/{job['id']}/groups")["groups"]
+        mixed = view[runs[0]["mix"]["group"]]
+        must(mixed["mixes"]["mix_seconds"] == 0.25, f"{mixed}")
+        path = f"/v1/jobs/{mixed['part']['job']}/metrics?name=mix_seconds"
+        wait_for(
+            lambda: [metric["value"] for metric in api.get(path)["items"]] == [0.25],
+            "the mix is no metric of its group",
+        )
+
+
+def test_groups_that_gave_no_copy_to_the_last_average_are_named():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two", "three")]
+        job = api.submit({**GOSSIP, "devices": {"min": 3, "max": 3}})
+        for agent in agents * 3:
+            agent.act(train_to=1)
+        for step in (1, 4):
+            for agent in agents:
+                agent.step = step
+                report(agent, agent.assignment()["run"])
+        runs = [agent.assignment()["run"] for agent in agents]
+        late = next(run for run in runs if run["mix"]["group"] == 1)
+        xid = order_of(agents[0])["xid"]
+        for agent, run in zip(agents, runs):
+            if run is not late:
+                report(agent, run, xid=xid, state="applied", copied=True)
+
+        def author():
+            others = (pair for pair in zip(agents, runs) if pair[1] is not late)
+            for agent, run in others:
+                report(agent, run, xid=xid, state="applied", copied=True)
+                if (order_of(agent) or {}).get("averages"):
+                    return agent, run
+            return None
+
+        wait_for(author, "nobody averages without the group that is late")
+        agent, run = author()
+        report(agent, run, xid=xid, state="fetched", copied=True)
+        model = trained_model(run)
+        path = average_path(agent, run, order_of(agent), model)
+        api.request("PUT", path, model, BINARY, expect=204)
+        seen = api.job(job)
+        must(seen["state_reason"] == "degraded", f"{seen}")
+        must(seen["message"] == "trained; not in the last average: group 1", f"{seen}")
+
+
 def test_an_average_is_a_complete_model_of_the_job_with_finite_numbers():
     with Api() as api:
         agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
