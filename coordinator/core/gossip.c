@@ -117,7 +117,7 @@ void gossip_enter(struct gossip *gossip, size_t group, int64_t generation, int64
 
 void gossip_leave(struct gossip *gossip, size_t group)
 {
-    gossip->group[group].present = false;
+    gossip->group[group].present = gossip->group[group].tried = false;
     gossip_level(gossip);
 }
 
@@ -443,14 +443,15 @@ static void average(struct gossip *gossip, int64_t now_ms)
         }
         break;
     case GOSSIP_COMPUTES:
-        if (over || !gossip->group[gossip->averager].present) {
+        if (over || !gossip->group[gossip->averager].tried) { /* it was lost, or began again */
             compute(gossip, now_ms);
         }
         break;
     case GOSSIP_ADOPTS:
         if (!gossip->offered) {
             offer(gossip, now_ms);
-        } else if (over || (!gossip->is_last && all_did(gossip, true))) {
+        } else if (over || (gossip->is_last ? !gossip->group[gossip->averager].tried
+                                            : all_did(gossip, true))) {
             gossip->phase = GOSSIP_MIXES;
         }
         break;

@@ -257,6 +257,38 @@ static void an_average_goes_on_without_those_that_are_late_or_gone(void **state)
     assert_true(mix_xid_after(gossip.average, before)); /* the next one has begun */
 }
 
+/* The group that has computed it is lost while it sends it; in the second round it is back before
+ * anybody looks. */
+static void the_last_average_is_begun_again_if_its_averager_is_lost(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    for (size_t returns = 0; returns < 2; returns++) {
+        struct gossip_report report = {.generation = 1};
+        struct gossip_order order;
+        init_two(&gossip);
+        gossip_enter(&gossip, 2, 1, SAMPLES, 640, false, 0);
+        gossip_finish(&gossip);
+        expect_averager(&gossip, 2);
+        report.average.xid = gossip.average;
+        report.average.copied = report.average.fetched = true;
+        gossip_hear(&gossip, 2, &report, 20);
+        gossip_tick(&gossip, 1, 20);
+        gossip_tick(&gossip, 1, 5000);
+        assert_false(gossip_next(&gossip, &order)); /* it travels */
+        gossip_leave(&gossip, 2);
+        if (returns) {
+            gossip_enter(&gossip, 2, 2, SAMPLES, 640, true, 5010);
+        }
+        gossip_tick(&gossip, 1, 5020);
+        gossip_tick(&gossip, 1, 5030);
+        assert_true(mix_xid_after(gossip.average, report.average.xid));
+        expect_average(&gossip, 0, false, 0);
+        expect_average(&gossip, 1, false, 0);
+        assert_true(gossip_is_last(&gossip));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +298,7 @@ int main(void)
         cmocka_unit_test(groups_with_a_fast_link_meet_more_often),
         cmocka_unit_test(the_best_connected_group_computes_the_average_then_the_fastest),
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
+        cmocka_unit_test(the_last_average_is_begun_again_if_its_averager_is_lost),
         cmocka_unit_test(a_successor_takes_over_the_state_of_its_partner),
         cmocka_unit_test(a_successor_that_has_mixed_is_none_any_more),
     };
