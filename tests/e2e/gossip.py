@@ -92,6 +92,16 @@ def check_log(records, groups):
         must(not unknown, f"{record} names {unknown}, which did not start")
 
 
+def check_metrics(fleet, job, groups):
+    """Of the job with each average, of its groups with each mix."""
+    for name, most in (("mix_seconds", 10), ("distance", 10), ("period_cv", 1)):
+        values = fleet.metric(job, name)
+        must(values and all(0 <= value <= most for value in values.values()), f"{name}: {values}")
+    for group in groups:
+        values = fleet.metric({"id": group["part"]["job"]}, "mix_seconds")
+        must(values, f"group {group['group']} has no mix_seconds")
+
+
 def test_groups_train_apart_and_end_with_an_average():
     with gossip_fleet() as fleet:
         spec = gossip_job()
@@ -105,6 +115,7 @@ def test_groups_train_apart_and_end_with_an_average():
         must(seen["progress"]["accuracy"] > 0.5, f"{seen['progress']}")
         steps = sum(group["mixes"]["steps"] for group in view["groups"])
         must(steps == seen["progress"]["step"] >= seen["progress"]["steps"], f"{view}")
+        check_metrics(fleet, job, view["groups"])
         records = mixes_of(fleet, job)
         check_log(records, GROUPS)
         must(of_kind(records, "pair"), "no pair has mixed")
