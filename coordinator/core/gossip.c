@@ -406,6 +406,9 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     }
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
+        if (gossip->is_last) {
+            continue; /* it is computed again from the same copies if it does not arrive */
+        }
         group->asked = adopts(gossip) && group->present && group->heard;
         if (group->asked && g != gossip->averager && has_room(gossip, 1)) {
             struct mix_match *match =
@@ -473,14 +476,11 @@ void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms)
     }
 }
 
-void gossip_finish(struct gossip *gossip)
+void gossip_refuse(struct gossip *gossip, int64_t now_ms)
 {
-    gossip->finishes = true;
-}
-
-bool gossip_is_last(const struct gossip *gossip)
-{
-    return gossip->is_last;
+    if (gossip->is_last && choose_averager(gossip) < gossip->count) {
+        enter_phase(gossip, GOSSIP_COMPUTES, 0, now_ms - PATIENCE_MS);
+    }
 }
 
 int64_t gossip_due_ms(const struct gossip *gossip)

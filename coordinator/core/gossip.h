@@ -113,9 +113,18 @@ bool gossip_next(struct gossip *gossip, struct gossip_order *out);
 
 /* Average once more, as soon as the average under way is over, and match no pair any more. Nobody
  * adopts it, and a single group is enough. It is begun again until it arrives. */
-void gossip_finish(struct gossip *gossip);
+static inline void gossip_finish(struct gossip *gossip)
+{
+    gossip->finishes = true;
+}
 /* Return whether the average is the last one. */
-bool gossip_is_last(const struct gossip *gossip);
+static inline bool gossip_is_last(const struct gossip *gossip)
+{
+    return gossip->is_last;
+}
+/* What was sent as the last average is none: another group that gave its copy computes it next, if
+ * there is one. */
+void gossip_refuse(struct gossip *gossip, int64_t now_ms);
 /* When gossip_tick may have something to do without a report: a match or a phase is over.
  * INT64_MAX: never. */
 int64_t gossip_due_ms(const struct gossip *gossip);

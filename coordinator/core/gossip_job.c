@@ -378,6 +378,13 @@ void gossip_on_average(struct core *core, const struct event *event)
     const struct event_average_stored *stored = &event->average_stored;
     struct parent_slot *parent;
     const struct job_slot *author = author_of(core, stored->device.text, &stored->average, &parent);
+    if (stored->refused) {
+        if (author) {
+            gossip_refuse(&parent->mixes.gossip, core->now_ms);
+            parent->work.touched = true;
+        }
+        return;
+    }
     if (!author) {
         act_problem(core, PROBLEM_STALE_GENERATION, "the average is not expected any more");
         return;

@@ -97,12 +97,32 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
 
 /* ---- the file ---- */
 
+static struct event stored_event(const struct upload *frame)
+{
+    const struct average_upload *upload = (const struct average_upload *)frame;
+    struct event event = {.type = EVENT_AVERAGE_STORED,
+                          .average_stored = {.device = upload->device,
+                                             .average = upload->average,
+                                             .bytes = (int64_t)frame->bytes}};
+    memcpy(event.average_stored.sha256, upload->sha256, SHA256_SIZE);
+    return event;
+}
+
+/* Another group may compute it. */
+static void report_refused(const struct average_upload *upload)
+{
+    struct event event = stored_event(&upload->frame);
+    event.average_stored.refused = true;
+    turn_event(upload->frame.coordinator->turn, &event, NULL, NULL);
+}
+
 static bool accepted(const struct average_upload *upload, int rc, const struct err *err)
 {
     if (rc == ERR_FORMAT || rc == ERR_INVALID || rc == ERR_LIMIT) {
         answer_problem(upload->frame.exchange, PROBLEM_INVALID_CHECKPOINT, "%s", err->text);
         log_warn("average_invalid", "device=%s job=%s error=%s", upload->device.text,
                  upload->average.job.text, log_quote(err->text).text);
+        report_refused(upload);
     } else if (rc) {
         answer_err(upload->frame.exchange, err);
     }
@@ -139,17 +159,6 @@ static void finish_upload(void *state)
     } else {
         upload_abort(state);
     }
-}
-
-static struct event stored_event(const struct upload *frame)
-{
-    const struct average_upload *upload = (const struct average_upload *)frame;
-    struct event event = {.type = EVENT_AVERAGE_STORED,
-                          .average_stored = {.device = upload->device,
-                                             .average = upload->average,
-                                             .bytes = (int64_t)frame->bytes}};
-    memcpy(event.average_stored.sha256, upload->sha256, SHA256_SIZE);
-    return event;
 }
 
 static const struct upload_kind average_kind = {.size = sizeof(struct average_upload),

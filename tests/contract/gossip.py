@@ -267,7 +267,13 @@ def test_groups_that_gave_no_copy_to_the_last_average_are_named():
 def test_an_average_is_a_complete_model_of_the_job_with_finite_numbers():
     with Api() as api:
         agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
-        job, run, author, _, order = averaging(api, agents)
+        job, run, author, other, order = averaging(api, agents)
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        path = average_path(author, run, order, b"")
+        api.problem("PUT", path, b"", BINARY, code="invalid_checkpoint", words=("ends before",))
+        api.problem("PUT", path, b"", BINARY, code="stale_generation")
+        author, run, order = other, other.assignment()["run"], order_of(other)
+        must(order["averages"], "nobody else computes it")
         report(author, run, xid=order["xid"], state="fetched", copied=True)
         good = trained_model(run)
         for data, words in (

@@ -289,6 +289,36 @@ static void the_last_average_is_begun_again_if_its_averager_is_lost(void **state
     }
 }
 
+static void another_group_computes_the_last_average_if_what_was_sent_is_none(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    struct gossip_report report = {.generation = 1};
+    struct gossip_order order;
+    init_two(&gossip);
+    gossip_enter(&gossip, 2, 1, SAMPLES, 640, false, 0);
+    gossip_finish(&gossip);
+    expect_averager(&gossip, 2);
+    report.average.xid = gossip.average;
+    report.average.copied = report.average.fetched = true;
+    gossip_hear(&gossip, 2, &report, 20);
+    gossip_tick(&gossip, 1, 20);
+    gossip_refuse(&gossip, 30);
+    gossip_tick(&gossip, 1, 30);
+    expect_average(&gossip, 0, true, 3);
+    gossip_hear(&gossip, 0, &report, 40);
+    gossip_tick(&gossip, 1, 40);
+    gossip_refuse(&gossip, 50);
+    gossip_tick(&gossip, 1, 50);
+    expect_average(&gossip, 1, true, 3);
+    gossip_hear(&gossip, 1, &report, 60);
+    gossip_tick(&gossip, 1, 60);
+    gossip_refuse(&gossip, 70); /* all have tried it: not at once again */
+    gossip_tick(&gossip, 1, 70);
+    assert_false(gossip_next(&gossip, &order));
+    assert_true(mix_xid_is(gossip.average, report.average.xid));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +329,7 @@ int main(void)
         cmocka_unit_test(the_best_connected_group_computes_the_average_then_the_fastest),
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
         cmocka_unit_test(the_last_average_is_begun_again_if_its_averager_is_lost),
+        cmocka_unit_test(another_group_computes_the_last_average_if_what_was_sent_is_none),
         cmocka_unit_test(a_successor_takes_over_the_state_of_its_partner),
         cmocka_unit_test(a_successor_that_has_mixed_is_none_any_more),
     };
