@@ -3,6 +3,8 @@
 #include "schema/check.h"
 #include "schema/job.h"
 
+const char *const gossip_schedule_names[] = {
+    [SCHEDULE_ASYNC] = "async", [SCHEDULE_ROUNDS] = "rounds", NULL};
 const char *const gossip_pairs_names[] = {
     [PAIRS_BANDWIDTH] = "bandwidth", [PAIRS_UNIFORM] = "uniform", NULL};
 const char *const gossip_average_by_names[] = {
@@ -11,6 +13,13 @@ const char *const gossip_average_by_names[] = {
 /* ---- options ---- */
 
 static const struct field options_fields[] = {
+    MEMBER_ENUM(struct gossip_options, schedule, "schedule", 0, gossip_schedule_names,
+                .about = "`async`: no group waits for another. `rounds`: after its steps each "
+                         "group waits until it has mixed; all groups are paired at once."),
+    MEMBER_BOOL(struct gossip_options, level, "level", 0,
+                .about = "A fast group makes more steps between two mixes, so that all take as "
+                         "long; else each makes one pass of its part of the data.",
+                .rule = "false only with `rounds`"),
     MEMBER_ENUM(struct gossip_options, split, "split", 0, shards_split_names,
                 .about = "How the training data are divided among the groups: equally (`even`), by "
                          "the speed of their devices (`speed`), in random proportions of each "
@@ -112,6 +121,11 @@ static void check_options(struct check *check, const struct job_spec *spec)
         options->split != SHARDS_SPEED) {
         check_fault(check, "/gossip/alpha", "is not for the split '%s'",
                     shards_split_names[options->split]);
+    }
+    if (!options->level && options->schedule != SCHEDULE_ROUNDS) {
+        check_fault(check, "/gossip/level",
+                    "must be true: without rounds no group waits for "
+                    "another");
     }
     if (options->target_accuracy > 0 && spec->dataset_test[0] == '\0') {
         check_fault(check, "/gossip/target_accuracy", "needs dataset.test");

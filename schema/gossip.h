@@ -14,6 +14,10 @@
 #include "schema/limits.h"
 #include "schema/mix.h"
 
+/* async: no group waits for another. rounds: after its steps each waits for its mix. */
+enum gossip_schedules { SCHEDULE_ASYNC, SCHEDULE_ROUNDS };
+extern const char *const gossip_schedule_names[];
+
 /* How often each pair of groups meets. */
 enum gossip_pairs { PAIRS_BANDWIDTH, PAIRS_UNIFORM };
 extern const char *const gossip_pairs_names[];
@@ -25,6 +29,8 @@ extern const char *const gossip_average_by_names[];
 #define GOSSIP_AVERAGES_KEPT 2 /* checkpoints of averages */
 
 struct gossip_options {
+    int schedule;              /* enum gossip_schedules */
+    bool level;                /* steps between two mixes by speed; else one pass of the samples */
     int split;                 /* enum shards_split */
     double alpha;              /* of dirichlet and speed; 0: left out */
     int64_t classes_per_shard; /* of by_class */
@@ -36,7 +42,7 @@ struct gossip_options {
 };
 #define GOSSIP_OPTIONS_DEFAULT                                                                     \
     {                                                                                              \
-        .classes_per_shard = 2, .average_every = 16, .adopt = true                                 \
+        .level = true, .classes_per_shard = 2, .average_every = 16, .adopt = true                  \
     }
 #define GOSSIP_ALPHA 0.3 /* of dirichlet, where it is left out */
 extern const struct record gossip_options_record;

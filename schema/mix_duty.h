@@ -39,11 +39,14 @@ struct mix_order {
     size_t source_count;
 };
 
-/* The part of a group. It mixes after `every` steps, if the coordinator matches it. */
+/* The part of a group. It mixes `every` steps after its last mix, or after the step `passed` if
+ * that is later, if the coordinator matches it. */
 struct mix_duty {
     int64_t group, generation; /* as of struct mix_member */
     int64_t groups;            /* of the parent: how many copies an average may have */
     int64_t every;
+    int64_t passed;
+    bool holds;        /* it makes no further step before it has mixed, or has passed */
     int64_t rate_step; /* the learning rate until the first mix is the parent's in this step */
     int64_t steps;     /* of the parent, for its learning rate */
     struct mix_order order[MIX_ORDERS_MAX];

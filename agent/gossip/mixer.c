@@ -99,6 +99,7 @@ static int fill(struct mixer *mixer, struct err *err)
     mixer->body = (struct mix_body){mixer->state.parameters, mixer->state.statistics};
     mixer->floats = mixer->body.parameters + mixer->body.statistics;
     mixer->groups = (size_t)duty->groups;
+    atomic_init(&mixer->holds_at, NEVER);
     atomic_init(&mixer->version, run->resume_version);
     mixer->steps = duty->steps;
     atomic_init(&mixer->rate_step, duty->rate_step > 0 ? duty->rate_step : 1);
@@ -285,17 +286,20 @@ struct mixer_signals mixer_refresh(struct mixer *mixer)
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         due = is_due(mixer, (enum mixing_place)p) || due;
     }
-    const int64_t next = mixing->applied_step + mixer->every;
+    const int64_t next = mixing_due_at(mixing, mixer->every);
     const int64_t wants_at = mixing_wants(mixing, next, mixer->every) ? next : NEVER;
     const struct mixer_news news = find_news(mixer, wants_at);
     const bool is_news = is_new(&news, &mixer->told);
     atomic_store(&mixer->wants_at, news.wants ? NEVER : wants_at);
+    const int64_t holds_at = mixer->holds ? next : NEVER;
+    const bool goes_on = atomic_exchange(&mixer->holds_at, holds_at) < holds_at;
     mixer->told = news;
     if (is_news) {
         (void)pthread_cond_broadcast(&mixer->changed);
     }
-    return (struct mixer_signals){
-        .wake = !atomic_exchange(&mixer->due, due) && due, .report = is_news, .room = is_news};
+    return (struct mixer_signals){.wake = (!atomic_exchange(&mixer->due, due) && due) || goes_on,
+                                  .report = is_news,
+                                  .room = is_news};
 }
 
 void mixer_tell(struct mixer *mixer, struct mixer_signals signals)
@@ -346,6 +350,8 @@ void mixer_take(struct mixer *mixer, const struct mix_duty *duty)
     (void)pthread_mutex_lock(&mixer->lock);
     if (duty->group == mixer->mixing.group && duty->generation == mixer->mixing.generation) {
         mixer->every = duty->every;
+        mixer->holds = duty->holds;
+        mixing_pass(&mixer->mixing, duty->passed);
         for (size_t i = 0; i < duty->order_count; i++) {
             see_order(mixer, &duty->order[i]);
         }

@@ -50,6 +50,9 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out);
 
 /* Whether something is to be done at the boundary after the step `version`. Cheap. */
 bool mixer_is_due(struct mixer *mixer, int64_t version);
+/* Whether no step is to be made after the step `version` until that changes; config.wake is called
+ * then. Cheap. */
+bool mixer_holds(const struct mixer *mixer, int64_t version);
 /* Do it: copy, evaluate an average, apply. */
 void mixer_boundary(struct mixer *mixer, int64_t version);
 /* The group has stopped, and its state is saved: it gives copies and averages, but moves no more.

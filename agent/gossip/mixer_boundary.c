@@ -10,6 +10,11 @@ bool mixer_is_due(struct mixer *mixer, int64_t version)
     return atomic_load(&mixer->due) || version >= atomic_load(&mixer->wants_at);
 }
 
+bool mixer_holds(const struct mixer *mixer, int64_t version)
+{
+    return version >= atomic_load(&mixer->holds_at);
+}
+
 double mixer_rate(const struct mixer *mixer)
 {
     return learning_rate_at(&mixer->spec->learning_rate, atomic_load(&mixer->rate_step),

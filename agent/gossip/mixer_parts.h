@@ -96,6 +96,7 @@ struct mixer {
 
     atomic_bool due;               /* at a step boundary */
     atomic_int_least64_t wants_at; /* the step from which on it wants a match; else INT64_MAX */
+    atomic_int_least64_t holds_at; /* the step from which on it makes none; else INT64_MAX */
     atomic_int_least64_t version;  /* the last step */
     atomic_int_least64_t rate_step;
 
@@ -104,6 +105,7 @@ struct mixer {
     struct mixing mixing;
     bool closed; /* it moves no more */
     int64_t every;
+    bool holds;                              /* no step is made before the mix that is due */
     struct mixer_order order[MIXING_PLACES]; /* the newest of each place */
     struct mix_order match[MIXING_PLACES];   /* those that were taken */
     struct mixer_slab slab[MIXER_SLABS];

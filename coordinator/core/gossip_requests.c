@@ -39,10 +39,12 @@ static double find_period(const struct core *core, const struct event_job_submit
 {
     const struct device_slot *device[GROUPS_MAX];
     double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
+    int64_t samples[GROUPS_MAX];
     const struct levels_problem problem = {
         .count = count, .batch = submit->spec->batch, .speed = speed, .seconds = seconds};
     for (size_t a = 0; a < count; a++) {
         speed[a] = recruit[a].speed;
+        samples[a] = shards_size(core->shard, submit->classes->count, a);
         device[a] = slots_device(core, recruit[a].device.text);
     }
     for (size_t a = 0; a < count; a++) {
@@ -51,7 +53,7 @@ static double find_period(const struct core *core, const struct event_job_submit
                 a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], submit->model);
         }
     }
-    return levels_period(&problem);
+    return submit->spec->gossip.level ? levels_period(&problem) : levels_round(&problem, samples);
 }
 
 static void add_way(struct gossip_preview *preview, enum gossip_way way, double seconds,
@@ -91,12 +93,22 @@ static void forecast(struct core *core, const struct event_job_submit *submit,
             .device = recruit[g].device,
             .samples = shards_size(core->shard, submit->classes->count, g),
             .samples_per_second = recruit[g].speed,
-            .every = levels_steps(recruit[g].speed, preview->period_seconds, spec->batch)};
+        };
+        const struct preview_mixer *made = &preview->group[g];
+        preview->group[g].every =
+            spec->gossip.level
+                ? levels_steps(made->samples_per_second, preview->period_seconds, spec->batch)
+                : levels_pass(made->samples, spec->batch);
         text_set(preview->group[g].name, NAME_SIZE, "%s", device ? device->device.name : "");
         sum += recruit[g].speed;
     }
     preview->total_seconds = sum > 0 ? samples / sum : 0;
     preview->epoch_seconds = sum > 0 ? (double)submit->data->train_samples / sum : 0;
+    if (!spec->gossip.level) { /* all wait for the slowest */
+        preview->epoch_seconds = preview->period_seconds;
+        preview->total_seconds =
+            preview->epoch_seconds * samples / (double)submit->data->train_samples;
+    }
     add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds, &least);
     add_way(preview, GOSSIP_WAY_PIPELINE, preview->pipeline_seconds, &least);
     add_way(preview, GOSSIP_WAY_SINGLE, preview->single_seconds, &least);

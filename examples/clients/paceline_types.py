@@ -1342,6 +1342,8 @@ class ParameterServer(TypedDict):
 class Gossip(TypedDict):
     """A job of groups that train apart. See docs/jobs.md."""
 
+    schedule: NotRequired[Literal["async", "rounds"]]
+    level: NotRequired[bool]
     split: NotRequired[Literal["even", "speed", "dirichlet", "by_class"]]
     alpha: NotRequired[float | None]
     classes_per_shard: NotRequired[int]
@@ -1617,6 +1619,8 @@ class MixDuty(TypedDict):
     generation: Count
     groups: int
     every: int
+    passed: NotRequired[Count]
+    holds: NotRequired[bool]
     rate_step: Count
     steps: int
     orders: NotRequired[list[MixOrder]]

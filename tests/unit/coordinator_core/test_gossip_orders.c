@@ -10,7 +10,7 @@ enum { SAMPLES = 320, BATCH = 32 };
 static void init_two(struct gossip *gossip)
 {
     const struct gossip_rules options = {
-        .seed = 1, .life = 4, .batch = BATCH, .average_every = 1000};
+        .seed = 1, .life = 4, .batch = BATCH, .level = true, .average_every = 1000};
     gossip_init(gossip, &options);
     for (size_t g = 0; g < 2; g++) {
         gossip_enter(gossip, g, 1, SAMPLES, 320, false, 0);
