@@ -352,8 +352,7 @@ static void no_match_is_taken_without_room_for_its_records(void **state)
 static void a_group_that_passes_goes_on_from_there(void **state)
 {
     (void)state;
-    struct mixing mixing;
-    mixing_init(&mixing, 0, 1, 100);
+    mixing_init(&mixing, 0, 1, 100); /* resumed there */
     assert_int_equal(mixing_due_at(&mixing, 10), 110);
     assert_true(mixing_wants(&mixing, 110, 10));
     mixing_pass(&mixing, 110);
