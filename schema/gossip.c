@@ -7,6 +7,8 @@ const char *const gossip_schedule_names[] = {
     [SCHEDULE_ASYNC] = "async", [SCHEDULE_ROUNDS] = "rounds", NULL};
 const char *const gossip_pairs_names[] = {
     [PAIRS_BANDWIDTH] = "bandwidth", [PAIRS_UNIFORM] = "uniform", NULL};
+const char *const gossip_weights_names[] = {
+    [WEIGHTS_EQUAL] = "equal", [WEIGHTS_ACCURACY] = "accuracy", NULL};
 const char *const gossip_average_by_names[] = {
     [AVERAGE_GROUPS] = "groups", [AVERAGE_SAMPLES] = "samples", NULL};
 
@@ -35,6 +37,11 @@ static const struct field options_fields[] = {
     MEMBER_ENUM(struct gossip_options, pairs, "pairs", 0, gossip_pairs_names,
                 .about =
                     "Which pairs mix: those with fast links more often, or all equally often."),
+    MEMBER_ENUM(struct gossip_options, weights, "weights", 0, gossip_weights_names,
+                .about = "How far each side of a pair moves: both to the middle (`equal`), or the "
+                         "less accurate one further (`accuracy`), by the losses of 256 training "
+                         "samples at each average.",
+                .rule = "`accuracy` not with `average_by` `samples`"),
     MEMBER_ENUM(struct gossip_options, average_by, "average_by", 0, gossip_average_by_names,
                 .about = "What an average, and a mix, weighs by: each group equally, or by its "
                          "samples."),
@@ -126,6 +133,11 @@ static void check_options(struct check *check, const struct job_spec *spec)
         check_fault(check, "/gossip/level",
                     "must be true: without rounds no group waits for "
                     "another");
+    }
+    if (options->weights == WEIGHTS_ACCURACY && options->average_by == AVERAGE_SAMPLES) {
+        check_fault(check, "/gossip/weights",
+                    "must be 'equal' with average_by 'samples', by which "
+                    "pairs move as well");
     }
     if (options->target_accuracy > 0 && spec->dataset_test[0] == '\0') {
         check_fault(check, "/gossip/target_accuracy", "needs dataset.test");

@@ -22,6 +22,10 @@ extern const char *const gossip_schedule_names[];
 enum gossip_pairs { PAIRS_BANDWIDTH, PAIRS_UNIFORM };
 extern const char *const gossip_pairs_names[];
 
+/* How far each side of a pair moves: both to the middle, or the one of the greater loss further. */
+enum gossip_weights { WEIGHTS_EQUAL, WEIGHTS_ACCURACY };
+extern const char *const gossip_weights_names[];
+
 /* What an average weighs by, and how far each side of a pair moves. */
 enum gossip_average_by { AVERAGE_GROUPS, AVERAGE_SAMPLES };
 extern const char *const gossip_average_by_names[];
@@ -35,6 +39,7 @@ struct gossip_options {
     double alpha;              /* of dirichlet and speed; 0: left out */
     int64_t classes_per_shard; /* of by_class */
     int pairs;                 /* enum gossip_pairs */
+    int weights;               /* enum gossip_weights */
     int average_by;            /* enum gossip_average_by */
     int64_t average_every;     /* mixes of each group between two averages */
     bool adopt;                /* groups move to each average; else it is only stored */

@@ -253,6 +253,7 @@ static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
     const struct mixing *mixing = &mixer->mixing;
     struct mixer_news news = {.wants = atomic_load(&mixer->version) >= wants_at,
                               .has_distance = mixer->distance_xid.counter > 0,
+                              .has_loss = mixer->probed.counter > 0,
                               .average = mixer->average.state,
                               .mixes = mixing->mixes};
     for (size_t p = 0; p < MIXING_PLACES; p++) {
@@ -266,7 +267,7 @@ static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
 static bool is_new(const struct mixer_news *a, const struct mixer_news *b)
 {
     bool differs = a->wants != b->wants || a->has_distance != b->has_distance ||
-                   a->average != b->average || a->mixes != b->mixes;
+                   a->has_loss != b->has_loss || a->average != b->average || a->mixes != b->mixes;
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         differs = differs || !mix_xid_is(a->xid[p], b->xid[p]) || a->state[p] != b->state[p] ||
                   a->copied[p] != b->copied[p];
@@ -351,6 +352,7 @@ void mixer_take(struct mixer *mixer, const struct mix_duty *duty)
     if (duty->group == mixer->mixing.group && duty->generation == mixer->mixing.generation) {
         mixer->every = duty->every;
         mixer->holds = duty->holds;
+        mixer->probes = duty->probes;
         mixing_pass(&mixer->mixing, duty->passed);
         for (size_t i = 0; i < duty->order_count; i++) {
             see_order(mixer, &duty->order[i]);
@@ -420,6 +422,9 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
         .mixes = mixing->mixes,
         .pair = status_of(mixer, MIXING_PAIRS),
         .average = status_of(mixer, MIXING_AVERAGES),
+        .has_loss =
+            mixer->probed.counter > 0 && mix_xid_is(mixer->probed, mixing->newest[MIXING_AVERAGES]),
+        .loss = mixer->loss,
         .has_distance = mixer->distance_xid.counter > 0 &&
                         mix_xid_is(mixer->distance_xid, mixing->newest[MIXING_AVERAGES]),
         .distance = mixer->distance,

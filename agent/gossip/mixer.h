@@ -20,6 +20,9 @@ struct mixer_config {
     /* Called by mixer_boundary: evaluate the keeper's state on the test set. false: it cannot.
      * NULL: the job has no test set. */
     bool (*evaluate)(void *arg, double *loss, double *accuracy);
+    /* Called by mixer_boundary: the mean loss of the keeper's state of MIX_PROBE_SAMPLES training
+     * samples, the same for all groups. false: it cannot. */
+    bool (*probe)(void *arg, double *loss);
     /* Called on any thread: mixer_is_due has become true. */
     void (*wake)(void *arg);
     void *arg;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/core/evaluations.h"
+#include "base/rng.h"
 
 struct samples {
     struct samples_config config;
@@ -210,6 +211,21 @@ int samples_evaluate_next(struct samples *samples, struct train_stage *stage, si
         tally_add(samples->tally, samples->part);
     }
     return rc;
+}
+
+void samples_drawn(const struct samples *samples, size_t first, size_t count, void *inputs,
+                   int32_t *labels)
+{
+    const struct samples_config *config = &samples->config;
+    const struct rng_stream stream = rng_stream((uint64_t)config->spec->seed, RNG_DRAWN, 0, 0);
+    const size_t bytes = samples->sample_bytes;
+    for (size_t i = 0; i < count; i++) {
+        const size_t sample =
+            (size_t)rng_below(&stream, first + i, (uint64_t)config->counts.train_samples);
+        memcpy((unsigned char *)inputs + i * bytes, config->data.train_inputs + sample * bytes,
+               bytes);
+        copy_labels(samples, config->data.train_labels, sample, labels + i * samples->label_count);
+    }
 }
 
 struct tally *samples_tally(const struct samples *samples)

@@ -47,6 +47,10 @@ NODISCARD int samples_evaluate(struct samples *samples, struct train_stage *stag
 NODISCARD int samples_evaluate_next(struct samples *samples, struct train_stage *stage,
                                     size_t index, const void *input, int32_t *labels,
                                     struct err *err);
+/* Samples [first, first + count) of those that are drawn from all training samples by the seed:
+ * without augmentation, the same in all views. */
+void samples_drawn(const struct samples *samples, size_t first, size_t count, void *inputs,
+                   int32_t *labels);
 /* The result of the evaluation, after its last micro-batch. Where evaluations end only. */
 struct tally *samples_tally(const struct samples *samples);
 

@@ -25,14 +25,16 @@
 static void begin_work(struct parent_slot *parent)
 {
     const struct job_spec *spec = &parent->job.spec;
-    const bool by_samples = spec->gossip.average_by == AVERAGE_SAMPLES;
+    const enum levels_weights weights = spec->gossip.average_by == AVERAGE_SAMPLES ? LEVELS_SAMPLES
+                                        : spec->gossip.weights == WEIGHTS_ACCURACY ? LEVELS_ACCURACY
+                                                                                   : LEVELS_EQUAL;
     const bool rounds = spec->gossip.schedule == SCHEDULE_ROUNDS;
     const struct gossip_rules rules = {.seed = (uint64_t)spec->seed,
                                        .life = ++parent->parent.gossip.life,
                                        .batch = spec->batch,
                                        .schedule = rounds ? GOSSIP_ROUNDS : GOSSIP_ASYNC,
                                        .level = spec->gossip.level,
-                                       .weights = by_samples ? LEVELS_SAMPLES : LEVELS_EQUAL,
+                                       .weights = weights,
                                        .uniform = spec->gossip.pairs == PAIRS_UNIFORM,
                                        .adopts = spec->gossip.adopt,
                                        .average_every = spec->gossip.average_every};
@@ -248,6 +250,8 @@ static struct gossip_report report_of(const struct mix_report *report, int64_t s
     out.average.open = mix_is_open(report->average.state);
     out.average.copied = report->average.copied;
     out.average.fetched = report->average.state == MIX_FETCHED;
+    out.average.has_loss = report->has_loss;
+    out.average.loss = report->loss;
     out.average.applied = report->average.state == MIX_APPLIED;
     return out;
 }

@@ -1022,6 +1022,7 @@ class MixReport(TypedDict):
     mixes: NotRequired[Count]
     pair: MixStatus
     average: MixStatus
+    loss: NotRequired[float | None]
     distance: NotRequired[float | None]
     records: NotRequired[list[MixRecord]]
 
@@ -1348,6 +1349,7 @@ class Gossip(TypedDict):
     alpha: NotRequired[float | None]
     classes_per_shard: NotRequired[int]
     pairs: NotRequired[Literal["bandwidth", "uniform"]]
+    weights: NotRequired[Literal["equal", "accuracy"]]
     average_by: NotRequired[Literal["groups", "samples"]]
     average_every: NotRequired[int]
     adopt: NotRequired[bool]
@@ -1620,6 +1622,7 @@ class MixDuty(TypedDict):
     groups: int
     every: int
     passed: NotRequired[Count]
+    probes: NotRequired[bool]
     holds: NotRequired[bool]
     rate_step: Count
     steps: int

@@ -138,6 +138,18 @@ def test_in_rounds_all_groups_make_one_pass_of_their_data_and_mix_at_once():
         check_replay(fleet, job, spec)
 
 
+def test_pairs_move_by_the_accuracy_of_their_groups():
+    options = {"weights": "accuracy", "split": "by_class", "classes_per_shard": 4}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options=options, epochs=8)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        shares = {record["alpha"] for record in of_kind(records, "pair")}
+        must(len(shares - {0.5}) > 2, f"pairs move by {shares}")
+        check_replay(fleet, job, spec)
+
+
 def test_an_average_in_every_round_is_federated_averaging():
     options = {"schedule": "rounds", "average_every": 1}
     with gossip_fleet() as fleet:
