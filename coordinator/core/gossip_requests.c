@@ -34,26 +34,43 @@ static bool refuse_division(struct core *core, const struct event_job_submit *su
 
 /* ---- a dry run ---- */
 
-static double find_period(const struct core *core, const struct event_job_submit *submit,
-                          const struct recruit *recruit, size_t count)
+/* The speeds and links of the groups that were recruited. */
+struct prospect {
+    struct levels_problem problem;
+    double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
+    double samples; /* of an epoch of all groups */
+};
+
+static void find_links(const struct core *core, const struct event_job_submit *submit,
+                       const struct recruit *recruit, size_t count, struct prospect *out)
 {
     const struct device_slot *device[GROUPS_MAX];
-    double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
-    int64_t samples[GROUPS_MAX];
-    const struct levels_problem problem = {
-        .count = count, .batch = submit->spec->batch, .speed = speed, .seconds = seconds};
+    out->problem = (struct levels_problem){
+        .count = count, .batch = submit->spec->batch, .speed = out->speed, .seconds = out->seconds};
     for (size_t a = 0; a < count; a++) {
-        speed[a] = recruit[a].speed;
-        samples[a] = shards_size(core->shard, submit->classes->count, a);
+        out->speed[a] = recruit[a].speed;
         device[a] = slots_device(core, recruit[a].device.text);
     }
     for (size_t a = 0; a < count; a++) {
         for (size_t b = 0; b < count; b++) {
-            seconds[a * count + b] =
+            out->seconds[a * count + b] =
                 a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], submit->model);
         }
     }
-    return submit->spec->gossip.level ? levels_period(&problem) : levels_round(&problem, samples);
+}
+
+/* The seconds of an epoch in rounds of one pass, with equal parts of the data or by speed. */
+static double round_seconds(const struct prospect *prospect, bool by_speed)
+{
+    int64_t samples[GROUPS_MAX];
+    double sum = 0;
+    for (size_t g = 0; g < prospect->problem.count; g++) {
+        sum += by_speed ? prospect->speed[g] : 1;
+    }
+    for (size_t g = 0; g < prospect->problem.count; g++) {
+        samples[g] = llround(prospect->samples * (by_speed ? prospect->speed[g] : 1) / sum);
+    }
+    return levels_round(&prospect->problem, samples);
 }
 
 static void add_way(struct gossip_preview *preview, enum gossip_way way, double seconds,
@@ -63,6 +80,45 @@ static void add_way(struct gossip_preview *preview, enum gossip_way way, double 
         *least = seconds;
         preview->fastest = way;
     }
+}
+
+static void fill_group(const struct core *core, const struct event_job_submit *submit,
+                       const struct recruit *recruit, struct gossip_preview *preview, size_t g)
+{
+    const struct job_spec *spec = submit->spec;
+    const struct device_slot *device = slots_device(core, recruit->device.text);
+    const int64_t samples = shards_size(core->shard, submit->classes->count, g);
+    preview->group[g] = (struct preview_mixer){
+        .device = recruit->device,
+        .samples = samples,
+        .samples_per_second = recruit->speed,
+        .every = spec->gossip.level
+                     ? levels_steps(recruit->speed, preview->period_seconds, spec->batch)
+                     : levels_pass(samples, spec->batch),
+    };
+    text_set(preview->group[g].name, NAME_SIZE, "%s", device ? device->device.name : "");
+}
+
+/* There are groups. */
+static void fill_seconds(const struct core *core, const struct event_job_submit *submit,
+                         const struct recruit *recruit, size_t count, double passes,
+                         struct gossip_preview *preview)
+{
+    const bool levels = submit->spec->gossip.level;
+    struct prospect prospect = {.samples = (double)submit->data->train_samples};
+    int64_t samples[GROUPS_MAX];
+    double sum = 0;
+    find_links(core, submit, recruit, count, &prospect);
+    for (size_t g = 0; g < count; g++) {
+        samples[g] = shards_size(core->shard, submit->classes->count, g);
+        sum += recruit[g].speed;
+    }
+    preview->period_seconds =
+        levels ? levels_period(&prospect.problem) : levels_round(&prospect.problem, samples);
+    preview->epoch_seconds = levels ? prospect.samples / sum : preview->period_seconds;
+    preview->total_seconds = preview->epoch_seconds * passes;
+    preview->rounds_seconds = round_seconds(&prospect, false) * passes;
+    preview->sized_rounds_seconds = round_seconds(&prospect, true) * passes;
 }
 
 /* Of the devices that are free, or else of all that are there. */
@@ -79,35 +135,17 @@ static void forecast(struct core *core, const struct event_job_submit *submit,
                       : gossip_recruit(core, spec, submit->model, submit->classes,
                                        CANDIDATES_ONLINE, recruit, &there);
     const double samples = (double)(out->steps * spec->batch);
-    double sum = 0, least = INFINITY;
+    double least = INFINITY;
     preview->copy_bytes = (int64_t)unit_work_state_bytes(submit->model);
     preview->pipeline_seconds = out->predicted_total_seconds;
     preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
     preview->group_count = count;
     if (count > 0) {
-        preview->period_seconds = find_period(core, submit, recruit, count);
+        fill_seconds(core, submit, recruit, count, samples / (double)submit->data->train_samples,
+                     preview);
     }
     for (size_t g = 0; g < count; g++) {
-        const struct device_slot *device = slots_device(core, recruit[g].device.text);
-        preview->group[g] = (struct preview_mixer){
-            .device = recruit[g].device,
-            .samples = shards_size(core->shard, submit->classes->count, g),
-            .samples_per_second = recruit[g].speed,
-        };
-        const struct preview_mixer *made = &preview->group[g];
-        preview->group[g].every =
-            spec->gossip.level
-                ? levels_steps(made->samples_per_second, preview->period_seconds, spec->batch)
-                : levels_pass(made->samples, spec->batch);
-        text_set(preview->group[g].name, NAME_SIZE, "%s", device ? device->device.name : "");
-        sum += recruit[g].speed;
-    }
-    preview->total_seconds = sum > 0 ? samples / sum : 0;
-    preview->epoch_seconds = sum > 0 ? (double)submit->data->train_samples / sum : 0;
-    if (!spec->gossip.level) { /* all wait for the slowest */
-        preview->epoch_seconds = preview->period_seconds;
-        preview->total_seconds =
-            preview->epoch_seconds * samples / (double)submit->data->train_samples;
+        fill_group(core, submit, &recruit[g], preview, g);
     }
     add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds, &least);
     add_way(preview, GOSSIP_WAY_PIPELINE, preview->pipeline_seconds, &least);

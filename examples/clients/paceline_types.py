@@ -1246,6 +1246,8 @@ class GossipPreview(TypedDict):
     copy_bytes: Count
     epoch_seconds: float | None
     total_seconds: float | None
+    rounds_seconds: float | None
+    sized_rounds_seconds: float | None
     pipeline_seconds: float | None
     single_seconds: float | None
     fastest: Literal["none", "gossip", "pipeline", "single"]
