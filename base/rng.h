@@ -33,6 +33,7 @@ enum rng_purpose {
     RNG_MATCH = 12,       /* a = life of the coordinator, b = 0, index = matches before; b > 0: the
                              order of a round, b - 1 = matches before */
     RNG_DRAWN = 13,       /* a = b = 0, index = draw: samples that all groups of a job evaluate */
+    RNG_TURN = 14,        /* a = b = 0, index = place: the order of a shard's samples in turn */
 };
 
 /* One key of (seed, purpose, a, b); rng_word(stream, index) is then a pure function of index. */

@@ -42,6 +42,10 @@ static const struct field options_fields[] = {
                          "less accurate one further (`accuracy`), by the losses of 256 training "
                          "samples at each average.",
                 .rule = "`accuracy` not with `average_by` `samples`"),
+    MEMBER_DOUBLE(struct gossip_options, critical, "critical", 0, 0, 1,
+                  .about = "Of a group that is too slow to train all of its samples between two "
+                           "averages: the share of those that it trains which have the largest "
+                           "losses; the others follow in turn."),
     MEMBER_ENUM(struct gossip_options, average_by, "average_by", 0, gossip_average_by_names,
                 .about = "What an average, and a mix, weighs by: each group equally, or by its "
                          "samples."),
@@ -61,6 +65,7 @@ const struct record gossip_options_record =
 
 static const struct field member_fields[] = {
     MEMBER_INT(struct gossip_member, samples, "samples", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_member, window, "window", 0, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct gossip_member, speed, "speed", 0, 0, 0),
     MEMBER_INT(struct gossip_member, incarnation, "incarnation", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, rate_step, "rate_step", 0, 0, INTEGER_MAX),

@@ -40,6 +40,7 @@ struct gossip_options {
     int64_t classes_per_shard; /* of by_class */
     int pairs;                 /* enum gossip_pairs */
     int weights;               /* enum gossip_weights */
+    double critical;           /* share of the samples that a slow group chooses by their losses */
     int average_by;            /* enum gossip_average_by */
     int64_t average_every;     /* mixes of each group between two averages */
     bool adopt;                /* groups move to each average; else it is only stored */
@@ -55,6 +56,7 @@ extern const struct record gossip_options_record;
 /* What the parent knows of a group beside its part. */
 struct gossip_member {
     int64_t samples;       /* of its part of the data */
+    int64_t window;        /* samples of an epoch, if it chooses some by their losses; 0: all */
     double speed;          /* samples per second when the data were divided */
     int64_t incarnation;   /* the newest: the generation of struct mix_member; 0: none has begun */
     int64_t rate_step;     /* of the parent when that began */

@@ -39,6 +39,10 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     int rc = train_forward(stage->train, task->slot, position, input, output,
                            last ? stage->labels : NULL, last ? &loss_sum : NULL, err);
     stage->loss_sum += loss_sum;
+    if (rc == 0 && first && last) {
+        samples_note(stage->samples, task->step, task->micro_batch * stage->micro_batch,
+                     stage->micro_batch, train_losses(stage->train));
+    }
     return rc;
 }
 

@@ -141,6 +141,12 @@ void samples_labels(struct samples *samples, int64_t step, size_t first, size_t 
     }
 }
 
+void samples_note(struct samples *samples, int64_t step, size_t first, size_t count,
+                  const double *loss)
+{
+    train_sampler_note(samples->sampler, step, first, count, loss);
+}
+
 /* ---- evaluation ---- */
 
 static struct evaluations_part evaluated(const struct samples *samples, size_t index)

@@ -37,6 +37,10 @@ void samples_inputs(struct samples *samples, int64_t step, size_t first, size_t 
 void samples_labels(struct samples *samples, int64_t step, size_t first, size_t count,
                     int32_t *out);
 
+/* The losses of these samples, for a view whose epochs depend on them (train_sampler_note). */
+void samples_note(struct samples *samples, int64_t step, size_t first, size_t count,
+                  const double *loss);
+
 /* The inputs of micro-batch `index` of an evaluation. */
 void samples_test_inputs(const struct samples *samples, size_t index, void *out);
 /* Evaluate micro-batch `index` on the last stage: train_evaluate of its input. labels: room for

@@ -34,33 +34,8 @@ static bool refuse_division(struct core *core, const struct event_job_submit *su
 
 /* ---- a dry run ---- */
 
-/* The speeds and links of the groups that were recruited. */
-struct prospect {
-    struct levels_problem problem;
-    double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
-    double samples; /* of an epoch of all groups */
-};
-
-static void find_links(const struct core *core, const struct event_job_submit *submit,
-                       const struct recruit *recruit, size_t count, struct prospect *out)
-{
-    const struct device_slot *device[GROUPS_MAX];
-    out->problem = (struct levels_problem){
-        .count = count, .batch = submit->spec->batch, .speed = out->speed, .seconds = out->seconds};
-    for (size_t a = 0; a < count; a++) {
-        out->speed[a] = recruit[a].speed;
-        device[a] = slots_device(core, recruit[a].device.text);
-    }
-    for (size_t a = 0; a < count; a++) {
-        for (size_t b = 0; b < count; b++) {
-            out->seconds[a * count + b] =
-                a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], submit->model);
-        }
-    }
-}
-
 /* The seconds of an epoch in rounds of one pass, with equal parts of the data or by speed. */
-static double round_seconds(const struct prospect *prospect, bool by_speed)
+static double round_seconds(const struct prospect *prospect, int64_t all, bool by_speed)
 {
     int64_t samples[GROUPS_MAX];
     double sum = 0;
@@ -68,7 +43,7 @@ static double round_seconds(const struct prospect *prospect, bool by_speed)
         sum += by_speed ? prospect->speed[g] : 1;
     }
     for (size_t g = 0; g < prospect->problem.count; g++) {
-        samples[g] = llround(prospect->samples * (by_speed ? prospect->speed[g] : 1) / sum);
+        samples[g] = llround((double)all * (by_speed ? prospect->speed[g] : 1) / sum);
     }
     return levels_round(&prospect->problem, samples);
 }
@@ -105,20 +80,21 @@ static void fill_seconds(const struct core *core, const struct event_job_submit 
                          struct gossip_preview *preview)
 {
     const bool levels = submit->spec->gossip.level;
-    struct prospect prospect = {.samples = (double)submit->data->train_samples};
+    const int64_t all = submit->data->train_samples;
+    struct prospect prospect;
     int64_t samples[GROUPS_MAX];
     double sum = 0;
-    find_links(core, submit, recruit, count, &prospect);
+    gossip_prospect(core, submit->spec, submit->model, recruit, count, &prospect);
     for (size_t g = 0; g < count; g++) {
         samples[g] = shards_size(core->shard, submit->classes->count, g);
         sum += recruit[g].speed;
     }
     preview->period_seconds =
         levels ? levels_period(&prospect.problem) : levels_round(&prospect.problem, samples);
-    preview->epoch_seconds = levels ? prospect.samples / sum : preview->period_seconds;
+    preview->epoch_seconds = levels ? (double)all / sum : preview->period_seconds;
     preview->total_seconds = preview->epoch_seconds * passes;
-    preview->rounds_seconds = round_seconds(&prospect, false) * passes;
-    preview->sized_rounds_seconds = round_seconds(&prospect, true) * passes;
+    preview->rounds_seconds = round_seconds(&prospect, all, false) * passes;
+    preview->sized_rounds_seconds = round_seconds(&prospect, all, true) * passes;
 }
 
 /* Of the devices that are free, or else of all that are there. */

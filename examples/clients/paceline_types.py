@@ -1352,6 +1352,7 @@ class Gossip(TypedDict):
     classes_per_shard: NotRequired[int]
     pairs: NotRequired[Literal["bandwidth", "uniform"]]
     weights: NotRequired[Literal["equal", "accuracy"]]
+    critical: NotRequired[float]
     average_by: NotRequired[Literal["groups", "samples"]]
     average_every: NotRequired[int]
     adopt: NotRequired[bool]
@@ -1708,6 +1709,8 @@ class ViewShard(TypedDict):
     count: int
     seed: Count
     class_ranges: list[ClassRange]
+    window: NotRequired[Count]
+    critical: NotRequired[float]
 
 
 class Joint(TypedDict):

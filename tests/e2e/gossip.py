@@ -150,6 +150,22 @@ def test_pairs_move_by_the_accuracy_of_their_groups():
         check_replay(fleet, job, spec)
 
 
+def test_slow_groups_train_the_samples_of_the_largest_losses_more_often():
+    options = {"critical": 0.5, "average_every": 1}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options=options, epochs=6)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        shards = [
+            fleet.get(f"/v1/jobs/{job['id']}/groups/{group['group']}/spec")["view"]["shard"]
+            for group in groups_of(fleet, job)["groups"]
+        ]
+        chosen = [shard for shard in shards if "window" in shard]
+        must(chosen, f"all groups train all of their samples between two averages: {shards}")
+        must({shard["critical"] for shard in chosen} == {0.5}, f"{chosen}")
+        check_replay(fleet, job, spec)
+
+
 def test_an_average_in_every_round_is_federated_averaging():
     options = {"schedule": "rounds", "average_every": 1}
     with gossip_fleet() as fleet:
