@@ -26,7 +26,7 @@ from gossip_cases import (
 from gossip_runs import Expired, Runs
 from kept import Kept
 from namespaces import run_on
-from paceline import ROOT
+from paceline import ROOT, Failure
 from report import finish, say, table
 from submodel_cases import Data, recorded
 
@@ -79,8 +79,8 @@ def tasks_of(part, options):
 
 
 def run_all(tasks, runs, options):
-    """Rows of the tasks for which there was time, and the number of the others."""
-    baselines, shares, rows, left = {}, {}, [], 0
+    """Rows of the tasks, the number of those for which there was no time, and the failures."""
+    baselines, shares, rows, left, failures = {}, {}, [], 0, []
     for task in tasks:
         setting = task.setting()
         is_baseline = task.variant == options.baseline
@@ -93,12 +93,17 @@ def run_all(tasks, runs, options):
         except Expired:
             left += 1
             continue
+        except (Failure, OSError) as failure:  # the next run may succeed, with new programs
+            failures.append(f"{', '.join(map(str, setting))}, {task.variant}: {failure}")
+            say(f"  FAILED: {failures[-1]}")
+            runs.stop(type(failure), failure, failure.__traceback__)
+            continue
         if is_baseline:
             baselines[setting] = results.baseline_of(run, options.passes)
             shares[setting] = run["shares"]
         rows.append(results.row_of(run, baselines[setting], shares[setting]))
         say(f"  {brief(rows[-1])}")
-    return rows, left
+    return rows, left, failures
 
 
 # ---- tables ----
@@ -285,7 +290,7 @@ def files_of(case, options, directory):
 
 
 def measure(options):
-    """On the device of the driver."""
+    """On the device of the driver; the exit status."""
     part = part_of(options)
     options.until = time.monotonic() + 60 * (options.minutes or MINUTES[part])
     tasks = list(tasks_of(part, options))
@@ -294,21 +299,23 @@ def measure(options):
         cases = dict.fromkeys(task.case for task in tasks)
         data = {case: files_of(case, options, pathlib.Path(place)) for case in cases}
         with Runs(data, Kept(options.rows), options) as runs:
-            rows, left = run_all(tasks, runs, options)
+            rows, left, failures = run_all(tasks, runs, options)
     results.compare(rows)
     print_rows(rows)
     found = results.summary(rows)
     print_summary(found)
     if left:
         say(f"{left} runs were not begun in time; repeat the command")
-    finish("gossip", rows, summary=found, left=left)
+    for failure in failures:
+        say(f"FAILED: {failure}")
+    finish("gossip", rows, summary=found, left=left, failures=len(failures))
+    return 1 if failures else 0
 
 
 def main():
     options = parse()
     if "FLEET_NAME" in os.environ:
-        measure(options)
-        return
+        sys.exit(measure(options))
     sys.exit(run_on(fleet_file(), [sys.executable, __file__, *sys.argv[1:]], driver=DRIVER))
 
 

@@ -78,10 +78,15 @@ class Runs:
 
     def __exit__(self, kind, value, trace):
         try:
-            if self.fleet:
-                self.fleet.__exit__(kind, value, trace)
+            self.stop(kind, value, trace)
         finally:
             self.place.cleanup()
+
+    def stop(self, kind=None, value=None, trace=None):
+        """End the programs; the next run starts others."""
+        fleet, self.fleet = self.fleet, None
+        if fleet:
+            fleet.__exit__(kind, value, trace)
 
     def row(self, kind, parts, make):
         """The finished run of this kind, or a new one."""
