@@ -90,17 +90,18 @@ def run_all(tasks, runs, options):
         goal = results.Goal(None if is_baseline else baselines[setting], options.passes, task.whole)
         try:
             run = runs.run(task.case, task.variant, task.split, task.seed, goal)
+            if is_baseline:
+                baselines[setting] = results.baseline_of(run, options.passes)
+                shares[setting] = run["shares"]
         except Expired:
             left += 1
             continue
-        except (Failure, OSError) as failure:  # the next run may succeed, with new programs
+        except (Failure, OSError, ValueError) as failure:
+            # The next run may succeed, with new programs.
             failures.append(f"{', '.join(map(str, setting))}, {task.variant}: {failure}")
             say(f"  FAILED: {failures[-1]}")
             runs.stop(type(failure), failure, failure.__traceback__)
             continue
-        if is_baseline:
-            baselines[setting] = results.baseline_of(run, options.passes)
-            shares[setting] = run["shares"]
         rows.append(results.row_of(run, baselines[setting], shares[setting]))
         say(f"  {brief(rows[-1])}")
     return rows, left, failures

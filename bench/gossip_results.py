@@ -38,12 +38,20 @@ def at(versions, seconds):
     return versions[index - 1] if index else None
 
 
+def versions_until(versions, seconds):
+    return sum(version["seconds"] <= seconds + EPSILON for version in versions)
+
+
 def seconds_of_passes(versions, passes, pass_steps):
-    """When the version after so many passes was there; None: the run was shorter. The coordinator
-    learns of a pass's last steps by and by, so half a pass less is enough.
-    """
-    steps = (passes - 0.5) * pass_steps
-    return next((version["seconds"] for version in versions if version["step"] >= steps), None)
+    """When the run had made so many passes, by the steps of its versions; None: it was shorter."""
+    steps = passes * pass_steps
+    before = {"seconds": 0.0, "step": 0}
+    for version in versions:
+        if version["step"] >= steps:
+            share = (steps - before["step"]) / (version["step"] - before["step"])
+            return before["seconds"] + share * (version["seconds"] - before["seconds"])
+        before = version
+    return None
 
 
 def last_accuracy(versions):
@@ -93,8 +101,10 @@ def baseline_of(run, passes):
     """
     seconds = seconds_of_passes(run["versions"], passes, run["pass_steps"])
     if seconds is None:
-        raise ValueError(f"the baseline has no version after {passes} passes")
-    count = sum(version["seconds"] <= seconds for version in run["versions"])
+        raise ValueError(f"the baseline made less than {passes} passes")
+    count = versions_until(run["versions"], seconds)
+    if count < LAST:
+        raise ValueError(f"the baseline stored {count} averages in {passes} passes, not {LAST}")
     accuracy = last_accuracy(run["versions"][:count])
     spacing = seconds / POINTS
     return {
@@ -130,8 +140,9 @@ class Goal:
         """Whether the evaluated versions suffice after so many seconds."""
         if self.baseline is None:
             first = seconds_of_passes(versions, self.passes, pass_steps)
-            count = sum(version["seconds"] <= first for version in versions) if first else 0
-            return first is not None and converged(versions, count) is not None
+            return first is not None and (
+                converged(versions, versions_until(versions, first)) is not None
+            )
         if self.whole:
             return converged(versions) is not None
         return seconds > NEVER * self.baseline["seconds"] or (

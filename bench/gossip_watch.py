@@ -142,7 +142,7 @@ class Watched:
     def look_at(self, groups):
         mixes = [group["mixes"] for group in groups]
         batch = self.job["spec"]["batch"]
-        self.pass_steps = sum(one["samples"] // batch for one in mixes)
+        self.pass_steps = sum(one["samples"] for one in mixes) / batch
         if all(one["samples_per_second"] and one["every"] for one in mixes):
             self.periods.append([one["every"] * batch / one["samples_per_second"] for one in mixes])
             self.speeds = {one["device"]: one["samples_per_second"] for one in mixes}

@@ -99,12 +99,21 @@ def test_the_baseline_is_measured_in_its_passes_by_the_rule_of_all():
     row = results.row_of(run_of(longer, "plain_rounds"), found, [0.5, 0.5])
     same(row["speed_up"], 1.0, "the baseline over itself")
     same(row["loss_points"], 0.0, "its loss against itself")
-    try:
-        results.baseline_of(run_of(RISING), 7)
-    except ValueError as error:
-        must("7 passes" in str(error), f"{error}")
-    else:
-        must(False, "a baseline that is too short was taken")
+    for versions_of, words in (
+        (RISING, "less than 7 passes"),
+        ([*RISING[:2], {"seconds": 9.0, "step": 900, "accuracy": 0.9}], "stored 2 averages"),
+    ):
+        try:
+            results.baseline_of(run_of(versions_of), 7)
+        except ValueError as error:
+            must(words in str(error), f"{error}")
+        else:
+            must(False, f"a baseline without '{words}' was taken")
+
+
+def test_passes_end_between_the_versions_around_their_steps():
+    for passes, expected in ((0.5, 0.5), (1, 1.0), (2.25, 2.25), (6, 6.0), (6.1, None)):
+        same(results.seconds_of_passes(RISING, passes, PASS_STEPS), expected, f"{passes} passes")
 
 
 def test_a_row_states_time_losses_and_recalls():
