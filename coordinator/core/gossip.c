@@ -150,6 +150,7 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     const bool computed = report->average.fetched || report->average.applied;
     if (gossip->phase == GOSSIP_COMPUTES && index == gossip->averager && computed) {
         gossip->averages++;
+        gossip->arrives_until_ms = now_ms + GOSSIP_ARRIVAL_MS;
         gossip->phase = GOSSIP_ADOPTS;
         gossip->offered = false;
     }
@@ -166,9 +167,19 @@ void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms)
             group->open = no_xid;
         }
     }
+    if (now_ms >= gossip->arrives_until_ms || !gossip->group[gossip->averager].present) {
+        gossip->arrives_until_ms = 0;
+    }
     gossip_average(gossip, now_ms);
-    if (!gossip->finishes && (gossip->phase == GOSSIP_MIXES || !gossip_adopts(gossip))) {
+    if (gossip_may_match(gossip)) {
         gossip_match(gossip, now_ms);
+    }
+}
+
+void gossip_stored(struct gossip *gossip, struct mix_xid xid)
+{
+    if (mix_xid_is(xid, gossip->average)) {
+        gossip->arrives_until_ms = 0;
     }
 }
 
@@ -190,6 +201,9 @@ int64_t gossip_due_ms(const struct gossip *gossip)
         if (gossip_is_open(group) && group->open_until_ms < due_ms) {
             due_ms = group->open_until_ms;
         }
+    }
+    if (gossip->arrives_until_ms > 0 && gossip->arrives_until_ms < due_ms) {
+        due_ms = gossip->arrives_until_ms;
     }
     const int64_t late_ms = gossip_late_ms(gossip);
     return late_ms < due_ms ? late_ms : due_ms;

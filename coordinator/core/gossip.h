@@ -84,7 +84,9 @@ struct gossip {
     size_t averager;
     bool offered; /* the average to the groups that adopt it */
     int64_t phase_until_ms;
-    int64_t averages;                             /* that were computed in this life */
+    int64_t averages; /* that were computed in this life */
+    int64_t
+        arrives_until_ms; /* the computed one is on its way; 0: it is stored, or there is none */
     struct gossip_order order[GOSSIP_ORDERS_MAX]; /* a ring */
     size_t first, orders;
 };
@@ -114,6 +116,9 @@ void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms);
 /* Take the next order; false: none. */
 bool gossip_next(struct gossip *gossip, struct gossip_order *out);
 
+/* The average is in the store. No other is begun before that, unless it is lost with the group that
+ * sends it. */
+void gossip_stored(struct gossip *gossip, struct mix_xid xid);
 /* Average once more, as soon as the average under way is over, and match no pair any more. Nobody
  * adopts it, and a single group is enough. It is begun again until it arrives. */
 void gossip_finish(struct gossip *gossip);

@@ -4,8 +4,6 @@
 
 #include "coordinator/core/gossip_inside.h"
 
-#define ARRIVAL_MS 600000 /* of the last average, until another one is begun */
-
 static void enter_phase(struct gossip *gossip, enum gossip_phase phase, double seconds,
                         int64_t now_ms)
 {
@@ -50,6 +48,9 @@ static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
     }
     if (gossip->finishes || present < 2) {
         return gossip->finishes && present > 0;
+    }
+    if (gossip->arrives_until_ms > 0) {
+        return false; /* a group sends one at a time */
     }
     return gossip->rules.schedule == GOSSIP_ROUNDS ? round_is_averaged(gossip, now_ms)
                                                    : has_mixed_enough(gossip, present);
@@ -148,7 +149,7 @@ static void offer(struct gossip *gossip, int64_t now_ms)
     gossip->offered = true;
     enter_phase(gossip, GOSSIP_ADOPTS, seconds, now_ms);
     if (gossip->is_last) {
-        gossip->phase_until_ms = now_ms + ARRIVAL_MS; /* it travels to the coordinator */
+        gossip->phase_until_ms = now_ms + GOSSIP_ARRIVAL_MS; /* it travels to the coordinator */
     }
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];

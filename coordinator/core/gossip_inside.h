@@ -16,6 +16,12 @@ static inline bool gossip_is_free(const struct gossip_group *group)
     return group->present && group->heard && !gossip_is_open(group);
 }
 
+/* Whether the groups move to the average: to the last one none does. */
+static inline bool gossip_adopts(const struct gossip *gossip)
+{
+    return gossip->rules.adopts && !gossip->is_last;
+}
+
 /* ---- orders ---- */
 
 bool gossip_has_room(const struct gossip *gossip, size_t orders);
@@ -29,6 +35,12 @@ void gossip_add_alpha(struct mix_match *match, double alpha);
 int64_t gossip_patience_ms(double seconds);
 
 /* ---- pairs ---- */
+
+/* Whether pairs are matched at present. */
+static inline bool gossip_may_match(const struct gossip *gossip)
+{
+    return !gossip->finishes && (gossip->phase == GOSSIP_MIXES || !gossip_adopts(gossip));
+}
 
 /* Of schedule rounds: whether the round is to be closed. All groups wait for it, or, where groups
  * are levelled, two do and the others are late. */
@@ -44,11 +56,7 @@ void gossip_match(struct gossip *gossip, int64_t now_ms);
 
 /* ---- averages ---- */
 
-/* Whether the groups move to the average: to the last one none does. */
-static inline bool gossip_adopts(const struct gossip *gossip)
-{
-    return gossip->rules.adopts && !gossip->is_last;
-}
+#define GOSSIP_ARRIVAL_MS 600000 /* of an average, until another one is begun */
 
 /* Begin an average if one is due, and go on with it. */
 void gossip_average(struct gossip *gossip, int64_t now_ms);

@@ -375,6 +375,7 @@ void gossip_on_average(struct core *core, const struct event *event)
     exports_store(core, &parent->job, average.step, average.sha256, average.bytes);
     average.checkpoint = core->checkpoint.id;
     keep_average(core, parent, &average);
+    gossip_stored(&parent->mixes.gossip, average.xid);
     show_accuracy(core, parent, &average, stored->average.loss);
     const double target = parent->job.spec.gossip.target_accuracy;
     state->good =

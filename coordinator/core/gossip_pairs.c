@@ -115,7 +115,7 @@ int64_t gossip_late_ms(const struct gossip *gossip)
 {
     size_t late;
     return gossip->rules.schedule == GOSSIP_ROUNDS && gossip->rules.level &&
-                   count_waiting(gossip, &late) >= 2
+                   gossip_may_match(gossip) && count_waiting(gossip, &late) >= 2
                ? gossip->round_ms + (int64_t)(1000 * LATE_PERIODS * gossip->period)
                : INT64_MAX;
 }

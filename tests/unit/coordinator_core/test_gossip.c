@@ -190,6 +190,9 @@ static void check_order(struct world *world, const struct gossip_order *order)
 static void take_orders(struct world *world)
 {
     struct gossip_order order;
+    if (world->gossip.phase == GOSSIP_ADOPTS) { /* it is sent meanwhile */
+        gossip_stored(&world->gossip, world->gossip.average);
+    }
     gossip_tick(&world->gossip, 1, world->now_ms);
     while (gossip_next(&world->gossip, &order)) {
         check_order(world, &order);
