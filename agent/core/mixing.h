@@ -52,6 +52,7 @@ struct mixing {
     struct mixing_slot slot[MIXING_PLACES];
     struct mix_xid newest[MIXING_PLACES]; /* of those that were taken */
     int64_t applied_step; /* the last step before the newest mix; at first: the resumed version */
+    int64_t passed;       /* the last step after which it went on without a mix, as ordered */
     int64_t mixes;        /* applied by this incarnation */
     struct mix_record record[MIXING_RECORDS_MAX]; /* not acknowledged; the oldest first */
     size_t record_count;
@@ -76,7 +77,11 @@ enum mixing_answer mixing_take(struct mixing *mixing, const struct mix_match *ma
 void mixing_tick(struct mixing *mixing, int64_t now_ms);
 /* The coordinator has stored the record (mix_record_is). */
 void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record);
-/* Whether a match is due after that many steps: `every` steps after the last mix, and none open. */
+/* After the step `version` the group goes on without a mix. */
+void mixing_pass(struct mixing *mixing, int64_t version);
+/* Return the step after which a match is due: `every` after the last mix, or after it passed. */
+int64_t mixing_due_at(const struct mixing *mixing, int64_t every);
+/* Whether a match is due after that many steps, and none is open. */
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every);
 
 /* ---- at a step boundary ---- */

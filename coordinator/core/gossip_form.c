@@ -7,6 +7,7 @@
 #include "coordinator/core/groups.h"
 #include "coordinator/core/planning.h"
 #include "coordinator/core/problem.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "libtrain/model/shards.h"
@@ -71,6 +72,40 @@ size_t gossip_recruit(struct core *core, const struct job_spec *spec, const stru
     return count < (size_t)spec->devices_min ? 0 : count;
 }
 
+void gossip_prospect(const struct core *core, const struct job_spec *spec,
+                     const struct model *model, const struct recruit *recruit, size_t count,
+                     struct prospect *out)
+{
+    const struct device_slot *device[GROUPS_MAX];
+    out->problem = (struct levels_problem){
+        .count = count, .batch = spec->batch, .speed = out->speed, .seconds = out->seconds};
+    for (size_t a = 0; a < count; a++) {
+        out->speed[a] = recruit[a].speed;
+        device[a] = slots_device(core, recruit[a].device.text);
+    }
+    for (size_t a = 0; a < count; a++) {
+        for (size_t b = 0; b < count; b++) {
+            out->seconds[a * count + b] =
+                a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], model);
+        }
+    }
+}
+
+/* Of a group that does not train all of its samples between two averages; 0: it does. Like the
+ * samples it stays as it is: the log does not say how they are chosen. */
+static int64_t window_of(const struct parent_slot *parent, const struct prospect *prospect,
+                         size_t group, int64_t samples)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    if (spec->gossip.critical <= 0 || !spec->gossip.level) {
+        return 0;
+    }
+    const int64_t steps =
+        levels_steps(prospect->speed[group], levels_period(&prospect->problem), spec->batch);
+    const double window = (double)steps * (double)spec->gossip.average_every * (double)spec->batch;
+    return window < (double)samples ? (int64_t)window : 0;
+}
+
 /* The number of groups does not change any more. */
 void gossip_form(struct core *core, struct parent_slot *parent)
 {
@@ -87,9 +122,14 @@ void gossip_form(struct core *core, struct parent_slot *parent)
     }
     parent->work.wait[0] = '\0';
     row->groups.count = row->gossip.member_count = count;
+    struct prospect prospect;
+    gossip_prospect(core, &parent->job.spec, parent->model, recruit, count, &prospect);
     for (size_t g = 0; g < count; g++) {
-        row->gossip.member[g] = (struct gossip_member){
-            .samples = shards_size(core->shard, row->class_count, g), .speed = recruit[g].speed};
+        const int64_t samples = shards_size(core->shard, row->class_count, g);
+        row->gossip.member[g] =
+            (struct gossip_member){.samples = samples,
+                                   .window = window_of(parent, &prospect, g, samples),
+                                   .speed = recruit[g].speed};
         row->groups.group[g].device = recruit[g].device;
     }
     groups_changed(parent);

@@ -12,6 +12,7 @@
 #include "coordinator/core/groups.h"
 #include "coordinator/core/kept.h"
 #include "coordinator/core/slots.h"
+#include "coordinator/core/stall.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
@@ -24,11 +25,16 @@
 static void begin_work(struct parent_slot *parent)
 {
     const struct job_spec *spec = &parent->job.spec;
-    const bool by_samples = spec->gossip.average_by == AVERAGE_SAMPLES;
+    const enum levels_weights weights = spec->gossip.average_by == AVERAGE_SAMPLES ? LEVELS_SAMPLES
+                                        : spec->gossip.weights == WEIGHTS_ACCURACY ? LEVELS_ACCURACY
+                                                                                   : LEVELS_EQUAL;
+    const bool rounds = spec->gossip.schedule == SCHEDULE_ROUNDS;
     const struct gossip_rules rules = {.seed = (uint64_t)spec->seed,
                                        .life = ++parent->parent.gossip.life,
                                        .batch = spec->batch,
-                                       .weights = by_samples ? LEVELS_SAMPLES : LEVELS_EQUAL,
+                                       .schedule = rounds ? GOSSIP_ROUNDS : GOSSIP_ASYNC,
+                                       .level = spec->gossip.level,
+                                       .weights = weights,
                                        .uniform = spec->gossip.pairs == PAIRS_UNIFORM,
                                        .adopts = spec->gossip.adopt,
                                        .average_every = spec->gossip.average_every};
@@ -37,15 +43,19 @@ static void begin_work(struct parent_slot *parent)
     groups_changed(parent);
 }
 
-/* Groups whose steps between two mixes have changed are told. */
+/* Groups whose steps until the next mix have changed are told. */
 static void assign_steps(struct core *core, struct parent_slot *parent)
 {
     for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
         struct gossip_group_work *work = &parent->mixes.group[g];
-        const int64_t every =
-            work->incarnation > 0 ? gossip_steps(&parent->mixes.gossip, g) : work->every;
-        if (every != work->every) {
+        if (work->incarnation == 0) {
+            continue;
+        }
+        const int64_t every = gossip_steps(&parent->mixes.gossip, g);
+        const int64_t passed = gossip_passed(&parent->mixes.gossip, g);
+        if (every != work->every || passed != work->passed) {
             work->every = every;
+            work->passed = passed;
             gossip_touch(core, parent, g);
         }
     }
@@ -255,10 +265,12 @@ const struct parent_row gossip_row = {
 
 /* ---- reports ---- */
 
-static struct gossip_report report_of(const struct mix_report *report)
+static struct gossip_report report_of(const struct mix_report *report, int64_t step)
 {
-    struct gossip_report out = {
-        .generation = report->generation, .wants = report->wants, .mixed = report->mixes > 0};
+    struct gossip_report out = {.generation = report->generation,
+                                .wants = report->wants,
+                                .mixed = report->mixes > 0,
+                                .step = step};
     out.pair.xid = report->pair.xid;
     out.pair.open = mix_is_open(report->pair.state);
     out.pair.copied = report->pair.copied;
@@ -268,14 +280,21 @@ static struct gossip_report report_of(const struct mix_report *report)
     out.average.open = mix_is_open(report->average.state);
     out.average.copied = report->average.copied;
     out.average.fetched = report->average.state == MIX_FETCHED;
+    out.average.has_loss = report->has_loss;
+    out.average.loss = report->loss;
     out.average.applied = report->average.state == MIX_APPLIED;
     return out;
+}
+
+static bool waits_for_others(const struct mix_report *report)
+{
+    return report->wants || mix_is_open(report->pair.state) || mix_is_open(report->average.state);
 }
 
 void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
 {
     const struct mix_report *report = &heartbeat->mix;
-    const struct job_slot *job = heartbeat->has_mix ? slots_job(core, heartbeat->job.text) : NULL;
+    struct job_slot *job = heartbeat->has_mix ? slots_job(core, heartbeat->job.text) : NULL;
     const bool works = job && core->beating->job == job; /* others have no part in the group */
     struct parent_slot *parent =
         works && job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
@@ -294,7 +313,10 @@ void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
         group->incarnation != report->generation) {
         return;
     }
-    const struct gossip_report heard = report_of(report);
+    if (parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS && waits_for_others(report)) {
+        stall_watch(core, job); /* it makes no step, and shall not */
+    }
+    const struct gossip_report heard = report_of(report, heartbeat->step);
     gossip_hear(&parent->mixes.gossip, (size_t)job->job.group, &heard, core->now_ms);
     group->mixes = report->mixes;
     group->distance = report->distance;
@@ -409,6 +431,7 @@ void gossip_on_average(struct core *core, const struct event *event)
     exports_store(core, &parent->job, average.step, average.sha256, average.bytes);
     average.checkpoint = core->checkpoint.id;
     keep_average(core, parent, &average);
+    gossip_stored(&parent->mixes.gossip, average.xid);
     show_accuracy(core, parent, &average, stored->average.loss);
     gossip_watch_average(core, parent, average.step);
     const double target = parent->job.spec.gossip.target_accuracy;

@@ -19,7 +19,7 @@ struct gossip_work {
     struct gossip_group_work {
         int64_t incarnation;                    /* that gossip knows; 0: the group does not train */
         struct gossip_claims claims;            /* steps of its job */
-        int64_t every;                          /* steps between two mixes, as assigned */
+        int64_t every, passed;                  /* as in struct mix_duty, as assigned */
         struct mix_match order[MIX_ORDERS_MAX]; /* a pair, an average; counter 0: none */
         int64_t mixes;
         double distance;

@@ -1024,6 +1024,7 @@ class MixReport(TypedDict):
     mixes: NotRequired[Count]
     pair: MixStatus
     average: MixStatus
+    loss: NotRequired[float | None]
     distance: NotRequired[float | None]
     records: NotRequired[list[MixRecord]]
 
@@ -1247,6 +1248,8 @@ class GossipPreview(TypedDict):
     copy_bytes: Count
     epoch_seconds: float | None
     total_seconds: float | None
+    rounds_seconds: float | None
+    sized_rounds_seconds: float | None
     pipeline_seconds: float | None
     single_seconds: float | None
     fastest: Literal["none", "gossip", "pipeline", "single"]
@@ -1344,10 +1347,14 @@ class ParameterServer(TypedDict):
 class Gossip(TypedDict):
     """A job of groups that train apart. See docs/jobs.md."""
 
+    schedule: NotRequired[Literal["async", "rounds"]]
+    level: NotRequired[bool]
     split: NotRequired[Literal["even", "speed", "dirichlet", "by_class"]]
     alpha: NotRequired[float | None]
     classes_per_shard: NotRequired[int]
     pairs: NotRequired[Literal["bandwidth", "uniform"]]
+    weights: NotRequired[Literal["equal", "accuracy"]]
+    critical: NotRequired[float]
     average_by: NotRequired[Literal["groups", "samples"]]
     average_every: NotRequired[int]
     adopt: NotRequired[bool]
@@ -1619,6 +1626,9 @@ class MixDuty(TypedDict):
     generation: Count
     groups: int
     every: int
+    passed: NotRequired[Count]
+    probes: NotRequired[bool]
+    holds: NotRequired[bool]
     rate_step: Count
     steps: int
     orders: NotRequired[list[MixOrder]]
@@ -1705,6 +1715,8 @@ class ViewShard(TypedDict):
     count: int
     seed: Count
     class_ranges: list[ClassRange]
+    window: NotRequired[Count]
+    critical: NotRequired[float]
 
 
 class Joint(TypedDict):

@@ -114,10 +114,18 @@ def trained_model(run, value=1.0, units=None, **evaluation):
 
 class FakeAgent:
     def __init__(
-        self, api, name, boot="boot1", memory=8 << 30, enrol=True, protocol=4, labels=None
+        self,
+        api,
+        name,
+        boot="boot1",
+        memory=8 << 30,
+        enrol=True,
+        protocol=4,
+        labels=None,
+        slower=1,
     ):
         self.api, self.name, self.boot, self.memory = api, name, boot, memory
-        self.protocol, self.labels = protocol, labels
+        self.protocol, self.labels, self.slower = protocol, labels, slower
         self.id, self.revision, self.step, self.highest = None, 0, 0, 0
         self.held = {}  # (version, unit) -> bytes
         self.made = {}  # (version, unit) -> generation
@@ -134,6 +142,9 @@ class FakeAgent:
             **fields,
         }
         body["probe"] = {**body["probe"], "free_memory_bytes": self.memory}
+        if self.slower > 1:
+            body["probe"]["gemm_gflops"] /= self.slower
+            body["probe"]["memory_bytes_per_second"] /= self.slower
         if self.labels:
             body["labels"] = self.labels
         if self.protocol < 2:

@@ -33,6 +33,29 @@ def test_a_job_of_gossip_reports_faults_at_its_fields():
         must(api.get("/v1/jobs")["items"] == [], "a dry run has made a job")
 
 
+def test_a_dry_run_compares_gossip_with_rounds_a_pipeline_and_one_device():
+    with Api() as api:
+        for name, times in (("slow", 4), ("fast", 1)):
+            FakeAgent(api, name, protocol=6, slower=times)
+
+        def ask(**options):
+            job = {**GOSSIP, "gossip": options}
+            return api.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json["gossip"]
+
+        gossip = ask()
+        fast, slow = gossip["groups"]
+        must(fast["samples"] - slow["samples"] in (0, 1), f"split even: {gossip}")
+        must(fast["samples_per_second"] > 3 * slow["samples_per_second"], f"speeds: {gossip}")
+        must(gossip["total_seconds"] < gossip["rounds_seconds"], f"nobody waits: {gossip}")
+        must(gossip["sized_rounds_seconds"] < gossip["rounds_seconds"], f"{gossip}")
+        must(gossip["fastest"] in ("gossip", "pipeline"), f"{gossip}")
+        rounds = ask(schedule="rounds", level=False)
+        must(rounds["total_seconds"] == gossip["rounds_seconds"], f"{rounds} and {gossip}")
+        must(rounds["period_seconds"] == rounds["epoch_seconds"], f"{rounds}")
+        steps = [round(group["samples"] / GOSSIP["batch"]) for group in rounds["groups"]]
+        must([group["every"] for group in rounds["groups"]] == steps, f"{rounds}")
+
+
 PAIR = {"xid": {"life": 0, "counter": 0}, "state": "none"}
 
 

@@ -132,6 +132,62 @@ def wait_for_averages(fleet, job, count):
     )
 
 
+def test_in_rounds_all_groups_make_one_pass_of_their_data_and_mix_at_once():
+    options = {"schedule": "rounds", "level": False, "pairs": "uniform", "adopt": False}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options={**options, "average_every": 1}, epochs=6)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        view = groups_of(fleet, job)
+        steps = [group["mixes"]["steps"] for group in view["groups"]]
+        per_pass = [round(group["mixes"]["samples"] / BATCH) for group in view["groups"]]
+        must(max(steps) - min(steps) <= max(per_pass), f"steps {steps}, a pass {per_pass}")
+        records = mixes_of(fleet, job)
+        must(of_kind(records, "pair") and not of_kind(records, "adopt"), f"{records}")
+        off = [r for r in of_kind(records, "pair") if r["applied_step"] % per_pass[0]]
+        must(not off, f"mixes within a pass of {per_pass}: {off}")
+        check_replay(fleet, job, spec)
+
+
+def test_pairs_move_by_the_accuracy_of_their_groups():
+    options = {"weights": "accuracy", "split": "by_class", "classes_per_shard": 4}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options=options, epochs=8)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        shares = {record["alpha"] for record in of_kind(records, "pair")}
+        must(len(shares - {0.5}) > 2, f"pairs move by {shares}")
+        check_replay(fleet, job, spec)
+
+
+def test_slow_groups_train_the_samples_of_the_largest_losses_more_often():
+    options = {"critical": 0.5, "average_every": 1}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options=options, epochs=6)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        shards = [
+            fleet.get(f"/v1/jobs/{job['id']}/groups/{group['group']}/spec")["view"]["shard"]
+            for group in groups_of(fleet, job)["groups"]
+        ]
+        chosen = [shard for shard in shards if "window" in shard]
+        must(chosen, f"all groups train all of their samples between two averages: {shards}")
+        must({shard["critical"] for shard in chosen} == {0.5}, f"{chosen}")
+        check_replay(fleet, job, spec)
+
+
+def test_an_average_in_every_round_is_federated_averaging():
+    options = {"schedule": "rounds", "average_every": 1}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options=options, epochs=6)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        must(of_kind(records, "adopt") and not of_kind(records, "pair"), f"{records}")
+        check_replay(fleet, job, spec)
+
+
 def test_a_group_whose_device_is_lost_begins_again_with_the_newest_average():
     with gossip_fleet(GROUPS + 1, lease_ms=2000) as fleet:
         spec = gossip_job(epochs=24)

@@ -10,7 +10,7 @@ enum { SAMPLES = 320, BATCH = 32 };
 static void init_two(struct gossip *gossip)
 {
     const struct gossip_rules options = {
-        .seed = 1, .life = 4, .batch = BATCH, .average_every = 1000};
+        .seed = 1, .life = 4, .batch = BATCH, .level = true, .average_every = 1000};
     gossip_init(gossip, &options);
     for (size_t g = 0; g < 2; g++) {
         gossip_enter(gossip, g, 1, SAMPLES, 320, false, 0);
@@ -254,6 +254,10 @@ static void an_average_goes_on_without_those_that_are_late_or_gone(void **state)
     for (int64_t i = 0; i < 3; i++) {
         gossip_tick(&gossip, 1, 2030 + i);
     }
+    assert_true(mix_xid_is(gossip.average, before)); /* its author still sends it */
+    assert_true(gossip_due_ms(&gossip) > 2040);
+    gossip_stored(&gossip, before);
+    gossip_tick(&gossip, 1, 2040);
     assert_true(mix_xid_after(gossip.average, before)); /* the next one has begun */
 }
 
