@@ -220,10 +220,21 @@ void mixing_tick(struct mixing *mixing, int64_t now_ms)
     }
 }
 
+void mixing_pass(struct mixing *mixing, int64_t version)
+{
+    mixing->passed = version > mixing->passed ? version : mixing->passed;
+}
+
+int64_t mixing_due_at(const struct mixing *mixing, int64_t every)
+{
+    const bool passed = mixing->passed > mixing->applied_step;
+    return (passed ? mixing->passed : mixing->applied_step) + every;
+}
+
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
 {
     const struct mixing_slot *average = &mixing->slot[MIXING_AVERAGES];
-    return version - mixing->applied_step >= every && !is_open(&mixing->slot[MIXING_PAIRS]) &&
+    return version >= mixing_due_at(mixing, every) && !is_open(&mixing->slot[MIXING_PAIRS]) &&
            (!is_open(average) || average->match.alpha == 0) && has_room(mixing, 0);
 }
 

@@ -36,7 +36,7 @@ static double distance_of(const struct mixer *mixer, const float *own, const flo
 /* Under the lock: the average is that of the newest match. */
 static void note_distance(struct mixer *mixer, struct mix_xid xid, double distance)
 {
-    mixer->distance_xid = isfinite(distance) ? xid : (struct mix_xid){0};
+    mixer->distance_xid = distance <= MIX_DISTANCE_MAX ? xid : (struct mix_xid){0};
     mixer->distance = distance;
 }
 

@@ -189,7 +189,7 @@ static void handle_heartbeat(struct core *core, const struct event *event)
 {
     const struct heartbeat *heartbeat = event->heartbeat.heartbeat;
     /* A group that says that it has stopped may have no device any more afterwards. */
-    const struct job_slot *group = gossip_job_of(core, heartbeat);
+    struct job_slot *group = gossip_job_of(core, heartbeat);
     heartbeats_on_heartbeat(core, event);
     if (core->beating && group) {
         gossip_job_hear(core, group, heartbeat);

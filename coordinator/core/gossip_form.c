@@ -6,13 +6,16 @@
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/core/problem.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "libtrain/model/shards.h"
 
 /* ---- devices ---- */
 
-/* Devices, the fastest first. Return their number, at most that of the groups. */
+/* Devices with enough memory, the fastest first. Return their number, at most that of the groups.
+ */
 static size_t list_recruits(struct core *core, const struct job_spec *parent,
                             const struct model *model, enum candidates candidates,
                             struct recruit out[GROUPS_MAX])
@@ -26,9 +29,14 @@ static size_t list_recruits(struct core *core, const struct job_spec *parent,
     const struct planning *planning = core->planning;
     const size_t most = (size_t)parent->devices_max;
     const double micro_batch = (double)spec.batch / (double)spec.micro_batches;
+    bool fits[PLANNING_DEVICES_MAX];
     size_t count = 0;
     candidates_fill(core, &request, core->planning);
+    problem_fit_alone(core->planning, fits);
     for (size_t d = 0; d < planning->device_count; d++) {
+        if (!fits[d]) {
+            continue;
+        }
         const struct recruit recruit = {.device = planning->device[d].id,
                                         .speed = micro_batch * planning_speed(planning, d, 0)};
         size_t at = count < most ? count++ : count;
@@ -64,6 +72,40 @@ size_t gossip_recruit(struct core *core, const struct job_spec *spec, const stru
     return count < (size_t)spec->devices_min ? 0 : count;
 }
 
+void gossip_prospect(const struct core *core, const struct job_spec *spec,
+                     const struct model *model, const struct recruit *recruit, size_t count,
+                     struct prospect *out)
+{
+    const struct device_slot *device[GROUPS_MAX];
+    out->problem = (struct levels_problem){
+        .count = count, .batch = spec->batch, .speed = out->speed, .seconds = out->seconds};
+    for (size_t a = 0; a < count; a++) {
+        out->speed[a] = recruit[a].speed;
+        device[a] = slots_device(core, recruit[a].device.text);
+    }
+    for (size_t a = 0; a < count; a++) {
+        for (size_t b = 0; b < count; b++) {
+            out->seconds[a * count + b] =
+                a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], model);
+        }
+    }
+}
+
+/* Of a group that does not train all of its samples between two averages; 0: it does. Like the
+ * samples it stays as it is: the log does not say how they are chosen. */
+static int64_t window_of(const struct parent_slot *parent, const struct prospect *prospect,
+                         size_t group, int64_t samples)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    if (spec->gossip.critical <= 0 || !spec->gossip.level) {
+        return 0;
+    }
+    const int64_t steps =
+        levels_steps(prospect->speed[group], levels_period(&prospect->problem), spec->batch);
+    const double window = (double)steps * (double)spec->gossip.average_every * (double)spec->batch;
+    return window < (double)samples ? (int64_t)window : 0;
+}
+
 /* The number of groups does not change any more. */
 void gossip_form(struct core *core, struct parent_slot *parent)
 {
@@ -80,9 +122,14 @@ void gossip_form(struct core *core, struct parent_slot *parent)
     }
     parent->work.wait[0] = '\0';
     row->groups.count = row->gossip.member_count = count;
+    struct prospect prospect;
+    gossip_prospect(core, &parent->job.spec, parent->model, recruit, count, &prospect);
     for (size_t g = 0; g < count; g++) {
-        row->gossip.member[g] = (struct gossip_member){
-            .samples = shards_size(core->shard, row->class_count, g), .speed = recruit[g].speed};
+        const int64_t samples = shards_size(core->shard, row->class_count, g);
+        row->gossip.member[g] =
+            (struct gossip_member){.samples = samples,
+                                   .window = window_of(parent, &prospect, g, samples),
+                                   .speed = recruit[g].speed};
         row->groups.group[g].device = recruit[g].device;
     }
     groups_changed(parent);
@@ -107,8 +154,11 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
                                    .data = &data,
                                    .model = parent->model};
     if (groups_begin(core, parent, &row->part[group], &made)) {
-        member->origin = state->average_count > 0 ? state->average[state->average_count - 1].xid
-                                                  : (struct mix_xid){0};
-        parent->mixes.group[group].reached = 0;
+        static const struct gossip_average none;
+        const struct gossip_average *newest =
+            state->average_count > 0 ? &state->average[state->average_count - 1] : &none;
+        member->origin = newest->xid;
+        member->origin_author = newest->author;
+        parent->mixes.group[group].claims = (struct gossip_claims){0};
     }
 }

@@ -504,7 +504,8 @@ class JobMetric(TypedDict):
     step: Count
     name: Literal[
         "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
-        "pull_seconds", "push_seconds", "segments_pull", "segments_push",
+        "pull_seconds", "push_seconds", "segments_pull", "segments_push", "mix_seconds", "distance",
+        "period_cv",
     ]
     value: float
     job: NotRequired[str | None]
@@ -598,7 +599,8 @@ class Metric(TypedDict):
     step: Count
     name: Literal[
         "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
-        "pull_seconds", "push_seconds", "segments_pull", "segments_push",
+        "pull_seconds", "push_seconds", "segments_pull", "segments_push", "mix_seconds", "distance",
+        "period_cv",
     ]
     value: float
 
@@ -1022,6 +1024,7 @@ class MixReport(TypedDict):
     mixes: NotRequired[Count]
     pair: MixStatus
     average: MixStatus
+    loss: NotRequired[float | None]
     distance: NotRequired[float | None]
     records: NotRequired[list[MixRecord]]
 
@@ -1245,6 +1248,8 @@ class GossipPreview(TypedDict):
     copy_bytes: Count
     epoch_seconds: float | None
     total_seconds: float | None
+    rounds_seconds: float | None
+    sized_rounds_seconds: float | None
     pipeline_seconds: float | None
     single_seconds: float | None
     fastest: Literal["none", "gossip", "pipeline", "single"]
@@ -1342,10 +1347,14 @@ class ParameterServer(TypedDict):
 class Gossip(TypedDict):
     """A job of groups that train apart. See docs/jobs.md."""
 
+    schedule: NotRequired[Literal["async", "rounds"]]
+    level: NotRequired[bool]
     split: NotRequired[Literal["even", "speed", "dirichlet", "by_class"]]
     alpha: NotRequired[float | None]
     classes_per_shard: NotRequired[int]
     pairs: NotRequired[Literal["bandwidth", "uniform"]]
+    weights: NotRequired[Literal["equal", "accuracy"]]
+    critical: NotRequired[float]
     average_by: NotRequired[Literal["groups", "samples"]]
     average_every: NotRequired[int]
     adopt: NotRequired[bool]
@@ -1617,6 +1626,9 @@ class MixDuty(TypedDict):
     generation: Count
     groups: int
     every: int
+    passed: NotRequired[Count]
+    probes: NotRequired[bool]
+    holds: NotRequired[bool]
     rate_step: Count
     steps: int
     orders: NotRequired[list[MixOrder]]
@@ -1630,7 +1642,11 @@ class GroupMixes(TypedDict):
     steps: Count
     every: Count
     mixes: Count
+    missed_periods: NotRequired[Count]
     samples_per_second: float | None
+    mix_seconds: NotRequired[float]
+    averages: NotRequired[bool]
+    loss: float | None
     distance: float | None
 
 
@@ -1699,6 +1715,8 @@ class ViewShard(TypedDict):
     count: int
     seed: Count
     class_ranges: list[ClassRange]
+    window: NotRequired[Count]
+    critical: NotRequired[float]
 
 
 class Joint(TypedDict):

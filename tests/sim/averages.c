@@ -27,7 +27,8 @@ void coordinator_take_average(struct world *world, struct call *call)
     if (!coordinator_asks(world, call)) {
         return;
     }
-    if (!core_may_store_average(coordinator->core, call->device.text, &call->average)) {
+    const struct model *model;
+    if (!core_average_job(coordinator->core, call->device.text, &call->average, &model)) {
         net_problem(world, call, PROBLEM_STALE_GENERATION, "the average is not expected");
     } else if (coordinator->disk_full) {
         net_problem(world, call, PROBLEM_DISK_FULL, "no space left");

@@ -127,7 +127,7 @@ static bool begin(struct mix_replay *replay, const struct mix_member *of, int de
     walk->version = start->own.version;
     walk->mixes = 0;
     walk->rate_step = start->rate_step > 0 ? start->rate_step : 1;
-    if (start->peer_count > 0) {
+    if (mix_record_forks(start)) {
         struct mix_member last = start->peer[0];
         size_t known = 0;
         last.mixes = count_moves(replay, &last, last.version);
@@ -141,7 +141,8 @@ static bool begin(struct mix_replay *replay, const struct mix_member *of, int de
     uint64_t file = job->checkpoint;
     size_t taken = file != 0 ? job->taken : 0;
     if (start->xid.counter > 0) {
-        const struct mix_record *record = find_average(replay, start->xid, NULL);
+        const struct mix_member *author = start->peer_count > 0 ? &start->peer[0] : NULL;
+        const struct mix_record *record = find_average(replay, start->xid, author);
         if (!record) {
             return is_missing(replay, "the average that begins", of, start->xid.counter);
         }

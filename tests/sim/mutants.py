@@ -140,7 +140,7 @@ EXCHANGE_MUTANTS = (  # of jobs with workers and servers
     ),
 )
 MIXING = "agent/core/mixing.c"
-GOSSIP = "coordinator/core/gossip.c"
+GOSSIP = "coordinator/core/gossip_inside.h"
 MIX_MUTANTS = (  # of jobs whose groups mix
     (
         "once per xid",
@@ -169,7 +169,7 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     (
         "one open match per group",
         GOSSIP,
-        "return group->present && group->heard && !is_open(group);",
+        "return group->present && group->heard && !gossip_is_open(group);",
         "return group->present && group->heard;",
     ),
     (
@@ -181,8 +181,8 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     (
         "no match before the first heartbeat",
         GOSSIP,
-        "return group->present && group->heard && !is_open(group);",
-        "return group->present && !is_open(group);",
+        "return group->present && group->heard && !gossip_is_open(group);",
+        "return group->present && !gossip_is_open(group);",
     ),
     (
         "a record is acknowledged after its row",
@@ -198,9 +198,9 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     ),
     (
         "the last average is made again if its author is lost",
-        GOSSIP,
-        "(gossip->is_last ? lost : all_did(gossip, true))",
-        "(!gossip->is_last && all_did(gossip, true))",
+        "coordinator/core/gossip_average.c",
+        "(gossip->is_last ? !gossip->group[gossip->averager].tried",
+        "(gossip->is_last ? false",
     ),
     (
         "a group resumes the state of the incarnation that computed it",
