@@ -87,3 +87,12 @@ void exposition_single(struct exposition *exposition, const char *name, enum exp
     exposition_family(exposition, name, type, help);
     exposition_sample(exposition, "", NULL, 0, value);
 }
+
+void exposition_singles(struct exposition *exposition, const struct exposition_family *family,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        exposition_single(exposition, family[i].name, family[i].type, family[i].help,
+                          family[i].value);
+    }
+}

@@ -33,5 +33,13 @@ void exposition_sample(struct exposition *exposition, const char *suffix,
 /* A family of one sample without labels. */
 void exposition_single(struct exposition *exposition, const char *name, enum exposition_type type,
                        const char *help, double value);
+/* The same of several. */
+struct exposition_family {
+    const char *name, *help;
+    enum exposition_type type;
+    double value;
+};
+void exposition_singles(struct exposition *exposition, const struct exposition_family *family,
+                        size_t count);
 
 #endif

@@ -30,7 +30,10 @@ enum rng_purpose {
     RNG_NEGATIVES = 9,    /* a = epoch, b = 0, index = place among the samples of other classes */
     RNG_SHARDS = 10,      /* a = class or shard, b = 0, index = draw; b = 1: the order of classes */
     RNG_SHARD_ORDER = 11, /* a = class, b = 0, index = place of the sample within its class */
-    RNG_MATCH = 12,       /* a = life of the coordinator, b = 0, index = matches before */
+    RNG_MATCH = 12,       /* a = life of the coordinator, b = 0, index = matches before; b > 0: the
+                             order of a round, b - 1 = matches before */
+    RNG_DRAWN = 13,       /* a = b = 0, index = draw: samples that all groups of a job evaluate */
+    RNG_TURN = 14,        /* a = b = 0, index = place: the order of a shard's samples in turn */
 };
 
 /* One key of (seed, purpose, a, b); rng_word(stream, index) is then a pure function of index. */

@@ -104,13 +104,15 @@ class Data:
         """Options of the commands that work without a coordinator."""
         return ["--as", self.reading] if self.reading else []
 
-    def upload(self, fleet):
+    def upload(self, fleet, names=None):
+        """names: {part: its name on the coordinator}. Default: all parts, by their own names."""
         query = f"?{self.reading.replace(',', '&')}" if self.reading else ""
-        for part, paths in self.parts.items():
+        for part, name in (names or {part: part for part in self.parts}).items():
+            paths = self.parts[part]
             content = tar_of(*paths) if len(paths) > 1 else paths[0].read_bytes()
             fleet.request(
                 "PUT",
-                f"/v1/datasets/{part}{query}",
+                f"/v1/datasets/{name}{query}",
                 content,
                 {"Content-Type": "application/octet-stream"},
                 expect=201,

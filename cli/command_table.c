@@ -143,7 +143,8 @@ const struct option_use option_uses[OPTION_COUNT] = {
     [OPTION_DATASET] = {.query = "dataset", .value = VALUE_DATASET},
     [OPTION_METRIC] = {.query = "name",
                        .choices = "loss step_seconds test_loss test_accuracy recall least_recall "
-                                  "pull_seconds push_seconds segments_pull segments_push"},
+                                  "pull_seconds push_seconds segments_pull segments_push "
+                                  "mix_seconds distance period_cv"},
     [OPTION_SINCE] = {.query = "since", .value = VALUE_NUMBER},
     [OPTION_TEXT] = {.query = "text", .value = VALUE_NUMBER},
     [OPTION_SOUND] = {.query = "sound", .value = VALUE_NUMBER},

@@ -1,7 +1,9 @@
 #include "cli/groups.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/answer.h"
 #include "cli/job_read.h"
@@ -47,15 +49,13 @@ static int write_part(struct api *api, const char *name, const char *classes,
     return rc;
 }
 
-/* "  600 samples  every 3 steps  12 mixes  distance 0.021" */
-static void describe_mixes(const struct group_mixes *mixes, char *out, size_t size)
+int groups_read(struct api *api, const char *job, struct groups_view *out, struct err *err)
 {
-    char distance[48] = "";
-    if (mixes->has_distance) {
-        (void)snprintf(distance, sizeof(distance), "  distance %.3g", mixes->distance);
-    }
-    (void)snprintf(out, size, "  %" PRId64 " samples  every %" PRId64 " steps  %" PRId64 " mixes%s",
-                   mixes->samples, mixes->every, mixes->mixes, distance);
+    char path[64 + ID_SIZE];
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/groups", job);
+    memset(out, 0, sizeof(*out));
+    int rc = api_call(api, "GET", path, NULL, 0, 0, err);
+    return rc ? rc : api_read(api, &groups_view_record, out, err);
 }
 
 static int write_group(struct api *api, const struct group_view *group, FILE *out, struct err *err)
@@ -65,7 +65,7 @@ static int write_group(struct api *api, const struct group_view *group, FILE *ou
     (void)snprintf(name, sizeof(name), "group %" PRId64, group->group);
     (void)snprintf(item, sizeof(item), "  classes %s  width %.3f", classes, group->width);
     if (group->has_mixes) {
-        describe_mixes(&group->mixes, item, sizeof(item));
+        progress_mixes(&group->mixes, item, sizeof(item));
     }
     return write_part(api, name, item, &group->part, out, err);
 }

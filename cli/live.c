@@ -287,6 +287,15 @@ static void add_incident(struct page *page, const struct incident *incident)
              end);
 }
 
+static void add_groups(struct page *page, const struct groups_view *groups)
+{
+    char line[512];
+    for (size_t g = 0; groups && g < groups->group_count; g++) {
+        progress_group(&groups->group[g], line, sizeof(line));
+        add_line(page, groups->group[g].mixes.device.text[0] ? PLAIN : YELLOW, "%s", line);
+    }
+}
+
 int live_render(const struct live *live, const struct job *job, const struct live_style *style,
                 struct buf *out, struct err *err)
 {
@@ -299,5 +308,6 @@ int live_render(const struct live *live, const struct job *job, const struct liv
         add_incident(&page, &live->incident[i]);
     }
     add_stages(&page, &live->shares);
+    add_groups(&page, live->groups);
     return page.rc;
 }

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "cli/progress.h"
+#include "schema/groups_view.h"
 #include "schema/incident.h"
 
 #define LIVE_POINTS 512
@@ -26,6 +27,7 @@ struct live {
     struct live_curve loss;
     struct incident incident[LIVE_INCIDENTS]; /* the newest ones, the oldest first */
     size_t incident_count;
+    const struct groups_view *groups; /* that train apart; NULL: the job has none */
 };
 
 struct live_style {

@@ -236,3 +236,30 @@ void progress_numbers(const int64_t *number, size_t count, char *out, size_t siz
     }
     end(&line);
 }
+
+void progress_mixes(const struct group_mixes *mixes, char *out, size_t size)
+{
+    char missed[48] = "", loss[48] = "", distance[48] = "";
+    if (mixes->missed_periods > 0) {
+        (void)snprintf(missed, sizeof(missed), "  %" PRId64 " missed", mixes->missed_periods);
+    }
+    if (mixes->has_loss) {
+        (void)snprintf(loss, sizeof(loss), "  loss %.4f", mixes->loss);
+    }
+    if (mixes->has_distance) {
+        (void)snprintf(distance, sizeof(distance), "  distance %.3g", mixes->distance);
+    }
+    (void)snprintf(
+        out, size,
+        "  %" PRId64 " samples  step %" PRId64 "  every %" PRId64 " steps  %" PRId64 " mixes%s%s%s",
+        mixes->samples, mixes->steps, mixes->every, mixes->mixes, missed, loss, distance);
+}
+
+void progress_group(const struct group_view *group, char *out, size_t size)
+{
+    char name[32], mixes[256];
+    (void)snprintf(name, sizeof(name), "group %" PRId64, group->group);
+    progress_mixes(&group->mixes, mixes, sizeof(mixes));
+    (void)snprintf(out, size, "%-8s%s%s", name, mixes,
+                   group->mixes.device.text[0] == '\0' ? "  waits for a device" : "");
+}

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "schema/groups_view.h"
 #include "schema/job.h"
 #include "schema/plan.h"
 
@@ -38,5 +39,11 @@ void progress_end(const struct job *job, char *out, size_t size);
 void progress_duration(double seconds, char *out, size_t size);
 /* The numbers, runs of rising ones in brief: "0-3,7". A long list is truncated with "...". */
 void progress_numbers(const int64_t *number, size_t count, char *out, size_t size);
+
+/* Write what a group does that trains apart from the others:
+ * "  600 samples  step 132  every 3 steps  12 mixes  loss 0.3100  distance 0.021". */
+void progress_mixes(const struct group_mixes *mixes, char *out, size_t size);
+/* The same after its number, as a line without its end. */
+void progress_group(const struct group_view *group, char *out, size_t size);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/groups.h"
 #include "cli/job_read.h"
 #include "cli/live_read.h"
 #include "cli/progress.h"
@@ -27,6 +28,7 @@ struct watch {
     const char *id;
     struct screen screen;
     struct live live;
+    struct groups_view *groups; /* of the job, if they train apart; allocated by the first look */
     FILE *complaints;
     int64_t away_since; /* when the coordinator went away; 0: it is there */
     /* What was shown last. */
@@ -48,6 +50,31 @@ static void say(struct watch *watch, const char *line)
     watch->shown_ms = 0;
 }
 
+/* Read the groups of a job that has any which train apart. */
+static int read_groups(struct watch *watch, const struct job *job, struct err *err)
+{
+    if (job->spec.strategy != STRATEGY_GOSSIP) {
+        return 0;
+    }
+    if (!watch->groups) {
+        watch->groups = malloc(sizeof(*watch->groups));
+    }
+    watch->live.groups = watch->groups;
+    return watch->groups ? groups_read(watch->api, watch->id, watch->groups, err)
+                         : err_set(err, ERR_MEMORY, "no memory for the groups of a job");
+}
+
+static int say_groups(struct watch *watch, const struct job *job, struct err *err)
+{
+    char line[LINE_MAX_BYTES];
+    int rc = read_groups(watch, job, err);
+    for (size_t g = 0; rc == 0 && watch->groups && g < watch->groups->group_count; g++) {
+        progress_group(&watch->groups->group[g], line, sizeof(line));
+        say(watch, line);
+    }
+    return rc;
+}
+
 /* Whether only the numbers of the job differ from those shown last. */
 static bool same_but_numbers(const struct watch *watch, const struct job *job)
 {
@@ -55,9 +82,10 @@ static bool same_but_numbers(const struct watch *watch, const struct job *job)
 }
 
 /* Write the job as a line, unless that would be the same or too soon. */
-static void show_line(struct watch *watch, const struct job *job)
+static int show_line(struct watch *watch, const struct job *job, struct err *err)
 {
     char line[LINE_MAX_BYTES];
+    int rc = 0;
     /* The first one has no story. */
     if (job->state == JOB_RUNNING && job->generation > 1 && job->generation != watch->generation) {
         watch->generation = job->generation;
@@ -67,16 +95,18 @@ static void show_line(struct watch *watch, const struct job *job)
     watch->late = watch->shown_ms != 0 && clock_now_ms() - watch->shown_ms < PROGRESS_MS &&
                   same_but_numbers(watch, job);
     if (watch->late) {
-        return;
+        return 0;
     }
     progress_line(job, &watch->live.shares, 0, line, sizeof(line));
     if (strcmp(line, watch->line) != 0) {
         say(watch, line);
+        rc = say_groups(watch, job, err);
         memcpy(watch->line, line, sizeof(line));
     }
     watch->shown_ms = clock_now_ms();
     watch->state = (int)job->state;
     memcpy(watch->message, job->message, MESSAGE_SIZE);
+    return rc;
 }
 
 /* Draw the job on a terminal, over what was drawn before. */
@@ -88,6 +118,7 @@ static int show_live(struct watch *watch, const struct job *job, struct err *err
     buf_init(&page, PAGE_MAX_BYTES);
     screen_size(&watch->screen, &style.columns, &style.rows);
     int rc = live_read(watch->api, job, changed, &watch->live, err);
+    rc = rc ? rc : read_groups(watch, job, err);
     rc = rc ? rc : live_render(&watch->live, job, &style, &page, err);
     if (rc) {
         return rc;
@@ -130,7 +161,7 @@ static int look(struct watch *watch, int64_t after, struct job *job, struct err 
     if (!rc && watch->screen.terminal) {
         rc = show_live(watch, job, err);
     } else if (!rc) {
-        show_line(watch, job);
+        rc = show_line(watch, job, err);
     }
     return !rc && ferror(watch->screen.out) ? err_set(err, ERR_IO, "write the progress: failed")
                                             : rc;
@@ -189,6 +220,7 @@ int watch_job(struct api *api, const char *id, FILE *out, FILE *complaints, bool
     watch->state = -1;
     screen_init(&watch->screen, out);
     int rc = follow(watch, succeeded, checkpoint, err);
+    free(watch->groups);
     free(watch);
     return rc;
 }

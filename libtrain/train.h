@@ -317,6 +317,10 @@ const float *train_state_tensor(const struct train_stage *stage, const struct tr
                                 size_t unit, size_t index, float *scratch, size_t *count);
 size_t train_scratch_floats(const struct train_stage *stage);
 
+/* The losses [micro_batch * positions] that the last train_forward of the last stage has summed;
+ * borrowed until the next call. */
+const double *train_losses(const struct train_stage *stage);
+
 /* Evaluate `count` <= micro_batch samples with running statistics and without dropout. Reads the
  * state, never writes it; needs no slot. Last stage: with labels, adds to *loss_sum (in sample
  * order) and to *correct, which counts labels (at most micro_batch * positions). There `output`
@@ -358,6 +362,11 @@ const uint32_t *train_sampler_held(const struct train_sampler *sampler, size_t *
 int64_t train_steps_per_epoch(uint64_t samples, size_t batch);
 /* Return the sample indices [batch] of `step` (from 1, global); borrowed until the next call. */
 const uint32_t *train_sampler_batch(struct train_sampler *sampler, int64_t step);
+/* The losses of the samples [first, first + count) of the batch of `step`, the last one that was
+ * returned. Later epochs of a window (view.h) depend on them: its steps are asked for in order, and
+ * a sampler that begins at a later step knows no losses. Without a window this does nothing. */
+void train_sampler_note(struct train_sampler *sampler, int64_t step, size_t first, size_t count,
+                        const double *loss);
 
 /* The source of stage 0's samples and their augmentation. Plain data. */
 struct train_loader {

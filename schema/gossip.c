@@ -3,14 +3,25 @@
 #include "schema/check.h"
 #include "schema/job.h"
 
+const char *const gossip_schedule_names[] = {
+    [SCHEDULE_ASYNC] = "async", [SCHEDULE_ROUNDS] = "rounds", NULL};
 const char *const gossip_pairs_names[] = {
     [PAIRS_BANDWIDTH] = "bandwidth", [PAIRS_UNIFORM] = "uniform", NULL};
+const char *const gossip_weights_names[] = {
+    [WEIGHTS_EQUAL] = "equal", [WEIGHTS_ACCURACY] = "accuracy", NULL};
 const char *const gossip_average_by_names[] = {
     [AVERAGE_GROUPS] = "groups", [AVERAGE_SAMPLES] = "samples", NULL};
 
 /* ---- options ---- */
 
 static const struct field options_fields[] = {
+    MEMBER_ENUM(struct gossip_options, schedule, "schedule", 0, gossip_schedule_names,
+                .about = "`async`: no group waits for another. `rounds`: after its steps each "
+                         "group waits until it has mixed; all groups are paired at once."),
+    MEMBER_BOOL(struct gossip_options, level, "level", 0,
+                .about = "A fast group makes more steps between two mixes, so that all take as "
+                         "long; else each makes one pass of its part of the data.",
+                .rule = "false only with `rounds`"),
     MEMBER_ENUM(struct gossip_options, split, "split", FIELD_NULLABLE | FIELD_PRESENCE,
                 shards_split_names, .presence_offset = offsetof(struct gossip_options, has_split),
                 .about = "How the training data are divided among the groups: equally (`even`), by "
@@ -28,6 +39,15 @@ static const struct field options_fields[] = {
     MEMBER_ENUM(struct gossip_options, pairs, "pairs", 0, gossip_pairs_names,
                 .about =
                     "Which pairs mix: those with fast links more often, or all equally often."),
+    MEMBER_ENUM(struct gossip_options, weights, "weights", 0, gossip_weights_names,
+                .about = "How far each side of a pair moves: both to the middle (`equal`), or the "
+                         "less accurate one further (`accuracy`), by the losses of 256 training "
+                         "samples at each average.",
+                .rule = "`accuracy` not with `average_by` `samples`"),
+    MEMBER_DOUBLE(struct gossip_options, critical, "critical", 0, 0, 1,
+                  .about = "Of a group that is too slow to train all of its samples between two "
+                           "averages: the share of those that it trains which have the largest "
+                           "losses; the others follow in turn."),
     MEMBER_ENUM(struct gossip_options, average_by, "average_by", FIELD_NULLABLE | FIELD_PRESENCE,
                 gossip_average_by_names,
                 .presence_offset = offsetof(struct gossip_options, has_average_by),
@@ -49,18 +69,21 @@ const struct record gossip_options_record =
 
 static const struct field member_fields[] = {
     MEMBER_INT(struct gossip_member, samples, "samples", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_member, window, "window", 0, 0, INTEGER_MAX),
     MEMBER_DOUBLE(struct gossip_member, speed, "speed", 0, 0, 0),
     MEMBER_INT(struct gossip_member, incarnation, "incarnation", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, rate_step, "rate_step", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, steps, "steps", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, failures, "failures", 0, 0, INTEGER_MAX),
     MEMBER_RECORD(struct gossip_member, origin, "origin", 0, &mix_xid_record),
+    MEMBER_RECORD(struct gossip_member, origin_author, "origin_author", 0, &mix_member_record),
 };
 static const struct record member_record =
     RECORD(struct gossip_member, "gossip_member", member_fields);
 
 static const struct field average_fields[] = {
     MEMBER_RECORD(struct gossip_average, xid, "xid", FIELD_REQUIRED, &mix_xid_record),
+    MEMBER_RECORD(struct gossip_average, author, "author", 0, &mix_member_record),
     MEMBER_FORM(struct gossip_average, checkpoint.text, "checkpoint", FIELD_REQUIRED,
                 &checkpoint_id_form),
     MEMBER_FORM(struct gossip_average, sha256, "sha256", FIELD_REQUIRED, &sha256_form),
@@ -122,10 +145,23 @@ static void check_options(struct check *check, const struct job_spec *spec)
         check_fault(check, "/gossip/split",
                     "is not for data that stay on devices: each group has those of its device");
     }
+    if (options->critical > 0 && spec->train_local.name[0] != '\0') {
+        check_fault(check, "/gossip/critical", "must be 0 with data that stay on devices");
+    }
     if (options->alpha > 0 && options->split != SHARDS_DIRICHLET &&
         options->split != SHARDS_SPEED) {
         check_fault(check, "/gossip/alpha", "is not for the split '%s'",
                     shards_split_names[options->split]);
+    }
+    if (!options->level && options->schedule != SCHEDULE_ROUNDS) {
+        check_fault(check, "/gossip/level",
+                    "must be true: without rounds no group waits for "
+                    "another");
+    }
+    if (options->weights == WEIGHTS_ACCURACY && options->average_by == AVERAGE_SAMPLES) {
+        check_fault(check, "/gossip/weights",
+                    "must be 'equal' with average_by 'samples', by which "
+                    "pairs move as well");
     }
     if (options->target_accuracy > 0 && spec->dataset_test[0] == '\0') {
         check_fault(check, "/gossip/target_accuracy", "needs dataset.test");

@@ -14,9 +14,17 @@
 #include "schema/limits.h"
 #include "schema/mix.h"
 
+/* async: no group waits for another. rounds: after its steps each waits for its mix. */
+enum gossip_schedules { SCHEDULE_ASYNC, SCHEDULE_ROUNDS };
+extern const char *const gossip_schedule_names[];
+
 /* How often each pair of groups meets. */
 enum gossip_pairs { PAIRS_BANDWIDTH, PAIRS_UNIFORM };
 extern const char *const gossip_pairs_names[];
+
+/* How far each side of a pair moves: both to the middle, or the one of the greater loss further. */
+enum gossip_weights { WEIGHTS_EQUAL, WEIGHTS_ACCURACY };
+extern const char *const gossip_weights_names[];
 
 /* What an average weighs by, and how far each side of a pair moves. */
 enum gossip_average_by { AVERAGE_GROUPS, AVERAGE_SAMPLES };
@@ -25,11 +33,15 @@ extern const char *const gossip_average_by_names[];
 #define GOSSIP_AVERAGES_KEPT 2 /* checkpoints of averages */
 
 struct gossip_options {
-    int split; /* enum shards_split; has_split: given */
+    int schedule; /* enum gossip_schedules */
+    bool level;   /* steps between two mixes by speed; else one pass of the samples */
+    int split;    /* enum shards_split; has_split: given */
     bool has_split;
     double alpha;              /* of dirichlet and speed; 0: left out */
     int64_t classes_per_shard; /* of by_class */
     int pairs;                 /* enum gossip_pairs */
+    int weights;               /* enum gossip_weights */
+    double critical;           /* share of the samples that a slow group chooses by their losses */
     int average_by;            /* enum gossip_average_by; has_average_by: given */
     bool has_average_by;
     int64_t average_every;  /* mixes of each group between two averages */
@@ -38,7 +50,7 @@ struct gossip_options {
 };
 #define GOSSIP_OPTIONS_DEFAULT                                                                     \
     {                                                                                              \
-        .classes_per_shard = 2, .average_every = 16, .adopt = true                                 \
+        .level = true, .classes_per_shard = 2, .average_every = 16, .adopt = true                  \
     }
 #define GOSSIP_ALPHA 0.3 /* of dirichlet, where it is left out */
 extern const struct record gossip_options_record;
@@ -46,17 +58,20 @@ extern const struct record gossip_options_record;
 /* What the parent knows of a group beside its part. */
 struct gossip_member {
     int64_t samples;       /* of its part of the data */
+    int64_t window;        /* samples of an epoch, if it chooses some by their losses; 0: all */
     double speed;          /* samples per second when the data were divided */
     int64_t incarnation;   /* the newest: the generation of struct mix_member; 0: none has begun */
     int64_t rate_step;     /* of the parent when that began */
     int64_t steps;         /* of jobs before its present one */
     int64_t failures;      /* of its jobs, by themselves */
     struct mix_xid origin; /* the average that this began with; counter 0: none */
+    struct mix_member origin_author; /* that has computed it; generation 0: not known */
 };
 
 /* An average that became a checkpoint. */
 struct gossip_average {
     struct mix_xid xid;
+    struct mix_member author; /* the group that has computed it */
     struct checkpoint_id checkpoint;
     char sha256[SHA256_SIZE];
     int64_t bytes;

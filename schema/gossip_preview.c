@@ -31,6 +31,11 @@ static const struct field preview_fields[] = {
                   .about = "In which all groups together train as many samples as there are."),
     MEMBER_DOUBLE(struct gossip_preview, total_seconds, "total_seconds", FIELD_NULLABLE, 0, 0,
                   .about = "Until they have made the steps of the job, without the last average."),
+    MEMBER_DOUBLE(struct gossip_preview, rounds_seconds, "rounds_seconds", FIELD_NULLABLE, 0, 0,
+                  .about = "Of the same steps in `rounds` without levels, with equal parts of the "
+                           "data."),
+    MEMBER_DOUBLE(struct gossip_preview, sized_rounds_seconds, "sized_rounds_seconds",
+                  FIELD_NULLABLE, 0, 0, .about = "The same with parts by speed."),
     MEMBER_DOUBLE(struct gossip_preview, pipeline_seconds, "pipeline_seconds", FIELD_NULLABLE, 0, 0,
                   .about = "Of the same steps as a pipeline, by `stages`; null: there is no plan."),
     MEMBER_DOUBLE(struct gossip_preview, single_seconds, "single_seconds", FIELD_NULLABLE, 0, 0,

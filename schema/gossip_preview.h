@@ -27,9 +27,11 @@ struct gossip_preview {
     struct preview_mixer group[GROUPS_MAX];
     size_t group_count; /* 0: too few devices are there */
     double period_seconds;
-    int64_t copy_bytes;      /* that a group gives and takes in a period */
-    double epoch_seconds;    /* in which all groups together train as many samples as there are */
-    double total_seconds;    /* until they have made the steps of the job */
+    int64_t copy_bytes;   /* that a group gives and takes in a period */
+    double epoch_seconds; /* in which all groups together train as many samples as there are */
+    double total_seconds; /* until they have made the steps of the job */
+    /* Of the same steps in rounds of one pass, with equal parts of the data and by speed. */
+    double rounds_seconds, sized_rounds_seconds;
     double pipeline_seconds; /* of the same steps, by the plan of `stages` */
     double single_seconds;   /* the same on the fastest device alone */
     int fastest;             /* enum gossip_way */

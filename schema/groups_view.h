@@ -23,8 +23,13 @@ struct group_mixes {
     int64_t steps;             /* of all its jobs */
     int64_t every;             /* steps between two mixes */
     int64_t mixes;             /* of its present job, since that began or moved */
+    int64_t missed_periods;    /* since its last mix */
     double samples_per_second; /* 0: not measured */
-    double distance;           /* from the last average it was part of; has_distance */
+    double mix_seconds;        /* of its newest mix, without waits; 0: not known */
+    bool averages;             /* it computes an average now */
+    double loss;               /* of its training; has_loss */
+    bool has_loss;
+    double distance; /* from the last average it was part of; has_distance */
     bool has_distance;
 };
 

@@ -13,6 +13,9 @@ const char *const metric_name_names[] = {
     [METRIC_PUSH_SECONDS] = "push_seconds",
     [METRIC_SEGMENTS_PULL] = "segments_pull",
     [METRIC_SEGMENTS_PUSH] = "segments_push",
+    [METRIC_MIX_SECONDS] = "mix_seconds",
+    [METRIC_DISTANCE] = "distance",
+    [METRIC_PERIOD_CV] = "period_cv",
     NULL,
 };
 

@@ -65,6 +65,10 @@ enum metric_name {
     METRIC_PUSH_SECONDS,  /* the same worker: from its last backward pass to the last answer */
     METRIC_SEGMENTS_PULL, /* the same worker: requests of a direction; with each change */
     METRIC_SEGMENTS_PUSH,
+    /* Of groups that train apart; the coordinator makes them of reports. */
+    METRIC_MIX_SECONDS,
+    METRIC_DISTANCE,
+    METRIC_PERIOD_CV,
 };
 extern const char *const metric_name_names[];
 

@@ -38,6 +38,14 @@ static const struct field shard_fields[] = {
                    .about = "The samples: `[{\"class\": 3, \"first\": 0, \"count\": 500}, ...]` "
                             "has the first 500 of class 3 in its order.",
                    .rule = "distinct classes"),
+    MEMBER_INT(struct view, window, "window", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "Samples of an epoch that has a part of the shard: the samples follow in "
+                        "turn. Left out: all.",
+               .rule = "at most those of the shard; with `devices.max` 1 and `pipeline` `sync`"),
+    MEMBER_DOUBLE(struct view, critical, "critical", FIELD_SKIP_EMPTY, 0, 1,
+                  .about = "The share of a window that has the samples whose loss was largest "
+                           "when they were last used.",
+                  .rule = "with `window`"),
 };
 static const struct record shard_record =
     RECORD_WITH(struct view, "view_shard", shard_fields,
@@ -156,6 +164,25 @@ static void check_holdout(const struct view *view, const struct job_view_data *d
     }
 }
 
+/* Losses are known where samples are chosen only if the first stage is the last one, too. */
+static void check_window(const struct job_spec *spec, const struct view_sizes *sizes,
+                         struct record_faults *faults)
+{
+    const struct view *view = &spec->view;
+    const bool alone =
+        spec->strategy == STRATEGY_PIPELINE && spec->pipeline == JOB_SYNC && spec->devices_max == 1;
+    if (view->window > 0 && !alone) {
+        record_fault(faults, "/view/shard/window",
+                     "needs devices.max 1, strategy 'pipeline' and pipeline 'sync'");
+    } else if ((uint64_t)view->window > sizes->own) {
+        record_fault(faults, "/view/shard/window", "is more than the shard's %" PRIu64 " samples",
+                     sizes->own);
+    }
+    if (view->critical > 0 && view->window == 0) {
+        record_fault(faults, "/view/shard/critical", "needs view.shard.window");
+    }
+}
+
 static void check_shard(const struct view *view, struct record_faults *faults)
 {
     if (view->shard >= view->shard_count) {
@@ -200,6 +227,9 @@ int job_view_check(const struct job_spec *spec, const struct job_view_data *data
     const bool valid = faults->count == before && !faults->more;
     if (valid) {
         view_sizes(view, data->count, data->counted, &sizes);
+    }
+    if (valid && view->is_shard) {
+        check_window(spec, &sizes, faults);
     }
     if (valid && !view->is_shard) {
         check_negatives(view, data, &sizes, faults);

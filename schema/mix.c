@@ -35,10 +35,12 @@ static const struct field record_fields[] = {
     MEMBER_RECORD(struct mix_record, own, "own", FIELD_REQUIRED, &mix_member_record,
                   .about = "The copy of the group whose record it is."),
     MEMBER_RECORDS(struct mix_record, peer, peer_count, "peers", 0, &mix_member_record,
-                   .about = "`pair`: the copy of the other group. `average`: all copies, in order. "
-                            "`adopt`: the group that has computed the average. `start`: an earlier "
-                            "generation of the group, with the state that the new one begins with; "
-                            "none: the average `xid`, or with counter 0 version 0 of the job."),
+                   .about =
+                       "`pair`: the copy of the other group. `average`: all copies, in order. "
+                       "`adopt`: the group that has computed the average. `start`: the same of "
+                       "the average that the new generation begins with; with counter 0 an "
+                       "earlier generation of the group, whose state it continues; none: "
+                       "version 0 of the job."),
     MEMBER_DOUBLE(struct mix_record, alpha, "alpha", FIELD_SKIP_EMPTY, 0, 1,
                   .about = "The share of the difference by which the parameters moved."),
     MEMBER_DOUBLE(struct mix_record, statistics_alpha, "statistics_alpha", FIELD_SKIP_EMPTY, 0, 1,

@@ -63,8 +63,9 @@ struct mix_match {
 };
 
 /* What a group did. Job and records determine every bit of the result. START: `own` begins with the
- * state of the average `xid`; with counter 0 with that of the only peer, an earlier incarnation of
- * the same group that has stopped; without a peer with the job's version 0. */
+ * state of the average `xid` that the only peer has computed; with counter 0 with that of the only
+ * peer, an earlier incarnation of the same group that has stopped; without a peer with the job's
+ * version 0. */
 struct mix_record {
     struct mix_xid xid;
     int kind;
@@ -76,6 +77,12 @@ struct mix_record {
     int64_t rate_step;
 };
 extern const struct record mix_xid_record, mix_member_record, mix_record_record;
+
+/* Whether an incarnation begins with all of the state of an earlier one. */
+static inline bool mix_record_forks(const struct mix_record *record)
+{
+    return record->kind == MIX_START && record->peer_count > 0 && record->xid.counter == 0;
+}
 
 /* Whether both are about the same move of the same incarnation. */
 static inline bool mix_record_is(const struct mix_record *a, const struct mix_record *b)

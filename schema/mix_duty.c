@@ -57,6 +57,12 @@ static const struct field duty_fields[] = {
     MEMBER_INT(struct mix_duty, groups, "groups", FIELD_REQUIRED, 1, GROUPS_MAX),
     MEMBER_INT(struct mix_duty, every, "every", FIELD_REQUIRED, 1, INTEGER_MAX,
                .about = "The steps between two mixes."),
+    MEMBER_INT(struct mix_duty, passed, "passed", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
+               .about = "They are counted from this step if it is later than the last mix."),
+    MEMBER_BOOL(struct mix_duty, probes, "probes", FIELD_SKIP_EMPTY,
+                .about = "The group reports the loss of each copy for an average."),
+    MEMBER_BOOL(struct mix_duty, holds, "holds", FIELD_SKIP_EMPTY,
+                .about = "After them the group makes no step before its mix."),
     COUNT(struct mix_duty, rate_step, "rate_step",
           .about = "The same as of an order, until the first mix."),
     MEMBER_INT(struct mix_duty, steps, "steps", FIELD_REQUIRED, 1, INTEGER_MAX,
@@ -129,7 +135,7 @@ static const struct field status_fields[] = {
     MEMBER_ENUM(struct mix_status, state, "state", FIELD_REQUIRED, mix_progress_names),
     MEMBER_BOOL(struct mix_status, copied, "copied", FIELD_SKIP_EMPTY,
                 .about = "Other groups can fetch its copy."),
-    MEMBER_DOUBLE(struct mix_status, seconds, "seconds", FIELD_SKIP_EMPTY, 0, 0,
+    MEMBER_DOUBLE(struct mix_status, seconds, "seconds", FIELD_SKIP_EMPTY, 0, MIX_SECONDS_MAX,
                   .about = "What the mix took beside the training."),
 };
 static const struct record status_record =
@@ -144,8 +150,11 @@ static const struct field report_fields[] = {
     MEMBER_INT(struct mix_report, mixes, "mixes", FIELD_SKIP_EMPTY, 0, INTEGER_MAX),
     MEMBER_RECORD(struct mix_report, pair, "pair", FIELD_REQUIRED, &status_record),
     MEMBER_RECORD(struct mix_report, average, "average", FIELD_REQUIRED, &status_record),
+    MEMBER_DOUBLE_OPTIONAL(struct mix_report, loss, has_loss, "loss", FIELD_SKIP_EMPTY, 0, 0,
+                           .about = "Of its copy for the newest average: the mean over 256 samples "
+                                    "of the training data that are the same for all groups."),
     MEMBER_DOUBLE_OPTIONAL(struct mix_report, distance, has_distance, "distance", FIELD_SKIP_EMPTY,
-                           0, 0,
+                           0, MIX_DISTANCE_MAX,
                            .about = "Of the group's copy for the newest average from it, by the "
                                     "norm of the average."),
     MEMBER_RECORDS(struct mix_report, record, record_count, "records", FIELD_SKIP_EMPTY,

@@ -13,8 +13,9 @@
 #include "schema/mix.h"
 #include "schema/peer.h"
 
-#define MIX_ORDERS_MAX 2   /* a pair, and an average */
-#define MIX_REPORTED_MAX 8 /* records of one heartbeat */
+#define MIX_ORDERS_MAX 2      /* a pair, and an average */
+#define MIX_PROBE_SAMPLES 256 /* of the training data, drawn by the seed (mix_duty.probes) */
+#define MIX_REPORTED_MAX 8    /* records of one heartbeat */
 
 /* Another group, and where its copies are: at the device that trains it, in a generation of the
  * group's own job. */
@@ -39,11 +40,15 @@ struct mix_order {
     size_t source_count;
 };
 
-/* The part of a group. It mixes after `every` steps, if the coordinator matches it. */
+/* The part of a group. It mixes `every` steps after its last mix, or after the step `passed` if
+ * that is later, if the coordinator matches it. */
 struct mix_duty {
     int64_t group, generation; /* as of struct mix_member */
     int64_t groups;            /* of the parent: how many copies an average may have */
     int64_t every;
+    int64_t passed;
+    bool probes;       /* it reports the loss of each copy for an average */
+    bool holds;        /* it makes no further step before it has mixed, or has passed */
     int64_t rate_step; /* the learning rate until the first mix is the parent's in this step */
     int64_t steps;     /* of the parent, for its learning rate */
     struct mix_order order[MIX_ORDERS_MAX];
@@ -82,6 +87,9 @@ static inline bool mix_is_open(int state)
     return state == MIX_MATCHED || state == MIX_COPIED || state == MIX_FETCHED;
 }
 
+#define MIX_DISTANCE_MAX 1e30 /* of a group that has not diverged */
+#define MIX_SECONDS_MAX 1e9
+
 struct mix_status {
     struct mix_xid xid; /* of the newest match of its kind; counter 0: none yet */
     int state;          /* enum mix_progress */
@@ -95,6 +103,8 @@ struct mix_report {
     bool wants;    /* it has made its steps */
     int64_t mixes; /* applied by this incarnation */
     struct mix_status pair, average;
+    bool has_loss; /* of that copy, of samples that are the same for all groups */
+    double loss;
     bool has_distance;
     double distance; /* of the copy for the newest average from that average */
     struct mix_record record[MIX_REPORTED_MAX]; /* the oldest that no reply has acknowledged */

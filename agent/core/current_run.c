@@ -161,10 +161,12 @@ static void take_rounds(struct current_run *run, const struct heartbeat_reply *r
 }
 
 void current_run_take_reply(struct current_run *run, int64_t beat_serial,
-                            const struct heartbeat_reply *reply, struct session_actions *actions)
+                            const struct heartbeat_reply *reply, int64_t revision,
+                            struct session_actions *actions)
 {
-    /* Records name their match and group: it does not matter which run has reported them. */
-    if (run->active && run->mixes) {
+    /* Records name their match and group: it does not matter which run has reported them. But the
+     * coordinator ignores those of a job that the device has no more. */
+    if (run->active && run->mixes && reply->revision == revision) {
         (void)session_actions_add(actions, SESSION_DO_MIXES_STORED);
     }
     /* The reply may be about an earlier run. */

@@ -63,8 +63,9 @@ int64_t current_run_hold_deadline_ms(const struct current_run *run, int64_t cont
                                      int64_t interval_ms);
 void current_run_hold(struct current_run *run, bool held, struct session_actions *actions);
 /* The reply to a heartbeat. beat_serial: of the run that it was about, while that trained: the
- * state of its rounds is of that one. */
+ * state of its rounds is of that one. revision: of the newest assignment. */
 void current_run_take_reply(struct current_run *run, int64_t beat_serial,
-                            const struct heartbeat_reply *reply, struct session_actions *actions);
+                            const struct heartbeat_reply *reply, int64_t revision,
+                            struct session_actions *actions);
 
 #endif

@@ -57,8 +57,19 @@ void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record)
         return;
     }
     mixing->record_count--;
+    mixing->average_records -= at < mixing->average_records;
     memmove(&mixing->record[at], &mixing->record[at + 1],
             (mixing->record_count - at) * sizeof(mixing->record[0]));
+}
+
+bool mixing_average_is_logged(const struct mixing *mixing)
+{
+    return mixing->average_records == 0;
+}
+
+bool mixing_is_logged(const struct mixing *mixing)
+{
+    return mixing->record_count == 0;
 }
 
 /* Room is kept for those of the matches that may be open. */
@@ -100,6 +111,7 @@ static void note_average(struct mixing *mixing, const struct mixing_slot *slot)
     struct mix_record *record = note(mixing, slot, MIX_AVERAGE);
     record->peer_count = slot->match.peer_count;
     memcpy(record->peer, slot->match.peer, record->peer_count * sizeof(record->peer[0]));
+    mixing->average_records = mixing->record_count;
 }
 
 /* The other group, or the one that has the average, which may be this one. */
@@ -208,10 +220,21 @@ void mixing_tick(struct mixing *mixing, int64_t now_ms)
     }
 }
 
+void mixing_pass(struct mixing *mixing, int64_t version)
+{
+    mixing->passed = version > mixing->passed ? version : mixing->passed;
+}
+
+int64_t mixing_due_at(const struct mixing *mixing, int64_t every)
+{
+    const bool passed = mixing->passed > mixing->applied_step;
+    return (passed ? mixing->passed : mixing->applied_step) + every;
+}
+
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
 {
     const struct mixing_slot *average = &mixing->slot[MIXING_AVERAGES];
-    return version - mixing->applied_step >= every && !is_open(&mixing->slot[MIXING_PAIRS]) &&
+    return version >= mixing_due_at(mixing, every) && !is_open(&mixing->slot[MIXING_PAIRS]) &&
            (!is_open(average) || average->match.alpha == 0) && has_room(mixing, 0);
 }
 

@@ -52,9 +52,11 @@ struct mixing {
     struct mixing_slot slot[MIXING_PLACES];
     struct mix_xid newest[MIXING_PLACES]; /* of those that were taken */
     int64_t applied_step; /* the last step before the newest mix; at first: the resumed version */
+    int64_t passed;       /* the last step after which it went on without a mix, as ordered */
     int64_t mixes;        /* applied by this incarnation */
     struct mix_record record[MIXING_RECORDS_MAX]; /* not acknowledged; the oldest first */
     size_t record_count;
+    size_t average_records; /* the first ones, that the newest average depends on */
 };
 
 void mixing_init(struct mixing *mixing, int64_t group, int64_t generation, int64_t version);
@@ -76,7 +78,16 @@ enum mixing_answer mixing_take(struct mixing *mixing, const struct mix_match *ma
 void mixing_tick(struct mixing *mixing, int64_t now_ms);
 /* The coordinator has stored the record (mix_record_is). */
 void mixing_acknowledge(struct mixing *mixing, const struct mix_record *record);
-/* Whether a match is due after that many steps: `every` steps after the last mix, and none open. */
+/* Whether all records of the newest average that this group has computed are stored: before that,
+ * nobody may begin with it. */
+bool mixing_average_is_logged(const struct mixing *mixing);
+/* Whether all records are stored: before that, nobody may continue with the state of this group. */
+bool mixing_is_logged(const struct mixing *mixing);
+/* After the step `version` the group goes on without a mix. */
+void mixing_pass(struct mixing *mixing, int64_t version);
+/* Return the step after which a match is due: `every` after the last mix, or after it passed. */
+int64_t mixing_due_at(const struct mixing *mixing, int64_t every);
+/* Whether a match is due after that many steps, and none is open. */
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every);
 
 /* ---- at a step boundary ---- */

@@ -14,7 +14,7 @@ struct pipeline {
     bool *busy[TRANSFER_LANES]; /* send buffers, by lane */
     struct rounds rounds;       /* of stage 0 */
     bool running;
-    bool held;
+    bool held, rests; /* no step begins: as ordered, and for the stage's own reason */
     bool stop_asked;
     int64_t stop_version; /* INT64_MAX while not known */
     bool working;         /* a task was given and is not done */
@@ -161,6 +161,16 @@ void pipeline_stop(struct pipeline *pipeline)
 void pipeline_hold(struct pipeline *pipeline, bool held)
 {
     pipeline->held = held;
+}
+
+void pipeline_rest(struct pipeline *pipeline, bool rests)
+{
+    pipeline->rests = rests;
+}
+
+static bool is_at_rest(const struct pipeline *pipeline)
+{
+    return pipeline->held || pipeline->rests;
 }
 
 void pipeline_away(struct pipeline *pipeline, bool away)
@@ -321,7 +331,7 @@ static bool next_of_step(struct pipeline *pipeline, struct pipeline_task *task)
         return next_update(pipeline, task);
     case SCHEDULE_FORWARD:
         fill_pass(pipeline, PIPELINE_FORWARD, at->forwards, task);
-        return !pipeline->held || task->micro_batch > 0;
+        return !is_at_rest(pipeline) || task->micro_batch > 0;
     case SCHEDULE_BACKWARD:
         fill_pass(pipeline, PIPELINE_BACKWARD, at->backwards, task);
         return true;
@@ -385,7 +395,7 @@ static enum pipeline_wait why_none(const struct pipeline *pipeline)
 {
     const struct progress *at = &pipeline->at;
     const size_t micro_batches = at->config.micro_batches;
-    if (!pipeline->running || pipeline->stopped || (at->forwards == 0 && pipeline->held)) {
+    if (!pipeline->running || pipeline->stopped || (at->forwards == 0 && is_at_rest(pipeline))) {
         return PIPELINE_WAITS_FOR_ORDERS;
     }
     if (at->evaluating) {

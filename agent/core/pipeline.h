@@ -69,6 +69,8 @@ void pipeline_stop(struct pipeline *pipeline);
 /* While held, no step begins: the coordinator has been away for too long. Overlapping steps that
  * have begun may wait for later ones, and go on when these do. */
 void pipeline_hold(struct pipeline *pipeline, bool held);
+/* As while held, for a reason of the stage's own. */
+void pipeline_rest(struct pipeline *pipeline, bool rests);
 /* Run, stop, hold and be away as ordered. */
 void pipeline_follow(struct pipeline *pipeline, const struct orders *orders);
 

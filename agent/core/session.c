@@ -267,7 +267,7 @@ static void take_beaten(struct session *session, const struct session_event *eve
     }
     metric_queue_acknowledge(&session->metrics, event->now_ms);
     session->holdings_unsaid = false;
-    current_run_take_reply(&session->run, session->beat_serial, reply, actions);
+    current_run_take_reply(&session->run, session->beat_serial, reply, session->revision, actions);
     beat_by(session, event->now_ms + session->pace.interval_ms);
     beat_by(session, session->holdings_due_ms);
     const bool stopped = session->run.active && session->run.phase == PHASE_STOPPED;

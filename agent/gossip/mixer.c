@@ -99,6 +99,7 @@ static int fill(struct mixer *mixer, struct err *err)
     mixer->body = (struct mix_body){mixer->state.parameters, mixer->state.statistics};
     mixer->floats = mixer->body.parameters + mixer->body.statistics;
     mixer->groups = (size_t)duty->groups;
+    atomic_init(&mixer->holds_at, NEVER);
     atomic_init(&mixer->version, run->resume_version);
     mixer->steps = duty->steps;
     atomic_init(&mixer->rate_step, duty->rate_step > 0 ? duty->rate_step : 1);
@@ -252,6 +253,7 @@ static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
     const struct mixing *mixing = &mixer->mixing;
     struct mixer_news news = {.wants = atomic_load(&mixer->version) >= wants_at,
                               .has_distance = mixer->distance_xid.counter > 0,
+                              .has_loss = mixer->probed.counter > 0,
                               .average = mixer->average.state,
                               .mixes = mixing->mixes};
     for (size_t p = 0; p < MIXING_PLACES; p++) {
@@ -265,7 +267,7 @@ static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
 static bool is_new(const struct mixer_news *a, const struct mixer_news *b)
 {
     bool differs = a->wants != b->wants || a->has_distance != b->has_distance ||
-                   a->average != b->average || a->mixes != b->mixes;
+                   a->has_loss != b->has_loss || a->average != b->average || a->mixes != b->mixes;
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         differs = differs || !mix_xid_is(a->xid[p], b->xid[p]) || a->state[p] != b->state[p] ||
                   a->copied[p] != b->copied[p];
@@ -285,17 +287,20 @@ struct mixer_signals mixer_refresh(struct mixer *mixer)
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         due = is_due(mixer, (enum mixing_place)p) || due;
     }
-    const int64_t next = mixing->applied_step + mixer->every;
+    const int64_t next = mixing_due_at(mixing, mixer->every);
     const int64_t wants_at = mixing_wants(mixing, next, mixer->every) ? next : NEVER;
     const struct mixer_news news = find_news(mixer, wants_at);
     const bool is_news = is_new(&news, &mixer->told);
     atomic_store(&mixer->wants_at, news.wants ? NEVER : wants_at);
+    const int64_t holds_at = mixer->holds ? next : NEVER;
+    const bool goes_on = atomic_exchange(&mixer->holds_at, holds_at) < holds_at;
     mixer->told = news;
     if (is_news) {
         (void)pthread_cond_broadcast(&mixer->changed);
     }
-    return (struct mixer_signals){
-        .wake = !atomic_exchange(&mixer->due, due) && due, .report = is_news, .room = is_news};
+    return (struct mixer_signals){.wake = (!atomic_exchange(&mixer->due, due) && due) || goes_on,
+                                  .report = is_news,
+                                  .room = is_news};
 }
 
 void mixer_tell(struct mixer *mixer, struct mixer_signals signals)
@@ -346,6 +351,9 @@ void mixer_take(struct mixer *mixer, const struct mix_duty *duty)
     (void)pthread_mutex_lock(&mixer->lock);
     if (duty->group == mixer->mixing.group && duty->generation == mixer->mixing.generation) {
         mixer->every = duty->every;
+        mixer->holds = duty->holds;
+        mixer->probes = duty->probes;
+        mixing_pass(&mixer->mixing, duty->passed);
         for (size_t i = 0; i < duty->order_count; i++) {
             see_order(mixer, &duty->order[i]);
         }
@@ -371,9 +379,11 @@ void mixer_stored(struct mixer *mixer, const struct mix_report *report)
         for (size_t i = 0; i < report->record_count; i++) {
             mixing_acknowledge(mixing, &report->record[i]);
         }
+        (void)pthread_cond_broadcast(&mixer->changed); /* an average may be sent now */
         signals = mixer_refresh(mixer);
         signals.report =
             signals.report || (mixing->record_count > 0 && mixing->record_count < before);
+        signals.wake = signals.wake || (before > 0 && mixing_is_logged(mixing));
     }
     (void)pthread_mutex_unlock(&mixer->lock);
     mixer_tell(mixer, signals);
@@ -414,6 +424,9 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
         .mixes = mixing->mixes,
         .pair = status_of(mixer, MIXING_PAIRS),
         .average = status_of(mixer, MIXING_AVERAGES),
+        .has_loss =
+            mixer->probed.counter > 0 && mix_xid_is(mixer->probed, mixing->newest[MIXING_AVERAGES]),
+        .loss = mixer->loss,
         .has_distance = mixer->distance_xid.counter > 0 &&
                         mix_xid_is(mixer->distance_xid, mixing->newest[MIXING_AVERAGES]),
         .distance = mixer->distance,

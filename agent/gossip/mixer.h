@@ -20,6 +20,9 @@ struct mixer_config {
     /* Called by mixer_boundary: evaluate the keeper's state on the test set. false: it cannot.
      * NULL: the job has no test set. */
     bool (*evaluate)(void *arg, double *loss, double *accuracy);
+    /* Called by mixer_boundary: the mean loss of the keeper's state of MIX_PROBE_SAMPLES training
+     * samples, the same for all groups. false: it cannot. */
+    bool (*probe)(void *arg, double *loss);
     /* Called on any thread: mixer_is_due has become true. */
     void (*wake)(void *arg);
     void *arg;
@@ -50,11 +53,16 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out);
 
 /* Whether something is to be done at the boundary after the step `version`. Cheap. */
 bool mixer_is_due(struct mixer *mixer, int64_t version);
+/* Whether no step is to be made after the step `version` until that changes; config.wake is called
+ * then. Cheap. */
+bool mixer_holds(const struct mixer *mixer, int64_t version);
 /* Do it: copy, evaluate an average, apply. */
 void mixer_boundary(struct mixer *mixer, int64_t version);
-/* The group has stopped, and its state is saved: it gives copies and averages, but moves no more.
- */
+/* The group stops: it gives copies and averages, but moves no more. */
 void mixer_close(struct mixer *mixer);
+/* Whether the coordinator has stored all records of its moves: then its state may be saved. `wake`
+ * says so. */
+bool mixer_is_logged(struct mixer *mixer);
 /* The learning rate of the next step: the parent's in the step that the last mix names. */
 double mixer_rate(const struct mixer *mixer);
 

@@ -10,6 +10,11 @@ bool mixer_is_due(struct mixer *mixer, int64_t version)
     return atomic_load(&mixer->due) || version >= atomic_load(&mixer->wants_at);
 }
 
+bool mixer_holds(const struct mixer *mixer, int64_t version)
+{
+    return version >= atomic_load(&mixer->holds_at);
+}
+
 double mixer_rate(const struct mixer *mixer)
 {
     return learning_rate_at(&mixer->spec->learning_rate, atomic_load(&mixer->rate_step),
@@ -74,7 +79,27 @@ static void copy(struct mixer *mixer, enum mixing_place place, int64_t version)
         slab->deadline_ms = mixer->mixing.slot[place].match.deadline_ms;
         mixing_copied(&mixer->mixing, place, version);
         mixer->seconds[place] += clock_now_seconds() - began;
+        if (place == MIXING_AVERAGES && mixer->probes) {
+            mixer->to_probe = mixer->mixing.slot[place].match.xid;
+            mixer->probed = (struct mix_xid){0};
+        }
     }
+}
+
+/* Others may fetch the copy meanwhile. */
+static void probe(struct mixer *mixer)
+{
+    const struct mix_xid xid = mixer->to_probe;
+    struct mixer_signals signals = mixer_refresh(mixer);
+    double loss = NAN;
+    signals.wake = false;
+    (void)pthread_mutex_unlock(&mixer->lock);
+    mixer_tell(mixer, signals);
+    const bool probed = mixer->config.probe(mixer->config.arg, &loss) && isfinite(loss);
+    (void)pthread_mutex_lock(&mixer->lock);
+    mixer->to_probe = (struct mix_xid){0};
+    mixer->probed = probed ? xid : mixer->to_probe;
+    mixer->loss = loss;
 }
 
 static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
@@ -109,6 +134,10 @@ static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
 /* One thing that is due; false: there is nothing. */
 static bool work(struct mixer *mixer, int64_t version)
 {
+    if (mixer->to_probe.counter > 0) { /* before anything changes the state */
+        probe(mixer);
+        return true;
+    }
     if (mixer->average.state == AVERAGE_TO_EVALUATE) {
         evaluate(mixer);
         return true;
@@ -135,6 +164,14 @@ void mixer_close(struct mixer *mixer)
     (void)pthread_mutex_lock(&mixer->lock);
     mixer->closed = true;
     (void)pthread_mutex_unlock(&mixer->lock);
+}
+
+bool mixer_is_logged(struct mixer *mixer)
+{
+    (void)pthread_mutex_lock(&mixer->lock);
+    const bool logged = mixing_is_logged(&mixer->mixing);
+    (void)pthread_mutex_unlock(&mixer->lock);
+    return logged;
 }
 
 void mixer_boundary(struct mixer *mixer, int64_t version)

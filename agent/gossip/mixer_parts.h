@@ -58,7 +58,7 @@ struct mixer_order {
 struct mixer_news {
     struct mix_xid xid[MIXING_PLACES];
     enum mixing_state state[MIXING_PLACES];
-    bool copied[MIXING_PLACES], wants, has_distance;
+    bool copied[MIXING_PLACES], wants, has_distance, has_loss;
     enum average_state average;
     int64_t mixes;
 };
@@ -96,6 +96,7 @@ struct mixer {
 
     atomic_bool due;               /* at a step boundary */
     atomic_int_least64_t wants_at; /* the step from which on it wants a match; else INT64_MAX */
+    atomic_int_least64_t holds_at; /* the step from which on it makes none; else INT64_MAX */
     atomic_int_least64_t version;  /* the last step */
     atomic_int_least64_t rate_step;
 
@@ -104,11 +105,15 @@ struct mixer {
     struct mixing mixing;
     bool closed; /* it moves no more */
     int64_t every;
+    bool probes;                             /* copies for averages */
+    bool holds;                              /* no step is made before the mix that is due */
     struct mixer_order order[MIXING_PLACES]; /* the newest of each place */
     struct mix_order match[MIXING_PLACES];   /* those that were taken */
     struct mixer_slab slab[MIXER_SLABS];
     struct mix_xid averaged; /* what the average is of; counter 0: it is none */
     struct mixer_average average;
+    struct mix_xid to_probe, probed; /* averages: whose copy is the state, and that `loss` is of */
+    double loss;
     struct mix_xid distance_xid; /* counter 0: none */
     double distance;
     double seconds[MIXING_PLACES]; /* that its match took, without waits */

@@ -36,7 +36,7 @@ static double distance_of(const struct mixer *mixer, const float *own, const flo
 /* Under the lock: the average is that of the newest match. */
 static void note_distance(struct mixer *mixer, struct mix_xid xid, double distance)
 {
-    mixer->distance_xid = isfinite(distance) ? xid : (struct mix_xid){0};
+    mixer->distance_xid = distance <= MIX_DISTANCE_MAX ? xid : (struct mix_xid){0};
     mixer->distance = distance;
 }
 
@@ -257,7 +257,7 @@ static bool send(struct mixer_worker *worker, int64_t *wait_ms)
     struct mixer *mixer = worker->mixer;
     const struct mixer_average average = mixer->average;
     struct err err = {0};
-    if (average.state != AVERAGE_TO_SEND) {
+    if (average.state != AVERAGE_TO_SEND || !mixing_average_is_logged(&mixer->mixing)) {
         return false;
     }
     (void)pthread_mutex_unlock(&mixer->lock);

@@ -70,14 +70,14 @@ static int wrong(const struct mix_record *record, const char *what, struct err *
 static int check_start(const struct mix_record *record, struct err *err)
 {
     const struct mix_member *own = &record->own, *peer = &record->peer[0];
-    if (record->peer_count == 0) {
-        return own->version == 0 && own->mixes == 0
+    if (!mix_record_forks(record)) {
+        return own->version == 0 && own->mixes == 0 && record->peer_count <= 1
                    ? 0
                    : wrong(record, "it begins with a version that no earlier generation has", err);
     }
-    const bool fits = record->peer_count == 1 && record->xid.counter == 0 &&
-                      peer->group == own->group && peer->generation < own->generation &&
-                      peer->version == own->version && own->mixes == 0;
+    const bool fits = record->peer_count == 1 && peer->group == own->group &&
+                      peer->generation < own->generation && peer->version == own->version &&
+                      own->mixes == 0;
     return fits ? 0 : wrong(record, "expected an earlier generation of the group", err);
 }
 

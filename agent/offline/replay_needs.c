@@ -84,12 +84,12 @@ static int need_average_of(struct search *search, const struct mix_record *by, s
                        replay_name(record).text);
     }
     need_average(search, at);
-    return by->kind == MIX_START ? check_authors(index, at, err) : 0;
+    return by->peer_count == 0 ? check_authors(index, at, err) : 0;
 }
 
 static int need_start(struct search *search, const struct mix_record *start, struct err *err)
 {
-    if (start->peer_count == 0) {
+    if (!mix_record_forks(start)) {
         return start->xid.counter > 0 ? need_average_of(search, start, err) : 0;
     }
     struct mix_member from = start->peer[0];
@@ -195,7 +195,7 @@ size_t replay_needs_want(const struct replay_needs *needs, const struct replay_i
 size_t replay_needs_average(const struct replay_index *index, const struct mix_record *record)
 {
     const struct mix_member *author = record->kind == MIX_AVERAGE ? &record->own
-                                      : record->kind == MIX_ADOPT ? &record->peer[0]
+                                      : record->peer_count > 0    ? &record->peer[0]
                                                                   : NULL;
     return replay_index_average(index, record->xid, author);
 }

@@ -93,7 +93,7 @@ static void begin(struct planner *planner, size_t at)
     runner->version = start->own.version;
     runner->rate_step = start->rate_step;
     runner->state = take_place(&planner->states);
-    if (start->peer_count > 0) {
+    if (mix_record_forks(start)) {
         return;
     }
     struct replay_action *action = act(planner, REPLAY_START, start);
@@ -221,7 +221,7 @@ static bool is_done(const struct planner *planner, size_t at)
 static bool may_begin(const struct planner *planner, size_t at)
 {
     const struct mix_record *start = planner->index.incarnation[at].start;
-    return start->peer_count == 0 &&
+    return !mix_record_forks(start) &&
            (start->xid.counter == 0 || average_of(planner, start)->place != REPLAY_NONE);
 }
 

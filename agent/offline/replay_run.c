@@ -10,20 +10,28 @@
 #include "libtrain/optim/mix.h"
 #include "schema/job_check.h"
 
+/* The samples of an incarnation of a group: in a window (libtrain/model/view.h) they depend on the
+ * losses that it has seen. */
+struct run_samples {
+    int64_t group, generation;
+    struct samples *samples;
+};
+
 struct replay_run {
     struct replay_run_config config;
     struct job_spec spec; /* of the job, as one pipeline; its description is borrowed */
     struct keeper *keeper;
     struct train_stage *train;
-    struct train_state state;  /* the stage's own */
-    size_t floats;             /* of a copy: parameters, then statistics */
-    size_t present;            /* the place of the state that the stage has */
-    size_t state_bytes;        /* of all units */
-    unsigned char **blob;      /* [states] those that the stage does not have */
-    float **copy;              /* [copies] */
-    float *part[MIX_SUMS_MAX]; /* of a sum; its first one is the average itself */
-    float *scratch;            /* [train_scratch_floats] */
-    struct samples **samples;  /* [groups] */
+    struct train_state state;    /* the stage's own */
+    size_t floats;               /* of a copy: parameters, then statistics */
+    size_t present;              /* the place of the state that the stage has */
+    size_t state_bytes;          /* of all units */
+    unsigned char **blob;        /* [states] those that the stage does not have */
+    float **copy;                /* [copies] */
+    float *part[MIX_SUMS_MAX];   /* of a sum; its first one is the average itself */
+    float *scratch;              /* [train_scratch_floats] */
+    struct run_samples *samples; /* [incarnations] that train */
+    size_t incarnations;
     size_t micro_batch;
     unsigned char *inputs; /* of a micro-batch */
     int32_t *labels;
@@ -125,6 +133,19 @@ static int fork_state(struct replay_run *run, const struct replay_action *action
 
 /* ---- steps ---- */
 
+/* Of the incarnation that an action trains, or NULL. */
+static struct samples **samples_of(struct replay_run *run, const struct replay_action *action)
+{
+    const struct mix_member *own = &action->record->own;
+    for (size_t i = 0; i < run->incarnations; i++) {
+        struct run_samples *samples = &run->samples[i];
+        if (samples->group == own->group && samples->generation == own->generation) {
+            return &samples->samples;
+        }
+    }
+    return NULL;
+}
+
 static int pass(struct replay_run *run, struct samples *samples, struct train_position position,
                 struct err *err)
 {
@@ -134,6 +155,7 @@ static int pass(struct replay_run *run, struct samples *samples, struct train_po
     samples_labels(samples, position.step, first, run->micro_batch, run->labels);
     int rc = train_forward(run->train, 0, position, run->inputs, NULL, run->labels, &loss_sum, err);
     if (rc == 0) {
+        samples_note(samples, position.step, first, run->micro_batch, train_losses(run->train));
         train_backward(run->train, 0, NULL, NULL);
     }
     return rc;
@@ -152,7 +174,7 @@ static int clip(struct replay_run *run, struct err *err)
 static int step(struct replay_run *run, const struct replay_action *action, int64_t number,
                 struct err *err)
 {
-    struct samples *samples = run->samples[action->group];
+    struct samples *samples = *samples_of(run, action);
     const double rate =
         learning_rate_at(&run->spec.learning_rate, action->rate_step, run->total_steps);
     int rc = 0;
@@ -340,28 +362,46 @@ static int make_places(struct replay_run *run, struct err *err)
                           run->floats * sizeof(float));
 }
 
+static int add_samples(struct replay_run *run, const struct mix_member *own, struct err *err)
+{
+    const struct replay_run_config *config = &run->config;
+    const struct local_job_data *data = replay_data_of(config->data, (size_t)own->group);
+    const struct job_spec *spec = &config->group[own->group];
+    struct samples_config samples = {.model = config->model->model,
+                                     .spec = spec,
+                                     .data = {.train_inputs = data_inputs(data->train),
+                                              .train_labels = data_labels(data->train)},
+                                     .micro_batch = run->micro_batch};
+    struct run_samples *more =
+        realloc(run->samples, (run->incarnations + 1) * sizeof(run->samples[0]));
+    if (!more) {
+        return err_set(err, ERR_MEMORY, "the samples of %zu incarnations", run->incarnations + 1);
+    }
+    run->samples = more;
+    struct run_samples *added = &more[run->incarnations];
+    *added = (struct run_samples){.group = own->group, .generation = own->generation};
+    int rc = local_job_count(spec, data->train, &data->info, &samples.counts, err);
+    rc = rc ? rc : samples_new(&samples, &added->samples, err);
+    run->incarnations += rc == 0;
+    return rc == 0 ? 0 : err_wrap(err, "group %" PRId64, own->group);
+}
+
 static int make_samples(struct replay_run *run, struct err *err)
 {
     const struct replay_run_config *config = &run->config;
     const struct model *model = config->model->model;
-    run->samples = calloc(config->groups, sizeof(run->samples[0]));
     run->inputs =
         calloc(run->micro_batch, shape_elements(model->input) * dtype_size(model->input_dtype));
     run->labels = calloc(run->micro_batch * model->positions, sizeof(run->labels[0]));
-    if (!run->samples || !run->inputs || !run->labels) {
+    if (!run->inputs || !run->labels) {
         return err_set(err, ERR_MEMORY, "a micro-batch of %zu samples", run->micro_batch);
     }
     int rc = 0;
-    for (size_t g = 0; rc == 0 && g < config->groups; g++) {
-        const struct local_job_data *data = replay_data_of(config->data, g);
-        struct samples_config samples = {.model = model,
-                                         .spec = &config->group[g],
-                                         .data = {.train_inputs = data_inputs(data->train),
-                                                  .train_labels = data_labels(data->train)},
-                                         .micro_batch = run->micro_batch};
-        rc = local_job_count(&config->group[g], data->train, &data->info, &samples.counts, err);
-        rc = rc ? rc : samples_new(&samples, &run->samples[g], err);
-        rc = rc == 0 ? 0 : err_wrap(err, "group %zu", g);
+    for (size_t i = 0; rc == 0 && i < config->plan->count; i++) {
+        const struct replay_action *action = &config->plan->action[i];
+        if (action->work == REPLAY_TRAIN && !samples_of(run, action)) {
+            rc = add_samples(run, &action->record->own, err);
+        }
     }
     return rc;
 }
@@ -409,8 +449,8 @@ void replay_run_free(struct replay_run **pointer)
     for (size_t i = 0; i < MIX_SUMS_MAX; i++) {
         free(run->part[i]);
     }
-    for (size_t g = 0; run->samples && g < run->config.groups; g++) {
-        samples_free(&run->samples[g]);
+    for (size_t i = 0; i < run->incarnations; i++) {
+        samples_free(&run->samples[i].samples);
     }
     free(run->blob);
     free(run->copy);

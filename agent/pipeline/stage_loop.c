@@ -39,6 +39,10 @@ static int do_forward(struct stage *stage, const struct pipeline_task *task, str
     int rc = train_forward(stage->train, task->slot, position, input, output,
                            last ? stage->labels : NULL, last ? &loss_sum : NULL, err);
     stage->loss_sum += loss_sum;
+    if (rc == 0 && first && last) {
+        samples_note(stage->samples, task->step, task->micro_batch * stage->micro_batch,
+                     stage->micro_batch, train_losses(stage->train));
+    }
     return rc;
 }
 
@@ -195,19 +199,24 @@ static void finish(struct stage *stage, const struct pipeline_task *task)
 static enum pipeline_work next(struct stage *stage, struct pipeline_task *task)
 {
     (void)pthread_mutex_lock(&stage->lock);
+    struct mixer *mixer = stage->work.mixer;
     enum pipeline_work work = PIPELINE_WAIT;
     task_clock_wait(&stage->clock);
     while (!cancel_is_set(stage->cancel)) {
+        pipeline_rest(stage->pipeline, mixer && mixer_holds(mixer, stage_step(stage)));
         work = pipeline_next(stage->pipeline, task);
         if (work != PIPELINE_WAIT) {
             break;
         }
         /* A stage that waits for orders alone is at a step boundary. */
-        if (stage->work.mixer && mixer_is_due(stage->work.mixer, stage_step(stage))) {
+        if (mixer && mixer_is_due(mixer, stage_step(stage))) {
             (void)pthread_mutex_unlock(&stage->lock);
             stage_mix(stage, stage_step(stage));
             (void)pthread_mutex_lock(&stage->lock);
             continue;
+        }
+        if (pipeline_waits(stage->pipeline) == PIPELINE_WAITS_FOR_ORDERS) {
+            stage->step_began_seconds = 0; /* the wait is no part of the next step */
         }
         const double began = clock_now_seconds();
         (void)pthread_cond_wait(&stage->changed, &stage->lock);
@@ -284,6 +293,10 @@ int stage_loop(struct stage *stage, const struct work_listener *listener, int64_
             stage_mix(stage, task.step);
         }
         if (work == PIPELINE_STOP) {
+            stage_settle(stage, task.step);
+            if (cancel_is_set(stage->cancel)) {
+                return err_set(err, ERR_CANCELLED, "cancelled");
+            }
             task_clock_wait(&stage->clock);
             *version = task.step;
             return 0;

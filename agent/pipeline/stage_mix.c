@@ -32,6 +32,29 @@ static bool evaluate(void *arg, double *loss, double *accuracy)
     return rc == 0;
 }
 
+/* The same of samples that all groups have: a group's own ones say nothing of the others'. */
+static bool probe(void *arg, double *loss)
+{
+    struct stage *stage = arg;
+    unsigned char *input = stage->slot[LANE_ACTIVATION][0];
+    struct err err = {0};
+    double sum = 0;
+    uint64_t correct = 0;
+    int rc = 0;
+    size_t done = 0;
+    while (rc == 0 && done < MIX_PROBE_SAMPLES) {
+        const size_t left = MIX_PROBE_SAMPLES - done;
+        const size_t count = left < stage->micro_batch ? left : stage->micro_batch;
+        samples_drawn(stage->samples, done, count, input, stage->labels);
+        rc = cancel_is_set(stage->cancel) ? ERR_CANCELLED
+                                          : train_evaluate(stage->train, count, input, NULL,
+                                                           stage->labels, &sum, &correct, &err);
+        done += count;
+    }
+    *loss = sum / MIX_PROBE_SAMPLES;
+    return rc == 0;
+}
+
 static void wake(void *arg)
 {
     struct stage *stage = arg;
@@ -45,6 +68,7 @@ int stage_make_mixer(struct stage *stage, const struct work_config *config, stru
     const struct mixer_config mixer = {.work = config,
                                        .keeper = stage->work.keeper,
                                        .evaluate = test_batches(stage) > 0 ? evaluate : NULL,
+                                       .probe = probe,
                                        .wake = wake,
                                        .arg = stage};
     if (stage->config.count != 1 || stage->versions != 1) {
@@ -63,22 +87,34 @@ void stage_mix(struct stage *stage, int64_t version)
     }
 }
 
-void stage_linger(struct work *work)
+/* The group has stopped, and is at a boundary until it is cancelled, or until its records are
+ * stored. */
+static void wait_for_mixes(struct stage *stage, int64_t version, bool until_logged)
 {
-    struct stage *stage = stage_of(work);
-    const int64_t version = stage_step(stage);
-    if (work->mixer) {
-        mixer_close(work->mixer);
-    }
+    struct mixer *mixer = stage->work.mixer;
     (void)pthread_mutex_lock(&stage->lock);
-    while (!cancel_is_set(stage->cancel)) {
-        if (work->mixer && mixer_is_due(work->mixer, version)) {
+    while (!cancel_is_set(stage->cancel) && !(until_logged && mixer_is_logged(mixer))) {
+        if (mixer && mixer_is_due(mixer, version)) {
             (void)pthread_mutex_unlock(&stage->lock);
-            mixer_boundary(work->mixer, version);
+            mixer_boundary(mixer, version);
             (void)pthread_mutex_lock(&stage->lock);
         } else {
             (void)pthread_cond_wait(&stage->changed, &stage->lock);
         }
     }
     (void)pthread_mutex_unlock(&stage->lock);
+}
+
+void stage_settle(struct stage *stage, int64_t version)
+{
+    if (stage->work.mixer) {
+        mixer_close(stage->work.mixer);
+        wait_for_mixes(stage, version, true);
+    }
+}
+
+void stage_linger(struct work *work)
+{
+    struct stage *stage = stage_of(work);
+    wait_for_mixes(stage, stage_step(stage), false);
 }

@@ -90,6 +90,9 @@ NODISCARD int stage_make_mixer(struct stage *stage, const struct work_config *co
                                struct err *err);
 /* The compute thread at the boundary after `version`. */
 void stage_mix(struct stage *stage, int64_t version);
+/* It stops at this version: give copies until the records of its moves are stored, or until it is
+ * cancelled. */
+void stage_settle(struct stage *stage, int64_t version);
 /* After the last step: go on at its boundary until the stage is cancelled. */
 void stage_linger(struct work *work);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/core/evaluations.h"
+#include "base/rng.h"
 
 struct samples {
     struct samples_config config;
@@ -140,6 +141,12 @@ void samples_labels(struct samples *samples, int64_t step, size_t first, size_t 
     }
 }
 
+void samples_note(struct samples *samples, int64_t step, size_t first, size_t count,
+                  const double *loss)
+{
+    train_sampler_note(samples->sampler, step, first, count, loss);
+}
+
 /* ---- evaluation ---- */
 
 static struct evaluations_part evaluated(const struct samples *samples, size_t index)
@@ -210,6 +217,21 @@ int samples_evaluate_next(struct samples *samples, struct train_stage *stage, si
         tally_add(samples->tally, samples->part);
     }
     return rc;
+}
+
+void samples_drawn(const struct samples *samples, size_t first, size_t count, void *inputs,
+                   int32_t *labels)
+{
+    const struct samples_config *config = &samples->config;
+    const struct rng_stream stream = rng_stream((uint64_t)config->spec->seed, RNG_DRAWN, 0, 0);
+    const size_t bytes = samples->sample_bytes;
+    for (size_t i = 0; i < count; i++) {
+        const size_t sample =
+            (size_t)rng_below(&stream, first + i, (uint64_t)config->counts.train_samples);
+        memcpy((unsigned char *)inputs + i * bytes, config->data.train_inputs + sample * bytes,
+               bytes);
+        copy_labels(samples, config->data.train_labels, sample, labels + i * samples->label_count);
+    }
 }
 
 struct tally *samples_tally(const struct samples *samples)

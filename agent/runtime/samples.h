@@ -37,6 +37,10 @@ void samples_inputs(struct samples *samples, int64_t step, size_t first, size_t 
 void samples_labels(struct samples *samples, int64_t step, size_t first, size_t count,
                     int32_t *out);
 
+/* The losses of these samples, for a view whose epochs depend on them (train_sampler_note). */
+void samples_note(struct samples *samples, int64_t step, size_t first, size_t count,
+                  const double *loss);
+
 /* The inputs of micro-batch `index` of an evaluation. */
 void samples_test_inputs(const struct samples *samples, size_t index, void *out);
 /* Evaluate micro-batch `index` on the last stage: train_evaluate of its input. labels: room for
@@ -47,6 +51,10 @@ NODISCARD int samples_evaluate(struct samples *samples, struct train_stage *stag
 NODISCARD int samples_evaluate_next(struct samples *samples, struct train_stage *stage,
                                     size_t index, const void *input, int32_t *labels,
                                     struct err *err);
+/* Samples [first, first + count) of those that are drawn from all training samples by the seed:
+ * without augmentation, the same in all views. */
+void samples_drawn(const struct samples *samples, size_t first, size_t count, void *inputs,
+                   int32_t *labels);
 /* The result of the evaluation, after its last micro-batch. Where evaluations end only. */
 struct tally *samples_tally(const struct samples *samples);
 

@@ -197,6 +197,15 @@ static bool take_unit(void *arg, const struct state_row *row)
     return true;
 }
 
+struct evaluation export_evaluation(const struct job_spec *spec)
+{
+    struct evaluation evaluation = {.micro_batch = spec->batch / spec->micro_batches};
+    if (job_view(spec)) {
+        evaluation.view = spec->view;
+    }
+    return evaluation;
+}
+
 /* The worker's input, read by the loop's thread. */
 static int gather(struct export *export, const struct job *job, struct err *err)
 {
@@ -210,11 +219,7 @@ static int gather(struct export *export, const struct job *job, struct err *err)
     snprintf(export->model_sha256, sizeof(export->model_sha256), "%s", entry->sha256);
     export->model = entry->model;
     export->optimizer = job->spec.optimizer;
-    export->evaluation =
-        (struct evaluation){.micro_batch = job->spec.batch / job->spec.micro_batches};
-    if (job_view(&job->spec)) {
-        export->evaluation.view = job->spec.view;
-    }
+    export->evaluation = export_evaluation(&job->spec);
     return state_list(coordinator->state, STATE_CENTER_UNITS, job->id.text, "", CENTER_ROWS_MAX,
                       true, take_unit, export, err);
 }

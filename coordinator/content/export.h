@@ -6,9 +6,13 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "libtrain/state/trained.h"
 
 struct coordinator;
+struct job_spec;
 
+/* What the file of a job's model states of its evaluation. */
+struct evaluation export_evaluation(const struct job_spec *spec);
 /* Start assembling `version` of the job; the answer, good or bad, comes as EVENT_EXPORTED, unless
  * the program ends first. Ignored if the job has ended. The loop's thread. ERR_MEMORY. */
 NODISCARD int export_start(struct coordinator *coordinator, const char *job_id, int64_t version,

@@ -187,9 +187,12 @@ static void handle_verb(struct core *core, const struct event *event)
 
 static void handle_heartbeat(struct core *core, const struct event *event)
 {
+    const struct heartbeat *heartbeat = event->heartbeat.heartbeat;
+    /* A group that says that it has stopped may have no device any more afterwards. */
+    struct job_slot *group = gossip_job_of(core, heartbeat);
     heartbeats_on_heartbeat(core, event);
-    if (core->beating) {
-        gossip_job_hear(core, event->heartbeat.heartbeat);
+    if (core->beating && group) {
+        gossip_job_hear(core, group, heartbeat);
     }
 }
 

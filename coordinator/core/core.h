@@ -116,9 +116,20 @@ bool core_may_read_data(const struct core *core, const char *device_id, const ch
 bool core_may_read_blob(const struct core *core, const char *device_id, const char *sha256);
 bool core_may_store_unit(const struct core *core, const char *device_id,
                          const struct center_unit *unit);
-/* The same of an average of groups. */
-bool core_may_store_average(const struct core *core, const char *device_id,
-                            const struct stored_average *average);
+/* The job that the device may store an average of groups of, and *model, its model. NULL: it may
+ * not. Both are borrowed until the next step. */
+const struct job_spec *core_average_job(const struct core *core, const char *device_id,
+                                        const struct stored_average *average,
+                                        const struct model **model);
+
+/* Of jobs of strategy gossip, since the start; `training` is now. */
+struct core_gossip {
+    size_t training; /* groups */
+    uint64_t matches, applied, expired, rejected, averages;
+    uint64_t records_refused; /* that cannot be of the job */
+    double mix_seconds;       /* of all mixes that were applied */
+};
+struct core_gossip core_gossip_counts(const struct core *core);
 
 struct groups_view;
 /* Fill in what groups that train apart do now, of a job of strategy gossip that has not ended. */

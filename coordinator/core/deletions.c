@@ -52,10 +52,12 @@ static bool job_uses(const struct job *job, const struct event_delete *deletion)
 }
 
 /* Its next phase starts from the models of its parts, which are jobs that have ended, and of its
- * harvest. */
-static bool parent_uses(const struct parent_slot *slot, const struct event_delete *deletion)
+ * harvest. Groups begin again with the newest average, and those that live with theirs. */
+static bool parent_uses(const struct core *core, const struct parent_slot *slot,
+                        const struct event_delete *deletion)
 {
     const struct parent *row = &slot->parent;
+    const struct gossip_state *state = &row->gossip;
     bool uses = job_uses(&slot->job, deletion);
     for (size_t i = 0; !uses && i < deletion->sha256_count; i++) {
         const char *sha256 = deletion->sha256[i];
@@ -64,11 +66,17 @@ static bool parent_uses(const struct parent_slot *slot, const struct event_delet
         for (size_t g = 0; !uses && g < row->groups.count; g++) {
             uses = same(row->part[g].sha256, sha256);
         }
+        uses = uses || (state->average_count > 0 &&
+                        same(state->average[state->average_count - 1].sha256, sha256));
+    }
+    for (size_t i = 0; !uses && i < core->jobs.count; i++) {
+        const struct job *part = &slots_job_at(core, i)->job;
+        uses = id_equal(part->parent.text, slot->job.id.text) && job_uses(part, deletion);
     }
     return uses;
 }
 
-/* Live jobs that need one of the contents. The parts of a parent use what it uses. */
+/* Live jobs that need one of the contents. What the parts of a parent use, it uses. */
 static struct users find_users(const struct core *core, const struct event_delete *deletion)
 {
     struct users users = {.count = 0};
@@ -80,7 +88,7 @@ static struct users find_users(const struct core *core, const struct event_delet
     }
     for (size_t i = 0; i < core->parents.count; i++) {
         const struct parent_slot *parent = table_at(&core->parents, i);
-        if (parent_uses(parent, deletion)) {
+        if (parent_uses(core, parent, deletion)) {
             add_user(&users, &parent->job);
         }
     }

@@ -39,7 +39,8 @@ enum event_type {
     EVENT_TUNED,             /* the answer to ACTION_TUNE */
     EVENT_DERIVED,           /* the answer to ACTION_DERIVE */
     EVENT_HARVESTED,         /* the answer to ACTION_HARVEST */
-    EVENT_AVERAGE_STORED,    /* an average of groups is durable in the blob store */
+    EVENT_AVERAGE_STORED,    /* an average of groups is durable in the blob store, or
+                                refused */
     EVENT_PLANNED,           /* the answer to ACTION_PLAN */
     EVENT_PLAN_QUESTION,     /* POST /v1/plans: answered with OBJECT_PLAN_ANSWER or a problem */
     EVENT_CONTACT,           /* a device made any other call: it is alive */

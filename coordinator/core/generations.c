@@ -81,6 +81,13 @@ static void make_plan(struct core *core, struct job_slot *job, int reason, int64
     }
 }
 
+/* A generation that continues knows no losses of earlier steps, by which samples are chosen. Of a
+ * group the log has its beginning. */
+static bool forgets_losses(const struct job *job)
+{
+    return job->spec.has_view && view_has_window(&job->spec.view) && job->part == JOB_WHOLE;
+}
+
 /* The job stays exact while every version came from one numeric class, over links without a
  * codec, and while steps did not overlap: other stages would give other weights. */
 static void take_class(struct job_slot *job, const struct planned *planned)
@@ -88,8 +95,9 @@ static void take_class(struct job_slot *job, const struct planned *planned)
     bool one = strcmp(planned->numeric_class, "mixed") != 0;
     bool same = strcmp(job->job.numeric_class, planned->numeric_class) == 0;
     const bool overlaps = job->job.spec.pipeline == JOB_ASYNC && job->plan.stage_count > 1;
-    job->job.exact = one && !overlaps && !codecs_in_plan(&job->plan) &&
-                     (job->plan.resume_version == 0 || (job->job.exact && same));
+    job->job.exact =
+        one && !overlaps && !codecs_in_plan(&job->plan) &&
+        (job->plan.resume_version == 0 || (job->job.exact && same && !forgets_losses(&job->job)));
     text_set(job->job.numeric_class, sizeof(job->job.numeric_class), "%s", planned->numeric_class);
 }
 

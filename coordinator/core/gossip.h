@@ -19,10 +19,15 @@
 
 #define GOSSIP_ORDERS_MAX (4 * LEVELS_GROUPS_MAX)
 
+/* async: nobody waits. rounds: groups hold after their steps until all have made theirs. */
+enum gossip_schedule { GOSSIP_ASYNC, GOSSIP_ROUNDS };
+
 struct gossip_rules {
     uint64_t seed;
-    int64_t life;                /* of the coordinator */
-    int64_t batch;               /* samples of a step */
+    int64_t life;  /* of the coordinator */
+    int64_t batch; /* samples of a step */
+    enum gossip_schedule schedule;
+    bool level;                  /* steps by speed; else one pass of the group's samples */
     enum levels_weights weights; /* ACCURACY: equal while the loss of either side is unknown */
     bool uniform;                /* all pairs meet equally often */
     bool adopts;                 /* groups adopt averages */
@@ -32,8 +37,9 @@ struct gossip_rules {
 /* What a group says of its matches. */
 struct gossip_report {
     int64_t generation;
-    bool wants; /* a match: it has made its steps */
-    bool mixed; /* once at least */
+    bool wants;   /* a match: it has made its steps */
+    bool mixed;   /* once at least */
+    int64_t step; /* that it has made */
     struct {
         struct mix_xid xid;
         bool open, copied, fetched, applied; /* as enum mixing_state of the agent */
@@ -45,8 +51,9 @@ struct gossip_report {
 struct gossip_group {
     bool present, heard, wants, successor, has_loss;
     int64_t generation, samples;
-    double speed, loss;  /* has_loss: the last one reported */
-    struct mix_xid open; /* counter 0: none */
+    int64_t step, passed; /* passed: rounds: it goes on from this step without a mix */
+    double speed, loss;   /* has_loss: the last one reported */
+    struct mix_xid open;  /* counter 0: none */
     int64_t open_until_ms, last_mix_ms, mixes;
     bool asked, gave, tried, adopted; /* of the present average; tried: it was to compute it */
 };
@@ -65,8 +72,10 @@ struct gossip {
     struct gossip_group group[LEVELS_GROUPS_MAX];
     double seconds[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX]; /* of a copy */
     double chance[LEVELS_GROUPS_MAX][LEVELS_GROUPS_MAX];
-    double period;   /* seconds; 0: fewer than two groups */
-    int64_t counter; /* of the last match of this life */
+    double period;    /* seconds; 0: fewer than two groups, or not levelled */
+    int64_t rounds;   /* closed since the last average */
+    int64_t round_ms; /* when the last one was closed */
+    int64_t counter;  /* of the last match of this life */
     int64_t rate_step;
     enum gossip_phase phase;
     struct mix_xid average;
@@ -75,7 +84,9 @@ struct gossip {
     size_t averager;
     bool offered; /* the average to the groups that adopt it */
     int64_t phase_until_ms;
-    int64_t averages;                             /* that were computed in this life */
+    int64_t averages; /* that were computed in this life */
+    int64_t
+        arrives_until_ms; /* the computed one is on its way; 0: it is stored, or there is none */
     struct gossip_order order[GOSSIP_ORDERS_MAX]; /* a ring */
     size_t first, orders;
 };
@@ -93,6 +104,18 @@ void gossip_speed(struct gossip *gossip, size_t group, double speed);
 void gossip_level(struct gossip *gossip);
 /* Return the steps of a group between two mixes; 1 until gossip_level. */
 int64_t gossip_steps(const struct gossip *gossip, size_t group);
+/* Return the step from which a group of schedule rounds makes them without having mixed; 0: none.
+ */
+int64_t gossip_passed(const struct gossip *gossip, size_t group);
+
+/* Return the periods since the last mix of a group in which it could have mixed. */
+static inline int64_t gossip_missed_periods(const struct gossip *gossip, size_t group,
+                                            int64_t now_ms)
+{
+    const double seconds = (double)(now_ms - gossip->group[group].last_mix_ms) / 1000;
+    const double periods = gossip->period > 0 ? seconds / gossip->period : 0;
+    return periods < 2 ? 0 : periods < 1e9 ? (int64_t)periods - 1 : 1000000000;
+}
 
 void gossip_hear(struct gossip *gossip, size_t group, const struct gossip_report *report,
                  int64_t now_ms);
@@ -102,11 +125,23 @@ void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms);
 /* Take the next order; false: none. */
 bool gossip_next(struct gossip *gossip, struct gossip_order *out);
 
+/* The average is in the store. No other is begun before that, unless it is lost with the group that
+ * sends it. */
+void gossip_stored(struct gossip *gossip, struct mix_xid xid);
 /* Average once more, as soon as the average under way is over, and match no pair any more. Nobody
  * adopts it, and a single group is enough. It is begun again until it arrives. */
-void gossip_finish(struct gossip *gossip);
+static inline void gossip_finish(struct gossip *gossip)
+{
+    gossip->finishes = true;
+}
 /* Return whether the average is the last one. */
-bool gossip_is_last(const struct gossip *gossip);
+static inline bool gossip_is_last(const struct gossip *gossip)
+{
+    return gossip->is_last;
+}
+/* What was sent as the last average is none: another group that gave its copy computes it next, if
+ * there is one. */
+void gossip_refuse(struct gossip *gossip, int64_t now_ms);
 /* When gossip_tick may have something to do without a report: a match or a phase is over.
  * INT64_MAX: never. */
 int64_t gossip_due_ms(const struct gossip *gossip);

@@ -107,6 +107,9 @@ void gossip_fill_assignment(const struct core *core, const struct device_slot *d
     duty->generation = member->incarnation;
     duty->groups = (int64_t)parent->parent.gossip.member_count;
     duty->every = work->every > 0 ? work->every : 1;
+    duty->passed = work->passed;
+    duty->probes = parent->job.spec.gossip.weights == WEIGHTS_ACCURACY;
+    duty->holds = parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS;
     duty->rate_step = member->rate_step;
     duty->steps = gossip_steps_all(parent);
     for (size_t i = 0; i < MIX_ORDERS_MAX; i++) {

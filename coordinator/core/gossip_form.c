@@ -7,6 +7,8 @@
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/planning.h"
+#include "coordinator/core/problem.h"
+#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "libtrain/model/shards.h"
@@ -14,7 +16,8 @@
 
 /* ---- devices ---- */
 
-/* Devices, the fastest first. Return their number, at most that of the groups. */
+/* Devices with enough memory, the fastest first. Return their number, at most that of the groups.
+ */
 static size_t list_recruits(struct core *core, const struct job_spec *parent,
                             const struct model *model, enum candidates candidates,
                             struct recruit out[GROUPS_MAX])
@@ -28,9 +31,14 @@ static size_t list_recruits(struct core *core, const struct job_spec *parent,
     const struct planning *planning = core->planning;
     const size_t most = (size_t)parent->devices_max;
     const double micro_batch = (double)spec.batch / (double)spec.micro_batches;
+    bool fits[PLANNING_DEVICES_MAX];
     size_t count = 0;
     candidates_fill(core, &request, core->planning);
+    problem_fit_alone(core->planning, fits);
     for (size_t d = 0; d < planning->device_count; d++) {
+        if (!fits[d]) {
+            continue;
+        }
         const struct recruit recruit = {.device = planning->device[d].id,
                                         .speed = micro_batch * planning_speed(planning, d, 0)};
         size_t at = count < most ? count++ : count;
@@ -88,6 +96,40 @@ static void wait_for_more(struct parent_slot *parent, size_t free)
     }
 }
 
+void gossip_prospect(const struct core *core, const struct job_spec *spec,
+                     const struct model *model, const struct recruit *recruit, size_t count,
+                     struct prospect *out)
+{
+    const struct device_slot *device[GROUPS_MAX];
+    out->problem = (struct levels_problem){
+        .count = count, .batch = spec->batch, .speed = out->speed, .seconds = out->seconds};
+    for (size_t a = 0; a < count; a++) {
+        out->speed[a] = recruit[a].speed;
+        device[a] = slots_device(core, recruit[a].device.text);
+    }
+    for (size_t a = 0; a < count; a++) {
+        for (size_t b = 0; b < count; b++) {
+            out->seconds[a * count + b] =
+                a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], model);
+        }
+    }
+}
+
+/* Of a group that does not train all of its samples between two averages; 0: it does. Like the
+ * samples it stays as it is: the log does not say how they are chosen. */
+static int64_t window_of(const struct parent_slot *parent, const struct prospect *prospect,
+                         size_t group, int64_t samples)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    if (spec->gossip.critical <= 0 || !spec->gossip.level) {
+        return 0;
+    }
+    const int64_t steps =
+        levels_steps(prospect->speed[group], levels_period(&prospect->problem), spec->batch);
+    const double window = (double)steps * (double)spec->gossip.average_every * (double)spec->batch;
+    return window < (double)samples ? (int64_t)window : 0;
+}
+
 /* The number of groups does not change any more. */
 void gossip_form(struct core *core, struct parent_slot *parent)
 {
@@ -104,16 +146,20 @@ void gossip_form(struct core *core, struct parent_slot *parent)
     }
     parent->work.wait[0] = '\0';
     row->groups.count = row->gossip.member_count = count;
-    int64_t samples = 0;
+    struct prospect prospect;
+    int64_t sum = 0;
+    gossip_prospect(core, &parent->job.spec, parent->model, recruit, count, &prospect);
     for (size_t g = 0; g < count; g++) {
-        row->gossip.member[g] = (struct gossip_member){
-            .samples = gossip_recruit_samples(core, &parent->job.spec, parent->model,
-                                              row->class_count, &recruit[g], g),
-            .speed = recruit[g].speed};
+        const int64_t samples = gossip_recruit_samples(core, &parent->job.spec, parent->model,
+                                                       row->class_count, &recruit[g], g);
+        row->gossip.member[g] =
+            (struct gossip_member){.samples = samples,
+                                   .window = window_of(parent, &prospect, g, samples),
+                                   .speed = recruit[g].speed};
         row->groups.group[g].device = recruit[g].device;
-        samples += row->gossip.member[g].samples;
+        sum += samples;
     }
-    parent->job.data.train_samples = samples;
+    parent->job.data.train_samples = sum;
     parent->work.job_changed = true;
     groups_changed(parent);
 }
@@ -139,9 +185,13 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
                                    .data = &data,
                                    .model = parent->model};
     if (groups_begin(core, parent, &row->part[group], &made)) {
-        member->samples = job_epoch_samples(&data);
-        member->origin = state->average_count > 0 ? state->average[state->average_count - 1].xid
-                                                  : (struct mix_xid){0};
-        parent->mixes.group[group].reached = 0;
+        member->samples =
+            gossip_is_local(&parent->job.spec) ? job_epoch_samples(&data) : member->samples;
+        static const struct gossip_average none;
+        const struct gossip_average *newest =
+            state->average_count > 0 ? &state->average[state->average_count - 1] : &none;
+        member->origin = newest->xid;
+        member->origin_author = newest->author;
+        parent->mixes.group[group].claims = (struct gossip_claims){0};
     }
 }

@@ -4,6 +4,7 @@
 #define COORDINATOR_CORE_GOSSIP_FORM_H
 
 #include "coordinator/core/matching.h"
+#include "coordinator/plan/levels.h"
 
 struct event_classes;
 struct parent_slot;
@@ -29,6 +30,15 @@ size_t gossip_recruit(struct core *core, const struct job_spec *spec, const stru
 int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *spec,
                                const struct model *model, size_t class_count,
                                const struct recruit *recruit, size_t group);
+/* The speeds and links of groups, before they train. */
+struct prospect {
+    struct levels_problem problem; /* of the arrays below */
+    double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
+};
+void gossip_prospect(const struct core *core, const struct job_spec *spec,
+                     const struct model *model, const struct recruit *recruit, size_t count,
+                     struct prospect *out);
+
 /* Divide the data among the devices that are free, if they are enough. parent->work.wait says what
  * is missing. */
 void gossip_form(struct core *core, struct parent_slot *parent);

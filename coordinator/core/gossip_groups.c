@@ -20,7 +20,7 @@ int64_t gossip_steps_done(const struct parent_slot *parent)
 {
     int64_t steps = 0;
     for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
-        steps += parent->parent.gossip.member[g].steps + parent->mixes.group[g].reached;
+        steps += parent->parent.gossip.member[g].steps + parent->mixes.group[g].claims.reached;
     }
     return steps;
 }
@@ -34,16 +34,47 @@ int64_t gossip_steps_all(const struct parent_slot *parent)
 void gossip_leave_job(struct parent_slot *parent, size_t group)
 {
     struct gossip_group_work *work = &parent->mixes.group[group];
-    parent->parent.gossip.member[group].steps += work->reached;
-    work->reached = 0;
+    parent->parent.gossip.member[group].steps += work->claims.reached;
+    work->claims = (struct gossip_claims){0};
     groups_changed(parent);
+}
+
+/* The clocks of the wall and of the core may differ: steps before the coordinator's start count. */
+bool gossip_take_steps(const struct core *core, struct parent_slot *parent, size_t group,
+                       const struct job_slot *job)
+{
+    struct gossip_claims *claims = &parent->mixes.group[group].claims;
+    const int64_t began_ms = job->job.started_ms > 0 ? job->job.started_ms : core->wall_ms;
+    const int64_t age_ms = began_ms < core->wall_ms ? core->wall_ms - began_ms : 0;
+    gossip_claim(claims, job->job.progress.step, job->plan.predicted_step_seconds,
+                 core->now_ms - age_ms, core->now_ms);
+    return claims->reached >= job->job.progress.step;
 }
 
 /* ---- incarnations ---- */
 
+static int64_t incarnation_in(const struct parent_part *part, int64_t generation)
+{
+    return (part->attempts << MIX_ATTEMPT_SHIFT) + generation;
+}
+
 static int64_t incarnation_of(const struct parent_part *part, const struct job_slot *job)
 {
-    return (part->attempts << MIX_ATTEMPT_SHIFT) + job->plan.generation;
+    return incarnation_in(part, job->plan.generation);
+}
+
+/* The incarnation that has computed the version from which a plan resumes: the last one on the
+ * lineage that began before it. The newest incarnation may have begun after it. */
+static int64_t resumed_from(const struct parent_part *part, const struct gossip_member *member,
+                            const struct job_slot *job)
+{
+    for (size_t i = job->job.line_count; i-- > 0;) {
+        const struct line_start *start = &job->job.line[i];
+        if (start->generation < job->plan.generation && start->first < job->plan.resume_version) {
+            return incarnation_in(part, start->generation);
+        }
+    }
+    return member->incarnation;
 }
 
 /* A plan that begins again from version 0 after the group had trained: a newer average is better.
@@ -80,10 +111,14 @@ static void begin_incarnation(struct core *core, struct parent_slot *parent, siz
         .own = {.group = (int64_t)group, .generation = incarnation, .version = version},
         .rate_step = gossip_steps_done(parent)};
     if (version > 0) {
-        record.peer[record.peer_count++] = (struct mix_member){
-            .group = (int64_t)group, .generation = member->incarnation, .version = version};
+        record.peer[record.peer_count++] =
+            (struct mix_member){.group = (int64_t)group,
+                                .generation = resumed_from(part, member, job),
+                                .version = version};
     } else {
         record.xid = member->origin;
+        record.peer[0] = member->origin_author;
+        record.peer_count = record.peer[0].generation > 0;
     }
     member->incarnation = incarnation;
     member->rate_step = record.rate_step;
@@ -213,7 +248,7 @@ void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group)
     if (runs) {
         follow_speed(core, parent, group, job);
     }
-    if (job && job->job.progress.step > work->reached) {
-        work->reached = job->job.progress.step;
+    if (job) {
+        (void)gossip_take_steps(core, parent, group, job);
     }
 }

@@ -14,6 +14,9 @@ int64_t gossip_steps_done(const struct parent_slot *parent);
 int64_t gossip_steps_all(const struct parent_slot *parent);
 /* Return the measured samples per second of a group; 0: not measured. */
 double gossip_measured_speed(const struct parent_slot *parent, const struct job_slot *job);
+/* Count the steps that the group claims, as far as they are possible. Return whether all are. */
+bool gossip_take_steps(const struct core *core, struct parent_slot *parent, size_t group,
+                       const struct job_slot *job);
 /* Let the group take part or not, as its job goes. */
 void gossip_look_at(struct core *core, struct parent_slot *parent, size_t group);
 /* The job of a group has ended: its steps count, though its state is lost. */

@@ -13,6 +13,7 @@
 #include "coordinator/core/groups.h"
 #include "coordinator/core/kept.h"
 #include "coordinator/core/slots.h"
+#include "coordinator/core/stall.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
@@ -25,11 +26,16 @@
 static void begin_work(struct parent_slot *parent)
 {
     const struct job_spec *spec = &parent->job.spec;
-    const bool by_samples = gossip_by_samples(spec);
+    const enum levels_weights weights = gossip_by_samples(spec)                    ? LEVELS_SAMPLES
+                                        : spec->gossip.weights == WEIGHTS_ACCURACY ? LEVELS_ACCURACY
+                                                                                   : LEVELS_EQUAL;
+    const bool rounds = spec->gossip.schedule == SCHEDULE_ROUNDS;
     const struct gossip_rules rules = {.seed = (uint64_t)spec->seed,
                                        .life = ++parent->parent.gossip.life,
                                        .batch = spec->batch,
-                                       .weights = by_samples ? LEVELS_SAMPLES : LEVELS_EQUAL,
+                                       .schedule = rounds ? GOSSIP_ROUNDS : GOSSIP_ASYNC,
+                                       .level = spec->gossip.level,
+                                       .weights = weights,
                                        .uniform = spec->gossip.pairs == PAIRS_UNIFORM,
                                        .adopts = spec->gossip.adopt,
                                        .average_every = spec->gossip.average_every};
@@ -38,17 +44,30 @@ static void begin_work(struct parent_slot *parent)
     groups_changed(parent);
 }
 
-/* Groups whose steps between two mixes have changed are told. */
+/* Groups whose steps until the next mix have changed are told. */
 static void assign_steps(struct core *core, struct parent_slot *parent)
 {
     for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
         struct gossip_group_work *work = &parent->mixes.group[g];
-        const int64_t every =
-            work->incarnation > 0 ? gossip_steps(&parent->mixes.gossip, g) : work->every;
-        if (every != work->every) {
+        if (work->incarnation == 0) {
+            continue;
+        }
+        const int64_t every = gossip_steps(&parent->mixes.gossip, g);
+        const int64_t passed = gossip_passed(&parent->mixes.gossip, g);
+        if (every != work->every || passed != work->passed) {
             work->every = every;
+            work->passed = passed;
             gossip_touch(core, parent, g);
         }
+    }
+}
+
+/* A match of a pair has an order for each side: that of the first counts. */
+static void count_order(struct core *core, const struct gossip_order *order)
+{
+    const struct mix_match *match = &order->match;
+    if (match->kind == MIX_PAIR && match->peer[0].group > match->own.group) {
+        gossip_watch_match(core);
     }
 }
 
@@ -66,6 +85,7 @@ static void match(struct core *core, struct parent_slot *parent)
     gossip_tick(gossip, gossip_steps_done(parent), core->now_ms);
     while (gossip_next(gossip, &order)) {
         const size_t place = order.match.kind == MIX_PAIR ? 0 : 1;
+        count_order(core, &order);
         parent->mixes.group[order.group].order[place] = order.match;
         gossip_touch(core, parent, order.group);
     }
@@ -74,15 +94,30 @@ static void match(struct core *core, struct parent_slot *parent)
 
 /* ---- the end ---- */
 
+/* Append the groups that are not in the result, by number. false: all are. */
+static bool name_left_out(const struct parent *row, const bool without[GROUPS_MAX],
+                          char message[MESSAGE_SIZE])
+{
+    bool any = false;
+    for (size_t g = 0; g < row->groups.count; g++) {
+        const size_t size = strlen(message);
+        if (without[g]) {
+            text_set(message + size, MESSAGE_SIZE - size, "%s %zu",
+                     any ? "," : "; not in the last average: group", g);
+            any = true;
+        }
+    }
+    return any;
+}
+
 static void succeed(struct core *core, struct parent_slot *parent,
-                    const struct checkpoint_id *checkpoint, const char *reason, size_t without)
+                    const struct checkpoint_id *checkpoint, const char *reason,
+                    const bool without[GROUPS_MAX])
 {
     struct job_progress *progress = &parent->job.progress;
     struct parent *row = &parent->parent;
     char message[MESSAGE_SIZE] = "trained";
-    if (without > 0) {
-        text_set(message, sizeof(message), "trained; %zu of %zu groups are not in the last average",
-                 without, parent->parent.groups.count);
+    if (name_left_out(row, without, message)) {
         reason = "degraded";
     }
     parent->job.checkpoint = *checkpoint;
@@ -110,8 +145,9 @@ static void take_part(struct core *core, struct parent_slot *parent, const struc
         return;
     }
     struct gossip_member *member = &parent->parent.gossip.member[job->job.group];
+    const bool possible = gossip_take_steps(core, parent, (size_t)job->job.group, job);
     gossip_leave_job(parent, (size_t)job->job.group);
-    if (job->job.state == JOB_SUCCEEDED) {
+    if (job->job.state == JOB_SUCCEEDED && possible) {
         part->state = PART_TRAINED;
         part->checkpoint = job->job.checkpoint;
         return;
@@ -182,14 +218,18 @@ static void go_on(struct core *core, struct parent_slot *parent)
     const size_t trained = groups_count(row, PART_TRAINED),
                  missing = groups_count(row, PART_MISSING);
     if (row->groups.count > 0 && trained + missing == row->groups.count) {
+        bool without[GROUPS_MAX];
         size_t last = 0;
         while (last < row->groups.count && row->part[last].state != PART_TRAINED) {
             last++;
         }
+        for (size_t g = 0; g < row->groups.count; g++) {
+            without[g] = g != last;
+        }
         if (trained == 0) {
             groups_end(core, parent, JOB_FAILED, "no_groups", "no group was trained");
         } else {
-            succeed(core, parent, &row->part[last].checkpoint, "", row->groups.count - 1);
+            succeed(core, parent, &row->part[last].checkpoint, "", without);
         }
     }
 }
@@ -238,10 +278,12 @@ const struct parent_row gossip_row = {
 
 /* ---- reports ---- */
 
-static struct gossip_report report_of(const struct mix_report *report)
+static struct gossip_report report_of(const struct mix_report *report, int64_t step)
 {
-    struct gossip_report out = {
-        .generation = report->generation, .wants = report->wants, .mixed = report->mixes > 0};
+    struct gossip_report out = {.generation = report->generation,
+                                .wants = report->wants,
+                                .mixed = report->mixes > 0,
+                                .step = step};
     out.pair.xid = report->pair.xid;
     out.pair.open = mix_is_open(report->pair.state);
     out.pair.copied = report->pair.copied;
@@ -251,23 +293,37 @@ static struct gossip_report report_of(const struct mix_report *report)
     out.average.open = mix_is_open(report->average.state);
     out.average.copied = report->average.copied;
     out.average.fetched = report->average.state == MIX_FETCHED;
+    out.average.has_loss = report->has_loss;
+    out.average.loss = report->loss;
     out.average.applied = report->average.state == MIX_APPLIED;
     return out;
 }
 
-void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
+struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *heartbeat)
+{
+    const struct device_slot *device = slots_device(core, heartbeat->device.text);
+    struct job_slot *job =
+        heartbeat->has_mix && device ? slots_job(core, heartbeat->job.text) : NULL;
+    return job && device->job == job && job->job.part == JOB_GROUP ? job : NULL;
+}
+
+static bool waits_for_others(const struct mix_report *report)
+{
+    return report->wants || mix_is_open(report->pair.state) || mix_is_open(report->average.state);
+}
+
+void gossip_job_hear(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat)
 {
     const struct mix_report *report = &heartbeat->mix;
-    const struct job_slot *job = heartbeat->has_mix ? slots_job(core, heartbeat->job.text) : NULL;
-    const bool works = job && core->beating->job == job; /* others have no part in the group */
-    struct parent_slot *parent =
-        works && job->job.part == JOB_GROUP ? slots_parent(core, job->job.parent.text) : NULL;
+    struct parent_slot *parent = slots_parent(core, job->job.parent.text);
     if (!parent || parent->job.spec.strategy != STRATEGY_GOSSIP || parent->work.ended) {
         return;
     }
     for (size_t i = 0; i < report->record_count; i++) {
         if (gossip_record_fits(parent, &report->record[i])) {
             gossip_record(core, parent, &report->record[i]);
+        } else {
+            core->gossip.records_refused++;
         }
     }
     struct gossip_group_work *group = &parent->mixes.group[job->job.group];
@@ -275,28 +331,47 @@ void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat)
         group->incarnation != report->generation) {
         return;
     }
-    const struct gossip_report heard = report_of(report);
+    if (parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS && waits_for_others(report)) {
+        stall_watch(core, job); /* it makes no step, and shall not */
+    }
+    const struct gossip_report heard = report_of(report, heartbeat->step);
     gossip_hear(&parent->mixes.gossip, (size_t)job->job.group, &heard, core->now_ms);
     group->mixes = report->mixes;
     group->distance = report->distance;
     group->has_distance = report->has_distance;
+    gossip_watch_report(core, parent, (size_t)job->job.group, job, report);
     parent->work.touched = true;
 }
 
 /* ---- averages ---- */
 
-bool core_may_store_average(const struct core *core, const char *device_id,
-                            const struct stored_average *average)
+/* The job of the group that is to send the average, or NULL. */
+static const struct job_slot *author_of(const struct core *core, const char *device_id,
+                                        const struct stored_average *average,
+                                        struct parent_slot **parent)
 {
     const struct job_slot *job = slots_job(core, average->job.text);
-    const struct parent_slot *parent = job ? slots_parent(core, job->job.parent.text) : NULL;
     const struct device_slot *device = slots_device(core, device_id);
-    if (!parent || !device || device->job != job || parent->job.spec.strategy != STRATEGY_GOSSIP ||
+    *parent = job ? slots_parent(core, job->job.parent.text) : NULL;
+    if (!*parent || !device || device->job != job ||
+        (*parent)->job.spec.strategy != STRATEGY_GOSSIP ||
         job->plan.generation != average->generation) {
-        return false;
+        return NULL;
     }
-    const struct gossip *gossip = &parent->mixes.gossip;
-    return mix_xid_is(gossip->average, average->xid) && gossip->averager == (size_t)job->job.group;
+    const struct gossip *gossip = &(*parent)->mixes.gossip;
+    const bool expected =
+        mix_xid_is(gossip->average, average->xid) && gossip->averager == (size_t)job->job.group;
+    return expected ? job : NULL;
+}
+
+const struct job_spec *core_average_job(const struct core *core, const char *device_id,
+                                        const struct stored_average *average,
+                                        const struct model **model)
+{
+    struct parent_slot *parent;
+    const struct job_slot *job = author_of(core, device_id, average, &parent);
+    *model = job ? parent->model : NULL;
+    return job ? &parent->job.spec : NULL;
 }
 
 /* The newest ones stay. */
@@ -330,43 +405,53 @@ static void show_accuracy(struct core *core, struct parent_slot *parent,
     parent->work.job_changed = true;
 }
 
-/* The groups that are not in the average. */
-static size_t count_left_out(const struct parent_slot *parent)
+/* Mark the groups that are not in the average. */
+static void find_left_out(const struct parent_slot *parent, bool out[GROUPS_MAX])
 {
-    size_t count = 0;
     for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
-        const struct gossip_group *group = &parent->mixes.gossip.group[g];
-        count += !group->gave;
+        out[g] = !parent->mixes.gossip.group[g].gave;
     }
-    return count;
 }
 
 void gossip_on_average(struct core *core, const struct event *event)
 {
     const struct event_average_stored *stored = &event->average_stored;
-    if (!core_may_store_average(core, stored->device.text, &stored->average)) {
+    struct parent_slot *parent;
+    const struct job_slot *author = author_of(core, stored->device.text, &stored->average, &parent);
+    if (stored->refused) {
+        if (author) {
+            gossip_refuse(&parent->mixes.gossip, core->now_ms);
+            parent->work.touched = true;
+        }
+        return;
+    }
+    if (!author) {
         act_problem(core, PROBLEM_STALE_GENERATION, "the average is not expected any more");
         return;
     }
-    const struct job_slot *job = slots_job(core, stored->average.job.text);
-    struct parent_slot *parent = slots_parent(core, job->job.parent.text);
     struct gossip_state *state = &parent->parent.gossip;
     const struct gossip_average *newest =
         state->average_count > 0 ? &state->average[state->average_count - 1] : NULL;
+    bool without[GROUPS_MAX] = {false};
     act_reply(core, 204, OBJECT_NOTHING, NULL);
     if (newest && mix_xid_is(newest->xid, stored->average.xid)) {
         return; /* a repeat */
     }
-    struct gossip_average average = {.xid = stored->average.xid,
-                                     .bytes = stored->bytes,
-                                     .step = parent->mixes.gossip.average_step,
-                                     .accuracy = stored->average.accuracy,
-                                     .has_accuracy = stored->average.has_accuracy};
+    const int64_t group = author->job.group;
+    struct gossip_average average = {
+        .xid = stored->average.xid,
+        .author = {.group = group, .generation = parent->mixes.group[group].incarnation},
+        .bytes = stored->bytes,
+        .step = parent->mixes.gossip.average_step,
+        .accuracy = stored->average.accuracy,
+        .has_accuracy = stored->average.has_accuracy};
     memcpy(average.sha256, stored->sha256, SHA256_SIZE);
     exports_store(core, &parent->job, average.step, average.sha256, average.bytes);
     average.checkpoint = core->checkpoint.id;
     keep_average(core, parent, &average);
+    gossip_stored(&parent->mixes.gossip, average.xid);
     show_accuracy(core, parent, &average, stored->average.loss);
+    gossip_watch_average(core, parent, average.step);
     const double target = parent->job.spec.gossip.target_accuracy;
     state->good =
         target > 0 && average.has_accuracy && average.accuracy >= target ? state->good + 1 : 0;
@@ -376,8 +461,9 @@ void gossip_on_average(struct core *core, const struct event *event)
                     "average %" PRId64 " of '%s' is stored", state->averages,
                     parent->job.spec.name);
     if (gossip_is_last(&parent->mixes.gossip)) {
-        succeed(core, parent, &average.checkpoint, "", count_left_out(parent));
+        find_left_out(parent, without);
+        succeed(core, parent, &average.checkpoint, "", without);
     } else if (state->good >= GOOD_AVERAGES) {
-        succeed(core, parent, &average.checkpoint, "stopped_early", 0);
+        succeed(core, parent, &average.checkpoint, "stopped_early", without);
     }
 }

@@ -5,10 +5,13 @@
 #define COORDINATOR_CORE_GOSSIP_JOB_H
 
 #include "coordinator/core/gossip.h"
+#include "coordinator/core/gossip_claims.h"
+#include "coordinator/core/gossip_watch.h"
 #include "coordinator/core/parent_row.h"
 #include "schema/mix_duty.h"
 
 struct device_slot;
+struct job_slot;
 
 /* What such a parent has in memory beside its rows. Zero: nothing runs. */
 struct gossip_work {
@@ -16,19 +19,22 @@ struct gossip_work {
     struct gossip gossip;
     struct gossip_group_work {
         int64_t incarnation;                    /* that gossip knows; 0: the group does not train */
-        int64_t reached;                        /* steps of its job */
-        int64_t every;                          /* steps between two mixes, as assigned */
+        struct gossip_claims claims;            /* steps of its job */
+        int64_t every, passed;                  /* as in struct mix_duty, as assigned */
         struct mix_match order[MIX_ORDERS_MAX]; /* a pair, an average; counter 0: none */
         int64_t mixes;
         double distance;
         bool has_distance;
+        struct gossip_watch watch;
     } group[GROUPS_MAX];
 };
 
 extern const struct parent_row gossip_row;
 
+/* Return the job of the group that a heartbeat is about; NULL: the device does not work for it. */
+struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *heartbeat);
 /* Take the report of a group. */
-void gossip_job_hear(struct core *core, const struct heartbeat *heartbeat);
+void gossip_job_hear(struct core *core, struct job_slot *job, const struct heartbeat *heartbeat);
 /* An average is in the blob store. */
 void gossip_on_average(struct core *core, const struct event *event);
 /* Fill the part of the device's group into its assignment, if it has one, and its callers. */

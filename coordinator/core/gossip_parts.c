@@ -64,9 +64,12 @@ static void fill_view(const struct core *core, const struct parent_slot *parent,
                       struct job_spec *spec)
 {
     const size_t class_count = parent->parent.class_count;
+    const struct gossip_member *member = &parent->parent.gossip.member[group];
     struct view *view = &spec->view;
     *view = (struct view){.is_shard = true,
                           .seed = parent->job.spec.seed,
+                          .window = member->window,
+                          .critical = member->window > 0 ? parent->job.spec.gossip.critical : 0,
                           .shard = (int64_t)group,
                           .shard_count = (int64_t)parent->parent.gossip.member_count};
     for (size_t c = 0; c < class_count; c++) {
@@ -106,7 +109,8 @@ bool gossip_group_job(const struct core *core, const struct parent_slot *parent,
         data->train_samples = offer->samples;
     } else {
         fill_view(core, parent, group, spec);
-        data->epoch_samples = parent->parent.gossip.member[group].samples;
+        const struct gossip_member *member = &state->member[group];
+        data->epoch_samples = member->window > 0 ? member->window : member->samples;
     }
     if (state->average_count > 0) {
         const struct gossip_average *newest = &state->average[state->average_count - 1];

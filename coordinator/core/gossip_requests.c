@@ -33,26 +33,31 @@ static bool refuse_division(struct core *core, const struct event_job_submit *su
     return true;
 }
 
+static bool refuse_weights(struct core *core, const struct job_spec *spec)
+{
+    if (spec->gossip.weights != WEIGHTS_ACCURACY) {
+        return false;
+    }
+    act_problem(core, PROBLEM_BAD_SPLIT,
+                "/gossip/weights: must be 'equal' with data that stay on devices: no samples are "
+                "the same for all groups");
+    return true;
+}
+
 /* ---- a dry run ---- */
 
-static double find_period(const struct core *core, const struct event_job_submit *submit,
-                          const struct recruit *recruit, size_t count)
+/* The seconds of an epoch in rounds of one pass, with equal parts of the data or by speed. */
+static double round_seconds(const struct prospect *prospect, int64_t all, bool by_speed)
 {
-    const struct device_slot *device[GROUPS_MAX];
-    double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
-    const struct levels_problem problem = {
-        .count = count, .batch = submit->spec->batch, .speed = speed, .seconds = seconds};
-    for (size_t a = 0; a < count; a++) {
-        speed[a] = recruit[a].speed;
-        device[a] = slots_device(core, recruit[a].device.text);
+    int64_t samples[GROUPS_MAX];
+    double sum = 0;
+    for (size_t g = 0; g < prospect->problem.count; g++) {
+        sum += by_speed ? prospect->speed[g] : 1;
     }
-    for (size_t a = 0; a < count; a++) {
-        for (size_t b = 0; b < count; b++) {
-            seconds[a * count + b] =
-                a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], submit->model);
-        }
+    for (size_t g = 0; g < prospect->problem.count; g++) {
+        samples[g] = llround((double)all * (by_speed ? prospect->speed[g] : 1) / sum);
     }
-    return levels_period(&problem);
+    return levels_round(&prospect->problem, samples);
 }
 
 static void add_way(struct gossip_preview *preview, enum gossip_way way, double seconds,
@@ -64,6 +69,53 @@ static void add_way(struct gossip_preview *preview, enum gossip_way way, double 
     }
 }
 
+static int64_t samples_of(const struct core *core, const struct event_job_submit *submit,
+                          const struct recruit *recruit, size_t group)
+{
+    return gossip_recruit_samples(core, submit->spec, submit->model,
+                                  submit->classes ? submit->classes->count : 0, recruit, group);
+}
+
+static void fill_group(const struct core *core, const struct event_job_submit *submit,
+                       const struct recruit *recruit, struct gossip_preview *preview, size_t g)
+{
+    const struct job_spec *spec = submit->spec;
+    const struct device_slot *device = slots_device(core, recruit->device.text);
+    const int64_t samples = samples_of(core, submit, recruit, g);
+    preview->group[g] = (struct preview_mixer){
+        .device = recruit->device,
+        .samples = samples,
+        .samples_per_second = recruit->speed,
+        .every = spec->gossip.level
+                     ? levels_steps(recruit->speed, preview->period_seconds, spec->batch)
+                     : levels_pass(samples, spec->batch),
+    };
+    text_set(preview->group[g].name, NAME_SIZE, "%s", device ? device->device.name : "");
+}
+
+/* There are groups. */
+static void fill_seconds(const struct core *core, const struct event_job_submit *submit,
+                         const struct recruit *recruit, size_t count, double passes,
+                         struct gossip_preview *preview)
+{
+    const bool levels = submit->spec->gossip.level;
+    const int64_t all = submit->data->train_samples;
+    struct prospect prospect;
+    int64_t samples[GROUPS_MAX];
+    double sum = 0;
+    gossip_prospect(core, submit->spec, submit->model, recruit, count, &prospect);
+    for (size_t g = 0; g < count; g++) {
+        samples[g] = samples_of(core, submit, &recruit[g], g);
+        sum += recruit[g].speed;
+    }
+    preview->period_seconds =
+        levels ? levels_period(&prospect.problem) : levels_round(&prospect.problem, samples);
+    preview->epoch_seconds = levels ? (double)all / sum : preview->period_seconds;
+    preview->total_seconds = preview->epoch_seconds * passes;
+    preview->rounds_seconds = round_seconds(&prospect, all, false) * passes;
+    preview->sized_rounds_seconds = round_seconds(&prospect, all, true) * passes;
+}
+
 /* Of the devices that are free, or else of all that are there. */
 static void forecast(struct core *core, const struct event_job_submit *submit,
                      struct job_preview *out)
@@ -71,7 +123,6 @@ static void forecast(struct core *core, const struct event_job_submit *submit,
     const struct job_spec *spec = submit->spec;
     struct gossip_preview *preview = &out->gossip;
     struct recruit recruit[GROUPS_MAX];
-    const size_t class_count = submit->classes ? submit->classes->count : 0;
     size_t there;
     size_t count = gossip_recruit(core, spec, submit->model, submit->classes, CANDIDATES_FREE,
                                   recruit, &there);
@@ -79,27 +130,18 @@ static void forecast(struct core *core, const struct event_job_submit *submit,
                       : gossip_recruit(core, spec, submit->model, submit->classes,
                                        CANDIDATES_ONLINE, recruit, &there);
     const double samples = (double)(out->steps * spec->batch);
-    double sum = 0, least = INFINITY;
+    double least = INFINITY;
     preview->copy_bytes = (int64_t)unit_work_state_bytes(submit->model);
     preview->pipeline_seconds = out->predicted_total_seconds;
     preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
     preview->group_count = count;
     if (count > 0) {
-        preview->period_seconds = find_period(core, submit, recruit, count);
+        fill_seconds(core, submit, recruit, count, samples / (double)submit->data->train_samples,
+                     preview);
     }
     for (size_t g = 0; g < count; g++) {
-        const struct device_slot *device = slots_device(core, recruit[g].device.text);
-        preview->group[g] = (struct preview_mixer){
-            .device = recruit[g].device,
-            .samples =
-                gossip_recruit_samples(core, spec, submit->model, class_count, &recruit[g], g),
-            .samples_per_second = recruit[g].speed,
-            .every = levels_steps(recruit[g].speed, preview->period_seconds, spec->batch)};
-        text_set(preview->group[g].name, NAME_SIZE, "%s", device ? device->device.name : "");
-        sum += recruit[g].speed;
+        fill_group(core, submit, &recruit[g], preview, g);
     }
-    preview->total_seconds = sum > 0 ? samples / sum : 0;
-    preview->epoch_seconds = sum > 0 ? (double)submit->data->train_samples / sum : 0;
     add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds, &least);
     add_way(preview, GOSSIP_WAY_PIPELINE, preview->pipeline_seconds, &least);
     add_way(preview, GOSSIP_WAY_SINGLE, preview->single_seconds, &least);
@@ -116,7 +158,8 @@ void gossip_on_submit(struct core *core, const struct event *event)
     ASSERT(local || (classes && classes->count <= COUNTED_CLASSES_MAX));
     gossip_any_job(submit->spec, &one);
     group.spec = &one;
-    if ((!local && refuse_division(core, submit)) || jobs_refuse(core, &group, NULL)) {
+    if ((local ? refuse_weights(core, submit->spec) : refuse_division(core, submit)) ||
+        jobs_refuse(core, &group, NULL)) {
         return;
     }
     if (submit->dry_run) {

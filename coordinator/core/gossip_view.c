@@ -11,17 +11,35 @@ void core_fill_groups(const struct core *core, const char *job_id, struct groups
 {
     const struct parent_slot *parent = slots_parent(core, job_id);
     for (size_t g = 0; parent && g < parent->parent.gossip.member_count; g++) {
+        const struct gossip *gossip = &parent->mixes.gossip;
         const struct gossip_group_work *work = &parent->mixes.group[g];
         const struct job_slot *job = groups_job(core, &parent->parent.part[g]);
         struct group_mixes *view = &out->group[g].mixes;
-        view->steps = parent->parent.gossip.member[g].steps + work->reached;
+        view->steps = parent->parent.gossip.member[g].steps + work->claims.reached;
         if (job && work->incarnation > 0) {
             view->device = job->plan.stage[0].device;
             view->every = work->every;
             view->mixes = work->mixes;
+            view->missed_periods = gossip_missed_periods(gossip, g, core->now_ms);
+            view->averages = gossip->phase == GOSSIP_COMPUTES && gossip->averager == g;
+            view->mix_seconds = work->watch.mix_seconds;
+            view->loss = job->job.progress.loss;
+            view->has_loss = job->job.progress.has_loss;
             view->samples_per_second = gossip_measured_speed(parent, job);
             view->distance = work->distance;
             view->has_distance = work->has_distance;
         }
     }
+}
+
+struct core_gossip core_gossip_counts(const struct core *core)
+{
+    struct core_gossip counts = core->gossip;
+    for (size_t p = 0; p < core->parents.count; p++) {
+        const struct parent_slot *parent = slots_parent_at(core, p);
+        for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
+            counts.training += parent->mixes.group[g].incarnation > 0;
+        }
+    }
+    return counts;
 }

@@ -56,6 +56,7 @@ struct event_average_stored {
     struct stored_average average;
     char sha256[SHA256_SIZE];
     int64_t bytes;
+    bool refused; /* the file is no model of the job: nothing is stored */
 };
 
 #endif

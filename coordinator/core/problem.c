@@ -219,14 +219,18 @@ static void set_widest(struct planning *planning, enum codec codec)
     planning->widest = codec;
 }
 
+/* It is cached for one backend, that of the pool. */
+static void set_backend(struct planning *planning)
+{
+    planning->stamp += planning->backend != pool_backend(planning);
+    planning->backend = pool_backend(planning);
+}
+
 /* One search. coded: the planner chooses codecs. */
 static int solve(struct planning *planning, const struct problem_request *request, bool coded,
                  struct err *err)
 {
-    if (planning->backend != pool_backend(planning)) {
-        planning->backend = pool_backend(planning);
-        planning->stamp++;
-    }
+    set_backend(planning);
     set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));
     planning->problem = problem_of(planning, request, coded);
     struct solution *out = &planning->solution;
@@ -361,4 +365,20 @@ void problem_continue(struct planning *planning)
         coded = coded || planning->solution.pipeline.codec[s] > 0;
     }
     set_widest(planning, coded ? codecs_auto[1] : codecs_wanted(&planning->spec));
+}
+
+void problem_fit_alone(struct planning *planning, bool *fits)
+{
+    planning->stamp++;
+    planning->caps = false;
+    planning->recompute = planning->spec.recompute;
+    set_widest(planning, codecs_wanted(&planning->spec));
+    for (size_t d = 0; d < planning->device_count; d++) {
+        planning->pool[0] = d;
+        planning->pool_count = 1;
+        pool_take(planning);
+        set_backend(planning);
+        fits[d] = stage_memory(planning, 0, 0, planning->model->unit_count, 1, 1) <=
+                  planning->pool_cap_bytes[0];
+    }
 }

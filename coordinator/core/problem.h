@@ -30,6 +30,9 @@ void problem_expect(struct planning *planning);
 void problem_continue(struct planning *planning);
 /* Return the memory of the planned stage by use, without replicas. */
 struct plan_memory problem_memory(const struct planning *planning, size_t stage);
+/* Mark the devices whose memory holds the whole model as the only stage: fits[device_count].
+ * Overwrites planning->pool. */
+void problem_fit_alone(struct planning *planning, bool *fits);
 /* Return the bytes of one version of the planned stage. */
 uint64_t problem_state_bytes(struct planning *planning, size_t stage);
 

@@ -218,7 +218,10 @@ static void take_metric(struct core *core, struct job_slot *job, const struct me
     case METRIC_PULL_SECONDS:
     case METRIC_PUSH_SECONDS:
     case METRIC_SEGMENTS_PULL:
-    case METRIC_SEGMENTS_PUSH: break;
+    case METRIC_SEGMENTS_PUSH:
+    case METRIC_MIX_SECONDS:
+    case METRIC_DISTANCE:
+    case METRIC_PERIOD_CV: break;
     }
 }
 
@@ -251,7 +254,7 @@ void progress_take_metrics(struct core *core, struct device_slot *device,
     for (size_t i = 0; i < heartbeat->metric_count; i++) {
         const struct metric *metric = &heartbeat->metric[i];
         bool valid = metric->name >= 0 && metric->name < METRIC_NAMES && isfinite(metric->value) &&
-                     metric->step >= 0 && metric->step <= job->total_steps;
+                     metric->value >= 0 && metric->step >= 0 && metric->step <= job->total_steps;
         if (!valid || !lineage_holds(&job->job, generation, metric->step)) {
             continue;
         }

@@ -185,7 +185,8 @@ struct core {
     struct checkpoint checkpoint;
     struct plan_answer *answer; /* dry runs use its preview */
     struct gossip_rows mix_rows;
-    int64_t *shard; /* [GROUPS_MAX][COUNTED_CLASSES_MAX], scratch of gossip_parts.c */
+    struct core_gossip gossip; /* `training` is computed */
+    int64_t *shard;            /* [GROUPS_MAX][COUNTED_CLASSES_MAX], scratch of gossip_parts.c */
 };
 
 #endif

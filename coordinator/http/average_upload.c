@@ -1,16 +1,20 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/parse.h"
+#include "coordinator/content/export.h"
 #include "coordinator/http/agent.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/http/upload.h"
+#include "libtrain/state/trained_stream.h"
 
-/* The upload of an average of groups, a file as of a trained model: received, stored, then reported
- * to the core. Without a body the blob must exist already. */
+/* The upload of an average of groups, a file as of a trained model: judged as it comes, stored,
+ * then reported to the core. */
 struct average_upload {
-    struct upload frame; /* first */
+    struct upload frame;          /* first */
+    struct trained_stream stream; /* what it is judged by */
     struct device_id device;
     struct stored_average average;
     char sha256[SHA256_SIZE];
@@ -53,6 +57,21 @@ static bool read_average(struct http_exchange *exchange, struct average_upload *
            read_real(exchange, "test_accuracy", 1, &average->accuracy);
 }
 
+/* The job of the average, and *model, its model; NULL: it is not expected, which is answered. */
+static const struct job_spec *find_job(const struct core *core, struct http_exchange *exchange,
+                                       const struct average_upload *upload,
+                                       const struct model **model)
+{
+    const struct job_spec *spec =
+        core_average_job(core, upload->device.text, &upload->average, model);
+    if (!spec) {
+        answer_problem(exchange, PROBLEM_STALE_GENERATION,
+                       "the average %" PRId64 ".%" PRId64 " is not expected from '%s'",
+                       upload->average.xid.life, upload->average.xid.counter, upload->device.text);
+    }
+    return spec;
+}
+
 static bool admit(struct coordinator *coordinator, struct http_exchange *exchange,
                   struct average_upload *out)
 {
@@ -72,14 +91,11 @@ static bool admit(struct coordinator *coordinator, struct http_exchange *exchang
         return false;
     }
     out->device = device->id;
-    if (!core_may_store_average(coordinator->core, device->id.text, &out->average)) {
-        answer_problem(exchange, PROBLEM_STALE_GENERATION,
-                       "the average %" PRId64 ".%" PRId64 " is not expected from '%s'",
-                       out->average.xid.life, out->average.xid.counter, device->id.text);
-        return false;
-    }
-    return true;
+    const struct model *model;
+    return find_job(coordinator->core, exchange, out, &model) != NULL;
 }
+
+/* ---- the file ---- */
 
 static struct event stored_event(const struct upload *frame)
 {
@@ -92,8 +108,64 @@ static struct event stored_event(const struct upload *frame)
     return event;
 }
 
-static const struct upload_kind average_kind = {
-    .size = sizeof(struct average_upload), .event = stored_event, .refuse = upload_refuse_known};
+/* Another group may compute it. */
+static void report_refused(const struct average_upload *upload)
+{
+    struct event event = stored_event(&upload->frame);
+    event.average_stored.refused = true;
+    turn_event(upload->frame.coordinator->turn, &event, NULL, NULL);
+}
+
+static bool accepted(const struct average_upload *upload, int rc, const struct err *err)
+{
+    if (rc == ERR_FORMAT || rc == ERR_INVALID || rc == ERR_LIMIT) {
+        answer_problem(upload->frame.exchange, PROBLEM_INVALID_CHECKPOINT, "%s", err->text);
+        log_warn("average_invalid", "device=%s job=%s error=%s", upload->device.text,
+                 upload->average.job.text, log_quote(err->text).text);
+        report_refused(upload);
+    } else if (rc) {
+        answer_err(upload->frame.exchange, err);
+    }
+    return rc == 0;
+}
+
+/* The job may have ended since the last piece. */
+static bool look(struct upload *frame, const char *data, size_t size)
+{
+    struct average_upload *upload = (struct average_upload *)frame;
+    const struct model *model;
+    const struct job_spec *spec =
+        find_job(frame->coordinator->core, frame->exchange, upload, &model);
+    struct err err = {0};
+    if (!spec) {
+        return false;
+    }
+    const struct evaluation evaluation = export_evaluation(spec);
+    int rc = trained_stream_take(&upload->stream, model, &evaluation, data, size, &err);
+    return accepted(upload, rc, &err);
+}
+
+static void end_upload(struct upload *frame)
+{
+    trained_stream_done(&((struct average_upload *)frame)->stream);
+}
+
+static void finish_upload(void *state)
+{
+    const struct average_upload *upload = state;
+    struct err err = {0};
+    if (accepted(upload, trained_stream_end(&upload->stream, &err), &err)) {
+        upload_finish(state);
+    } else {
+        upload_abort(state);
+    }
+}
+
+static const struct upload_kind average_kind = {.size = sizeof(struct average_upload),
+                                                .look = look,
+                                                .end = end_upload,
+                                                .event = stored_event,
+                                                .refuse = upload_refuse_known};
 
 static bool open_upload(void *context, struct http_exchange *exchange, void **state)
 {
@@ -104,6 +176,7 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
     }
     struct average_upload *upload = upload_new(&average_kind, coordinator, exchange, read.sha256);
     if (upload) {
+        trained_stream_init(&upload->stream);
         upload->device = read.device;
         upload->average = read.average;
         memcpy(upload->sha256, read.sha256, SHA256_SIZE);
@@ -113,4 +186,4 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
 }
 
 const struct http_sink average_sink = {
-    .open = open_upload, .write = upload_write, .finish = upload_finish, .abort = upload_abort};
+    .open = open_upload, .write = upload_write, .finish = finish_upload, .abort = upload_abort};

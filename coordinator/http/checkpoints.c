@@ -13,10 +13,10 @@
 #include "coordinator/http/routes.h"
 #include "coordinator/http/upload.h"
 #include "coordinator/http/wait.h"
+#include "libtrain/formats/safetensors_head.h"
 #include "libtrain/state/checkpoint.h"
 #include "schema/wire.h"
 
-#define PREFIX_BYTES 8
 #define UPLOADS_MAX 16 /* on their way at once: each holds a header */
 
 /* ---- the stored checkpoints ---- */
@@ -121,9 +121,9 @@ void serve_all_checkpoints(void *context, struct http_exchange *exchange)
 /* ---- an upload ---- */
 
 struct checkpoint_upload {
-    struct upload frame; /* first */
-    struct buf head;     /* the file's first bytes, until its header was read */
-    bool known;          /* it was: */
+    struct upload frame;          /* first */
+    struct safetensors_head head; /* until it was read */
+    bool known;                   /* it was: */
     uint64_t expected_bytes;
 };
 
@@ -141,13 +141,13 @@ static int judge_header(struct checkpoint_upload *upload, struct err *err)
 {
     struct checkpoint_file *file AUTO(checkpoint_file_close) = NULL;
     const int64_t announced = http_content_length(upload->frame.exchange);
-    int rc = checkpoint_file_open(read_head, &upload->head, &file, err);
+    int rc = checkpoint_file_open(read_head, &upload->head.bytes, &file, err);
     if (rc) {
         return rc;
     }
     upload->known = true;
     upload->expected_bytes = checkpoint_file_bytes(file);
-    buf_done(&upload->head);
+    safetensors_head_done(&upload->head);
     if (checkpoint_file_tensors(file) == 0) {
         return err_set(err, ERR_FORMAT, "the file has no tensors");
     }
@@ -159,34 +159,13 @@ static int judge_header(struct checkpoint_upload *upload, struct err *err)
     return 0;
 }
 
-/* Collect the bytes of the header, and read it as soon as it is complete. */
-static int note_header(struct checkpoint_upload *upload, const char *data, size_t size,
-                       struct err *err)
-{
-    uint64_t wanted = PREFIX_BYTES;
-    while (!upload->known) {
-        if (upload->head.size >= PREFIX_BYTES) {
-            int rc = safetensors_header_bytes((const uint8_t *)upload->head.data, &wanted, err);
-            if (rc || upload->head.size == wanted) {
-                return rc ? rc : judge_header(upload, err);
-            }
-        }
-        const uint64_t missing = wanted - upload->head.size;
-        const size_t part = size < missing ? size : (size_t)missing;
-        int rc = buf_append(&upload->head, data, part, err);
-        if (rc || part == 0) {
-            return rc;
-        }
-        data += part;
-        size -= part;
-    }
-    return 0;
-}
-
 static bool look_at_header(struct upload *frame, const char *data, size_t size)
 {
     struct err err = {0};
-    int rc = note_header((struct checkpoint_upload *)frame, data, size, &err);
+    struct checkpoint_upload *upload = (struct checkpoint_upload *)frame;
+    size_t taken = 0;
+    int rc = upload->known ? 0 : safetensors_head_take(&upload->head, data, size, &taken, &err);
+    rc = rc || upload->known || !upload->head.complete ? rc : judge_header(upload, &err);
     if (rc == ERR_FORMAT || rc == ERR_INVALID || rc == ERR_LIMIT) {
         answer_problem(frame->exchange, PROBLEM_INVALID_CHECKPOINT, "%s", err.text);
     } else if (rc) {
@@ -198,7 +177,7 @@ static bool look_at_header(struct upload *frame, const char *data, size_t size)
 static void end_upload(struct upload *frame)
 {
     frame->coordinator->edge->uploads.checkpoints--;
-    buf_done(&((struct checkpoint_upload *)frame)->head);
+    safetensors_head_done(&((struct checkpoint_upload *)frame)->head);
 }
 
 static struct event stored_event(const struct upload *frame)
@@ -244,7 +223,7 @@ static bool open_upload(void *context, struct http_exchange *exchange, void **st
     }
     struct checkpoint_upload *upload = upload_new(&checkpoint_kind, coordinator, exchange, NULL);
     if (upload) {
-        buf_init(&upload->head, SAFETENSORS_HEADER_MAX);
+        safetensors_head_init(&upload->head);
         coordinator->edge->uploads.checkpoints++;
     }
     *state = upload;

@@ -12,6 +12,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/http/answer.h"
 #include "coordinator/http/edge.h"
+#include "coordinator/http/prometheus_gossip.h"
 #include "coordinator/http/routes.h"
 #include "coordinator/turn/incident_log.h"
 #include "net/relay.h"
@@ -20,20 +21,6 @@
 #define BODY_MAX ((size_t)64 << 20)
 #define LINKS_SHOWN_MAX 10000
 #define PATH_SIZE 4200
-
-/* A family of one sample without labels. */
-struct single {
-    const char *name, *help;
-    enum exposition_type type;
-    double value;
-};
-
-static void write_singles(struct exposition *out, const struct single *single, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        exposition_single(out, single[i].name, single[i].type, single[i].help, single[i].value);
-    }
-}
 
 /* ---- the coordinator ---- */
 
@@ -52,7 +39,7 @@ static void write_requests(struct exposition *out, const struct coordinator *coo
 {
     const struct edge *edge = coordinator->edge;
     const struct http_refusals refusals = http_server_refusals(coordinator->server);
-    const struct single singles[] = {
+    const struct exposition_family singles[] = {
         {"paceline_http_requests_total", "Requests answered.", EXPOSITION_COUNTER,
          (double)edge->requests},
         {"paceline_http_errors_total", "Requests answered with a status of 500 or more.",
@@ -83,7 +70,7 @@ static void write_requests(struct exposition *out, const struct coordinator *coo
         {"paceline_uploads", "Data sets and checkpoints being received or converted.",
          EXPOSITION_GAUGE, (double)(edge->uploads.datasets + edge->uploads.checkpoints)},
     };
-    write_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
+    exposition_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
 }
 
 /* 0: the file does not exist (yet). */
@@ -101,7 +88,7 @@ static void write_store(struct exposition *out, const struct coordinator *coordi
     const struct turn_statistics *turns = turn_statistics(coordinator->turn);
     struct blob_statistics blobs;
     blob_statistics(coordinator->blobs, &blobs);
-    const struct single singles[] = {
+    const struct exposition_family singles[] = {
         {"paceline_turn_events_total", "Events the core has decided on.", EXPOSITION_COUNTER,
          (double)turns->events},
         {"paceline_commits_total", "Transactions of state.db.", EXPOSITION_COUNTER,
@@ -127,7 +114,7 @@ static void write_store(struct exposition *out, const struct coordinator *coordi
         {"paceline_uptime_seconds", "Seconds since the start.", EXPOSITION_GAUGE,
          (double)(clock_wall_ms() - coordinator->started_ms) / 1000.0},
     };
-    write_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
+    exposition_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
     exposition_family(out, "paceline_state_bytes", EXPOSITION_GAUGE,
                       "Size of the files of the state directory.");
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -180,7 +167,7 @@ static void write_events(struct exposition *out, const struct coordinator *coord
 static void write_relay(struct exposition *out, const struct relay *relay)
 {
     const struct relay_counts counts = relay_counts(relay);
-    const struct single singles[] = {
+    const struct exposition_family singles[] = {
         {"paceline_relay_bytes_total", "Bytes that the relay has passed on, in both directions.",
          EXPOSITION_COUNTER, (double)counts.bytes},
         {"paceline_relay_streams_total", "Pairs of connections that the relay has joined.",
@@ -192,12 +179,12 @@ static void write_relay(struct exposition *out, const struct relay *relay)
         {"paceline_relay_parked", "Connections of devices that wait for a caller.",
          EXPOSITION_GAUGE, (double)counts.parked},
     };
-    write_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
+    exposition_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
 }
 
 static void write_webhook(struct exposition *out, const struct webhook_statistics *webhook)
 {
-    const struct single singles[] = {
+    const struct exposition_family singles[] = {
         {"paceline_webhook_delivered_total", "Messages that the receiver has taken.",
          EXPOSITION_COUNTER, (double)webhook->delivered},
         {"paceline_webhook_failures_total", "Attempts to deliver a message that failed.",
@@ -207,7 +194,7 @@ static void write_webhook(struct exposition *out, const struct webhook_statistic
         {"paceline_webhook_attempts", "Attempts for the message under way; 0: none waits.",
          EXPOSITION_GAUGE, webhook->attempts},
     };
-    write_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
+    exposition_singles(out, singles, sizeof(singles) / sizeof(singles[0]));
 }
 
 static void write_incidents(struct exposition *out, const struct incident_log *log)
@@ -478,6 +465,7 @@ void serve_prometheus(void *context, struct http_exchange *exchange)
     process_metrics_write(&out, coordinator->started_ms);
     write_requests(&out, coordinator);
     write_store(&out, coordinator);
+    prometheus_gossip(&out, coordinator->core);
     write_states(&out, coordinator);
     write_events(&out, coordinator);
     if (coordinator->relay) {

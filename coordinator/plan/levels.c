@@ -55,6 +55,25 @@ int64_t levels_steps(double speed, double period, int64_t batch)
     return steps > 1 ? (int64_t)fmin(steps, 1e9) : 1;
 }
 
+int64_t levels_pass(int64_t samples, int64_t batch)
+{
+    const int64_t steps = (samples + batch / 2) / batch;
+    return steps > 1 ? steps : 1;
+}
+
+double levels_round(const struct levels_problem *problem, const int64_t *samples)
+{
+    double pass = 0, copy = 0;
+    for (size_t i = 0; i < problem->count; i++) {
+        const double steps = (double)levels_pass(samples[i], problem->batch);
+        pass = fmax(pass, steps * (double)problem->batch / problem->speed[i]);
+        for (size_t j = 0; j < problem->count; j++) {
+            copy = i == j ? copy : fmax(copy, problem->seconds[i * problem->count + j]);
+        }
+    }
+    return pass + copy;
+}
+
 /* ---- pairs ---- */
 
 static void fill_chances(const struct levels_problem *problem, double uniform, double *chance)

@@ -30,6 +30,11 @@ struct levels_problem {
 double levels_period(const struct levels_problem *problem);
 /* Return the steps of a group between two mixes; at least 1. */
 int64_t levels_steps(double speed, double period, int64_t batch);
+/* Return the steps of one pass of so many samples, to the nearest; at least 1. */
+int64_t levels_pass(int64_t samples, int64_t batch);
+/* Return the seconds of a round in which each group makes one pass of its samples [count] and all
+ * wait for the slowest: that pass, and the longest copy. */
+double levels_round(const struct levels_problem *problem, const int64_t *samples);
 
 /* Compute how often the groups choose each other.
  *

@@ -16,6 +16,7 @@
 
 enum change_kind {
     CHANGE_PUT,
+    CHANGE_ADD,                   /* of an id that is there: nothing */
     CHANGE_DELETE,                /* id */
     CHANGE_DELETE_CHILDREN,       /* parent */
     CHANGE_DELETE_CHILDREN_BELOW, /* parent, id */

@@ -50,6 +50,10 @@ static const struct statement_text statement_texts[ROW_STATEMENTS] = {
                     "CONFLICT (id) DO "
                     "UPDATE SET parent = ?2, revision = ?3, created_ms = ?4, document = ?5",
                     NULL},
+    [CHANGE_ADD] = {"INSERT INTO ",
+                    " (id, parent, revision, created_ms, document) VALUES (?1, ?2, ?3, ?4, ?5) ON "
+                    "CONFLICT (id) DO NOTHING",
+                    NULL},
     [CHANGE_DELETE] = {"DELETE FROM ", " WHERE id = ?1", NULL},
     [CHANGE_DELETE_CHILDREN] = {"DELETE FROM ", " WHERE parent = ?2", NULL},
     [CHANGE_DELETE_CHILDREN_BELOW] = {"DELETE FROM ", " WHERE parent = ?2 AND id < ?1", NULL},

@@ -279,7 +279,8 @@ int state_put(struct state_store *store, enum state_table table, const struct st
               struct err *err)
 {
     ASSERT(row->id && row->id[0] && row->document);
-    struct change change = {.kind = CHANGE_PUT, .table = table, .row = *row};
+    const enum change_kind kind = table == STATE_MIXES ? CHANGE_ADD : CHANGE_PUT;
+    struct change change = {.kind = kind, .table = table, .row = *row};
     change.row.parent = row->parent ? row->parent : "";
     return make_change(store, &change, err);
 }

@@ -66,6 +66,8 @@ struct state_row {
     const char *document;
     size_t document_size;
 };
+/* Of STATE_MIXES the first row of an id stays: what a group says of a mix later, or what another
+ * one says of it, changes nothing. */
 NODISCARD int state_put(struct state_store *store, enum state_table table,
                         const struct state_row *row, struct err *err);
 /* A row that is not there is fine. A job takes its plans, incidents and metrics with it. */

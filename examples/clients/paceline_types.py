@@ -506,7 +506,8 @@ class JobMetric(TypedDict):
     step: Count
     name: Literal[
         "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
-        "pull_seconds", "push_seconds", "segments_pull", "segments_push",
+        "pull_seconds", "push_seconds", "segments_pull", "segments_push", "mix_seconds", "distance",
+        "period_cv",
     ]
     value: float
     job: NotRequired[str | None]
@@ -620,7 +621,8 @@ class Metric(TypedDict):
     step: Count
     name: Literal[
         "loss", "step_seconds", "test_loss", "test_accuracy", "recall", "least_recall",
-        "pull_seconds", "push_seconds", "segments_pull", "segments_push",
+        "pull_seconds", "push_seconds", "segments_pull", "segments_push", "mix_seconds", "distance",
+        "period_cv",
     ]
     value: float
 
@@ -1061,6 +1063,7 @@ class MixReport(TypedDict):
     mixes: NotRequired[Count]
     pair: MixStatus
     average: MixStatus
+    loss: NotRequired[float | None]
     distance: NotRequired[float | None]
     records: NotRequired[list[MixRecord]]
 
@@ -1284,6 +1287,8 @@ class GossipPreview(TypedDict):
     copy_bytes: Count
     epoch_seconds: float | None
     total_seconds: float | None
+    rounds_seconds: float | None
+    sized_rounds_seconds: float | None
     pipeline_seconds: float | None
     single_seconds: float | None
     fastest: Literal["none", "gossip", "pipeline", "single"]
@@ -1381,10 +1386,14 @@ class ParameterServer(TypedDict):
 class Gossip(TypedDict):
     """A job of groups that train apart. See docs/jobs.md."""
 
+    schedule: NotRequired[Literal["async", "rounds"]]
+    level: NotRequired[bool]
     split: NotRequired[Literal["even", "speed", "dirichlet", "by_class"] | None]
     alpha: NotRequired[float | None]
     classes_per_shard: NotRequired[int]
     pairs: NotRequired[Literal["bandwidth", "uniform"]]
+    weights: NotRequired[Literal["equal", "accuracy"]]
+    critical: NotRequired[float]
     average_by: NotRequired[Literal["groups", "samples"] | None]
     average_every: NotRequired[int]
     adopt: NotRequired[bool]
@@ -1656,6 +1665,9 @@ class MixDuty(TypedDict):
     generation: Count
     groups: int
     every: int
+    passed: NotRequired[Count]
+    probes: NotRequired[bool]
+    holds: NotRequired[bool]
     rate_step: Count
     steps: int
     orders: NotRequired[list[MixOrder]]
@@ -1669,7 +1681,11 @@ class GroupMixes(TypedDict):
     steps: Count
     every: Count
     mixes: Count
+    missed_periods: NotRequired[Count]
     samples_per_second: float | None
+    mix_seconds: NotRequired[float]
+    averages: NotRequired[bool]
+    loss: float | None
     distance: float | None
 
 
@@ -1749,6 +1765,8 @@ class ViewShard(TypedDict):
     count: int
     seed: Count
     class_ranges: list[ClassRange]
+    window: NotRequired[Count]
+    critical: NotRequired[float]
 
 
 class Joint(TypedDict):

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "base/size.h"
+#include "libtrain/data/critical.h"
 #include "libtrain/train.h"
 
 struct train_sampler {
@@ -17,6 +18,9 @@ struct train_sampler {
     /* of a view; NULL: the data set is used whole */
     struct view_sizes sizes;
     struct view_samples view;
+    /* of a window; else NULL */
+    struct critical *critical;
+    uint32_t *place; /* [samples] of `order`, within the shard */
 };
 
 int64_t train_steps_per_epoch(uint64_t samples, size_t batch)
@@ -75,6 +79,20 @@ static int list_shard(struct train_sampler *sampler, const struct view *view,
     return 0;
 }
 
+static int make_window(struct train_sampler *sampler, const struct view *view, struct err *err)
+{
+    if (!view_has_window(view)) {
+        return 0;
+    }
+    sampler->place = malloc(sampler->samples * sizeof(*sampler->place));
+    if (!sampler->place) {
+        return err_set(err, ERR_MEMORY, "out of memory for a window of %u samples",
+                       sampler->samples);
+    }
+    return critical_new((size_t)sampler->sizes.own, sampler->samples, view->critical, sampler->seed,
+                        &sampler->critical, err);
+}
+
 /* The job expects other data. */
 static int check_shard(const struct view *view, const int64_t *count, struct err *err)
 {
@@ -112,6 +130,7 @@ int train_sampler_new_view(const struct view *view, const unsigned char *labels,
     }
     if (view->is_shard) {
         rc = list_shard(sampler, view, labels, samples, count, err);
+        rc = rc ? rc : make_window(sampler, view, err);
     } else {
         view_split(view, seed, labels, samples, count, &sampler->view);
     }
@@ -129,6 +148,8 @@ void train_sampler_free(struct train_sampler **sampler)
         free((*sampler)->view.held);
         free((*sampler)->view.others);
         free((*sampler)->order);
+        critical_free(&(*sampler)->critical);
+        free((*sampler)->place);
     }
     free(*sampler);
     *sampler = NULL;
@@ -162,9 +183,22 @@ static void list_samples(struct train_sampler *sampler, int64_t epoch)
 static void shuffle(struct train_sampler *sampler, int64_t epoch)
 {
     struct rng_stream stream = rng_stream(sampler->seed, RNG_SHUFFLE, (uint64_t)epoch, 0);
-    list_samples(sampler, epoch);
-    rng_shuffle(&stream, sampler->order, sampler->samples);
     sampler->epoch = epoch;
+    if (!sampler->critical) {
+        list_samples(sampler, epoch);
+        rng_shuffle(&stream, sampler->order, sampler->samples);
+        return;
+    }
+    critical_choose(sampler->critical, epoch, sampler->place);
+    rng_shuffle(&stream, sampler->place, sampler->samples);
+    for (uint32_t i = 0; i < sampler->samples; i++) {
+        sampler->order[i] = sampler->view.own[sampler->place[i]];
+    }
+}
+
+static size_t place_of(const struct train_sampler *sampler, int64_t step)
+{
+    return (size_t)((step - 1) % sampler->steps_per_epoch) * sampler->batch;
 }
 
 const uint32_t *train_sampler_batch(struct train_sampler *sampler, int64_t step)
@@ -174,5 +208,19 @@ const uint32_t *train_sampler_batch(struct train_sampler *sampler, int64_t step)
     if (epoch != sampler->epoch) {
         shuffle(sampler, epoch);
     }
-    return sampler->order + (size_t)((step - 1) % sampler->steps_per_epoch) * sampler->batch;
+    return sampler->order + place_of(sampler, step);
+}
+
+void train_sampler_note(struct train_sampler *sampler, int64_t step, size_t first, size_t count,
+                        const double *loss)
+{
+    if (!sampler->critical) {
+        return;
+    }
+    ASSERT((step - 1) / sampler->steps_per_epoch == sampler->epoch &&
+           first + count <= sampler->batch);
+    for (size_t i = 0; i < count; i++) {
+        critical_note(sampler->critical, sampler->place[place_of(sampler, step) + first + i],
+                      loss[i]);
+    }
 }

@@ -63,7 +63,7 @@ void view_sizes(const struct view *view, const int64_t *count, size_t class_coun
     struct own own;
     struct view_sizes sizes = {0};
     if (view->is_shard) {
-        *out = (struct view_sizes){.own = shard_samples(view)};
+        *out = (struct view_sizes){.own = shard_samples(view), .window = (uint64_t)view->window};
         return;
     }
     list_own(view, &own);

@@ -1,6 +1,7 @@
 /* view.h: the subset of a data set that a job trains on, and its label numbering (docs/jobs.md,
  * "Views"): all samples of some classes, and in each epoch a draw of the others; or a shard: a
- * range of the samples of some classes (shards.h), each once in every epoch. Used by schema (a
+ * range of the samples of some classes (shards.h), each once in every epoch, or in shorter epochs
+ * those of the largest losses more often. Used by schema (a
  * field of jobs), the coordinator (sizes), and the sampler (samples). Nothing here depends on the
  * order in which classes are listed but the labels. Pure; any thread. */
 #ifndef LIBTRAIN_MODEL_VIEW_H
@@ -45,7 +46,15 @@ struct view {
     size_t range_count;
     int64_t seed;               /* of shards_order; not that of the job */
     int64_t shard, shard_count; /* which of how many, for people */
+    int64_t window;             /* samples of an epoch; 0: all */
+    double critical;            /* share of a window that is chosen by losses; 0 to 1 */
 };
+/* Whether an epoch has a part of a shard, which depends on losses. */
+static inline bool view_has_window(const struct view *view)
+{
+    return view->is_shard && view->window > 0;
+}
+
 /* Whether labels are places among the view's classes, not class numbers. */
 static inline bool view_has_places(const struct view *view)
 {
@@ -59,6 +68,7 @@ struct view_sizes {
     uint64_t held;   /* the hold-out: of own classes, in no epoch */
     uint64_t others; /* of other classes; 0 for a shard */
     uint64_t drawn;  /* those of them in an epoch */
+    uint64_t window; /* of a shard: samples of an epoch; 0: all */
 };
 
 /* The hold-out of an own class of that many samples: the share, rounded down, and at least one; 0
@@ -78,7 +88,7 @@ void view_sizes(const struct view *view, const int64_t *count, size_t class_coun
 /* The samples of an epoch. */
 static inline uint64_t view_epoch(const struct view_sizes *sizes)
 {
-    return sizes->own + sizes->drawn;
+    return sizes->window > 0 ? sizes->window : sizes->own + sizes->drawn;
 }
 
 /* Labels by class number. */

@@ -308,6 +308,11 @@ int train_forward_end(struct train_stage *stage, float *output, double *loss_sum
     return rc;
 }
 
+const double *train_losses(const struct train_stage *stage)
+{
+    return stage->compute.shared; /* where softmax_cross_entropy leaves them */
+}
+
 int train_forward(struct train_stage *stage, size_t slot, struct train_position position,
                   const void *input, float *output, const int32_t *labels, double *loss_sum,
                   struct err *err)

@@ -16,9 +16,13 @@ ALIGNMENT = 64
 SEARCH_SECONDS = 10  # of a plan, at most
 
 
-def safetensors(tensors):
-    """[(name, shape, bytes)] as a safetensors file of float32 tensors."""
+def safetensors(tensors, note=None):
+    """[(name, shape, bytes)] as a safetensors file of float32 tensors. note: what a trained model's
+    file states of itself.
+    """
     entries, offset = {}, 0
+    if note is not None:
+        entries["__metadata__"] = {"paceline": json.dumps(note)}
     for name, shape, data in tensors:
         entries[name] = {
             "dtype": "F32",
@@ -94,6 +98,20 @@ def unit_state(run, unit, version):
     return safetensors(tensors)
 
 
+def trained_model(run, value=1.0, units=None, **evaluation):
+    """The file of a trained model as of the run's job: every number is `value`."""
+    spec = run["job_spec"]
+    description = spec["model"]["description"]
+    number = struct.pack("<f", value)
+    tensors = [
+        (name, shape, number * math.prod(shape))
+        for unit in range(len(description["units"]) if units is None else units)
+        for name, shape in unit_tensors(description, unit)
+    ]
+    evaluation = {"micro_batch": spec["batch"] // spec["micro_batches"], **evaluation}
+    return safetensors(tensors, {"model": description, "evaluation": evaluation})
+
+
 class FakeAgent:
     def __init__(
         self,
@@ -104,10 +122,12 @@ class FakeAgent:
         enrol=True,
         protocol=4,
         labels=None,
+        slower=1,
         data=None,
     ):
         self.api, self.name, self.boot, self.memory = api, name, boot, memory
-        self.protocol, self.labels, self.data = 6 if data else protocol, labels, data
+        self.protocol, self.labels = 6 if data else protocol, labels
+        self.slower, self.data = slower, data
         self.id, self.revision, self.step, self.highest = None, 0, 0, 0
         self.held = {}  # (version, unit) -> bytes
         self.made = {}  # (version, unit) -> generation
@@ -124,6 +144,9 @@ class FakeAgent:
             **fields,
         }
         body["probe"] = {**body["probe"], "free_memory_bytes": self.memory}
+        if self.slower > 1:
+            body["probe"]["gemm_gflops"] /= self.slower
+            body["probe"]["memory_bytes_per_second"] /= self.slower
         if self.labels:
             body["labels"] = self.labels
         if self.data:

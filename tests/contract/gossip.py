@@ -1,15 +1,15 @@
 """Jobs of strategy gossip: faults at their fields, groups, and the upload of an average."""
 
 import hashlib
+import struct
 import urllib.parse
 
 from api import BINARY, JOB, Api, record
 from connections import wait_for
-from fake_agent import FakeAgent
+from fake_agent import FakeAgent, trained_model
 from paceline import must
 
 GOSSIP = {**JOB, "strategy": "gossip", "devices": {"min": 2, "max": 2}, "micro_batches": 1}
-MODEL = b"the file of a model"
 
 
 def test_a_job_of_gossip_reports_faults_at_its_fields():
@@ -55,6 +55,9 @@ def test_a_job_on_local_data_reports_faults_at_its_fields():
         like = {key: shape[key] for key in ("height", "width", "channels", "dtype")}
         agents = [FakeAgent(api, name=f"ward{i}", data=[offer(**like)]) for i in range(2)]
         expect("/gossip/split", "not for data that stay on devices", gossip={"split": "even"})
+        expect("/gossip/critical", "must be 0", gossip={"critical": 0.5})
+        weighed = {**job, "gossip": {"weights": "accuracy"}}
+        api.problem("POST", "/v1/jobs", weighed, code="bad_split", words=("no samples",))
         expect(place, "for strategy 'gossip' only", strategy="pipeline", devices={"min": 1})
         expect(place, "not for strategy 'submodel'", strategy="submodel", devices={"min": 1})
         both = {"train": {"local": "xrays", "name": "digits-train"}}
@@ -85,17 +88,42 @@ def test_a_job_on_local_data_reports_faults_at_its_fields():
         must(named.id, "not enrolled")
 
 
-def report(agent, run, pair=None, **average):
-    """A heartbeat of a group that trains; average: its match of that kind."""
-    none = {"xid": {"life": 0, "counter": 0}, "state": "none"}
-    mix = record(
-        "mix_report",
-        group=run["mix"]["group"],
-        generation=run["mix"]["generation"],
-        pair=pair or none,
-        average={**none, **average},
-    )
-    agent.heartbeat("run", run, mix=mix)
+def test_a_dry_run_compares_gossip_with_rounds_a_pipeline_and_one_device():
+    with Api() as api:
+        for name, times in (("slow", 4), ("fast", 1)):
+            FakeAgent(api, name, protocol=6, slower=times)
+
+        def ask(**options):
+            job = {**GOSSIP, "gossip": options}
+            return api.request("POST", "/v1/jobs?dry_run=true", job, expect=200).json["gossip"]
+
+        gossip = ask()
+        fast, slow = gossip["groups"]
+        must(fast["samples"] - slow["samples"] in (0, 1), f"split even: {gossip}")
+        must(fast["samples_per_second"] > 3 * slow["samples_per_second"], f"speeds: {gossip}")
+        must(gossip["total_seconds"] < gossip["rounds_seconds"], f"nobody waits: {gossip}")
+        must(gossip["sized_rounds_seconds"] < gossip["rounds_seconds"], f"{gossip}")
+        must(gossip["fastest"] in ("gossip", "pipeline"), f"{gossip}")
+        rounds = ask(schedule="rounds", level=False)
+        must(rounds["total_seconds"] == gossip["rounds_seconds"], f"{rounds} and {gossip}")
+        must(rounds["period_seconds"] == rounds["epoch_seconds"], f"{rounds}")
+        steps = [round(group["samples"] / GOSSIP["batch"]) for group in rounds["groups"]]
+        must([group["every"] for group in rounds["groups"]] == steps, f"{rounds}")
+
+
+PAIR = {"xid": {"life": 0, "counter": 0}, "state": "none"}
+
+
+def report(agent, run, pair=None, fields=None, **average):
+    """A heartbeat of a group that trains; average: its match of that kind; fields: what differs."""
+    mix = {
+        "group": run["mix"]["group"],
+        "generation": run["mix"]["generation"],
+        "pair": pair or PAIR,
+        "average": {**PAIR, **average},
+        **(fields or {}),
+    }
+    agent.heartbeat("run", run, mix=record("mix_report", **mix))
 
 
 def order_of(agent):
@@ -125,7 +153,7 @@ def averaging(api, agents):
     return job, run, author, other, order
 
 
-def average_path(agent, run, order, data=MODEL, **fields):
+def average_path(agent, run, order, data, **fields):
     query = {
         "device": agent.id,
         "boot": agent.boot,
@@ -138,11 +166,219 @@ def average_path(agent, run, order, data=MODEL, **fields):
     return f"/v1/agent/averages/{sha256}?{urllib.parse.urlencode(query)}"
 
 
+def refused_report(agent, run, fields, pointer):
+    body = record(
+        "heartbeat",
+        device=agent.id,
+        boot=agent.boot,
+        phase="run",
+        step=agent.step,
+        highest_generation=0,
+        mix=record("mix_report", **{"group": run["mix"]["group"], **fields}),
+        **{name: run[name] for name in ("job", "generation", "plan")},
+    )
+    answer = agent.api.problem("POST", "/v1/agent/heartbeat", body, code="invalid_fields")
+    must(pointer in [fault["pointer"] for fault in answer.json["errors"]], f"{answer.json}")
+
+
+def test_a_report_with_impossible_values_is_refused_and_a_forged_one_has_no_effect():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        _, run, author, other, order = averaging(api, agents)
+        for fields, pointer in (
+            ({"distance": -1}, "/mix/distance"),
+            ({"distance": 1e300}, "/mix/distance"),
+            ({"mixes": -1}, "/mix/mixes"),
+            ({"group": 99}, "/mix/group"),
+            ({"pair": {**PAIR, "xid": {"life": 0, "counter": -1}}}, "/mix/pair/xid/counter"),
+            ({"pair": {**PAIR, "state": "won"}}, "/mix/pair/state"),
+        ):
+            refused_report(author, run, fields, pointer)
+        theirs = other.assignment()["run"]
+        done = {"xid": order["xid"], "state": "applied", "copied": True}
+        for fields in (  # the other one claims to have the average, as the author, or in its place
+            {"group": run["mix"]["group"], "generation": run["mix"]["generation"]},
+            {"generation": theirs["mix"]["generation"] + 1},
+            {},
+        ):
+            report(other, theirs, fields=fields, **done)
+            must(order_of(author)["averages"], f"{fields}: the average counts as computed")
+        model = trained_model(run)
+        path = average_path(other, theirs, order, model)
+        api.problem("PUT", path, model, BINARY, code="stale_generation")
+
+
+def test_forged_records_of_mixes_are_not_stored_and_none_is_replaced():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job, run, author, other, order = averaging(api, agents)
+        own, peer = (
+            {"group": mix["group"], "generation": mix["generation"], "version": 4}
+            for mix in (run["mix"], other.assignment()["run"]["mix"])
+        )
+        good = {"xid": order["xid"], "kind": "average", "own": own, "peers": [own, peer]}
+        life, counter = order["xid"]["life"], order["xid"]["counter"]
+
+        def stored(*records):
+            report(author, run, fields={"records": list(records)})
+            rows = api.get(f"/v1/jobs/{job['id']}/mixes")["items"]
+            return [row["record"] for row in rows if row["record"]["kind"] != "start"]
+
+        for change in (
+            {"xid": {"life": life, "counter": counter + 1}},
+            {"xid": {"life": life + 1, "counter": 1}},
+            {"xid": {"life": life, "counter": 0}},
+            {"kind": "start"},
+            {"own": {**own, "generation": own["generation"] + 1}},
+            {"own": {**own, "generation": 0}},
+            {"own": {**own, "group": 2}},
+            {"peers": []},
+            {"peers": [own, {**peer, "generation": peer["generation"] + 1}]},
+            {"kind": "pair"},
+        ):
+            must(stored({**good, **change}) == [], f"{change} is stored")
+        first = stored(good)
+        must(len(first) == 1 and first[0]["peers"] == [own, peer], f"{first}")
+        must(stored({**good, "peers": [own]}, good) == first, "a record was replaced")
+
+
+def test_steps_that_a_group_cannot_have_made_do_not_count():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job = api.submit({**GOSSIP, "steps": 50000000, "epochs": 1000000})
+        for agent in agents * 3:
+            agent.act(train_to=1)
+        for step in (1000000, 49999999, 999999999):
+            agents[0].step = step
+            report(agents[0], agents[0].assignment()["run"])
+            must(api.job(job)["progress"]["step"] < 20000000, f"{api.job(job)['progress']}")
+            must(order_of(agents[0]) is None, "the last average has begun")
+
+
+def test_a_device_without_memory_for_the_model_gets_no_share():
+    with Api() as api:
+        small = FakeAgent(api, "small", protocol=6, memory=4 << 20)
+        large = FakeAgent(api, "large", protocol=6)
+        wanted = {**GOSSIP, "devices": {"min": 2, "max": 3}}
+        seen = api.request("POST", "/v1/jobs?dry_run=true", wanted, expect=200).json
+        must(seen["gossip"]["groups"] == [], f"{seen['gossip']}")
+        other = FakeAgent(api, "other", protocol=6)
+        job = api.submit(wanted)
+        for agent in (small, large, other) * 3:
+            agent.act(train_to=1)
+        groups = api.get(f"/v1/jobs/{job['id']}/groups")["groups"]
+        devices = {group["mixes"]["device"] for group in groups}
+        must(devices == {large.id, other.id}, f"{groups}")
+
+
+def gossip_numbers(api):
+    names = ("groups", "matches_total", "mixes_applied_total", "mixes_expired_total")
+    names += ("mixes_rejected_total", "averages_total", "records_refused_total")
+    return {name: api.number(f"paceline_gossip_{name}") for name in names}
+
+
+def test_what_groups_report_is_in_metrics_and_in_the_view():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job = api.submit({**GOSSIP, "steps": 40, "gossip": {"average_every": 100}})
+        for agent in agents * 3:
+            agent.act(train_to=1)
+        for agent in agents:
+            report(agent, agent.assignment()["run"], fields={"wants": True})
+        runs = [agent.assignment()["run"] for agent in agents]
+        xid = runs[0]["mix"]["orders"][0]["xid"]
+        for agent, run, state in zip(agents, runs, ("applied", "expired")):
+            pair = {"xid": xid, "state": state, "seconds": 0.25, "copied": True}
+            agent.step = 2
+            report(agent, run, pair, fields={"mixes": 1, "distance": 0.125})
+            report(agent, run, pair, fields={"mixes": 1, "distance": 0.125})
+        seen = gossip_numbers(api)
+        must(seen["groups"] == 2 and seen["matches_total"] == 1, f"{seen}")
+        must(seen["mixes_applied_total"] == seen["mixes_expired_total"] == 1, f"{seen}")
+        must(api.number("paceline_gossip_mix_seconds_total") == 0.25, "no seconds")
+        view = api.get(f"/v1/jobs/{job['id']}/groups")["groups"]
+        mixed = view[runs[0]["mix"]["group"]]
+        must(mixed["mixes"]["mix_seconds"] == 0.25, f"{mixed}")
+        path = f"/v1/jobs/{mixed['part']['job']}/metrics?name=mix_seconds"
+        wait_for(
+            lambda: [metric["value"] for metric in api.get(path)["items"]] == [0.25],
+            "the mix is no metric of its group",
+        )
+
+
+def test_groups_that_gave_no_copy_to_the_last_average_are_named():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two", "three")]
+        job = api.submit({**GOSSIP, "devices": {"min": 3, "max": 3}})
+        for agent in agents * 3:
+            agent.act(train_to=1)
+        for step in (1, 4):
+            for agent in agents:
+                agent.step = step
+                report(agent, agent.assignment()["run"])
+        runs = [agent.assignment()["run"] for agent in agents]
+        late = next(run for run in runs if run["mix"]["group"] == 1)
+        xid = order_of(agents[0])["xid"]
+        for agent, run in zip(agents, runs):
+            if run is not late:
+                report(agent, run, xid=xid, state="applied", copied=True)
+
+        def author():
+            others = (pair for pair in zip(agents, runs) if pair[1] is not late)
+            for agent, run in others:
+                report(agent, run, xid=xid, state="applied", copied=True)
+                if (order_of(agent) or {}).get("averages"):
+                    return agent, run
+            return None
+
+        wait_for(author, "nobody averages without the group that is late")
+        agent, run = author()
+        report(agent, run, xid=xid, state="fetched", copied=True)
+        model = trained_model(run)
+        path = average_path(agent, run, order_of(agent), model)
+        api.request("PUT", path, model, BINARY, expect=204)
+        seen = api.job(job)
+        must(seen["state_reason"] == "degraded", f"{seen}")
+        must(seen["message"] == "trained; not in the last average: group 1", f"{seen}")
+
+
+def test_an_average_is_a_complete_model_of_the_job_with_finite_numbers():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job, run, author, other, order = averaging(api, agents)
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        path = average_path(author, run, order, b"")
+        api.problem("PUT", path, b"", BINARY, code="invalid_checkpoint", words=("ends before",))
+        api.problem("PUT", path, b"", BINARY, code="stale_generation")
+        author, run, order = other, other.assignment()["run"], order_of(other)
+        must(order["averages"], "nobody else computes it")
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        good = trained_model(run)
+        for data, words in (
+            (b"", "ends before its header"),
+            (b"the file of a model", "header"),
+            (good[:100], "ends before its header"),
+            (good[:-4], "its header describes"),
+            (good + b"more", "longer than its header"),
+            (trained_model(run, units=1), "is missing"),
+            (trained_model(run, micro_batch=3), "another evaluation"),
+            (trained_model(run, value=float("nan")), "number 0 of the file is not finite"),
+            (good[:-4] + struct.pack("<f", float("inf")), "is not finite"),
+        ):
+            path = average_path(author, run, order, data)
+            api.problem("PUT", path, data, BINARY, code="invalid_checkpoint", words=(words,))
+        must(api.get("/v1/checkpoints")["items"] == [], "a wrong average is stored")
+        path = average_path(author, run, order, good)
+        api.request("PUT", path, good, BINARY, expect=204)
+        must(api.job(job)["state"] == "succeeded", f"{api.job(job)}")
+
+
 def test_an_average_is_stored_by_the_group_that_computes_it_only():
     with Api() as api:
         agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
         job, run, author, other, order = averaging(api, agents)
-        path = average_path(author, run, order)
+        model = trained_model(run)
+        path = average_path(author, run, order, model)
         for change, code in (
             ({"generation": 9}, "stale_generation"),
             ({"counter": 99}, "stale_generation"),
@@ -154,25 +390,25 @@ def test_an_average_is_stored_by_the_group_that_computes_it_only():
             ({"test_accuracy": 2}, "invalid_parameter"),
             ({"extra": 1}, "invalid_parameter"),
         ):
-            wrong = average_path(author, run, order, **change)
-            api.problem("PUT", wrong, MODEL, BINARY, code=code)
+            wrong = average_path(author, run, order, model, **change)
+            api.problem("PUT", wrong, model, BINARY, code=code)
         for name in ("generation", "life", "counter"):
             wrong = path.replace(f"&{name}=", f"&not_{name}=")
-            api.problem("PUT", wrong, MODEL, BINARY, code="invalid_parameter")
-        api.problem("PUT", path, b"", BINARY, code="unknown_blob")
-        api.problem("PUT", path, MODEL[:-1], BINARY, code="invalid_blob")
+            api.problem("PUT", wrong, model, BINARY, code="invalid_parameter")
+        damaged = bytes([*model[:-1], model[-1] ^ 1])
+        api.problem("PUT", path, damaged, BINARY, code="invalid_blob")
         api.problem(
-            "PUT", path, MODEL, {"Content-Type": "text/plain"}, code="unsupported_media_type"
+            "PUT", path, model, {"Content-Type": "text/plain"}, code="unsupported_media_type"
         )
         huge = {**BINARY, "Content-Length": str(5 << 30)}
         api.problem("PUT", path, b"", huge, code="body_too_large")
         report(author, run, xid=order["xid"], state="fetched", copied=True)
-        tested = average_path(author, run, order, test_accuracy=0.75, test_loss=1.5)
-        api.request("PUT", tested, MODEL, BINARY, expect=204)
+        tested = average_path(author, run, order, model, test_accuracy=0.75, test_loss=1.5)
+        api.request("PUT", tested, model, BINARY, expect=204)
         seen = api.job(job)
         must(seen["state"] == "succeeded", f"{seen}")
         must(seen["progress"]["accuracy"] == 0.75, f"{seen['progress']}")
-        api.problem("PUT", tested, MODEL, BINARY, code="stale_generation")
+        api.problem("PUT", tested, model, BINARY, code="stale_generation")
         rows = api.get(f"/v1/jobs/{job['id']}/mixes")["items"]
         must([row["record"]["kind"] for row in rows] == ["start", "start"], f"{rows}")
         path = f"/v1/jobs/{job['id']}/metrics?name=test_accuracy"

@@ -92,6 +92,16 @@ def check_log(records, groups):
         must(not unknown, f"{record} names {unknown}, which did not start")
 
 
+def check_metrics(fleet, job, groups):
+    """Of the job with each average, of its groups with each mix."""
+    for name, most in (("mix_seconds", 10), ("distance", 10), ("period_cv", 1)):
+        values = fleet.metric(job, name)
+        must(values and all(0 <= value <= most for value in values.values()), f"{name}: {values}")
+    for group in groups:
+        values = fleet.metric({"id": group["part"]["job"]}, "mix_seconds")
+        must(values, f"group {group['group']} has no mix_seconds")
+
+
 def test_groups_train_apart_and_end_with_an_average():
     with gossip_fleet() as fleet:
         spec = gossip_job()
@@ -105,6 +115,7 @@ def test_groups_train_apart_and_end_with_an_average():
         must(seen["progress"]["accuracy"] > 0.5, f"{seen['progress']}")
         steps = sum(group["mixes"]["steps"] for group in view["groups"])
         must(steps == seen["progress"]["step"] >= seen["progress"]["steps"], f"{view}")
+        check_metrics(fleet, job, view["groups"])
         records = mixes_of(fleet, job)
         check_log(records, GROUPS)
         must(of_kind(records, "pair"), "no pair has mixed")
@@ -119,6 +130,62 @@ def wait_for_averages(fleet, job, count):
     fleet.wait_until(
         job, lambda seen: groups_of(fleet, job).get("averages_stored", 0) >= count, "more averages"
     )
+
+
+def test_in_rounds_all_groups_make_one_pass_of_their_data_and_mix_at_once():
+    options = {"schedule": "rounds", "level": False, "pairs": "uniform", "adopt": False}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options={**options, "average_every": 1}, epochs=6)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        view = groups_of(fleet, job)
+        steps = [group["mixes"]["steps"] for group in view["groups"]]
+        per_pass = [round(group["mixes"]["samples"] / BATCH) for group in view["groups"]]
+        must(max(steps) - min(steps) <= max(per_pass), f"steps {steps}, a pass {per_pass}")
+        records = mixes_of(fleet, job)
+        must(of_kind(records, "pair") and not of_kind(records, "adopt"), f"{records}")
+        off = [r for r in of_kind(records, "pair") if r["applied_step"] % per_pass[0]]
+        must(not off, f"mixes within a pass of {per_pass}: {off}")
+        check_replay(fleet, job, spec)
+
+
+def test_pairs_move_by_the_accuracy_of_their_groups():
+    options = {"weights": "accuracy", "split": "by_class", "classes_per_shard": 4}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options=options, epochs=8)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        shares = {record["alpha"] for record in of_kind(records, "pair")}
+        must(len(shares - {0.5}) > 2, f"pairs move by {shares}")
+        check_replay(fleet, job, spec)
+
+
+def test_slow_groups_train_the_samples_of_the_largest_losses_more_often():
+    options = {"critical": 0.5, "average_every": 1}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options=options, epochs=6)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        shards = [
+            fleet.get(f"/v1/jobs/{job['id']}/groups/{group['group']}/spec")["view"]["shard"]
+            for group in groups_of(fleet, job)["groups"]
+        ]
+        chosen = [shard for shard in shards if "window" in shard]
+        must(chosen, f"all groups train all of their samples between two averages: {shards}")
+        must({shard["critical"] for shard in chosen} == {0.5}, f"{chosen}")
+        check_replay(fleet, job, spec)
+
+
+def test_an_average_in_every_round_is_federated_averaging():
+    options = {"schedule": "rounds", "average_every": 1}
+    with gossip_fleet() as fleet:
+        spec = gossip_job(options=options, epochs=6)
+        job = fleet.submit(spec)
+        fleet.wait(job, "succeeded")
+        records = mixes_of(fleet, job)
+        must(of_kind(records, "adopt") and not of_kind(records, "pair"), f"{records}")
+        check_replay(fleet, job, spec)
 
 
 def test_a_group_whose_device_is_lost_begins_again_with_the_newest_average():
@@ -147,7 +214,8 @@ def test_a_job_is_paused_and_resumed():
         fleet.wait(job, "succeeded")
         records = mixes_of(fleet, job)
         check_log(records, GROUPS)
-        resumed = [r for r in of_kind(records, "start") if r["peers"]]
+        starts = of_kind(records, "start")
+        resumed = [r for r in starts if r["peers"] and r["xid"]["counter"] == 0]
         must(len(resumed) == GROUPS, f"{of_kind(records, 'start')}")
         check_replay(fleet, job, spec)
 

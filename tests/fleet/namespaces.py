@@ -1,7 +1,8 @@
 """Agents on emulated devices: network namespaces with CPU shares and shaped links, made by the tool
 `fleet` beside this file.
 
-A driver runs on the device `coord`, so that it reaches the others:
+A driver runs on the device `coord`, or on one of its own whose work takes nothing from the
+coordinator, so that it reaches the others:
 
     if "FLEET_NAME" not in os.environ:
         sys.exit(run_on(DEVICES, [sys.executable, __file__]))   # with the devices up, on coord
@@ -10,43 +11,43 @@ A driver runs on the device `coord`, so that it reaches the others:
         fleet.start_device("board1")
 
 DEVICES is the text of a fleet file (NAME CPU BW DELAY [LOSS [MEM]]). Where the machine cannot do
-it, the tool prints the reason and run_on returns 77. Python's standard library only.
+it, the tool prints the reason and run_on returns 77. The devices and their processes end with the
+program that calls run_on, also if that is killed. Python's standard library only.
 """
 
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 
+from ending import end_with_parent, raise_on_signals
 from paceline import Fleet
 
 TOOL = pathlib.Path(__file__).resolve().with_name("fleet")
 
 
-def run_on(devices, command):
-    """Run the command on the device coord of a new fleet; returns its exit status, or 77 if the
+def run_on(devices, command, driver="coord"):
+    """Run the command on the device `driver` of a new fleet; returns its exit status, or 77 if the
     machine cannot have one.
     """
+    raise_on_signals()
     environment = {"FLEET_ID": f"paceline{os.getpid()}", "FLEET_WEIGHT": "10000", **os.environ}
     with tempfile.NamedTemporaryFile("w", suffix=".fleet") as file:
         file.write(devices)
         file.flush()
-        return subprocess.run(
-            [
-                str(TOOL),
-                "run",
-                file.name,
-                "--",
-                str(TOOL),
-                "exec",
-                "coord",
-                "--",
-                *map(str, command),
-            ],
-            check=False,
+        on_device = [str(TOOL), "exec", driver, "--", *map(str, command)]
+        fleet = subprocess.Popen(
+            [str(TOOL), "run", file.name, "--", *on_device],
             env=environment,
-        ).returncode
+            preexec_fn=end_with_parent(signal.SIGTERM),
+        )
+        try:
+            return fleet.wait()
+        finally:
+            fleet.terminate()  # it takes its devices down
+            fleet.wait()
 
 
 def rows_on(devices, command):
@@ -72,8 +73,12 @@ class NamespaceFleet(Fleet):
         return [] if self.tls else ["--insecure"]
 
     def start_coordinator(self, *arguments, listen=None):
+        """On the device coord, wherever the driver runs."""
         return super().start_coordinator(
-            *self.exposure, *arguments, listen=listen or f"{os.environ['FLEET_COORD']}:0"
+            *self.exposure,
+            *arguments,
+            listen=listen or f"{os.environ['FLEET_COORD']}:0",
+            prefix=[str(TOOL), "exec", "coord", "--"],
         )
 
     def start_device(self, name, *arguments):

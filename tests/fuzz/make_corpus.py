@@ -151,6 +151,18 @@ def corpora():
     numbers, sums = ("numbers", "F64", [2], 16), ("data", "F32", [5], 20)
     statistics = ("statistics", "F32", [3], 12)
     mark = {"snapshot": "neighbor,center", "keep": "1,2,3"}
+    copy = {"group": 1, "generation": 1048577, "version": 40, "mixes": 2}
+    moves = [
+        {
+            "xid": {"life": 1, "counter": counter},
+            "kind": kind,
+            "own": copy,
+            "peers": [{**copy, "group": group} for group in range(peers)],
+            "alpha": 0.5,
+            "applied_step": 41,
+        }
+        for counter, (kind, peers) in enumerate((("pair", 1), ("average", 32), ("adopt", 1)))
+    ]
     return {
         "body": {
             "all": message([2, 5, 3], [numbers, sums, statistics], {"parked_seconds": "0.25"}),
@@ -162,6 +174,25 @@ def corpora():
             "version": message([0, 5, 0], [sums], {"version": "12"}),
             "parked_nan": message([0, 5, 0], [sums], {"parked_seconds": "nan"}),
             "keep": message([0, 0, 0], [], {"snapshot": "center", "keep": "1,2"}),
+        },
+        "mix": {
+            "copy": message([5, 0], [sums], {"mix": json.dumps({"copy": copy})}),
+            "statistics": message([5, 3], [sums, statistics], {"mix": json.dumps({"copy": copy})}),
+            "records": message(
+                [5, 0],
+                [sums],
+                {"mix": json.dumps({"copy": copy, "parked_seconds": 0.5, "records": moves})},
+            ),
+            "many": message(
+                [5, 0], [sums], {"mix": json.dumps({"copy": copy, "records": moves * 33})}
+            ),
+            "no_copy": message([5, 0], [sums], {"mix": "{}"}),
+            "no_note": message([5, 0], [sums]),
+            "group": message([5, 0], [sums], {"mix": json.dumps({"copy": {**copy, "group": 32}})}),
+            "parked": message(
+                [5, 0], [sums], {"mix": json.dumps({"copy": copy, "parked_seconds": -1})}
+            ),
+            "more": message([5, 0], [sums, statistics], {"mix": json.dumps({"copy": copy})}),
         },
         "codec": {
             "bfloat16": coded(0, 4, [], bytes(8)),

@@ -8,6 +8,7 @@
 #include "agent/core/call_timer.h"
 #include "base/assert.h"
 #include "tests/sim/check.h"
+#include "tests/sim/check_gossip.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/run.h"
 #include "tests/sim/speeds.h"
@@ -116,20 +117,6 @@ static void tell_failure(struct world *world, struct agent *agent, size_t kind,
     handle(world, agent, &event);
 }
 
-static bool is_plain(bool present, const struct peer *peer)
-{
-    return !present || peer->codec[0] == '\0' || strcmp(peer->codec, "none") == 0;
-}
-
-#define PROTOCOL_OF_VIEWS 3 /* the first version that has them */
-
-/* What an agent of protocol 1 can follow. */
-static void check_protocol_1(const struct assignment_run *run)
-{
-    ASSERT(run->job_spec.pipeline == JOB_SYNC && !run->strict);
-    ASSERT(is_plain(run->has_previous, &run->previous) && is_plain(run->has_next, &run->next));
-}
-
 static void take_assignment(struct world *world, struct agent *agent, struct call *call)
 {
     struct err err = {0};
@@ -137,12 +124,7 @@ static void take_assignment(struct world *world, struct agent *agent, struct cal
     call->assignment = NULL;
     const int rc = assignment_check(agent->desired, &err);
     ASSERT(rc == 0);
-    if (agent->protocol < PROTOCOL_OF_VIEWS && agent->desired->has_run) {
-        ASSERT(!agent->desired->run.job_spec.has_view);
-    }
-    if (agent->protocol == 1 && agent->desired->has_run) {
-        check_protocol_1(&agent->desired->run);
-    }
+    check_protocol(agent);
     struct session_event event = {.type = SESSION_ASSIGNED, .assignment = agent->desired};
     handle(world, agent, &event);
     net_put_assignment(world, &agent->desired);
@@ -313,8 +295,6 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
         break;
     case SESSION_DO_PREPARE: prepare(world, agent, action->serial); break;
     case SESSION_DO_DISCARD: discard(world, agent); break;
-    case SESSION_DO_MIX:
-    case SESSION_DO_MIXES_STORED: break; /* no job has groups that mix */
     case SESSION_DO_EXIT:
         TRACE(world, agent->actor, "exits: %s", action->text);
         agent->exited = true;
@@ -327,6 +307,8 @@ static void do_action(struct world *world, struct agent *agent, const struct ses
     case SESSION_DO_BACK:
     case SESSION_DO_ROUNDS:
     case SESSION_DO_UPLOAD:
+    case SESSION_DO_MIX:
+    case SESSION_DO_MIXES_STORED:
         if (run) {
             run_tell(world, run, action);
         }
@@ -491,6 +473,7 @@ void agent_crash(struct world *world, struct agent *agent)
         TRACE(world, agent->actor, "dies");
         world_end(world, agent->actor);
         forget(world, agent);
+        check_records_due(world);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/check_gossip.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/digest.h"
 #include "tests/sim/trace.h"
@@ -21,6 +22,11 @@ static const struct device *asking_device(struct world *world, struct call *call
         device = NULL;
     }
     return device;
+}
+
+bool coordinator_asks(struct world *world, struct call *call)
+{
+    return asking_device(world, call) != NULL;
 }
 
 /* ---- the assignment ---- */
@@ -57,6 +63,7 @@ static bool look_at_assignment(struct world *world, struct call *call, bool last
     struct assignment *assignment = net_assignment(world);
     if (core_assignment(core, call->device.text, device->boot, assignment)) {
         fill_tickets(world, device->id.text, assignment);
+        check_orders(world, assignment);
         call->assignment = assignment;
         net_answer(world, call, 200);
     } else {
@@ -159,7 +166,7 @@ void coordinator_look(struct world *world, struct call *call)
 
 /* ---- blobs in ---- */
 
-static void tell_stored(struct world *world, struct call *call)
+void coordinator_tell_stored(struct world *world, struct call *call)
 {
     struct coordinator *coordinator = world->coordinator;
     ASSERT(coordinator->inbox_count < INBOX_MAX);
@@ -185,7 +192,7 @@ static void durable(struct world *world, void *arg, int64_t number)
         return;
     }
     blobs_add(&coordinator->blobs, call->unit.sha256);
-    tell_stored(world, call);
+    coordinator_tell_stored(world, call);
 }
 
 void coordinator_take_upload(struct world *world, struct call *call)
@@ -198,7 +205,7 @@ void coordinator_take_upload(struct world *world, struct call *call)
     if (!core_may_store_unit(coordinator->core, device->id.text, &call->unit)) {
         net_problem(world, call, PROBLEM_STALE_GENERATION, "that unit is not asked of this device");
     } else if (call->empty && blobs_have(&coordinator->blobs, call->unit.sha256)) {
-        tell_stored(world, call);
+        coordinator_tell_stored(world, call);
     } else if (call->empty) {
         net_problem(world, call, PROBLEM_UNKNOWN_BLOB, "the center does not have these bytes");
     } else if (coordinator->disk_full) {

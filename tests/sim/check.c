@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/check_gossip.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/trace.h"
@@ -17,7 +18,8 @@
 int check_new(struct world *world, struct err *err)
 {
     world->check = calloc(1, sizeof(*world->check));
-    return world->check ? 0 : err_set(err, ERR_MEMORY, "check");
+    return world->check ? check_gossip_new(&world->check->gossip, err)
+                        : err_set(err, ERR_MEMORY, "check");
 }
 
 void check_free(struct world *world)
@@ -26,6 +28,9 @@ void check_free(struct world *world)
         reference_free(&world->check->known[i].reference);
         course_free(&world->check->known[i].course);
         free(world->check->known[i].part);
+    }
+    if (world->check) {
+        check_gossip_free(&world->check->gossip);
     }
     free(world->check);
     world->check = NULL;
@@ -61,9 +66,8 @@ const struct reference *check_reference(const struct world *world, const char *i
     if (at == world->check->known_count) {
         return NULL;
     }
-    return world->check->known[at].reference
-               ? world->check->known[at].reference
-               : world->users->job[world->check->known[at].job].reference;
+    return world->check->known[at].part ? world->check->known[at].reference
+                                        : world->users->job[world->check->known[at].job].reference;
 }
 
 struct course *check_course(const struct world *world, const char *id)
@@ -72,18 +76,8 @@ struct course *check_course(const struct world *world, const char *id)
     if (at == world->check->known_count) {
         return NULL;
     }
-    return world->check->known[at].reference
-               ? world->check->known[at].course
-               : world->users->job[world->check->known[at].job].course;
-}
-
-/* A state of an asynchronous job is one that its plans come to. */
-static bool is_right(const struct world *world, const char *job, int64_t version, size_t unit,
-                     uint64_t digest)
-{
-    const struct course *course = check_course(world, job);
-    return course ? course_has_unit(course, version, unit, digest)
-                  : reference_unit(check_reference(world, job), version, unit) == digest;
+    return world->check->known[at].part ? world->check->known[at].course
+                                        : world->users->job[world->check->known[at].job].course;
 }
 
 static void learn_plan(struct world *world, const struct plan *plan)
@@ -107,6 +101,9 @@ static void learn_part(struct world *world, const struct job *job)
     ASSERT(check->known[at].part);
     *check->known[at].part = *job;
     job = check->known[at].part;
+    if (check_is_group(job)) {
+        return; /* what it comes to is in a log */
+    }
     if (users_reference(coordinator_model(world, &job->spec), &job->spec, &job->data,
                         &check->known[at].reference, &check->known[at].course, &err) != 0) {
         check_fail(world, "%s", err.text);
@@ -136,6 +133,7 @@ static void learn(struct world *world, const struct job *job)
 
 void check_event(struct world *world, const struct action *action)
 {
+    check_group_started(world, action);
     static const char *const accusations[] = {"device_lost", "device_disconnected", "device_shared",
                                               "incident_opened", "generation_failed"};
     const char *harmless = world->faults->outages  ? "only the coordinator was away"
@@ -144,38 +142,6 @@ void check_event(struct world *world, const struct action *action)
     for (size_t i = 0; harmless && i < sizeof(accusations) / sizeof(accusations[0]); i++) {
         if (strcmp(action->event, accusations[i]) == 0) {
             check_fail(world, "%s, and %s: %.200s", harmless, action->event, action->text);
-        }
-    }
-}
-
-void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding,
-                    uint64_t digest)
-{
-    const struct reference *reference = check_reference(world, holding->job.text);
-    if (!reference || holding->version > reference->steps ||
-        !is_right(world, holding->job.text, holding->version, (size_t)holding->unit, digest)) {
-        check_fail(world, "%s keeps a wrong state of unit %" PRId64 " of %s at %" PRId64,
-                   agent->name, holding->unit, trace_name(world, holding->job.text),
-                   holding->version);
-    }
-}
-
-void check_step(struct world *world, const struct run *run)
-{
-    const struct reference *reference = check_reference(world, run->desired->job.text);
-    const size_t at = check_known(world->check, run->desired->job.text);
-    if (at < world->check->known_count && run->step > world->check->known[at].furthest) {
-        world->check->known[at].furthest = run->step;
-    }
-    check_kernels(world, run);
-    check_measured(world, run);
-    check_overrun(world, run);
-    for (size_t u = run->stage.first; u < run->stage.end; u++) {
-        if (!reference ||
-            !is_right(world, run->desired->job.text, run->step, u, run->stage.state[u])) {
-            check_fail(world, "%s computes a wrong state of unit %zu at %" PRId64, run->agent->name,
-                       u, run->step);
-            return;
         }
     }
 }
@@ -232,8 +198,8 @@ static void check_version(struct world *world, const struct job *job)
             continue;
         }
         found += blobs_have(&coordinator->blobs, unit->sha256);
-        if (!is_right(world, job->id.text, unit->version, (size_t)unit->unit,
-                      digest_of_text(unit->sha256))) {
+        if (!check_is_right(world, job->id.text, unit->version, (size_t)unit->unit,
+                            digest_of_text(unit->sha256))) {
             check_fail(world, "the center has a wrong state of unit %" PRId64 " of %s", unit->unit,
                        job->spec.name);
         }
@@ -274,7 +240,7 @@ static void check_end(struct world *world, const struct job *job)
 {
     const struct rows *rows = &world->coordinator->rows;
     const bool succeeded = job->state == JOB_SUCCEEDED;
-    if (job->spec.strategy == STRATEGY_SUBMODEL) {
+    if (!check_reference(world, job->id.text)) {
         return; /* check_parents */
     }
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
@@ -324,6 +290,7 @@ void check_commit(struct world *world, const struct transaction *transaction)
             check_delete_checkpoint(world, change->id);
         }
     }
+    check_mix_rows(world, transaction);
     check_curves(world, transaction);
 }
 
@@ -332,6 +299,7 @@ void check_backup(struct world *world)
     struct check *check = world->check;
     const struct rows *rows = &world->coordinator->rows;
     check->backups++;
+    check_mix_backup(world);
     for (size_t i = 0; i < check->known_count; i++) {
         const struct job *job = rows_job(rows, check->known[i].id.text);
         struct course *course = check_course(world, check->known[i].id.text);

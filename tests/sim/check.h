@@ -9,6 +9,7 @@
 #include "tests/sim/world.h"
 
 struct core;
+struct check_gossip;
 
 #define CHECK_IDS_MAX 256
 #define CHECK_STEPS_MAX 128
@@ -68,9 +69,10 @@ struct check {
     bool drained[SIM_DEVICES_MAX];                   /* as their rows said last */
     struct checkpoint_id deleted[CHECK_DELETED_MAX]; /* by users */
     size_t deleted_count;
-    int repeats;       /* the highest count of them all */
-    int backups;       /* how often rows of an earlier time were put back */
-    uint64_t restored; /* commits since rows were last compared with the core */
+    struct check_gossip *gossip; /* of groups that mix */
+    int repeats;                 /* the highest count of them all */
+    int backups;                 /* how often rows of an earlier time were put back */
+    uint64_t restored;           /* commits since rows were last compared with the core */
 };
 
 int check_new(struct world *world, struct err *err);
@@ -100,6 +102,10 @@ void check_delete_blob(struct world *world, const char *sha256);
 void check_snapshot(struct world *world, const struct agent *agent, const struct holding *holding,
                     uint64_t digest);
 void check_step(struct world *world, const struct run *run);
+
+/* Whether that is the state of a unit of the job at the version. */
+bool check_is_right(const struct world *world, const char *job, int64_t version, size_t unit,
+                    uint64_t digest);
 
 /* Whether devices hold all units of the version. except: an index of a device that does not count,
  * or SIZE_MAX. */
@@ -136,6 +142,10 @@ void check_restore(struct world *world);
 void check_kernels(struct world *world, const struct run *run);
 /* The job's row of an earlier time was put back, or (NULL) that time did not know the job. */
 void check_kernels_put_back(struct world *world, size_t known, const struct job *job);
+
+/* ---- check_protocol.c ---- */
+/* The assignment has nothing that the agent's protocol does not know. */
+void check_protocol(const struct agent *agent);
 
 /* ---- check_servers.c ---- */
 /* A plan of servers is about to be stored: it has not failed for a device without units, and what

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/check.h"
+#include "tests/sim/check_gossip.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/users.h"
 
@@ -51,9 +52,12 @@ static void check_trained(struct world *world, const struct job *parent,
 }
 
 /* The one phase in which parts of this kind train. */
-static int phase_of(int part)
+static int phase_of(const struct job *parent, int part)
 {
-    return part == JOB_STEM ? PARENT_STEM : part == JOB_GROUP ? PARENT_GROUPS : PARENT_JOINT;
+    return parent->spec.strategy == STRATEGY_GOSSIP ? PARENT_MIXING
+           : part == JOB_STEM                       ? PARENT_STEM
+           : part == JOB_GROUP                      ? PARENT_GROUPS
+                                                    : PARENT_JOINT;
 }
 
 static const struct parent_part *part_of(const struct parent *parent, const struct job *job)
@@ -135,7 +139,7 @@ static void check_part(struct world *world, const struct job *job)
     const struct parent *row = rows_parent(rows, job->parent.text);
     if (!parent || !row || job_state_ended(parent->state)) {
         check_fail(world, "%s outlives its parent", job->spec.name);
-    } else if (row->phase != phase_of(job->part)) {
+    } else if (row->phase != phase_of(parent, job->part)) {
         check_fail(world, "%s lives in the phase %s", job->spec.name,
                    parent_phase_names[row->phase]);
     } else if (part_of(row, job)->state != PART_TRAINS ||
@@ -144,7 +148,7 @@ static void check_part(struct world *world, const struct job *job)
     } else if (job->created_ms != parent->created_ms ||
                job->spec.priority != parent->spec.priority) {
         check_fail(world, "%s has another priority or age than its parent", job->spec.name);
-    } else {
+    } else if (parent->spec.strategy == STRATEGY_SUBMODEL) {
         check_spec(world, job, parent, row);
     }
 }
@@ -283,6 +287,10 @@ void check_parents(struct world *world)
         if (!job_state_ended(job->state)) {
             check_live(world, job, parent);
         }
+        if (job->spec.strategy == STRATEGY_GOSSIP) {
+            check_gossip_parent(world, job, parent);
+            continue;
+        }
         check_trained(world, job, &parent->stem, JOB_STEM, 0);
         check_trained(world, job, &parent->joint, JOB_JOINT, 0);
         for (size_t g = 0; g < parent->groups.count; g++) {
@@ -292,6 +300,7 @@ void check_parents(struct world *world)
         check_model(world, job, parent);
         check_work(world, job, parent);
     }
+    check_records_done(world);
 }
 
 void check_restored_parents(struct world *world, const struct core *core)

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/check.h"
+#include "tests/sim/check_gossip.h"
 #include "tests/sim/deletions.h"
 #include "tests/sim/digest.h"
 #include "tests/sim/faults.h"
@@ -209,8 +210,7 @@ static void take_item(struct world *world, struct inbox_item *item)
             step(world, &event, NULL);
         }
     } else if (item->stored) {
-        event.type = EVENT_BLOB_STORED;
-        event.blob_stored = (struct event_blob_stored){.device = call->device, .unit = call->unit};
+        coordinator_stored(call, &event);
         step(world, &event, call);
     } else if (call->type == CALL_ENROLL) {
         event.type = EVENT_ENROLL;
@@ -221,6 +221,7 @@ static void take_item(struct world *world, struct inbox_item *item)
         event.heartbeat.heartbeat = call->heartbeat;
         note_heartbeat(world, call->from, call->heartbeat);
         check_heartbeat(world, call);
+        check_mix_report(world, call);
         step(world, &event, call);
     } else if (call->type == CALL_USER && call->event->type == EVENT_DELETE) {
         deletions_take(world, call, step);
@@ -231,6 +232,8 @@ static void take_item(struct world *world, struct inbox_item *item)
         take_contact(world, call);
         if (call->type == CALL_PUT_BLOB) {
             coordinator_take_upload(world, call);
+        } else if (call->type == CALL_PUT_AVERAGE) {
+            coordinator_take_average(world, call);
         } else {
             coordinator_look(world, call);
         }
@@ -256,7 +259,8 @@ static void look_at_disk(struct world *world, bool now)
 static bool upload_under_way(const struct world *world, const char *sha256)
 {
     for (const struct call *call = world->net->open; call; call = call->next) {
-        if (call->type == CALL_PUT_BLOB && call->delivered && !call->answered &&
+        const bool uploads = call->type == CALL_PUT_BLOB || call->type == CALL_PUT_AVERAGE;
+        if (uploads && call->delivered && !call->answered &&
             strcmp(call->unit.sha256, sha256) == 0) {
             return true;
         }

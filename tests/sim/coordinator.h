@@ -125,6 +125,12 @@ void coordinator_plan(struct world *world, uint64_t question);
 void coordinator_planned(struct world *world, struct event *event);
 void coordinator_plan_next(struct world *world);
 
+/* ---- averages.c ---- */
+/* The body of an average is here. */
+void coordinator_take_average(struct world *world, struct call *call);
+/* The event of an upload that is stored. */
+void coordinator_stored(const struct call *call, struct event *event);
+
 /* ---- answers.c ---- */
 /* A request that is answered from committed state: polls, blobs, data sets. */
 void coordinator_look(struct world *world, struct call *call);
@@ -134,6 +140,10 @@ void coordinator_wake(struct world *world, const char *device_id);
 void coordinator_drop_parked(struct world *world);
 /* The body of an upload is here: admit it and make it durable. */
 void coordinator_take_upload(struct world *world, struct call *call);
+/* Its bytes are durable: the core hears of it. */
+void coordinator_tell_stored(struct world *world, struct call *call);
+/* Whether a known device asks; if not, the problem is answered. */
+bool coordinator_asks(struct world *world, struct call *call);
 void coordinator_export(struct world *world, const struct action *action);
 
 #endif

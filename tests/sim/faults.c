@@ -69,6 +69,9 @@ void faults_free(struct world *world)
 static void start_device(struct world *world, void *arg, int64_t number)
 {
     (void)arg;
+    if (world->faults->one_left && number > 0) {
+        return;
+    }
     world->actor[ACTOR_DEVICE + number].powered = true;
     agent_start(world, world->agent[number]);
 }
@@ -452,5 +455,15 @@ void faults_heal(struct world *world)
         be_usual(world, NULL, (int64_t)i);
         faults_local(world, i, LOCAL_NONE);
         agent_start(world, world->agent[i]);
+    }
+}
+
+void faults_leave_one(struct world *world)
+{
+    struct faults *faults = world->faults;
+    faults->one_left = true;
+    faults->outages = faults->drifts = false; /* a device that is gone is a failure */
+    for (size_t i = 1; i < world->agent_count; i++) {
+        faults_power_off(world, i, 0);
     }
 }

@@ -58,7 +58,7 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
     (
         "a live parent keeps the models of its parts",
         "coordinator/core/deletions.c",
-        "if (parent_uses(parent, deletion)) {",
+        "if (parent_uses(core, parent, deletion)) {",
         "if (job_uses(&parent->job, deletion)) {",
     ),
     (
@@ -139,10 +139,81 @@ EXCHANGE_MUTANTS = (  # of jobs with workers and servers
         "lead->results + 1 >= lead->plan->config.evaluation_batches;",
     ),
 )
+MIXING = "agent/core/mixing.c"
+GOSSIP = "coordinator/core/gossip_inside.h"
+MIX_MUTANTS = (  # of jobs whose groups mix
+    (
+        "once per xid",
+        MIXING,
+        "    if (!mix_xid_after(match->xid, mixing->newest[place]) &&",
+        "    if (false && !mix_xid_after(match->xid, mixing->newest[place]) &&",
+    ),
+    (
+        "no copies from an ended incarnation",
+        "coordinator/core/gossip_duty.c",
+        "match->own.generation != duty->generation ||",
+        "",
+    ),
+    (
+        "records travel with copies",
+        MIXING,
+        "    carry(mixing, record, records);\n    set_copy",
+        "    carry(mixing, record, 0 * records);\n    set_copy",
+    ),
+    (
+        "averages never decrease",
+        "coordinator/core/gossip_job.c",
+        "    if (newest && mix_xid_is(newest->xid, stored->average.xid)) {",
+        "    if (false && newest && mix_xid_is(newest->xid, stored->average.xid)) {",
+    ),
+    (
+        "one open match per group",
+        GOSSIP,
+        "return group->present && group->heard && !gossip_is_open(group);",
+        "return group->present && group->heard;",
+    ),
+    (
+        "no xid spans the tag of an adopted average",
+        MIXING,
+        "        end(&mixing->slot[MIXING_PAIRS], MIXING_EXPIRED);\n    }\n}",
+        "    }\n}",
+    ),
+    (
+        "no match before the first heartbeat",
+        GOSSIP,
+        "return group->present && group->heard && !gossip_is_open(group);",
+        "return group->present && !gossip_is_open(group);",
+    ),
+    (
+        "a record is acknowledged after its row",
+        "agent/core/current_run.c",
+        "run->active && run->mixes && reply->revision == revision",
+        "run->active && run->mixes",
+    ),
+    (
+        "an average is sent after its records are stored",
+        MIXING,
+        "    return mixing->average_records == 0;",
+        "    return true;",
+    ),
+    (
+        "the last average is made again if its author is lost",
+        "coordinator/core/gossip_average.c",
+        "(gossip->is_last ? !gossip->group[gossip->averager].tried",
+        "(gossip->is_last ? false",
+    ),
+    (
+        "a group resumes the state of the incarnation that computed it",
+        "coordinator/core/gossip_groups.c",
+        "start->generation < job->plan.generation && start->first < job->plan.resume_version",
+        "false && start->generation < job->plan.generation",
+    ),
+)
 # With the first seed that simulates such jobs.
 MUTANTS = [
     *((*mutant, 1000001) for mutant in GROUP_MUTANTS),
     *((*mutant, 2000001) for mutant in EXCHANGE_MUTANTS),
+    *((*mutant, 3000001) for mutant in MIX_MUTANTS),
     *((*mutant, 1) for mutant in JOB_MUTANTS),
 ]
 

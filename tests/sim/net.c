@@ -16,6 +16,7 @@ const char *const call_type_names[CALL_TYPES] = {
     [CALL_POLL] = "poll",
     [CALL_GET_BLOB] = "get_blob",
     [CALL_PUT_BLOB] = "put_blob",
+    [CALL_PUT_AVERAGE] = "put_average",
     [CALL_GET_DATA] = "get_data",
     [CALL_USER] = "user",
     [CALL_PING] = "ping",
@@ -23,6 +24,7 @@ const char *const call_type_names[CALL_TYPES] = {
     [CALL_PUT_TENSOR] = "put_tensor",
     [CALL_PUT_REPLICA] = "put_replica",
     [CALL_EXCHANGE] = "exchange",
+    [CALL_GET_MIX] = "get_mix",
 };
 
 int net_new(struct net **out, struct err *err)
@@ -48,6 +50,7 @@ void net_free(struct net **pointer)
         free(call->heartbeat);
         free(call->assignment);
         free(call->body);
+        free(call->mix);
         free(call);
     }
     for (struct call *call = net->spare, *next; call; call = next) {
@@ -156,6 +159,7 @@ void net_release(struct world *world, struct call *call)
     free(call->enroll);
     free(call->event);
     free(call->body);
+    free(call->mix);
     put_heartbeat(net, call->heartbeat);
     net_put_assignment(world, &call->assignment);
     call->next = net->spare;
@@ -218,7 +222,8 @@ static void hang_up(struct world *world, void *arg, int64_t number)
 /* Of a call that may be parked. */
 static void close_call(struct world *world, struct call *call)
 {
-    const bool parks = call->type == CALL_POLL || call->type == CALL_EXCHANGE;
+    const bool parks =
+        call->type == CALL_POLL || call->type == CALL_EXCHANGE || call->type == CALL_GET_MIX;
     if (parks && call->delivered && !call->answered && world->actor[call->from].powered) {
         world_at_call(world, call->to, world->now_us + delay_us(world), hang_up, call);
     }
@@ -323,6 +328,7 @@ static void send_double(struct world *world, const struct call *call)
     copy->wait_ms = call->wait_ms;
     copy->unit = call->unit;
     copy->peer = call->peer;
+    copy->average = call->average;
     copy->losses = call->losses;
     copy->empty = call->empty;
     copy->digest = call->type == CALL_PUT_BLOB ? call->digest : 0;

@@ -18,6 +18,7 @@ enum call_type {
     CALL_POLL,
     CALL_GET_BLOB,
     CALL_PUT_BLOB,
+    CALL_PUT_AVERAGE, /* of groups that mix */
     CALL_GET_DATA,
     CALL_USER,
     CALL_PING, /* from here on between devices */
@@ -25,6 +26,7 @@ enum call_type {
     CALL_PUT_TENSOR,
     CALL_PUT_REPLICA,
     CALL_EXCHANGE, /* a message of agent/core/exchange */
+    CALL_GET_MIX,  /* the copy of another group, or its average */
     CALL_TYPES,
 };
 extern const char *const call_type_names[CALL_TYPES];
@@ -44,9 +46,12 @@ struct peer_request {
     uint64_t digest; /* of the tensor */
     bool last;
     struct exchange_message message; /* EXCHANGE */
+    struct mix_xid xid;              /* GET_MIX */
+    bool average;                    /* GET_MIX */
 };
 
 struct servers_body;
+struct mix_answer;
 typedef void (*call_fn)(struct world *world, struct call *call);
 
 struct call {
@@ -66,11 +71,12 @@ struct call {
     char boot[ID_SIZE];
     struct enroll_request *enroll;
     struct heartbeat *heartbeat;
-    uint64_t losses;         /* BEAT: how often the device had lost its memory by then */
-    int64_t after, wait_ms;  /* POLL */
-    struct center_unit unit; /* PUT_BLOB; the hash of GET_BLOB and GET_DATA */
-    bool empty;              /* PUT_BLOB, PUT_REPLICA: "do you have these bytes?" */
-    struct event *event;     /* USER */
+    uint64_t losses;               /* BEAT: how often the device had lost its memory by then */
+    int64_t after, wait_ms;        /* POLL */
+    struct center_unit unit;       /* PUT_BLOB; the hash of GET_BLOB, GET_DATA and PUT_AVERAGE */
+    struct stored_average average; /* PUT_AVERAGE */
+    bool empty;                    /* PUT_BLOB, PUT_REPLICA: "do you have these bytes?" */
+    struct event *event;           /* USER */
     struct peer_request peer;
     struct servers_body *body; /* EXCHANGE: of the request, or of the answer */
 
@@ -84,7 +90,8 @@ struct call {
     struct heartbeat_reply beaten;
     struct assignment *assignment;
     struct job_id job;
-    uint64_t digest; /* of the blob or snapshot */
+    uint64_t digest;        /* of the blob or snapshot */
+    struct mix_answer *mix; /* GET_MIX */
 
     /* net.c's */
     int references;

@@ -7,6 +7,7 @@
 #include "schema/dataset.h"
 #include "schema/device.h"
 #include "schema/job.h"
+#include "schema/mix_row.h"
 #include "schema/plan.h"
 #include "tests/sim/trace.h"
 
@@ -51,6 +52,14 @@ void note_row(const struct world *world, const struct action *action)
         const struct device *device = action->object;
         trace_write(world, ACTOR_COORDINATOR, "device %s %s%s", device->name,
                     device_state_names[device->state], device->job.text[0] ? " works" : "");
+    } else if (action->kind == OBJECT_MIX) {
+        const struct mix_row *row = action->object;
+        trace_write(world, ACTOR_COORDINATOR,
+                    "row of %s: %s %" PRId64 "-%" PRId64 " of group %" PRId64 ".%" PRId64
+                    " at %" PRId64 " of %zu",
+                    trace_name(world, row->job.text), mix_kind_names[row->record.kind],
+                    row->record.xid.life, row->record.xid.counter, row->record.own.group,
+                    row->record.own.generation, row->record.own.version, row->record.peer_count);
     } else if (action->kind == OBJECT_CENTER_UNIT) {
         const struct center_unit *unit = action->object;
         trace_write(world, ACTOR_COORDINATOR, "unit %" PRId64 " of %s at %" PRId64, unit->unit,

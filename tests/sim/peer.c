@@ -246,7 +246,7 @@ void peer_take(struct world *world, struct agent *agent, struct call *call)
         take_replica(world, agent, call);
     } else if (call->type == CALL_GET_SNAPSHOT) {
         give_snapshot(world, agent, call);
-    } else if (call->type == CALL_EXCHANGE) {
+    } else if (call->type == CALL_EXCHANGE || call->type == CALL_GET_MIX) {
         take_message(world, agent, call);
     } else {
         ASSERT(call->type == CALL_PING);

@@ -5,6 +5,7 @@
 
 #include "agent/core/pipeline.h"
 #include "agent/core/timing.h"
+#include "tests/sim/mixer.h"
 #include "tests/sim/run.h"
 
 #define OUTGOING_MAX (2 * DIGEST_SLOTS_MAX + 2)
@@ -43,6 +44,8 @@ struct pipeline_run {
     uint64_t test_sum;
     uint64_t total; /* stage 0: of the step's gradients */
     struct timing timing;
+    struct mixer *mixer; /* of a group that mixes; else NULL */
+    bool settles;        /* it has stopped, and its records are not stored yet */
 };
 
 static inline struct pipeline_run *pipeline_of(const struct run *run)
@@ -58,6 +61,9 @@ uint64_t run_code(const struct run *run, const struct transfer *transfer, bool o
                   uint64_t digest);
 /* The codec of the link to that neighbour. */
 enum codec run_codec(const struct run *run, enum direction direction);
+
+/* Keep the state of a group that has stopped, once all records of its moves are stored. */
+void pipeline_settled(struct world *world, struct run *run);
 
 void sender_start(struct world *world, struct run *run, enum direction direction);
 void sender_add(struct world *world, struct run *run, enum direction direction,

@@ -54,7 +54,8 @@ static int make(const struct world *world, struct run *run, struct err *err)
         job_versions(&desired->job_spec, config.count, (size_t)desired->in_flight);
     run->stage.aggregate_every = desired->job_spec.aggregate_every;
     run->stage.units = coordinator_model(world, &desired->job_spec)->unit_count;
-    return pipeline_new(&config, &work->pipeline, err);
+    const int rc = pipeline_new(&config, &work->pipeline, err);
+    return rc || !desired->has_mix ? rc : mixer_new(world, run, &work->mixer, err);
 }
 
 enum codec run_codec(const struct run *run, enum direction direction)
@@ -172,8 +173,14 @@ static uint64_t judge(struct run *run, struct pipeline_task *task)
 static void update(struct world *world, struct run *run, const struct pipeline_task *task)
 {
     const double loss = digest_number(run->stage.loss);
-    digest_update(&run->stage, task->step,
-                  is_first(run) ? pipeline_of(run)->total : pipeline_of(run)->slot[LANE_TOTAL][0]);
+    const struct mixer *mixer = mixer_of(run);
+    const uint64_t total =
+        is_first(run) ? pipeline_of(run)->total : pipeline_of(run)->slot[LANE_TOTAL][0];
+    if (mixer) {
+        mix_digest_update(&run->stage, task->step, mixer->rate_step, total);
+    } else {
+        digest_update(&run->stage, task->step, total);
+    }
     if (is_last(run)) {
         report(world, run, task->step, METRIC_LOSS, loss);
     }
@@ -232,6 +239,15 @@ static void take_time(const struct world *world, struct run *run, enum pipeline_
     timing_add(&pipeline_of(run)->timing, &timed);
 }
 
+void pipeline_settled(struct world *world, struct run *run)
+{
+    struct pipeline_run *work = pipeline_of(run);
+    if (work->settles && (!work->mixer || mixing_is_logged(&work->mixer->mixing))) {
+        work->settles = false;
+        run_stop(world, run, run->step);
+    }
+}
+
 static void finish(struct world *world, void *arg, int64_t number)
 {
     struct run *run = run_find(arg, number);
@@ -266,8 +282,13 @@ static void finish(struct world *world, void *arg, int64_t number)
     send(world, run, &task, output);
     run->agent->room = true;
     agent_poke(world, run->agent);
+    if (task.work == PIPELINE_UPDATE) {
+        mixer_boundary(world, run);
+    }
     if (task.work == PIPELINE_STOP) {
-        run_stop(world, run, task.step);
+        mixer_close(world, run);
+        pipeline_of(run)->settles = true;
+        pipeline_settled(world, run);
     } else {
         run->row->go_on(world, run);
     }
@@ -293,6 +314,7 @@ static void go_on(struct world *world, struct run *run)
                 (double)(world->now_us - pipeline_of(run)->idle_since_us) / 1e6);
     pipeline_of(run)->idle_since_us = world->now_us;
     if (pipeline_next(pipeline_of(run)->pipeline, &pipeline_of(run)->task) == PIPELINE_WAIT) {
+        mixer_boundary(world, run); /* a stage that waits for orders alone is at one */
         return;
     }
     if (pipeline_of(run)->task.opens_round) {
@@ -317,6 +339,9 @@ static void start(struct world *world, struct run *run)
     if (run->desired->has_previous) {
         sender_start(world, run, TO_PREVIOUS);
     }
+    if (mixer_of(run)) {
+        mixer_take(world, run, &run->desired->mix);
+    }
 }
 
 static void follow(struct run *run, const struct orders *orders)
@@ -336,12 +361,16 @@ static void measure(struct run *run, struct heartbeat *out)
     pipeline_report(work->pipeline, out);
     timing_link_report(&work->sender[TO_NEXT].link, out);
     timing_link_report(&work->sender[TO_PREVIOUS].link, out);
+    if (work->mixer) {
+        mixer_report(work->mixer, run, out);
+    }
 }
 
 static void release(struct world *world, struct run *run)
 {
     if (run->work) {
         sender_cancel(world, run);
+        mixer_free(world, run, &pipeline_of(run)->mixer);
         pipeline_free(&pipeline_of(run)->pipeline);
         free(run->work);
         run->work = NULL;
@@ -404,6 +433,10 @@ const struct run_row pipeline_row = {
     .go_on = go_on,
     .follow = follow,
     .take_rounds = take_rounds,
+    .mix = mixer_take,
+    .mixes_stored = mixer_stored,
+    .serve = mixer_serve,
+    .forget = mixer_forget,
     .measure = measure,
     .release = release,
     .boundary = boundary,

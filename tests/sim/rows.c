@@ -16,6 +16,7 @@ static size_t row_size(enum object_kind kind)
     case OBJECT_CHECKPOINT: return sizeof(struct checkpoint);
     case OBJECT_CENTER_UNIT: return sizeof(struct center_unit);
     case OBJECT_INCIDENT: return sizeof(struct incident);
+    case OBJECT_MIX: return sizeof(struct mix_row);
     default: return 0;
     }
 }
@@ -107,6 +108,17 @@ static void put_incident(struct rows *rows, const struct incident *incident)
     }
 }
 
+/* A record that is reported again has the same id. */
+static void put_mix(struct rows *rows, const struct mix_row *mix)
+{
+    size_t at = rows->mix_count;
+    while (at > 0 && strcmp(rows->mix[at - 1].id, mix->id) != 0) {
+        at--;
+    }
+    ASSERT(at > 0 || rows->mix_count < ROWS_MIXES_MAX);
+    rows->mix[at > 0 ? at - 1 : rows->mix_count++] = *mix;
+}
+
 static void put(struct rows *rows, const struct change *change)
 {
     switch ((int)change->kind) {
@@ -120,6 +132,7 @@ static void put(struct rows *rows, const struct change *change)
         break;
     case OBJECT_CENTER_UNIT: put_unit(rows, change->row); break;
     case OBJECT_INCIDENT: put_incident(rows, change->row); break;
+    case OBJECT_MIX: put_mix(rows, change->row); break;
     default: ASSERT(false);
     }
 }

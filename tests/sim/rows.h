@@ -7,6 +7,7 @@
 #include "schema/device.h"
 #include "schema/incident.h"
 #include "schema/job.h"
+#include "schema/mix_row.h"
 #include "schema/plan.h"
 #include "tests/sim/world.h"
 
@@ -20,6 +21,7 @@
 #define ROWS_INCIDENTS_MAX 32
 #define ROWS_UNIT_TIMES_MAX 1024
 #define ROWS_LINK_TIMES_MAX 1024
+#define ROWS_MIXES_MAX 8192
 #define CHANGES_MAX 4096
 
 struct rows {
@@ -39,6 +41,8 @@ struct rows {
     size_t unit_count;
     struct incident incident[ROWS_INCIDENTS_MAX]; /* open ones */
     size_t incident_count;
+    struct mix_row mix[ROWS_MIXES_MAX]; /* the log of groups that mix */
+    size_t mix_count;
     struct capacity_row capacity[ROWS_DEVICES_MAX + 1];
     size_t capacity_count;
     struct unit_row unit_time[ROWS_UNIT_TIMES_MAX];

@@ -252,10 +252,26 @@ struct run *run_find(const struct agent *agent, int64_t serial)
     return run;
 }
 
+static void take_mixes(struct world *world, struct run *run, enum session_action_type type)
+{
+    if (!run->published || !run->row->mix) {
+        return;
+    }
+    if (type == SESSION_DO_MIX) {
+        run->row->mix(world, run, &run->agent->desired->run.mix);
+    } else {
+        run->row->mixes_stored(world, run);
+    }
+}
+
 void run_tell(struct world *world, struct run *run, const struct session_action *action)
 {
     if (action->type == SESSION_DO_UPLOAD) {
         outbox_collect(world, run, action->version);
+        return;
+    }
+    if (action->type == SESSION_DO_MIX || action->type == SESSION_DO_MIXES_STORED) {
+        take_mixes(world, run, action->type);
         return;
     }
     orders_take(&run->orders, action);

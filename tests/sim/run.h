@@ -73,6 +73,9 @@ struct run_row {
     void (*go_on)(struct world *world, struct run *run);
     void (*follow)(struct run *run, const struct orders *orders);
     void (*take_rounds)(struct run *run, const struct round round[REPLICA_KINDS]);
+    /* Mixes of a group: a new assignment; the last report is taken. NULL: it has none. */
+    void (*mix)(struct world *world, struct run *run, const struct mix_duty *duty);
+    void (*mixes_stored)(struct world *world, struct run *run);
     void (*measure)(struct run *run, struct heartbeat *out);
     /* End all calls and free run->work, if it was made. */
     void (*release)(struct world *world, struct run *run);
@@ -87,7 +90,8 @@ struct run_row {
     void (*abandon)(struct run *run, const struct transfer *transfer,
                     const struct slot_claim *claim);
     void (*mark)(struct run *run, int64_t step);
-    /* ---- or messages of agent/core/exchange; NULL: these do not come ---- */
+    /* ---- or requests: messages of agent/core/exchange, copies of groups that mix; NULL: these
+     * do not come ---- */
     void (*serve)(struct world *world, struct run *run, struct call *call);
     /* Its sender no longer waits for the answer. */
     void (*forget)(struct world *world, struct run *run, struct call *call);

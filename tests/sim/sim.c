@@ -10,6 +10,7 @@
 #include "tests/sim/coordinator.h"
 #include "tests/sim/deletions.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/gossip_jobs.h"
 #include "tests/sim/operators.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/users.h"
@@ -155,7 +156,8 @@ static void draw_view(const struct world *world, struct user_job *job)
 {
     const uint64_t bits = digest_mix((uint64_t)job->spec.seed, 6);
     struct job_spec *spec = &job->spec;
-    if (world->seed < PARENTS_FROM || is_parent(world, job) || bits % 2 == 0) {
+    if (world->seed < PARENTS_FROM || is_parent(world, job) || gossip_job_is(world, job) ||
+        bits % 2 == 0) {
         return;
     }
     spec->has_view = true;
@@ -188,12 +190,13 @@ static void draw_stop(const struct world *world, struct user_job *job)
 }
 
 /* Of no draw. */
-static void serve(const struct world *world, const struct model *model, struct job_spec *spec)
+static void serve(const struct world *world, const struct user_job *job, struct job_spec *spec)
 {
+    const struct model *model = job->model;
     static const int64_t micro_batches[] = {1, 2, 4, 5, 10, 20};
     const uint64_t bits = digest_mix((uint64_t)spec->seed, 50);
     struct server_options *options = &spec->parameter_server;
-    if (world->seed < SERVERS_FROM || bits % 8 == 0) {
+    if (world->seed < SERVERS_FROM || gossip_job_is(world, job) || bits % 8 == 0) {
         return;
     }
     spec->strategy = STRATEGY_PARAMETER_SERVER;
@@ -302,7 +305,8 @@ static void draw_job(struct world *world, size_t index)
     spec->devices_min = world_draw(world, DRAW_SCENARIO, 1, spec->devices_max);
     const int64_t units = (int64_t)job->model->unit_count;
     spec->devices_min = spec->devices_min < units ? spec->devices_min : units;
-    serve(world, job->model, spec);
+    serve(world, job, spec);
+    gossip_job_draw(world, job);
     if (world_chance(world, DRAW_SCENARIO, 200000)) {
         spec->autonomy_seconds = world_draw(world, DRAW_SCENARIO, 1, 20);
     }
@@ -325,7 +329,7 @@ static void draw_job(struct world *world, size_t index)
         job->wish[job->wish_count++] =
             (struct wish){.at_us = (spec->seed >> 8 * i) % (30 * SECOND), .verb = JOB_EXPORT};
     }
-    if (is_parent(world, job)) {
+    if (is_parent(world, job) || gossip_job_is(world, job)) {
         change_wishes(job);
     }
 }
@@ -440,7 +444,9 @@ int sim_run(uint64_t seed, const struct models *models, struct trace *trace, str
     memset(out, 0, sizeof(*out));
     const struct rng_stream stream = rng_stream(seed, RNG_SIMULATION, DRAW_COUNT, 0);
     int rc = sim_open(&world, seed, models,
-                      1 + (size_t)rng_below(&stream, 0, SIM_DEVICES_DRAWN - 1), trace, err);
+                      (seed < GOSSIP_FROM ? 1 : 2) +
+                          (size_t)rng_below(&stream, 0, SIM_DEVICES_DRAWN - 1),
+                      trace, err);
     if (rc != 0) {
         return rc;
     }
@@ -456,6 +462,9 @@ int sim_run(uint64_t seed, const struct models *models, struct trace *trace, str
         sim_pass(&world, world.faults->end_us);
         faults_heal(&world);
         operators_end(&world);
+        if (gossip_one_left(&world)) {
+            faults_leave_one(&world);
+        }
         world.users->insist = true;
         wait_for_jobs(&world);
         count(&world, out);

@@ -2,7 +2,7 @@
 #include "tests/sim/pipeline.h"
 #include "tests/sim/servers.h"
 
-/* The parts of a job of sub-models are pipelines. */
+/* The parts of a job of sub-models, and groups that mix, are pipelines. */
 const struct run_row *run_row_of(enum job_strategy strategy)
 {
     static const struct run_row *const rows[] = {

@@ -28,6 +28,7 @@ import tempfile
 import time
 import urllib.parse
 
+from ending import raise_on_signals
 from runner import Skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -285,6 +286,7 @@ class Fleet:
         self.joins = None  # a join token for all agents
 
     def __enter__(self):
+        raise_on_signals()
         return self
 
     def __exit__(self, kind, value, trace):
@@ -297,7 +299,7 @@ class Fleet:
                 if status not in (0, -signal.SIGKILL) and kind is None:
                     raise Failure(f"{program} ended with {status}: {log}")
         finally:
-            if kind is not None:
+            if kind is not None and issubclass(kind, Exception):  # no signal
                 for process in [self.coordinator, *self.agents]:
                     if process:
                         print(f"--- {process.log}\n{process.log_text()[-4000:]}")
@@ -334,7 +336,7 @@ class Fleet:
     def scheme(self):
         return "https" if self.tls else "http"
 
-    def start_coordinator(self, *arguments, listen="127.0.0.1:0"):
+    def start_coordinator(self, *arguments, listen="127.0.0.1:0", prefix=()):
         self.coordinator = Process(
             "paceline-coordinator",
             [
@@ -347,6 +349,7 @@ class Fleet:
                 *arguments,
             ],
             self.path / "coordinator.log",
+            prefix=prefix,
         ).wait_for_address()
         return self.coordinator
 

@@ -313,6 +313,8 @@ static void restart(struct mixing_world *world, size_t g)
     start(world, g, generation);
     if (average) {
         record.xid = average->xid;
+        record.peer[record.peer_count++] = (struct mix_member){
+            .group = average->author.group, .generation = average->author.generation};
         group->state = average->state;
     } else if (how == 2 && before.version > 0) {
         record.own.version = before.version;

@@ -349,6 +349,21 @@ static void no_match_is_taken_without_room_for_its_records(void **state)
     assert_int_equal(mixing.slot[MIXING_PAIRS].state, MIXING_FETCHED);
 }
 
+static void a_group_that_passes_goes_on_from_there(void **state)
+{
+    (void)state;
+    mixing_init(&mixing, 0, 1, 100); /* resumed there */
+    assert_int_equal(mixing_due_at(&mixing, 10), 110);
+    assert_true(mixing_wants(&mixing, 110, 10));
+    mixing_pass(&mixing, 110);
+    assert_int_equal(mixing_due_at(&mixing, 10), 120);
+    assert_false(mixing_wants(&mixing, 110, 10));
+    mixing_pass(&mixing, 90); /* an order that is repeated late */
+    assert_int_equal(mixing_due_at(&mixing, 10), 120);
+    mixing.applied_step = 115; /* a mix after it counts */
+    assert_int_equal(mixing_due_at(&mixing, 10), 125);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup(an_average_that_is_not_adopted_leaves_pairs_open, setup),
         cmocka_unit_test_setup(a_group_wants_a_match_after_its_steps, setup),
         cmocka_unit_test_setup(no_match_is_taken_without_room_for_its_records, setup),
+        cmocka_unit_test(a_group_that_passes_goes_on_from_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

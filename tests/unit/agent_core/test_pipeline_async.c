@@ -80,7 +80,10 @@ static void a_stage_says_what_it_waits_for(void **state)
     expect_wait_for(pipeline, PIPELINE_WAITS_FOR_INPUT);
     pipeline_hold(pipeline, true);
     expect_wait_for(pipeline, PIPELINE_WAITS_FOR_ORDERS);
-    pipeline_hold(pipeline, false);
+    pipeline_rest(pipeline, true);
+    pipeline_hold(pipeline, false); /* it still rests for a reason of its own */
+    expect_wait_for(pipeline, PIPELINE_WAITS_FOR_ORDERS);
+    pipeline_rest(pipeline, false);
     deliver(pipeline, TRANSFER_ACTIVATION, 1, 0);
     do_work(pipeline, PIPELINE_FORWARD, 0);
     expect_wait_for(pipeline, PIPELINE_WAITS_FOR_INPUT);

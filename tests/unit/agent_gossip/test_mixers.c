@@ -7,6 +7,7 @@
 
 #include "agent/pipeline/pipeline_work.h"
 #include "base/clock.h"
+#include "base/rng.h"
 #include "libtrain/optim/mix.h"
 #include "libtrain/state/trained.h"
 #include "net/hash.h"
@@ -213,6 +214,7 @@ static void check_average(size_t count, size_t author, const double *weight)
     move(computes, 1, copy[author], average, later[author]);
     expect_state(computes, later[author]);
     assert_int_equal(rate_step_of(computes->mixer), 105);
+    assert_int_equal(groups.averages, 0); /* its records are not stored yet */
     groups_wait_averages(&groups, 1);
 
     BUF_AUTO struct buf file;
@@ -244,7 +246,7 @@ static void check_average(size_t count, size_t author, const double *weight)
         struct heartbeat *report = group_report(adopts);
         assert_true(report->mix.has_distance);
         assert_true(fabs(report->mix.distance - distance(adopts, copy[g], average)) < 1e-12);
-        assert_true(report->mix.record_count >= 2); /* the average's, and its own */
+        assert_true(report->mix.record_count >= 1); /* its own; that of the average is stored */
         free(report);
     }
     for (size_t g = 0; g < count; g++) {
@@ -305,6 +307,49 @@ static void the_test_loss_of_an_average_is_that_of_its_state(void **state)
     assert_true(fabs(query_number("test_accuracy") - (double)correct / TINY_TESTS) < 1e-12);
     assert_int_equal(rate_step_of(group->mixer), 3); /* it has not moved */
     free(later);
+    groups_close(&groups);
+}
+
+static void probe_copies(struct assignment_run *run)
+{
+    tell_step(run);
+    run->mix.probes = true;
+}
+
+/* Of its copy, whatever the group does until it reports. */
+static void a_copy_for_an_average_is_probed_on_samples_of_all_groups(void **state)
+{
+    (void)state;
+    groups_open_with(&groups, 1, probe_copies);
+    struct group *group = group_at(0);
+    struct train_stage *train = keeper_train(group->work->keeper);
+    const struct tiny_data *data = &tiny_job()->train;
+    const struct rng_stream stream = rng_stream((uint64_t)tiny_spec().seed, RNG_DRAWN, 0, 0);
+    double loss = 0;
+    uint64_t correct = 0;
+    struct err err = {0};
+    for (size_t i = 0; i < MIX_PROBE_SAMPLES; i += 4) { /* micro-batches of the tiny job */
+        unsigned char input[4 * TINY_SAMPLE_BYTES];
+        int32_t label[4];
+        for (size_t k = 0; k < 4; k++) {
+            const size_t sample = (size_t)rng_below(&stream, i + k, TINY_SAMPLES);
+            memcpy(input + k * TINY_SAMPLE_BYTES, data->inputs + sample * TINY_SAMPLE_BYTES,
+                   TINY_SAMPLE_BYTES);
+            memcpy(&label[k], data->labels + sample * sizeof(label[k]), sizeof(label[k]));
+        }
+        assert_ok(train_evaluate(train, 4, input, NULL, label, &loss, &correct, &err), &err);
+    }
+    const struct mix_order order = groups_order(MIX_AVERAGE, 2, 1);
+    group_order(group, order, NULL, 0);
+    struct heartbeat *report = group_report(group);
+    assert_false(report->mix.has_loss);
+    free(report);
+    group_boundary(group, 1);
+    group_draw(group, 99);
+    report = group_report(group);
+    assert_true(report->mix.has_loss);
+    assert_true(fabs(report->mix.loss - loss / MIX_PROBE_SAMPLES) < 1e-12);
+    free(report);
     groups_close(&groups);
 }
 
@@ -410,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_pair_moves_by_what_both_had_at_the_copy),
         cmocka_unit_test(a_group_wants_a_match_after_its_steps),
         cmocka_unit_test(an_average_is_evaluated_stored_and_adopted),
+        cmocka_unit_test(a_copy_for_an_average_is_probed_on_samples_of_all_groups),
         cmocka_unit_test(the_test_loss_of_an_average_is_that_of_its_state),
         cmocka_unit_test(an_average_is_sent_until_the_coordinator_has_it),
         cmocka_unit_test(a_slow_reader_keeps_the_copy_until_its_match_is_over),

@@ -200,9 +200,8 @@ static bool goes_on(size_t count, const struct mix_record *move)
     bool found = false;
     for (size_t i = 0; i < count; i++) {
         const struct mix_member *from = &log_of[i].peer[0];
-        found =
-            found || (log_of[i].kind == MIX_START && log_of[i].peer_count > 0 &&
-                      from->group == move->own.group && from->generation == move->own.generation);
+        found = found || (mix_record_forks(&log_of[i]) && from->group == move->own.group &&
+                          from->generation == move->own.generation);
     }
     return found && (move->kind == MIX_PAIR || move->kind == MIX_ADOPT);
 }
@@ -291,6 +290,58 @@ static void a_cycle_is_rejected(void **state)
     assert_holds(err.text, "the job has 1 groups");
 }
 
+/* A group that computed an average was lost, and another one took its place. */
+static void a_start_names_which_of_two_averages_it_begins_with(void **state)
+{
+    (void)state;
+    static const struct mix_record record[] = {
+        {.kind = MIX_START, .own = {0, 1, 0, 0, 0}},
+        {.kind = MIX_START, .own = {1, 1, 0, 0, 0}},
+        {.xid = {1, 1},
+         .kind = MIX_AVERAGE,
+         .own = {0, 1, 1, 0, 0},
+         .peer = {{0, 1, 1, 0, 0}, {1, 1, 1, 0, 0}},
+         .peer_count = 2},
+        {.xid = {1, 1},
+         .kind = MIX_AVERAGE,
+         .own = {1, 1, 1, 0, 0},
+         .peer = {{1, 1, 1, 0, 0}},
+         .peer_count = 1},
+        {.xid = {1, 1},
+         .kind = MIX_START,
+         .own = {0, 2, 0, 0, 0},
+         .peer = {{1, 1, 0, 0, 0}},
+         .peer_count = 1},
+        {.xid = {1, 2},
+         .kind = MIX_AVERAGE,
+         .own = {0, 2, 1, 0, 0},
+         .peer = {{0, 2, 1, 0, 0}},
+         .peer_count = 1},
+    };
+    enum { COUNT = sizeof(record) / sizeof(record[0]) };
+    struct replay_plan *plan = NULL;
+    struct err err = {0};
+    size_t averages = 0;
+    memcpy(log_of, record, sizeof(record));
+    world.count = 2;
+    assert_ok(plan_of(&world, COUNT, false, &plan, &err), &err);
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct replay_action *action = &plan->action[i];
+        averages += action->work == REPLAY_AVERAGE;
+        assert_true(action->work != REPLAY_AVERAGE || action->record != &log_of[2]);
+    }
+    assert_int_equal(averages, 2);
+    replay_plan_free(&plan);
+    log_of[4].peer_count = 0;
+    assert_int_equal(plan_of(&world, COUNT, false, &plan, &err), ERR_INVALID);
+    assert_holds(err.text, "which one counts is not known");
+    log_of[4].peer_count = 1;
+    log_of[4].peer[0].group = 0;
+    log_of[4].peer[0].generation = 2;
+    assert_int_equal(plan_of(&world, COUNT, false, &plan, &err), ERR_INVALID);
+    assert_holds(err.text, "the record of its average is missing");
+}
+
 int main(int argc, char **argv)
 {
     first_seed = argc > 1 ? strtoull(argv[1], NULL, 10) : first_seed;
@@ -300,6 +351,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_log_with_a_gap_gives_an_error_or_the_same_states),
         cmocka_unit_test(a_record_that_is_there_twice_is_rejected),
         cmocka_unit_test(a_cycle_is_rejected),
+        cmocka_unit_test(a_start_names_which_of_two_averages_it_begins_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

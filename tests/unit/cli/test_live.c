@@ -99,6 +99,34 @@ static void servers_and_workers_show_units_and_micro_batches(void **state)
           "attic #################### 100 % micro-batches 1-3\n");
 }
 
+static void groups_that_train_apart_have_a_line_each(void **state)
+{
+    (void)state;
+    static struct groups_view groups = {
+        .group = {{.group = 0,
+                   .mixes = {.device = {"dev_1"},
+                             .samples = 600,
+                             .steps = 132,
+                             .every = 3,
+                             .mixes = 12,
+                             .has_loss = true,
+                             .loss = 0.31,
+                             .has_distance = true,
+                             .distance = 0.02149},
+                   .has_mixes = true},
+                  {.group = 1, .mixes = {.samples = 400, .steps = 70}, .has_mixes = true}},
+        .group_count = 2};
+    const struct live live = {.groups = &groups};
+    const struct job job = running();
+    check(&live, &job, (struct live_style){.columns = 120, .rows = 24},
+          "fashion  running\n"
+          "##############.......................... 650/1860  ETA 1:12\n"
+          "loss 0.4213\n"
+          "accuracy 0.8512  512.4 samples/s  epoch 3\n"
+          "group 0   600 samples  step 132  every 3 steps  12 mixes  loss 0.3100  distance 0.0215\n"
+          "group 1   400 samples  step 70  every 0 steps  0 mixes  waits for a device\n");
+}
+
 static void a_narrow_terminal_gets_narrow_lines(void **state)
 {
     (void)state;
@@ -157,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_shows_progress_loss_incidents_and_stages),
         cmocka_unit_test(servers_and_workers_show_units_and_micro_batches),
+        cmocka_unit_test(groups_that_train_apart_have_a_line_each),
         cmocka_unit_test(a_narrow_terminal_gets_narrow_lines),
         cmocka_unit_test(a_low_terminal_gets_the_first_lines),
         cmocka_unit_test(colour_marks_states_only_where_it_is_wanted),

@@ -46,16 +46,24 @@ static void start_group(struct world *world, size_t g, int64_t generation)
                  (double)BATCH * 1000 / (double)group->step_ms, generation > 1, world->now_ms);
 }
 
-static void start(uint64_t seed, bool adopts, bool disturbed, struct world *world)
+struct way {
+    bool adopts, disturbed, rounds, level;
+    int64_t average_every;
+};
+
+static void start(uint64_t seed, const struct way *way, struct world *world)
 {
-    *world = (struct world){
-        .random = rng_stream(seed, RNG_SIMULATION, 1, 0), .disturbed = disturbed, .copy_ms = 10};
+    *world = (struct world){.random = rng_stream(seed, RNG_SIMULATION, 1, 0),
+                            .disturbed = way->disturbed,
+                            .copy_ms = 10};
     const struct gossip_rules options = {.seed = seed,
                                          .life = 1,
                                          .batch = BATCH,
-                                         .adopts = adopts,
+                                         .schedule = way->rounds ? GOSSIP_ROUNDS : GOSSIP_ASYNC,
+                                         .level = way->level,
+                                         .adopts = way->adopts,
                                          .uniform = seed % 2 == 0,
-                                         .average_every = 8};
+                                         .average_every = way->average_every};
     gossip_init(&world->gossip, &options);
     world->count = 2 + draw(world, MOST - 1);
     for (size_t g = 0; g < world->count; g++) {
@@ -119,6 +127,7 @@ static struct gossip_report report_of(const struct world *world, const struct gr
     const struct mixing_slot *slot = group->mixing.slot;
     struct gossip_report report = {
         .generation = group->mixing.generation,
+        .step = group->version,
         .wants = mixing_wants(&group->mixing, group->version, gossip_steps(&world->gossip, g))};
     report.pair.xid = slot[MIXING_PAIRS].match.xid;
     report.pair.open =
@@ -152,6 +161,7 @@ static void beat(struct world *world, size_t g)
             (void)mixing_take(&group->mixing, &group->order[p]);
         }
     }
+    mixing_pass(&group->mixing, gossip_passed(&world->gossip, g));
 }
 
 /* ---- orders ---- */
@@ -180,6 +190,9 @@ static void check_order(struct world *world, const struct gossip_order *order)
 static void take_orders(struct world *world)
 {
     struct gossip_order order;
+    if (world->gossip.phase == GOSSIP_ADOPTS) { /* it is sent meanwhile */
+        gossip_stored(&world->gossip, world->gossip.average);
+    }
     gossip_tick(&world->gossip, 1, world->now_ms);
     while (gossip_next(&world->gossip, &order)) {
         check_order(world, &order);
@@ -220,6 +233,13 @@ static void disturb(struct world *world)
     }
 }
 
+static bool holds(const struct world *world, size_t g)
+{
+    const struct group *group = &world->group[g];
+    return world->gossip.rules.schedule == GOSSIP_ROUNDS &&
+           group->version >= mixing_due_at(&group->mixing, gossip_steps(&world->gossip, g));
+}
+
 static void pass(struct world *world, int64_t ms)
 {
     for (const int64_t end_ms = world->now_ms + ms; world->now_ms < end_ms;
@@ -235,8 +255,10 @@ static void pass(struct world *world, int64_t ms)
             }
             if (world->now_ms >= group->next_step_ms) {
                 boundary(group);
-                group->version++;
-                group->next_step_ms = world->now_ms + group->step_ms;
+                if (!holds(world, g)) {
+                    group->version++;
+                    group->next_step_ms = world->now_ms + group->step_ms;
+                }
             }
             if (world->now_ms >= group->next_beat_ms) {
                 group->next_beat_ms = world->now_ms + BEAT_MS;
@@ -276,7 +298,8 @@ static void undisturbed_groups_keep_their_mean_and_agree(void **state)
     (void)state;
     static struct world world;
     for (uint64_t seed = 1; seed <= 100; seed++) {
-        start(seed, seed % 3 == 0, false, &world);
+        const struct way way = {.adopts = seed % 3 == 0, .level = true, .average_every = 8};
+        start(seed, &way, &world);
         const double before = sum_of(&world);
         pass(&world, 60000);
         /* A copy for an average that is adopted ends a pair that the other side may have applied.
@@ -296,7 +319,12 @@ static void disturbed_groups_go_on(void **state)
     static struct world world;
     int64_t averages = 0, lives = 0;
     for (uint64_t seed = 1; seed <= 100; seed++) {
-        start(seed, seed % 2 == 0, true, &world);
+        const struct way way = {.adopts = seed % 2 == 0,
+                                .disturbed = true,
+                                .rounds = seed % 3 == 0,
+                                .level = seed % 9 > 0,
+                                .average_every = 8};
+        start(seed, &way, &world);
         pass(&world, 60000);
         averages += world.gossip.averages;
         lives += world.gossip.rules.life;
@@ -318,11 +346,74 @@ static void disturbed_groups_go_on(void **state)
     assert_true(averages > 0 && lives > 150);
 }
 
+static void in_rounds_all_wait_for_each_other(void **state)
+{
+    (void)state;
+    static struct world world;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        const struct way way = {.rounds = true, .average_every = 4};
+        start(seed, &way, &world);
+        const double before = sum_of(&world);
+        pass(&world, 120000);
+        int64_t least = INT64_MAX, most = 0;
+        for (size_t g = 0; g < world.count; g++) {
+            least = world.group[g].version < least ? world.group[g].version : least;
+            most = world.group[g].version > most ? world.group[g].version : most;
+        }
+        /* SAMPLES / BATCH steps each between two mixes, or without one for the odd one. */
+        assert_true(least > 0 && most - least <= SAMPLES / BATCH);
+        assert_true(fabs(sum_of(&world) - before) < 1e-6);
+        assert_true(spread_of(&world) < 1e-3);
+        assert_true(world.gossip.averages > 0);
+    }
+}
+
+static void levelled_rounds_do_without_the_late(void **state)
+{
+    (void)state;
+    static struct world world;
+    const struct way way = {.rounds = true, .level = true, .average_every = 4};
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        start(seed, &way, &world);
+        if (world.count < 3) {
+            continue;
+        }
+        pass(&world, 30000);
+        const int64_t before = world.group[1].mixes;
+        world.group[0].next_step_ms = INT64_MAX; /* it makes no step, but reports */
+        pass(&world, 60000);
+        assert_true(world.group[1].mixes > before + 10);
+    }
+}
+
+static void an_average_in_every_round_is_federated_averaging(void **state)
+{
+    (void)state;
+    static struct world world;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        const struct way way = {
+            .rounds = true, .level = seed % 2 == 0, .adopts = true, .average_every = 1};
+        start(seed, &way, &world);
+        const double before = sum_of(&world);
+        pass(&world, 60000);
+        /* Of levelled groups the late ones are not in the average. */
+        assert_true(way.level || fabs(sum_of(&world) - before) < 1e-6);
+        assert_true(spread_of(&world) < 1e-9);
+        assert_true(world.gossip.averages > 3);
+        for (size_t g = 0; g < world.count; g++) {
+            assert_int_equal(world.group[g].mixes, 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(undisturbed_groups_keep_their_mean_and_agree),
         cmocka_unit_test(disturbed_groups_go_on),
+        cmocka_unit_test(in_rounds_all_wait_for_each_other),
+        cmocka_unit_test(levelled_rounds_do_without_the_late),
+        cmocka_unit_test(an_average_in_every_round_is_federated_averaging),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ enum { SAMPLES = 320, BATCH = 32 };
 static void init_two(struct gossip *gossip)
 {
     const struct gossip_rules options = {
-        .seed = 1, .life = 4, .batch = BATCH, .average_every = 1000};
+        .seed = 1, .life = 4, .batch = BATCH, .level = true, .average_every = 1000};
     gossip_init(gossip, &options);
     for (size_t g = 0; g < 2; g++) {
         gossip_enter(gossip, g, 1, SAMPLES, 320, false, 0);
@@ -121,6 +121,8 @@ static void groups_are_weighed_by_accuracy_once_both_losses_are_known(void **sta
     expect_alpha(&gossip, report, 0.5);
     report[1].average.has_loss = true;
     report[1].average.loss = NAN; /* of a group that diverges */
+    expect_alpha(&gossip, report, 0.5);
+    report[1].average.loss = -1e30; /* claimed: it would take over every other group */
     expect_alpha(&gossip, report, 0.5);
     report[1].average.loss = 1;
     expect_alpha(&gossip, report, 1 / (1 + exp(-0.5)));
@@ -252,7 +254,73 @@ static void an_average_goes_on_without_those_that_are_late_or_gone(void **state)
     for (int64_t i = 0; i < 3; i++) {
         gossip_tick(&gossip, 1, 2030 + i);
     }
+    assert_true(mix_xid_is(gossip.average, before)); /* its author still sends it */
+    assert_true(gossip_due_ms(&gossip) > 2040);
+    gossip_stored(&gossip, before);
+    gossip_tick(&gossip, 1, 2040);
     assert_true(mix_xid_after(gossip.average, before)); /* the next one has begun */
+}
+
+/* The group that has computed it is lost while it sends it; in the second round it is back before
+ * anybody looks. */
+static void the_last_average_is_begun_again_if_its_averager_is_lost(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    for (size_t returns = 0; returns < 2; returns++) {
+        struct gossip_report report = {.generation = 1};
+        struct gossip_order order;
+        init_two(&gossip);
+        gossip_enter(&gossip, 2, 1, SAMPLES, 640, false, 0);
+        gossip_finish(&gossip);
+        expect_averager(&gossip, 2);
+        report.average.xid = gossip.average;
+        report.average.copied = report.average.fetched = true;
+        gossip_hear(&gossip, 2, &report, 20);
+        gossip_tick(&gossip, 1, 20);
+        gossip_tick(&gossip, 1, 5000);
+        assert_false(gossip_next(&gossip, &order)); /* it travels */
+        gossip_leave(&gossip, 2);
+        if (returns) {
+            gossip_enter(&gossip, 2, 2, SAMPLES, 640, true, 5010);
+        }
+        gossip_tick(&gossip, 1, 5020);
+        gossip_tick(&gossip, 1, 5030);
+        assert_true(mix_xid_after(gossip.average, report.average.xid));
+        expect_average(&gossip, 0, false, 0);
+        expect_average(&gossip, 1, false, 0);
+        assert_true(gossip_is_last(&gossip));
+    }
+}
+
+static void another_group_computes_the_last_average_if_what_was_sent_is_none(void **state)
+{
+    (void)state;
+    static struct gossip gossip;
+    struct gossip_report report = {.generation = 1};
+    struct gossip_order order;
+    init_two(&gossip);
+    gossip_enter(&gossip, 2, 1, SAMPLES, 640, false, 0);
+    gossip_finish(&gossip);
+    expect_averager(&gossip, 2);
+    report.average.xid = gossip.average;
+    report.average.copied = report.average.fetched = true;
+    gossip_hear(&gossip, 2, &report, 20);
+    gossip_tick(&gossip, 1, 20);
+    gossip_refuse(&gossip, 30);
+    gossip_tick(&gossip, 1, 30);
+    expect_average(&gossip, 0, true, 3);
+    gossip_hear(&gossip, 0, &report, 40);
+    gossip_tick(&gossip, 1, 40);
+    gossip_refuse(&gossip, 50);
+    gossip_tick(&gossip, 1, 50);
+    expect_average(&gossip, 1, true, 3);
+    gossip_hear(&gossip, 1, &report, 60);
+    gossip_tick(&gossip, 1, 60);
+    gossip_refuse(&gossip, 70); /* all have tried it: not at once again */
+    gossip_tick(&gossip, 1, 70);
+    assert_false(gossip_next(&gossip, &order));
+    assert_true(mix_xid_is(gossip.average, report.average.xid));
 }
 
 int main(void)
@@ -264,6 +332,8 @@ int main(void)
         cmocka_unit_test(groups_with_a_fast_link_meet_more_often),
         cmocka_unit_test(the_best_connected_group_computes_the_average_then_the_fastest),
         cmocka_unit_test(an_average_goes_on_without_those_that_are_late_or_gone),
+        cmocka_unit_test(the_last_average_is_begun_again_if_its_averager_is_lost),
+        cmocka_unit_test(another_group_computes_the_last_average_if_what_was_sent_is_none),
         cmocka_unit_test(a_successor_takes_over_the_state_of_its_partner),
         cmocka_unit_test(a_successor_that_has_mixed_is_none_any_more),
     };

@@ -129,6 +129,20 @@ static void a_put_replaces_the_row_of_the_same_id(void **state)
     state_close(&store);
 }
 
+static void the_first_record_of_a_mix_stays(void **state)
+{
+    struct state_store *store = open_state(state);
+    struct err err = {0};
+    struct visited visited = {0};
+    begin(store);
+    put(store, STATE_MIXES, "mix_1", "p", "first");
+    put(store, STATE_MIXES, "mix_1", "p", "second");
+    commit(store);
+    assert_ok(state_get(store, STATE_MIXES, "mix_1", remember, &visited, &err), &err);
+    assert_string_equal(visited.document[0], "first");
+    state_close(&store);
+}
+
 static void a_large_document_comes_back_whole(void **state)
 {
     struct state_store *store = open_state(state);
@@ -458,6 +472,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_with_directory(every_table_keeps_its_rows_over_a_restart),
         test_with_directory(a_put_replaces_the_row_of_the_same_id),
+        test_with_directory(the_first_record_of_a_mix_stays),
         test_with_directory(a_large_document_comes_back_whole),
         test_with_directory(lists_go_in_order_of_ids_in_pages_both_ways),
         test_with_directory(the_rows_of_a_job_include_those_of_its_parts),

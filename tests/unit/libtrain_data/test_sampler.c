@@ -323,6 +323,59 @@ static void a_shard_that_the_data_does_not_have_is_rejected(void **state)
     }
 }
 
+/* The loss of a sample is its index. */
+static void an_epoch_of_a_window_has_the_largest_losses_and_the_others_in_turn(void **state)
+{
+    (void)state;
+    enum { BATCH = 5, WINDOW = 20, CRITICAL = 8 };
+    const struct view view = {.is_shard = true,
+                              .range = {{0, 0, 60}, {1, 20, 40}},
+                              .range_count = 2,
+                              .window = WINDOW,
+                              .critical = (double)CRITICAL / WINDOW};
+    int32_t labels[VIEW_SAMPLES];
+    unsigned used[VIEW_SAMPLES] = {0};
+    uint32_t largest[CRITICAL] = {0};
+    struct train_sampler *sampler = NULL;
+    struct err err = {0};
+    make_labels(labels);
+    assert_ok(train_sampler_new_view(&view, (const unsigned char *)labels, VIEW_SAMPLES, BATCH, 7,
+                                     &sampler, &err),
+              &err);
+    assert_int_equal(train_sampler_epoch(sampler), WINDOW);
+    for (int64_t epoch = 0; epoch < 40; epoch++) {
+        unsigned now[VIEW_SAMPLES] = {0};
+        for (int64_t step = 1 + epoch * WINDOW / BATCH; step <= (epoch + 1) * WINDOW / BATCH;
+             step++) {
+            const uint32_t *batch = train_sampler_batch(sampler, step);
+            double loss[BATCH];
+            for (size_t i = 0; i < BATCH; i++) {
+                assert_int_equal(now[batch[i]]++, 0); /* once in an epoch */
+                loss[i] = (double)batch[i];
+            }
+            train_sampler_note(sampler, step, 0, BATCH, loss);
+        }
+        for (size_t i = 0; epoch > 0 && i < CRITICAL; i++) {
+            assert_int_equal(now[largest[i]], 1);
+        }
+        size_t found = 0;
+        for (size_t s = VIEW_SAMPLES; s-- > 0;) {
+            used[s] += now[s];
+            if (used[s] > 0 && found < CRITICAL) {
+                largest[found++] = (uint32_t)s;
+            }
+        }
+    }
+    unsigned least = 1000, count = 0;
+    for (size_t s = 0; s < VIEW_SAMPLES; s++) {
+        least = used[s] > 0 && used[s] < least ? used[s] : least;
+        count += used[s] > 0;
+    }
+    assert_int_equal(count, 100); /* all of the shard */
+    assert_true(least >= 40 * (WINDOW - CRITICAL) / 100 - 1);
+    train_sampler_free(&sampler);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +389,7 @@ int main(void)
         cmocka_unit_test(the_shards_of_a_division_have_every_sample_once_in_each_epoch),
         cmocka_unit_test(the_seed_of_a_shard_chooses_samples_and_that_of_the_job_their_order),
         cmocka_unit_test(a_shard_that_the_data_does_not_have_is_rejected),
+        cmocka_unit_test(an_epoch_of_a_window_has_the_largest_losses_and_the_others_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

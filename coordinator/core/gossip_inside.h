@@ -1,0 +1,64 @@
+/* gossip_inside.h: what the parts of gossip.h share: gossip.c has the groups, gossip_orders.c
+ * what they are told, gossip_pairs.c who mixes with whom, gossip_average.c averages. */
+#ifndef COORDINATOR_CORE_GOSSIP_INSIDE_H
+#define COORDINATOR_CORE_GOSSIP_INSIDE_H
+
+#include "coordinator/core/gossip.h"
+
+static inline bool gossip_is_open(const struct gossip_group *group)
+{
+    return group->open.counter > 0;
+}
+
+/* It may be matched. */
+static inline bool gossip_is_free(const struct gossip_group *group)
+{
+    return group->present && group->heard && !gossip_is_open(group);
+}
+
+/* Whether the groups move to the average: to the last one none does. */
+static inline bool gossip_adopts(const struct gossip *gossip)
+{
+    return gossip->rules.adopts && !gossip->is_last;
+}
+
+/* ---- orders ---- */
+
+bool gossip_has_room(const struct gossip *gossip, size_t orders);
+struct mix_xid gossip_new_xid(struct gossip *gossip);
+/* Add an order, for which there is room. */
+struct mix_match *gossip_add(struct gossip *gossip, size_t group, struct mix_xid xid, int kind,
+                             int64_t deadline_ms);
+void gossip_add_peer(const struct gossip *gossip, struct mix_match *match, size_t group);
+void gossip_add_alpha(struct mix_match *match, double alpha);
+/* Return how long a match may take whose copies take so long. */
+int64_t gossip_patience_ms(double seconds);
+
+/* ---- pairs ---- */
+
+/* Whether pairs are matched at present. */
+static inline bool gossip_may_match(const struct gossip *gossip)
+{
+    return !gossip->finishes && (gossip->phase == GOSSIP_MIXES || !gossip_adopts(gossip));
+}
+
+/* Of schedule rounds: whether the round is to be closed. All groups wait for it, or, where groups
+ * are levelled, two do and the others are late. */
+bool gossip_round_is_over(const struct gossip *gossip, int64_t now_ms);
+/* Whether an average takes the place of the pairs of the present round. */
+bool gossip_round_averages(const struct gossip *gossip);
+/* A round begins. */
+void gossip_begin_round(struct gossip *gossip, int64_t now_ms);
+/* When the others are late; INT64_MAX: never, or too few groups wait. */
+int64_t gossip_late_ms(const struct gossip *gossip);
+/* Match the groups that want it. */
+void gossip_match(struct gossip *gossip, int64_t now_ms);
+
+/* ---- averages ---- */
+
+#define GOSSIP_ARRIVAL_MS 600000 /* of an average, until another one is begun */
+
+/* Begin an average if one is due, and go on with it. */
+void gossip_average(struct gossip *gossip, int64_t now_ms);
+
+#endif

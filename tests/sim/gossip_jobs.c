@@ -1,0 +1,77 @@
+#include "tests/sim/gossip_jobs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/coordinator.h"
+
+#define SALT 0x676f7373 /* of numbers of no draw: what else a seed does stays the same */
+
+static uint64_t bits_of(uint64_t seed, int64_t number)
+{
+    return digest_mix(digest_mix(seed, SALT), (uint64_t)number);
+}
+
+bool gossip_seed(const struct world *world)
+{
+    return world->seed >= GOSSIP_FROM;
+}
+
+bool gossip_job_is(const struct world *world, const struct user_job *job)
+{
+    return gossip_seed(world) && (world->seed < MIXED_FROM || job == &world->users->job[0]);
+}
+
+static void draw_options(uint64_t bits, struct gossip_options *options)
+{
+    static const int64_t every[] = {1, 2, 3, 4, 8, 16};
+    *options = (struct gossip_options)GOSSIP_OPTIONS_DEFAULT;
+    options->split = (int)(bits % 4);
+    options->pairs = (int)(bits / 4 % 2);
+    options->average_by = (int)(bits / 8 % 2);
+    options->average_every = every[bits / 16 % 6];
+    options->adopt = bits / 128 % 4 > 0;
+    options->target_accuracy = bits / 512 % 8 == 0 ? 0.2 : 0;
+    options->classes_per_shard = 5 + (int64_t)(bits / 4096 % 3);
+}
+
+void gossip_job_draw(const struct world *world, struct user_job *job)
+{
+    const uint64_t bits = bits_of((uint64_t)job->spec.seed, 1);
+    struct job_spec *spec = &job->spec;
+    if (!gossip_job_is(world, job)) {
+        return;
+    }
+    spec->strategy = STRATEGY_GOSSIP;
+    spec->pipeline = JOB_SYNC;
+    spec->vertical_sync = false;
+    spec->aggregate_every = 0;
+    spec->compression = CODEC_NONE;
+    spec->has_view = spec->has_stop = spec->has_checkpoint = false;
+    spec->micro_batches = 1 + (int64_t)(bits % 2);
+    spec->optimizer.clip_norm = bits / 2 % 2 == 0 ? 0 : 1;
+    spec->batch = 8;
+    spec->steps = 40 + (int64_t)(bits / 4 % 160);
+    spec->has_gossip = true;
+    draw_options(bits_of((uint64_t)spec->seed, 2), &spec->gossip);
+    const int64_t most = (int64_t)world->agent_count;
+    spec->devices_min = 2;
+    spec->devices_max = 2 + (int64_t)(bits / 1024 % (uint64_t)(most - 1));
+    /* Each of so many groups has a batch, whatever the split. */
+    job->data.train_samples = SIM_CLASSES * (spec->batch * (6 + (int64_t)(bits / 65536 % 8)));
+    for (size_t c = 0; c < SIM_CLASSES; c++) {
+        job->samples[c] = job->data.train_samples / SIM_CLASSES;
+    }
+    job->classes = (struct event_classes){.samples = job->samples, .count = SIM_CLASSES};
+}
+
+bool gossip_one_left(const struct world *world)
+{
+    const struct rows *rows = &world->coordinator->rows;
+    bool begun = gossip_seed(world) && world->seed < MIXED_FROM &&
+                 bits_of(world->seed, 3) % 6 == 0 && rows->parent_count == world->users->job_count;
+    for (size_t i = 0; i < rows->parent_count; i++) {
+        begun = begun && rows->parent[i].gossip.member_count > 0;
+    }
+    return begun;
+}

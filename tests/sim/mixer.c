@@ -1,0 +1,392 @@
+/* The control side and the compute thread of a group's mixes (agent/gossip/mixer,
+ * mixer_boundary). */
+#include "tests/sim/mixer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/check_gossip.h"
+#include "tests/sim/pipeline.h"
+#include "tests/sim/trace.h"
+
+#define WAKE_US 50 /* until a stage that waits for orders looks again */
+
+struct mixer *mixer_of(const struct run *run)
+{
+    return run->desired->has_mix && run->work ? pipeline_of(run)->mixer : NULL;
+}
+
+int mixer_new(const struct world *world, struct run *run, struct mixer **out, struct err *err)
+{
+    const struct mix_duty *duty = &run->desired->mix;
+    struct mixer *mixer = calloc(1, sizeof(*mixer));
+    (void)world;
+    if (!mixer) {
+        return err_set(err, ERR_MEMORY, "mixer");
+    }
+    mixing_init(&mixer->mixing, duty->group, duty->generation, run->desired->resume_version);
+    mixer->rate_step = duty->rate_step > 0 ? duty->rate_step : 1;
+    mixer->every = duty->every;
+    mixer->timer_us = INT64_MAX;
+    *out = mixer;
+    return 0;
+}
+
+void mixer_free(struct world *world, struct run *run, struct mixer **mixer)
+{
+    if (*mixer) {
+        mixer_hang_up(world, run, *mixer);
+        free(*mixer);
+        *mixer = NULL;
+    }
+}
+
+/* ---- what is due, and what is news ---- */
+
+static bool is_open(const struct mixing_slot *slot)
+{
+    return slot->state == MIXING_MATCHED || slot->state == MIXING_COPIED ||
+           slot->state == MIXING_FETCHED;
+}
+
+/* There is no record of orders that were seen: once per xid is the rule of the core. */
+static void take_order(struct world *world, struct run *run, enum mixing_place place)
+{
+    struct mixer *mixer = mixer_of(run);
+    const struct mix_match *match = &mixer->pending[place];
+    const int64_t now_ms = world_now_ms(world, run->agent->actor);
+    if (!mixer->waits[place]) {
+        return;
+    }
+    const enum mixing_answer answer =
+        now_ms < match->deadline_ms ? mixing_take(&mixer->mixing, match) : MIXING_KNOWN;
+    mixer->waits[place] = answer == MIXING_FULL || answer == MIXING_BUSY;
+    if (answer == MIXING_TAKEN) {
+        mixer->match[place] = mixer->order[place];
+        TRACE(world, run->agent->actor, "takes %s %" PRId64 "-%" PRId64 " as group %" PRId64,
+              mix_kind_names[match->kind], match->xid.life, match->xid.counter, match->own.group);
+    }
+}
+
+static void find_sum(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    const struct mixing_slot *slot = &mixer->mixing.slot[MIXING_AVERAGES];
+    const struct mix_match *match = &slot->match;
+    if (slot->state != MIXING_FETCHED || !match->averages ||
+        mix_xid_is(match->xid, mixer->averaged)) {
+        return;
+    }
+    mixer->average = (struct mix_state){{0}};
+    for (size_t i = 0; i < match->peer_count; i++) {
+        const bool own = match->peer[i].group == mixer->mixing.group;
+        mix_digest_add(&mixer->average, own ? &mixer->own[MIXING_AVERAGES] : &mixer->peer[i],
+                       match->peer[i].weight);
+    }
+    mixer->averaged = match->xid;
+    mixer->upload.state = run->desired->data.test_samples > 0 ? MIXER_EVALUATES : MIXER_SENDS;
+    mixer->upload.xid = match->xid;
+    mixer->upload.tested = false;
+    TRACE(world, run->agent->actor, "computes average %" PRId64 "-%" PRId64 " of %zu copies",
+          match->xid.life, match->xid.counter, match->peer_count);
+    check_computed(world, run, match->xid, mix_digest_file(&mixer->average, run->stage.units));
+}
+
+static bool is_due(const struct mixer *mixer, enum mixing_place place)
+{
+    const struct mixing_slot *slot = &mixer->mixing.slot[place];
+    switch (mixing_due(&mixer->mixing, place)) {
+    case MIXING_GO_ON: return false;
+    case MIXING_COPY: return true;
+    case MIXING_APPLY: return !slot->match.averages || mix_xid_is(slot->match.xid, mixer->averaged);
+    }
+    return false;
+}
+
+static bool wants(const struct mixer *mixer, const struct run *run)
+{
+    return mixing_wants(&mixer->mixing, run->step, mixer->every);
+}
+
+static bool find_news(struct mixer *mixer, const struct run *run)
+{
+    const struct mixing *mixing = &mixer->mixing;
+    struct mixer_news news;
+    memset(&news, 0, sizeof(news)); /* it is compared as a whole */
+    news.wants = wants(mixer, run);
+    news.average = mixer->upload.state;
+    news.mixes = mixing->mixes;
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        news.xid[p] = mixing->newest[p];
+        news.state[p] = mixing->slot[p].state;
+        news.copied[p] = mixing->slot[p].has_copy;
+    }
+    const bool is_new = memcmp(&news, &mixer->told, sizeof(news)) != 0;
+    mixer->told = news;
+    return is_new;
+}
+
+static void tell(struct world *world, struct run *run)
+{
+    const struct agent *agent = run->agent;
+    for (size_t i = 0; i < agent->event_count; i++) {
+        if (agent->event[i].type == SESSION_MIX_CHANGED) {
+            return;
+        }
+    }
+    agent_tell(world, run->agent, SESSION_MIX_CHANGED);
+}
+
+static void time_over(struct world *world, void *arg, int64_t number)
+{
+    struct run *run = run_find(arg, number);
+    struct mixer *mixer = run && !run->cancelled ? mixer_of(run) : NULL;
+    if (mixer) {
+        mixer->timer_us = INT64_MAX;
+        mixer_refresh(world, run);
+    }
+}
+
+static void set_timer(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    const int actor = run->agent->actor;
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        const struct mixing_slot *slot = &mixer->mixing.slot[p];
+        const int64_t at_us =
+            is_open(slot) ? world_when_us(world, actor, slot->match.deadline_ms) : INT64_MAX;
+        if (at_us < mixer->timer_us) {
+            mixer->timer_us = at_us;
+            world_at(world, actor, at_us, time_over, run->agent, run->serial);
+        }
+    }
+}
+
+static void wake(struct world *world, void *arg, int64_t number)
+{
+    struct run *run = run_find(arg, number);
+    struct mixer *mixer = run && !run->cancelled ? mixer_of(run) : NULL;
+    if (!mixer) {
+        return;
+    }
+    mixer->woken = false;
+    if (run->state == RUN_STOPPED) {
+        mixer_boundary(world, run);
+    } else {
+        run->row->go_on(world, run);
+    }
+}
+
+void mixer_refresh(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    mixing_tick(&mixer->mixing, world_now_ms(world, run->agent->actor));
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        take_order(world, run, (enum mixing_place)p);
+    }
+    find_sum(world, run);
+    bool due = mixer->upload.state == MIXER_EVALUATES;
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        due = due || is_due(mixer, (enum mixing_place)p);
+    }
+    if (due && !run->computing && !mixer->woken) {
+        mixer->woken = true;
+        world_at(world, run->agent->actor, world->now_us + WAKE_US, wake, run->agent, run->serial);
+    }
+    if (find_news(mixer, run)) {
+        tell(world, run);
+        mixer_retry(world, run);
+    }
+    mixer_go_on(world, run);
+    set_timer(world, run);
+}
+
+/* ---- the control side ---- */
+
+static struct mix_match match_of(const struct mixer *mixer, const struct mix_order *order,
+                                 int64_t now_ms)
+{
+    struct mix_match match = {
+        .xid = order->xid,
+        .kind = order->kind,
+        .own = {.group = mixer->mixing.group, .generation = mixer->mixing.generation},
+        .averages = order->averages,
+        .peer_count = order->source_count,
+        .alpha = order->alpha,
+        .statistics_alpha = order->statistics_alpha,
+        .rate_step = order->rate_step,
+        .deadline_ms = now_ms + order->left_ms,
+    };
+    for (size_t i = 0; i < order->source_count; i++) {
+        const struct mix_source *source = &order->source[i];
+        match.peer[i] = (struct mix_member){
+            .group = source->group, .generation = source->generation, .weight = source->weight};
+    }
+    return match;
+}
+
+static bool stands(const struct mix_duty *duty, struct mix_xid xid)
+{
+    bool found = false;
+    for (size_t i = 0; i < duty->order_count; i++) {
+        found = found || (duty->order[i].averages && mix_xid_is(duty->order[i].xid, xid));
+    }
+    return found;
+}
+
+void mixer_take(struct world *world, struct run *run, const struct mix_duty *duty)
+{
+    struct mixer *mixer = mixer_of(run);
+    if (!mixer || duty->group != mixer->mixing.group ||
+        duty->generation != mixer->mixing.generation) {
+        return;
+    }
+    mixer->every = duty->every;
+    for (size_t i = 0; i < duty->order_count; i++) {
+        const struct mix_order *order = &duty->order[i];
+        const size_t place = order->kind == MIX_PAIR ? MIXING_PAIRS : MIXING_AVERAGES;
+        mixer->order[place] = *order;
+        mixer->pending[place] = match_of(mixer, order, world_now_ms(world, run->agent->actor));
+        mixer->waits[place] = true;
+    }
+    if (mixer->upload.state != MIXER_NO_AVERAGE && !stands(duty, mixer->upload.xid)) {
+        mixer->upload.state = MIXER_NO_AVERAGE;
+    }
+    mixer_refresh(world, run);
+    mixer_retry(world, run); /* a request may wait for a match that was not known */
+}
+
+void mixer_stored(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    if (!mixer || mixer->reported.generation != mixer->mixing.generation) {
+        return;
+    }
+    const size_t before = mixer->mixing.record_count;
+    check_acknowledged(world, run, &mixer->reported);
+    for (size_t i = 0; i < mixer->reported.record_count; i++) {
+        mixing_acknowledge(&mixer->mixing, &mixer->reported.record[i]);
+    }
+    mixer->reported.record_count = 0;
+    mixer_refresh(world, run);
+    pipeline_settled(world, run);
+    if (mixer->mixing.record_count > 0 && mixer->mixing.record_count < before) {
+        tell(world, run);
+    }
+}
+
+static struct mix_status status_of(const struct mixer *mixer, enum mixing_place place)
+{
+    const struct mixing_slot *slot = &mixer->mixing.slot[place];
+    return (struct mix_status){.xid = mixer->mixing.newest[place],
+                               .state = (int)slot->state,
+                               .copied = slot->has_copy,
+                               .seconds = slot->state == MIXING_APPLIED ? 0.01 : 0};
+}
+
+void mixer_report(struct mixer *mixer, const struct run *run, struct heartbeat *out)
+{
+    const struct mixing *mixing = &mixer->mixing;
+    struct mix_report *report = &out->mix;
+    out->has_mix = true;
+    *report = (struct mix_report){.group = mixing->group,
+                                  .generation = mixing->generation,
+                                  .wants = wants(mixer, run),
+                                  .mixes = mixing->mixes,
+                                  .pair = status_of(mixer, MIXING_PAIRS),
+                                  .average = status_of(mixer, MIXING_AVERAGES)};
+    for (size_t i = 0; i < mixing->record_count && i < MIX_REPORTED_MAX; i++) {
+        report->record[report->record_count++] = mixing->record[i];
+    }
+    mixer->reported = *report;
+}
+
+/* ---- the compute thread ---- */
+
+static void evaluate(struct mixer *mixer, const struct run *run)
+{
+    const uint64_t file = mix_digest_file(&mixer->average, run->stage.units);
+    mixer->upload.tested = true;
+    mixer->upload.loss = (double)(file % 1000) / 100;
+    mixer->upload.accuracy = (double)(file / 1000 % 1000) / 1000;
+    mixer->upload.state = MIXER_SENDS;
+}
+
+static void copy(struct world *world, struct run *run, enum mixing_place place)
+{
+    struct mixer *mixer = mixer_of(run);
+    memcpy(mixer->own[place].unit, run->stage.state, sizeof(mixer->own[place].unit));
+    mixing_copied(&mixer->mixing, place, run->step);
+    TRACE(world, run->agent->actor, "copies step %" PRId64 " for %" PRId64 "-%" PRId64, run->step,
+          mixer->mixing.slot[place].match.xid.life, mixer->mixing.slot[place].match.xid.counter);
+}
+
+static void apply(struct world *world, struct run *run, enum mixing_place place)
+{
+    struct mixer *mixer = mixer_of(run);
+    const struct mix_match match = mixer->mixing.slot[place].match;
+    const bool moves = match.kind != MIX_AVERAGE || match.alpha > 0;
+    const struct mix_share share = {match.xid, match.alpha, match.statistics_alpha};
+    if (moves && mixer->closed) {
+        mixing_abandon(&mixer->mixing, place);
+        return;
+    }
+    if (moves) {
+        check_applied(world, run, &mixer->mixing, place);
+    }
+    mixing_applied(&mixer->mixing, place, run->step);
+    if (!moves) {
+        return;
+    }
+    const struct mix_state *peer = place == MIXING_PAIRS ? &mixer->other : &mixer->average;
+    mix_digest_move(&run->stage, &mixer->own[place], peer, &share);
+    mixer->rate_step = match.rate_step > 0 ? match.rate_step : 1;
+    TRACE(world, run->agent->actor, "applies %s %" PRId64 "-%" PRId64 " after step %" PRId64,
+          mix_kind_names[match.kind], match.xid.life, match.xid.counter, run->step);
+}
+
+/* One thing that is due; false: there is nothing. */
+static bool work(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    if (mixer->upload.state == MIXER_EVALUATES) {
+        evaluate(mixer, run);
+        return true;
+    }
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        const enum mixing_place place = (enum mixing_place)p;
+        if (is_due(mixer, place)) {
+            if (mixing_due(&mixer->mixing, place) == MIXING_COPY) {
+                copy(world, run, place);
+            } else {
+                apply(world, run, place);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+void mixer_boundary(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    if (!mixer) {
+        return;
+    }
+    mixer->woken = true; /* it is at a boundary already */
+    do {
+        mixer_refresh(world, run);
+    } while (work(world, run));
+    mixer->woken = false;
+}
+
+void mixer_close(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    if (mixer) {
+        mixer->closed = true;
+        mixer_refresh(world, run);
+    }
+}

@@ -1,0 +1,100 @@
+/* mixer.h: the mixes of one group: the simulated counterpart of agent/gossip around the real
+ * agent/core/mixing. A run of the strategy pipeline owns one if its assignment has a part in mixes.
+ * mixer.c is the control side and the compute thread, mixer_fetch.c the threads and the receiver.
+ * One thread. */
+#ifndef TESTS_SIM_MIXER_H
+#define TESTS_SIM_MIXER_H
+
+#include "agent/core/mixing.h"
+#include "agent/core/repeat.h"
+#include "schema/mix_duty.h"
+#include "tests/sim/mix_digest.h"
+#include "tests/sim/run.h"
+
+#define MIXER_PARKED_MAX 32
+
+/* The body of an answer to another group. */
+struct mix_answer {
+    struct mix_member copy;
+    struct mix_state state;
+    size_t record_count;
+    struct mix_record record[];
+};
+
+enum mixer_average_state { MIXER_NO_AVERAGE, MIXER_EVALUATES, MIXER_SENDS };
+
+/* What others hear of at once. */
+struct mixer_news {
+    struct mix_xid xid[MIXING_PLACES];
+    enum mixing_state state[MIXING_PLACES];
+    bool copied[MIXING_PLACES], wants;
+    enum mixer_average_state average;
+    int64_t mixes;
+};
+
+struct mixer_fetch {
+    struct call *call;
+    struct repeat repeat;
+    bool repeating, waits; /* until the next try */
+    struct mix_xid xid;
+    size_t index;
+};
+
+struct mixer {
+    struct mixing mixing;
+    bool closed; /* it moves no more */
+    int64_t every, rate_step;
+    struct mix_order order[MIXING_PLACES]; /* the newest of each place, and what it comes to */
+    struct mix_match pending[MIXING_PLACES];
+    bool waits[MIXING_PLACES];             /* it was not taken yet */
+    struct mix_order match[MIXING_PLACES]; /* those that were taken */
+    struct mix_state own[MIXING_PLACES], peer[GROUPS_MAX], average, other;
+    struct mix_xid averaged; /* what the average is of; counter 0: it is none */
+    struct mix_report reported;
+    struct mixer_news told;
+    struct mixer_fetch fetch[MIXING_PLACES];
+    struct {
+        enum mixer_average_state state;
+        struct mix_xid xid;
+        bool tested, waits;
+        double loss, accuracy;
+        struct call *call;
+    } upload;
+    struct {
+        struct call *call; /* held; NULL: unused */
+        int64_t deadline_us;
+    } parked[MIXER_PARKED_MAX];
+    int64_t timer_us;
+    bool woken;
+};
+
+/* NULL: the run is no group that mixes. */
+struct mixer *mixer_of(const struct run *run);
+
+int mixer_new(const struct world *world, struct run *run, struct mixer **out, struct err *err);
+void mixer_free(struct world *world, struct run *run, struct mixer **mixer);
+
+/* A new assignment. */
+void mixer_take(struct world *world, struct run *run, const struct mix_duty *duty);
+/* The coordinator has taken the last report. */
+void mixer_stored(struct world *world, struct run *run);
+void mixer_report(struct mixer *mixer, const struct run *run, struct heartbeat *out);
+/* The run is at a step boundary. */
+void mixer_boundary(struct world *world, struct run *run);
+/* It has stopped: it gives copies and averages, and moves no more. */
+void mixer_close(struct world *world, struct run *run);
+/* Something has changed: take orders, tell others, look whether a boundary has work. */
+void mixer_refresh(struct world *world, struct run *run);
+
+/* ---- mixer_fetch.c ---- */
+/* Begin, end or repeat what the matches need. */
+void mixer_go_on(struct world *world, struct run *run);
+/* A request of another group. */
+void mixer_serve(struct world *world, struct run *run, struct call *call);
+void mixer_forget(struct world *world, struct run *run, struct call *call);
+/* What was parked may be answered now. */
+void mixer_retry(struct world *world, struct run *run);
+/* The run ends. */
+void mixer_hang_up(struct world *world, struct run *run, struct mixer *mixer);
+
+#endif
