@@ -597,7 +597,7 @@ def test_unsuitable_data_are_rejected_in_one_line():
             (colour, "32 x 32 x 3 uint8, the model 'narrow' expects 8 x 8 x 1 uint8"),
             (f"{IMAGES},{many}", "has labels up to 11, the model 'narrow' only up to 9"),
             (LABELS, "labels alone"),
-            (digits, "is not a regular file"),
+            (digits, "one file of samples and one of labels are needed"),
         ):
             error = predict(model, data, fails=True)
             must(words in error and error.count("\n") == 1, error)

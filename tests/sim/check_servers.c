@@ -181,7 +181,7 @@ void check_survived(struct world *world, size_t known, const struct plan *plan)
     }
     /* The evaluation at the end of the job needs all devices. */
     if (plan->started_ms > 0 && applied < job->progress.steps &&
-        blames_worker(world, plan, plan->failure)) {
+        blames_worker(world, plan, plan->failure) && are_well(world, known, plan)) {
         check_fail(world, "%s loses version %" PRId64 " with a device that keeps no units: %s",
                    job->spec.name, applied, plan->failure);
     }
