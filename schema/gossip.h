@@ -15,7 +15,7 @@
 #include "schema/mix.h"
 
 /* async: no group waits for another. rounds: after its steps each waits for its mix. */
-enum gossip_schedules { SCHEDULE_ASYNC, SCHEDULE_ROUNDS };
+enum gossip_schedule { SCHEDULE_ASYNC, SCHEDULE_ROUNDS };
 extern const char *const gossip_schedule_names[];
 
 /* How often each pair of groups meets. */
@@ -33,7 +33,7 @@ extern const char *const gossip_average_by_names[];
 #define GOSSIP_AVERAGES_KEPT 2 /* checkpoints of averages */
 
 struct gossip_options {
-    int schedule; /* enum gossip_schedules */
+    int schedule; /* enum gossip_schedule */
     bool level;   /* steps between two mixes by speed; else one pass of the samples */
     int split;    /* enum shards_split; has_split: given */
     bool has_split;

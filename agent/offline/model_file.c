@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/runtime/hashed_draft.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "libtrain/description/description.h"
@@ -166,37 +167,20 @@ int model_file_check_output(const char *path, struct err *err)
     return 0;
 }
 
-struct writing {
-    struct file_draft draft;
-    struct sha256 *hash;
-};
-
-static int write_piece(void *arg, const void *data, size_t size, struct err *err)
-{
-    struct writing *writing = arg;
-    sha256_update(writing->hash, data, size);
-    return file_draft_append(&writing->draft, data, size, err);
-}
-
 int model_file_write(const char *path, const struct model *model, const struct model_source *source,
                      const struct evaluation *evaluation, char sha256[HASH_TEXT_SIZE],
                      struct err *err)
 {
     BUF_AUTO struct buf header;
     buf_init(&header, SIZE_MAX / 2);
-    struct writing writing = {.draft.fd = -1};
+    struct hashed_draft draft = HASHED_DRAFT_NONE;
     int rc = trained_header(model, evaluation, &header, err);
-    rc = rc ? rc : sha256_new(&writing.hash, err);
-    rc = rc ? rc : file_draft_open(&writing.draft, path, 0644, err);
-    rc = rc ? rc : write_piece(&writing, header.data, header.size, err);
+    rc = rc ? rc : hashed_draft_open(&draft, path, 0644, err);
+    rc = rc ? rc : hashed_draft_append(&draft, header.data, header.size, err);
     for (size_t unit = 0; rc == 0 && unit < model->unit_count; unit++) {
-        rc = source->export_unit(source->of, unit, write_piece, &writing, err);
+        rc = source->export_unit(source->of, unit, hashed_draft_append, &draft, err);
     }
-    if (rc == 0) {
-        sha256_finish_text(writing.hash, sha256);
-        rc = file_draft_keep(&writing.draft, err);
-    }
-    file_draft_drop(&writing.draft);
-    sha256_free(&writing.hash);
+    rc = rc ? rc : hashed_draft_keep(&draft, sha256, err);
+    hashed_draft_drop(&draft);
     return rc;
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/runtime/hashed_draft.h"
 #include "agent/runtime/local_data.h"
 #include "base/archive.h"
 #include "base/file.h"
@@ -203,18 +204,6 @@ static bool take_kept(struct offers *offers, const char *name, const char *stamp
 
 /* ---- conversion ---- */
 
-struct writing {
-    struct file_draft draft;
-    struct sha256 *hash;
-};
-
-static int write_piece(void *arg, const void *data, size_t size, struct err *err)
-{
-    struct writing *writing = arg;
-    sha256_update(writing->hash, data, size);
-    return file_draft_append(&writing->draft, data, size, err);
-}
-
 static int describe(const struct dataset_info *info, const struct dataset_counts *counts,
                     const struct name_list *classes, struct offer *out, struct err *err)
 {
@@ -241,24 +230,21 @@ static int describe(const struct dataset_info *info, const struct dataset_counts
     return rc;
 }
 
-static int convert_into(struct offers *offers, const char *paths, struct writing *writing,
+static int convert_into(struct offers *offers, const char *paths, struct hashed_draft *draft,
                         struct offer *out, struct err *err)
 {
     struct reading reading = reading_default;
     struct dataset_counts *counts = calloc(1, sizeof(*counts));
     struct dataset_names names = {.classes_only = true};
     struct dataset_info info;
-    int rc = counts ? sha256_new(&writing->hash, err) : err_set(err, ERR_MEMORY, "class counts");
+    int rc = counts ? 0 : err_set(err, ERR_MEMORY, "class counts");
     if (rc == 0 && offers->config.reading[0] != '\0') {
         rc = reading_parse(offers->config.reading, &reading, err);
     }
     const struct local_form form = {
         .reading = &reading, .names = &names, .counts = counts, .go_on = go_on, .arg = offers};
-    rc = rc ? rc : local_data_convert(&paths, 1, &form, write_piece, writing, &info, err);
+    rc = rc ? rc : local_data_convert(&paths, 1, &form, hashed_draft_append, draft, &info, err);
     rc = rc ? rc : describe(&info, counts, &names.class, out, err);
-    if (rc == 0) {
-        sha256_finish_text(writing->hash, out->sha256);
-    }
     dataset_names_done(&names);
     free(counts);
     return rc;
@@ -267,16 +253,12 @@ static int convert_into(struct offers *offers, const char *paths, struct writing
 static int convert(struct offers *offers, const char *paths, struct offer *out, struct err *err)
 {
     char path[PATH_MAX];
-    struct writing writing = {.draft = {.fd = -1}};
+    struct hashed_draft draft = HASHED_DRAFT_NONE;
     int rc = file_name(offers, out->name, ".data", path, err);
-    rc = rc ? rc : file_draft_open(&writing.draft, path, 0600, err);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = convert_into(offers, paths, &writing, out, err);
-    rc = rc ? rc : file_draft_keep(&writing.draft, err);
-    file_draft_drop(&writing.draft);
-    sha256_free(&writing.hash);
+    rc = rc ? rc : hashed_draft_open(&draft, path, 0600, err);
+    rc = rc ? rc : convert_into(offers, paths, &draft, out, err);
+    rc = rc ? rc : hashed_draft_keep(&draft, out->sha256, err);
+    hashed_draft_drop(&draft);
     return rc;
 }
 

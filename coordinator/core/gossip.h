@@ -19,14 +19,11 @@
 
 #define GOSSIP_ORDERS_MAX (4 * LEVELS_GROUPS_MAX)
 
-/* async: nobody waits. rounds: groups hold after their steps until all have made theirs. */
-enum gossip_schedule { GOSSIP_ASYNC, GOSSIP_ROUNDS };
-
 struct gossip_rules {
     uint64_t seed;
-    int64_t life;  /* of the coordinator */
-    int64_t batch; /* samples of a step */
-    enum gossip_schedule schedule;
+    int64_t life;                /* of the coordinator */
+    int64_t batch;               /* samples of a step */
+    bool rounds;                 /* groups hold after their steps until all have made theirs */
     bool level;                  /* steps by speed; else one pass of the group's samples */
     enum levels_weights weights; /* ACCURACY: equal while the loss of either side is unknown */
     bool uniform;                /* all pairs meet equally often */

@@ -52,14 +52,14 @@ static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
     if (gossip->arrives_until_ms > 0) {
         return false; /* a group sends one at a time */
     }
-    return gossip->rules.schedule == GOSSIP_ROUNDS ? round_is_averaged(gossip, now_ms)
-                                                   : has_mixed_enough(gossip, present);
+    return gossip->rules.rounds ? round_is_averaged(gossip, now_ms)
+                                : has_mixed_enough(gossip, present);
 }
 
 /* Of a round that the average takes the place of, the late ones are left out. */
 static bool is_asked(const struct gossip *gossip, const struct gossip_group *group)
 {
-    const bool waits = gossip->rules.schedule == GOSSIP_ROUNDS && gossip_adopts(gossip);
+    const bool waits = gossip->rules.rounds && gossip_adopts(gossip);
     return group->present && group->heard && (!waits || group->wants);
 }
 

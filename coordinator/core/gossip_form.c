@@ -185,8 +185,9 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
                                    .data = &data,
                                    .model = parent->model};
     if (groups_begin(core, parent, &row->part[group], &made)) {
-        member->samples =
-            gossip_is_local(&parent->job.spec) ? job_epoch_samples(&data) : member->samples;
+        if (gossip_is_local(&parent->job.spec)) {
+            member->samples = job_epoch_samples(&data); /* they may have changed */
+        }
         static const struct gossip_average none;
         const struct gossip_average *newest =
             state->average_count > 0 ? &state->average[state->average_count - 1] : &none;

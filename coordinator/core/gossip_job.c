@@ -29,11 +29,10 @@ static void begin_work(struct parent_slot *parent)
     const enum levels_weights weights = gossip_by_samples(spec)                    ? LEVELS_SAMPLES
                                         : spec->gossip.weights == WEIGHTS_ACCURACY ? LEVELS_ACCURACY
                                                                                    : LEVELS_EQUAL;
-    const bool rounds = spec->gossip.schedule == SCHEDULE_ROUNDS;
     const struct gossip_rules rules = {.seed = (uint64_t)spec->seed,
                                        .life = ++parent->parent.gossip.life,
                                        .batch = spec->batch,
-                                       .schedule = rounds ? GOSSIP_ROUNDS : GOSSIP_ASYNC,
+                                       .rounds = spec->gossip.schedule == SCHEDULE_ROUNDS,
                                        .level = spec->gossip.level,
                                        .weights = weights,
                                        .uniform = spec->gossip.pairs == PAIRS_UNIFORM,

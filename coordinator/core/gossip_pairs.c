@@ -110,8 +110,8 @@ void gossip_begin_round(struct gossip *gossip, int64_t now_ms)
 int64_t gossip_late_ms(const struct gossip *gossip)
 {
     size_t late;
-    return gossip->rules.schedule == GOSSIP_ROUNDS && gossip->rules.level &&
-                   gossip_may_match(gossip) && count_waiting(gossip, &late) >= 2
+    return gossip->rules.rounds && gossip->rules.level && gossip_may_match(gossip) &&
+                   count_waiting(gossip, &late) >= 2
                ? gossip->round_ms + (int64_t)(1000 * LATE_PERIODS * gossip->period)
                : INT64_MAX;
 }
@@ -162,5 +162,5 @@ static void match_round(struct gossip *gossip, int64_t now_ms)
 
 void gossip_match(struct gossip *gossip, int64_t now_ms)
 {
-    (gossip->rules.schedule == GOSSIP_ROUNDS ? match_round : match_each)(gossip, now_ms);
+    (gossip->rules.rounds ? match_round : match_each)(gossip, now_ms);
 }

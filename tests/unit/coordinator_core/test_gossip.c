@@ -59,7 +59,7 @@ static void start(uint64_t seed, const struct way *way, struct world *world)
     const struct gossip_rules options = {.seed = seed,
                                          .life = 1,
                                          .batch = BATCH,
-                                         .schedule = way->rounds ? GOSSIP_ROUNDS : GOSSIP_ASYNC,
+                                         .rounds = way->rounds,
                                          .level = way->level,
                                          .adopts = way->adopts,
                                          .uniform = seed % 2 == 0,
@@ -236,7 +236,7 @@ static void disturb(struct world *world)
 static bool holds(const struct world *world, size_t g)
 {
     const struct group *group = &world->group[g];
-    return world->gossip.rules.schedule == GOSSIP_ROUNDS &&
+    return world->gossip.rules.rounds &&
            group->version >= mixing_due_at(&group->mixing, gossip_steps(&world->gossip, g));
 }
 
