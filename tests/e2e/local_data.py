@@ -310,7 +310,7 @@ def test_no_sample_leaves_its_device():
                 f"http://{tap.address}",
             )
         fleet.wait_for_devices(3)
-        job = fleet.submit(local_job())
+        job = fleet.submit(holding_job())
         fleet.wait(job, "succeeded")
         peers = sum(tap.size() for tap in taps[1:])
         must(center.size() > 1 << 20 and peers > 1 << 20, f"{center.size()} and {peers} bytes")
