@@ -38,25 +38,22 @@ def job_of(**fields):
 
 
 class Rates:
-    """Steps a second of each device: from the first step that is seen to the last."""
+    """How often a number of each device rises: from the first rise that is seen to the last."""
 
     def __init__(self):
-        self.first, self.last = {}, {}
+        self.seen, self.first, self.last = {}, {}, {}
 
-    def take(self, steps):
-        """steps: {device: steps made}."""
+    def take(self, numbers):
         now = time.monotonic()
-        for device, step in steps.items():
-            if device not in self.last:
-                self.first[device] = self.last[device] = (step, now)
-            elif step > self.last[device][0]:
-                if self.first[device] == self.last[device]:
-                    self.first[device] = (step, now)
-                self.last[device] = (step, now)
+        for device, number in numbers.items():
+            if number > self.seen.get(device, number):
+                self.first.setdefault(device, (number, now))
+                self.last[device] = (number, now)
+            self.seen[device] = number
 
     def of(self, device):
+        must(self.first.get(device) != self.last.get(device), f"{device} makes no progress")
         (first, began), (last, ended) = self.first[device], self.last[device]
-        must(last > first, f"{device} makes no steps")
         return (last - first) / (ended - began)
 
     def watch(self, seconds, look):
