@@ -7,7 +7,8 @@ static const char *const way_names[] = {[GOSSIP_WAY_NONE] = "none",
                                         NULL};
 
 static const struct field mixer_fields[] = {
-    MEMBER_FORM(struct preview_mixer, device.text, "device", FIELD_REQUIRED, &device_id_form),
+    MEMBER_FORM(struct preview_mixer, device.text, "device", FIELD_REQUIRED | FIELD_NULLABLE,
+                &device_id_form, .about = "null: a hypothetical device."),
     MEMBER_TEXT(struct preview_mixer, name, "name", FIELD_REQUIRED, .about = "Of the device."),
     MEMBER_INT(struct preview_mixer, samples, "samples", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "Of its part of the data."),

@@ -8,6 +8,7 @@
 #include "coordinator/core/asking.h"
 #include "coordinator/core/candidates.h"
 #include "coordinator/core/device.h"
+#include "coordinator/core/gossip_forecast.h"
 #include "coordinator/core/held.h"
 #include "coordinator/core/holdings.h"
 #include "coordinator/core/matching.h"
@@ -266,6 +267,14 @@ void coverage_on_question(struct core *core, const struct event *event)
     memset(answer, 0, sizeof(*answer));
     fill_preview(core, asked, job, &answer->preview);
     previews_add_forecast(asked->forecast, &answer->preview);
+    if (asked->data) {
+        const struct gossip_asked groups = {.spec = asked->spec,
+                                            .model = asked->model,
+                                            .data = asked->data,
+                                            .classes = asked->classes,
+                                            .question = question};
+        gossip_forecast(core, &groups, &answer->preview);
+    }
     if (job) {
         answer->resume_version = recovery_survives(job, &absent)
                                      ? job->job.progress.step

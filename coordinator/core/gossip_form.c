@@ -11,6 +11,7 @@
 #include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
+#include "coordinator/core/unit_work.h"
 #include "libtrain/model/shards.h"
 #include "schema/job_check.h"
 
@@ -18,18 +19,23 @@
 
 /* Devices with enough memory, the fastest first. Return their number, at most that of the groups.
  */
-static size_t list_recruits(struct core *core, const struct job_spec *parent,
-                            const struct model *model, enum candidates candidates,
+static size_t list_recruits(struct core *core, const struct gossip_wanted *wanted,
                             struct recruit out[GROUPS_MAX])
 {
-    struct job_spec spec;
-    gossip_any_job(parent, &spec);
-    const struct placement_request request = {.spec = &spec,
-                                              .model = model,
-                                              .candidates = candidates,
-                                              .groups = (size_t)parent->devices_max};
+    const struct plan_question *question = wanted->question;
+    const size_t most = (size_t)wanted->spec->devices_max;
     const struct planning *planning = core->planning;
-    const size_t most = (size_t)parent->devices_max;
+    struct job_spec spec;
+    gossip_any_job(wanted->spec, &spec);
+    struct placement_request request = {.spec = &spec,
+                                        .model = wanted->model,
+                                        .candidates = wanted->candidates,
+                                        .question = question,
+                                        .groups = most};
+    if (question) {
+        request.without =
+            (struct absent){.device = question->without, .count = question->without_count};
+    }
     const double micro_batch = (double)spec.batch / (double)spec.micro_batches;
     bool fits[PLANNING_DEVICES_MAX];
     size_t count = 0;
@@ -40,6 +46,7 @@ static size_t list_recruits(struct core *core, const struct job_spec *parent,
             continue;
         }
         const struct recruit recruit = {.device = planning->device[d].id,
+                                        .candidate = d,
                                         .speed = micro_batch * planning_speed(planning, d, 0)};
         size_t at = count < most ? count++ : count;
         while (at > 0 && out[at - 1].speed < recruit.speed) {
@@ -55,13 +62,14 @@ static size_t list_recruits(struct core *core, const struct job_spec *parent,
     return count;
 }
 
-size_t gossip_recruit(struct core *core, const struct job_spec *spec, const struct model *model,
-                      const struct event_classes *classes, enum candidates candidates,
+size_t gossip_recruit(struct core *core, const struct gossip_wanted *wanted,
                       struct recruit out[GROUPS_MAX], size_t *there)
 {
+    const struct job_spec *spec = wanted->spec;
+    const struct event_classes *classes = wanted->classes;
     double speed[GROUPS_MAX];
     struct err err = {0};
-    size_t count = list_recruits(core, spec, model, candidates, out);
+    size_t count = list_recruits(core, wanted, out);
     *there = count;
     for (size_t g = 0; g < count; g++) {
         speed[g] = out[g].speed;
@@ -98,22 +106,18 @@ static void wait_for_more(struct parent_slot *parent, size_t free)
 }
 
 void gossip_prospect(const struct core *core, const struct job_spec *spec,
-                     const struct model *model, const struct recruit *recruit, size_t count,
-                     struct prospect *out)
+                     const struct recruit *recruit, size_t count, struct prospect *out)
 {
-    const struct device_slot *device[GROUPS_MAX];
+    const struct planning *planning = core->planning;
+    const double bytes = (double)unit_work_state_bytes(planning->model);
+    size_t candidate[GROUPS_MAX];
     out->problem = (struct levels_problem){
         .count = count, .batch = spec->batch, .speed = out->speed, .seconds = out->seconds};
-    for (size_t a = 0; a < count; a++) {
-        out->speed[a] = recruit[a].speed;
-        device[a] = slots_device(core, recruit[a].device.text);
+    for (size_t g = 0; g < count; g++) {
+        out->speed[g] = recruit[g].speed;
+        candidate[g] = recruit[g].candidate;
     }
-    for (size_t a = 0; a < count; a++) {
-        for (size_t b = 0; b < count; b++) {
-            out->seconds[a * count + b] =
-                a == b ? 0 : gossip_copy_seconds(core, device[a], device[b], model);
-        }
-    }
+    planning_copy_seconds(planning, candidate, count, bytes, out->seconds);
 }
 
 /* Of a group that does not train all of its samples between two averages; 0: it does. Like the
@@ -148,8 +152,11 @@ void gossip_form(struct core *core, struct parent_slot *parent)
     struct recruit recruit[GROUPS_MAX];
     const struct event_classes classes = {.samples = row->class_samples, .count = row->class_count};
     size_t free;
-    const size_t count = gossip_recruit(core, &parent->job.spec, parent->model, &classes,
-                                        CANDIDATES_FREE, recruit, &free);
+    const struct gossip_wanted wanted = {.spec = &parent->job.spec,
+                                         .model = parent->model,
+                                         .classes = &classes,
+                                         .candidates = CANDIDATES_FREE};
+    const size_t count = gossip_recruit(core, &wanted, recruit, &free);
     if (count == 0) {
         gossip_local_note(core, parent);
         wait_for_more(parent, free);
@@ -159,7 +166,7 @@ void gossip_form(struct core *core, struct parent_slot *parent)
     row->groups.count = row->gossip.member_count = count;
     struct prospect prospect;
     int64_t sum = 0, held = 0;
-    gossip_prospect(core, &parent->job.spec, parent->model, recruit, count, &prospect);
+    gossip_prospect(core, &parent->job.spec, recruit, count, &prospect);
     for (size_t g = 0; g < count; g++) {
         const int64_t samples = gossip_recruit_samples(core, &parent->job.spec, parent->model,
                                                        row->class_count, &recruit[g], g);

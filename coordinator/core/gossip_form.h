@@ -8,11 +8,22 @@
 
 struct event_classes;
 struct parent_slot;
+struct plan_question;
 
 /* A device that may train a group. */
 struct recruit {
     struct device_id device;
-    double speed; /* expected samples per second */
+    size_t candidate; /* its index in core->planning, until the next question to the planner */
+    double speed;     /* expected samples per second */
+};
+
+/* The groups that a job would have. */
+struct gossip_wanted {
+    const struct job_spec *spec;
+    const struct model *model;
+    const struct event_classes *classes;  /* NULL: the data stay on devices */
+    const struct plan_question *question; /* devices and links that it assumes; NULL: none */
+    enum candidates candidates;
 };
 
 /* Choose the devices of the groups, the fastest first, and divide the data among them into
@@ -21,8 +32,7 @@ struct recruit {
  *     there  out: devices that may train a group, at most as many as the job wants
  *
  * Returns the number of groups; 0: too few devices, or too few samples for so many. */
-size_t gossip_recruit(struct core *core, const struct job_spec *spec, const struct model *model,
-                      const struct event_classes *classes, enum candidates candidates,
+size_t gossip_recruit(struct core *core, const struct gossip_wanted *wanted,
                       struct recruit out[GROUPS_MAX], size_t *there);
 
 /* Return the samples of a group that is to be: its shard in core->shard, or what its device
@@ -35,9 +45,9 @@ struct prospect {
     struct levels_problem problem; /* of the arrays below */
     double speed[GROUPS_MAX], seconds[GROUPS_MAX * GROUPS_MAX];
 };
+/* Of the devices that gossip_recruit has just chosen. */
 void gossip_prospect(const struct core *core, const struct job_spec *spec,
-                     const struct model *model, const struct recruit *recruit, size_t count,
-                     struct prospect *out);
+                     const struct recruit *recruit, size_t count, struct prospect *out);
 
 /* Divide the data among the devices that are free, if they are enough. parent->work.wait says what
  * is missing. */

@@ -1,22 +1,15 @@
 #include "coordinator/core/gossip_requests.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "coordinator/core/act.h"
-#include "coordinator/core/gossip_form.h"
+#include "coordinator/core/gossip_forecast.h"
 #include "coordinator/core/gossip_local.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/jobs.h"
-#include "coordinator/core/slots.h"
 #include "coordinator/core/state.h"
-#include "coordinator/core/text.h"
-#include "coordinator/core/unit_work.h"
-#include "coordinator/plan/levels.h"
-#include "libtrain/model/shards.h"
-#include "schema/job_check.h"
 
 /* The least number of groups must have a batch each. */
 static bool refuse_division(struct core *core, const struct event_job_submit *submit)
@@ -45,110 +38,6 @@ static bool refuse_weights(struct core *core, const struct job_spec *spec)
     return true;
 }
 
-/* ---- a dry run ---- */
-
-/* The seconds of an epoch in rounds of one pass, with equal parts of the data or by speed. */
-static double round_seconds(const struct prospect *prospect, int64_t all, bool by_speed)
-{
-    int64_t samples[GROUPS_MAX];
-    double sum = 0;
-    for (size_t g = 0; g < prospect->problem.count; g++) {
-        sum += by_speed ? prospect->speed[g] : 1;
-    }
-    for (size_t g = 0; g < prospect->problem.count; g++) {
-        samples[g] = llround((double)all * (by_speed ? prospect->speed[g] : 1) / sum);
-    }
-    return levels_round(&prospect->problem, samples);
-}
-
-static void add_way(struct gossip_preview *preview, enum gossip_way way, double seconds,
-                    double *least)
-{
-    if (seconds > 0 && seconds < *least) {
-        *least = seconds;
-        preview->fastest = way;
-    }
-}
-
-static int64_t samples_of(const struct core *core, const struct event_job_submit *submit,
-                          const struct recruit *recruit, size_t group)
-{
-    return gossip_recruit_samples(core, submit->spec, submit->model,
-                                  submit->classes ? submit->classes->count : 0, recruit, group);
-}
-
-static void fill_group(const struct core *core, const struct event_job_submit *submit,
-                       const struct recruit *recruit, struct gossip_preview *preview, size_t g)
-{
-    const struct job_spec *spec = submit->spec;
-    const struct device_slot *device = slots_device(core, recruit->device.text);
-    const int64_t samples = samples_of(core, submit, recruit, g);
-    preview->group[g] = (struct preview_mixer){
-        .device = recruit->device,
-        .samples = samples,
-        .samples_per_second = recruit->speed,
-        .every = spec->gossip.level
-                     ? levels_steps(recruit->speed, preview->period_seconds, spec->batch)
-                     : levels_pass(samples, spec->batch),
-    };
-    text_set(preview->group[g].name, NAME_SIZE, "%s", device ? device->device.name : "");
-}
-
-/* There are groups. */
-static void fill_seconds(const struct core *core, const struct event_job_submit *submit,
-                         const struct recruit *recruit, size_t count, double passes,
-                         struct gossip_preview *preview)
-{
-    const bool levels = submit->spec->gossip.level;
-    const int64_t all = job_epoch_samples(submit->data);
-    struct prospect prospect;
-    int64_t samples[GROUPS_MAX];
-    double sum = 0;
-    gossip_prospect(core, submit->spec, submit->model, recruit, count, &prospect);
-    for (size_t g = 0; g < count; g++) {
-        samples[g] = samples_of(core, submit, &recruit[g], g);
-        sum += recruit[g].speed;
-    }
-    preview->period_seconds =
-        levels ? levels_period(&prospect.problem) : levels_round(&prospect.problem, samples);
-    preview->epoch_seconds = levels ? (double)all / sum : preview->period_seconds;
-    preview->total_seconds = preview->epoch_seconds * passes;
-    preview->rounds_seconds = round_seconds(&prospect, all, false) * passes;
-    preview->sized_rounds_seconds = round_seconds(&prospect, all, true) * passes;
-}
-
-/* Of the devices that are free, or else of all that are there. */
-static void forecast(struct core *core, const struct event_job_submit *submit,
-                     struct job_preview *out)
-{
-    const struct job_spec *spec = submit->spec;
-    struct gossip_preview *preview = &out->gossip;
-    struct recruit recruit[GROUPS_MAX];
-    size_t there;
-    size_t count = gossip_recruit(core, spec, submit->model, submit->classes, CANDIDATES_FREE,
-                                  recruit, &there);
-    count = count > 0 ? count
-                      : gossip_recruit(core, spec, submit->model, submit->classes,
-                                       CANDIDATES_ONLINE, recruit, &there);
-    const double samples = (double)(out->steps * spec->batch);
-    double least = INFINITY;
-    preview->copy_bytes = (int64_t)unit_work_state_bytes(submit->model);
-    preview->pipeline_seconds = out->predicted_total_seconds;
-    preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
-    preview->group_count = count;
-    if (count > 0) {
-        fill_seconds(core, submit, recruit, count,
-                     samples / (double)job_epoch_samples(submit->data), preview);
-    }
-    for (size_t g = 0; g < count; g++) {
-        fill_group(core, submit, &recruit[g], preview, g);
-    }
-    add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds, &least);
-    add_way(preview, GOSSIP_WAY_PIPELINE, preview->pipeline_seconds, &least);
-    add_way(preview, GOSSIP_WAY_SINGLE, preview->single_seconds, &least);
-    out->has_gossip = true;
-}
-
 void gossip_on_submit(struct core *core, const struct event *event)
 {
     const struct event_job_submit *submit = &event->job_submit;
@@ -164,8 +53,10 @@ void gossip_on_submit(struct core *core, const struct event *event)
         return;
     }
     if (submit->dry_run) {
+        const struct gossip_asked asked = {
+            .spec = submit->spec, .model = submit->model, .data = submit->data, .classes = classes};
         jobs_dry_run(core, submit);
-        forecast(core, submit, &core->answer->preview);
+        gossip_forecast(core, &asked, &core->answer->preview);
         return;
     }
     struct parent_slot *parent = groups_add(core, submit);

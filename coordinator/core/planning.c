@@ -85,6 +85,47 @@ double planning_speed(const struct planning *planning, size_t device, size_t fro
     return planning->device[device].processor_share / fmax(seconds, SECONDS_MIN);
 }
 
+static struct link_speed assumed_link(const struct planning_device *a,
+                                      const struct planning_device *b)
+{
+    static const struct link_sums none;
+    return a->has_link && b->has_link ? link_slower(a->link, b->link) : link_estimate(&none);
+}
+
+static double copy_seconds(struct link_speed link, double bytes)
+{
+    return fmax(link.latency_seconds + bytes / link.bytes_per_second, SECONDS_MIN);
+}
+
+static size_t find_index(const size_t *list, size_t count, size_t value)
+{
+    size_t at = 0;
+    while (at < count && list[at] != value) {
+        at++;
+    }
+    return at;
+}
+
+void planning_copy_seconds(const struct planning *planning, const size_t *candidate, size_t count,
+                           double bytes, double *seconds)
+{
+    for (size_t a = 0; a < count; a++) {
+        for (size_t b = 0; b < count; b++) {
+            const struct link_speed link =
+                assumed_link(&planning->device[candidate[a]], &planning->device[candidate[b]]);
+            seconds[a * count + b] = a == b ? 0 : copy_seconds(link, bytes);
+        }
+    }
+    for (size_t i = 0; i < planning->measured_count; i++) {
+        const struct partition_pair *pair = &planning->measured[i];
+        const size_t a = find_index(candidate, count, pair->a);
+        const size_t b = find_index(candidate, count, pair->b);
+        if (a < count && b < count) {
+            seconds[a * count + b] = seconds[b * count + a] = copy_seconds(pair->link, bytes);
+        }
+    }
+}
+
 void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,
                   enum candidates candidates)
 {

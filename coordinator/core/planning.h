@@ -183,6 +183,13 @@ size_t planning_find(const struct planning *planning, const char *device_id);
 /* Return the micro-batches that a candidate trains in a second alone, if the first `frozen` units
  * are frozen: by what was measured of its units, and else predicted. */
 double planning_speed(const struct planning *planning, size_t device, size_t frozen);
+/* Compute the seconds that a tensor takes between candidates: of the links that were measured or
+ * stated, or else of what the transfers of both with others show, or of the usual link.
+ *
+ *     candidate  [count] their indices
+ *     seconds    out: [count][count], equal in both directions; the diagonal is 0 */
+void planning_copy_seconds(const struct planning *planning, const size_t *candidate, size_t count,
+                           double bytes, double *seconds);
 /* Add an attempt. */
 void planning_try(struct planning *planning, enum planning_stages stages, enum avoid_level avoid,
                   enum candidates candidates);

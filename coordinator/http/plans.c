@@ -97,9 +97,9 @@ static bool resolve_spec(struct asked *asked, struct http_exchange *exchange)
     return rc == 0 && faults.count == 0;
 }
 
-/* ---- sub-models ---- */
+/* ---- jobs of groups ---- */
 
-/* A question about a live job of sub-models is one about a job with its fields and groups. */
+/* A question about a live job of groups is one about a job with its fields and groups. */
 static bool take_parent(struct asked *asked, const struct parent *parent,
                         struct http_exchange *exchange)
 {
@@ -123,6 +123,29 @@ static bool take_parent(struct asked *asked, const struct parent *parent,
     return true;
 }
 
+/* What cannot be assumed of a job of groups. false: a problem was answered. */
+static bool check_groups(const struct asked *asked, struct http_exchange *exchange)
+{
+    const struct plan_question *question = &asked->asked;
+    const bool local = asked->posted.spec.train_local.name[0] != '\0';
+    struct record_faults faults = {0};
+    if (question->has_vary) {
+        record_fault(&faults, "/vary", "is not for jobs of groups; ask for each alone");
+    }
+    for (size_t i = 0; i < question->device_count && local; i++) {
+        char pointer[RECORD_POINTER_MAX];
+        snprintf(pointer, sizeof(pointer), "/devices/%zu", i);
+        if (question->device[i].id.text[0] == '\0') {
+            record_fault(&faults, pointer,
+                         "offers no data, and the job trains on data that stay on devices");
+        }
+    }
+    if (faults.count > 0) {
+        answer_faults(exchange, &faults);
+    }
+    return faults.count == 0;
+}
+
 /* Begin the forecast of a job of sub-models. false: a problem was answered. */
 static bool begin_forecast(struct asked *asked, struct http_exchange *exchange)
 {
@@ -132,12 +155,6 @@ static bool begin_forecast(struct asked *asked, struct http_exchange *exchange)
                                              .model = posted->model->model,
                                              .classes = &posted->classes,
                                              .question = &asked->asked};
-    struct record_faults faults = {0};
-    if (asked->asked.has_vary) {
-        record_fault(&faults, "/vary", "is not for jobs of sub-models; ask for each alone");
-        answer_faults(exchange, &faults);
-        return false;
-    }
     return ask_forecast(asked->coordinator, exchange, &request, posted->model, "/spec/submodel",
                         &asked->forecasts);
 }
@@ -187,6 +204,11 @@ static void answer(struct asked *asked)
         event.plan_question.model = asked->posted.model->model;
         event.plan_question.steps =
             job_total_steps(&asked->posted.spec, job_epoch_samples(&asked->posted.data));
+    }
+    if (asked->posted.spec.strategy == STRATEGY_GOSSIP) {
+        event.plan_question.data = &asked->posted.data;
+        event.plan_question.classes =
+            asked->posted.classes.count > 0 ? &asked->posted.classes : NULL;
     }
     if (asked->forecasts.forecast) {
         event.plan_question.forecast = forecast_preview(asked->forecasts.forecast);
@@ -340,13 +362,8 @@ static void serve(struct asked **place, struct http_exchange *exchange)
         return;
     }
     const int strategy = asked->posted.spec.strategy;
-    if (strategy == STRATEGY_GOSSIP) {
-        answer_problem(exchange, PROBLEM_WRONG_STATE,
-                       "there are no such questions about strategy 'gossip'; a dry run of the job "
-                       "predicts it on the devices of now");
-        return;
-    }
-    if (!ask_ready(coordinator, exchange) ||
+    const bool groups = strategy == STRATEGY_SUBMODEL || strategy == STRATEGY_GOSSIP;
+    if ((groups && !check_groups(asked, exchange)) || !ask_ready(coordinator, exchange) ||
         (strategy == STRATEGY_SUBMODEL && !begin_forecast(asked, exchange))) {
         return;
     }

@@ -1750,7 +1750,7 @@ class PreviewGroup(TypedDict):
 class GossipPreviewGroup(TypedDict):
     """A group and the device that would train it."""
 
-    device: DeviceId
+    device: str | None
     name: str
     samples: Count
     samples_per_second: float

@@ -147,6 +147,46 @@ def test_a_dry_run_compares_gossip_with_rounds_a_pipeline_and_one_device():
         must([group["every"] for group in rounds["groups"]] == steps, f"{rounds}")
 
 
+def test_a_question_about_gossip_assumes_devices_and_links():
+    with Api() as api:
+        left, right = (FakeAgent(api, name, protocol=6).id for name in ("left", "right"))
+
+        def ask(spec=GOSSIP, **fields):
+            question = {"spec": spec, **fields}
+            return api.request("POST", "/v1/plans", question, expect=200).json["plan"]["gossip"]
+
+        dry = api.request("POST", "/v1/jobs?dry_run=true", GOSSIP, expect=200).json["gossip"]
+        must(ask() == dry, f"{ask()}, not {dry}")
+        third = {"name": "third", "like": left, "speed": 3}
+        three = {**GOSSIP, "devices": {"min": 2, "max": 3}}
+        more = ask(three, devices=[left, right, third])
+        must([group["name"] for group in more["groups"]][0] == "third", f"{more}")
+        must(more["groups"][0]["device"] is None, f"{more}")
+        must(len(more["groups"]) == 3, f"{more}")
+        speed = more["groups"][0]["samples_per_second"] / more["groups"][1]["samples_per_second"]
+        must(2.9 < speed < 3.1, f"{speed} times as fast: {more}")
+        must(more["epoch_seconds"] < dry["epoch_seconds"], f"{more} and {dry}")
+        far = {"between": [left, right], "latency_seconds": 0.5, "bytes_per_second": 1e5}
+        slow = ask(links=[far])
+        expected = 2 * (0.5 + slow["copy_bytes"] / 1e5)
+        must(abs(slow["period_seconds"] - expected) < 1e-6, f"{slow}: not {expected} s")
+        question = {"spec": GOSSIP, "without": [left]}
+        api.problem("POST", "/v1/plans", question, code="not_enough_devices")
+        varied = {"spec": GOSSIP, "vary": {"micro_batches": [1]}}
+        api.problem("POST", "/v1/plans", varied, code="invalid_fields", words=("/vary",))
+
+
+def test_a_question_about_a_live_job_of_gossip_has_its_groups():
+    with Api() as api:
+        for name in ("left", "right"):
+            FakeAgent(api, name, protocol=6)
+        dry = api.request("POST", "/v1/jobs?dry_run=true", GOSSIP, expect=200).json["gossip"]
+        job = api.submit(GOSSIP)
+        question = {"job": job["id"]}
+        found = api.request("POST", "/v1/plans", question, expect=200).json["plan"]["gossip"]
+        must(found == dry, f"{found}, not {dry}")
+
+
 PAIR = {"xid": {"life": 0, "counter": 0}, "state": "none"}
 
 

@@ -1,0 +1,103 @@
+#include "coordinator/core/gossip_forecast.h"
+
+#include <math.h>
+
+#include "coordinator/core/gossip_form.h"
+#include "coordinator/core/previews.h"
+#include "coordinator/core/state.h"
+#include "coordinator/core/unit_work.h"
+#include "schema/job_check.h"
+
+/* The seconds of an epoch in rounds of one pass, with equal parts of the data or by speed. */
+static double round_seconds(const struct prospect *prospect, int64_t all, bool by_speed)
+{
+    int64_t samples[GROUPS_MAX];
+    double sum = 0;
+    for (size_t g = 0; g < prospect->problem.count; g++) {
+        sum += by_speed ? prospect->speed[g] : 1;
+    }
+    for (size_t g = 0; g < prospect->problem.count; g++) {
+        samples[g] = llround((double)all * (by_speed ? prospect->speed[g] : 1) / sum);
+    }
+    return levels_round(&prospect->problem, samples);
+}
+
+static void add_way(struct gossip_preview *preview, enum gossip_way way, double seconds,
+                    double *least)
+{
+    if (seconds > 0 && seconds < *least) {
+        *least = seconds;
+        preview->fastest = way;
+    }
+}
+
+static void fill_group(const struct core *core, const struct gossip_asked *asked,
+                       const struct recruit *recruit, struct preview_mixer *out, double period)
+{
+    const struct job_spec *spec = asked->spec;
+    previews_name_device(core, asked->question, &recruit->device, &out->device, out->name);
+    out->samples_per_second = recruit->speed;
+    out->every = spec->gossip.level ? levels_steps(recruit->speed, period, spec->batch)
+                                    : levels_pass(out->samples, spec->batch);
+}
+
+/* There are groups. */
+static void fill_seconds(struct core *core, const struct gossip_asked *asked,
+                         const struct recruit *recruit, double passes,
+                         struct gossip_preview *preview)
+{
+    const bool levels = asked->spec->gossip.level;
+    const int64_t all = job_epoch_samples(asked->data);
+    const size_t count = preview->group_count;
+    struct prospect prospect;
+    int64_t samples[GROUPS_MAX];
+    double sum = 0;
+    gossip_prospect(core, asked->spec, recruit, count, &prospect);
+    for (size_t g = 0; g < count; g++) {
+        samples[g] = preview->group[g].samples =
+            gossip_recruit_samples(core, asked->spec, asked->model,
+                                   asked->classes ? asked->classes->count : 0, &recruit[g], g);
+        sum += recruit[g].speed;
+    }
+    preview->period_seconds =
+        levels ? levels_period(&prospect.problem) : levels_round(&prospect.problem, samples);
+    preview->epoch_seconds = levels ? (double)all / sum : preview->period_seconds;
+    preview->total_seconds = preview->epoch_seconds * passes;
+    preview->rounds_seconds = round_seconds(&prospect, all, false) * passes;
+    preview->sized_rounds_seconds = round_seconds(&prospect, all, true) * passes;
+}
+
+void gossip_forecast(struct core *core, const struct gossip_asked *asked, struct job_preview *out)
+{
+    struct gossip_preview *preview = &out->gossip;
+    struct recruit recruit[GROUPS_MAX];
+    const bool listed = asked->question && asked->question->has_devices; /* they count as free */
+    struct gossip_wanted wanted = {.spec = asked->spec,
+                                   .model = asked->model,
+                                   .classes = asked->classes,
+                                   .question = asked->question,
+                                   .candidates = listed ? CANDIDATES_ONLINE : CANDIDATES_FREE};
+    const double samples = (double)(out->steps * asked->spec->batch);
+    double least = INFINITY;
+    size_t there;
+    size_t count = gossip_recruit(core, &wanted, recruit, &there);
+    if (count == 0) {
+        wanted.candidates = CANDIDATES_ONLINE;
+        count = gossip_recruit(core, &wanted, recruit, &there);
+    }
+    preview->copy_bytes = (int64_t)unit_work_state_bytes(asked->model);
+    preview->pipeline_seconds = out->predicted_total_seconds;
+    preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
+    preview->group_count = count;
+    if (count > 0) {
+        fill_seconds(core, asked, recruit, samples / (double)job_epoch_samples(asked->data),
+                     preview);
+    }
+    for (size_t g = 0; g < count; g++) {
+        fill_group(core, asked, &recruit[g], &preview->group[g], preview->period_seconds);
+    }
+    add_way(preview, GOSSIP_WAY_GOSSIP, preview->total_seconds, &least);
+    add_way(preview, GOSSIP_WAY_PIPELINE, preview->pipeline_seconds, &least);
+    add_way(preview, GOSSIP_WAY_SINGLE, preview->single_seconds, &least);
+    out->has_gossip = true;
+}
