@@ -17,7 +17,7 @@
 #define SIDES_MAX 512
 #define AVERAGES_MAX 2048
 #define KEPT_MAX 16384
-#define SLACK_MS 500     /* what is left was counted at the step before */
+#define SLACK_MS 500
 #define PATIENCE_MS 2000 /* of every match, at least (coordinator/core/gossip.c) */
 
 struct check_gossip {
@@ -194,13 +194,10 @@ static void check_time(struct world *world, const struct job *parent, const stru
                        duty->group, parent->spec.name, order->xid.life, order->xid.counter,
                        side->open.life, side->open.counter);
         }
-        const int64_t now_ms = world_now_ms(world, ACTOR_COORDINATOR);
-        const bool thaws =
-            world->now_us - world->actor[ACTOR_COORDINATOR].thaw_us < 2 * PATIENCE_MS * MS;
         const int64_t left_ms = order->left_ms < PATIENCE_MS ? order->left_ms : PATIENCE_MS;
         side->open = order->xid;
         side->ended = false;
-        side->until_ms = thaws ? now_ms : now_ms + left_ms - SLACK_MS;
+        side->until_ms = world->coordinator->stepped_ms + left_ms - SLACK_MS;
     }
 }
 

@@ -135,7 +135,7 @@ static void carry_out(struct world *world, const struct action *action)
 static void step(struct world *world, struct event *event, struct call *call)
 {
     struct coordinator *coordinator = world->coordinator;
-    event->now_ms = world_now_ms(world, ACTOR_COORDINATOR);
+    event->now_ms = coordinator->stepped_ms = world_now_ms(world, ACTOR_COORDINATOR);
     event->wall_ms = world_wall_ms(world, ACTOR_COORDINATOR);
     event->request = call ? 1 : 0;
     coordinator->asking = call;
