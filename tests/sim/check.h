@@ -10,6 +10,7 @@
 
 struct core;
 struct check_gossip;
+struct check_rounds;
 
 #define CHECK_IDS_MAX 256
 #define CHECK_STEPS_MAX 128
@@ -70,6 +71,7 @@ struct check {
     struct checkpoint_id deleted[CHECK_DELETED_MAX]; /* by users */
     size_t deleted_count;
     struct check_gossip *gossip; /* of groups that mix */
+    struct check_rounds *rounds; /* and do so in rounds */
     int repeats;                 /* the highest count of them all */
     int backups;                 /* how often rows of an earlier time were put back */
     uint64_t restored;           /* commits since rows were last compared with the core */

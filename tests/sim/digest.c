@@ -61,6 +61,9 @@ int64_t digest_samples_seed(const struct job_spec *spec)
         all =
             digest_mix(digest_mix(all, range->class), (uint64_t)range->first << 32 | range->count);
     }
+    if (spec->has_view && spec->view.window > 0) {
+        all = digest_mix(all, (uint64_t)spec->view.window);
+    }
     return spec->has_view ? (int64_t)(all >> 16) : spec->seed;
 }
 
