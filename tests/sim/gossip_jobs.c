@@ -5,6 +5,7 @@
 
 #include "tests/sim/coordinator.h"
 
+#define BATCH 8 /* of users_mix */
 #define ROUNDS_STEPS 120
 #define SALT 0x676f7373 /* of numbers of no draw: what else a seed does stays the same */
 
@@ -61,31 +62,21 @@ void gossip_job_draw(const struct world *world, struct user_job *job)
     if (!gossip_job_is(world, job)) {
         return;
     }
-    spec->strategy = STRATEGY_GOSSIP;
-    spec->pipeline = JOB_SYNC;
-    spec->vertical_sync = false;
-    spec->aggregate_every = 0;
-    spec->compression = CODEC_NONE;
-    spec->has_view = spec->has_stop = spec->has_checkpoint = false;
+    struct gossip_options options;
+    draw_options(bits_of((uint64_t)spec->seed, 2), &options);
     spec->micro_batches = 1 + (int64_t)(bits % 2);
     spec->optimizer.clip_norm = bits / 2 % 2 == 0 ? 0 : 1;
-    spec->batch = 8;
     spec->steps = 40 + (int64_t)(bits / 4 % 160);
-    spec->has_gossip = true;
-    draw_options(bits_of((uint64_t)spec->seed, 2), &spec->gossip);
     if (draws_rounds(world)) {
-        draw_rounds(bits_of((uint64_t)spec->seed, 3), &spec->gossip);
-        spec->steps += spec->gossip.level ? 0 : ROUNDS_STEPS; /* a round is a pass of all samples */
+        draw_rounds(bits_of((uint64_t)spec->seed, 3), &options);
+        spec->steps += options.level ? 0 : ROUNDS_STEPS; /* a round is a pass of all samples */
     }
     const int64_t most = (int64_t)world->agent_count;
     spec->devices_min = 2;
     spec->devices_max = 2 + (int64_t)(bits / 1024 % (uint64_t)(most - 1));
     /* Each of so many groups has a batch, whatever the split. */
-    job->data.train_samples = SIM_CLASSES * (spec->batch * (6 + (int64_t)(bits / 65536 % 8)));
-    for (size_t c = 0; c < SIM_CLASSES; c++) {
-        job->samples[c] = job->data.train_samples / SIM_CLASSES;
-    }
-    job->classes = (struct event_classes){.samples = job->samples, .count = SIM_CLASSES};
+    job->data.train_samples = SIM_CLASSES * BATCH * (6 + (int64_t)(bits / 65536 % 8));
+    users_mix(job, &options);
 }
 
 size_t gossip_devices_left(const struct world *world)
