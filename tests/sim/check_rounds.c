@@ -160,6 +160,9 @@ static void check_closed(const struct look *round)
                (round->answers[AVERAGED] > 0 && answered > round->answers[AVERAGED])) {
         check_fail(round->world, "in a round of %s %zu are paired, %zu pass, %zu are averaged",
                    name, round->answers[PAIRED], round->answers[PASSED], round->answers[AVERAGED]);
+    } else if (round->answers[PAIRED] > 0 && round->gossip->rules.adopts &&
+               round->gossip->rounds >= round->gossip->rules.average_every) {
+        check_fail(round->world, "pairs of %s take the place of an average", name);
     } else if (answered < round->present && (answered < 2 || !are_late(round))) {
         check_fail(round->world, "a round of %s is closed with %zu of %zu groups", name, answered,
                    round->present);
