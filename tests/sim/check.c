@@ -290,7 +290,7 @@ void check_commit(struct world *world, const struct transaction *transaction)
             learn_plan(world, change->row);
             check_plan(world, change->row);
         } else if (change->kind == OBJECT_CHECKPOINT && change->forget) {
-            check_delete_checkpoint(world, change->id);
+            check_delete_checkpoint(world, transaction, change->id);
         }
     }
     check_mix_rows(world, transaction);

@@ -118,7 +118,8 @@ bool check_lost_any(const struct world *world, const struct job *job);
 
 /* ---- check_deleted.c ---- */
 /* A checkpoint's row is about to be deleted: no live job needs it. */
-void check_delete_checkpoint(struct world *world, const char *id);
+void check_delete_checkpoint(struct world *world, const struct transaction *transaction,
+                             const char *id);
 /* The core lets a user delete it. */
 void check_note_deleted(struct world *world, const char *id);
 /* Whether a user ever deleted that checkpoint. */

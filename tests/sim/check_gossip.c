@@ -86,7 +86,8 @@ void check_gossip_free(struct check_gossip **gossip)
 
 bool check_is_group(const struct job *job)
 {
-    return job->part == JOB_GROUP && job->spec.view.is_shard;
+    return job->part == JOB_GROUP &&
+           (job->spec.view.is_shard || job->spec.train_local.name[0] != '\0');
 }
 
 /* NULL: it is no group, or a backup does not know it. */

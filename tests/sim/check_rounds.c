@@ -19,7 +19,8 @@
 /* A parent after the step before this one. */
 struct seen {
     struct job_id parent;
-    int64_t life, counter, now_ms, closed_ms;
+    uint64_t lives; /* of the coordinator: a restored backup repeats the numbers of its own */
+    int64_t counter, now_ms, closed_ms;
     int64_t open_ms; /* since when the round might be closed, while the coordinator ran */
     struct mix_xid average;
     struct gossip_group group[LEVELS_GROUPS_MAX];
@@ -76,7 +77,7 @@ static void remember(const struct look *round, bool closed)
     struct seen *seen = round->seen;
     seen->closed_ms = closed ? round->core->now_ms : seen->closed_ms;
     seen->now_ms = round->core->now_ms;
-    seen->life = gossip->rules.life;
+    seen->lives = round->world->coordinator->lives;
     seen->counter = gossip->counter;
     seen->average = gossip->average;
     memcpy(seen->group, gossip->group, sizeof(seen->group));
@@ -194,7 +195,7 @@ static void check_open(const struct look *round)
 static void check_round(struct look *round)
 {
     const size_t count = round->gossip->count;
-    if (round->seen->life != round->gossip->rules.life) {
+    if (round->seen->lives != round->world->coordinator->lives) {
         round->seen->closed_ms = round->seen->open_ms = 0;
         memset(round->seen->group, 0, sizeof(round->seen->group));
         round->seen->counter = 0;

@@ -189,8 +189,16 @@ static bool begins_groups(const struct rows *rows)
     return false;
 }
 
-/* A group that would begin again from version 0, with an older average than the newest one: the
- * first step ends its job, and the next one begins another. */
+static bool has_other_data(const struct core *core, const struct local_train *local)
+{
+    const struct device *device = core_device(core, local->device.text);
+    const struct offer *offer =
+        device ? offer_find(device->offer, device->offer_count, local->name) : NULL;
+    return local->name[0] != '\0' && offer && strcmp(offer->sha256, local->sha256) != 0;
+}
+
+/* A group whose device has other data now, or that would begin again from version 0 with an older
+ * average than the newest one: the first step ends its job, and the next one begins another. */
 static bool is_replaced(const struct rows *rows, const struct core *core, const struct job *row)
 {
     const struct parent *parent =
@@ -200,9 +208,10 @@ static bool is_replaced(const struct rows *rows, const struct core *core, const 
     }
     const struct gossip_state *state = &parent->gossip;
     const struct gossip_member *member = &state->member[row->group];
-    return parent->part[row->group].state == PART_WAITING && member->incarnation > 0 &&
-           state->average_count > 0 &&
-           !mix_xid_is(member->origin, state->average[state->average_count - 1].xid);
+    const bool outdated = member->incarnation > 0 && state->average_count > 0 &&
+                          !mix_xid_is(member->origin, state->average[state->average_count - 1].xid);
+    return parent->part[row->group].state == PART_WAITING &&
+           (outdated || has_other_data(core, &row->spec.train_local));
 }
 
 void check_restore(struct world *world)
@@ -225,7 +234,8 @@ void check_restore(struct world *world)
         if (!live && is_replaced(rows, core, row)) {
             replaced++;
         } else if (!live || live->version != row->version || live->generation < row->generation ||
-            live->neighbor_version != row->neighbor_version || job_state_ended(live->state)) {
+                   live->neighbor_version != row->neighbor_version ||
+                   job_state_ended(live->state)) {
             check_fail(world, "restoring the rows does not give %s back", row->spec.name);
         }
     }

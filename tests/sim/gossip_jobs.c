@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/sim/coordinator.h"
+#include "tests/sim/offers.h"
 
 #define BATCH 8 /* of users_mix */
 #define ROUNDS_STEPS 120
@@ -76,7 +77,16 @@ void gossip_job_draw(const struct world *world, struct user_job *job)
     spec->devices_max = 2 + (int64_t)(bits / 1024 % (uint64_t)(most - 1));
     /* Each of so many groups has a batch, whatever the split. */
     job->data.train_samples = SIM_CLASSES * BATCH * (6 + (int64_t)(bits / 65536 % 8));
+    const bool local = draws_rounds(world) && bits_of((uint64_t)spec->seed, 4) % 4 == 0;
+    if (local) {
+        options.split = SHARDS_EVEN;
+        options.critical = 0;
+        options.weights = WEIGHTS_EQUAL;
+    }
     users_mix(job, &options);
+    if (local) {
+        offers_use(job);
+    }
 }
 
 size_t gossip_devices_left(const struct world *world)

@@ -260,12 +260,27 @@ ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
         "    if (waiting > 1 && gossip_round_averages(gossip)) {",
     ),
 )
+LOCAL_MUTANTS = (  # of jobs on data that stay on devices
+    (
+        "own data: a group is bound to its device",
+        "coordinator/core/matching.c",
+        "(local->device.text[0] != '\\0' && !id_equal(local->device.text, device->id.text)) ||",
+        "",
+    ),
+    (
+        "own data: a group trains on the data that it was made for",
+        "coordinator/core/matching.c",
+        "(local->sha256[0] != '\\0' && strcmp(local->sha256, offer->sha256) != 0)",
+        "false",
+    ),
+)
 # With the first seed that simulates such jobs.
 MUTANTS = [
     *((*mutant, 1000001) for mutant in GROUP_MUTANTS),
     *((*mutant, 2000001) for mutant in EXCHANGE_MUTANTS),
     *((*mutant, 3000001) for mutant in MIX_MUTANTS),
     *((*mutant, 3000001) for mutant in ROUND_MUTANTS),
+    *((*mutant, 3000001) for mutant in LOCAL_MUTANTS),
     *((*mutant, 1) for mutant in JOB_MUTANTS),
 ]
 
