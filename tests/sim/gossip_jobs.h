@@ -16,7 +16,7 @@ bool gossip_job_is(const struct world *world, const struct user_job *job);
 void gossip_job_draw(const struct world *world, struct user_job *job);
 /* How many devices, the first ones, stay once everything else is healed: all, one, or, where groups
  * wait for each other, all but one. Fewer only if each job of groups has its groups by then: a job
- * needs several devices to begin. */
+ * needs several devices to begin. Data that are bound to devices are not all lost. */
 size_t gossip_devices_left(const struct world *world);
 
 #endif
