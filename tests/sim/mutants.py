@@ -262,16 +262,11 @@ ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
 )
 LOCAL_MUTANTS = (  # of jobs on data that stay on devices
     (
-        "own data: a group is bound to its device",
+        "own data: a group trains on the data of its device",
         "coordinator/core/matching.c",
-        "(local->device.text[0] != '\\0' && !id_equal(local->device.text, device->id.text)) ||",
-        "",
-    ),
-    (
-        "own data: a group trains on the data that it was made for",
-        "coordinator/core/matching.c",
-        "(local->sha256[0] != '\\0' && strcmp(local->sha256, offer->sha256) != 0)",
-        "false",
+        "(local->device.text[0] != '\\0' && !id_equal(local->device.text, device->id.text)) ||\n"
+        "        (local->sha256[0] != '\\0' && strcmp(local->sha256, offer->sha256) != 0)) {",
+        "false) {",
     ),
 )
 # With the first seed that simulates such jobs.
