@@ -50,7 +50,7 @@ struct gossip_options {
 };
 #define GOSSIP_OPTIONS_DEFAULT                                                                     \
     {                                                                                              \
-        .level = true, .classes_per_shard = 2, .average_every = 16, .adopt = true                  \
+        .level = true, .classes_per_shard = 2, .average_every = 4, .adopt = true                   \
     }
 #define GOSSIP_ALPHA 0.3 /* of dirichlet, where it is left out */
 extern const struct record gossip_options_record;

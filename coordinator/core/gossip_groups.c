@@ -166,7 +166,7 @@ static void measure_links(const struct core *core, struct parent_slot *parent, s
 
 double gossip_measured_speed(const struct parent_slot *parent, const struct job_slot *job)
 {
-    const double seconds = job->progress.recent_step_seconds;
+    const double seconds = pace_mean(&job->progress.pace);
     return seconds > 0 ? (double)parent->job.spec.batch / seconds : 0;
 }
 

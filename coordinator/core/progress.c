@@ -121,6 +121,7 @@ void progress_restart(struct job_slot *job)
     job->progress.reached_step = version;
     job->progress.step_count = 0;
     job->progress.recent_step_seconds = 0;
+    job->progress.pace = (struct pace){0};
     (void)progress_go_back(job, version);
 }
 
@@ -159,6 +160,7 @@ static void take_step_seconds(struct job_slot *job, double seconds)
             ? job->plan.measured_step_seconds / job->plan.predicted_step_seconds
             : 0;
     job->progress.recent_step_seconds = progress_recent_seconds(job, 3);
+    pace_add(&job->progress.pace, seconds);
     job->progress.known_step_seconds = job->plan.measured_step_seconds;
 }
 

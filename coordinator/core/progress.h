@@ -3,6 +3,7 @@
 #define COORDINATOR_CORE_PROGRESS_H
 
 #include "coordinator/core/core.h"
+#include "coordinator/core/pace.h"
 
 struct device_slot;
 struct job_slot;
@@ -25,6 +26,7 @@ struct progress {
     int64_t reached_step;       /* newest step of this generation */
     double known_step_seconds;  /* measured by this plan or an earlier one; 0: not measured */
     double recent_step_seconds; /* median of the last 3 steps of this generation; 0: none */
+    struct pace pace;           /* of this generation */
     double evaluation_seconds;  /* duration of the last measured evaluation; 0: not measured */
     double step_seconds[STEP_WINDOW];
     size_t step_count;

@@ -164,6 +164,19 @@ def test_groups_train_on_while_the_coordinator_is_away():
         check_no_gaps(fleet, parts)
 
 
+def test_everything_loses_power():
+    with gossip_fleet(lease_ms=LEASE_MS) as fleet:
+        job, spec = training(fleet)
+        stored = groups_of(fleet, job)["averages_stored"]
+        for process in [fleet.coordinator, *fleet.agents]:
+            process.kill()
+        fleet.restart_coordinator("--heartbeat-ms", 200, "--lease-ms", LEASE_MS)
+        for agent in list(fleet.agents):
+            fleet.start_agent(agent.name, wait=False)
+        wait_for_averages(fleet, job, stored + 1)
+        finish(fleet, job, spec)
+
+
 def test_a_device_that_joins_later_gets_the_part_of_a_lost_one():
     with gossip_fleet(lease_ms=LEASE_MS) as fleet:
         job, spec = training(fleet)
