@@ -64,8 +64,8 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
     (
         "one phase at a time: the harvest follows the last group",
         SUBMODEL,
-        "} else if (count_parts(row, PART_TRAINS) == 0) {",
-        "} else if (count_parts(row, PART_TRAINED) > 0) {",
+        "} else if (groups_count(row, PART_TRAINS) == 0) {",
+        "} else if (groups_count(row, PART_TRAINED) > 0) {",
     ),
     (
         "one phase at a time: groups follow the stem",
