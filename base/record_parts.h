@@ -26,7 +26,8 @@ static inline bool record_has(const struct field *field, int version)
 static inline bool record_has_presence(const struct field *field)
 {
     return (field->flags & FIELD_NULLABLE) &&
-           (field->type == FIELD_RECORD || (field->flags & FIELD_PRESENCE));
+           ((field->type == FIELD_RECORD && !field->record->first_alone) ||
+            (field->flags & FIELD_PRESENCE));
 }
 
 /* The bool that says whether the RECORD which excludes the field is present; NULL: none does. */
@@ -75,7 +76,7 @@ static inline bool *record_presence(const struct field *field, char *base)
 }
 
 /* Free what the field of the struct at base owns and give it its zero value (a record keeps its
- * plain members). */
+ * plain members, unless it has a text that stands for it). */
 void record_clear_field(const struct field *field, char *base);
 
 #endif

@@ -86,7 +86,8 @@ struct record {
     size_t field_count;
     const char *about; /* as of a field */
     bool first_alone;  /* a text T stands for an object of which only the first member, a TEXT that
-                          may be left out, is given: T. It is written so too, unless in a list */
+                          may be left out, is given: T. It is written so too, unless in a list.
+                          With FIELD_NULLABLE null stands for one without any member */
     bool answer;       /* sent by the coordinator only: the contract requires every member that is
                           always written */
 };

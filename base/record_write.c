@@ -55,6 +55,10 @@ void record_clear_field(const struct field *field, char *base)
     case FIELD_LIST:
     case FIELD_MAP: *record_count(field, base) = 0; break;
     case FIELD_RECORD:
+        if (field->record->first_alone) { /* null is that all of its members are empty */
+            record_clear(field->record, at);
+        }
+        break;
     case FIELD_JSON:
     case FIELD_CONSTANT: break;
     }

@@ -26,7 +26,8 @@ enum rng_purpose {
     RNG_ID = 5,      /* identifiers made by a core */
     RNG_SIMULATION = 6,
     RNG_JITTER = 7,       /* of waiting times, so that devices do not call in step */
-    RNG_HOLDOUT = 8,      /* a = class, b = 0, index = place of the sample within its class */
+    RNG_HOLDOUT = 8,      /* a = class, b = 0, index = place of the sample within its class; b = 1:
+                             a phase */
     RNG_NEGATIVES = 9,    /* a = epoch, b = 0, index = place among the samples of other classes */
     RNG_SHARDS = 10,      /* a = class or shard, b = 0, index = draw; b = 1: the order of classes */
     RNG_SHARD_ORDER = 11, /* a = class, b = 0, index = place of the sample within its class */

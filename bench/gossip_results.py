@@ -12,7 +12,7 @@ POINTS = 100  # of the grid, in the baseline's passes
 BAND = 0.0078  # below the baseline's accuracy that counts as reached: the source's loss
 HOLD = 3  # points of the grid for which it must stay reached
 NEVER = 10  # times the baseline's seconds that a run counts which does not get there
-LAST = 3  # versions whose mean is the accuracy of a run
+LAST = 3  # versions whose mean is the accuracy of a run; passes at its end
 GAIN, GAIN_VERSIONS = 0.002, 10  # a run that gains less in so many versions has ended
 SPEED_UP = 2.70  # the source's
 LOSS_MAX, SETTING_LOSS_MAX = 0.78, 2.0
@@ -89,10 +89,13 @@ def converged(versions, first=0):
     return None
 
 
-def end_accuracy(versions, first=0):
-    """Of a run that continued until it gained nothing, or as long as it might."""
-    count = converged(versions, first)
-    return last_accuracy(versions[: count or len(versions)])
+def end_accuracy(versions, pass_steps, first=0):
+    """Of a run that continued until it gained nothing, or as long as it might: the mean of the
+    versions of its last passes, so that runs with few versions are not judged by early ones.
+    """
+    found = versions[: converged(versions, first) or len(versions)]
+    since = found[-1]["step"] - LAST * pass_steps
+    return statistics.mean(one["accuracy"] for one in found if one["step"] > since)
 
 
 def baseline_of(run, passes):
@@ -111,7 +114,7 @@ def baseline_of(run, passes):
         "spacing": spacing,
         "accuracy": accuracy,
         "seconds": time_to(run["versions"], spacing, accuracy),
-        "end_accuracy": end_accuracy(run["versions"], count),
+        "end_accuracy": end_accuracy(run["versions"], run["pass_steps"], count),
     }
 
 
@@ -201,7 +204,7 @@ def row_of(run, baseline, shares):
         "over_best": None,
         "best_variant": None,
         "loss_points": (
-            100 * (baseline["end_accuracy"] - end_accuracy(versions))
+            100 * (baseline["end_accuracy"] - end_accuracy(versions, run["pass_steps"]))
             if run["complete"] and versions
             else None
         ),

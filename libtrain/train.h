@@ -44,6 +44,7 @@
 
 #include "base/err.h"
 #include "libtrain/memory/memory.h"
+#include "libtrain/model/holdout.h"
 #include "libtrain/model/model.h"
 #include "libtrain/model/recipe.h"
 #include "libtrain/model/reduce.h"
@@ -353,10 +354,15 @@ NODISCARD int train_sampler_new(uint64_t samples, size_t batch, uint64_t seed,
 NODISCARD int train_sampler_new_view(const struct view *view, const unsigned char *labels,
                                      uint64_t samples, size_t batch, uint64_t seed,
                                      struct train_sampler **out, struct err *err);
+/* The same of a data set without the samples that are held out (holdout.h): each of the others once
+ * in an epoch. */
+NODISCARD int train_sampler_new_without(const struct holdout *holdout, const unsigned char *labels,
+                                        uint64_t samples, size_t batch, uint64_t seed,
+                                        struct train_sampler **out, struct err *err);
 void train_sampler_free(struct train_sampler **sampler);
 /* The samples of an epoch. */
 uint64_t train_sampler_epoch(const struct train_sampler *sampler);
-/* The hold-out of a view, rising; *count: how many. Borrowed for the life of the sampler. */
+/* The samples that are held out, rising; *count: how many. Borrowed for the life of the sampler. */
 const uint32_t *train_sampler_held(const struct train_sampler *sampler, size_t *count);
 /* Return floor(samples / batch): the last partial batch is dropped. */
 int64_t train_steps_per_epoch(uint64_t samples, size_t batch);

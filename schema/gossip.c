@@ -67,9 +67,21 @@ const struct record gossip_options_record =
 
 /* ---- the row of the parent ---- */
 
+/* 0 and 0: of no average yet. */
+static const struct field tests_fields[] = {
+    MEMBER_RECORD(struct gossip_tests, xid, "xid", 0, &mix_xid_record),
+    MEMBER_INT(struct gossip_tests, step, "step", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_tests, samples, "samples", 0, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct gossip_tests, loss, "loss", 0, 0, 0),
+    MEMBER_DOUBLE(struct gossip_tests, accuracy, "accuracy", 0, 0, 1),
+};
+static const struct record tests_record = RECORD(struct gossip_tests, "gossip_tests", tests_fields);
+
 static const struct field member_fields[] = {
     MEMBER_INT(struct gossip_member, samples, "samples", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, window, "window", 0, 0, INTEGER_MAX),
+    MEMBER_INT(struct gossip_member, held, "held", 0, 0, INTEGER_MAX),
+    MEMBER_RECORD(struct gossip_member, tests, "tests", 0, &tests_record),
     MEMBER_DOUBLE(struct gossip_member, speed, "speed", 0, 0, 0),
     MEMBER_INT(struct gossip_member, incarnation, "incarnation", 0, 0, INTEGER_MAX),
     MEMBER_INT(struct gossip_member, rate_step, "rate_step", 0, 0, INTEGER_MAX),
@@ -163,7 +175,7 @@ static void check_options(struct check *check, const struct job_spec *spec)
                     "must be 'equal' with average_by 'samples', by which "
                     "pairs move as well");
     }
-    if (options->target_accuracy > 0 && spec->dataset_test[0] == '\0') {
+    if (options->target_accuracy > 0 && !job_has_test(spec)) {
         check_fault(check, "/gossip/target_accuracy", "needs dataset.test");
     }
 }

@@ -55,11 +55,20 @@ struct gossip_options {
 #define GOSSIP_ALPHA 0.3 /* of dirichlet, where it is left out */
 extern const struct record gossip_options_record;
 
+/* An average on the samples that the device of a group holds out. */
+struct gossip_tests {
+    struct mix_xid xid;    /* the average; counter 0: none yet */
+    int64_t step, samples; /* step: of the parent, as of struct gossip_average */
+    double loss, accuracy; /* means */
+};
+
 /* What the parent knows of a group beside its part. */
 struct gossip_member {
-    int64_t samples;       /* of its part of the data */
-    int64_t window;        /* samples of an epoch, if it chooses some by their losses; 0: all */
-    double speed;          /* samples per second when the data were divided */
+    int64_t samples;           /* of its part of the data, without those that are held out */
+    int64_t held;              /* samples that its device holds out */
+    struct gossip_tests tests; /* the last one */
+    int64_t window;            /* samples of an epoch, if it chooses some by their losses; 0: all */
+    double speed;              /* samples per second when the data were divided */
     int64_t incarnation;   /* the newest: the generation of struct mix_member; 0: none has begun */
     int64_t rate_step;     /* of the parent when that began */
     int64_t steps;         /* of jobs before its present one */

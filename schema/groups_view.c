@@ -19,11 +19,22 @@ static const struct record part_view_record =
 static const struct field class_element = {
     .type = FIELD_INT, .min = 0, .max = COUNTED_CLASSES_MAX - 1};
 
+static const struct field tests_fields[] = {
+    MEMBER_INT(struct group_tests, step, "step", FIELD_REQUIRED, 0, INTEGER_MAX,
+               .about = "Of all groups together, as of `averages`."),
+    MEMBER_INT(struct group_tests, samples, "samples", FIELD_REQUIRED, 0, INTEGER_MAX),
+    MEMBER_DOUBLE(struct group_tests, loss, "test_loss", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct group_tests, accuracy, "test_accuracy", FIELD_REQUIRED, 0, 1),
+};
+static const struct record group_tests_record =
+    RECORD_WITH(struct group_tests, "group_tests", tests_fields, .answer = true,
+                .about = "An average on the samples that one device holds out.");
+
 static const struct field mixes_fields[] = {
     MEMBER_FORM(struct group_mixes, device.text, "device", FIELD_NULLABLE, &device_id_form,
                 .about = "That trains it now; null: none."),
     MEMBER_INT(struct group_mixes, samples, "samples", FIELD_REQUIRED, 0, INTEGER_MAX,
-               .about = "Of its part of the data."),
+               .about = "Of its part of the data, without held-out ones."),
     MEMBER_INT(struct group_mixes, steps, "steps", FIELD_REQUIRED, 0, INTEGER_MAX,
                .about = "That it has made."),
     MEMBER_INT(struct group_mixes, every, "every", FIELD_REQUIRED, 0, INTEGER_MAX,
@@ -43,6 +54,10 @@ static const struct field mixes_fields[] = {
     MEMBER_DOUBLE_OPTIONAL(struct group_mixes, distance, has_distance, "distance", 0, 0, 0,
                            .about = "Of its parameters from those of the last average, by the "
                                     "norm of the average; null: not known."),
+    MEMBER_OPTIONAL(struct group_mixes, tests, has_tests, "held_out", FIELD_SKIP_EMPTY,
+                    &group_tests_record,
+                    .about = "With `dataset.test.holdout`: the last average that its device has "
+                             "evaluated on its held-out samples. Left out: none yet."),
 };
 static const struct record group_mixes_record =
     RECORD_WITH(struct group_mixes, "group_mixes", mixes_fields, .answer = true,
@@ -149,5 +164,11 @@ void groups_view_fill(const struct parent *parent, struct groups_view *out)
         out->group[g].has_mixes = true;
         out->group[g].mixes.samples = parent->gossip.member[g].samples;
         out->group[g].mixes.steps = parent->gossip.member[g].steps;
+        const struct gossip_tests *tests = &parent->gossip.member[g].tests;
+        out->group[g].mixes.has_tests = tests->xid.counter > 0;
+        out->group[g].mixes.tests = (struct group_tests){.step = tests->step,
+                                                         .samples = tests->samples,
+                                                         .loss = tests->loss,
+                                                         .accuracy = tests->accuracy};
     }
 }

@@ -16,6 +16,12 @@ struct part_view {
     struct checkpoint_id checkpoint;
 };
 
+/* The last average that a group has evaluated on the samples which its device holds out. */
+struct group_tests {
+    int64_t step, samples;
+    double loss, accuracy;
+};
+
 /* A group that trains apart from others, as far as it trains now. */
 struct group_mixes {
     struct device_id device;   /* "": none trains it */
@@ -31,6 +37,8 @@ struct group_mixes {
     bool has_loss;
     double distance; /* from the last average it was part of; has_distance */
     bool has_distance;
+    struct group_tests tests; /* has_tests */
+    bool has_tests;
 };
 
 struct group_view {

@@ -63,6 +63,7 @@ struct job_spec {
     char dataset_train[NAME_SIZE]; /* uploaded; "": train_local */
     struct local_train train_local;
     char dataset_test[NAME_SIZE]; /* "" : no evaluation on one */
+    struct local_test test_local; /* in its place */
     struct view view;             /* of the training data; has_view */
     bool has_view;
     int64_t seed;

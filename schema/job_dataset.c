@@ -26,12 +26,33 @@ static const struct record train_group =
     RECORD_WITH(struct job_spec, "job_train", train_fields, .first_alone = true,
                 .about = "An uploaded data set, or one that devices offer.");
 
+static const struct field test_fields[] = {
+    MEMBER_FORM(struct job_spec, dataset_test, "name", FIELD_SKIP_EMPTY, &name_form, .since = 6,
+                .about = "The same as the text alone: a data set of `/v1/datasets`.",
+                .rule = "either `name` or `holdout`"),
+    MEMBER_DOUBLE(struct job_spec, test_local.holdout, "holdout", FIELD_SKIP_EMPTY,
+                  TEST_HOLDOUT_MIN, TEST_HOLDOUT_MAX, .since = 6,
+                  .about = "The share of its own samples that each device holds out of training "
+                           "and evaluates averages on. See [Held-out "
+                           "samples](#held-out-samples).",
+                  .rule = "with `dataset.train.local`"),
+    MEMBER_INT(struct job_spec, test_local.classes, "classes", FIELD_SKIP_EMPTY, 0,
+               OFFER_CLASSES_MAX, .since = 6,
+               .about = "Of a group: samples of each of so many classes are held out. Left out: "
+                        "they are drawn from all.",
+               .rule = "set by the coordinator"),
+};
+static const struct record test_group =
+    RECORD_WITH(struct job_spec, "job_test", test_fields, .first_alone = true,
+                .about = "An uploaded data set, or samples that devices hold out.");
+
 static const struct field dataset_fields[] = {
     MEMBER_GROUP("train", FIELD_REQUIRED, &train_group,
                  .about = "A data set of `/v1/datasets`: its name, or an object."),
-    MEMBER_FORM(struct job_spec, dataset_test, "test", FIELD_NULLABLE, &name_form,
-                .about = "The data set of evaluations; null: no evaluation.",
-                .rule = "same shape and type as `train`"),
+    MEMBER_GROUP("test", FIELD_NULLABLE, &test_group,
+                 .about = "The data set of evaluations: its name, or an object; null: no "
+                          "evaluation.",
+                 .rule = "same shape and type as `train`"),
 };
 const struct record job_dataset_group = RECORD(struct job_spec, "job_dataset", dataset_fields);
 
@@ -43,9 +64,11 @@ static const struct field data_fields[] = {
     MEMBER_INT(struct job_data, train_samples, "train_samples", 0, 0, INTEGER_MAX,
                .about = "Samples of the training data."),
     MEMBER_INT(struct job_data, test_samples, "test_samples", 0, 0, INTEGER_MAX,
-               .about = "Samples of the test data."),
+               .about = "Samples of the test data, or those that devices hold out."),
     MEMBER_INT(struct job_data, epoch_samples, "epoch_samples", FIELD_SKIP_EMPTY, 0, INTEGER_MAX,
-               .since = 3, .about = "Samples of an epoch of the view. Left out without one."),
+               .since = 3,
+               .about = "Samples of an epoch of the view, or without those that devices hold out. "
+                        "Left out: `train_samples`."),
     MEMBER_INT(struct job_data, holdout_samples, "holdout_samples", FIELD_SKIP_EMPTY, 0,
                INTEGER_MAX, .since = 3, .about = "Samples of the view's hold-out. Left out: none."),
     MEMBER_FORM(struct job_data, checkpoint_sha256, "checkpoint_sha256", FIELD_NULLABLE,
@@ -64,6 +87,45 @@ const char *job_train_name(const struct job_spec *spec)
     return spec->train_local.name[0] != '\0' ? spec->train_local.name : spec->dataset_train;
 }
 
+bool job_has_test(const struct job_spec *spec)
+{
+    return spec->dataset_test[0] != '\0' || spec->test_local.holdout > 0;
+}
+
+struct holdout job_holdout(const struct job_spec *spec)
+{
+    return (struct holdout){.share = spec->test_local.holdout,
+                            .seed = (uint64_t)spec->seed,
+                            .classes = (size_t)spec->test_local.classes};
+}
+
+int64_t job_held(const struct job_spec *spec, const struct offer *offer)
+{
+    struct holdout holdout = job_holdout(spec);
+    holdout.classes = offer->class_count_count;
+    return holdout.share > 0
+               ? (int64_t)holdout_count(&holdout, offer->class_count, (uint64_t)offer->samples)
+               : 0;
+}
+
+static void check_test(struct check *check, const struct job_spec *spec)
+{
+    if (spec->test_local.holdout <= 0) {
+        return;
+    }
+    if (spec->dataset_test[0] != '\0') {
+        check_fault(check, "/dataset/test", "needs the name of a data set, or 'holdout', not both");
+    }
+    if (spec->train_local.name[0] == '\0') {
+        check_fault(check, "/dataset/test/holdout",
+                    "is for data that stay on devices (dataset.train.local); use view.holdout, or "
+                    "upload a test set");
+    }
+    if (spec->has_view) {
+        check_fault(check, "/dataset/test/holdout", "is not for a job with a view");
+    }
+}
+
 int job_dataset_check(const struct job_spec *spec, struct record_faults *faults, struct err *err)
 {
     struct check check = {.faults = faults, .err = err};
@@ -72,6 +134,7 @@ int job_dataset_check(const struct job_spec *spec, struct record_faults *faults,
         check_fault(&check, "/dataset/train",
                     "needs the name of a data set, or 'local' with that of one that devices offer");
     }
+    check_test(&check, spec);
     if (local->name[0] == '\0' || spec->strategy == STRATEGY_GOSSIP) {
         return check.rc;
     }

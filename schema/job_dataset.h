@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "libtrain/model/holdout.h"
 #include "schema/id.h"
 #include "schema/limits.h"
 #include "schema/offer.h"
@@ -21,14 +22,25 @@ struct local_train {
     char sha256[SHA256_SIZE];   /* of a group: of these data */
 };
 
+#define TEST_HOLDOUT_MIN 0.01
+#define TEST_HOLDOUT_MAX HOLDOUT_SHARE_MAX
+
+/* What a job is evaluated on instead of an uploaded data set: the samples of each device that it
+ * does not train on (libtrain/model/holdout.h). */
+struct local_test {
+    double holdout;  /* their share; 0: none */
+    int64_t classes; /* of a group: by which they are told apart; 0: they are not */
+};
+
 /* What a job needs to know of its data sets, its checkpoint and its kernels, fixed when it is
  * submitted. */
 struct job_data {
     char train_sha256[SHA256_SIZE];
     char test_sha256[SHA256_SIZE]; /* "" without one */
     int64_t train_samples, test_samples;
-    int64_t epoch_samples, holdout_samples; /* of the view; 0: none */
-    char checkpoint_sha256[SHA256_SIZE];    /* "" without one */
+    int64_t epoch_samples;               /* of the view, or without held-out ones; 0: all */
+    int64_t holdout_samples;             /* of the view; 0: none */
+    char checkpoint_sha256[SHA256_SIZE]; /* "" without one */
     int64_t checkpoint_bytes;
     bool tune; /* job_tunes */
 };
@@ -40,6 +52,12 @@ extern const struct record job_data_record;
 struct job_spec;
 /* Return the name of the training data, uploaded or not. */
 const char *job_train_name(const struct job_spec *spec);
+/* Return whether the job is evaluated: on an uploaded test set, or on what devices hold out. */
+bool job_has_test(const struct job_spec *spec);
+/* Return how a group holds out samples of its own data. */
+struct holdout job_holdout(const struct job_spec *spec);
+/* Return how many samples of a device's data it holds out for the job; 0: none. */
+int64_t job_held(const struct job_spec *spec, const struct offer *offer);
 /* Rules between the data sets and the other fields. Adds faults. ERR_INVALID when there is one; err
  * names the first. */
 NODISCARD int job_dataset_check(const struct job_spec *spec, struct record_faults *faults,

@@ -6,9 +6,9 @@
 
 int job_judged_metric(const struct job_spec *spec)
 {
-    return spec->has_stop                  ? spec->stop.metric
-           : spec->dataset_test[0] != '\0' ? JUDGED_TEST_ACCURACY
-                                           : JUDGED_RECALL;
+    return spec->has_stop       ? spec->stop.metric
+           : job_has_test(spec) ? JUDGED_TEST_ACCURACY
+                                : JUDGED_RECALL;
 }
 
 int64_t job_evaluate_steps(const struct job_spec *spec, const struct job_data *data)
@@ -38,8 +38,7 @@ bool job_checkpoint_due(const struct job_spec *spec, const struct job_data *data
 
 static bool judges(const struct job_spec *spec, int metric)
 {
-    return metric == JUDGED_RECALL ? spec->has_view && spec->view.holdout > 0
-                                   : spec->dataset_test[0] != '\0';
+    return metric == JUDGED_RECALL ? spec->has_view && spec->view.holdout > 0 : job_has_test(spec);
 }
 
 static void check_stop(struct check *check, const struct job_spec *spec)

@@ -29,7 +29,7 @@ static inline bool mix_xid_after(struct mix_xid a, struct mix_xid b)
 enum mix_kind {
     MIX_PAIR,    /* two groups move towards each other */
     MIX_AVERAGE, /* every group gives a copy, and one computes their average */
-    MIX_ADOPT,   /* a group moves to the average */
+    MIX_ADOPT,   /* a group moves to the average, or fetches it to evaluate it */
     MIX_START,   /* only as a record: an incarnation of a group begins */
 };
 extern const char *const mix_kind_names[];
@@ -56,11 +56,18 @@ struct mix_match {
      * ADOPT: the one that has it. */
     struct mix_member peer[GROUPS_MAX];
     size_t peer_count;
-    /* Shares of the difference that it moves by; of an average: 1, or 0 if it is not adopted. */
+    /* Shares of the difference that it moves by; of an average: 1, or 0 if it is not adopted. Of
+     * ADOPT 0: it is fetched for an evaluation, which no record names. */
     double alpha, statistics_alpha;
     int64_t rate_step;   /* the learning rate from then on is the job's in this step */
     int64_t deadline_ms; /* by the reader's clock */
 };
+
+/* Whether a group fetches an average to evaluate it, and does not move to it. */
+static inline bool mix_match_visits(const struct mix_match *match)
+{
+    return match->kind == MIX_ADOPT && match->alpha == 0;
+}
 
 /* What a group did. Job and records determine every bit of the result. START: `own` begins with the
  * state of the average `xid` that the only peer has computed; with counter 0 with that of the only

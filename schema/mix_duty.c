@@ -142,6 +142,16 @@ static const struct record status_record =
     RECORD_WITH(struct mix_status, "mix_status", status_fields,
                 .about = "The newest match of its kind; counter 0: none yet.");
 
+static const struct field tests_fields[] = {
+    COUNT(struct mix_tests, samples, "samples",
+          .about = "0: the loss was not finite, or the evaluation failed."),
+    COUNT(struct mix_tests, correct, "correct", .about = "Labels."),
+    MEMBER_DOUBLE(struct mix_tests, loss, "loss_sum", FIELD_REQUIRED, 0, 0),
+};
+static const struct record tests_record =
+    RECORD_WITH(struct mix_tests, "mix_tests", tests_fields,
+                .about = "The newest average on the samples that the device holds out.");
+
 static const struct field report_fields[] = {
     MEMBER_INT(struct mix_report, group, "group", FIELD_REQUIRED, 0, GROUPS_MAX - 1),
     COUNT(struct mix_report, generation, "generation", .about = "Of the group."),
@@ -157,6 +167,8 @@ static const struct field report_fields[] = {
                            0, MIX_DISTANCE_MAX,
                            .about = "Of the group's copy for the newest average from it, by the "
                                     "norm of the average."),
+    MEMBER_OPTIONAL(struct mix_report, tests, has_tests, "held_out", FIELD_SKIP_EMPTY,
+                    &tests_record, .about = "Sums over them, with `dataset.test.holdout`."),
     MEMBER_RECORDS(struct mix_report, record, record_count, "records", FIELD_SKIP_EMPTY,
                    &mix_record_record, .about = "Kept by the agent until a reply comes."),
 };

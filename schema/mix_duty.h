@@ -97,6 +97,13 @@ struct mix_status {
     double seconds;     /* from the copy to its application, without waits for others; 0: unknown */
 };
 
+/* An average on the samples that the device holds out: sums, and nothing of a single sample. */
+struct mix_tests {
+    int64_t samples; /* 0: its loss is not finite, or it could not be evaluated */
+    int64_t correct; /* labels */
+    double loss;     /* the sum */
+};
+
 /* What a group reports. */
 struct mix_report {
     int64_t group, generation;
@@ -107,6 +114,8 @@ struct mix_report {
     double loss;
     bool has_distance;
     double distance; /* of the copy for the newest average from that average */
+    bool has_tests;  /* of the newest average, dataset.test.holdout */
+    struct mix_tests tests;
     struct mix_record record[MIX_REPORTED_MAX]; /* the oldest that no reply has acknowledged */
     size_t record_count;
 };

@@ -161,8 +161,9 @@ static bool continues(const struct mixing_slot *slot, const struct mix_match *ma
     const bool gave = slot->match.kind == MIX_AVERAGE && !slot->match.averages && slot->has_copy;
     const bool only_gave = slot->state == MIXING_APPLIED && slot->match.alpha == 0;
     return gave && mix_xid_is(slot->match.xid, match->xid) &&
-           (slot->state == MIXING_COPIED ? match->kind == MIX_ADOPT || match->averages
-                                         : only_gave && match->averages);
+           (slot->state == MIXING_COPIED
+                ? match->kind == MIX_ADOPT || match->averages
+                : only_gave && (match->averages || mix_match_visits(match)));
 }
 
 /* The group has no copy that it could adopt it with, and has not adopted it. */
@@ -266,9 +267,9 @@ enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *pla
 }
 
 /* An average that is not adopted changes nothing here. */
-static bool gives_only(const struct mix_match *match)
+static bool stays(const struct mix_match *match)
 {
-    return match->kind == MIX_AVERAGE && match->alpha == 0;
+    return match->kind != MIX_PAIR && match->alpha == 0;
 }
 
 void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version)
@@ -281,7 +282,7 @@ void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t versi
                                      .mixes = mixing->mixes};
     slot->has_copy = true;
     skip_own(mixing, slot);
-    if (gives_only(&slot->match) && !slot->match.averages) {
+    if (stays(&slot->match) && slot->match.kind == MIX_AVERAGE && !slot->match.averages) {
         slot->state = MIXING_APPLIED;
     }
     if (place == MIXING_AVERAGES && slot->match.alpha > 0) {
@@ -294,7 +295,7 @@ void mixing_applied(struct mixing *mixing, enum mixing_place place, int64_t vers
     struct mixing_slot *slot = &mixing->slot[place];
     ASSERT(slot->state == MIXING_FETCHED);
     slot->state = MIXING_APPLIED;
-    if (gives_only(&slot->match)) {
+    if (stays(&slot->match)) {
         return;
     }
     note_move(mixing, slot, version);

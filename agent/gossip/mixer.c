@@ -98,6 +98,7 @@ static int fill(struct mixer *mixer, struct err *err)
     mixer->body = (struct mix_body){mixer->state.parameters, mixer->state.statistics};
     mixer->floats = mixer->body.parameters + mixer->body.statistics;
     mixer->groups = (size_t)duty->groups;
+    mixer->holds_out = mixer->config.evaluate && mixer->spec->test_local.holdout > 0;
     atomic_init(&mixer->holds_at, MIXING_NEVER);
     atomic_init(&mixer->version, run->resume_version);
     mixer->steps = duty->steps;
@@ -247,12 +248,20 @@ static bool is_due(struct mixer *mixer, enum mixing_place place)
     return false;
 }
 
+/* Whether the newest average was evaluated on what the device holds out. */
+static bool tests_newest(const struct mixer *mixer)
+{
+    return mixer->tested.counter > 0 &&
+           mix_xid_is(mixer->tested, mixer->mixing.newest[MIXING_AVERAGES]);
+}
+
 static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
 {
     const struct mixing *mixing = &mixer->mixing;
     struct mixer_news news = {.wants = atomic_load(&mixer->version) >= wants_at,
                               .has_distance = mixer->distance_xid.counter > 0,
                               .has_loss = mixer->probed.counter > 0,
+                              .has_tests = tests_newest(mixer),
                               .average = mixer->average.state,
                               .mixes = mixing->mixes};
     for (size_t p = 0; p < MIXING_PLACES; p++) {
@@ -266,7 +275,8 @@ static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
 static bool is_new(const struct mixer_news *a, const struct mixer_news *b)
 {
     bool differs = a->wants != b->wants || a->has_distance != b->has_distance ||
-                   a->has_loss != b->has_loss || a->average != b->average || a->mixes != b->mixes;
+                   a->has_loss != b->has_loss || a->has_tests != b->has_tests ||
+                   a->average != b->average || a->mixes != b->mixes;
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         differs = differs || !mix_xid_is(a->xid[p], b->xid[p]) || a->state[p] != b->state[p] ||
                   a->copied[p] != b->copied[p];
@@ -279,7 +289,7 @@ struct mixer_signals mixer_refresh(struct mixer *mixer)
     struct mixing *mixing = &mixer->mixing;
     const int64_t now_ms = clock_now_ms();
     mixing_tick(mixing, now_ms);
-    bool due = mixer->average.state == AVERAGE_TO_EVALUATE;
+    bool due = mixer->average.state == AVERAGE_TO_EVALUATE || mixer->to_test.counter > 0;
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         take_order(mixer, (enum mixing_place)p, now_ms);
     }
@@ -426,6 +436,8 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
         .has_loss =
             mixer->probed.counter > 0 && mix_xid_is(mixer->probed, mixing->newest[MIXING_AVERAGES]),
         .loss = mixer->loss,
+        .has_tests = tests_newest(mixer),
+        .tests = mixer->tests,
         .has_distance = mixer->distance_xid.counter > 0 &&
                         mix_xid_is(mixer->distance_xid, mixing->newest[MIXING_AVERAGES]),
         .distance = mixer->distance,

@@ -14,12 +14,17 @@
 
 struct mixer;
 
+struct mix_figures {
+    double loss, accuracy; /* means */
+    struct mix_tests sums; /* the same */
+};
+
 struct mixer_config {
     const struct work_config *work; /* read by mixer_new only, as its run, which has_mix */
     struct keeper *keeper;          /* borrowed; one version, synchronous */
-    /* Called by mixer_boundary: evaluate the keeper's state on the test set. false: it cannot.
-     * NULL: the job has no test set. */
-    bool (*evaluate)(void *arg, double *loss, double *accuracy);
+    /* Called by mixer_boundary: evaluate the keeper's state on the test set, or on the samples that
+     * the device holds out. false: it cannot. NULL: the job has neither. */
+    bool (*evaluate)(void *arg, struct mix_figures *out);
     /* Called by mixer_boundary: the mean loss of the keeper's state of MIX_PROBE_SAMPLES training
      * samples, the same for all groups. false: it cannot. */
     bool (*probe)(void *arg, double *loss);

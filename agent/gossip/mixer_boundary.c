@@ -50,22 +50,54 @@ static void restore(struct mixer *mixer, float *data)
  * the match keeps others away from what it uses. */
 
 /* With the average in place of the state, which comes back to the bit. */
+static bool evaluate_average(struct mixer *mixer, struct mix_figures *out)
+{
+    float *own = mixer_scratch(mixer)->data;
+    *out = (struct mix_figures){.loss = NAN, .accuracy = NAN};
+    (void)pthread_mutex_unlock(&mixer->lock);
+    save(mixer, own);
+    restore(mixer, mixer->slab[MIXER_AVERAGE].data);
+    const bool evaluated = mixer->config.evaluate(mixer->config.arg, out);
+    restore(mixer, own);
+    (void)pthread_mutex_lock(&mixer->lock);
+    return evaluated && isfinite(out->loss) && isfinite(out->accuracy);
+}
+
+/* On what the device holds out: sums that it reports. */
+static void note_tests(struct mixer *mixer, struct mix_xid xid, bool evaluated,
+                       const struct mix_figures *figures)
+{
+    mixer->tested = xid;
+    mixer->tests = evaluated ? figures->sums : (struct mix_tests){0};
+}
+
+/* The own average. It is not sent before that: both need the scratch. */
 static void evaluate(struct mixer *mixer)
 {
     struct mixer_average *average = &mixer->average;
+    const struct mix_xid xid = average->xid;
+    struct mix_figures figures;
     average->state = AVERAGE_EVALUATING;
-    (void)pthread_mutex_unlock(&mixer->lock);
-    float *own = mixer_scratch(mixer)->data;
-    double loss = NAN, accuracy = NAN;
-    save(mixer, own);
-    restore(mixer, mixer->slab[MIXER_AVERAGE].data);
-    const bool tested = mixer->config.evaluate(mixer->config.arg, &loss, &accuracy);
-    restore(mixer, own);
-    (void)pthread_mutex_lock(&mixer->lock);
-    average->tested = tested && isfinite(loss) && isfinite(accuracy);
-    average->test_loss = loss;
-    average->test_accuracy = accuracy;
+    const bool evaluated = evaluate_average(mixer, &figures);
+    if (mixer->holds_out) {
+        note_tests(mixer, xid, evaluated, &figures);
+    }
+    average->tested = evaluated && !mixer->holds_out;
+    average->test_loss = figures.loss;
+    average->test_accuracy = figures.accuracy;
     average->state = average->xid.counter > 0 ? AVERAGE_TO_SEND : AVERAGE_NONE;
+}
+
+/* One that was fetched. This is a reader of it, so that it stays. */
+static void test(struct mixer *mixer)
+{
+    struct mix_figures figures;
+    const struct mix_xid xid = mixer->to_test;
+    mixer->slab[MIXER_AVERAGE].readers++;
+    const bool evaluated = evaluate_average(mixer, &figures);
+    mixer->slab[MIXER_AVERAGE].readers--;
+    mixer->to_test = (struct mix_xid){0};
+    note_tests(mixer, xid, evaluated, &figures);
 }
 
 static void copy(struct mixer *mixer, enum mixing_place place, int64_t version)
@@ -106,7 +138,7 @@ static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
 {
     const struct mix_match *match = &mixer->mixing.slot[place].match;
     const double alpha = match->alpha, statistics_alpha = match->statistics_alpha;
-    const bool moves = match->kind != MIX_AVERAGE || alpha > 0;
+    const bool moves = match->kind == MIX_PAIR || alpha > 0;
     const int64_t rate_step = match->rate_step > 0 ? match->rate_step : 1;
     const struct train_state own = mixer_state_of(mixer, mixer_copy(mixer, place)->data);
     const struct train_state peer =
@@ -116,6 +148,9 @@ static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
     if (moves && mixer->closed) {
         mixing_abandon(&mixer->mixing, place);
         return;
+    }
+    if (match->kind == MIX_ADOPT && mixer->holds_out && !mixer->closed) {
+        mixer->to_test = match->xid;
     }
     /* First: from now on the match cannot end in another way. */
     mixing_applied(&mixer->mixing, place, version);
@@ -138,10 +173,6 @@ static bool work(struct mixer *mixer, int64_t version)
         probe(mixer);
         return true;
     }
-    if (mixer->average.state == AVERAGE_TO_EVALUATE) {
-        evaluate(mixer);
-        return true;
-    }
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         const enum mixing_place place = (enum mixing_place)p;
         const struct mixing_slot *slot = &mixer->mixing.slot[place];
@@ -156,6 +187,15 @@ static bool work(struct mixer *mixer, int64_t version)
             return true;
         }
     }
+    /* At last: a match has a deadline. */
+    if (mixer->average.state == AVERAGE_TO_EVALUATE) {
+        evaluate(mixer);
+        return true;
+    }
+    if (mixer->to_test.counter > 0) {
+        test(mixer);
+        return true;
+    }
     return false;
 }
 
@@ -163,6 +203,7 @@ void mixer_close(struct mixer *mixer)
 {
     (void)pthread_mutex_lock(&mixer->lock);
     mixer->closed = true;
+    mixer->to_test = (struct mix_xid){0};
     (void)pthread_mutex_unlock(&mixer->lock);
 }
 

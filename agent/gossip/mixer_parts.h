@@ -58,7 +58,7 @@ struct mixer_order {
 struct mixer_news {
     struct mix_xid xid[MIXING_PLACES];
     enum mixing_state state[MIXING_PLACES];
-    bool copied[MIXING_PLACES], wants, has_distance, has_loss;
+    bool copied[MIXING_PLACES], wants, has_distance, has_loss, has_tests;
     enum average_state average;
     int64_t mixes;
 };
@@ -112,6 +112,9 @@ struct mixer {
     struct mixer_slab slab[MIXER_SLABS];
     struct mix_xid averaged; /* what the average is of; counter 0: it is none */
     struct mixer_average average;
+    bool holds_out; /* the device evaluates averages on samples of its own, and reports sums */
+    struct mix_xid to_test, tested; /* such averages: the one to evaluate, and that of `tests` */
+    struct mix_tests tests;
     struct mix_xid to_probe, probed; /* averages: whose copy is the state, and that `loss` is of */
     double loss;
     struct mix_xid distance_xid; /* counter 0: none */

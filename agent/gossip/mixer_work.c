@@ -170,7 +170,8 @@ static bool is_free(struct mixer *mixer)
     if (slab->wanted || mixer->average.state == AVERAGE_EVALUATING) {
         return false;
     }
-    mixer->average.state = AVERAGE_NONE; /* the earlier one */
+    mixer->average.state = AVERAGE_NONE; /* the earlier one, as the next */
+    mixer->to_test = (struct mix_xid){0};
     return true;
 }
 

@@ -83,6 +83,11 @@ static int make_sampler(struct order *order, const struct dataset_info *info, st
     const struct job_spec *spec = order->spec;
     const size_t batch = (size_t)spec->batch;
     const uint64_t seed = (uint64_t)spec->seed;
+    if (spec->test_local.holdout > 0) {
+        const struct holdout holdout = job_holdout(spec);
+        return train_sampler_new_without(&holdout, data_labels(order->data), info->count, batch,
+                                         seed, &order->sampler, err);
+    }
     if (!spec->has_view) {
         return train_sampler_new(info->count, batch, seed, &order->sampler, err);
     }

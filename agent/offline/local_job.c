@@ -107,6 +107,19 @@ static int compare(const struct set *train, const struct set *test, struct err *
     return 0;
 }
 
+static int count_held(const struct job_spec *spec, const struct data *train,
+                      const struct dataset_info *info, struct job_data *out, struct err *err)
+{
+    int64_t count[HOLDOUT_CLASSES_MAX];
+    const struct holdout holdout = job_holdout(spec);
+    int rc = holdout_classes(&holdout, data_labels(train), info->count, count, err);
+    if (rc == 0) {
+        out->test_samples = (int64_t)holdout_count(&holdout, count, info->count);
+        out->epoch_samples = out->train_samples - out->test_samples;
+    }
+    return rc;
+}
+
 int local_job_count(const struct job_spec *spec, const struct data *train,
                     const struct dataset_info *info, struct job_data *out, struct err *err)
 {
@@ -114,6 +127,9 @@ int local_job_count(const struct job_spec *spec, const struct data *train,
     struct view_sizes sizes;
     struct record_faults faults = {0};
     out->train_samples = (int64_t)info->count;
+    if (spec->test_local.holdout > 0) {
+        return count_held(spec, train, info, out, err);
+    }
     if (!spec->has_view) {
         return 0;
     }
@@ -170,7 +186,9 @@ int local_job_data_open(const struct local_places *places, const struct job_spec
         return rc;
     }
     const struct dataset_info *info = &out->info;
-    out->counts.test_samples = out->test ? (int64_t)data_info(out->test)->count : 0;
+    if (out->test) {
+        out->counts.test_samples = (int64_t)data_info(out->test)->count;
+    }
     out->fit = (struct model_fit){.input = {.h = info->h, .w = info->w, .c = info->c},
                                   .dtype = info->dtype,
                                   .classes = info->classes,

@@ -77,7 +77,7 @@ static int open_all(const struct local_places *places, const struct conf_list *l
     for (size_t g = 0; rc == 0 && g < groups; g++) {
         rc = open_own(local, &reading, &group[g], g, &out->own[g], err);
         rc = rc == 0 ? 0 : err_wrap(err, "group %zu", g);
-        out->job.counts.train_samples += out->own[g].counts.train_samples;
+        out->job.counts.train_samples += job_epoch_samples(&out->own[g].counts);
     }
     return rc;
 }

@@ -44,12 +44,15 @@ static int check_range(const struct stage_config *config, const struct model *mo
 static int check_data(const struct stage *stage, struct err *err)
 {
     const struct work_data *data = &stage->config.data;
-    const bool test = stage->evaluation_batches > 0 && stage->config.samples.test_samples > 0;
+    const bool held = stage->spec->test_local.holdout > 0;
+    const bool test =
+        !held && stage->evaluation_batches > 0 && stage->config.samples.test_samples > 0;
     if (stage_is_first(stage) && (!data->train_inputs || (test && !data->test_inputs))) {
         return err_set(err, ERR_INVALID, "the first stage needs the inputs");
     }
-    if (stage_is_first(stage) && stage->spec->has_view && !data->train_labels) {
-        return err_set(err, ERR_INVALID, "the first stage needs the labels of a view");
+    if (stage_is_first(stage) && (stage->spec->has_view || held) && !data->train_labels) {
+        return err_set(err, ERR_INVALID,
+                       "the first stage needs the labels of a view, or of data that are held out");
     }
     if (stage_is_last(stage) && (!data->train_labels || (test && !data->test_labels))) {
         return err_set(err, ERR_INVALID, "the last stage needs the labels");

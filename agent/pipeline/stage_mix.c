@@ -1,17 +1,19 @@
 #include "agent/pipeline/stage_parts.h"
 
-/* Micro-batches of the test set, also of a job without evaluations of its own. */
+/* Micro-batches of the test set, or of what the device holds out, also of a job without evaluations
+ * of its own. */
 static size_t test_batches(const struct stage *stage)
 {
     const struct work_data *data = &stage->config.data;
     const size_t samples = (size_t)stage->config.samples.test_samples;
-    return data->test_inputs && data->test_labels
+    return (data->test_inputs && data->test_labels) || stage->spec->test_local.holdout > 0
                ? (samples + stage->micro_batch - 1) / stage->micro_batch
                : 0;
 }
 
-/* The state of the stage on the test set, as an evaluation does it: no micro-batch is in flight. */
-static bool evaluate(void *arg, double *loss, double *accuracy)
+/* The state of the stage on these samples, as an evaluation does it: no micro-batch is in flight.
+ */
+static bool evaluate(void *arg, struct mix_figures *out)
 {
     struct stage *stage = arg;
     unsigned char *input = stage->slot[LANE_ACTIVATION][0];
@@ -26,8 +28,10 @@ static bool evaluate(void *arg, double *loss, double *accuracy)
     }
     if (rc == 0) {
         const struct tally *tally = samples_tally(stage->samples);
-        *loss = tally_metric(tally, JUDGED_TEST_LOSS);
-        *accuracy = tally_metric(tally, JUDGED_TEST_ACCURACY);
+        out->loss = tally_metric(tally, JUDGED_TEST_LOSS);
+        out->accuracy = tally_metric(tally, JUDGED_TEST_ACCURACY);
+        out->sums.samples = stage->config.samples.test_samples;
+        tally_sums(tally, &out->sums.loss, &out->sums.correct);
     }
     return rc == 0;
 }

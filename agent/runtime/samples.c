@@ -16,6 +16,7 @@ struct samples {
     struct view_labels view;
     const uint32_t *held; /* [held_count] the hold-out; the sampler's */
     size_t held_count;
+    bool tests_held; /* the hold-out is the test set, not that of a view */
     /* of an evaluation, on the last stage */
     struct tally *tally;
     double *part;  /* [tally_numbers] of a micro-batch */
@@ -24,33 +25,46 @@ struct samples {
 
 /* ---- life ---- */
 
+/* Against those that the job expects. */
+static int check_sizes(struct samples *samples, struct err *err)
+{
+    const struct job_data *counts = &samples->config.counts;
+    const uint64_t epoch = train_sampler_epoch(samples->sampler);
+    const int64_t held = samples->tests_held ? counts->test_samples : counts->holdout_samples;
+    samples->held = train_sampler_held(samples->sampler, &samples->held_count);
+    return epoch == (uint64_t)counts->epoch_samples && samples->held_count == (size_t)held
+               ? 0
+               : err_set(err, ERR_FORMAT,
+                         "an epoch has %" PRIu64 " samples and %zu are held out, the job expects "
+                         "%" PRId64 " and %" PRId64,
+                         epoch, samples->held_count, counts->epoch_samples, held);
+}
+
 static int make_sampler(struct samples *samples, struct err *err)
 {
     const struct samples_config *config = &samples->config;
     const struct job_spec *spec = config->spec;
     const struct job_data *counts = &config->counts;
     const uint64_t count = (uint64_t)counts->train_samples;
-    if (!spec->has_view) {
+    int rc = 0;
+    samples->tests_held = spec->test_local.holdout > 0;
+    if (spec->has_view) {
+        rc = train_sampler_new_view(&spec->view, config->data.train_labels, count,
+                                    (size_t)spec->batch, (uint64_t)spec->seed, &samples->sampler,
+                                    err);
+    } else if (samples->tests_held) {
+        const struct holdout holdout = job_holdout(spec);
+        rc = train_sampler_new_without(&holdout, config->data.train_labels, count,
+                                       (size_t)spec->batch, (uint64_t)spec->seed, &samples->sampler,
+                                       err);
+    } else {
         return train_sampler_new(count, (size_t)spec->batch, (uint64_t)spec->seed,
                                  &samples->sampler, err);
     }
-    int rc =
-        train_sampler_new_view(&spec->view, config->data.train_labels, count, (size_t)spec->batch,
-                               (uint64_t)spec->seed, &samples->sampler, err);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0 && spec->has_view) {
+        view_labels(&spec->view, &samples->view);
     }
-    const uint64_t epoch = train_sampler_epoch(samples->sampler);
-    samples->held = train_sampler_held(samples->sampler, &samples->held_count);
-    if (epoch != (uint64_t)counts->epoch_samples ||
-        samples->held_count != (size_t)counts->holdout_samples) {
-        return err_set(err, ERR_FORMAT,
-                       "the view has %" PRIu64 " samples an epoch and %zu held out, the job "
-                       "expects %" PRId64 " and %" PRId64,
-                       epoch, samples->held_count, counts->epoch_samples, counts->holdout_samples);
-    }
-    view_labels(&spec->view, &samples->view);
-    return 0;
+    return rc ? rc : check_sizes(samples, err);
 }
 
 static int make_results(struct samples *samples, struct err *err)
@@ -59,13 +73,13 @@ static int make_results(struct samples *samples, struct err *err)
     const size_t outputs = config->model->classes;
     const struct tally_config tally = {.spec = config->spec,
                                        .test_samples = config->counts.test_samples,
-                                       .held_samples = (int64_t)samples->held_count,
+                                       .held_samples = config->counts.holdout_samples,
                                        .labels = samples->label_count,
                                        .classes = outputs};
     if (!config->last) {
         return 0;
     }
-    if (samples->held_count > 0) {
+    if (config->counts.holdout_samples > 0) {
         samples->scores = calloc(config->micro_batch, outputs * sizeof(*samples->scores));
         if (!samples->scores) {
             return err_set(err, ERR_MEMORY, "scores of %zu samples", config->micro_batch);
@@ -159,7 +173,7 @@ void samples_test_inputs(const struct samples *samples, size_t index, void *out)
     const struct work_data *data = &samples->config.data;
     const struct evaluations_part part = evaluated(samples, index);
     const size_t bytes = samples->sample_bytes;
-    if (!part.held) {
+    if (!part.held && !samples->tests_held) {
         memcpy(out, data->test_inputs + part.first * bytes, part.count * bytes);
         return;
     }
@@ -195,9 +209,12 @@ int samples_evaluate(struct samples *samples, struct train_stage *stage, size_t 
     if (range.held) {
         return evaluate_held(samples, stage, range, input, part, err);
     }
+    const struct work_data *data = &samples->config.data;
     for (size_t i = 0; i < range.count; i++) {
-        copy_labels(samples, samples->config.data.test_labels, range.first + i,
-                    labels + i * samples->label_count);
+        const size_t place = range.first + i;
+        const bool held = samples->tests_held;
+        copy_labels(samples, held ? data->train_labels : data->test_labels,
+                    held ? samples->held[place] : place, labels + i * samples->label_count);
     }
     uint64_t correct = 0;
     const int rc =

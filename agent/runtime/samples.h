@@ -20,7 +20,7 @@ struct samples_config {
     const struct model *model; /* borrowed, as the next one */
     const struct job_spec *spec;
     struct job_data counts;
-    struct work_data data; /* with the training labels, where the job has a view */
+    struct work_data data; /* with the training labels, where the job has a view or holds out */
     size_t micro_batch;
     bool last; /* evaluations end here */
 };

@@ -108,6 +108,12 @@ double tally_metric(const struct tally *tally, int metric)
     return NAN;
 }
 
+void tally_sums(const struct tally *tally, double *loss, int64_t *correct)
+{
+    *loss = tally->sum[TALLY_LOSS];
+    *correct = (int64_t)tally->sum[TALLY_CORRECT];
+}
+
 void tally_report(const struct tally *tally, const struct work_listener *listener, int64_t version)
 {
     if (tally->config.test_samples > 0) {

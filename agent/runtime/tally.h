@@ -36,6 +36,8 @@ void tally_add(struct tally *tally, const double *part);
 /* The metric (enum judged_metric) after the last micro-batch. Not a number where the job's data
  * does not have it. */
 double tally_metric(const struct tally *tally, int metric);
+/* The sums over the test set. */
+void tally_sums(const struct tally *tally, double *loss, int64_t *correct);
 /* Report the metrics of the evaluation of `version`. */
 void tally_report(const struct tally *tally, const struct work_listener *listener, int64_t version);
 

@@ -98,6 +98,11 @@ void gossip_enter(struct gossip *gossip, size_t group, int64_t generation, int64
     gossip_level(gossip);
 }
 
+void gossip_hold_out(struct gossip *gossip, size_t group, int64_t held)
+{
+    gossip->group[group].held = held;
+}
+
 void gossip_leave(struct gossip *gossip, size_t group)
 {
     gossip->group[group].present = gossip->group[group].tried = false;
@@ -143,6 +148,7 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     group->successor = group->successor && !report->mixed;
     hear_pair(group, report, now_ms);
     hear_loss(group, report);
+    gossip_hear_tests(gossip, index, report);
     if (gossip->phase == GOSSIP_MIXES || !mix_xid_is(report->average.xid, gossip->average)) {
         return;
     }
@@ -171,6 +177,7 @@ void gossip_tick(struct gossip *gossip, int64_t rate_step, int64_t now_ms)
     if (now_ms >= gossip->arrives_until_ms || !gossip->group[gossip->averager].tried) {
         gossip->arrives_until_ms = 0;
     }
+    gossip_tick_tests(gossip, now_ms);
     gossip_average(gossip, now_ms);
     if (gossip_may_match(gossip)) {
         gossip_match(gossip, now_ms);
@@ -181,6 +188,8 @@ void gossip_stored(struct gossip *gossip, struct mix_xid xid)
 {
     if (mix_xid_is(xid, gossip->average)) {
         gossip->arrives_until_ms = 0;
+        gossip->stored = true;
+        gossip_store_tests(gossip);
     }
 }
 
@@ -195,6 +204,9 @@ int64_t gossip_due_ms(const struct gossip *gossip)
     }
     if (gossip->arrives_until_ms > 0 && gossip->arrives_until_ms < due_ms) {
         due_ms = gossip->arrives_until_ms;
+    }
+    if (gossip->tests_until_ms > 0 && gossip->tests_until_ms < due_ms) {
+        due_ms = gossip->tests_until_ms;
     }
     const int64_t late_ms = gossip_late_ms(gossip);
     return late_ms < due_ms ? late_ms : due_ms;

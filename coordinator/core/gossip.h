@@ -6,7 +6,8 @@
  * A group has one open match of a pair at a time, and is matched only after a report has named the
  * one that it has open. An average goes through three phases. Its groups give a copy; one of them
  * computes the average of those that did; the others adopt it. Where averages are adopted, no pair
- * is matched meanwhile. */
+ * is matched meanwhile. If devices hold out samples, each group evaluates the average after that:
+ * one that does not adopt it fetches it for that alone. No other average is begun meanwhile. */
 #ifndef COORDINATOR_CORE_GOSSIP_H
 #define COORDINATOR_CORE_GOSSIP_H
 
@@ -28,6 +29,7 @@ struct gossip_rules {
     enum levels_weights weights; /* ACCURACY: equal while the loss of either side is unknown */
     bool uniform;                /* all pairs meet equally often */
     bool adopts;                 /* groups adopt averages */
+    bool tests;                  /* they evaluate averages on samples that their devices hold out */
     int64_t average_every;       /* mixes of each group between two averages */
 };
 
@@ -40,6 +42,7 @@ struct gossip_report {
     struct {
         struct mix_xid xid;
         bool open, copied, fetched, applied; /* as enum mixing_state of the agent */
+        bool tested;                         /* average: on the samples that its device holds out */
         bool has_loss; /* average: of its newest copy, once the group has evaluated it */
         double loss;   /* of the samples that all groups evaluate */
     } pair, average;
@@ -48,11 +51,13 @@ struct gossip_report {
 struct gossip_group {
     bool present, heard, wants, successor, has_loss;
     int64_t generation, samples;
+    int64_t held;         /* samples that its device holds out */
     int64_t step, passed; /* passed: rounds: it goes on from this step without a mix */
     double speed, loss;   /* has_loss: the last one reported */
     struct mix_xid open;  /* counter 0: none */
     int64_t open_until_ms, last_mix_ms, mixes;
     bool asked, gave, tried, adopted; /* of the present average; tried: it was to compute it */
+    bool tests, tested;               /* it is to evaluate it, and has done so */
 };
 
 enum gossip_phase { GOSSIP_MIXES, GOSSIP_GATHERS, GOSSIP_COMPUTES, GOSSIP_ADOPTS };
@@ -81,7 +86,10 @@ struct gossip {
     size_t averager;
     bool offered; /* the average to the groups that adopt it */
     int64_t phase_until_ms;
-    int64_t averages; /* that were computed in this life */
+    bool stored;            /* the present average is */
+    int64_t tests_until_ms; /* 0: no average is being evaluated on what devices hold out */
+    bool has_tests;         /* the present one was, and gossip_take_tests has not said so */
+    int64_t averages;       /* that were computed in this life */
     int64_t
         arrives_until_ms; /* the computed one is on its way; 0: it is stored, or there is none */
     struct gossip_order order[GOSSIP_ORDERS_MAX]; /* a ring */
@@ -93,6 +101,8 @@ void gossip_init(struct gossip *gossip, const struct gossip_rules *rules);
  * it takes over a shard whose group has ended. */
 void gossip_enter(struct gossip *gossip, size_t group, int64_t generation, int64_t samples,
                   double speed, bool successor, int64_t now_ms);
+/* Its device holds out so many samples, on which it evaluates averages. */
+void gossip_hold_out(struct gossip *gossip, size_t group, int64_t held);
 void gossip_leave(struct gossip *gossip, size_t group);
 /* The seconds of a copy between two groups, and the speed of a group, as measured; both are above
  * 0. gossip_level takes them into account. */
@@ -125,6 +135,15 @@ bool gossip_next(struct gossip *gossip, struct gossip_order *out);
 /* The average is in the store. No other is begun before that, unless it is lost with the group that
  * sends it. */
 void gossip_stored(struct gossip *gossip, struct mix_xid xid);
+/* Return whether the present average is stored, and all groups that are there have evaluated it on
+ * what their devices hold out, or their time is over. True once for each. */
+bool gossip_take_tests(struct gossip *gossip);
+/* Return whether the group is to evaluate the present average, and has not done so. */
+static inline bool gossip_is_testing(const struct gossip *gossip, size_t group)
+{
+    const struct gossip_group *of = &gossip->group[group];
+    return gossip->tests_until_ms > 0 && of->present && of->tests && !of->tested;
+}
 /* Average once more, as soon as the average under way is over, and match no pair any more. Nobody
  * adopts it, and a single group is enough. It is begun again until it arrives. */
 static inline void gossip_finish(struct gossip *gossip)

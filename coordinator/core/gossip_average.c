@@ -46,6 +46,9 @@ static bool average_is_due(const struct gossip *gossip, int64_t now_ms)
     for (size_t g = 0; g < gossip->count; g++) {
         present += gossip->group[g].present;
     }
+    if (gossip_awaits_tests(gossip)) {
+        return false;
+    }
     if (gossip->finishes || present < 2) {
         return gossip->finishes && present > 0;
     }
@@ -71,11 +74,13 @@ static void gather(struct gossip *gossip, int64_t now_ms)
     gossip->average = gossip_new_xid(gossip);
     gossip->average_step = gossip->rate_step;
     gossip->is_last = gossip->finishes;
+    gossip->stored = gossip->has_tests = false;
     double seconds = 0;
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
         group->asked = is_asked(gossip, group);
         group->gave = group->tried = group->adopted = false;
+        group->tests = group->tested = false;
         group->mixes = 0;
         seconds = group->asked ? fmax(seconds, longest_copy(gossip, g)) : seconds;
     }
@@ -142,27 +147,32 @@ static void compute(struct gossip *gossip, int64_t now_ms)
     enter_phase(gossip, GOSSIP_COMPUTES, seconds, now_ms);
 }
 
-/* Late groups adopt it, too. */
+/* Late groups adopt it, too. A group that does not adopt it may fetch it to evaluate it. */
 static void offer(struct gossip *gossip, int64_t now_ms)
 {
     const double seconds = longest_copy(gossip, gossip->averager);
+    const bool adopts = gossip_adopts(gossip), tests = gossip_may_test(gossip);
     gossip->offered = true;
     enter_phase(gossip, GOSSIP_ADOPTS, seconds, now_ms);
+    const int64_t until_ms = gossip->phase_until_ms;
     if (gossip->is_last) {
         gossip->phase_until_ms = now_ms + GOSSIP_ARRIVAL_MS; /* it travels to the coordinator */
     }
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
-        if (gossip->is_last) {
+        if (gossip->is_last && !tests) {
             continue; /* it is computed again from the same copies if it does not arrive */
         }
-        group->asked = gossip_adopts(gossip) && group->present && group->heard;
-        if (group->asked && g != gossip->averager && gossip_has_room(gossip, 1)) {
-            struct mix_match *match =
-                gossip_add(gossip, g, gossip->average, MIX_ADOPT, gossip->phase_until_ms);
+        const bool there = group->present && group->heard;
+        group->asked = adopts && there;
+        if ((adopts || tests) && there && g != gossip->averager && gossip_has_room(gossip, 1)) {
+            struct mix_match *match = gossip_add(gossip, g, gossip->average, MIX_ADOPT, until_ms);
             gossip_add_peer(gossip, match, gossip->averager);
-            gossip_add_alpha(match, 1);
+            gossip_add_alpha(match, adopts ? 1 : 0);
         }
+    }
+    if (tests) {
+        gossip_begin_tests(gossip, seconds, now_ms);
     }
 }
 
@@ -200,6 +210,8 @@ void gossip_average(struct gossip *gossip, int64_t now_ms)
     case GOSSIP_ADOPTS:
         if (!gossip->offered) {
             offer(gossip, now_ms);
+        } else if (gossip->is_last && gossip->stored) {
+            break; /* the job ends when it is evaluated */
         } else if (over || (gossip->is_last ? !gossip->group[gossip->averager].tried
                                             : all_did(gossip, true))) {
             gossip->phase = GOSSIP_MIXES;

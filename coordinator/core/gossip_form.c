@@ -80,7 +80,8 @@ int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *s
 {
     const struct offer *offer =
         gossip_is_local(spec) ? gossip_local_offer(core, spec, model, &recruit->device) : NULL;
-    return offer ? offer->samples : shards_size(core->shard, class_count, group);
+    return offer ? offer->samples - job_held(spec, offer)
+                 : shards_size(core->shard, class_count, group);
 }
 
 static void wait_for_more(struct parent_slot *parent, size_t free)
@@ -130,6 +131,16 @@ static int64_t window_of(const struct parent_slot *parent, const struct prospect
     return window < (double)samples ? (int64_t)window : 0;
 }
 
+static int64_t held_by(const struct core *core, const struct parent_slot *parent,
+                       const struct recruit *recruit)
+{
+    const struct job_spec *spec = &parent->job.spec;
+    const struct offer *offer =
+        gossip_is_local(spec) ? gossip_local_offer(core, spec, parent->model, &recruit->device)
+                              : NULL;
+    return offer ? job_held(spec, offer) : 0;
+}
+
 /* The number of groups does not change any more. */
 void gossip_form(struct core *core, struct parent_slot *parent)
 {
@@ -147,19 +158,25 @@ void gossip_form(struct core *core, struct parent_slot *parent)
     parent->work.wait[0] = '\0';
     row->groups.count = row->gossip.member_count = count;
     struct prospect prospect;
-    int64_t sum = 0;
+    int64_t sum = 0, held = 0;
     gossip_prospect(core, &parent->job.spec, parent->model, recruit, count, &prospect);
     for (size_t g = 0; g < count; g++) {
         const int64_t samples = gossip_recruit_samples(core, &parent->job.spec, parent->model,
                                                        row->class_count, &recruit[g], g);
         row->gossip.member[g] =
             (struct gossip_member){.samples = samples,
+                                   .held = held_by(core, parent, &recruit[g]),
                                    .window = window_of(parent, &prospect, g, samples),
                                    .speed = recruit[g].speed};
         row->groups.group[g].device = recruit[g].device;
         sum += samples;
+        held += row->gossip.member[g].held;
     }
-    parent->job.data.train_samples = sum;
+    parent->job.data.train_samples = sum + held;
+    if (held > 0) {
+        parent->job.data.epoch_samples = sum;
+        parent->job.data.test_samples = held;
+    }
     parent->work.job_changed = true;
     groups_changed(parent);
 }
@@ -187,6 +204,7 @@ void gossip_begin_group(struct core *core, struct parent_slot *parent, size_t gr
     if (groups_begin(core, parent, &row->part[group], &made)) {
         if (gossip_is_local(&parent->job.spec)) {
             member->samples = job_epoch_samples(&data); /* they may have changed */
+            member->held = spec.test_local.holdout > 0 ? data.test_samples : 0;
         }
         static const struct gossip_average none;
         const struct gossip_average *newest =

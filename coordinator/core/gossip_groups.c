@@ -189,6 +189,7 @@ static void enter(struct core *core, struct parent_slot *parent, size_t group,
     measure_links(core, parent, group);
     gossip_enter(&parent->mixes.gossip, group, work->incarnation,
                  parent->parent.gossip.member[group].samples, speed, successor, core->now_ms);
+    gossip_hold_out(&parent->mixes.gossip, group, parent->parent.gossip.member[group].held);
     touch_all(core, parent);
     act_publish_job(core, "group_started", &parent->job, parent->job.id.text,
                     "group %zu of '%s' trains", group, parent->job.spec.name);

@@ -61,4 +61,26 @@ void gossip_match(struct gossip *gossip, int64_t now_ms);
 /* Begin an average if one is due, and go on with it. */
 void gossip_average(struct gossip *gossip, int64_t now_ms);
 
+/* ---- evaluations of averages on what devices hold out ---- */
+
+/* Return whether the groups are to evaluate the average: the last one when it is stored, as it
+ * would be computed again if it did not arrive. */
+static inline bool gossip_may_test(const struct gossip *gossip)
+{
+    return gossip->rules.tests && (!gossip->is_last || gossip->stored);
+}
+
+/* Return whether an average is being evaluated, or gossip_take_tests is still to be called. */
+static inline bool gossip_awaits_tests(const struct gossip *gossip)
+{
+    return gossip->tests_until_ms > 0 || (gossip->has_tests && gossip->stored);
+}
+
+/* All groups that are there evaluate it from now on, after copies that take so many seconds. */
+void gossip_begin_tests(struct gossip *gossip, double seconds, int64_t now_ms);
+void gossip_hear_tests(struct gossip *gossip, size_t group, const struct gossip_report *report);
+void gossip_tick_tests(struct gossip *gossip, int64_t now_ms);
+/* The average is stored: the last one is evaluated from now on. */
+void gossip_store_tests(struct gossip *gossip);
+
 #endif

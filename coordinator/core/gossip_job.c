@@ -4,22 +4,20 @@
 #include <string.h>
 
 #include "coordinator/core/act.h"
-#include "coordinator/core/exports.h"
 #include "coordinator/core/gossip_form.h"
 #include "coordinator/core/gossip_groups.h"
 #include "coordinator/core/gossip_local.h"
 #include "coordinator/core/gossip_parts.h"
 #include "coordinator/core/gossip_records.h"
+#include "coordinator/core/gossip_result.h"
 #include "coordinator/core/groups.h"
-#include "coordinator/core/kept.h"
 #include "coordinator/core/slots.h"
 #include "coordinator/core/stall.h"
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 #include "schema/job_check.h"
 
-#define FAILURES_MAX 3  /* of a group, by itself */
-#define GOOD_AVERAGES 3 /* that end a job with target_accuracy */
+#define FAILURES_MAX 3 /* of a group, by itself */
 
 /* ---- matches ---- */
 
@@ -37,6 +35,7 @@ static void begin_work(struct parent_slot *parent)
                                        .weights = weights,
                                        .uniform = spec->gossip.pairs == PAIRS_UNIFORM,
                                        .adopts = spec->gossip.adopt,
+                                       .tests = spec->test_local.holdout > 0,
                                        .average_every = spec->gossip.average_every};
     gossip_init(&parent->mixes.gossip, &rules);
     parent->mixes.begun = true;
@@ -89,49 +88,6 @@ static void match(struct core *core, struct parent_slot *parent)
         gossip_touch(core, parent, order.group);
     }
     assign_steps(core, parent);
-}
-
-/* ---- the end ---- */
-
-/* Append the groups that are not in the result, by number. false: all are. */
-static bool name_left_out(const struct parent *row, const bool without[GROUPS_MAX],
-                          char message[MESSAGE_SIZE])
-{
-    bool any = false;
-    for (size_t g = 0; g < row->groups.count; g++) {
-        const size_t size = strlen(message);
-        if (without[g]) {
-            text_set(message + size, MESSAGE_SIZE - size, "%s %zu",
-                     any ? "," : "; not in the last average: group", g);
-            any = true;
-        }
-    }
-    return any;
-}
-
-static void succeed(struct core *core, struct parent_slot *parent,
-                    const struct checkpoint_id *checkpoint, const char *reason,
-                    const bool without[GROUPS_MAX])
-{
-    struct job_progress *progress = &parent->job.progress;
-    struct parent *row = &parent->parent;
-    char message[MESSAGE_SIZE] = "trained";
-    if (name_left_out(row, without, message)) {
-        reason = "degraded";
-    }
-    parent->job.checkpoint = *checkpoint;
-    progress->step = gossip_steps_done(parent);
-    progress->steps =
-        progress->step > gossip_steps_all(parent) ? progress->step : gossip_steps_all(parent);
-    progress->fraction = 1;
-    for (size_t g = 0; g < row->groups.count; g++) {
-        if (row->part[g].state == PART_TRAINS) {
-            gossip_leave_job(parent, g);
-            groups_cancel(core, &row->part[g], "", "the last average is stored");
-            row->part[g].state = PART_TRAINED;
-        }
-    }
-    groups_end(core, parent, JOB_SUCCEEDED, reason, message);
 }
 
 /* ---- parts that have ended ---- */
@@ -228,7 +184,7 @@ static void go_on(struct core *core, struct parent_slot *parent)
         if (trained == 0) {
             groups_end(core, parent, JOB_FAILED, "no_groups", "no group was trained");
         } else {
-            succeed(core, parent, &row->part[last].checkpoint, "", without);
+            gossip_succeed(core, parent, &row->part[last].checkpoint, "", without);
         }
     }
 }
@@ -259,6 +215,10 @@ static void run(struct core *core, struct parent_slot *parent)
         gossip_look_at(core, parent, g);
     }
     match(core, parent);
+    gossip_judge(core, parent);
+    if (parent->work.ended) {
+        return;
+    }
     gossip_local_note(core, parent);
     parent->work.tick_ms = next_tick_ms(core, parent);
     show_progress(core, parent);
@@ -292,6 +252,7 @@ static struct gossip_report report_of(const struct mix_report *report, int64_t s
     out.average.open = mix_is_open(report->average.state);
     out.average.copied = report->average.copied;
     out.average.fetched = report->average.state == MIX_FETCHED;
+    out.average.tested = report->has_tests;
     out.average.has_loss = report->has_loss;
     out.average.loss = report->loss;
     out.average.applied = report->average.state == MIX_APPLIED;
@@ -330,139 +291,17 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
         group->incarnation != report->generation) {
         return;
     }
-    if (parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS && waits_for_others(report)) {
+    const bool holds =
+        parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS && waits_for_others(report);
+    if (holds || gossip_is_testing(&parent->mixes.gossip, (size_t)job->job.group)) {
         stall_watch(core, job); /* it makes no step, and shall not */
     }
     const struct gossip_report heard = report_of(report, heartbeat->step);
+    gossip_note_tests(parent, (size_t)job->job.group, report);
     gossip_hear(&parent->mixes.gossip, (size_t)job->job.group, &heard, core->now_ms);
     group->mixes = report->mixes;
     group->distance = report->distance;
     group->has_distance = report->has_distance;
     gossip_watch_report(core, parent, (size_t)job->job.group, job, report);
     parent->work.touched = true;
-}
-
-/* ---- averages ---- */
-
-/* The job of the group that is to send the average, or NULL. */
-static const struct job_slot *author_of(const struct core *core, const char *device_id,
-                                        const struct stored_average *average,
-                                        struct parent_slot **parent)
-{
-    const struct job_slot *job = slots_job(core, average->job.text);
-    const struct device_slot *device = slots_device(core, device_id);
-    *parent = job ? slots_parent(core, job->job.parent.text) : NULL;
-    if (!*parent || !device || device->job != job ||
-        (*parent)->job.spec.strategy != STRATEGY_GOSSIP ||
-        job->plan.generation != average->generation) {
-        return NULL;
-    }
-    const struct gossip *gossip = &(*parent)->mixes.gossip;
-    const bool expected =
-        mix_xid_is(gossip->average, average->xid) && gossip->averager == (size_t)job->job.group;
-    return expected ? job : NULL;
-}
-
-const struct job_spec *core_average_job(const struct core *core, const char *device_id,
-                                        const struct stored_average *average,
-                                        const struct model **model)
-{
-    struct parent_slot *parent;
-    const struct job_slot *job = author_of(core, device_id, average, &parent);
-    *model = job ? parent->model : NULL;
-    return job ? &parent->job.spec : NULL;
-}
-
-/* The newest ones stay. */
-static void keep_average(struct core *core, struct parent_slot *parent,
-                         const struct gossip_average *average)
-{
-    struct gossip_state *state = &parent->parent.gossip;
-    if (state->average_count == GOSSIP_AVERAGES_KEPT) {
-        const struct gossip_average gone = state->average[0];
-        memmove(&state->average[0], &state->average[1],
-                (GOSSIP_AVERAGES_KEPT - 1) * sizeof(state->average[0]));
-        state->average_count--;
-        kept_discard(core, &gone.checkpoint, gone.sha256);
-    }
-    state->average[state->average_count++] = *average;
-    state->averages++;
-}
-
-static void show_accuracy(struct core *core, struct parent_slot *parent,
-                          const struct gossip_average *average, double loss)
-{
-    struct job_progress *progress = &parent->job.progress;
-    const struct metric metric[] = {
-        {.step = average->step, .name = METRIC_TEST_LOSS, .value = loss},
-        {.step = average->step, .name = METRIC_TEST_ACCURACY, .value = average->accuracy}};
-    for (size_t i = 0; average->has_accuracy && i < 2; i++) {
-        act_metric(core, parent->job.id.text, &metric[i]);
-    }
-    progress->accuracy = average->accuracy;
-    progress->has_accuracy = average->has_accuracy;
-    parent->work.job_changed = true;
-}
-
-/* Mark the groups that are not in the average. */
-static void find_left_out(const struct parent_slot *parent, bool out[GROUPS_MAX])
-{
-    for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
-        out[g] = !parent->mixes.gossip.group[g].gave;
-    }
-}
-
-void gossip_on_average(struct core *core, const struct event *event)
-{
-    const struct event_average_stored *stored = &event->average_stored;
-    struct parent_slot *parent;
-    const struct job_slot *author = author_of(core, stored->device.text, &stored->average, &parent);
-    if (stored->refused) {
-        if (author) {
-            gossip_refuse(&parent->mixes.gossip, core->now_ms);
-            parent->work.touched = true;
-        }
-        return;
-    }
-    if (!author) {
-        act_problem(core, PROBLEM_STALE_GENERATION, "the average is not expected any more");
-        return;
-    }
-    struct gossip_state *state = &parent->parent.gossip;
-    const struct gossip_average *newest =
-        state->average_count > 0 ? &state->average[state->average_count - 1] : NULL;
-    bool without[GROUPS_MAX] = {false};
-    act_reply(core, 204, OBJECT_NOTHING, NULL);
-    if (newest && mix_xid_is(newest->xid, stored->average.xid)) {
-        return; /* a repeat */
-    }
-    const int64_t group = author->job.group;
-    struct gossip_average average = {
-        .xid = stored->average.xid,
-        .author = {.group = group, .generation = parent->mixes.group[group].incarnation},
-        .bytes = stored->bytes,
-        .step = parent->mixes.gossip.average_step,
-        .accuracy = stored->average.accuracy,
-        .has_accuracy = stored->average.has_accuracy};
-    memcpy(average.sha256, stored->sha256, SHA256_SIZE);
-    exports_store(core, &parent->job, average.step, average.sha256, average.bytes);
-    average.checkpoint = core->checkpoint.id;
-    keep_average(core, parent, &average);
-    gossip_stored(&parent->mixes.gossip, average.xid);
-    show_accuracy(core, parent, &average, stored->average.loss);
-    gossip_watch_average(core, parent, average.step);
-    const double target = parent->job.spec.gossip.target_accuracy;
-    state->good =
-        target > 0 && average.has_accuracy && average.accuracy >= target ? state->good + 1 : 0;
-    groups_changed(parent);
-    parent->work.touched = true;
-    act_publish_job(core, "average_stored", &parent->job, average.checkpoint.text,
-                    "average %" PRId64 " of '%s' is stored", state->averages,
-                    parent->job.spec.name);
-    if (gossip_is_last(&parent->mixes.gossip)) {
-        find_left_out(parent, without);
-        succeed(core, parent, &average.checkpoint, "", without);
-    } else if (state->good >= GOOD_AVERAGES) {
-        succeed(core, parent, &average.checkpoint, "stopped_early", without);
-    }
 }

@@ -87,7 +87,8 @@ void gossip_local_note(const struct core *core, struct parent_slot *parent)
                                      : "does not offer its data now, and its group waits",
                 device->name);
         } else if (group == groups && any && !fits && device_online(slot)) {
-            add(parent->work.note, "is left out: other classes or samples, or less than a batch",
+            add(parent->work.note,
+                "is left out: other classes or samples, or less than a batch to train on",
                 device->name);
         }
     }

@@ -16,6 +16,7 @@
 #include "coordinator/core/unit_work.h"
 #include "coordinator/plan/levels.h"
 #include "libtrain/model/shards.h"
+#include "schema/job_check.h"
 
 /* The least number of groups must have a batch each. */
 static bool refuse_division(struct core *core, const struct event_job_submit *submit)
@@ -99,7 +100,7 @@ static void fill_seconds(const struct core *core, const struct event_job_submit 
                          struct gossip_preview *preview)
 {
     const bool levels = submit->spec->gossip.level;
-    const int64_t all = submit->data->train_samples;
+    const int64_t all = job_epoch_samples(submit->data);
     struct prospect prospect;
     int64_t samples[GROUPS_MAX];
     double sum = 0;
@@ -136,8 +137,8 @@ static void forecast(struct core *core, const struct event_job_submit *submit,
     preview->single_seconds = there > 0 ? samples / recruit[0].speed : 0;
     preview->group_count = count;
     if (count > 0) {
-        fill_seconds(core, submit, recruit, count, samples / (double)submit->data->train_samples,
-                     preview);
+        fill_seconds(core, submit, recruit, count,
+                     samples / (double)job_epoch_samples(submit->data), preview);
     }
     for (size_t g = 0; g < count; g++) {
         fill_group(core, submit, &recruit[g], preview, g);

@@ -62,7 +62,7 @@ bool matching_data(const struct placement_request *request, const struct device 
     }
     offer_form(offer, form);
     return strcmp(form, local->form) == 0 && offer->classes <= local->classes &&
-           offer->samples >= request->spec->batch;
+           offer->samples - job_held(request->spec, offer) >= request->spec->batch;
 }
 
 static bool has_local(const struct placement_request *request)

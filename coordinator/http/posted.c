@@ -105,7 +105,10 @@ static void check_epoch(const struct posted_job *posted, const struct dataset *t
     if (samples < spec->batch) {
         record_fault(faults, "/batch", "%lld is more than the %lld samples of %s'%s'",
                      (long long)spec->batch, (long long)samples,
-                     posted->data.epoch_samples > 0 ? "an epoch of the view of " : "", train->name);
+                     spec->has_view                 ? "an epoch of the view of "
+                     : spec->test_local.holdout > 0 ? "an epoch, without those held out, of "
+                                                    : "",
+                     train->name);
     }
     const int64_t steps = job_total_steps(spec, samples);
     if (steps >= 1 && spec->learning_rate.warmup_steps >= steps) {

@@ -46,8 +46,11 @@ static const struct offer *choose_form(const struct core *core, struct job_spec 
     return best;
 }
 
-static void add_up(const struct core *core, const struct job_spec *spec, struct dataset *out)
+static void add_up(const struct core *core, struct posted_job *posted)
 {
+    const struct job_spec *spec = &posted->spec;
+    struct dataset *out = &posted->local;
+    int64_t held = 0;
     for (size_t i = 0; i < core_device_count(core); i++) {
         const struct offer *offer = offer_of(core_device_at(core, i), spec);
         char form[OFFER_FORM_SIZE] = "";
@@ -57,7 +60,12 @@ static void add_up(const struct core *core, const struct job_spec *spec, struct 
         if (offer && strcmp(form, spec->train_local.form) == 0) {
             out->samples += offer->samples;
             out->classes = offer->classes > out->classes ? offer->classes : out->classes;
+            held += job_held(spec, offer);
         }
+    }
+    if (held > 0) {
+        posted->data.test_samples = held;
+        posted->data.epoch_samples = out->samples - held;
     }
 }
 
@@ -68,6 +76,7 @@ const struct dataset *posted_local(const struct coordinator *coordinator, struct
     struct dataset *out = &posted->local;
     const char *name = spec->train_local.name;
     spec->train_local.device.text[0] = spec->train_local.sha256[0] = '\0';
+    spec->test_local.classes = 0;
     const struct offer *offer = choose_form(coordinator->core, spec);
     if (!offer) {
         record_fault(faults, "/dataset/train/local",
@@ -83,7 +92,7 @@ const struct dataset *posted_local(const struct coordinator *coordinator, struct
     memcpy(out->dtype, offer->dtype, sizeof(out->dtype));
     memcpy(out->class_names_sha256, offer->class_names_sha256, SHA256_SIZE);
     memcpy(out->reading, offer->reading, sizeof(out->reading));
-    add_up(coordinator->core, spec, out);
+    add_up(coordinator->core, posted);
     const bool named = out->class_names_sha256[0] != '\0';
     if (test && named && test->class_names_sha256[0] != '\0' &&
         strcmp(test->class_names_sha256, out->class_names_sha256) != 0) {

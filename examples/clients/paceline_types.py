@@ -1065,6 +1065,7 @@ class MixReport(TypedDict):
     average: MixStatus
     loss: NotRequired[float | None]
     distance: NotRequired[float | None]
+    held_out: NotRequired[MixTests | None]
     records: NotRequired[list[MixRecord]]
 
 
@@ -1304,7 +1305,7 @@ class JobModel(TypedDict):
 
 class JobDataset(TypedDict):
     train: Name | JobTrain
-    test: NotRequired[str | None]
+    test: NotRequired[Name | JobTest | None]
 
 
 class JobView(TypedDict):
@@ -1687,6 +1688,7 @@ class GroupMixes(TypedDict):
     averages: NotRequired[bool]
     loss: float | None
     distance: float | None
+    held_out: NotRequired[GroupTests | None]
 
 
 class MixStatus(TypedDict):
@@ -1696,6 +1698,14 @@ class MixStatus(TypedDict):
     state: Literal["none", "matched", "copied", "fetched", "applied", "expired", "rejected"]
     copied: NotRequired[bool]
     seconds: NotRequired[float]
+
+
+class MixTests(TypedDict):
+    """The newest average on the samples that the device holds out."""
+
+    samples: Count
+    correct: Count
+    loss_sum: float
 
 
 class Round(TypedDict):
@@ -1756,6 +1766,14 @@ class JobTrain(TypedDict):
     classes: NotRequired[int]
     device: NotRequired[DeviceId]
     sha256: NotRequired[Sha256]
+
+
+class JobTest(TypedDict):
+    """An uploaded data set, or samples that devices hold out."""
+
+    name: NotRequired[Name]
+    holdout: NotRequired[float]
+    classes: NotRequired[int]
 
 
 class ViewShard(TypedDict):
@@ -1836,6 +1854,15 @@ class MixOrder(TypedDict):
     rate_step: Count
     left_ms: Count
     sources: NotRequired[list[MixSource]]
+
+
+class GroupTests(TypedDict):
+    """An average on the samples that one device holds out."""
+
+    step: Count
+    samples: Count
+    test_loss: float
+    test_accuracy: float
 
 
 ClassRange = TypedDict(

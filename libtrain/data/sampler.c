@@ -15,7 +15,7 @@ struct train_sampler {
     int64_t steps_per_epoch;
     int64_t epoch;   /* of `order`; -1: none yet */
     uint32_t *order; /* [samples] */
-    /* of a view; NULL: the data set is used whole */
+    /* of a view, or without held-out samples; NULL: the data set is used whole */
     struct view_sizes sizes;
     struct view_samples view;
     /* of a window; else NULL */
@@ -134,6 +134,36 @@ int train_sampler_new_view(const struct view *view, const unsigned char *labels,
     } else {
         view_split(view, seed, labels, samples, count, &sampler->view);
     }
+    if (rc == 0) {
+        *out = sampler;
+        sampler = NULL;
+    }
+    return rc;
+}
+
+int train_sampler_new_without(const struct holdout *holdout, const unsigned char *labels,
+                              uint64_t samples, size_t batch, uint64_t seed,
+                              struct train_sampler **out, struct err *err)
+{
+    int64_t count[HOLDOUT_CLASSES_MAX];
+    struct train_sampler *sampler AUTO(train_sampler_free) = NULL;
+    if (samples > UINT32_MAX) {
+        return err_set(err, ERR_LIMIT, "%" PRIu64 " samples: at most %u", samples, UINT32_MAX);
+    }
+    int rc = holdout_classes(holdout, labels, samples, count, err);
+    if (rc != 0) {
+        return rc;
+    }
+    const uint64_t held = holdout_count(holdout, count, samples);
+    rc = train_sampler_new(samples - held, batch, seed, &sampler, err);
+    if (rc != 0) {
+        return err_wrap(err, "%" PRIu64 " samples are held out", held);
+    }
+    sampler->sizes = (struct view_sizes){.own = samples - held, .held = held};
+    if (!make_lists(sampler)) {
+        return err_set(err, ERR_MEMORY, "out of memory for a list of %" PRIu64 " samples", samples);
+    }
+    rc = holdout_split(holdout, labels, samples, sampler->view.own, sampler->view.held, err);
     if (rc == 0) {
         *out = sampler;
         sampler = NULL;

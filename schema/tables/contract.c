@@ -182,9 +182,8 @@ static void add_value(struct page *page, const struct field *field)
     if (field->type == FIELD_RECORD && field->record->first_alone) {
         page_add(page, "oneOf: [{");
         add_value(page, &field->record->fields[0]);
-        page_add(page, "}, {");
-        add_shared(page, field, shared);
-        page_add(page, "}]");
+        page_add(page, "}, {$ref: \"#/components/schemas/%s\"}%s]", shared,
+                 field->flags & FIELD_NULLABLE ? ", {type: \"null\"}" : "");
         return;
     }
     if (shared) {

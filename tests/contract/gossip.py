@@ -39,6 +39,41 @@ def offer(**fields):
     return {**least, "height": 8, "width": 8, "channels": 1, **fields}
 
 
+def check_holdout(api, job, expect):
+    """Devices offer 900 samples each, without numbers of each class."""
+    local = job["dataset"]
+
+    def holding(share, **test):
+        return {**local, "test": {"holdout": share, **test}}
+
+    for share in (0, 0.009, 0.51, -1):
+        expect("/dataset/test/holdout", "at ", dataset=holding(share))
+    expect("/dataset/test/holdout", "expected a number", dataset=holding("many"))
+    expect("/dataset/test", "not both", dataset=holding(0.1, name="digits-test"))
+    expect("/dataset/test/share", "unknown field", dataset={**local, "test": {"share": 0.1}})
+    expect("/dataset/test", "expected an object", dataset={**local, "test": 0.1})
+    uploaded = {"train": "digits-train", "test": {"holdout": 0.1}}
+    expect("/dataset/test/holdout", "for data that stay on devices", dataset=uploaded)
+    expect("/gossip/target_accuracy", "needs dataset.test", dataset={"train": local["train"]},
+           gossip={"target_accuracy": 0.5})
+    expect("/batch", "without those held out", dataset=holding(0.5), batch=1000)
+    for share, held in ((0.1, 90), (0.5, 450)):
+        asked = {**job, "dataset": holding(share), "gossip": {"target_accuracy": 0.5}}
+        seen = api.request("POST", "/v1/jobs?dry_run=true", asked, expect=200).json
+        groups = [group["samples"] for group in seen["gossip"]["groups"]]
+        near = all(899 - held <= samples <= 901 - held for samples in groups)
+        must(len(groups) == 2 and near, f"{share}: {groups}")
+    made = api.submit({**job, "dataset": holding(0.1, classes=7)})
+    must(made["spec"]["dataset"]["test"] == {"holdout": 0.1}, f"{made['spec']['dataset']}")
+    data = made["data"]
+    must(data["test_sha256"] is None and 178 <= data["test_samples"] <= 182, f"{data}")
+    must(data["epoch_samples"] + data["test_samples"] == data["train_samples"] == 1800, f"{data}")
+    api.verb(made, "cancel")
+    named = api.submit({**job, "dataset": {**local, "test": {"name": "digits-test"}}})
+    must(named["spec"]["dataset"]["test"] == "digits-test", f"{named['spec']['dataset']}")
+    api.verb(named, "cancel")
+
+
 def test_a_job_on_local_data_reports_faults_at_its_fields():
     with Api() as api:
         local = {"train": {"local": "xrays"}, "test": "digits-test"}
@@ -65,6 +100,7 @@ def test_a_job_on_local_data_reports_faults_at_its_fields():
         expect("/dataset/train", "needs the name of a data set, or 'local'", dataset={"train": {}})
         expect("/dataset/train/place", "unknown field", dataset={"train": {"place": "here"}})
         expect("/dataset/test", "no data set 'none'", dataset={**local, "test": "none"})
+        check_holdout(api, job, expect)
         forged = {"local": "xrays", "device": agents[0].id, "sha256": "cd" * 32}
         one = {"min": 1, "max": 1}
         expect(

@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 from gossip import check_log, groups_of, gossip_job, log_of, mixes_of, of_kind
-from paceline import BIN, Fleet, data_files, must
+from paceline import BIN, Fleet, batches_of, data_files, must
 from runner import run
 
 SIDE = 28
@@ -137,6 +137,78 @@ def test_devices_train_on_their_own_data_and_end_with_an_average():
             must(group["view"] is None, f"{group['view']}")
 
 
+HELD = 0.2
+
+
+def holding_job(devices=3, **fields):
+    return local_job(
+        devices, dataset={"train": {"local": "photos"}, "test": {"holdout": HELD}}, **fields
+    )
+
+
+def trained_on(fleet, spec):
+    """The samples of a group's first epochs; the last partial batch of each is left out."""
+    folder = folders_of(fleet)[spec["dataset"]["train"]["device"]]
+    epochs = 6
+    spec = {**spec, "epochs": epochs, "steps": None, "init": {**spec["init"], "checkpoint": None}}
+    lines = batches_of(spec, {"photos": [folder]}).splitlines()
+    return {sample for line in lines for sample in json.loads(line)["samples"]}
+
+
+def check_held_out(fleet, job, group):
+    """What the device says of the last average is what `predict` says of the samples that it does
+    not train on."""
+    spec = fleet.get(f"/v1/jobs/{job['id']}/groups/{group['group']}/spec")
+    seen = group["mixes"]["held_out"]
+    device = fleet.get(f"/v1/devices/{spec['dataset']['train']['device']}")
+    samples = fleet.share(int(device["name"][-1]), 3)
+    trained = trained_on(fleet, spec)
+    held = [sample for index, sample in enumerate(samples) if index not in trained]
+    must(len(held) == seen["samples"], f"{len(held)} samples are not trained on: {seen}")
+    for number in range(CLASSES):
+        here = sum(label == number for _, label in held)
+        share = HELD * sum(label == number for _, label in samples)
+        must(abs(here - share) <= 1, f"{here} of class {number} are held out, not {share}")
+    model = fleet.path / "held.safetensors"
+    model.write_bytes(fleet.checkpoint(job))
+    folder = put_folder(fleet.path / f"held-{group['group']}", held)
+    done = subprocess.run(
+        [BIN / "paceline-agent", "predict", model, folder, "--top=0", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    must(done.returncode == 0, done.stderr)
+    total = next(line for line in map(json.loads, done.stdout.splitlines()) if "samples" in line)
+    must(total["accuracy"] == seen["test_accuracy"], f"{total}: {seen}")
+    must(abs(total["loss"] - seen["test_loss"]) < 1e-5, f"{total}: {seen}")
+    return seen
+
+
+def test_each_device_evaluates_averages_on_the_samples_that_it_holds_out():
+    with LocalFleet() as fleet:
+        fleet.own_all(3)
+        job = fleet.submit(holding_job())
+        seen = fleet.wait(job, "succeeded")
+        view = groups_of(fleet, job)
+        last = view["averages"][-1]
+        must(last["checkpoint"] == seen["checkpoint"], f"{last}")
+        parts = [check_held_out(fleet, job, group) for group in view["groups"]]
+        must([part["step"] for part in parts] == [last["step"]] * 3, f"{parts}: {last}")
+        data, count = seen["data"], sum(part["samples"] for part in parts)
+        must(data["test_samples"] == count and data["test_sha256"] is None, f"{data}: {parts}")
+        must(data["epoch_samples"] == data["train_samples"] - count, f"{data}")
+        for name, known in (
+            ("test_accuracy", (last["accuracy"], seen["progress"]["accuracy"])),
+            ("test_loss", ()),
+        ):
+            mean = sum(part["samples"] * part[name] for part in parts) / count
+            values = [fleet.metric(job, name)[last["step"]], *known]
+            must(all(abs(value - mean) < 1e-9 for value in values), f"{name}: {values}, {mean}")
+        must(last["accuracy"] > 0.5, f"{last}")
+        must(len(fleet.metric(job, "test_accuracy")) >= 2, "only the last average is evaluated")
+
+
 def check_replayed(fleet, job, spec):
     folders = folders_of(fleet)
     done = replayed(fleet, job, spec, folders)
@@ -238,7 +310,7 @@ def test_no_sample_leaves_its_device():
                 f"http://{tap.address}",
             )
         fleet.wait_for_devices(3)
-        job = fleet.submit(local_job())
+        job = fleet.submit(holding_job())
         fleet.wait(job, "succeeded")
         peers = sum(tap.size() for tap in taps[1:])
         must(center.size() > 1 << 20 and peers > 1 << 20, f"{center.size()} and {peers} bytes")

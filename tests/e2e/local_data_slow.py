@@ -6,6 +6,7 @@ from local_data import (
     check_replayed,
     folders_of,
     group_of,
+    holding_job,
     local_job,
     put_folder,
     replayed,
@@ -118,6 +119,73 @@ def test_a_group_whose_data_have_changed_begins_again_on_them():
         fleet.wait(job, "succeeded")
         starts = of_kind(mixes_of(fleet, job), "start")
         must(len([r for r in starts if r["own"]["group"] == number]) == 2, f"{starts}")
+
+
+def held_out(fleet, job):
+    """By the number of the group."""
+    groups = groups_of(fleet, job)["groups"]
+    return {group["group"]: group["mixes"].get("held_out") for group in groups}
+
+
+def test_a_job_that_holds_out_samples_is_replayed():
+    with LocalFleet() as fleet:
+        fleet.own_all(3)
+        for options in ({"adopt": False}, {"schedule": "rounds"}, {}):
+            spec = holding_job(gossip={"average_every": 3, **options})
+            job = fleet.submit(spec)
+            fleet.wait(job, "succeeded")
+            last = groups_of(fleet, job)["averages"][-1]["step"]
+            seen = held_out(fleet, job)
+            must(all(part and part["step"] == last for part in seen.values()), f"{options} {seen}")
+            check_replayed(fleet, job, spec)
+            must(len(fleet.metric(job, "test_accuracy")) >= 2, f"{options}: one evaluation")
+
+
+def test_held_out_samples_end_a_job_that_has_its_accuracy():
+    with LocalFleet() as fleet:
+        fleet.own_all(3)
+        job = fleet.submit(holding_job(epochs=200, gossip={"target_accuracy": 0.4}))
+        seen = fleet.wait(job, "succeeded")
+        must(seen["state_reason"] == "stopped_early", f"{seen['state_reason']}")
+        newest = list(fleet.metric(job, "test_accuracy").values())[-3:]
+        must(len(newest) == 3 and min(newest) >= 0.4, f"{newest}")
+
+
+def test_a_lost_device_is_not_in_the_mean():
+    with LocalFleet(lease_ms=2000) as fleet:
+        fleet.own_all(3)
+        job = fleet.submit(holding_job(epochs=20))
+        wait_for_averages(fleet, job, 1)
+        number, _ = group_of(fleet, job, "own2")
+        fleet.wait_until(job, lambda seen: held_out(fleet, job)[number], "its figures")
+        fleet.agents[2].kill()
+        wait_for_message(fleet, job, "'own2' is away, and its group waits")
+        seen = fleet.wait(job, "succeeded")
+        must(seen["state_reason"] == "degraded", f"{seen['state_reason']}: {seen['message']}")
+        parts, last = held_out(fleet, job), groups_of(fleet, job)["averages"][-1]
+        must(parts.pop(number)["step"] < last["step"], f"{parts}")
+        must(all(part["step"] == last["step"] for part in parts.values()), f"{parts}: {last}")
+        count = sum(part["samples"] for part in parts.values())
+        mean = sum(part["samples"] * part["test_accuracy"] for part in parts.values()) / count
+        must(abs(last["accuracy"] - mean) < 1e-9, f"{last}: {parts}")
+
+
+def test_a_restarted_coordinator_knows_what_was_held_out():
+    with LocalFleet() as fleet:
+        fleet.own_all(3)
+        spec = holding_job(epochs=12)
+        job = fleet.submit(spec)
+        fleet.wait_until(job, lambda seen: seen["progress"]["accuracy"], "an evaluation")
+        before = held_out(fleet, job)
+        must(all(before.values()), f"{before}")
+        fleet.coordinator.kill()
+        fleet.restart_coordinator("--heartbeat-ms", "1000", "--lease-ms", "8000")
+        after = held_out(fleet, job)
+        must(all(after[group]["step"] >= before[group]["step"] for group in before), f"{after}")
+        fleet.wait(job, "succeeded")
+        last = groups_of(fleet, job)["averages"][-1]["step"]
+        must({part["step"] for part in held_out(fleet, job).values()} == {last}, f"{last}")
+        check_replayed(fleet, job, spec)
 
 
 if __name__ == "__main__":

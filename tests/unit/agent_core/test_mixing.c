@@ -312,6 +312,41 @@ static void an_average_that_is_not_adopted_leaves_pairs_open(void **state)
     assert_int_equal(serve_average(2), MIXING_GONE);
 }
 
+/* It gave its copy, missed the order to give one, or knows of the average from this order alone. */
+static void an_average_is_fetched_for_an_evaluation_without_a_move(void **state)
+{
+    (void)state;
+    struct mix_match given = average(2, 0), visit = pair(2);
+    given.averages = false;
+    given.peer_count = 0;
+    visit.kind = MIX_ADOPT;
+    visit.alpha = visit.statistics_alpha = 0;
+    take(pair(1));
+    copy_at(MIXING_PAIRS, 12);
+    for (int64_t i = 0; i < 3; i++) {
+        given.xid.counter = visit.xid.counter = 2 + i;
+        if (i < 2) {
+            take(given);
+        }
+        if (i == 0) {
+            copy_at(MIXING_AVERAGES, 12);
+        }
+        take(visit);
+        if (i > 0) {
+            copy_at(MIXING_AVERAGES, 13);
+        }
+        assert_int_equal(serve(2 + i), MIXING_SERVE); /* the copy stays for others */
+        fetch(MIXING_AVERAGES, peer_copy, true);
+        expect(MIXING_APPLY, MIXING_AVERAGES);
+        mixing_applied(&mixing, MIXING_AVERAGES, 14);
+        assert_int_equal(mixing_take(&mixing, &visit), MIXING_KNOWN);
+    }
+    assert_int_equal(mixing.slot[MIXING_PAIRS].state, MIXING_COPIED); /* the pair is open still */
+    assert_int_equal(mixing.record_count, 0);
+    assert_int_equal(mixing.mixes, 0);
+    assert_int_equal(mixing.applied_step, 10);
+}
+
 static void a_group_wants_a_match_after_its_steps(void **state)
 {
     (void)state;
@@ -394,6 +429,7 @@ int main(void)
         cmocka_unit_test_setup(a_late_group_adopts_with_a_new_copy, setup),
         cmocka_unit_test_setup(a_group_that_gave_its_copy_computes_the_average, setup),
         cmocka_unit_test_setup(an_average_that_is_not_adopted_leaves_pairs_open, setup),
+        cmocka_unit_test_setup(an_average_is_fetched_for_an_evaluation_without_a_move, setup),
         cmocka_unit_test_setup(a_group_wants_a_match_after_its_steps, setup),
         cmocka_unit_test_setup(no_match_is_taken_without_room_for_its_records, setup),
         cmocka_unit_test(a_group_that_passes_goes_on_from_there),

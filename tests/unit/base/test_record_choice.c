@@ -184,6 +184,39 @@ static void a_text_stands_for_an_object_with_its_first_member(void **state)
     }
 }
 
+static const struct field perhaps_fields[] = {
+    MEMBER_GROUP("source", FIELD_NULLABLE, &source_record),
+};
+static const struct record perhaps_record = RECORD(struct source, "perhaps", perhaps_fields);
+
+static void null_stands_for_such_an_object_without_members(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *written, *name, *place;
+    } cases[] = {
+        {"{\"source\":null}", "{\"source\":null}", "", ""},
+        {"{}", "{\"source\":\"x\"}", "x", ""},
+        {"{\"source\":\"a\"}", "{\"source\":\"a\"}", "a", ""},
+        {"{\"source\":{\"place\":\"b\"}}", "{\"source\":{\"name\":\"x\",\"place\":\"b\"}}", "x",
+         "b"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct source source = {.name = "x"};
+        struct err err = {0};
+        BUF_AUTO struct buf shown;
+        buf_init(&shown, 1000);
+        json_auto_t *value = NULL;
+        assert_ok(json_parse(cases[i].text, strlen(cases[i].text), &value, &err), &err);
+        assert_ok(record_read(&perhaps_record, value, "", &source, NULL, &err), &err);
+        assert_string_equal(source.name, cases[i].name);
+        assert_string_equal(source.place, cases[i].place);
+        json_auto_t *written = record_write(&perhaps_record, &source);
+        assert_ok(json_write(written, &shown, &err), &err);
+        assert_string_equal(shown.data, cases[i].written);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +225,7 @@ int main(void)
         cmocka_unit_test(each_kind_rejects_the_members_of_the_other),
         cmocka_unit_test(an_integer_of_32_bits_has_its_bounds),
         cmocka_unit_test(a_text_stands_for_an_object_with_its_first_member),
+        cmocka_unit_test(null_stands_for_such_an_object_without_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,8 +85,12 @@ def test_a_run_has_ended_when_ten_versions_gain_less_than_a_fifth_of_a_point():
         found = results.converged(versions(*accuracies), first)
         must(found == expected, f"{accuracies}: {found}, not {expected}")
     accuracies = [*flat, 0.8, 0.8015, 0.9, 0.9]  # 0.9 follows after the end
-    same(results.end_accuracy(versions(*accuracies)), (0.8 + 0.8 + 0.8015) / 3, "the end")
-    same(results.end_accuracy(RISING), 0.81, "a run that might not continue")
+    end = results.end_accuracy(versions(*accuracies), PASS_STEPS)
+    same(end, (0.8 + 0.8 + 0.8015) / 3, "the end")
+    same(results.end_accuracy(RISING, PASS_STEPS), 0.81, "a run that might not continue")
+    # The same moments, with fewer versions: those of 3, 4 and 6 passes.
+    few = [RISING[index] for index in (2, 3, 5)]
+    same(results.end_accuracy(few, PASS_STEPS), (0.8 + 0.82) / 2, "of the last three passes")
 
 
 def test_the_baseline_is_measured_in_its_passes_by_the_rule_of_all():

@@ -92,6 +92,27 @@ static void a_job_on_uploaded_data_fits_everywhere(void **state)
     assert_true(fits(&spec, &(struct offer){.name = "none"}));
 }
 
+static void a_device_has_a_batch_beside_what_it_holds_out(void **state)
+{
+    (void)state;
+    static struct job_spec spec;
+    init_spec(&spec);
+    struct offer offer = photos;
+    assert_int_equal(job_held(&spec, &offer), 0);
+    spec.test_local.holdout = 0.5;
+    for (offer.samples = 1; offer.samples < 100; offer.samples++) {
+        const int64_t held = job_held(&spec, &offer);
+        assert_true(held >= 1 && 2 * held >= offer.samples - 1 && 2 * held <= offer.samples + 1);
+        assert_int_equal(fits(&spec, &offer), offer.samples - held >= spec.batch);
+    }
+    offer.class_count_count = 4; /* 25 samples of each */
+    for (size_t c = 0; c < 4; c++) {
+        offer.class_count[c] = 25;
+    }
+    const int64_t held = job_held(&spec, &offer);
+    assert_true(held >= 48 && held <= 52);
+}
+
 static void weights_follow_samples_unless_the_job_says_otherwise(void **state)
 {
     (void)state;
@@ -128,6 +149,7 @@ int main(void)
         cmocka_unit_test(a_device_fits_with_data_of_the_form_of_the_job),
         cmocka_unit_test(a_group_fits_on_its_device_alone_while_its_data_are_the_same),
         cmocka_unit_test(a_job_on_uploaded_data_fits_everywhere),
+        cmocka_unit_test(a_device_has_a_batch_beside_what_it_holds_out),
         cmocka_unit_test(weights_follow_samples_unless_the_job_says_otherwise),
         cmocka_unit_test(the_longest_form_is_written),
     };

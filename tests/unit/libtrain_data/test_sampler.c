@@ -376,6 +376,40 @@ static void an_epoch_of_a_window_has_the_largest_losses_and_the_others_in_turn(v
     train_sampler_free(&sampler);
 }
 
+static void an_epoch_without_held_out_samples_has_every_other_one_once(void **state)
+{
+    (void)state;
+    static int32_t labels[VIEW_SAMPLES];
+    const struct holdout holdout = {.share = 0.25, .seed = 3};
+    struct train_sampler *sampler = NULL;
+    struct err err = {0};
+    size_t held_count = 0;
+    make_labels(labels);
+    assert_ok(train_sampler_new_without(&holdout, (const unsigned char *)labels, VIEW_SAMPLES, 1, 7,
+                                        &sampler, &err),
+              &err);
+    const uint32_t *held = train_sampler_held(sampler, &held_count);
+    const uint64_t epoch = train_sampler_epoch(sampler);
+    assert_true(held_count > 0 && epoch + held_count == VIEW_SAMPLES);
+    for (int64_t number = 0; number < 3; number++) {
+        unsigned seen[VIEW_SAMPLES] = {0};
+        for (int64_t step = 1; step <= (int64_t)epoch; step++) {
+            seen[*train_sampler_batch(sampler, number * (int64_t)epoch + step)]++;
+        }
+        for (size_t i = 0; i < held_count; i++) {
+            assert_int_equal(seen[held[i]]++, 0);
+        }
+        for (size_t i = 0; i < VIEW_SAMPLES; i++) {
+            assert_int_equal(seen[i], 1);
+        }
+    }
+    train_sampler_free(&sampler);
+    assert_int_equal(train_sampler_new_without(&holdout, (const unsigned char *)labels,
+                                               VIEW_SAMPLES, VIEW_SAMPLES, 7, &sampler, &err),
+                     ERR_INVALID);
+    assert_non_null(strstr(err.text, "samples are held out"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +423,7 @@ int main(void)
         cmocka_unit_test(the_shards_of_a_division_have_every_sample_once_in_each_epoch),
         cmocka_unit_test(the_seed_of_a_shard_chooses_samples_and_that_of_the_job_their_order),
         cmocka_unit_test(a_shard_that_the_data_does_not_have_is_rejected),
+        cmocka_unit_test(an_epoch_without_held_out_samples_has_every_other_one_once),
         cmocka_unit_test(an_epoch_of_a_window_has_the_largest_losses_and_the_others_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,9 +147,10 @@ static void the_document_of_jobs_states_every_field_and_its_default(void **state
     assert_non_null(defaults);
     size_t rows = each_row("docs/jobs.md", "Fields", compare_default, defaults);
     /* model.sha256, model.description and view.shard with its six members are not written while
-     * there is none; the same holds for the six members of dataset.train; view, submodel,
-     * parameter_server, gossip, stop and checkpoint have rows besides those of their members. */
-    assert_int_equal(rows, count_leaves(defaults) + 21);
+     * there is none; the same holds for the six members of dataset.train and the three of
+     * dataset.test; view, submodel, parameter_server, gossip, stop and checkpoint have rows besides
+     * those of their members. */
+    assert_int_equal(rows, count_leaves(defaults) + 24);
 }
 
 /* The names in the first cells of a section. */

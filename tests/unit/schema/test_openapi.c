@@ -164,6 +164,8 @@ static void compare_field(const json_t *contract, const json_t *stated, const st
         if (field->record->first_alone) {
             const json_t *first = resolve(contract, json_array_get(choices, 0));
             compare_type(first, &field->record->fields[0], "string", where);
+            expect(json_array_size(choices) == (field->flags & FIELD_NULLABLE ? 3 : 2), where,
+                   "null is allowed on one side only");
             compare_record(contract, resolve(contract, json_array_get(choices, 1)), field->record,
                            where);
             break;
