@@ -34,6 +34,7 @@ struct check_gossip {
         struct job_id parent;
         struct mix_member own;
         struct mix_xid xid;
+        size_t agent;
     } move[MOVES_MAX];
     size_t move_count;
     struct side {
@@ -252,6 +253,8 @@ void check_applied(struct world *world, const struct run *run, const struct mixi
     for (size_t i = 0; parent && i < gossip->move_count; i++) {
         if (mix_xid_is(gossip->move[i].xid, slot->match.xid) &&
             is_side(&gossip->move[i].own, &own) &&
+            /* A restored backup repeats the numbers of incarnations that are at work still. */
+            (world->check->backups == 0 || gossip->move[i].agent == run->agent->index) &&
             id_equal(gossip->move[i].parent.text, parent->id.text)) {
             check_fail(world, "%s applies match %" PRId64 "-%" PRId64 " again", run->agent->name,
                        slot->match.xid.life, slot->match.xid.counter);
@@ -269,6 +272,7 @@ void check_applied(struct world *world, const struct run *run, const struct mixi
         ASSERT(gossip->move_count < MOVES_MAX);
         gossip->move[gossip->move_count].parent = parent->id;
         gossip->move[gossip->move_count].own = own;
+        gossip->move[gossip->move_count].agent = run->agent->index;
         gossip->move[gossip->move_count++].xid = slot->match.xid;
     }
 }
