@@ -30,8 +30,9 @@ SPOKEN = Case("spoken-digits", "dscnn-kws", 0.02)
 CIFAR = Case("cifar10", "resnet8", 0.02)
 
 # gossip: its options; None: another strategy. sized: shards follow speeds, on Dirichlet data with
-# its alpha. others: fields of the job.
-Variant = collections.namedtuple("Variant", "gossip sized others", defaults=(False, {}))
+# its alpha. others: fields of the job. killed: the share of the job's steps after which the fastest
+# device dies; 0: it lives.
+Variant = collections.namedtuple("Variant", "gossip sized others killed", defaults=(False, {}, 0))
 PLAIN = {
     "schedule": "rounds",
     "level": False,
@@ -61,6 +62,7 @@ VARIANTS = {
     "async_critical_0.3": Variant({"critical": 0.3}),
     "async_critical_1": Variant({"critical": 1}),
     "async_uniform": Variant({"pairs": "uniform"}),
+    "async_killed": Variant({}, killed=0.25),
     "rounds_averaged": Variant(AVERAGED),
     "pipeline": Variant(None, others={"micro_batches": None}),
 }

@@ -20,6 +20,7 @@ from gossip_cases import (
     DEVICES,
     DRIVER,
     DRIVER_SHARE,
+    FASTEST,
     SLOWEST,
     VARIANTS,
     dataset_name,
@@ -110,11 +111,24 @@ class Runs:
             for case, data in self.data.items():
                 data.upload(self.fleet, {"train": dataset_name(case)})
             for name in DEVICES:
-                self.fleet.start_device(name, "--label", f"board={name}")
+                self.start_device(name)
             self.fleet.wait_for_agents()
             for case in self.data:
                 self.warm_up(case)
         return self.fleet
+
+    def start_device(self, name):
+        self.fleet.start_device(name, "--label", f"board={name}")
+
+    @contextlib.contextmanager
+    def killing(self, name):
+        """Gives what kills the agent of a device, which is started again afterwards."""
+        agent = next(one for one in self.fleet.agents if one.name == name)
+        yield agent.kill
+        if not agent.running():
+            self.fleet.agents.remove(agent)
+            self.start_device(name)
+            self.fleet.wait_for_agents()
 
     def warm_up(self, case):
         deadline = time.monotonic() + START_SECONDS
@@ -183,18 +197,30 @@ class Runs:
         )
         parts = [job, split, goal.passes, goal.whole, goal.baseline]
         gossip = VARIANTS[variant].gossip is not None
-        make = self.run_groups if gossip else self.run_exact
+        killed = VARIANTS[variant].killed
         fields = {"data": case.data, "split": split, "seed": seed, "variant": variant}
-        return self.row("run", parts, lambda: {**fields, **make(case, job, goal)})
 
-    def run_groups(self, case, job, goal):
+        def made():
+            if not gossip:
+                return self.run_exact(case, job, goal)
+            if not killed:
+                return self.run_groups(case, job, goal)
+            self.started()
+            with self.killing(FASTEST) as kill:
+                return self.run_groups(case, job, goal, disturb=kill, share=killed)
+
+        return self.row("run", [*parts, killed], lambda: {**fields, **made()})
+
+    def run_groups(self, case, job, goal, disturb=None, share=0):
+        """disturb: called once the job has made this share of its steps."""
         fleet = self.started()
         predicted = self.predicted(job)
         evaluator = Evaluator(lambda content: self.predict(case, content))
         before = bytes_moved()
         with Events(fleet.coordinator.address) as events:
             submitted = fleet.submit(job)
-            seen = Watched(self, submitted, events, evaluator)
+            after = share * submitted["progress"]["steps"]
+            seen = Watched(self, submitted, events, evaluator, disturb, after)
             seen.follow(goal)
         self.end(submitted)
         moved = bytes_moved() - before

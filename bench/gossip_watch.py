@@ -96,10 +96,13 @@ class Evaluator(threading.Thread):
 
 
 class Watched:
-    """A job of gossip while it trains: its averages, and what its groups showed at each."""
+    """A job of gossip while it trains: its averages, and what its groups showed at each. disturb:
+    called once, after so many steps.
+    """
 
-    def __init__(self, runs, job, events, evaluator):
+    def __init__(self, runs, job, events, evaluator, disturb=None, after=0):
         self.runs, self.job, self.events, self.evaluator = runs, job, events, evaluator
+        self.disturb, self.after = disturb, after
         self.began, self.seconds, self.missed = None, 0.0, 0
         self.speeds, self.periods, self.distance, self.pass_steps = {}, [], None, None
 
@@ -113,6 +116,9 @@ class Watched:
             must(time.monotonic() < deadline, "no average is stored")
             if self.began is not None:
                 self.seconds = time.time() - self.began
+            if self.disturb and self.steps() >= self.after:
+                self.disturb()
+                self.disturb = None
             if event and event["type"] == "job_failed":
                 raise Failure(event["message"])
             if event and event["type"] == "job_succeeded":
@@ -120,6 +126,9 @@ class Watched:
             done = list(self.evaluator.done)
             if self.pass_steps and goal.ends(done, self.pass_steps, self.seconds):
                 return
+
+    def steps(self):
+        return self.runs.fleet.job(self.job)["progress"]["step"]
 
     def take(self, event):
         """Whether the event says that something was trained."""
