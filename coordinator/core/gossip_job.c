@@ -189,13 +189,15 @@ static void go_on(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* What devices offer changes without a part that does. */
+/* What devices offer changes without a part that does; and if all groups were replaced in this
+ * step, none is left whose reports would let the next ones begin. */
 static int64_t next_tick_ms(const struct core *core, const struct parent_slot *parent)
 {
     const int64_t beat_ms = core->now_ms + core->config.heartbeat_ms;
     const int64_t due_ms = gossip_due_ms(&parent->mixes.gossip);
-    const bool beats =
-        parent->work.wait[0] != '\0' || (gossip_is_local(&parent->job.spec) && beat_ms < due_ms);
+    const bool waits = groups_count(&parent->parent, PART_WAITING) > 0;
+    const bool beats = parent->work.wait[0] != '\0' ||
+                       ((gossip_is_local(&parent->job.spec) || waits) && beat_ms < due_ms);
     return beats ? beat_ms : due_ms;
 }
 
