@@ -232,6 +232,11 @@ int64_t mixing_due_at(const struct mixing *mixing, int64_t every)
     return (passed ? mixing->passed : mixing->applied_step) + every;
 }
 
+int64_t mixing_holds_at(const struct mixing *mixing, int64_t every, bool holds)
+{
+    return holds ? mixing_due_at(mixing, every) : MIXING_NEVER;
+}
+
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
 {
     const struct mixing_slot *average = &mixing->slot[MIXING_AVERAGES];

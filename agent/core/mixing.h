@@ -8,7 +8,8 @@
  * Rules. A match is applied at most once, and only at a step boundary. Nothing of an ended
  * generation is served or applied. After the deadline a group abandons the match alone. A match of
  * a pair and an average that is not adopted may be open together; one that is adopted ends the pair
- * that is open at its copy, because what was copied before it must not be applied after it. Records
+ * that is open at its copy, because what was copied before it must not be applied after it. A group
+ * of schedule rounds makes no step between the one that its mix is due after and that mix. Records
  * travel with every copy that depends on them, until the coordinator acknowledges them; a group
  * without room for more records takes no match. Nothing assumes that a group is one device. Pure.
  */
@@ -23,6 +24,7 @@
 
 /* Own and carried; without its coordinator each group leaves at most two. */
 #define MIXING_RECORDS_MAX 96
+#define MIXING_NEVER INT64_MAX
 
 enum mixing_state {
     MIXING_NONE,
@@ -88,6 +90,9 @@ bool mixing_is_logged(const struct mixing *mixing);
 void mixing_pass(struct mixing *mixing, int64_t version);
 /* Return the step after which a match is due: `every` after the last mix, or after it passed. */
 int64_t mixing_due_at(const struct mixing *mixing, int64_t every);
+/* Return the step after which a group that `holds` (schedule rounds) makes none until it has mixed,
+ * or passed; MIXING_NEVER if it does not hold. */
+int64_t mixing_holds_at(const struct mixing *mixing, int64_t every, bool holds);
 /* Whether a match is due after that many steps, and none is open. */
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every);
 

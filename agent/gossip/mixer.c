@@ -10,7 +10,6 @@
 
 #define ALIGNMENT 64
 #define ALIGNED_FLOATS (ALIGNMENT / sizeof(float))
-#define NEVER INT64_MAX
 
 /* ---- memory ---- */
 
@@ -100,7 +99,7 @@ static int fill(struct mixer *mixer, struct err *err)
     mixer->floats = mixer->body.parameters + mixer->body.statistics;
     mixer->groups = (size_t)duty->groups;
     mixer->holds_out = mixer->config.evaluate && mixer->spec->test_local.holdout > 0;
-    atomic_init(&mixer->holds_at, NEVER);
+    atomic_init(&mixer->holds_at, MIXING_NEVER);
     atomic_init(&mixer->version, run->resume_version);
     mixer->steps = duty->steps;
     atomic_init(&mixer->rate_step, duty->rate_step > 0 ? duty->rate_step : 1);
@@ -298,11 +297,11 @@ struct mixer_signals mixer_refresh(struct mixer *mixer)
         due = is_due(mixer, (enum mixing_place)p) || due;
     }
     const int64_t next = mixing_due_at(mixing, mixer->every);
-    const int64_t wants_at = mixing_wants(mixing, next, mixer->every) ? next : NEVER;
+    const int64_t wants_at = mixing_wants(mixing, next, mixer->every) ? next : MIXING_NEVER;
     const struct mixer_news news = find_news(mixer, wants_at);
     const bool is_news = is_new(&news, &mixer->told);
-    atomic_store(&mixer->wants_at, news.wants ? NEVER : wants_at);
-    const int64_t holds_at = mixer->holds ? next : NEVER;
+    atomic_store(&mixer->wants_at, news.wants ? MIXING_NEVER : wants_at);
+    const int64_t holds_at = mixing_holds_at(mixing, mixer->every, mixer->holds);
     const bool goes_on = atomic_exchange(&mixer->holds_at, holds_at) < holds_at;
     mixer->told = news;
     if (is_news) {

@@ -95,8 +95,8 @@ struct mixer {
     struct work_config work; /* without its run and data */
 
     atomic_bool due;               /* at a step boundary */
-    atomic_int_least64_t wants_at; /* the step from which on it wants a match; else INT64_MAX */
-    atomic_int_least64_t holds_at; /* the step from which on it makes none; else INT64_MAX */
+    atomic_int_least64_t wants_at; /* the step from which on it wants a match, or MIXING_NEVER */
+    atomic_int_least64_t holds_at; /* the step from which on it makes none, or MIXING_NEVER */
     atomic_int_least64_t version;  /* the last step */
     atomic_int_least64_t rate_step;
 

@@ -154,7 +154,9 @@ void gossip_hear(struct gossip *gossip, size_t index, const struct gossip_report
     }
     group->gave = group->gave || report->average.copied;
     group->adopted = group->adopted || (gossip->phase == GOSSIP_ADOPTS && report->average.applied);
-    const bool computed = report->average.fetched || report->average.applied;
+    /* Of an average that is not adopted, `applied` may mean that it has given its copy. */
+    const bool computed = report->computed || report->average.fetched ||
+                          (report->average.applied && gossip_adopts(gossip));
     if (gossip->phase == GOSSIP_COMPUTES && index == gossip->averager && computed) {
         gossip->averages++;
         gossip->arrives_until_ms = now_ms + GOSSIP_ARRIVAL_MS;

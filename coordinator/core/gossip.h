@@ -38,7 +38,8 @@ struct gossip_report {
     int64_t generation;
     bool wants;   /* a match: it has made its steps */
     bool mixed;   /* once at least */
-    int64_t step; /* that it has made */
+    bool computed; /* it records that it has computed the average that is under way */
+    int64_t step;  /* that it has made */
     struct {
         struct mix_xid xid;
         bool open, copied, fetched, applied; /* as enum mixing_state of the agent */

@@ -199,6 +199,7 @@ static void leave(struct core *core, struct parent_slot *parent, size_t group)
 {
     struct gossip_group_work *work = &parent->mixes.group[group];
     work->incarnation = 0;
+    work->passed = 0; /* the steps of the next incarnation are other ones */
     gossip_leave(&parent->mixes.gossip, group);
     touch_all(core, parent);
     const struct job_slot *job = groups_job(core, &parent->parent.part[group]);

@@ -189,13 +189,15 @@ static void go_on(struct core *core, struct parent_slot *parent)
     }
 }
 
-/* What devices offer changes without a part that does. */
+/* What devices offer changes without a part that does; and if all groups were replaced in this
+ * step, none is left whose reports would let the next ones begin. */
 static int64_t next_tick_ms(const struct core *core, const struct parent_slot *parent)
 {
     const int64_t beat_ms = core->now_ms + core->config.heartbeat_ms;
     const int64_t due_ms = gossip_due_ms(&parent->mixes.gossip);
-    const bool beats =
-        parent->work.wait[0] != '\0' || (gossip_is_local(&parent->job.spec) && beat_ms < due_ms);
+    const bool waits = groups_count(&parent->parent, PART_WAITING) > 0;
+    const bool beats = parent->work.wait[0] != '\0' ||
+                       ((gossip_is_local(&parent->job.spec) || waits) && beat_ms < due_ms);
     return beats ? beat_ms : due_ms;
 }
 
@@ -267,6 +269,19 @@ struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *
     return job && device->job == job && job->job.part == JOB_GROUP ? job : NULL;
 }
 
+static bool has_computed(const struct gossip *gossip, const struct mix_report *report)
+{
+    bool computed = false;
+    for (size_t i = 0; i < report->record_count; i++) {
+        const struct mix_record *record = &report->record[i];
+        computed =
+            computed ||
+            (record->kind == MIX_AVERAGE && mix_xid_is(record->xid, gossip->average) &&
+             record->own.group == report->group && record->own.generation == report->generation);
+    }
+    return computed;
+}
+
 static bool waits_for_others(const struct mix_report *report)
 {
     return report->wants || mix_is_open(report->pair.state) || mix_is_open(report->average.state);
@@ -296,7 +311,8 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
     if (holds || gossip_is_testing(&parent->mixes.gossip, (size_t)job->job.group)) {
         stall_watch(core, job); /* it makes no step, and shall not */
     }
-    const struct gossip_report heard = report_of(report, heartbeat->step);
+    struct gossip_report heard = report_of(report, heartbeat->step);
+    heard.computed = has_computed(&parent->mixes.gossip, report);
     gossip_note_tests(parent, (size_t)job->job.group, report);
     gossip_hear(&parent->mixes.gossip, (size_t)job->job.group, &heard, core->now_ms);
     group->mixes = report->mixes;

@@ -10,6 +10,7 @@
 #include "tests/sim/check.h"
 #include "tests/sim/check_gossip.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/offers.h"
 #include "tests/sim/run.h"
 #include "tests/sim/speeds.h"
 #include "tests/sim/trace.h"
@@ -186,6 +187,7 @@ static void enroll(struct world *world, struct agent *agent, const struct sessio
     memcpy(request->public_key, agent->key, sizeof(request->public_key));
     memcpy(request->boot, agent->boot, sizeof(request->boot));
     address_of(agent, request->address);
+    offers_fill(world, agent, request);
     (void)snprintf(request->numeric_class, sizeof(request->numeric_class), "%s",
                    agent->numeric_class);
     call->enroll = request;

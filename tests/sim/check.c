@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/check_gossip.h"
+#include "tests/sim/check_rounds.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/trace.h"
@@ -18,8 +19,9 @@
 int check_new(struct world *world, struct err *err)
 {
     world->check = calloc(1, sizeof(*world->check));
-    return world->check ? check_gossip_new(&world->check->gossip, err)
-                        : err_set(err, ERR_MEMORY, "check");
+    const int rc = world->check ? check_gossip_new(&world->check->gossip, err)
+                                : err_set(err, ERR_MEMORY, "check");
+    return rc ? rc : check_rounds_new(&world->check->rounds, err);
 }
 
 void check_free(struct world *world)
@@ -31,6 +33,7 @@ void check_free(struct world *world)
     }
     if (world->check) {
         check_gossip_free(&world->check->gossip);
+        check_rounds_free(&world->check->rounds);
     }
     free(world->check);
     world->check = NULL;
@@ -287,7 +290,7 @@ void check_commit(struct world *world, const struct transaction *transaction)
             learn_plan(world, change->row);
             check_plan(world, change->row);
         } else if (change->kind == OBJECT_CHECKPOINT && change->forget) {
-            check_delete_checkpoint(world, change->id);
+            check_delete_checkpoint(world, transaction, change->id);
         }
     }
     check_mix_rows(world, transaction);

@@ -10,6 +10,7 @@
 
 struct core;
 struct check_gossip;
+struct check_rounds;
 
 #define CHECK_IDS_MAX 256
 #define CHECK_STEPS_MAX 128
@@ -70,6 +71,7 @@ struct check {
     struct checkpoint_id deleted[CHECK_DELETED_MAX]; /* by users */
     size_t deleted_count;
     struct check_gossip *gossip; /* of groups that mix */
+    struct check_rounds *rounds; /* and do so in rounds */
     int repeats;                 /* the highest count of them all */
     int backups;                 /* how often rows of an earlier time were put back */
     uint64_t restored;           /* commits since rows were last compared with the core */
@@ -116,7 +118,8 @@ bool check_lost_any(const struct world *world, const struct job *job);
 
 /* ---- check_deleted.c ---- */
 /* A checkpoint's row is about to be deleted: no live job needs it. */
-void check_delete_checkpoint(struct world *world, const char *id);
+void check_delete_checkpoint(struct world *world, const struct transaction *transaction,
+                             const char *id);
 /* The core lets a user delete it. */
 void check_note_deleted(struct world *world, const char *id);
 /* Whether a user ever deleted that checkpoint. */

@@ -23,14 +23,28 @@ static bool is_needed(const struct rows *rows, const struct job *job, const char
            (parent && parent_needs(parent, sha256));
 }
 
-void check_delete_checkpoint(struct world *world, const char *id)
+/* It ends with the same transaction. */
+static bool ends(const struct transaction *transaction, const struct job *job)
+{
+    bool ended = false;
+    for (size_t i = 0; i < transaction->count; i++) {
+        const struct change *change = &transaction->item[i];
+        const struct job *row = change->kind == OBJECT_JOB && !change->forget ? change->row : NULL;
+        ended = row && id_equal(row->id.text, job->id.text) ? job_state_ended(row->state) : ended;
+    }
+    return ended;
+}
+
+void check_delete_checkpoint(struct world *world, const struct transaction *transaction,
+                             const char *id)
 {
     const struct rows *rows = &world->coordinator->rows;
     for (size_t i = 0; i < rows->checkpoint_count; i++) {
         const struct checkpoint *row = &rows->checkpoint[i];
         for (size_t j = 0; id_equal(row->id.text, id) && j < rows->job_count; j++) {
             const struct job *job = &rows->job[j];
-            if (!job_state_ended(job->state) && is_needed(rows, job, row->sha256)) {
+            if (!job_state_ended(job->state) && is_needed(rows, job, row->sha256) &&
+                !ends(transaction, job)) {
                 check_fail(world, "checkpoint %s is deleted while %s needs it", id, job->spec.name);
             }
         }

@@ -17,7 +17,7 @@
 #define SIDES_MAX 512
 #define AVERAGES_MAX 2048
 #define KEPT_MAX 16384
-#define SLACK_MS 500     /* what is left was counted at the step before */
+#define SLACK_MS 500
 #define PATIENCE_MS 2000 /* of every match, at least (coordinator/core/gossip.c) */
 
 struct check_gossip {
@@ -34,6 +34,7 @@ struct check_gossip {
         struct job_id parent;
         struct mix_member own;
         struct mix_xid xid;
+        size_t agent;
     } move[MOVES_MAX];
     size_t move_count;
     struct side {
@@ -86,7 +87,8 @@ void check_gossip_free(struct check_gossip **gossip)
 
 bool check_is_group(const struct job *job)
 {
-    return job->part == JOB_GROUP && job->spec.view.is_shard;
+    return job->part == JOB_GROUP &&
+           (job->spec.view.is_shard || job->spec.train_local.name[0] != '\0');
 }
 
 /* NULL: it is no group, or a backup does not know it. */
@@ -194,13 +196,10 @@ static void check_time(struct world *world, const struct job *parent, const stru
                        duty->group, parent->spec.name, order->xid.life, order->xid.counter,
                        side->open.life, side->open.counter);
         }
-        const int64_t now_ms = world_now_ms(world, ACTOR_COORDINATOR);
-        const bool thaws =
-            world->now_us - world->actor[ACTOR_COORDINATOR].thaw_us < 2 * PATIENCE_MS * MS;
         const int64_t left_ms = order->left_ms < PATIENCE_MS ? order->left_ms : PATIENCE_MS;
         side->open = order->xid;
         side->ended = false;
-        side->until_ms = thaws ? now_ms : now_ms + left_ms - SLACK_MS;
+        side->until_ms = world->coordinator->stepped_ms + left_ms - SLACK_MS;
     }
 }
 
@@ -254,6 +253,8 @@ void check_applied(struct world *world, const struct run *run, const struct mixi
     for (size_t i = 0; parent && i < gossip->move_count; i++) {
         if (mix_xid_is(gossip->move[i].xid, slot->match.xid) &&
             is_side(&gossip->move[i].own, &own) &&
+            /* A restored backup repeats the numbers of incarnations that are at work still. */
+            (world->check->backups == 0 || gossip->move[i].agent == run->agent->index) &&
             id_equal(gossip->move[i].parent.text, parent->id.text)) {
             check_fail(world, "%s applies match %" PRId64 "-%" PRId64 " again", run->agent->name,
                        slot->match.xid.life, slot->match.xid.counter);
@@ -271,6 +272,7 @@ void check_applied(struct world *world, const struct run *run, const struct mixi
         ASSERT(gossip->move_count < MOVES_MAX);
         gossip->move[gossip->move_count].parent = parent->id;
         gossip->move[gossip->move_count].own = own;
+        gossip->move[gossip->move_count].agent = run->agent->index;
         gossip->move[gossip->move_count++].xid = slot->match.xid;
     }
 }

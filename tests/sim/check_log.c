@@ -65,9 +65,22 @@ static size_t count_taken(const struct model *model, const struct job_spec *spec
     return taken;
 }
 
-/* The samples of a group are those of all of its jobs. */
-static void begin(const struct world *world, struct mix_replay *replay, const struct job *parent,
-                  const struct parent *row)
+/* Of the jobs that each group has had, in order: on data of its device each may have other ones. */
+static void list_samples(const struct check *check, struct mix_replay *replay,
+                         const struct job *parent)
+{
+    size_t attempts[GROUPS_MAX] = {0};
+    for (size_t i = 0; i < check->known_count; i++) {
+        const struct job *part = check->known[i].part;
+        if (part && part->part == JOB_GROUP && id_equal(part->parent.text, parent->id.text)) {
+            ASSERT(attempts[part->group] < REPLAY_ATTEMPTS_MAX);
+            replay->samples_seed[part->group][attempts[part->group]++] =
+                digest_samples_seed(&part->spec);
+        }
+    }
+}
+
+static void begin(const struct world *world, struct mix_replay *replay, const struct job *parent)
 {
     const struct rows *rows = &world->coordinator->rows;
     const struct model *model = coordinator_model(world, &parent->spec);
@@ -85,10 +98,7 @@ static void begin(const struct world *world, struct mix_replay *replay, const st
         .model = model,
         .train_step = run_row_of(STRATEGY_PIPELINE)->train_step,
     };
-    for (size_t g = 0; g < row->gossip.member_count; g++) {
-        const struct job *group = rows_job(rows, row->part[g].job.text);
-        replay->samples_seed[g] = group ? digest_samples_seed(&group->spec) : 0;
-    }
+    list_samples(world->check, replay, parent);
     for (size_t i = 0; i < rows->mix_count; i++) {
         if (id_equal(rows->mix[i].job.text, parent->id.text)) {
             mix_replay_add(replay, &rows->mix[i].record);
@@ -204,7 +214,7 @@ void check_log(struct world *world, struct check_log *log, const struct job *job
     if (!averaged && !log->is_due) {
         return;
     }
-    begin(world, &log->replay, job, parent);
+    begin(world, &log->replay, job);
     if (averaged) {
         log->seen[at].newest = newest->xid;
         check_newest(world, log, job, newest);

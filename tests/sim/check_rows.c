@@ -189,6 +189,31 @@ static bool begins_groups(const struct rows *rows)
     return false;
 }
 
+static bool has_other_data(const struct core *core, const struct local_train *local)
+{
+    const struct device *device = core_device(core, local->device.text);
+    const struct offer *offer =
+        device ? offer_find(device->offer, device->offer_count, local->name) : NULL;
+    return local->name[0] != '\0' && offer && strcmp(offer->sha256, local->sha256) != 0;
+}
+
+/* A group whose device has other data now, or that would begin again from version 0 with an older
+ * average than the newest one: the first step ends its job, and the next one begins another. */
+static bool is_replaced(const struct rows *rows, const struct core *core, const struct job *row)
+{
+    const struct parent *parent =
+        row->part == JOB_GROUP ? core_parent(core, row->parent.text) : NULL;
+    if (!parent || parent->phase != PARENT_MIXING || plan_active(rows_plan(rows, row->id.text))) {
+        return false;
+    }
+    const struct gossip_state *state = &parent->gossip;
+    const struct gossip_member *member = &state->member[row->group];
+    const bool outdated = member->incarnation > 0 && state->average_count > 0 &&
+                          !mix_xid_is(member->origin, state->average[state->average_count - 1].xid);
+    return parent->part[row->group].state == PART_WAITING &&
+           (outdated || has_other_data(core, &row->spec.train_local));
+}
+
 void check_restore(struct world *world)
 {
     struct coordinator *coordinator = world->coordinator;
@@ -203,15 +228,19 @@ void check_restore(struct world *world)
     restored->event.now_ms = world_now_ms(world, ACTOR_COORDINATOR);
     restored->event.wall_ms = world_wall_ms(world, ACTOR_COORDINATOR);
     core_step(core, &restored->event, &actions);
+    size_t replaced = 0;
     for (size_t i = 0; i < restored->job_count; i++) {
         const struct job *row = &restored->job[i].job, *live = core_job(core, row->id.text);
-        if (!live || live->version != row->version || live->generation < row->generation ||
-            live->neighbor_version != row->neighbor_version || job_state_ended(live->state)) {
+        if (!live && is_replaced(rows, core, row)) {
+            replaced++;
+        } else if (!live || live->version != row->version || live->generation < row->generation ||
+                   live->neighbor_version != row->neighbor_version ||
+                   job_state_ended(live->state)) {
             check_fail(world, "restoring the rows does not give %s back", row->spec.name);
         }
     }
     if (core_device_count(core) != rows->device_count ||
-        core_job_count(core) < restored->job_count ||
+        core_job_count(core) + replaced < restored->job_count ||
         (core_job_count(core) > restored->job_count && !begins_groups(rows))) {
         check_fail(world, "restoring the rows gives %zu devices and %zu jobs of %zu",
                    core_device_count(core), core_job_count(core), restored->job_count);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "tests/sim/check.h"
 #include "tests/sim/check_gossip.h"
+#include "tests/sim/check_rounds.h"
 #include "tests/sim/deletions.h"
 #include "tests/sim/digest.h"
 #include "tests/sim/faults.h"
@@ -135,7 +136,7 @@ static void carry_out(struct world *world, const struct action *action)
 static void step(struct world *world, struct event *event, struct call *call)
 {
     struct coordinator *coordinator = world->coordinator;
-    event->now_ms = world_now_ms(world, ACTOR_COORDINATOR);
+    event->now_ms = coordinator->stepped_ms = world_now_ms(world, ACTOR_COORDINATOR);
     event->wall_ms = world_wall_ms(world, ACTOR_COORDINATOR);
     event->request = call ? 1 : 0;
     coordinator->asking = call;
@@ -147,6 +148,7 @@ static void step(struct world *world, struct event *event, struct call *call)
     }
     ASSERT(coordinator->outbox_count == replies + (call != NULL)); /* one answer to each request */
     coordinator->asking = NULL;
+    check_rounds(world, event);
 }
 
 /* ---- a turn ---- */

@@ -67,6 +67,7 @@ struct coordinator {
     bool disk_full,
         disk_low; /* of the blob store: its state, and the state last reported to the core */
     int64_t disk_look_us;
+    int64_t stepped_ms; /* when its core took the last event, by its clock */
     uint64_t lives, commits;
     uint64_t ticket_key;
     int64_t fsync_us;

@@ -61,6 +61,12 @@ int64_t digest_samples_seed(const struct job_spec *spec)
         all =
             digest_mix(digest_mix(all, range->class), (uint64_t)range->first << 32 | range->count);
     }
+    if (spec->train_local.sha256[0] != '\0') {
+        return (int64_t)(digest_mix(all, digest_of_text(spec->train_local.sha256)) >> 16);
+    }
+    if (spec->has_view && spec->view.window > 0) {
+        all = digest_mix(all, (uint64_t)spec->view.window);
+    }
     return spec->has_view ? (int64_t)(all >> 16) : spec->seed;
 }
 

@@ -69,7 +69,7 @@ void faults_free(struct world *world)
 static void start_device(struct world *world, void *arg, int64_t number)
 {
     (void)arg;
-    if (world->faults->one_left && number > 0) {
+    if (world->faults->some_left && number >= (int64_t)world->faults->left) {
         return;
     }
     world->actor[ACTOR_DEVICE + number].powered = true;
@@ -458,12 +458,13 @@ void faults_heal(struct world *world)
     }
 }
 
-void faults_leave_one(struct world *world)
+void faults_leave(struct world *world, size_t left)
 {
     struct faults *faults = world->faults;
-    faults->one_left = true;
+    faults->some_left = true;
+    faults->left = left;
     faults->outages = faults->drifts = false; /* a device that is gone is a failure */
-    for (size_t i = 1; i < world->agent_count; i++) {
+    for (size_t i = left; i < world->agent_count; i++) {
         faults_power_off(world, i, 0);
     }
 }

@@ -17,8 +17,9 @@ struct faults {
     bool restores;                     /* its backup is put back before it starts next */
     uint64_t crash_commit; /* for stories: the commit, counted from 1, at which it dies; 0: none */
     enum crash_point crash_point; /* of it */
-    bool one_left;                /* all devices but the first stay away from now on */
-    int64_t restart_us_max;       /* how long a dead process stays dead at most */
+    bool some_left;               /* all devices but the first `left` stay away from now on */
+    size_t left;
+    int64_t restart_us_max; /* how long a dead process stays dead at most */
 };
 
 int faults_new(struct world *world, struct err *err);
@@ -27,8 +28,8 @@ void faults_free(struct world *world);
 void faults_begin(struct world *world);
 /* Everything is healed and started again. */
 void faults_heal(struct world *world);
-/* All devices but the first lose power for good. */
-void faults_leave_one(struct world *world);
+/* All devices but the first ones lose power for good. */
+void faults_leave(struct world *world, size_t left);
 /* Asked at each commit. */
 enum crash_point faults_crash_point(struct world *world);
 /* The coordinator has died: when does it come back? */

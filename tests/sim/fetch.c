@@ -6,7 +6,9 @@
 
 #include "agent/core/needs.h"
 #include "base/assert.h"
+#include "tests/sim/check.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/offers.h"
 #include "tests/sim/run.h"
 #include "tests/sim/speeds.h"
 
@@ -31,7 +33,11 @@ static struct call *data_call(struct world *world, struct run *run)
     const struct assignment_run *desired = run->desired;
     const struct needs_data needs = run->row->needs(desired);
     const char *const set[] = {desired->data.train_sha256, desired->data.test_sha256};
-    const bool needed[] = {needs.train, needs.test};
+    const struct local_train *local = &desired->job_spec.train_local;
+    const bool needed[] = {needs.train && local->name[0] == '\0', needs.test};
+    if (local->name[0] != '\0' && !offers_has(world, run->agent, local)) {
+        check_fail(world, "%s has other data than its group is to train on", run->agent->name);
+    }
     while (run->fetch.at < 2 &&
            (!needed[run->fetch.at] || has_data(run->agent, set[run->fetch.at]))) {
         run->fetch.at++;

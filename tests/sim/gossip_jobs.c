@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "tests/sim/coordinator.h"
+#include "tests/sim/offers.h"
 
+#define BATCH 8 /* of users_mix */
+#define ROUNDS_STEPS 120
 #define SALT 0x676f7373 /* of numbers of no draw: what else a seed does stays the same */
 
 static uint64_t bits_of(uint64_t seed, int64_t number)
@@ -22,6 +25,23 @@ bool gossip_job_is(const struct world *world, const struct user_job *job)
     return gossip_seed(world) && (world->seed < MIXED_FROM || job == &world->users->job[0]);
 }
 
+/* Every second world draws jobs in rounds as well. The number leaves the worlds of seeds.txt that
+ * were found before as they are. */
+static bool draws_rounds(const struct world *world)
+{
+    return bits_of(world->seed, 523) % 2 == 1;
+}
+
+static void draw_rounds(uint64_t bits, struct gossip_options *options)
+{
+    options->schedule = bits % 4 > 0 ? SCHEDULE_ROUNDS : SCHEDULE_ASYNC;
+    options->level = options->schedule == SCHEDULE_ASYNC || bits / 4 % 3 > 0;
+    options->critical = bits / 16 % 3 == 0 ? 0.3 : 0;
+    options->weights = options->average_by == AVERAGE_GROUPS && bits / 64 % 2 == 0
+                           ? WEIGHTS_ACCURACY
+                           : WEIGHTS_EQUAL;
+}
+
 static void draw_options(uint64_t bits, struct gossip_options *options)
 {
     static const int64_t every[] = {1, 2, 3, 4, 8, 16};
@@ -29,6 +49,7 @@ static void draw_options(uint64_t bits, struct gossip_options *options)
     options->split = (int)(bits % 4);
     options->pairs = (int)(bits / 4 % 2);
     options->average_by = (int)(bits / 8 % 2);
+    options->has_average_by = true;
     options->average_every = every[bits / 16 % 6];
     options->adopt = bits / 128 % 4 > 0;
     options->target_accuracy = bits / 512 % 8 == 0 ? 0.2 : 0;
@@ -42,36 +63,47 @@ void gossip_job_draw(const struct world *world, struct user_job *job)
     if (!gossip_job_is(world, job)) {
         return;
     }
-    spec->strategy = STRATEGY_GOSSIP;
-    spec->pipeline = JOB_SYNC;
-    spec->vertical_sync = false;
-    spec->aggregate_every = 0;
-    spec->compression = CODEC_NONE;
-    spec->has_view = spec->has_stop = spec->has_checkpoint = false;
+    struct gossip_options options;
+    draw_options(bits_of((uint64_t)spec->seed, 2), &options);
     spec->micro_batches = 1 + (int64_t)(bits % 2);
     spec->optimizer.clip_norm = bits / 2 % 2 == 0 ? 0 : 1;
-    spec->batch = 8;
     spec->steps = 40 + (int64_t)(bits / 4 % 160);
-    spec->has_gossip = true;
-    draw_options(bits_of((uint64_t)spec->seed, 2), &spec->gossip);
+    if (draws_rounds(world)) {
+        draw_rounds(bits_of((uint64_t)spec->seed, 3), &options);
+        spec->steps += options.level ? 0 : ROUNDS_STEPS; /* a round is a pass of all samples */
+    }
     const int64_t most = (int64_t)world->agent_count;
     spec->devices_min = 2;
     spec->devices_max = 2 + (int64_t)(bits / 1024 % (uint64_t)(most - 1));
     /* Each of so many groups has a batch, whatever the split. */
-    job->data.train_samples = SIM_CLASSES * (spec->batch * (6 + (int64_t)(bits / 65536 % 8)));
-    for (size_t c = 0; c < SIM_CLASSES; c++) {
-        job->samples[c] = job->data.train_samples / SIM_CLASSES;
+    job->data.train_samples = SIM_CLASSES * BATCH * (6 + (int64_t)(bits / 65536 % 8));
+    const bool local = draws_rounds(world) && bits_of((uint64_t)spec->seed, 4) % 4 == 0;
+    if (local) {
+        options.split = SHARDS_EVEN;
+        options.critical = 0;
+        options.weights = WEIGHTS_EQUAL;
     }
-    job->classes = (struct event_classes){.samples = job->samples, .count = SIM_CLASSES};
+    users_mix(job, &options);
+    if (local) {
+        offers_use(job);
+    }
 }
 
-bool gossip_one_left(const struct world *world)
+size_t gossip_devices_left(const struct world *world)
 {
     const struct rows *rows = &world->coordinator->rows;
+    const uint64_t bits = bits_of(world->seed, 3);
     bool begun = gossip_seed(world) && world->seed < MIXED_FROM &&
-                 bits_of(world->seed, 3) % 6 == 0 && rows->parent_count == world->users->job_count;
+                 rows->parent_count == world->users->job_count;
+    bool bound = false;
     for (size_t i = 0; i < rows->parent_count; i++) {
         begun = begun && rows->parent[i].gossip.member_count > 0;
     }
-    return begun;
+    for (size_t i = 0; i < world->users->job_count; i++) {
+        bound = bound || world->users->job[i].spec.train_local.name[0] != '\0';
+    }
+    return !begun                                     ? world->agent_count
+           : bits % 6 == 0 && !bound                  ? 1
+           : draws_rounds(world) && bits / 64 % 3 > 0 ? world->agent_count - 1
+                                                      : world->agent_count;
 }

@@ -14,8 +14,9 @@ bool gossip_seed(const struct world *world);
 bool gossip_job_is(const struct world *world, const struct user_job *job);
 /* Make it one: of no draw. After all of its other fields. */
 void gossip_job_draw(const struct world *world, struct user_job *job);
-/* Whether all devices but the first stay away once everything else is healed. Only if each job of
- * groups has them by then: a job needs several devices to begin. */
-bool gossip_one_left(const struct world *world);
+/* How many devices, the first ones, stay once everything else is healed: all, one, or, where groups
+ * wait for each other, all but one. Fewer only if each job of groups has its groups by then: a job
+ * needs several devices to begin. Data that are bound to devices are not all lost. */
+size_t gossip_devices_left(const struct world *world);
 
 #endif

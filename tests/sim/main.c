@@ -6,6 +6,7 @@
  *
  * Seeds run in a child process: one that ends by an assertion, or does not end, fails alone. */
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "tests/sim/sim.h"
 
 #define SEEDS_MAX 10000000
+#define MAPPED_BYTES (256 << 10)
 #define SEED_SECONDS_MAX 60 /* of real time */
 #define LINE_MAX_BYTES 256
 
@@ -226,6 +228,8 @@ static int run_one(const char *text, bool traced)
 
 int main(int count, char **argument)
 {
+    /* The core's tables are large and mostly untouched: pages of the kernel are zero already. */
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
     if (count == 3 && strcmp(argument[1], "--seeds") == 0) {
         return run_seeds(argument[2]);
     }

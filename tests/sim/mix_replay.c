@@ -193,7 +193,9 @@ static void train(struct mix_replay *replay, const struct mix_member *of, int64_
                   struct walk *walk)
 {
     struct reference_job job = replay->job;
-    job.samples_seed = replay->samples_seed[of->group];
+    const int64_t attempt = of->generation >> MIX_ATTEMPT_SHIFT;
+    ASSERT(attempt > 0 && attempt <= REPLAY_ATTEMPTS_MAX);
+    job.samples_seed = replay->samples_seed[of->group][attempt - 1];
     load(replay, walk);
     while (walk->version < until) {
         walk->version++;

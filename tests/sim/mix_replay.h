@@ -7,11 +7,13 @@
 
 #define REPLAY_RECORDS_MAX 8192
 #define REPLAY_STATES_MAX 8192
+#define REPLAY_ATTEMPTS_MAX 64
 
 struct mix_replay {
-    struct reference_job job;         /* of any group: units, batches, where it begins */
-    int64_t samples_seed[GROUPS_MAX]; /* of each group */
-    struct digest_stage stage;        /* for one step at a time: it is large */
+    struct reference_job job; /* of any group: units, batches, where it begins */
+    int64_t samples_seed[GROUPS_MAX]
+                        [REPLAY_ATTEMPTS_MAX]; /* of each job of a group, from the first */
+    struct digest_stage stage;                 /* for one step at a time: it is large */
     const struct mix_record *record[REPLAY_RECORDS_MAX]; /* borrowed */
     size_t record_count;
     struct {

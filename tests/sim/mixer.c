@@ -29,7 +29,9 @@ int mixer_new(const struct world *world, struct run *run, struct mixer **out, st
     mixing_init(&mixer->mixing, duty->group, duty->generation, run->desired->resume_version);
     mixer->rate_step = duty->rate_step > 0 ? duty->rate_step : 1;
     mixer->every = duty->every;
+    mixer->holds_at = MIXING_NEVER;
     mixer->timer_us = INT64_MAX;
+    check_round_begins(&mixer->seen, run->desired->resume_version);
     *out = mixer;
     return 0;
 }
@@ -179,6 +181,17 @@ static void wake(struct world *world, void *arg, int64_t number)
     }
 }
 
+/* It may make a step again, or has work, and waits. */
+static void wake_soon(struct world *world, struct run *run)
+{
+    struct mixer *mixer = mixer_of(run);
+    mixer->goes_on = false;
+    if (!run->computing) {
+        mixer->woken = true;
+        world_at(world, run->agent->actor, world->now_us + WAKE_US, wake, run->agent, run->serial);
+    }
+}
+
 void mixer_refresh(struct world *world, struct run *run)
 {
     struct mixer *mixer = mixer_of(run);
@@ -187,13 +200,15 @@ void mixer_refresh(struct world *world, struct run *run)
         take_order(world, run, (enum mixing_place)p);
     }
     find_sum(world, run);
-    bool due = mixer->upload.state == MIXER_EVALUATES;
+    bool due = mixer->upload.state == MIXER_EVALUATES || mixer->to_probe.counter > 0;
     for (size_t p = 0; p < MIXING_PLACES; p++) {
         due = due || is_due(mixer, (enum mixing_place)p);
     }
-    if (due && !run->computing && !mixer->woken) {
-        mixer->woken = true;
-        world_at(world, run->agent->actor, world->now_us + WAKE_US, wake, run->agent, run->serial);
+    const int64_t holds_at = mixing_holds_at(&mixer->mixing, mixer->every, mixer->holds);
+    mixer->goes_on = mixer->goes_on || mixer->holds_at < holds_at;
+    mixer->holds_at = holds_at;
+    if ((due || mixer->goes_on) && !mixer->woken) {
+        wake_soon(world, run);
     }
     if (find_news(mixer, run)) {
         tell(world, run);
@@ -244,6 +259,10 @@ void mixer_take(struct world *world, struct run *run, const struct mix_duty *dut
         return;
     }
     mixer->every = duty->every;
+    mixer->holds = duty->holds;
+    mixer->probes = duty->probes;
+    mixing_pass(&mixer->mixing, duty->passed);
+    check_round_duty(world, run, &mixer->seen, duty);
     for (size_t i = 0; i < duty->order_count; i++) {
         const struct mix_order *order = &duty->order[i];
         const size_t place = order->kind == MIX_PAIR ? MIXING_PAIRS : MIXING_AVERAGES;
@@ -291,12 +310,16 @@ void mixer_report(struct mixer *mixer, const struct run *run, struct heartbeat *
     const struct mixing *mixing = &mixer->mixing;
     struct mix_report *report = &out->mix;
     out->has_mix = true;
-    *report = (struct mix_report){.group = mixing->group,
-                                  .generation = mixing->generation,
-                                  .wants = wants(mixer, run),
-                                  .mixes = mixing->mixes,
-                                  .pair = status_of(mixer, MIXING_PAIRS),
-                                  .average = status_of(mixer, MIXING_AVERAGES)};
+    *report =
+        (struct mix_report){.group = mixing->group,
+                            .generation = mixing->generation,
+                            .wants = wants(mixer, run),
+                            .mixes = mixing->mixes,
+                            .pair = status_of(mixer, MIXING_PAIRS),
+                            .average = status_of(mixer, MIXING_AVERAGES),
+                            .has_loss = mixer->probed.counter > 0 &&
+                                        mix_xid_is(mixer->probed, mixing->newest[MIXING_AVERAGES]),
+                            .loss = mixer->loss};
     for (size_t i = 0; i < mixing->record_count && i < MIX_REPORTED_MAX; i++) {
         report->record[report->record_count++] = mixing->record[i];
     }
@@ -314,11 +337,23 @@ static void evaluate(struct mixer *mixer, const struct run *run)
     mixer->upload.state = MIXER_SENDS;
 }
 
+/* Between the copy and whatever changes the state. */
+static void probe(struct mixer *mixer)
+{
+    mixer->loss = (double)(mixer->own[MIXING_AVERAGES].unit[0] % 1000) / 250;
+    mixer->probed = mixer->to_probe;
+    mixer->to_probe = (struct mix_xid){0};
+}
+
 static void copy(struct world *world, struct run *run, enum mixing_place place)
 {
     struct mixer *mixer = mixer_of(run);
     memcpy(mixer->own[place].unit, run->stage.state, sizeof(mixer->own[place].unit));
     mixing_copied(&mixer->mixing, place, run->step);
+    if (place == MIXING_AVERAGES && mixer->probes) {
+        mixer->to_probe = mixer->mixing.slot[place].match.xid;
+        mixer->probed = (struct mix_xid){0};
+    }
     TRACE(world, run->agent->actor, "copies step %" PRId64 " for %" PRId64 "-%" PRId64, run->step,
           mixer->mixing.slot[place].match.xid.life, mixer->mixing.slot[place].match.xid.counter);
 }
@@ -327,7 +362,7 @@ static void apply(struct world *world, struct run *run, enum mixing_place place)
 {
     struct mixer *mixer = mixer_of(run);
     const struct mix_match match = mixer->mixing.slot[place].match;
-    const bool moves = match.kind != MIX_AVERAGE || match.alpha > 0;
+    const bool moves = match.kind == MIX_PAIR || match.alpha > 0;
     const struct mix_share share = {match.xid, match.alpha, match.statistics_alpha};
     if (moves && mixer->closed) {
         mixing_abandon(&mixer->mixing, place);
@@ -340,6 +375,7 @@ static void apply(struct world *world, struct run *run, enum mixing_place place)
     if (!moves) {
         return;
     }
+    check_round_mixed(&mixer->seen, run->step);
     const struct mix_state *peer = place == MIXING_PAIRS ? &mixer->other : &mixer->average;
     mix_digest_move(&run->stage, &mixer->own[place], peer, &share);
     mixer->rate_step = match.rate_step > 0 ? match.rate_step : 1;
@@ -351,6 +387,10 @@ static void apply(struct world *world, struct run *run, enum mixing_place place)
 static bool work(struct world *world, struct run *run)
 {
     struct mixer *mixer = mixer_of(run);
+    if (mixer->to_probe.counter > 0) {
+        probe(mixer);
+        return true;
+    }
     if (mixer->upload.state == MIXER_EVALUATES) {
         evaluate(mixer, run);
         return true;
@@ -380,6 +420,15 @@ void mixer_boundary(struct world *world, struct run *run)
         mixer_refresh(world, run);
     } while (work(world, run));
     mixer->woken = false;
+    if (mixer->goes_on) {
+        wake_soon(world, run);
+    }
+}
+
+bool mixer_holds(const struct run *run)
+{
+    const struct mixer *mixer = mixer_of(run);
+    return mixer && run->step >= mixer->holds_at;
 }
 
 void mixer_close(struct world *world, struct run *run)

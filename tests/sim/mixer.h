@@ -8,6 +8,7 @@
 #include "agent/core/mixing.h"
 #include "agent/core/repeat.h"
 #include "schema/mix_duty.h"
+#include "tests/sim/check_rounds.h"
 #include "tests/sim/mix_digest.h"
 #include "tests/sim/run.h"
 
@@ -44,6 +45,12 @@ struct mixer {
     struct mixing mixing;
     bool closed; /* it moves no more */
     int64_t every, rate_step;
+    bool holds, probes;              /* as in struct mix_duty */
+    int64_t holds_at;                /* mixing_holds_at */
+    bool goes_on;                    /* that has risen */
+    struct mix_xid to_probe, probed; /* averages: whose copy is the state, and that `loss` is of */
+    double loss;
+    struct check_hold seen;                /* for check_rounds.c */
     struct mix_order order[MIXING_PLACES]; /* the newest of each place, and what it comes to */
     struct mix_match pending[MIXING_PLACES];
     bool waits[MIXING_PLACES];             /* it was not taken yet */
@@ -79,6 +86,8 @@ void mixer_take(struct world *world, struct run *run, const struct mix_duty *dut
 /* The coordinator has taken the last report. */
 void mixer_stored(struct world *world, struct run *run);
 void mixer_report(struct mixer *mixer, const struct run *run, struct heartbeat *out);
+/* Whether no step is to be made now (agent/gossip/mixer.h). */
+bool mixer_holds(const struct run *run);
 /* The run is at a step boundary. */
 void mixer_boundary(struct world *world, struct run *run);
 /* It has stopped: it gives copies and averages, and moves no more. */

@@ -64,8 +64,8 @@ GROUP_MUTANTS = (  # of jobs that consist of groups
     (
         "one phase at a time: the harvest follows the last group",
         SUBMODEL,
-        "} else if (count_parts(row, PART_TRAINS) == 0) {",
-        "} else if (count_parts(row, PART_TRAINED) > 0) {",
+        "} else if (groups_count(row, PART_TRAINS) == 0) {",
+        "} else if (groups_count(row, PART_TRAINED) > 0) {",
     ),
     (
         "one phase at a time: groups follow the stem",
@@ -209,11 +209,73 @@ MIX_MUTANTS = (  # of jobs whose groups mix
         "false && start->generation < job->plan.generation",
     ),
 )
+PAIRS = "coordinator/core/gossip_pairs.c"
+ROUND_MUTANTS = (  # of jobs whose groups mix in rounds
+    (
+        "a round: a group holds until it has mixed",
+        MIXING,
+        "return holds ? mixing_due_at(mixing, every) : MIXING_NEVER;",
+        "return holds ? MIXING_NEVER : MIXING_NEVER;",
+    ),
+    (
+        "a round: a group that passes goes on",
+        MIXING,
+        "    return (passed ? mixing->passed : mixing->applied_step) + every;",
+        "    return (passed ? mixing->applied_step : mixing->applied_step) + every;",
+    ),
+    (
+        "a round: a group goes on after a step of its own incarnation",
+        "coordinator/core/gossip_groups.c",
+        "    work->passed = 0; /* the steps of the next incarnation are other ones */\n",
+        "",
+    ),
+    (
+        "a round: whoever has no partner passes",
+        PAIRS,
+        "            pass(&gossip->group[g]);\n",
+        "            (void)pass;\n",
+    ),
+    (
+        "a round: a lost device is not waited for",
+        PAIRS,
+        "        present += gossip->group[g].present;\n",
+        "        present++;\n",
+    ),
+    (
+        "a round: it is closed when all wait, or others are late",
+        PAIRS,
+        "return waiting > 0 && (late == 0 || now_ms >= gossip_late_ms(gossip));",
+        "return waiting > 0 && (late == 0 || now_ms > 0);",
+    ),
+    (
+        "a round: a group is in each one once",
+        "coordinator/core/gossip.c",
+        "report->wants && (group->passed == 0 || report->step > group->passed);",
+        "report->wants;",
+    ),
+    (
+        "a round: it has pairs or an average",
+        PAIRS,
+        "    if (waiting > 1 && gossip_round_averages(gossip)) {\n        return;",
+        "    if (waiting > 1 && gossip_round_averages(gossip)) {",
+    ),
+)
+LOCAL_MUTANTS = (  # of jobs on data that stay on devices
+    (
+        "own data: a group trains on the data of its device",
+        "coordinator/core/matching.c",
+        "(local->device.text[0] != '\\0' && !id_equal(local->device.text, device->id.text)) ||\n"
+        "        (local->sha256[0] != '\\0' && strcmp(local->sha256, offer->sha256) != 0)) {",
+        "false) {",
+    ),
+)
 # With the first seed that simulates such jobs.
 MUTANTS = [
     *((*mutant, 1000001) for mutant in GROUP_MUTANTS),
     *((*mutant, 2000001) for mutant in EXCHANGE_MUTANTS),
     *((*mutant, 3000001) for mutant in MIX_MUTANTS),
+    *((*mutant, 3000001) for mutant in ROUND_MUTANTS),
+    *((*mutant, 3000001) for mutant in LOCAL_MUTANTS),
     *((*mutant, 1) for mutant in JOB_MUTANTS),
 ]
 

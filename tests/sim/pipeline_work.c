@@ -313,12 +313,17 @@ static void go_on(struct world *world, struct run *run)
                 pipeline_share_of(pipeline_waits(pipeline_of(run)->pipeline)),
                 (double)(world->now_us - pipeline_of(run)->idle_since_us) / 1e6);
     pipeline_of(run)->idle_since_us = world->now_us;
+    pipeline_rest(pipeline_of(run)->pipeline, mixer_holds(run));
     if (pipeline_next(pipeline_of(run)->pipeline, &pipeline_of(run)->task) == PIPELINE_WAIT) {
         mixer_boundary(world, run); /* a stage that waits for orders alone is at one */
         return;
     }
     if (pipeline_of(run)->task.opens_round) {
         agent_tell(world, run->agent, SESSION_ROUND_OPENED);
+    }
+    const struct pipeline_task *task = &pipeline_of(run)->task;
+    if (mixer_of(run) && task->work == PIPELINE_FORWARD && task->micro_batch == 0) {
+        check_round_step(world, run, &mixer_of(run)->seen, task->step);
     }
     run->computing = true;
     run->task_began_us = world->now_us;

@@ -462,8 +462,8 @@ int sim_run(uint64_t seed, const struct models *models, struct trace *trace, str
         sim_pass(&world, world.faults->end_us);
         faults_heal(&world);
         operators_end(&world);
-        if (gossip_one_left(&world)) {
-            faults_leave_one(&world);
+        if (gossip_devices_left(&world) < world.agent_count) {
+            faults_leave(&world, gossip_devices_left(&world));
         }
         world.users->insist = true;
         wait_for_jobs(&world);

@@ -94,6 +94,24 @@ void users_divide(struct user_job *job)
     job->classes = (struct event_classes){.samples = job->samples, .count = SIM_CLASSES};
 }
 
+void users_mix(struct user_job *job, const struct gossip_options *options)
+{
+    struct job_spec *spec = &job->spec;
+    spec->strategy = STRATEGY_GOSSIP;
+    spec->pipeline = JOB_SYNC;
+    spec->vertical_sync = false;
+    spec->aggregate_every = 0;
+    spec->compression = CODEC_NONE;
+    spec->has_view = spec->has_stop = spec->has_checkpoint = false;
+    spec->batch = 8;
+    spec->has_gossip = true;
+    spec->gossip = *options;
+    for (size_t c = 0; c < SIM_CLASSES; c++) {
+        job->samples[c] = job->data.train_samples / SIM_CLASSES;
+    }
+    job->classes = (struct event_classes){.samples = job->samples, .count = SIM_CLASSES};
+}
+
 /* ---- calls ---- */
 
 static void answered(struct world *world, struct call *call)

@@ -71,6 +71,8 @@ struct user_job *users_add(struct world *world, size_t model, int64_t steps);
 void users_start_from(const struct world *world, struct user_job *job);
 /* Let the job be one of sub-models of ten classes, with stem, groups and joint phase. */
 void users_divide(struct user_job *job);
+/* Make it one of groups that mix, on its train_samples. */
+void users_mix(struct user_job *job, const struct gossip_options *options);
 /* Compute what a job must come to. course: NULL unless it is asynchronous. */
 int users_reference(const struct model *model, const struct job_spec *spec,
                     const struct job_data *data, struct reference **reference,

@@ -61,9 +61,17 @@ struct story *story_new_as(const struct story_setting *setting)
         story->job->groups = *setting->groups;
         story->job->classes.groups = &story->job->groups;
     }
-    const int64_t stages = setting->stages > 0 ? setting->stages : STAGES;
+    if (setting->gossip) {
+        spec->micro_batches = 1;
+        story->job->data.train_samples = setting->samples;
+        users_mix(story->job, setting->gossip);
+    }
+    const int64_t stages = setting->gossip       ? (int64_t)setting->devices
+                           : setting->stages > 0 ? setting->stages
+                                                 : STAGES;
     spec->devices_max = (int64_t)setting->devices < stages ? (int64_t)setting->devices : stages;
-    const bool cuts = setting->stages == 0 && setting->servers == 0 && !setting->submodel;
+    const bool cuts =
+        setting->stages == 0 && setting->servers == 0 && !setting->submodel && !setting->gossip;
     for (int64_t cut = 1; cuts && cut < spec->devices_max; cut++) {
         spec->cut[spec->cut_count++] = cut + 1;
     }

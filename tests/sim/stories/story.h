@@ -39,6 +39,8 @@ struct story_setting {
     size_t frozen;                           /* first units of the model */
     const struct submodel_options *submodel; /* the job consists of groups; NULL: it does not */
     const struct class_groups *groups;       /* these; NULL: the coordinator divides the classes */
+    const struct gossip_options *gossip;     /* one group on each device, which mix; NULL: none */
+    int64_t samples;                         /* of these groups together */
 };
 struct story *story_new_as(const struct story_setting *setting);
 /* `devices` devices and one job of 40 steps, which starts with as many stages (at most 3). */

@@ -399,9 +399,26 @@ static void a_group_that_passes_goes_on_from_there(void **state)
     assert_int_equal(mixing_due_at(&mixing, 10), 125);
 }
 
+static void a_group_of_rounds_holds_until_it_has_mixed_or_passed(void **state)
+{
+    (void)state;
+    mixing_init(&mixing, 0, 3, 100);
+    assert_true(mixing_holds_at(&mixing, 10, false) == MIXING_NEVER);
+    assert_int_equal(mixing_holds_at(&mixing, 10, true), 110);
+    mixing_pass(&mixing, 110);
+    assert_int_equal(mixing_holds_at(&mixing, 10, true), 120);
+    take(pair(1));
+    copy_at(MIXING_PAIRS, 120);
+    fetch(MIXING_PAIRS, peer_copy, true);
+    assert_int_equal(mixing_holds_at(&mixing, 10, true), 120); /* not yet */
+    mixing_applied(&mixing, MIXING_PAIRS, 120);
+    assert_int_equal(mixing_holds_at(&mixing, 10, true), 130);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_group_of_rounds_holds_until_it_has_mixed_or_passed, setup),
         cmocka_unit_test_setup(a_pair_mixes_at_step_boundaries, setup),
         cmocka_unit_test_setup(a_match_is_taken_once, setup),
         cmocka_unit_test_setup(nothing_of_another_incarnation_is_mixed, setup),

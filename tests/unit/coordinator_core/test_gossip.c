@@ -140,6 +140,12 @@ static struct gossip_report report_of(const struct world *world, const struct gr
         slot[MIXING_AVERAGES].state == MIXING_APPLIED &&
         slot[MIXING_AVERAGES].match.kind != MIX_PAIR &&
         (slot[MIXING_AVERAGES].match.averages || slot[MIXING_AVERAGES].match.kind == MIX_ADOPT);
+    for (size_t r = 0; r < group->mixing.record_count; r++) {
+        const struct mix_record *record = &group->mixing.record[r];
+        report.computed =
+            report.computed || (record->kind == MIX_AVERAGE && record->own.group == (int64_t)g &&
+                                mix_xid_is(record->xid, report.average.xid));
+    }
     return report;
 }
 

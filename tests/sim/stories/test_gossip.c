@@ -1,0 +1,91 @@
+/* Jobs of groups that mix in rounds: what the loss of a device costs the others. */
+#include "tests/sim/stories/story.h"
+
+#define STEPS 120
+#define SAMPLES 480 /* 20 steps of each of three groups */
+
+static const struct gossip_options levelled = {.schedule = SCHEDULE_ROUNDS,
+                                               .level = true,
+                                               .classes_per_shard = 2,
+                                               .average_every = 3,
+                                               .adopt = true};
+static const struct gossip_options passes = {
+    .schedule = SCHEDULE_ROUNDS, .classes_per_shard = 2, .average_every = 2};
+
+static struct story *begin(size_t devices, const struct gossip_options *options)
+{
+    return story_new_as(&(struct story_setting){.devices = devices,
+                                                .devices_min = 2,
+                                                .steps = STEPS,
+                                                .gossip = options,
+                                                .samples = SAMPLES});
+}
+
+/* The device of a group. */
+static size_t device_of(const struct story *story, size_t group)
+{
+    const struct rows *rows = &story->world.coordinator->rows;
+    const struct parent *parent = rows_parent(rows, story->job->id.text);
+    assert_non_null(parent);
+    const struct plan *plan = rows_plan(rows, parent->part[group].job.text);
+    assert_non_null(plan);
+    size_t device = 0;
+    while (!id_equal(story->world.agent[device]->id.text, plan->stage[0].device.text)) {
+        device++;
+        assert_true(device < story->world.agent_count);
+    }
+    return device;
+}
+
+static const char *end(struct story *story)
+{
+    for (int second = 0; second < 600 && !users_served(&story->world); second++) {
+        story_pass(story, SECOND);
+    }
+    assert_true(users_served(&story->world));
+    assert_int_equal(story_job(story)->state, JOB_SUCCEEDED);
+    return story_job(story)->state_reason;
+}
+
+/* Its devices are three, so that one passes in each round. */
+static void a_group_that_begins_again_keeps_step(void **state)
+{
+    (void)state;
+    struct story *story = begin(3, &levelled);
+    for (size_t g = 0; g < 3; g++) {
+        story_until(story, "center: row of job1: adopt");
+        faults_kill_device(&story->world, device_of(story, g), SECOND);
+    }
+    assert_string_equal(end(story), "");
+    story_free(story);
+}
+
+static void a_round_does_not_wait_for_a_lost_device(void **state)
+{
+    (void)state;
+    struct story *story = begin(3, &passes);
+    story_until(story, "center: row of job1: pair");
+    faults_kill_device(&story->world, device_of(story, 1), FOREVER);
+    assert_string_equal(end(story), "degraded");
+    story_free(story);
+}
+
+static void rounds_go_on_after_the_coordinator_was_away(void **state)
+{
+    (void)state;
+    struct story *story = begin(4, &passes);
+    story_until(story, "center: row of job1: pair");
+    faults_kill_coordinator(&story->world, 20 * SECOND);
+    assert_string_equal(end(story), "");
+    story_free(story);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_group_that_begins_again_keeps_step),
+        cmocka_unit_test(a_round_does_not_wait_for_a_lost_device),
+        cmocka_unit_test(rounds_go_on_after_the_coordinator_was_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
