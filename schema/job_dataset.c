@@ -110,6 +110,9 @@ int64_t job_held(const struct job_spec *spec, const struct offer *offer)
 
 static void check_test(struct check *check, const struct job_spec *spec)
 {
+    if (spec->test_local.classes > 0 && spec->test_local.holdout <= 0) {
+        check_fault(check, "/dataset/test/classes", "is for 'holdout' only");
+    }
     if (spec->test_local.holdout <= 0) {
         return;
     }

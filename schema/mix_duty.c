@@ -146,7 +146,7 @@ static const struct field tests_fields[] = {
     COUNT(struct mix_tests, samples, "samples",
           .about = "0: the loss was not finite, or the evaluation failed."),
     COUNT(struct mix_tests, correct, "correct", .about = "Labels."),
-    MEMBER_DOUBLE(struct mix_tests, loss, "loss_sum", FIELD_REQUIRED, 0, 0),
+    MEMBER_DOUBLE(struct mix_tests, loss, "loss_sum", FIELD_REQUIRED, 0, 0x1p1000),
 };
 static const struct record tests_record =
     RECORD_WITH(struct mix_tests, "mix_tests", tests_fields,
@@ -168,7 +168,7 @@ static const struct field report_fields[] = {
                            .about = "Of the group's copy for the newest average from it, by the "
                                     "norm of the average."),
     MEMBER_OPTIONAL(struct mix_report, tests, has_tests, "held_out", FIELD_SKIP_EMPTY,
-                    &tests_record, .about = "Sums over them, with `dataset.test.holdout`."),
+                    &tests_record, .about = "Sums over the device's held-out samples."),
     MEMBER_RECORDS(struct mix_report, record, record_count, "records", FIELD_SKIP_EMPTY,
                    &mix_record_record, .about = "Kept by the agent until a reply comes."),
 };

@@ -7,13 +7,16 @@
 #include "base/assert.h"
 #include "schema/device.h"
 
+/* Of one device: those of all devices together are an integer of JSON. */
+#define SAMPLES_MAX 100000000000
+
 static const struct field class_count_element = {.type = FIELD_INT, .min = 0, .max = INTEGER_MAX};
 
 #define OFFER_FIELDS(T, m)                                                                         \
     MEMBER_FORM(T, m name, "name", FIELD_REQUIRED, &name_form),                                    \
         MEMBER_FORM(T, m sha256, "sha256", FIELD_REQUIRED, &sha256_form,                           \
                     .about = "Of the converted file, which stays on the device."),                 \
-        MEMBER_INT(T, m samples, "samples", FIELD_REQUIRED, 1, INTEGER_MAX),                       \
+        MEMBER_INT(T, m samples, "samples", FIELD_REQUIRED, 1, SAMPLES_MAX),                       \
         MEMBER_INT(T, m height, "height", FIELD_REQUIRED, 1, UINT32_MAX),                          \
         MEMBER_INT(T, m width, "width", FIELD_REQUIRED, 1, UINT32_MAX),                            \
         MEMBER_INT(T, m channels, "channels", FIELD_REQUIRED, 1, UINT32_MAX),                      \
@@ -47,6 +50,15 @@ static const struct field local_fields[] = {
 const struct record local_dataset_record =
     RECORD_WITH(struct local_dataset, "local_dataset", local_fields, .answer = true,
                 .about = "A data set that a device offers: its agent's `--data`.");
+
+bool offer_adds_up(const struct offer *offer)
+{
+    int64_t left = offer->samples;
+    for (size_t c = 0; c < offer->class_count_count && left >= 0; c++) {
+        left = offer->class_count[c] <= left ? left - offer->class_count[c] : -1;
+    }
+    return left == 0 || offer->class_count_count == 0;
+}
 
 const struct offer *offer_find(const struct offer *offer, size_t count, const char *name)
 {

@@ -38,6 +38,8 @@ struct local_dataset {
 extern const struct record offer_record;
 extern const struct record local_dataset_record;
 
+/* Return whether the samples of its classes, if they are known, add up to its samples. */
+bool offer_adds_up(const struct offer *offer);
 /* Return the offer of that name, or NULL. */
 const struct offer *offer_find(const struct offer *offer, size_t count, const char *name);
 /* Write what data sets must have in common for one job to train on them: shape, type, labels of a

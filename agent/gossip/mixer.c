@@ -255,13 +255,21 @@ static bool tests_newest(const struct mixer *mixer)
            mix_xid_is(mixer->tested, mixer->mixing.newest[MIXING_AVERAGES]);
 }
 
+/* Whether it cannot be: it was to be fetched, and did not come. */
+static bool lacks_newest(const struct mixer *mixer)
+{
+    const struct mixing_slot *slot = &mixer->mixing.slot[MIXING_AVERAGES];
+    return mixer->holds_out && slot->match.kind == MIX_ADOPT &&
+           (slot->state == MIXING_EXPIRED || slot->state == MIXING_REJECTED);
+}
+
 static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
 {
     const struct mixing *mixing = &mixer->mixing;
     struct mixer_news news = {.wants = atomic_load(&mixer->version) >= wants_at,
                               .has_distance = mixer->distance_xid.counter > 0,
                               .has_loss = mixer->probed.counter > 0,
-                              .has_tests = tests_newest(mixer),
+                              .has_tests = tests_newest(mixer) || lacks_newest(mixer),
                               .average = mixer->average.state,
                               .mixes = mixing->mixes};
     for (size_t p = 0; p < MIXING_PLACES; p++) {
@@ -436,8 +444,8 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
         .has_loss =
             mixer->probed.counter > 0 && mix_xid_is(mixer->probed, mixing->newest[MIXING_AVERAGES]),
         .loss = mixer->loss,
-        .has_tests = tests_newest(mixer),
-        .tests = mixer->tests,
+        .has_tests = tests_newest(mixer) || lacks_newest(mixer),
+        .tests = tests_newest(mixer) ? mixer->tests : (struct mix_tests){0},
         .has_distance = mixer->distance_xid.counter > 0 &&
                         mix_xid_is(mixer->distance_xid, mixing->newest[MIXING_AVERAGES]),
         .distance = mixer->distance,

@@ -36,8 +36,8 @@ struct gossip_rules {
 /* What a group says of its matches. */
 struct gossip_report {
     int64_t generation;
-    bool wants;   /* a match: it has made its steps */
-    bool mixed;   /* once at least */
+    bool wants;    /* a match: it has made its steps */
+    bool mixed;    /* once at least */
     bool computed; /* it records that it has computed the average that is under way */
     int64_t step;  /* that it has made */
     struct {
@@ -85,7 +85,8 @@ struct gossip {
     int64_t average_step;   /* rate_step when it was begun */
     bool finishes, is_last; /* gossip_finish was called; the average was begun after that */
     size_t averager;
-    bool offered; /* the average to the groups that adopt it */
+    bool in_average[LEVELS_GROUPS_MAX]; /* whose copies the present one has */
+    bool offered;                       /* the average to the groups that adopt it */
     int64_t phase_until_ms;
     bool stored;            /* the present average is */
     int64_t tests_until_ms; /* 0: no average is being evaluated on what devices hold out */
@@ -144,6 +145,12 @@ static inline bool gossip_is_testing(const struct gossip *gossip, size_t group)
 {
     const struct gossip_group *of = &gossip->group[group];
     return gossip->tests_until_ms > 0 && of->present && of->tests && !of->tested;
+}
+/* Return whether the group computes the present average, evaluates it or sends it. */
+static inline bool gossip_is_averaging(const struct gossip *gossip, size_t group)
+{
+    const bool averages = gossip->averager == group && gossip->group[group].tried;
+    return averages && (gossip->phase == GOSSIP_COMPUTES || gossip->arrives_until_ms > 0);
 }
 /* Average once more, as soon as the average under way is over, and match no pair any more. Nobody
  * adopts it, and a single group is enough. It is begun again until it arrives. */

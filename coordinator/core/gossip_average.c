@@ -138,7 +138,8 @@ static void compute(struct gossip *gossip, int64_t now_ms)
     match->averages = true;
     gossip_add_alpha(match, gossip_adopts(gossip) ? 1 : 0);
     for (size_t g = 0; g < gossip->count; g++) {
-        if (contributes(&gossip->group[g])) {
+        gossip->in_average[g] = contributes(&gossip->group[g]);
+        if (gossip->in_average[g]) {
             gossip_add_peer(gossip, match, g);
         }
     }
@@ -150,7 +151,8 @@ static void compute(struct gossip *gossip, int64_t now_ms)
 /* Late groups adopt it, too. A group that does not adopt it may fetch it to evaluate it. */
 static void offer(struct gossip *gossip, int64_t now_ms)
 {
-    const double seconds = longest_copy(gossip, gossip->averager);
+    /* All fetch it from one device. */
+    const double seconds = longest_copy(gossip, gossip->averager) * (double)gossip->count;
     const bool adopts = gossip_adopts(gossip), tests = gossip_may_test(gossip);
     gossip->offered = true;
     enter_phase(gossip, GOSSIP_ADOPTS, seconds, now_ms);

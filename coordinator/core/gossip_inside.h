@@ -1,5 +1,6 @@
 /* gossip_inside.h: what the parts of gossip.h share: gossip.c has the groups, gossip_orders.c
- * what they are told, gossip_pairs.c who mixes with whom, gossip_average.c averages. */
+ * what they are told, gossip_pairs.c who mixes with whom, gossip_average.c averages, gossip_tests.c
+ * their evaluations. */
 #ifndef COORDINATOR_CORE_GOSSIP_INSIDE_H
 #define COORDINATOR_CORE_GOSSIP_INSIDE_H
 
@@ -56,7 +57,9 @@ void gossip_match(struct gossip *gossip, int64_t now_ms);
 
 /* ---- averages ---- */
 
-#define GOSSIP_ARRIVAL_MS 600000 /* of an average, until another one is begun */
+/* Until another average is begun: of the way of one to the store, and of its evaluation at most,
+ * whatever a device claims of its speed. */
+#define GOSSIP_ARRIVAL_MS 600000
 
 /* Begin an average if one is due, and go on with it. */
 void gossip_average(struct gossip *gossip, int64_t now_ms);

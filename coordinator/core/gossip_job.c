@@ -181,7 +181,9 @@ static void go_on(struct core *core, struct parent_slot *parent)
         for (size_t g = 0; g < row->groups.count; g++) {
             without[g] = g != last;
         }
-        if (trained == 0) {
+        if (trained == 0 && gossip_has_result(parent)) {
+            gossip_end(core, parent);
+        } else if (trained == 0) {
             groups_end(core, parent, JOB_FAILED, "no_groups", "no group was trained");
         } else {
             gossip_succeed(core, parent, &row->part[last].checkpoint, "", without);
@@ -194,6 +196,9 @@ static void go_on(struct core *core, struct parent_slot *parent)
 static int64_t next_tick_ms(const struct core *core, const struct parent_slot *parent)
 {
     const int64_t beat_ms = core->now_ms + core->config.heartbeat_ms;
+    if (core->disk_nearly_full) {
+        return beat_ms; /* what is due waits until there is room */
+    }
     const int64_t due_ms = gossip_due_ms(&parent->mixes.gossip);
     const bool waits = groups_count(&parent->parent, PART_WAITING) > 0;
     const bool beats = parent->work.wait[0] != '\0' ||
@@ -217,7 +222,9 @@ static void run(struct core *core, struct parent_slot *parent)
         gossip_look_at(core, parent, g);
     }
     match(core, parent);
-    gossip_judge(core, parent);
+    if (!parent->parent.paused) {
+        gossip_judge(core, parent);
+    }
     if (parent->work.ended) {
         return;
     }
@@ -308,7 +315,9 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
     }
     const bool holds =
         parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS && waits_for_others(report);
-    if (holds || gossip_is_testing(&parent->mixes.gossip, (size_t)job->job.group)) {
+    const struct gossip *gossip = &parent->mixes.gossip;
+    if (holds || gossip_is_testing(gossip, (size_t)job->job.group) ||
+        gossip_is_averaging(gossip, (size_t)job->job.group)) {
         stall_watch(core, job); /* it makes no step, and shall not */
     }
     struct gossip_report heard = report_of(report, heartbeat->step);

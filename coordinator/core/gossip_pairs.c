@@ -110,7 +110,10 @@ void gossip_begin_round(struct gossip *gossip, int64_t now_ms)
 int64_t gossip_late_ms(const struct gossip *gossip)
 {
     size_t late;
-    return gossip->rules.rounds && gossip->rules.level && gossip_may_match(gossip) &&
+    /* The round of an average waits until the last one is stored and evaluated. */
+    const bool held = gossip_round_averages(gossip) &&
+                      (gossip_awaits_tests(gossip) || gossip->arrives_until_ms > 0);
+    return gossip->rules.rounds && gossip->rules.level && gossip_may_match(gossip) && !held &&
                    count_waiting(gossip, &late) >= 2
                ? gossip->round_ms + (int64_t)(1000 * LATE_PERIODS * gossip->period)
                : INT64_MAX;

@@ -125,8 +125,21 @@ static void show_accuracy(struct core *core, struct parent_slot *parent,
 static void find_left_out(const struct parent_slot *parent, bool out[GROUPS_MAX])
 {
     for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
-        out[g] = !parent->mixes.gossip.group[g].gave;
+        out[g] = !parent->mixes.gossip.in_average[g];
     }
+}
+
+bool gossip_has_result(const struct parent_slot *parent)
+{
+    return gossip_is_last(&parent->mixes.gossip) && parent->mixes.gossip.stored;
+}
+
+void gossip_end(struct core *core, struct parent_slot *parent)
+{
+    const struct gossip_state *state = &parent->parent.gossip;
+    bool without[GROUPS_MAX] = {false};
+    find_left_out(parent, without);
+    gossip_succeed(core, parent, &state->average[state->average_count - 1].checkpoint, "", without);
 }
 
 /* The average that was stored last is judged, or cannot be: the job may end with it. */
@@ -141,8 +154,7 @@ static void take_judged(struct core *core, struct parent_slot *parent, double lo
         target > 0 && average->has_accuracy && average->accuracy >= target ? state->good + 1 : 0;
     groups_changed(parent);
     if (gossip_is_last(&parent->mixes.gossip)) {
-        find_left_out(parent, without);
-        gossip_succeed(core, parent, &average->checkpoint, "", without);
+        gossip_end(core, parent);
     } else if (state->good >= GOOD_AVERAGES) {
         gossip_succeed(core, parent, &average->checkpoint, "stopped_early", without);
     }
@@ -202,7 +214,7 @@ void gossip_note_tests(struct parent_slot *parent, size_t group, const struct mi
     const struct gossip *gossip = &parent->mixes.gossip;
     struct gossip_member *member = &parent->parent.gossip.member[group];
     const struct mix_tests *tests = &report->tests;
-    const int64_t labels = tests->samples * (int64_t)parent->model->positions;
+    const int64_t labels = member->held * (int64_t)parent->model->positions;
     if (!report->has_tests || !gossip_is_testing(gossip, group) ||
         !mix_xid_is(report->average.xid, gossip->average) || tests->samples == 0 ||
         tests->samples != member->held || tests->correct > labels || !isfinite(tests->loss)) {

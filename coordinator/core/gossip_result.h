@@ -1,5 +1,5 @@
 /* gossip_result.h: the averages of a job of groups that train apart: they become checkpoints, are
- * judged by the test set or by what devices hold out, and the last one is the result. */
+ * judged by the test set or by held-out samples, and the last one is the result. */
 #ifndef COORDINATOR_CORE_GOSSIP_RESULT_H
 #define COORDINATOR_CORE_GOSSIP_RESULT_H
 
@@ -14,6 +14,10 @@ void gossip_note_tests(struct parent_slot *parent, size_t group, const struct mi
 /* Judge the present average by what its groups have said of it, as soon as it is known. The job may
  * end. A device that is lost before it has said so is not in the mean. */
 void gossip_judge(struct core *core, struct parent_slot *parent);
+/* Return whether the last average is stored. */
+bool gossip_has_result(const struct parent_slot *parent);
+/* The job ends with it. */
+void gossip_end(struct core *core, struct parent_slot *parent);
 /* The job ends with that checkpoint, which is an average without some groups. */
 void gossip_succeed(struct core *core, struct parent_slot *parent,
                     const struct checkpoint_id *checkpoint, const char *reason,

@@ -18,7 +18,9 @@ static double longest_test(const struct gossip *gossip)
 
 void gossip_begin_tests(struct gossip *gossip, double seconds, int64_t now_ms)
 {
-    gossip->tests_until_ms = now_ms + gossip_patience_ms(seconds + longest_test(gossip));
+    const int64_t patience_ms = gossip_patience_ms(seconds + longest_test(gossip));
+    gossip->tests_until_ms =
+        now_ms + (patience_ms < GOSSIP_ARRIVAL_MS ? patience_ms : GOSSIP_ARRIVAL_MS);
     for (size_t g = 0; g < gossip->count; g++) {
         struct gossip_group *group = &gossip->group[g];
         group->tests = group->present && group->heard;

@@ -108,13 +108,31 @@ static void complete_address(char address[URL_SIZE], const char *source)
     }
 }
 
+/* false: a problem was answered. */
+static bool check_offers(struct http_exchange *exchange, const struct enroll_request *request)
+{
+    struct record_faults faults = {0};
+    for (size_t i = 0; i < request->offer_count; i++) {
+        char pointer[RECORD_POINTER_MAX];
+        snprintf(pointer, sizeof(pointer), "/data/%zu/class_counts", i);
+        if (!offer_adds_up(&request->offer[i])) {
+            record_fault(&faults, pointer, "must add up to 'samples'");
+        }
+    }
+    if (faults.count > 0) {
+        answer_faults(exchange, &faults);
+    }
+    return faults.count == 0;
+}
+
 void serve_enroll(void *context, struct http_exchange *exchange)
 {
     static const char *const allowed[] = {NULL};
     struct coordinator *coordinator = context;
     struct enroll_request request = {0};
     if (!answer_check_query(exchange, allowed) ||
-        !agent_read_body(exchange, &enroll_request_record, &request)) {
+        !agent_read_body(exchange, &enroll_request_record, &request) ||
+        !check_offers(exchange, &request)) {
         return;
     }
     if (!agent_has_key(exchange, request.public_key, request.name) ||

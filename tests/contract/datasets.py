@@ -86,6 +86,17 @@ def test_data_that_devices_offer_are_listed_by_device():
         must(len(api.get(f"/v1/devices/{first.id}")["data"]) == 2, "the device shows no data")
         for query in ("local=maybe", "local=true&cursor=xrays", "local=true&state=online"):
             api.problem("GET", f"/v1/datasets?{query}", code="invalid_parameter")
+        for counts, samples in (([5, 5], 9), ([2**53 - 1, 2**53 - 1], 9), ([3, 4], 9)):
+            liar = FakeAgent(api, name="ward-3", enrol=False, data=[offer])
+            body = liar.request_body()
+            body["data"] = [{**offer, "class_counts": counts, "samples": samples}]
+            api.problem(
+                "POST",
+                "/v1/agent/enroll",
+                body,
+                code="invalid_fields",
+                words=("/data/0/class_counts", "add up"),
+            )
 
 
 def npy(descr, shape, data):

@@ -52,6 +52,8 @@ def check_holdout(api, job, expect):
     expect("/dataset/test", "not both", dataset=holding(0.1, name="digits-test"))
     expect("/dataset/test/share", "unknown field", dataset={**local, "test": {"share": 0.1}})
     expect("/dataset/test", "expected an object", dataset={**local, "test": 0.1})
+    alone = {**local, "test": {"name": "digits-test", "classes": 3}}
+    expect("/dataset/test/classes", "for 'holdout' only", dataset=alone)
     uploaded = {"train": "digits-train", "test": {"holdout": 0.1}}
     expect("/dataset/test/holdout", "for data that stay on devices", dataset=uploaded)
     expect("/gossip/target_accuracy", "needs dataset.test", dataset={"train": local["train"]},

@@ -126,13 +126,10 @@ static void it_is_judged_without_devices_that_are_lost_or_late(void **state)
     assert_true(gossip_take_tests(&gossip));
 }
 
-/* A group that trains a batch in a minute evaluates no faster. */
-static void a_slow_device_has_the_time_that_it_needs(void **state)
+/* The next average is computed, and offered to groups of which the last has that speed. */
+static void average_again(double speed)
 {
-    (void)state;
-    init(true, false);
-    const int64_t usual_ms = gossip.tests_until_ms;
-    gossip_speed(&gossip, 2, (double)BATCH / 60);
+    gossip_speed(&gossip, 2, speed);
     gossip_stored(&gossip, gossip.average);
     for (size_t g = 0; g < GROUPS; g++) {
         test_at(g, 30);
@@ -148,7 +145,50 @@ static void a_slow_device_has_the_time_that_it_needs(void **state)
     report[0].average.fetched = true;
     gossip_hear(&gossip, 0, &report[0], 60);
     gossip_tick(&gossip, 1, 60);
+}
+
+/* A group that trains a batch in a minute evaluates no faster. */
+static void a_slow_device_has_the_time_that_it_needs(void **state)
+{
+    (void)state;
+    init(true, false);
+    const int64_t usual_ms = gossip.tests_until_ms;
+    average_again((double)BATCH / 60);
     assert_true(gossip.tests_until_ms > usual_ms + 3 * 60000);
+}
+
+static void a_device_that_claims_to_be_slow_is_not_awaited_for_ever(void **state)
+{
+    (void)state;
+    init(true, false);
+    average_again(1e-9);
+    assert_int_equal(gossip.tests_until_ms, 60 + 600000);
+}
+
+/* It makes no step meanwhile. */
+static void the_group_that_averages_is_known_until_the_average_is_stored(void **state)
+{
+    (void)state;
+    for (int last = 0; last < 2; last++) {
+        init(true, last);
+        assert_true(gossip_is_averaging(&gossip, 0) && !gossip_is_averaging(&gossip, 1));
+        gossip_tick(&gossip, 1, 5000);
+        assert_true(gossip_is_averaging(&gossip, 0));
+        gossip_stored(&gossip, gossip.average);
+        assert_false(gossip_is_averaging(&gossip, 0));
+    }
+}
+
+/* Of one that begins again meanwhile, as of one that says later that it has a copy. */
+static void an_average_has_the_groups_whose_copies_it_was_computed_from(void **state)
+{
+    (void)state;
+    init(true, true);
+    assert_true(gossip.in_average[0] && gossip.in_average[1] && gossip.in_average[2]);
+    gossip_leave(&gossip, 1);
+    gossip_enter(&gossip, 1, 2, SAMPLES, SPEED, false, 30);
+    gossip_tick(&gossip, 1, 40);
+    assert_true(gossip.in_average[1]);
 }
 
 static void the_last_average_is_evaluated_after_it_is_stored(void **state)
@@ -204,6 +244,9 @@ int main(void)
         cmocka_unit_test(no_average_is_begun_while_one_is_evaluated),
         cmocka_unit_test(it_is_judged_without_devices_that_are_lost_or_late),
         cmocka_unit_test(a_slow_device_has_the_time_that_it_needs),
+        cmocka_unit_test(a_device_that_claims_to_be_slow_is_not_awaited_for_ever),
+        cmocka_unit_test(the_group_that_averages_is_known_until_the_average_is_stored),
+        cmocka_unit_test(an_average_has_the_groups_whose_copies_it_was_computed_from),
         cmocka_unit_test(the_last_average_is_evaluated_after_it_is_stored),
         cmocka_unit_test(the_last_average_is_judged_though_all_devices_are_lost),
         cmocka_unit_test(what_is_said_of_another_average_counts_for_nothing),
