@@ -1,9 +1,18 @@
-"""Show what the mixes of gossip cost a device in training time, beside training alone."""
+"""Show what the mixes of gossip cost a device in training time, beside training alone.
+
+Speeds of two jobs one after the other differ by more than the cost of a mix on most machines. So
+the cost is taken within each job: the part of the time that lies between its steps, and the part of
+the device's processor time that other threads than the one that trains take. Both are 0 but for the
+agent's own work when a device trains alone, which is subtracted.
+"""
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
+import re
+import statistics
 import sys
 import time
 
@@ -22,6 +31,20 @@ AVERAGE_NEVER = 1000  # mixes; an average costs more, and comes once in many
 LOOK_SECONDS = 0.02
 START_SECONDS = 180
 GOAL = 0.02
+TRAINS = "compute"  # the thread
+TICKS = os.sysconf("SC_CLK_TCK")
+STAT = re.compile(r"\d+ \((.*)\) \S (.*)", re.DOTALL)
+
+
+def processor_seconds(pid):
+    """{thread name: user and system time}"""
+    found = {}
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+        name, rest = STAT.match(path.read_text()).groups()
+        fields = rest.split()
+        ticks = int(fields[10]) + int(fields[11])
+        found[name] = found.get(name, 0) + ticks / TICKS
+    return found
 
 
 def job_of(**fields):
@@ -38,23 +61,31 @@ def job_of(**fields):
 
 
 class Rates:
-    """How often a number of each device rises: from the first rise that is seen to the last."""
+    """How often a number of each device rises. A rise is seen late by up to a heartbeat, so that
+    lines are fitted to all of them.
+    """
 
     def __init__(self):
-        self.seen, self.first, self.last = {}, {}, {}
+        self.seen, self.rises = {}, {}
 
     def take(self, numbers):
         now = time.monotonic()
         for device, number in numbers.items():
             if number > self.seen.get(device, number):
-                self.first.setdefault(device, (number, now))
-                self.last[device] = (number, now)
+                self.rises.setdefault(device, []).append((now, number))
             self.seen[device] = number
 
-    def of(self, device):
-        must(self.first.get(device) != self.last.get(device), f"{device} makes no progress")
-        (first, began), (last, ended) = self.first[device], self.last[device]
-        return (last - first) / (ended - began)
+    def slope(self, device, value=lambda number: number):
+        """Of a value of the number, in units a second."""
+        rises = self.rises.get(device, [])
+        must(len(rises) > 2, f"{device} makes no progress")
+        moments, numbers = zip(*rises)
+        return statistics.linear_regression(moments, list(map(value, numbers))).slope
+
+    def between(self, device, seconds):
+        """The part of the time that is not in the steps: seconds by step."""
+        sums = dict(zip(seconds, itertools.accumulate(seconds.values())))
+        return 1 - self.slope(device, sums.get)
 
     def watch(self, seconds, look):
         until = time.monotonic() + seconds
@@ -80,26 +111,48 @@ class Bench:
         for job in jobs:
             self.fleet.wait(job, "cancelled")
 
+    def agent_of(self, name):
+        return next(agent for agent in self.fleet.agents if agent.name == name)
+
+    def watch(self, look, jobs_of):
+        """{device: (steps a second, part of the time between steps, part of the processor time of
+        other threads)}. jobs_of: {device: job whose metrics say how long its steps took}
+        """
+        rates = Rates()
+        before = {name: processor_seconds(self.agent_of(name).process.pid) for name in DEVICES}
+        rates.watch(self.seconds, look)
+        found = {}
+        for name, job in jobs_of().items():
+            after = processor_seconds(self.agent_of(name).process.pid)
+            spent = {one: after[one] - before[name].get(one, 0) for one in after}
+            must(spent.get(TRAINS), f"{name}: no thread '{TRAINS}' in {sorted(spent)}")
+            seconds = self.fleet.metric(job, "step_seconds")
+            found[name] = (
+                rates.slope(name),
+                rates.between(name, seconds),
+                1 - spent[TRAINS] / sum(spent.values()),
+            )
+        return found
+
     def alone(self):
-        """Steps a second of each device that trains by itself, both at once."""
+        """Of each device that trains by itself, both at once."""
         jobs = {
             name: self.fleet.submit(
                 job_of(devices={"min": 1, "max": 1, "labels": {"board": name}})
             )
             for name in DEVICES
         }
-        rates = Rates()
 
         def look():
             return {name: self.fleet.job(job)["progress"]["step"] for name, job in jobs.items()}
 
         self.wait_until(lambda: all(step > 1 for step in look().values()), "step")
-        rates.watch(self.seconds, look)
+        found = self.watch(look, lambda: jobs)
         self.end(jobs.values())
-        return {name: rates.of(name) for name in DEVICES}
+        return found
 
     def mixed(self):
-        """The same of two groups, with the seconds between two mixes and those of one mix."""
+        """The same of two groups, and the seconds between two mixes of each."""
         job = self.fleet.submit(
             job_of(
                 strategy="gossip",
@@ -107,51 +160,59 @@ class Bench:
                 **on_devices(len(DEVICES), len(DEVICES)),
             )
         )
-        rates, mixes = Rates(), Rates()
+        mixes = Rates()
 
         def groups():
-            path = f"/v1/jobs/{job['id']}/groups"
-            return [one["mixes"] for one in self.fleet.get(path)["groups"]]
+            found = self.fleet.get(f"/v1/jobs/{job['id']}/groups")["groups"]
+            return [one for one in found if one["mixes"]["device"]]
+
+        def by_device(field):
+            return {self.names[one["mixes"]["device"]]: one["mixes"][field] for one in groups()}
 
         def look():
-            found = groups()
-            mixes.take({self.names[one["device"]]: one["mixes"] for one in found})
-            return {self.names[one["device"]]: one["steps"] for one in found}
+            mixes.take(by_device("mixes"))
+            return by_device("steps")
+
+        def jobs_of():
+            return {
+                self.names[one["mixes"]["device"]]: {"id": one["part"]["job"]} for one in groups()
+            }
 
         self.wait_until(
-            lambda: len(found := groups()) == len(DEVICES) and all(m["mixes"] > 1 for m in found),
-            "mix",
+            lambda: len(groups()) == len(DEVICES) and min(by_device("mixes").values()) > 1, "mix"
         )
-        rates.watch(self.seconds, look)
-        spent = {self.names[one["device"]]: one["mix_seconds"] for one in groups()}
+        found = self.watch(look, jobs_of)
         self.end([job])
-        return {
-            name: (rates.of(name), 1 / mixes.of(name), spent[name]) for name in DEVICES
-        }
+        return found, {name: 1 / mixes.slope(name) for name in DEVICES}
 
     def pair(self, number):
         """A row for each device."""
         # The order changes, so that a machine that gets slower favours neither.
         if number % 2:
-            mixed, alone = self.mixed(), self.alone()
+            (mixed, periods), alone = self.mixed(), self.alone()
         else:
-            alone, mixed = self.alone(), self.mixed()
+            alone, (mixed, periods) = self.alone(), self.mixed()
         for name in DEVICES:
-            rate, period, spent = mixed[name]
+            (rate, between, others), (rate_alone, between_alone, others_alone) = (
+                mixed[name],
+                alone[name],
+            )
             row = {
                 "device": name,
                 "model": MODEL,
                 "batch": BATCH,
                 "mbit": LINK_MBIT,
-                "alone_steps_per_second": alone[name],
+                "alone_steps_per_second": rate_alone,
                 "steps_per_second": rate,
-                "period_seconds": period,
-                "mix_seconds": spent,
-                "cost": 1 - rate / alone[name],
+                "period_seconds": periods[name],
+                "between_steps": between - between_alone,
+                "other_threads": others - others_alone,
             }
+            row["cost"] = row["between_steps"] + row["other_threads"]
             say(
-                f"  pair {number + 1}, {name}: alone {alone[name]:.3f}, mixed {rate:.3f} steps/s, "
-                f"a mix each {period:.2f} s: {row['cost']:.2%}"
+                f"  pair {number + 1}, {name}: alone {rate_alone:.3f}, mixed {rate:.3f} steps/s, a "
+                f"mix each {periods[name]:.2f} s: {row['between_steps']:.2%} between steps, "
+                f"{row['other_threads']:.2%} in other threads"
             )
             yield row
 
@@ -189,23 +250,18 @@ def main():
         if status != 0:
             sys.exit(status)
         rows = [json.loads(line) for line in path.read_text().splitlines()]
+    fields = ("alone_steps_per_second", "steps_per_second", "period_seconds")
+    parts = ("between_steps", "other_threads", "cost")
     table(
-        ["model", "Mbit/s", "pairs", "alone steps/s", "mixed", "period s", "mix s", "cost %"],
+        ["model", "Mbit/s", "pairs", "alone steps/s", "mixed", "period s"]
+        + ["between steps %", "other threads %", "cost %"],
         [
             [
                 MODEL,
                 LINK_MBIT,
                 len(rows) // len(DEVICES),
-                *(
-                    f"{median([row[field] for row in rows]):.3f}"
-                    for field in (
-                        "alone_steps_per_second",
-                        "steps_per_second",
-                        "period_seconds",
-                        "mix_seconds",
-                    )
-                ),
-                f"{100 * median([row['cost'] for row in rows]):.2f}",
+                *(f"{median([row[field] for row in rows]):.3f}" for field in fields),
+                *(f"{100 * median([row[field] for row in rows]):.2f}" for field in parts),
             ]
         ],
     )
