@@ -30,15 +30,21 @@ static double weight_of(const struct parent_slot *parent, const struct mix_match
     return (double)gossip->group[match->peer[at].group].samples / (double)all;
 }
 
-/* false: a peer of the match is gone. */
+/* false: a peer of the match is gone. The group that averages may have its copy already, and sends
+ * the average as long as it has the order: for it the peer stays, at the group's own address, where
+ * no copy of the peer is. */
 static bool fill_sources(const struct core *core, const struct parent_slot *parent,
                          const struct mix_match *match, struct mix_order *out)
 {
+    const struct job_slot *own = running(core, parent, (size_t)match->own.group);
     for (size_t i = 0; i < match->peer_count; i++) {
         const struct mix_member *peer = &match->peer[i];
-        const struct job_slot *job = running(core, parent, (size_t)peer->group);
+        const struct job_slot *other = running(core, parent, (size_t)peer->group);
+        const bool there =
+            other && parent->mixes.group[peer->group].incarnation == peer->generation;
+        const struct job_slot *job = there ? other : own;
         struct mix_source *source = &out->source[out->source_count++];
-        if (!job || parent->mixes.group[peer->group].incarnation != peer->generation) {
+        if (!job || (!there && !match->averages)) {
             return false;
         }
         source->group = peer->group;
