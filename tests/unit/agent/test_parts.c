@@ -220,7 +220,7 @@ static void options_have_defaults(void **state)
     (void)state;
     struct config config;
     struct err err = {0};
-    assert_ok(read_options(&config, &err, OPTIONS("--state-dir", "/tmp/x")), &err);
+    assert_ok(read_options(&config, &err, OPTIONS("--state-dir", "/none/x")), &err);
     assert_string_equal(config.coordinator, "http://127.0.0.1:7410");
     assert_int_equal(config.listen.port, 7411);
     assert_true(config.threads >= 1);
@@ -234,12 +234,12 @@ static void options_are_read(void **state)
     (void)state;
     struct config config;
     struct err err = {0};
-    assert_ok(
-        read_options(&config, &err,
-                     OPTIONS("--coordinator=http://c:1/", "--advertise=http://a:2/",
-                             "--listen=127.0.0.1:0", "--label=gpu=no", "--label=room=2",
-                             "--threads=3", "--slowdown=2.5", "--name=anna", "--state-dir=/tmp/x")),
-        &err);
+    assert_ok(read_options(&config, &err,
+                           OPTIONS("--coordinator=http://c:1/", "--advertise=http://a:2/",
+                                   "--listen=127.0.0.1:0", "--label=gpu=no", "--label=room=2",
+                                   "--threads=3", "--slowdown=2.5", "--name=anna",
+                                   "--state-dir=/none/x")),
+              &err);
     assert_string_equal(config.coordinator, "http://c:1");
     assert_string_equal(config.advertise, "http://a:2");
     assert_int_equal(config.threads, 3);
