@@ -379,7 +379,7 @@ def test_a_full_disk_of_an_agent_costs_replicas_and_nothing_else():
             agent.stop()
 
 
-# With a sanitizer, one of each kind.
+# Beside others of their kind: in the slow tier.
 ALIKE = {
     "first_stage",
     "last_stage",
@@ -388,7 +388,7 @@ ALIKE = {
     "the_coordinator_five_times",
     "stages_that_clip_by_the_norm",
 }
-globals().update(tests_of("lenet5", by_build(CHECKS, CHECKS.keys() - ALIKE)))
+globals().update(tests_of("lenet5", CHECKS.keys() - ALIKE))
 
 if __name__ == "__main__":
     run(globals())

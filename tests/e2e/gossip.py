@@ -149,20 +149,5 @@ def test_in_rounds_all_groups_make_one_pass_of_their_data_and_mix_at_once():
         check_replay(fleet, job, spec)
 
 
-def test_a_group_whose_device_is_lost_begins_again_with_the_newest_average():
-    with gossip_fleet(GROUPS + 1, lease_ms=2000) as fleet:
-        spec = gossip_job(epochs=24)
-        job = fleet.submit(spec)
-        wait_for_averages(fleet, job, 2)
-        part = groups_of(fleet, job)["groups"][0]["part"]["job"]
-        fleet.agent_of({"id": part}, 0).kill()
-        fleet.wait(job, "succeeded")
-        records = mixes_of(fleet, job)
-        check_log(records, GROUPS)
-        again = [r for r in of_kind(records, "start") if r["xid"]["counter"] > 0]
-        must([r["own"]["group"] for r in again] == [0], f"{of_kind(records, 'start')}")
-        check_replay(fleet, job, spec)
-
-
 if __name__ == "__main__":
     run(globals())
