@@ -63,10 +63,11 @@ struct mix_match {
     int64_t deadline_ms; /* by the reader's clock */
 };
 
-/* Whether a group fetches an average to evaluate it, and does not move to it. */
-static inline bool mix_match_visits(const struct mix_match *match)
+/* Whether the group moves by the match. To an average that is not adopted it gives its copy, or
+ * fetches it for an evaluation. */
+static inline bool mix_match_moves(const struct mix_match *match)
 {
-    return match->kind == MIX_ADOPT && match->alpha == 0;
+    return match->kind == MIX_PAIR || match->alpha > 0;
 }
 
 /* What a group did. Job and records determine every bit of the result. START: `own` begins with the

@@ -159,11 +159,11 @@ static void skip_own(struct mixing *mixing, struct mixing_slot *slot)
 static bool continues(const struct mixing_slot *slot, const struct mix_match *match)
 {
     const bool gave = slot->match.kind == MIX_AVERAGE && !slot->match.averages && slot->has_copy;
-    const bool only_gave = slot->state == MIXING_APPLIED && slot->match.alpha == 0;
-    return gave && mix_xid_is(slot->match.xid, match->xid) &&
-           (slot->state == MIXING_COPIED
-                ? match->kind == MIX_ADOPT || match->averages
-                : only_gave && (match->averages || mix_match_visits(match)));
+    const bool only_gave = slot->state == MIXING_APPLIED && !mix_match_moves(&slot->match);
+    const bool uses = match->kind == MIX_ADOPT || match->averages;
+    return gave && uses && mix_xid_is(slot->match.xid, match->xid) &&
+           (slot->state == MIXING_COPIED ||
+            (only_gave && (match->averages || !mix_match_moves(match))));
 }
 
 /* The group has no copy that it could adopt it with, and has not adopted it. */
@@ -266,12 +266,6 @@ enum mixing_work mixing_next(const struct mixing *mixing, enum mixing_place *pla
     return work;
 }
 
-/* An average that is not adopted changes nothing here. */
-static bool stays(const struct mix_match *match)
-{
-    return match->kind != MIX_PAIR && match->alpha == 0;
-}
-
 void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t version)
 {
     struct mixing_slot *slot = &mixing->slot[place];
@@ -282,7 +276,8 @@ void mixing_copied(struct mixing *mixing, enum mixing_place place, int64_t versi
                                      .mixes = mixing->mixes};
     slot->has_copy = true;
     skip_own(mixing, slot);
-    if (stays(&slot->match) && slot->match.kind == MIX_AVERAGE && !slot->match.averages) {
+    const bool gives = slot->match.kind == MIX_AVERAGE && !slot->match.averages;
+    if (gives && !mix_match_moves(&slot->match)) {
         slot->state = MIXING_APPLIED;
     }
     if (place == MIXING_AVERAGES && slot->match.alpha > 0) {
@@ -295,7 +290,7 @@ void mixing_applied(struct mixing *mixing, enum mixing_place place, int64_t vers
     struct mixing_slot *slot = &mixing->slot[place];
     ASSERT(slot->state == MIXING_FETCHED);
     slot->state = MIXING_APPLIED;
-    if (stays(&slot->match)) {
+    if (!mix_match_moves(&slot->match)) {
         return;
     }
     note_move(mixing, slot, version);

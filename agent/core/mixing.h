@@ -74,8 +74,8 @@ enum mixing_answer {
 };
 /* Take a match. One of the same place that is open expires. The computation and the adoption of an
  * average have its xid. They use the copy that the group gave, if it is still open; to adopt it
- * later, a group copies again. An average may be fetched for an evaluation alone
- * (mix_match_visits): that moves and records nothing. */
+ * later, a group copies again. An average may be fetched for an evaluation alone: that moves and
+ * records nothing (mix_match_moves). */
 enum mixing_answer mixing_take(struct mixing *mixing, const struct mix_match *match);
 /* Expire the matches whose deadline is over. */
 void mixing_tick(struct mixing *mixing, int64_t now_ms);

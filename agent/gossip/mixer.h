@@ -14,9 +14,10 @@
 
 struct mixer;
 
+/* Of one evaluation of an average. */
 struct mix_figures {
     double loss, accuracy; /* means */
-    struct mix_tests sums; /* the same */
+    struct mix_tests sums; /* reported of held-out samples */
 };
 
 struct mixer_config {

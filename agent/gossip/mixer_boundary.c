@@ -72,7 +72,7 @@ static void note_tests(struct mixer *mixer, struct mix_xid xid, bool evaluated,
 }
 
 /* The own average. It is not sent before that: both need the scratch. */
-static void evaluate(struct mixer *mixer)
+static void evaluate_own(struct mixer *mixer)
 {
     struct mixer_average *average = &mixer->average;
     const struct mix_xid xid = average->xid;
@@ -89,7 +89,7 @@ static void evaluate(struct mixer *mixer)
 }
 
 /* One that was fetched. This is a reader of it, so that it stays. */
-static void test(struct mixer *mixer)
+static void evaluate_fetched(struct mixer *mixer)
 {
     struct mix_figures figures;
     const struct mix_xid xid = mixer->to_test;
@@ -138,7 +138,7 @@ static void apply(struct mixer *mixer, enum mixing_place place, int64_t version)
 {
     const struct mix_match *match = &mixer->mixing.slot[place].match;
     const double alpha = match->alpha, statistics_alpha = match->statistics_alpha;
-    const bool moves = match->kind == MIX_PAIR || alpha > 0;
+    const bool moves = mix_match_moves(match);
     const int64_t rate_step = match->rate_step > 0 ? match->rate_step : 1;
     const struct train_state own = mixer_state_of(mixer, mixer_copy(mixer, place)->data);
     const struct train_state peer =
@@ -189,11 +189,11 @@ static bool work(struct mixer *mixer, int64_t version)
     }
     /* At last: a match has a deadline. */
     if (mixer->average.state == AVERAGE_TO_EVALUATE) {
-        evaluate(mixer);
+        evaluate_own(mixer);
         return true;
     }
     if (mixer->to_test.counter > 0) {
-        test(mixer);
+        evaluate_fetched(mixer);
         return true;
     }
     return false;

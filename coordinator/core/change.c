@@ -47,8 +47,7 @@ static double seconds_over(struct core *core, const char *from, const char *to, 
     if (!a || !b) {
         return 0;
     }
-    const struct link_speed link = traffic_link(core, a, b);
-    return link.latency_seconds + bytes / link.bytes_per_second;
+    return link_transfer_seconds(traffic_link(core, a, b), bytes);
 }
 
 /* Bytes of the state of units [first, end), by their parameters. */

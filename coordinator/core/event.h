@@ -127,9 +127,9 @@ struct event_plan_question {
     const struct job_spec *spec;
     const struct model *model;
     int64_t steps;
+    const struct job_data *data;
+    const struct event_classes *classes;     /* NULL: not counted, or the data stay on devices */
     const struct submodel_preview *forecast; /* of a job of sub-models; else NULL */
-    const struct job_data *data;             /* of a job of gossip; else NULL */
-    const struct event_classes *classes;     /* the same; NULL: its data stay on devices */
     /* With question->vary, in the order of the answer. */
     const struct plan_combination *combination;
     size_t combination_count;

@@ -82,12 +82,18 @@ size_t gossip_recruit(struct core *core, const struct gossip_wanted *wanted,
     return count < (size_t)spec->devices_min ? 0 : count;
 }
 
+/* NULL: the data are uploaded. */
+static const struct offer *offer_of(const struct core *core, const struct job_spec *spec,
+                                    const struct model *model, const struct recruit *recruit)
+{
+    return gossip_is_local(spec) ? gossip_local_offer(core, spec, model, &recruit->device) : NULL;
+}
+
 int64_t gossip_recruit_samples(const struct core *core, const struct job_spec *spec,
                                const struct model *model, size_t class_count,
                                const struct recruit *recruit, size_t group)
 {
-    const struct offer *offer =
-        gossip_is_local(spec) ? gossip_local_offer(core, spec, model, &recruit->device) : NULL;
+    const struct offer *offer = offer_of(core, spec, model, recruit);
     return offer ? offer->samples - job_held(spec, offer)
                  : shards_size(core->shard, class_count, group);
 }
@@ -139,9 +145,7 @@ static int64_t held_by(const struct core *core, const struct parent_slot *parent
                        const struct recruit *recruit)
 {
     const struct job_spec *spec = &parent->job.spec;
-    const struct offer *offer =
-        gossip_is_local(spec) ? gossip_local_offer(core, spec, parent->model, &recruit->device)
-                              : NULL;
+    const struct offer *offer = offer_of(core, spec, parent->model, recruit);
     return offer ? job_held(spec, offer) : 0;
 }
 

@@ -246,11 +246,26 @@ const struct parent_row gossip_row = {
 
 /* ---- reports ---- */
 
-static struct gossip_report report_of(const struct mix_report *report, int64_t step)
+static bool has_computed(const struct gossip *gossip, const struct mix_report *report)
+{
+    bool computed = false;
+    for (size_t i = 0; i < report->record_count; i++) {
+        const struct mix_record *record = &report->record[i];
+        computed =
+            computed ||
+            (record->kind == MIX_AVERAGE && mix_xid_is(record->xid, gossip->average) &&
+             record->own.group == report->group && record->own.generation == report->generation);
+    }
+    return computed;
+}
+
+static struct gossip_report report_of(const struct gossip *gossip, const struct mix_report *report,
+                                      int64_t step)
 {
     struct gossip_report out = {.generation = report->generation,
                                 .wants = report->wants,
                                 .mixed = report->mixes > 0,
+                                .computed = has_computed(gossip, report),
                                 .step = step};
     out.pair.xid = report->pair.xid;
     out.pair.open = mix_is_open(report->pair.state);
@@ -276,19 +291,6 @@ struct job_slot *gossip_job_of(const struct core *core, const struct heartbeat *
     return job && device->job == job && job->job.part == JOB_GROUP ? job : NULL;
 }
 
-static bool has_computed(const struct gossip *gossip, const struct mix_report *report)
-{
-    bool computed = false;
-    for (size_t i = 0; i < report->record_count; i++) {
-        const struct mix_record *record = &report->record[i];
-        computed =
-            computed ||
-            (record->kind == MIX_AVERAGE && mix_xid_is(record->xid, gossip->average) &&
-             record->own.group == report->group && record->own.generation == report->generation);
-    }
-    return computed;
-}
-
 static bool waits_for_others(const struct mix_report *report)
 {
     return report->wants || mix_is_open(report->pair.state) || mix_is_open(report->average.state);
@@ -308,25 +310,24 @@ void gossip_job_hear(struct core *core, struct job_slot *job, const struct heart
             core->gossip.records_refused++;
         }
     }
-    struct gossip_group_work *group = &parent->mixes.group[job->job.group];
+    const size_t index = (size_t)job->job.group;
+    struct gossip_group_work *group = &parent->mixes.group[index];
     if (report->group != job->job.group || group->incarnation == 0 ||
         group->incarnation != report->generation) {
         return;
     }
     const bool holds =
         parent->job.spec.gossip.schedule == SCHEDULE_ROUNDS && waits_for_others(report);
-    const struct gossip *gossip = &parent->mixes.gossip;
-    if (holds || gossip_is_testing(gossip, (size_t)job->job.group) ||
-        gossip_is_averaging(gossip, (size_t)job->job.group)) {
+    struct gossip *gossip = &parent->mixes.gossip;
+    if (holds || gossip_is_testing(gossip, index) || gossip_is_averaging(gossip, index)) {
         stall_watch(core, job); /* it makes no step, and shall not */
     }
-    struct gossip_report heard = report_of(report, heartbeat->step);
-    heard.computed = has_computed(&parent->mixes.gossip, report);
-    gossip_note_tests(parent, (size_t)job->job.group, report);
-    gossip_hear(&parent->mixes.gossip, (size_t)job->job.group, &heard, core->now_ms);
+    const struct gossip_report heard = report_of(gossip, report, heartbeat->step);
+    gossip_note_tests(parent, index, report);
+    gossip_hear(gossip, index, &heard, core->now_ms);
     group->mixes = report->mixes;
     group->distance = report->distance;
     group->has_distance = report->has_distance;
-    gossip_watch_report(core, parent, (size_t)job->job.group, job, report);
+    gossip_watch_report(core, parent, index, job, report);
     parent->work.touched = true;
 }

@@ -111,10 +111,10 @@ int64_t gossip_late_ms(const struct gossip *gossip)
 {
     size_t late;
     /* The round of an average waits until the last one is stored and evaluated. */
-    const bool held = gossip_round_averages(gossip) &&
-                      (gossip_awaits_tests(gossip) || gossip->arrives_until_ms > 0);
-    return gossip->rules.rounds && gossip->rules.level && gossip_may_match(gossip) && !held &&
-                   count_waiting(gossip, &late) >= 2
+    const bool averages_later = gossip_round_averages(gossip) &&
+                                (gossip_awaits_tests(gossip) || gossip->arrives_until_ms > 0);
+    return gossip->rules.rounds && gossip->rules.level && gossip_may_match(gossip) &&
+                   !averages_later && count_waiting(gossip, &late) >= 2
                ? gossip->round_ms + (int64_t)(1000 * LATE_PERIODS * gossip->period)
                : INT64_MAX;
 }

@@ -127,7 +127,6 @@ bool gossip_group_job(const struct core *core, const struct parent_slot *parent,
 double gossip_copy_seconds(const struct core *core, const struct device_slot *from,
                            const struct device_slot *to, const struct model *model)
 {
-    const struct link_speed link = traffic_link(core, from, to);
     const double bytes = (double)unit_work_state_bytes(model);
-    return fmax(link.latency_seconds + bytes / link.bytes_per_second, SECONDS_MIN);
+    return fmax(link_transfer_seconds(traffic_link(core, from, to), bytes), SECONDS_MIN);
 }

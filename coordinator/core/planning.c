@@ -85,16 +85,12 @@ double planning_speed(const struct planning *planning, size_t device, size_t fro
     return planning->device[device].processor_share / fmax(seconds, SECONDS_MIN);
 }
 
-static struct link_speed assumed_link(const struct planning_device *a,
-                                      const struct planning_device *b)
+/* What their transfers with others show, or else the usual link. */
+static struct link_speed usual_link(const struct planning_device *a,
+                                    const struct planning_device *b)
 {
     static const struct link_sums none;
     return a->has_link && b->has_link ? link_slower(a->link, b->link) : link_estimate(&none);
-}
-
-static double copy_seconds(struct link_speed link, double bytes)
-{
-    return fmax(link.latency_seconds + bytes / link.bytes_per_second, SECONDS_MIN);
 }
 
 static size_t find_index(const size_t *list, size_t count, size_t value)
@@ -112,8 +108,9 @@ void planning_copy_seconds(const struct planning *planning, const size_t *candid
     for (size_t a = 0; a < count; a++) {
         for (size_t b = 0; b < count; b++) {
             const struct link_speed link =
-                assumed_link(&planning->device[candidate[a]], &planning->device[candidate[b]]);
-            seconds[a * count + b] = a == b ? 0 : copy_seconds(link, bytes);
+                usual_link(&planning->device[candidate[a]], &planning->device[candidate[b]]);
+            seconds[a * count + b] =
+                a == b ? 0 : fmax(link_transfer_seconds(link, bytes), SECONDS_MIN);
         }
     }
     for (size_t i = 0; i < planning->measured_count; i++) {
@@ -121,7 +118,8 @@ void planning_copy_seconds(const struct planning *planning, const size_t *candid
         const size_t a = find_index(candidate, count, pair->a);
         const size_t b = find_index(candidate, count, pair->b);
         if (a < count && b < count) {
-            seconds[a * count + b] = seconds[b * count + a] = copy_seconds(pair->link, bytes);
+            seconds[a * count + b] = seconds[b * count + a] =
+                fmax(link_transfer_seconds(pair->link, bytes), SECONDS_MIN);
         }
     }
 }

@@ -37,10 +37,10 @@ static double cost_seconds(const struct core *core, const struct job_slot *job,
                            const struct device_slot *from, const struct device_slot *to,
                            int64_t bytes)
 {
-    struct link_speed link = traffic_link(core, from, to);
-    bool last = from->challenge.silent || may_fail(core, job, from, to);
-    return link.latency_seconds + (double)(from->asked_bytes + bytes) / link.bytes_per_second +
-           (last ? SILENT_SECONDS : 0);
+    const double seconds =
+        link_transfer_seconds(traffic_link(core, from, to), (double)(from->asked_bytes + bytes));
+    const bool last = from->challenge.silent || may_fail(core, job, from, to);
+    return seconds + (last ? SILENT_SECONDS : 0);
 }
 
 /* The holder that would finish first, its earlier requests included; ties in the order of ids. */

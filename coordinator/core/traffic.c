@@ -151,8 +151,7 @@ static double kept(const struct link_sums *sums, const struct link_sums *more, i
     double share = elementary_exp(-0.6931471805599453 * fmax((double)age_ms, 0) / HALF_LIFE_MS);
     if (link_is_known(sums) && link_is_known(more)) {
         const struct link_speed link = link_estimate(sums);
-        const double expected =
-            link.latency_seconds + more->bytes / more->count / link.bytes_per_second;
+        const double expected = link_transfer_seconds(link, more->bytes / more->count);
         const double ratio = more->seconds / more->count / expected;
         const bool surprising = ratio > SURPRISE || ratio * SURPRISE < 1;
         share = surprising ? fmin(share, more->count / sums->count) : share;

@@ -204,8 +204,6 @@ static void answer(struct asked *asked)
         event.plan_question.model = asked->posted.model->model;
         event.plan_question.steps =
             job_total_steps(&asked->posted.spec, job_epoch_samples(&asked->posted.data));
-    }
-    if (asked->posted.spec.strategy == STRATEGY_GOSSIP) {
         event.plan_question.data = &asked->posted.data;
         event.plan_question.classes =
             asked->posted.classes.count > 0 ? &asked->posted.classes : NULL;

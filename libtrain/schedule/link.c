@@ -80,6 +80,11 @@ struct link_speed link_estimate(const struct link_sums *sums)
     return link;
 }
 
+double link_transfer_seconds(struct link_speed link, double bytes)
+{
+    return link.latency_seconds + bytes / link.bytes_per_second;
+}
+
 struct link_speed link_in_series(struct link_speed a, struct link_speed b)
 {
     struct link_speed link = link_slower(a, b);

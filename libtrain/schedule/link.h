@@ -37,6 +37,8 @@ bool link_is_known(const struct link_sums *sums);
  * the mean time by it (within the bounds), so the bandwidth is never below the mean rate. Only the
  * shares of latency and bandwidth in that time are estimated. */
 struct link_speed link_estimate(const struct link_sums *sums);
+/* Return the seconds of a transfer of so many bytes. */
+double link_transfer_seconds(struct link_speed link, double bytes);
 /* Return a link with the latency and the bandwidth of the slower one. */
 struct link_speed link_slower(struct link_speed a, struct link_speed b);
 /* Return the link of bytes that pass through both, the second after the first: a relay passes them

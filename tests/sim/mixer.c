@@ -362,7 +362,7 @@ static void apply(struct world *world, struct run *run, enum mixing_place place)
 {
     struct mixer *mixer = mixer_of(run);
     const struct mix_match match = mixer->mixing.slot[place].match;
-    const bool moves = match.kind == MIX_PAIR || match.alpha > 0;
+    const bool moves = mix_match_moves(&match);
     const struct mix_share share = {match.xid, match.alpha, match.statistics_alpha};
     if (moves && mixer->closed) {
         mixing_abandon(&mixer->mixing, place);

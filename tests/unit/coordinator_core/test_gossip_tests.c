@@ -45,7 +45,7 @@ static void init(bool adopts, bool last)
 }
 
 /* Both others fetch the average. */
-static void expect_visits(double alpha)
+static void expect_fetches(double alpha)
 {
     struct gossip_order order;
     for (size_t g = 1; g < GROUPS; g++) {
@@ -71,7 +71,7 @@ static void an_average_is_judged_when_it_is_stored_and_all_have_evaluated_it(voi
     for (int adopts = 0; adopts < 2; adopts++) {
         init(adopts, false);
         const struct mix_xid xid = gossip.average;
-        expect_visits(adopts);
+        expect_fetches(adopts);
         gossip_stored(&gossip, xid);
         for (size_t g = 0; g < GROUPS; g++) {
             assert_true(gossip_is_testing(&gossip, g));
@@ -202,7 +202,7 @@ static void the_last_average_is_evaluated_after_it_is_stored(void **state)
     assert_false(gossip_is_testing(&gossip, 1));
     gossip_stored(&gossip, xid);
     gossip_tick(&gossip, 1, 40);
-    expect_visits(0);
+    expect_fetches(0);
     for (size_t g = 0; g < GROUPS; g++) {
         assert_false(gossip_take_tests(&gossip));
         test_at(g, 50);
