@@ -21,9 +21,9 @@ from gossip_cases import (
     job_of,
 )
 from gossip_runs import LEASE_MS
-from namespaces import TOOL, NamespaceFleet, run_on
+from namespaces import TOOL, NamespaceFleet, rows_on
 from paceline import must
-from report import finish, median, rows_file, say, table
+from report import finish, median, say, table
 
 SLOWED = 0.2  # of its speed
 SHARE = CORE * SPEEDS[-1]  # of the fastest device
@@ -119,7 +119,8 @@ def row_of(course, event, began, looks):
 
 
 def measure(options):
-    """On the device of the driver."""
+    """The rows, measured on the device of the driver."""
+    rows = []
     with NamespaceFleet() as fleet:
         fleet.start_coordinator("--lease-ms", LEASE_MS)
         fleet.upload(dataset_name(FASHION), FASHION.data, "train")
@@ -132,34 +133,31 @@ def measure(options):
         while not course.look():
             must(time.monotonic() < deadline, f"no mixes in {START_SECONDS} s")
             time.sleep(LOOK_SECONDS)
-        with options.rows.open("a") as file:
-            for _ in range(options.rounds):
-                course.looks.clear()
-                course.watch(options.seconds)
-                for event, share in (("slows down", SLOWED), ("recovers", 1)):
-                    setting = f"cpu={SHARE * share:.4f}"
-                    began = time.monotonic()
-                    subprocess.run([str(TOOL), "set", FASTEST, setting], check=True)
-                    row = row_of(course, event, began, course.watch(options.seconds))
-                    file.write(json.dumps(row) + "\n")
+        for _ in range(options.rounds):
+            course.looks.clear()
+            course.watch(options.seconds)
+            for event, share in (("slows down", SLOWED), ("recovers", 1)):
+                setting = f"cpu={SHARE * share:.4f}"
+                began = time.monotonic()
+                subprocess.run([str(TOOL), "set", FASTEST, setting], check=True)
+                rows.append(row_of(course, event, began, course.watch(options.seconds)))
         fleet.verb(course.job, "cancel")
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="of slowing down and recovering")
     parser.add_argument("--seconds", type=float, default=10, help="after each change")
-    parser.add_argument("--rows", type=pathlib.Path, help="append rows to this file")
+    parser.add_argument("--rows", type=pathlib.Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if "FLEET_NAME" in os.environ:
-        measure(options)
+        options.rows.write_text(json.dumps(measure(options)))
         return
-    with rows_file(options.rows) as path:
-        command = [sys.executable, __file__, "--rounds", options.rounds, "--seconds"]
-        status = run_on(fleet_file(), [*command, options.seconds, "--rows", path], driver=DRIVER)
-        if status != 0:
-            sys.exit(status)
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    command = [sys.executable, __file__, "--rounds", options.rounds, "--seconds", options.seconds]
+    rows = rows_on(fleet_file(), command, DRIVER)
+    if not rows:
+        sys.exit(77)
     events = dict.fromkeys(row["event"] for row in rows)
     some = {event: [row for row in rows if row["event"] == event] for event in events}
     met = True

@@ -12,7 +12,8 @@ POINTS = 100  # of the grid, in the baseline's passes
 BAND = 0.0078  # below the baseline's accuracy that counts as reached: the source's loss
 HOLD = 3  # points of the grid for which it must stay reached
 NEVER = 10  # times the baseline's seconds that a run counts which does not get there
-LAST = 3  # versions whose mean is the accuracy of a run; passes at its end
+LAST = 3  # versions whose mean is the accuracy of a run
+LAST_PASSES = 3  # in place of them, at its end
 GAIN, GAIN_VERSIONS = 0.002, 10  # a run that gains less in so many versions has ended
 SPEED_UP = 2.70  # the source's
 LOSS_MAX, SETTING_LOSS_MAX = 0.78, 2.0
@@ -94,7 +95,7 @@ def end_accuracy(versions, pass_steps, first=0):
     versions of its last passes, so that runs with few versions are not judged by early ones.
     """
     found = versions[: converged(versions, first) or len(versions)]
-    since = found[-1]["step"] - LAST * pass_steps
+    since = found[-1]["step"] - LAST_PASSES * pass_steps
     return statistics.mean(one["accuracy"] for one in found if one["step"] > since)
 
 

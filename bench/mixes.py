@@ -16,9 +16,9 @@ import statistics
 import sys
 import time
 
-from namespaces import NamespaceFleet, run_on
+from namespaces import NamespaceFleet, rows_on
 from paceline import fashion_job, must, on_devices
-from report import finish, median, rows_file, say, table
+from report import finish, median, say, table
 
 DEVICES = ("left", "right")
 SHARE = 0.75  # of a processor, for each device
@@ -218,7 +218,7 @@ class Bench:
 
 
 def measure(options):
-    """On the device coord."""
+    """The rows, measured on the device coord."""
     with NamespaceFleet() as fleet:
         fleet.start_coordinator("--lease-ms", LEASE_MS)
         fleet.upload("fashion-train", "fashion-mini", "train")
@@ -226,30 +226,25 @@ def measure(options):
             fleet.start_device(name, "--label", f"board={name}")
         bench = Bench(fleet, options.seconds)
         bench.mixed()  # speeds and the link are known afterwards
-        with options.rows.open("a") as file:
-            for number in range(options.pairs):
-                for row in bench.pair(number):
-                    file.write(json.dumps(row) + "\n")
+        return [row for number in range(options.pairs) for row in bench.pair(number)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=4, help="of runs, alone and mixed")
     parser.add_argument("--seconds", type=float, default=45, help="of a run")
-    parser.add_argument("--rows", type=pathlib.Path, help="append rows to this file")
+    parser.add_argument("--rows", type=pathlib.Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if "FLEET_NAME" in os.environ:
-        measure(options)
+        options.rows.write_text(json.dumps(measure(options)))
         return
-    with rows_file(options.rows) as path:
-        command = [sys.executable, __file__, "--pairs", options.pairs, "--seconds"]
-        devices = f"coord {COORDINATOR_SHARE}\n" + "".join(
-            f"{name} {SHARE} {LINK_MBIT} {DELAY_MS}\n" for name in DEVICES
-        )
-        status = run_on(devices, [*command, options.seconds, "--rows", path])
-        if status != 0:
-            sys.exit(status)
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    devices = f"coord {COORDINATOR_SHARE}\n" + "".join(
+        f"{name} {SHARE} {LINK_MBIT} {DELAY_MS}\n" for name in DEVICES
+    )
+    command = [sys.executable, __file__, "--pairs", options.pairs, "--seconds", options.seconds]
+    rows = rows_on(devices, command)
+    if not rows:
+        sys.exit(77)
     fields = ("alone_steps_per_second", "steps_per_second", "period_seconds")
     parts = ("between_steps", "other_threads", "cost")
     table(

@@ -50,12 +50,12 @@ def run_on(devices, command, driver="coord"):
             fleet.wait()
 
 
-def rows_on(devices, command):
+def rows_on(devices, command, driver="coord"):
     """run_on of a benchmark that writes its rows into the file of its option --rows; [] if the
     machine cannot have a fleet.
     """
     with tempfile.NamedTemporaryFile("r", suffix=".rows") as file:
-        status = run_on(devices, [*command, "--rows", file.name])
+        status = run_on(devices, [*command, "--rows", file.name], driver)
         if status not in (0, 77):
             raise subprocess.CalledProcessError(status, list(map(str, command)))
         return [] if status == 77 else json.load(file)
