@@ -7,7 +7,15 @@ import subprocess
 import sys
 import time
 
-from gossip import check_log, check_replay, gossip_job, groups_of, mixes_of, wait_for_averages
+from gossip import (
+    check_log,
+    check_replay,
+    gossip_job,
+    groups_of,
+    mixes_of,
+    of_kind,
+    wait_for_averages,
+)
 from gossip_failures import check_no_gaps, parts_of, successors
 from namespaces import TOOL, NamespaceFleet, run_on
 from paceline import must
@@ -72,14 +80,19 @@ def test_two_groups_that_do_not_reach_each_other_train_on():
         must(not successors(fleet, course.job), "a group was replaced")
 
 
+def cut_off(course, seconds):
+    """The device of group 1, which does not reach anybody meanwhile."""
+    name = course.boards()[1]
+    fleet_tool("cut", name)
+    time.sleep(seconds)
+    fleet_tool("heal", name)
+    course.finish()
+
+
 def test_a_short_cut_of_a_device_costs_no_group():
     with NamespaceFleet() as fleet:
         course = Course(fleet)
-        name = course.boards()[1]
-        fleet_tool("cut", name)
-        time.sleep(0.3)
-        fleet_tool("heal", name)
-        course.finish()
+        cut_off(course, 0.3)
         check_no_gaps(fleet, course.parts)
         must(not successors(fleet, course.job), "a group was replaced")
 
@@ -87,12 +100,10 @@ def test_a_short_cut_of_a_device_costs_no_group():
 def test_a_device_that_was_cut_off_for_longer_than_its_lease_trains_again():
     with NamespaceFleet() as fleet:
         course = Course(fleet)
-        name = course.boards()[1]
-        fleet_tool("cut", name)
-        time.sleep(2 * LEASE_MS / 1000)
-        fleet_tool("heal", name)
-        course.finish()
+        cut_off(course, 2 * LEASE_MS / 1000)
         check_no_gaps(fleet, [course.parts[0], course.parts[2]])
+        begun = [start["own"]["group"] for start in of_kind(mixes_of(fleet, course.job), "start")]
+        must(sorted(begun) == [0, 1, 1, 2], f"groups begin: {begun}")
 
 
 if __name__ == "__main__":
