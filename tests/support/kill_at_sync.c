@@ -19,11 +19,11 @@ static int sync_or_die(const char *name, int fd)
     if (is_last && !getenv("KILL_AFTER_SYNC")) {
         (void)kill(getpid(), SIGKILL);
     }
-    const int code = real(fd);
+    const int rc = real(fd);
     if (is_last) {
         (void)kill(getpid(), SIGKILL);
     }
-    return code;
+    return rc;
 }
 
 int fsync(int fd)
