@@ -274,8 +274,9 @@ static void handle_reports(struct control *control)
         struct session_event event = {.type = SESSION_ROUND_OPENED};
         handle(control, &event);
     }
-    if (batch->mix_changed) {
-        struct session_event event = {.type = SESSION_MIX_CHANGED};
+    if (batch->mix_changed || batch->mix_awaited) {
+        struct session_event event = {.type = batch->mix_awaited ? SESSION_MIX_AWAITED
+                                                                 : SESSION_MIX_CHANGED};
         handle(control, &event);
     }
     if (batch->trouble_changed) {

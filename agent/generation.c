@@ -49,10 +49,10 @@ static void trouble_changed(void *arg)
     reports_note(generation->reporter.reports, SESSION_TROUBLE_CHANGED);
 }
 
-static void mix_changed(void *arg)
+static void mix_changed(void *arg, bool awaited)
 {
     const struct generation *generation = arg;
-    reports_note(generation->reporter.reports, SESSION_MIX_CHANGED);
+    reports_note(generation->reporter.reports, awaited ? SESSION_MIX_AWAITED : SESSION_MIX_CHANGED);
 }
 
 static void round_opened(void *arg)

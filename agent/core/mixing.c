@@ -244,6 +244,37 @@ bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every)
            (!is_open(average) || average->match.alpha == 0) && has_room(mixing, 0);
 }
 
+/* ---- what it reports ---- */
+
+void mixing_find_news(const struct mixing *mixing, bool wants, struct mixing_news *out)
+{
+    *out = (struct mixing_news){.wants = wants, .mixes = mixing->mixes};
+    for (size_t p = 0; p < MIXING_PLACES; p++) {
+        out->xid[p] = mixing->newest[p];
+        out->state[p] = mixing->slot[p].state;
+        out->copied[p] = mixing->slot[p].has_copy;
+    }
+}
+
+static bool differs(const struct mixing_news *a, const struct mixing_news *b,
+                    enum mixing_place place)
+{
+    return !mix_xid_is(a->xid[place], b->xid[place]) || a->state[place] != b->state[place] ||
+           a->copied[place] != b->copied[place];
+}
+
+enum mixing_urgency mixing_compare(const struct mixing_news *told, const struct mixing_news *news)
+{
+    const bool part = differs(told, news, MIXING_AVERAGES);
+    if ((news->wants && !told->wants) || (part && news->state[MIXING_AVERAGES] != MIXING_MATCHED)) {
+        return MIXING_NOW;
+    }
+    return part || differs(told, news, MIXING_PAIRS) || news->wants != told->wants ||
+                   news->mixes != told->mixes
+               ? MIXING_SOON
+               : MIXING_OLD;
+}
+
 /* ---- at a step boundary ---- */
 
 enum mixing_work mixing_due(const struct mixing *mixing, enum mixing_place place)

@@ -96,6 +96,24 @@ int64_t mixing_holds_at(const struct mixing *mixing, int64_t every, bool holds);
 /* Whether a match is due after that many steps, and none is open. */
 bool mixing_wants(const struct mixing *mixing, int64_t version, int64_t every);
 
+/* ---- what it reports ---- */
+
+/* Of its matches. */
+struct mixing_news {
+    struct mix_xid xid[MIXING_PLACES];
+    enum mixing_state state[MIXING_PLACES];
+    bool copied[MIXING_PLACES], wants;
+    int64_t mixes;
+};
+enum mixing_urgency {
+    MIXING_OLD,
+    MIXING_SOON, /* the course of a pair: a report for another reason may bring it */
+    MIXING_NOW,  /* others wait: for a match that it wants, or for its part in an average */
+};
+void mixing_find_news(const struct mixing *mixing, bool wants, struct mixing_news *out);
+/* How soon what differs from the last report is to be reported. */
+enum mixing_urgency mixing_compare(const struct mixing_news *told, const struct mixing_news *news);
+
 /* ---- at a step boundary ---- */
 
 enum mixing_work { MIXING_GO_ON, MIXING_COPY, MIXING_APPLY };

@@ -15,6 +15,7 @@
 /* Sending hundreds of holdings for each unit of a round would cost more than the units of a small
  * model. */
 #define HOLDINGS_WAIT_MS 50
+#define MIX_WAIT_MS 250 /* a match ends without a report of its end after seconds only */
 
 struct session {
     struct session_config config;
@@ -294,14 +295,17 @@ static void take_assignment(struct session *session, const struct session_event 
         memcpy(session->challenge, assignment->challenge, sizeof(session->challenge));
         session->challenged = assignment->challenge[0] != '\0';
     }
-    beat_now(session, event->now_ms);
+    const bool present = assignment->has_run && current_run_is(&session->run, &assignment->run);
+    /* Nobody waits for a group to have read its orders. */
+    const bool orders = present && session->run.mixes && assignment->drop_count == 0 &&
+                        session->run.target == assignment->run.phase;
+    beat_by(session, event->now_ms + (orders ? MIX_WAIT_MS : 0));
     if (session->challenged) {
         session->beat.due_ms = event->now_ms; /* also if it was put off: the coordinator asks */
     }
     if (assignment->has_run && current_run_outdates(&session->run, &assignment->run)) {
         return;
     }
-    const bool present = assignment->has_run && current_run_is(&session->run, &assignment->run);
     if (session->run.active && !present) {
         send_beat(session, event->now_ms, actions); /* its last state */
     }
@@ -455,8 +459,9 @@ void session_step(struct session *session, const struct session_event *event,
         }
         break;
     case SESSION_HOLDINGS_CHANGED: take_holdings(session, event); break;
+    case SESSION_MIX_CHANGED: beat_by(session, event->now_ms + MIX_WAIT_MS); break;
     case SESSION_ROUND_OPENED:
-    case SESSION_MIX_CHANGED:
+    case SESSION_MIX_AWAITED:
     case SESSION_TROUBLE_CHANGED: beat_now(session, event->now_ms); break;
     }
     look_away(session, event->now_ms, actions);

@@ -29,7 +29,8 @@ enum session_event_type {
     SESSION_HOLDINGS_CHANGED,
     SESSION_ROUND_OPENED,    /* stage 0, from the runtime: report it at once */
     SESSION_TROUBLE_CHANGED, /* a peer became unreachable or reachable: report it at once */
-    SESSION_MIX_CHANGED,     /* a group has news of its matches: report them at once */
+    SESSION_MIX_CHANGED,     /* a group has news of its matches: report them soon */
+    SESSION_MIX_AWAITED,     /* and others wait for them: report them at once */
 };
 
 enum session_failure {

@@ -264,31 +264,23 @@ static bool lacks_newest(const struct mixer *mixer)
 
 static struct mixer_news find_news(const struct mixer *mixer, int64_t wants_at)
 {
-    const struct mixing *mixing = &mixer->mixing;
-    struct mixer_news news = {.wants = atomic_load(&mixer->version) >= wants_at,
-                              .has_distance = mixer->distance_xid.counter > 0,
+    struct mixer_news news = {.has_distance = mixer->distance_xid.counter > 0,
                               .has_loss = mixer->probed.counter > 0,
                               .has_tests = tests_newest(mixer) || lacks_newest(mixer),
-                              .average = mixer->average.state,
-                              .mixes = mixing->mixes};
-    for (size_t p = 0; p < MIXING_PLACES; p++) {
-        news.xid[p] = mixing->newest[p];
-        news.state[p] = mixing->slot[p].state;
-        news.copied[p] = mixing->slot[p].has_copy;
-    }
+                              .average = mixer->average.state};
+    mixing_find_news(&mixer->mixing, atomic_load(&mixer->version) >= wants_at, &news.matches);
     return news;
 }
 
-static bool is_new(const struct mixer_news *a, const struct mixer_news *b)
+static enum mixing_urgency compare(const struct mixer_news *told, const struct mixer_news *news)
 {
-    bool differs = a->wants != b->wants || a->has_distance != b->has_distance ||
-                   a->has_loss != b->has_loss || a->has_tests != b->has_tests ||
-                   a->average != b->average || a->mixes != b->mixes;
-    for (size_t p = 0; p < MIXING_PLACES; p++) {
-        differs = differs || !mix_xid_is(a->xid[p], b->xid[p]) || a->state[p] != b->state[p] ||
-                  a->copied[p] != b->copied[p];
+    const enum mixing_urgency matches = mixing_compare(&told->matches, &news->matches);
+    if (told->has_loss != news->has_loss || told->has_tests != news->has_tests ||
+        told->average != news->average) {
+        return MIXING_NOW;
     }
-    return differs;
+    return matches == MIXING_OLD && told->has_distance != news->has_distance ? MIXING_SOON
+                                                                             : matches;
 }
 
 struct mixer_signals mixer_refresh(struct mixer *mixer)
@@ -306,17 +298,17 @@ struct mixer_signals mixer_refresh(struct mixer *mixer)
     const int64_t next = mixing_due_at(mixing, mixer->every);
     const int64_t wants_at = mixing_wants(mixing, next, mixer->every) ? next : MIXING_NEVER;
     const struct mixer_news news = find_news(mixer, wants_at);
-    const bool is_news = is_new(&news, &mixer->told);
-    atomic_store(&mixer->wants_at, news.wants ? MIXING_NEVER : wants_at);
+    const enum mixing_urgency urgency = compare(&mixer->told, &news);
+    atomic_store(&mixer->wants_at, news.matches.wants ? MIXING_NEVER : wants_at);
     const int64_t holds_at = mixing_holds_at(mixing, mixer->every, mixer->holds);
     const bool goes_on = atomic_exchange(&mixer->holds_at, holds_at) < holds_at;
     mixer->told = news;
-    if (is_news) {
+    if (urgency != MIXING_OLD) {
         (void)pthread_cond_broadcast(&mixer->changed);
     }
     return (struct mixer_signals){.wake = (!atomic_exchange(&mixer->due, due) && due) || goes_on,
-                                  .report = is_news,
-                                  .room = is_news};
+                                  .report = urgency,
+                                  .room = urgency != MIXING_OLD};
 }
 
 void mixer_tell(struct mixer *mixer, struct mixer_signals signals)
@@ -327,8 +319,8 @@ void mixer_tell(struct mixer *mixer, struct mixer_signals signals)
     if (signals.room) {
         work_has_room(mixer->work.room_fd);
     }
-    if (signals.report && mixer->work.mix_changed) {
-        mixer->work.mix_changed(mixer->work.arg);
+    if (signals.report != MIXING_OLD && mixer->work.mix_changed) {
+        mixer->work.mix_changed(mixer->work.arg, signals.report == MIXING_NOW);
     }
 }
 
@@ -397,8 +389,9 @@ void mixer_stored(struct mixer *mixer, const struct mix_report *report)
         }
         (void)pthread_cond_broadcast(&mixer->changed); /* an average may be sent now */
         signals = mixer_refresh(mixer);
-        signals.report =
-            signals.report || (mixing->record_count > 0 && mixing->record_count < before);
+        if (mixing->record_count > 0 && mixing->record_count < before) {
+            signals.report = MIXING_NOW;
+        }
         signals.wake = signals.wake || (before > 0 && mixing_is_logged(mixing));
     }
     (void)pthread_mutex_unlock(&mixer->lock);
@@ -430,7 +423,7 @@ void mixer_report(struct mixer *mixer, struct heartbeat *out)
     const struct mixing *mixing = &mixer->mixing;
     (void)pthread_mutex_lock(&mixer->lock);
     struct mixer_signals signals = mixer_refresh(mixer);
-    signals.report = false; /* it is said here */
+    signals.report = MIXING_OLD; /* it is said here */
     struct mix_report *report = &out->mix;
     out->has_mix = true;
     *report = (struct mix_report){

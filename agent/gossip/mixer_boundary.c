@@ -201,10 +201,14 @@ static bool work(struct mixer *mixer, int64_t version)
 
 void mixer_close(struct mixer *mixer)
 {
+    struct mixer_signals signals = {0};
     (void)pthread_mutex_lock(&mixer->lock);
     mixer->closed = true;
     mixer->to_test = (struct mix_xid){0};
+    /* Its stop waits for the records. */
+    signals.report = mixing_is_logged(&mixer->mixing) ? MIXING_OLD : MIXING_NOW;
     (void)pthread_mutex_unlock(&mixer->lock);
+    mixer_tell(mixer, signals);
 }
 
 bool mixer_is_logged(struct mixer *mixer)
@@ -222,7 +226,7 @@ void mixer_boundary(struct mixer *mixer, int64_t version)
     for (bool more = true; more;) {
         more = work(mixer, version);
         const struct mixer_signals then = mixer_refresh(mixer);
-        signals.report = signals.report || then.report;
+        signals.report = then.report > signals.report ? then.report : signals.report;
         signals.room = signals.room || then.room;
     }
     (void)pthread_mutex_unlock(&mixer->lock);

@@ -56,11 +56,9 @@ struct mixer_order {
 
 /* What others should hear of at once. */
 struct mixer_news {
-    struct mix_xid xid[MIXING_PLACES];
-    enum mixing_state state[MIXING_PLACES];
-    bool copied[MIXING_PLACES], wants, has_distance, has_loss, has_tests;
+    struct mixing_news matches;
+    bool has_distance, has_loss, has_tests;
     enum average_state average;
-    int64_t mixes;
 };
 
 struct mixer_worker {
@@ -144,7 +142,8 @@ static inline struct train_state mixer_state_of(const struct mixer *mixer, float
 /* Something has changed, under the lock: take what waits, say what is due. Returns what is to be
  * said without the lock. */
 struct mixer_signals {
-    bool wake, report, room;
+    bool wake, room;
+    enum mixing_urgency report;
 };
 struct mixer_signals mixer_refresh(struct mixer *mixer);
 /* After the lock was released. */

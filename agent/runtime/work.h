@@ -55,8 +55,9 @@ struct work_config {
     const char *coordinator; /* its URL */
     const struct device_id *device;
     const char *boot;
-    /* Called on any thread: a group has news for the next report. NULL: nobody wants them. */
-    void (*mix_changed)(void *arg);
+    /* Called on any thread: a group has news for the next report, for which others wait or not.
+     * NULL: nobody wants them. */
+    void (*mix_changed)(void *arg, bool awaited);
     /* Called once, on any thread, when a peer refuses a tensor; the work is cancelled then. */
     void (*failed)(void *arg, const struct err *why);
     void *arg;

@@ -185,6 +185,7 @@ static void enter(struct core *core, struct parent_slot *parent, size_t group,
         parent->parent.gossip.member[group].origin.counter > 0 && job->plan.resume_version == 0;
     const double speed = planned_speed(parent, job);
     work->incarnation = parent->parent.gossip.member[group].incarnation;
+    work->told = 0;
     memset(work->order, 0, sizeof(work->order));
     measure_links(core, parent, group);
     gossip_enter(&parent->mixes.gossip, group, work->incarnation,

@@ -1,6 +1,7 @@
 #include "coordinator/core/gossip_job.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/core/act.h"
@@ -42,7 +43,14 @@ static void begin_work(struct parent_slot *parent)
     groups_changed(parent);
 }
 
-/* Groups whose steps until the next mix have changed are told. */
+/* The next order tells a group its steps until the next mix, if they are within a quarter of what
+ * it knows. */
+static bool is_far(int64_t every, int64_t told)
+{
+    return 4 * llabs(every - told) > told;
+}
+
+/* Groups whose steps until the next mix have changed much are told. */
 static void assign_steps(struct core *core, struct parent_slot *parent)
 {
     for (size_t g = 0; g < parent->parent.gossip.member_count; g++) {
@@ -52,8 +60,9 @@ static void assign_steps(struct core *core, struct parent_slot *parent)
         }
         const int64_t every = gossip_steps(&parent->mixes.gossip, g);
         const int64_t passed = gossip_passed(&parent->mixes.gossip, g);
-        if (every != work->every || passed != work->passed) {
-            work->every = every;
+        work->every = every;
+        if (is_far(every, work->told) || passed != work->passed) {
+            work->told = every;
             work->passed = passed;
             gossip_touch(core, parent, g);
         }
@@ -85,6 +94,7 @@ static void match(struct core *core, struct parent_slot *parent)
         const size_t place = order.match.kind == MIX_PAIR ? 0 : 1;
         count_order(core, &order);
         parent->mixes.group[order.group].order[place] = order.match;
+        parent->mixes.group[order.group].told = gossip_steps(gossip, order.group);
         gossip_touch(core, parent, order.group);
     }
     assign_steps(core, parent);

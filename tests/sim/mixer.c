@@ -112,33 +112,28 @@ static bool wants(const struct mixer *mixer, const struct run *run)
     return mixing_wants(&mixer->mixing, run->step, mixer->every);
 }
 
-static bool find_news(struct mixer *mixer, const struct run *run)
+static enum mixing_urgency find_news(struct mixer *mixer, const struct run *run)
 {
-    const struct mixing *mixing = &mixer->mixing;
-    struct mixer_news news;
-    memset(&news, 0, sizeof(news)); /* it is compared as a whole */
-    news.wants = wants(mixer, run);
-    news.average = mixer->upload.state;
-    news.mixes = mixing->mixes;
-    for (size_t p = 0; p < MIXING_PLACES; p++) {
-        news.xid[p] = mixing->newest[p];
-        news.state[p] = mixing->slot[p].state;
-        news.copied[p] = mixing->slot[p].has_copy;
-    }
-    const bool is_new = memcmp(&news, &mixer->told, sizeof(news)) != 0;
+    struct mixer_news news = {.average = mixer->upload.state};
+    mixing_find_news(&mixer->mixing, wants(mixer, run), &news.matches);
+    const enum mixing_urgency urgency = mixer->told.average != news.average
+                                            ? MIXING_NOW
+                                            : mixing_compare(&mixer->told.matches, &news.matches);
     mixer->told = news;
-    return is_new;
+    return urgency;
 }
 
-static void tell(struct world *world, struct run *run)
+static void tell(struct world *world, struct run *run, enum mixing_urgency urgency)
 {
     const struct agent *agent = run->agent;
+    const enum session_event_type type =
+        urgency == MIXING_NOW ? SESSION_MIX_AWAITED : SESSION_MIX_CHANGED;
     for (size_t i = 0; i < agent->event_count; i++) {
-        if (agent->event[i].type == SESSION_MIX_CHANGED) {
+        if (agent->event[i].type == type) {
             return;
         }
     }
-    agent_tell(world, run->agent, SESSION_MIX_CHANGED);
+    agent_tell(world, run->agent, type);
 }
 
 static void time_over(struct world *world, void *arg, int64_t number)
@@ -210,8 +205,9 @@ void mixer_refresh(struct world *world, struct run *run)
     if ((due || mixer->goes_on) && !mixer->woken) {
         wake_soon(world, run);
     }
-    if (find_news(mixer, run)) {
-        tell(world, run);
+    const enum mixing_urgency urgency = find_news(mixer, run);
+    if (urgency != MIXING_OLD) {
+        tell(world, run, urgency);
         mixer_retry(world, run);
     }
     mixer_go_on(world, run);
@@ -292,7 +288,7 @@ void mixer_stored(struct world *world, struct run *run)
     mixer_refresh(world, run);
     pipeline_settled(world, run);
     if (mixer->mixing.record_count > 0 && mixer->mixing.record_count < before) {
-        tell(world, run);
+        tell(world, run, MIXING_NOW);
     }
 }
 
@@ -436,6 +432,9 @@ void mixer_close(struct world *world, struct run *run)
     struct mixer *mixer = mixer_of(run);
     if (mixer) {
         mixer->closed = true;
+        if (!mixing_is_logged(&mixer->mixing)) {
+            tell(world, run, MIXING_NOW); /* its stop waits for the records */
+        }
         mixer_refresh(world, run);
     }
 }

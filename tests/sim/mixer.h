@@ -26,11 +26,8 @@ enum mixer_average_state { MIXER_NO_AVERAGE, MIXER_EVALUATES, MIXER_SENDS };
 
 /* What others hear of at once. */
 struct mixer_news {
-    struct mix_xid xid[MIXING_PLACES];
-    enum mixing_state state[MIXING_PLACES];
-    bool copied[MIXING_PLACES], wants;
+    struct mixing_news matches;
     enum mixer_average_state average;
-    int64_t mixes;
 };
 
 struct mixer_fetch {

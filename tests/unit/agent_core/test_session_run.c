@@ -277,10 +277,13 @@ static void matches_are_passed_on_and_their_records_acknowledged(void **state)
     bench_expect(bench, SESSION_DO_MIXES_STORED);
     bench_answer_beat(bench, bench->assignment.revision); /* that of the second assignment */
     bench_step(bench, (struct session_event){.type = SESSION_MIX_CHANGED});
+    bench_expect_not(bench, SESSION_DO_BEAT); /* nobody waits for it, at first */
+    assert_in_range(session_deadline_ms(bench->session) - bench->now_ms, 1, 250);
+    bench_step(bench, (struct session_event){.type = SESSION_MIX_AWAITED});
     bench_expect(bench, SESSION_DO_BEAT);
     bench_answer_beat(bench, bench->assignment.revision + 1);
     bench_expect_not(bench, SESSION_DO_MIXES_STORED); /* the group may not be this device's now */
-    bench_step(bench, (struct session_event){.type = SESSION_MIX_CHANGED});
+    bench_step(bench, (struct session_event){.type = SESSION_MIX_AWAITED});
     bench_expect(bench, SESSION_DO_BEAT);
     bench_break_off(bench, SESSION_BEAT_FAILED, FAILURE_NETWORK);
     bench_expect_not(bench, SESSION_DO_MIXES_STORED);

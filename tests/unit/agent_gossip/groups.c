@@ -52,8 +52,9 @@ static const struct http_route coordinator_routes[] = {
 
 /* ---- groups ---- */
 
-static void news(void *arg)
+static void news(void *arg, bool awaited)
 {
+    (void)awaited;
     struct groups *groups = ((struct group *)arg)->groups;
     (void)pthread_mutex_lock(&groups->lock);
     (void)pthread_cond_broadcast(&groups->changed);
