@@ -82,7 +82,7 @@ def test_a_restarted_coordinator_goes_on_with_matches_of_a_new_life():
         records = mixes_of(fleet, job)
         check_log(records, GROUPS)
         lives = {record["xid"]["life"] for record in of_kind(records, "pair")}
-        must(lives == {1, 2}, f"lives {lives}")
+        must(len(lives) == 2, f"lives {lives}")
         check_replay(fleet, job, spec)
 
 
