@@ -8,6 +8,7 @@
 #include "coordinator/core/exports.h"
 #include "coordinator/core/gossip_groups.h"
 #include "coordinator/core/gossip_job.h"
+#include "coordinator/core/gossip_records.h"
 #include "coordinator/core/groups.h"
 #include "coordinator/core/kept.h"
 #include "coordinator/core/slots.h"
@@ -186,7 +187,7 @@ void gossip_on_average(struct core *core, const struct event *event)
     const int64_t group = author->job.group;
     struct gossip_average average = {
         .xid = stored->average.xid,
-        .author = {.group = group, .generation = parent->mixes.group[group].incarnation},
+        .author = {.group = group, .generation = parent->parent.gossip.member[group].incarnation},
         .bytes = stored->bytes,
         .step = parent->mixes.gossip.average_step,
         .accuracy = stored->average.accuracy,
@@ -195,6 +196,9 @@ void gossip_on_average(struct core *core, const struct event *event)
     exports_store(core, &parent->job, average.step, average.sha256, average.bytes);
     average.checkpoint = core->checkpoint.id;
     keep_average(core, parent, &average);
+    const struct mix_record record = {
+        .xid = average.xid, .kind = MIX_STORED, .own = average.author};
+    gossip_record(core, parent, &record);
     gossip_stored(&parent->mixes.gossip, average.xid);
     gossip_watch_average(core, parent, average.step);
     groups_changed(parent);

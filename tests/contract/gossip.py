@@ -307,6 +307,7 @@ def test_forged_records_of_mixes_are_not_stored_and_none_is_replaced():
             {"xid": {"life": life + 1, "counter": 1}},
             {"xid": {"life": life, "counter": 0}},
             {"kind": "start"},
+            {"kind": "stored", "peers": []},
             {"own": {**own, "generation": own["generation"] + 1}},
             {"own": {**own, "generation": 0}},
             {"own": {**own, "group": 2}},
@@ -488,7 +489,10 @@ def test_an_average_is_stored_by_the_group_that_computes_it_only():
         must(seen["progress"]["accuracy"] == 0.75, f"{seen['progress']}")
         api.problem("PUT", tested, model, BINARY, code="stale_generation")
         rows = api.get(f"/v1/jobs/{job['id']}/mixes")["items"]
-        must([row["record"]["kind"] for row in rows] == ["start", "start"], f"{rows}")
+        must([row["record"]["kind"] for row in rows] == ["start", "start", "stored"], f"{rows}")
+        mix, stored = run["mix"], rows[-1]["record"]
+        must(stored["xid"] == order["xid"], f"{stored}")
+        must(stored["own"] == {"group": mix["group"], "generation": mix["generation"]}, f"{stored}")
         path = f"/v1/jobs/{job['id']}/metrics?name=test_accuracy"
         wait_for(
             lambda: [metric["value"] for metric in api.get(path)["items"]] == [0.75],
