@@ -161,6 +161,9 @@ static inline void gossip_finish(struct gossip *gossip)
 {
     gossip->finishes = true;
 }
+/* The last average is not evaluated, as its groups have stopped: they average once more when they
+ * are back. */
+void gossip_repeat_last(struct gossip *gossip);
 /* Return whether the average is the last one. */
 static inline bool gossip_is_last(const struct gossip *gossip)
 {

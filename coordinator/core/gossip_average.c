@@ -2,6 +2,7 @@
  * others adopt it. */
 #include <math.h>
 
+#include "base/assert.h"
 #include "coordinator/core/gossip_inside.h"
 
 static void enter_phase(struct gossip *gossip, enum gossip_phase phase, double seconds,
@@ -220,6 +221,14 @@ void gossip_average(struct gossip *gossip, int64_t now_ms)
         }
         break;
     }
+}
+
+void gossip_repeat_last(struct gossip *gossip)
+{
+    ASSERT(gossip->is_last);
+    gossip->is_last = gossip->stored = gossip->has_tests = false;
+    gossip->tests_until_ms = gossip->arrives_until_ms = 0;
+    gossip->phase = GOSSIP_MIXES;
 }
 
 void gossip_refuse(struct gossip *gossip, int64_t now_ms)

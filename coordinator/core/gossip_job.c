@@ -232,6 +232,8 @@ static void run(struct core *core, struct parent_slot *parent)
     match(core, parent);
     if (!parent->parent.paused) {
         gossip_judge(core, parent);
+    } else if (gossip_has_result(parent)) {
+        gossip_repeat_last(&parent->mixes.gossip); /* what it was judged by is gone */
     }
     if (parent->work.ended) {
         return;
