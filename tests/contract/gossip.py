@@ -102,6 +102,7 @@ def test_a_job_on_local_data_reports_faults_at_its_fields():
         expect("/dataset/train", "needs the name of a data set, or 'local'", dataset={"train": {}})
         expect("/dataset/train/place", "unknown field", dataset={"train": {"place": "here"}})
         expect("/dataset/test", "no data set 'none'", dataset={**local, "test": "none"})
+        expect("/dataset/test", "needs 'name' or 'holdout', or null", dataset={**local, "test": {}})
         check_holdout(api, job, expect)
         forged = {"local": "xrays", "device": agents[0].id, "sha256": "cd" * 32}
         one = {"min": 1, "max": 1}
