@@ -46,6 +46,7 @@ static void begin_work(const struct core *core, struct parent_slot *parent)
                                        .tests = spec->test_local.holdout > 0,
                                        .average_every = spec->gossip.average_every};
     gossip_init(&parent->mixes.gossip, &rules);
+    gossip_vary_author(parent);
     parent->mixes.begun = true;
     groups_changed(parent);
 }

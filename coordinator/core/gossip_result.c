@@ -15,7 +15,8 @@
 #include "coordinator/core/state.h"
 #include "coordinator/core/text.h"
 
-#define GOOD_AVERAGES 3 /* that end a job with target_accuracy */
+#define GOOD_AVERAGES 3   /* that end a job with target_accuracy */
+#define LABEL_ERROR 0.001 /* of a quotient of doubles times its divisor, and far more */
 
 /* ---- the end ---- */
 
@@ -91,6 +92,22 @@ const struct job_spec *core_average_job(const struct core *core, const char *dev
     return job ? &parent->job.spec : NULL;
 }
 
+/* The figures of one test set: so many of its labels are correct. */
+bool core_average_possible(const struct core *core, const char *device_id,
+                           const struct stored_average *average)
+{
+    struct parent_slot *parent;
+    if (!average->has_accuracy || !author_of(core, device_id, average, &parent)) {
+        return true;
+    }
+    const struct job *job = &parent->job;
+    const double labels = job->spec.dataset_test[0] != '\0'
+                              ? (double)job->data.test_samples * (double)parent->model->positions
+                              : 0;
+    const double correct = average->accuracy * labels;
+    return labels > 0 && fabs(correct - round(correct)) <= LABEL_ERROR;
+}
+
 /* The newest ones stay. */
 static void keep_average(struct core *core, struct parent_slot *parent,
                          const struct gossip_average *average)
@@ -143,16 +160,45 @@ void gossip_end(struct core *core, struct parent_slot *parent)
     gossip_succeed(core, parent, &state->average[state->average_count - 1].checkpoint, "", without);
 }
 
+void gossip_vary_author(struct parent_slot *parent)
+{
+    struct gossip *gossip = &parent->mixes.gossip;
+    const struct gossip_state *state = &parent->parent.gossip;
+    const bool varies = state->good > 0 && !gossip->rules.tests && state->average_count > 0;
+    gossip_avoid(gossip, varies ? (size_t)state->average[state->average_count - 1].author.group
+                                : LEVELS_GROUPS_MAX);
+}
+
+/* No group's word counts twice in a row, unless the average is of its copy alone. */
+static bool is_heard_again(const struct parent_slot *parent)
+{
+    const struct gossip_state *state = &parent->parent.gossip;
+    const struct gossip_average *newest = &state->average[state->average_count - 1];
+    return state->good > 0 && !parent->mixes.gossip.rules.tests && state->average_count > 1 &&
+           newest[-1].author.group == newest->author.group &&
+           gossip_had_choice(&parent->mixes.gossip);
+}
+
+static int64_t count_good(const struct parent_slot *parent)
+{
+    const struct gossip_state *state = &parent->parent.gossip;
+    const struct gossip_average *average = &state->average[state->average_count - 1];
+    const double target = parent->job.spec.gossip.target_accuracy;
+    if (target <= 0 || !average->has_accuracy || average->accuracy < target) {
+        return 0;
+    }
+    return is_heard_again(parent) ? state->good : state->good + 1;
+}
+
 /* The average that was stored last is judged, or cannot be: the job may end with it. */
 static void take_judged(struct core *core, struct parent_slot *parent, double loss)
 {
     bool without[GROUPS_MAX] = {false};
     struct gossip_state *state = &parent->parent.gossip;
     const struct gossip_average *average = &state->average[state->average_count - 1];
-    const double target = parent->job.spec.gossip.target_accuracy;
     show_accuracy(core, parent, average, loss);
-    state->good =
-        target > 0 && average->has_accuracy && average->accuracy >= target ? state->good + 1 : 0;
+    state->good = count_good(parent);
+    gossip_vary_author(parent);
     groups_changed(parent);
     if (gossip_is_last(&parent->mixes.gossip)) {
         gossip_end(core, parent);

@@ -499,3 +499,72 @@ def test_an_average_is_stored_by_the_group_that_computes_it_only():
             lambda: [metric["value"] for metric in api.get(path)["items"]] == [0.75],
             "the accuracy of the average is no metric",
         )
+
+
+def test_an_accuracy_that_no_number_of_labels_gives_is_refused():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        job, run, author, other, order = averaging(api, agents)
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        model = trained_model(run)
+        for claimed in ("nan", "inf", -0.5, 1.5):
+            path = average_path(author, run, order, model, test_accuracy=claimed, test_loss=1)
+            api.problem("PUT", path, model, BINARY, code="invalid_parameter")
+        path = average_path(author, run, order, model, test_accuracy=0.12345, test_loss=1)
+        words = ("test_accuracy", "labels")
+        api.problem("PUT", path, model, BINARY, code="invalid_parameter", words=words)
+        author, run, order = other, other.assignment()["run"], order_of(other)
+        must(order["averages"], "nobody else computes it")
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        path = average_path(author, run, order, model, test_accuracy=0.5, test_loss=1)
+        api.request("PUT", path, model, BINARY, expect=204)
+        must(api.job(job)["state"] == "succeeded", f"{api.job(job)}")
+
+
+def mix_once(agents):
+    for agent in agents:
+        report(agent, agent.assignment()["run"], fields={"wants": True})
+    orders = agents[0].assignment()["run"]["mix"]["orders"]
+    xid = next(order["xid"] for order in orders if order["kind"] == "pair")
+    for agent in agents:
+        pair = {"xid": xid, "state": "applied", "copied": True}
+        report(agent, agent.assignment()["run"], pair, fields={"mixes": 1})
+
+
+def next_author(agents):
+    """Let all groups give a copy for the next average. (the agent that computes it, its run)"""
+    for agent in agents:
+        agent.step += 1
+        report(agent, agent.assignment()["run"])
+    xid = order_of(agents[0])["xid"]
+    for agent in agents:
+        report(agent, agent.assignment()["run"], xid=xid, state="applied", copied=True)
+    author = next(agent for agent in agents if order_of(agent).get("averages"))
+    return author, author.assignment()["run"]
+
+
+def test_two_groups_agree_before_an_accuracy_ends_a_job():
+    with Api() as api:
+        agents = [FakeAgent(api, name, protocol=6) for name in ("one", "two")]
+        options = {"average_every": 1, "adopt": False, "target_accuracy": 0.5}
+        job = api.submit({**GOSSIP, "steps": 100000, "epochs": 10000, "gossip": options})
+        for agent in agents * 3:
+            agent.act(train_to=1)
+        authors = []
+        for good in (True, False, True, True, True):
+            mix_once(agents)
+            author, run = next_author(agents)
+            order = order_of(author)
+            report(author, run, xid=order["xid"], state="fetched", copied=True)
+            model = trained_model(run, value=len(authors))
+            accuracy = 0.75 if good else 0.25
+            path = average_path(author, run, order, model, test_accuracy=accuracy, test_loss=1)
+            must(api.job(job)["state"] == "running", f"after {authors}: {api.job(job)}")
+            api.request("PUT", path, model, BINARY, expect=204)
+            authors.append(author.name)
+        seen = api.job(job)
+        must(seen["state_reason"] == "stopped_early", f"{seen}")
+        first, other = authors[0], authors[1]
+        must(first != other, f"{authors}: the second good average would be its own again")
+        # After the bad one any group may compute the next.
+        must(authors[2] != authors[3] != authors[4], f"{authors}")
