@@ -191,7 +191,7 @@ static void go_on(struct core *core, struct parent_slot *parent)
             without[g] = g != last;
         }
         if (trained == 0 && gossip_has_result(parent)) {
-            gossip_end(core, parent);
+            gossip_end_without_groups(core, parent);
         } else if (trained == 0) {
             groups_end(core, parent, JOB_FAILED, "no_groups", "no group was trained");
         } else {

@@ -19,8 +19,8 @@ void gossip_judge(struct core *core, struct parent_slot *parent);
 void gossip_vary_author(struct parent_slot *parent);
 /* Return whether the last average is stored. */
 bool gossip_has_result(const struct parent_slot *parent);
-/* The job ends with it. */
-void gossip_end(struct core *core, struct parent_slot *parent);
+/* The job ends with it, as no group is left: at once, or as gossip_judge says. */
+void gossip_end_without_groups(struct core *core, struct parent_slot *parent);
 /* The job ends with that checkpoint, which is an average without some groups. */
 void gossip_succeed(struct core *core, struct parent_slot *parent,
                     const struct checkpoint_id *checkpoint, const char *reason,

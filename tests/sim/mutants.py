@@ -162,7 +162,7 @@ MIX_MUTANTS = (  # of jobs whose groups mix
     ),
     (
         "averages never decrease",
-        "coordinator/core/gossip_job.c",
+        "coordinator/core/gossip_result.c",
         "    if (newest && mix_xid_is(newest->xid, stored->average.xid)) {",
         "    if (false && newest && mix_xid_is(newest->xid, stored->average.xid)) {",
     ),
@@ -207,6 +207,40 @@ MIX_MUTANTS = (  # of jobs whose groups mix
         "coordinator/core/gossip_groups.c",
         "start->generation < job->plan.generation && start->first < job->plan.resume_version",
         "false && start->generation < job->plan.generation",
+    ),
+)
+LOG_MUTANTS = (  # of the same jobs
+    (
+        "no match is named twice, whatever is restored",
+        "coordinator/core/gossip_job.c",
+        "return core->wall_ms > last ? core->wall_ms : last + 1;",
+        "return core->wall_ms < last ? core->wall_ms : last + 1;",
+    ),
+    (
+        "the log names the author of the average that was stored",
+        "coordinator/core/gossip_result.c",
+        "    gossip_record(core, parent, &record);\n",
+        "    (void)record;\n",
+    ),
+)
+HELD_OUT_MUTANTS = (  # of jobs whose devices hold out samples
+    (
+        "held out: a pause during the last evaluation is followed by another average",
+        "coordinator/core/gossip_job.c",
+        "        gossip_repeat_last(&parent->mixes.gossip);",
+        "        ;",
+    ),
+    (
+        "held out: figures are those of the present average",
+        "coordinator/core/gossip_result.c",
+        "        !mix_xid_is(report->average.xid, gossip->average) || tests->samples == 0 ||",
+        "        tests->samples == 0 ||",
+    ),
+    (
+        "held out: a lost device does not hold up the evaluation",
+        "coordinator/core/gossip.h",
+        "gossip->tests_until_ms > 0 && of->present && of->tests && !of->tested;",
+        "gossip->tests_until_ms > 0 && of->tests && !of->tested;",
     ),
 )
 PAIRS = "coordinator/core/gossip_pairs.c"
@@ -274,6 +308,8 @@ MUTANTS = [
     *((*mutant, 1000001) for mutant in GROUP_MUTANTS),
     *((*mutant, 2000001) for mutant in EXCHANGE_MUTANTS),
     *((*mutant, 3000001) for mutant in MIX_MUTANTS),
+    *((*mutant, 3000001) for mutant in LOG_MUTANTS),
+    *((*mutant, 3000001) for mutant in HELD_OUT_MUTANTS),
     *((*mutant, 3000001) for mutant in ROUND_MUTANTS),
     *((*mutant, 3000001) for mutant in LOCAL_MUTANTS),
     *((*mutant, 1) for mutant in JOB_MUTANTS),
