@@ -6,7 +6,7 @@ import urllib.parse
 
 from api import BINARY, JOB, Api, record
 from connections import wait_for
-from fake_agent import FakeAgent, trained_model
+from fake_agent import FakeAgent, drive, trained_model
 from paceline import must
 
 GOSSIP = {**JOB, "strategy": "gossip", "devices": {"min": 2, "max": 2}, "micro_batches": 1}
@@ -210,11 +210,11 @@ def order_of(agent):
     return next((order for order in orders if order["kind"] == "average"), None)
 
 
-def averaging(api, agents):
+def averaging(api, agents, spec=None):
     """Let a job make its steps at once, and its groups give a copy. (the job, the run of the group
     that is to average, its agent, the other agent, the order)
     """
-    job = api.submit(GOSSIP)
+    job = api.submit(spec or GOSSIP)
     for agent in agents * 3:
         agent.act(train_to=1)
     for step in (1, 4):
@@ -568,3 +568,25 @@ def test_two_groups_agree_before_an_accuracy_ends_a_job():
         must(first != other, f"{authors}: the second good average would be its own again")
         # After the bad one any group may compute the next.
         must(authors[2] != authors[3] != authors[4], f"{authors}")
+
+
+def test_a_pause_in_the_last_evaluation_is_followed_by_another_average():
+    with Api() as api:
+        shape = api.get("/v1/datasets/digits-train")
+        like = {key: shape[key] for key in ("height", "width", "channels", "dtype")}
+        agents = [
+            FakeAgent(api, name, protocol=6, data=[offer(**like)]) for name in ("one", "two")
+        ]
+        dataset = {"train": {"local": "xrays"}, "test": {"holdout": 0.1}}
+        job, run, author, other, order = averaging(api, agents, {**GOSSIP, "dataset": dataset})
+        report(author, run, xid=order["xid"], state="fetched", copied=True)
+        model = trained_model(run)
+        api.request("PUT", average_path(author, run, order, model), model, BINARY, expect=204)
+        must(api.job(job)["state"] == "running", "it ends before the average is evaluated")
+        api.verb(job, "pause")
+        drive(api, job, agents, "paused")
+        api.verb(job, "resume")
+        for agent in agents * 3:
+            agent.act(train_to=agents[0].step)
+        seen = api.job(job)
+        must(seen["state"] == "running", f"it ends without an evaluation: {seen}")

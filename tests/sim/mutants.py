@@ -225,22 +225,10 @@ LOG_MUTANTS = (  # of the same jobs
 )
 HELD_OUT_MUTANTS = (  # of jobs whose devices hold out samples
     (
-        "held out: a pause during the last evaluation is followed by another average",
-        "coordinator/core/gossip_job.c",
-        "        gossip_repeat_last(&parent->mixes.gossip);",
-        "        ;",
-    ),
-    (
-        "held out: figures are those of the present average",
+        "held out: the mean weighs by samples",
         "coordinator/core/gossip_result.c",
-        "        !mix_xid_is(report->average.xid, gossip->average) || tests->samples == 0 ||",
-        "        tests->samples == 0 ||",
-    ),
-    (
-        "held out: a lost device does not hold up the evaluation",
-        "coordinator/core/gossip.h",
-        "gossip->tests_until_ms > 0 && of->present && of->tests && !of->tested;",
-        "gossip->tests_until_ms > 0 && of->tests && !of->tested;",
+        "            accuracy += tests->accuracy * (double)tests->samples;",
+        "            accuracy += tests->accuracy * samples;",
     ),
 )
 PAIRS = "coordinator/core/gossip_pairs.c"
