@@ -1883,4 +1883,5 @@ class MixSource(TypedDict):
     weight: NotRequired[float]
     job: JobId
     job_generation: int
+    plan: PlanId
     peer: Peer
